@@ -1,0 +1,32 @@
+# Everything here starts from a bare machine: each target first brings .venv up to date.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint clean
+
+BIN := .venv/bin
+WORKERS ?= 2
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## compile a digit classifier, run it on 360 images, show what it costs
+	@tools/bootstrap.sh
+	@$(BIN)/python examples/digits/demo.py
+
+test: ## run every test (WORKERS=2 processes)
+	@tools/bootstrap.sh test
+	@tools/debian-packages.sh
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: lint ## before a commit, under 15 s: lint, the layering test, one net end to end
+	@tools/bootstrap.sh test dev
+	$(BIN)/python -m pytest tests/test_layering.py tests/test_tiny.py
+
+lint: ## format, lint and types, changing nothing
+	@tools/bootstrap.sh dev
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+
+clean: ## remove build products and caches (keeps .venv)
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache
+	find src tests examples tools -type d -name __pycache__ -prune -exec rm -rf {} +
