@@ -1,10 +1,9 @@
 """Prints how many lines of Python each folder of the package holds, and the totals of package and tests.
 
-In: the tree this file lies in. Out: one row per folder on standard output, and the files that ask for a second
-look; a line counts unless it is blank or only a comment. Run as `python tools/sz.py`; it reports, it never fails.
+In: the tree this file lies in. Out: one row per folder on standard output, and the files that ask for a
+second look; a line counts unless it is blank or only a comment. Run as `python tools/sz.py`; it only reports.
 """
 
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
