@@ -19,7 +19,7 @@ missing_packages() {
 
 install_packages() {
     export DEBIAN_FRONTEND=noninteractive
-    options='-o Acquire::Retries=3 -o DPkg::Lock::Timeout=120'
+    options='-o Acquire::Retries=3 -o Acquire::http::Timeout=30 -o DPkg::Lock::Timeout=120'
     attempt=1
     # The options are words to split, as are the package names below.
     # shellcheck disable=SC2086
