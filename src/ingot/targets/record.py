@@ -1,0 +1,54 @@
+"""What a target is: one frozen record of data. No other place asks "which target is this?".
+
+In: nothing. Out: `Target`. The records themselves are in `records.py`, the spellings of instructions in
+`spelling.py`; generators read the sizes, `emit` reads the spellings, `toolchain` reads the flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Spellings = Mapping[tuple[str, str], str]
+"""(operation, dtype name of {a}) -> C expression with {a} {b} {c}; the vocabulary is in `spelling.py`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A processor, how C is compiled for it, and which instructions are worth spelling out.
+
+    `flags` are for the pinned clang, `gcc` is command and flags of the gcc that builds for it (its flags also
+    serve a `cc` of the user's own). An operation that `spelling` does not know is written in GNU C.
+    """
+
+    name: str
+    description: str
+    triple: str
+    flags: tuple[str, ...] = ()
+    gcc: tuple[str, ...] | None = None
+    endian: Literal["little", "big"] = "little"
+    pointer_bytes: int = 8
+    vector_bytes: int = 0  # 0: scalar
+    registers: int = 16  # of vector_bytes each; of scalar floats when vector_bytes is 0
+    tile: tuple[int, int] = (4, 2)  # rows x vectors of accumulators in a float contraction
+    header: str = ""
+    features: tuple[str, ...] = ()  # as /proc/cpuinfo spells them
+    runner: tuple[str, ...] = ()  # command before a static Linux ELF; () runs as it is, see `runs`
+    runs: bool = True  # whether static Linux programs exist for it at all
+    relocation: Literal["static", "pic"] = "static"
+    operations: Spellings = field(default_factory=dict, hash=False)  # on vectors of vector_bytes
+    narrow_operations: Mapping[int, Spellings] = field(default_factory=dict, hash=False)  # bytes -> narrower
+    scalar_operations: Spellings = field(default_factory=dict, hash=False)
+
+    def spelling(self, operation: str, dtype: str, width_bytes: int | None = None) -> str | None:
+        """Template for vectors of `width_bytes` (default: full vectors; 0: scalars), or None."""
+        width = self.vector_bytes if width_bytes is None else width_bytes
+        if width == 0:
+            return self.scalar_operations.get((operation, dtype))
+        table = self.operations if width == self.vector_bytes else self.narrow_operations.get(width, {})
+        return table.get((operation, dtype))
+
+    def lanes(self, item_bytes: int) -> int:
+        """Elements of one full vector; 1 on a scalar target."""
+        return max(1, self.vector_bytes // item_bytes)

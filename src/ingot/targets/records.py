@@ -1,0 +1,200 @@
+"""The targets, as data, and how to find one. Adding a target is adding one record to `TARGETS`.
+
+In: a name (or nothing: `native`). Out: a `Target`. Called by the driver and by tests. Every flag was
+tried with its compiler; without `-mprefer-vector-width=512` clang splits and spills 64-byte vectors.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import platform
+from pathlib import Path
+from types import MappingProxyType
+
+from ..errors import InputError
+from .record import Target
+from .spelling import NEON, WASM, fma_scalar, x86_scalar, x86_vector
+
+_V2 = ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3")
+_V3 = (*_V2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_IMMINTRIN = "#include <immintrin.h>\n"
+_X86_64 = "x86_64-unknown-none-elf"
+_MACHINE = platform.machine()
+_AARCH64_SCALAR = fma_scalar(("fsqrt %s0, %s1", "w"), ("fsqrt %d0, %d1", "w"))
+
+_RECORDS = (
+    Target(
+        "c99",
+        "portable C for the machine Ingot runs on, one value at a time",
+        triple=f"{_MACHINE}-unknown-none-elf",
+        gcc=("gcc",),
+        relocation="pic",
+    ),
+    Target(
+        "x86-64",
+        "any 64-bit x86: SSE2",
+        triple=_X86_64,
+        flags=("-march=x86-64",),
+        gcc=("gcc", "-march=x86-64"),
+        vector_bytes=16,
+        header=_IMMINTRIN,
+        features=("sse2",),
+        runner=() if _MACHINE == "x86_64" else ("qemu-x86_64",),
+        relocation="pic",
+        operations=x86_vector(16, 1),
+        scalar_operations=x86_scalar(1),
+    ),
+    Target(
+        "x86-64-v3",
+        "x86 since 2013: AVX2 and FMA",
+        triple=_X86_64,
+        flags=("-march=x86-64-v3",),
+        gcc=("gcc", "-march=x86-64-v3"),
+        vector_bytes=32,
+        tile=(6, 2),
+        header=_IMMINTRIN,
+        features=_V3,
+        runner=() if _MACHINE == "x86_64" else ("qemu-x86_64", "-cpu", "max"),
+        relocation="pic",
+        operations=x86_vector(32, 3),
+        narrow_operations={16: x86_vector(16, 3)},
+        scalar_operations=x86_scalar(3),
+    ),
+    Target(
+        "x86-64-v4",
+        "x86 with AVX-512 F, BW, CD, DQ, VL",
+        triple=_X86_64,
+        flags=("-march=x86-64-v4", "-mprefer-vector-width=512"),
+        gcc=("gcc", "-march=x86-64-v4", "-mprefer-vector-width=512"),
+        vector_bytes=64,
+        registers=32,
+        tile=(12, 2),
+        header=_IMMINTRIN,
+        features=_V4,
+        relocation="pic",
+        operations=x86_vector(64, 4),
+        narrow_operations={16: x86_vector(16, 4), 32: x86_vector(32, 4)},
+        scalar_operations=x86_scalar(4),
+    ),
+    Target(
+        "aarch64",
+        "64-bit Arm Linux: NEON",
+        triple="aarch64-linux-gnu",
+        gcc=("aarch64-linux-gnu-gcc",),
+        vector_bytes=16,
+        registers=32,
+        tile=(8, 2),
+        header="#include <arm_neon.h>\n",
+        features=("asimd",),
+        runner=() if _MACHINE == "aarch64" else ("qemu-aarch64",),
+        relocation="pic",
+        operations=NEON,
+        scalar_operations=_AARCH64_SCALAR,
+    ),
+    Target(
+        "s390x",
+        "IBM Z Linux, big-endian, one value at a time",
+        triple="s390x-linux-gnu",
+        gcc=("s390x-linux-gnu-gcc",),
+        endian="big",
+        runner=("qemu-s390x",),
+        relocation="pic",
+        scalar_operations=fma_scalar(("sqebr %0, %1", "f"), ("sqdbr %0, %1", "f")),
+    ),
+    Target(
+        "armv7e-m",
+        "Cortex-M4 with single-precision FPU, hard-float calls",
+        triple="thumbv7em-none-eabihf",
+        flags=("-mcpu=cortex-m4",),
+        gcc=("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"),
+        pointer_bytes=4,
+        registers=32,
+        tile=(4, 4),
+        runs=False,
+        scalar_operations=fma_scalar(("vsqrt.f32 %0, %1", "t")),
+    ),
+    Target(
+        "armv8.1m",
+        "Cortex-M55, hard-float calls, one value at a time",
+        triple="thumbv8.1m.main-none-eabihf",
+        flags=("-mcpu=cortex-m55",),
+        gcc=("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m55", "-mfloat-abi=hard"),
+        pointer_bytes=4,
+        registers=32,
+        tile=(4, 4),
+        runs=False,
+        scalar_operations=fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
+    ),
+    Target(
+        "riscv64",
+        "64-bit RISC-V Linux (rv64gc), one value at a time",
+        triple="riscv64-linux-gnu",
+        flags=("-march=rv64gc", "-mabi=lp64d"),
+        gcc=("riscv64-linux-gnu-gcc", "-march=rv64gc", "-mabi=lp64d"),
+        registers=32,
+        tile=(4, 4),
+        runner=("qemu-riscv64",),
+        relocation="pic",
+        scalar_operations=fma_scalar(("fsqrt.s %0, %1", "f"), ("fsqrt.d %0, %1", "f")),
+    ),
+    Target(
+        "i386",
+        "32-bit x86 with SSE2; realigns the stack, whatever its caller does",
+        triple="i386-unknown-none-elf",
+        flags=("-march=pentium4", "-mfpmath=sse", "-mstackrealign"),
+        gcc=("gcc", "-m32", "-march=pentium4", "-mfpmath=sse", "-mstackrealign"),
+        pointer_bytes=4,
+        vector_bytes=16,
+        registers=8,
+        tile=(2, 2),
+        header=_IMMINTRIN,
+        features=("sse2",),
+        runner=() if _MACHINE == "x86_64" else ("qemu-i386",),
+        operations=x86_vector(16, 1),
+        scalar_operations=x86_scalar(1),
+    ),
+    Target(
+        "wasm32",
+        "WebAssembly with simd128",
+        triple="wasm32-unknown-unknown",
+        flags=("-msimd128",),
+        pointer_bytes=4,
+        vector_bytes=16,
+        header="#include <wasm_simd128.h>\n",
+        runs=False,
+        operations=WASM,
+    ),
+)
+
+TARGETS = MappingProxyType({target.name: target for target in _RECORDS})
+
+
+def find(name: str) -> Target:
+    """The record of that name; "native" is the best record this machine can run."""
+    if name == "native":
+        return native()
+    if name in TARGETS:
+        return TARGETS[name]
+    close = difflib.get_close_matches(name.lower(), TARGETS, n=1, cutoff=0.0)[0]
+    names = ", ".join(("native", *TARGETS))
+    raise InputError(f"unknown target '{name}'", remedy=f"did you mean '{close}'? The targets are {names}")
+
+
+@functools.cache
+def native() -> Target:
+    """The best record whose instructions this processor lists: never above what is there."""
+    present = cpu_features()
+    order = {"x86_64": ("x86-64-v4", "x86-64-v3", "x86-64"), "AMD64": ("x86-64",), "aarch64": ("aarch64",)}
+    usable = (name for name in order.get(_MACHINE, ()) if present.issuperset(TARGETS[name].features))
+    return TARGETS[next(usable, "c99")]
+
+
+@functools.cache
+def cpu_features() -> frozenset[str]:
+    """Flags of the first processor in /proc/cpuinfo (`flags` on x86, `Features` on Arm)."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+    flags = (line.split(":", 1)[1] for line in lines if line.lower().startswith(("flags", "features")))
+    return frozenset(next(flags, "").split())

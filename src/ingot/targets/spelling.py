@@ -1,0 +1,151 @@
+"""How each instruction set spells the vector and scalar operations that plain GNU C cannot be trusted with.
+
+Keys are (operation, dtype of {a}), values are templates for `str.format`; `records.py` gives tables to targets.
+An operation that a table lacks has no single instruction there (or GNU C already gives it): the emitter
+writes it portably. Vectors are GNU vectors: integer ones are cast to the intrinsic's type and back.
+
+| operation | meaning |
+|---|---|
+| madd | {a} * {b} + {c}, rounded once: always the FMA instruction, never a contraction |
+| max, min | NaN if {b} is NaN, so the constant goes first: max(0, x). A NaN in {a} alone gives {b} on x86, |
+|          | which computes `a > b ? a : b` (of two zeros: {b}), and NaN on NEON and wasm |
+| sqrt | correctly rounded |
+| select | {a} != 0 ? {b} : {c}, lanes of {a} are 0 or -1, integers as wide as the lanes of {b} |
+| round, floor, ceil, trunc | to an integral float; round is to nearest, ties to even |
+| convert_int32 | truncates as C does (out of range: undefined, INT_MIN on x86) |
+| nearest_int32 | to nearest, ties to even |
+| convert_float32 | from int32, to nearest |
+| scalef | {a} * 2**floor({b}), with correct overflow, underflow and denormals |
+| dot2 | int16 pairs: {c} (int32) + {a}[2i] * {b}[2i] + {a}[2i+1] * {b}[2i+1] |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .record import Spellings
+
+ROUNDINGS = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}  # x86 immediate: mode + no inexact exception
+
+
+def _x86_floats(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]:
+    """`level`: 1 SSE2, 3 AVX2 and FMA, 4 AVX-512 (VL, DQ)."""
+    mm = "_mm" if width == 16 else f"_mm{8 * width}"
+    for dtype, s in (("float32", "ps"), ("float64", "pd")):
+        yield ("max", dtype), f"{mm}_max_{s}({{a}}, {{b}})"
+        yield ("min", dtype), f"{mm}_min_{s}({{a}}, {{b}})"
+        yield ("sqrt", dtype), f"{mm}_sqrt_{s}({{a}})"
+        if level >= 3:
+            yield ("madd", dtype), f"{mm}_fmadd_{s}({{a}}, {{b}}, {{c}})"
+            call = f"{mm}_roundscale_{s}" if width == 64 else f"{mm}_round_{s}"
+            yield from (((name, dtype), f"{call}({{a}}, {mode})") for name, mode in ROUNDINGS.items())
+        if level >= 4:
+            yield ("scalef", dtype), f"{mm}_scalef_{s}({{a}}, {{b}})"
+
+
+def _x86_selects(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]:
+    """Masks are integer vectors; below AVX2 `(m & b) | (~m & c)` is what the machine does anyway."""
+    if level < 3:
+        return
+    mm = "_mm" if width == 16 else f"_mm{8 * width}"
+    m = f"__m{8 * width}"
+    for dtype, s, vector, bits in (("float32", "ps", m, 32), ("float64", "pd", m + "d", 64)):
+        if width == 64:
+            mask = f"_mm512_movepi{bits}_mask((__m512i)({{a}}))"
+            yield ("select", dtype), f"_mm512_mask_blend_{s}({mask}, {{c}}, {{b}})"
+        else:
+            yield ("select", dtype), f"{mm}_blendv_{s}({{c}}, {{b}}, ({vector})({{a}}))"
+
+
+def _x86_integers(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]:
+    """Casts are through the compilers' own `__v8si`: intrinsics see all integer vectors as one type."""
+    mm = "_mm" if width == 16 else f"_mm{8 * width}"
+    i, n = f"__m{8 * width}i", width
+    yield ("convert_int32", "float32"), f"(__v{n // 4}si){mm}_cvttps_epi32({{a}})"
+    yield ("nearest_int32", "float32"), f"(__v{n // 4}si){mm}_cvtps_epi32({{a}})"
+    yield ("convert_float32", "int32"), f"{mm}_cvtepi32_ps(({i})({{a}}))"
+    dot = f"{mm}_madd_epi16(({i})({{a}}), ({i})({{b}}))"
+    yield ("dot2", "int16"), f"(__v{n // 4}si){mm}_add_epi32(({i})({{c}}), {dot})"
+    kinds = [("uint8", "epu8", f"(__v{n}qu)"), ("int16", "epi16", f"(__v{n // 2}hi)")]
+    if level >= 3:
+        kinds += [("int8", "epi8", f"(__v{n}qi)"), ("int32", "epi32", f"(__v{n // 4}si)")]
+    for dtype, s, back in kinds:
+        for name in ("max", "min"):
+            yield (name, dtype), f"{back}{mm}_{name}_{s}(({i})({{a}}), ({i})({{b}}))"
+
+
+def x86_vector(width: int, level: int) -> Spellings:
+    """Operations on vectors of `width` bytes at micro-architecture `level`."""
+    parts = (_x86_floats, _x86_selects, _x86_integers)
+    return {key: text for part in parts for key, text in part(width, level)}
+
+
+def x86_scalar(level: int) -> Spellings:
+    """sqrt through the intrinsic: `__builtin_sqrtf` may become a call, `_mm_sqrt_ss` never does."""
+    table = {
+        ("sqrt", "float32"): "_mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss({a})))",
+        ("sqrt", "float64"): "_mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd({a})))",
+    }
+    return table | (FMA_BUILTIN if level >= 3 else {})
+
+
+def _asm(ctype: str, instruction: str, register: str) -> str:
+    """One machine instruction as a GNU C expression: no compiler at no -O level can turn it into a call."""
+    asm = f'__asm__("{instruction}" : "={register}"(ingot_r) : "{register}"({{a}}))'
+    return f"(__extension__ ({{{{ {ctype} ingot_r; {asm}; ingot_r; }}}}))"
+
+
+# Never sets errno, and this spelling is expanded at -O0 too: inline wherever the machine has the FMA.
+FMA_BUILTIN = {
+    ("madd", "float32"): "__builtin_fmaf({a}, {b}, {c})",
+    ("madd", "float64"): "__builtin_fma({a}, {b}, {c})",
+}
+
+
+def fma_scalar(sqrt32: tuple[str, str], sqrt64: tuple[str, str] | None = None) -> Spellings:
+    """Scalars of a machine with FMA and square root; `sqrt*` are (instruction, register constraint)."""
+    table = {("sqrt", "float32"): _asm("float", *sqrt32), ("madd", "float32"): FMA_BUILTIN["madd", "float32"]}
+    if sqrt64 is not None:
+        table |= FMA_BUILTIN | {("sqrt", "float64"): _asm("double", *sqrt64)}
+    return table
+
+
+def _neon() -> Iterator[tuple[tuple[str, str], str]]:
+    for dtype, s in (("float32", "f32"), ("float64", "f64")):
+        yield ("madd", dtype), f"vfmaq_{s}({{c}}, {{a}}, {{b}})"
+        yield ("max", dtype), f"vmaxq_{s}({{a}}, {{b}})"
+        yield ("min", dtype), f"vminq_{s}({{a}}, {{b}})"
+        yield ("sqrt", dtype), f"vsqrtq_{s}({{a}})"
+        unsigned = "u32" if s == "f32" else "u64"
+        yield ("select", dtype), f"vbslq_{s}((uint{unsigned[1:]}x{128 // int(s[1:])}_t)({{a}}), {{b}}, {{c}})"
+        letters = (("round", "n"), ("floor", "m"), ("ceil", "p"), ("trunc", ""))
+        yield from (((name, dtype), f"vrnd{letter}q_{s}({{a}})") for name, letter in letters)
+    yield ("convert_int32", "float32"), "vcvtq_s32_f32({a})"
+    yield ("nearest_int32", "float32"), "vcvtnq_s32_f32({a})"
+    yield ("convert_float32", "int32"), "vcvtq_f32_s32({a})"
+    for dtype, s in (("int8", "s8"), ("uint8", "u8"), ("int16", "s16"), ("int32", "s32")):
+        yield ("max", dtype), f"vmaxq_{s}({{a}}, {{b}})"
+        yield ("min", dtype), f"vminq_{s}({{a}}, {{b}})"
+
+
+def _wasm() -> Iterator[tuple[tuple[str, str], str]]:
+    """simd128 has no FMA (relaxed-simd's may round twice) and traps on nothing."""
+    for dtype, s, v in (("float32", "f32x4", "__f32x4"), ("float64", "f64x2", "__f64x2")):
+        yield from (
+            ((name, dtype), f"({v})wasm_{s}_{name}((v128_t)({{a}}), (v128_t)({{b}}))")
+            for name in ("max", "min")
+        )
+        calls = (
+            ("sqrt", "sqrt"),
+            ("round", "nearest"),
+            ("floor", "floor"),
+            ("ceil", "ceil"),
+            ("trunc", "trunc"),
+        )
+        yield from (((name, dtype), f"({v})wasm_{s}_{call}((v128_t)({{a}}))") for name, call in calls)
+        masked = "wasm_v128_bitselect((v128_t)({b}), (v128_t)({c}), (v128_t)({a}))"
+        yield ("select", dtype), f"({v}){masked}"
+
+
+NEON: Spellings = dict(_neon())
+WASM: Spellings = dict(_wasm())
