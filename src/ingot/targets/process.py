@@ -1,0 +1,131 @@
+"""Running one program in a private directory, and remembering what it made.
+
+In: a command with relative file names and its input files. Out: the bytes of one output file. Called by
+`toolchain.py` only. No shell, a minimal environment, names that never change: equal inputs give equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from ..errors import ToolchainError
+
+Content = str | bytes | Path
+"""Text, bytes, or a file to be seen under another name without copying it."""
+
+
+@cache
+def zig_home() -> Path:
+    """Directory of the `ziglang` wheel, which holds an unmodified clang, lld and ar."""
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        raise ToolchainError("the C compiler is missing: pip install ziglang")
+    return Path(spec.origin).parent
+
+
+def zig(*arguments: str) -> tuple[str, ...]:
+    """Command of one of zig's tools: clang, ld.lld, wasm-ld, ar."""
+    return (str(zig_home() / "zig"), *arguments)
+
+
+def produce(
+    command: Sequence[str],
+    files: Mapping[str, Content],
+    output: str,
+    *,
+    cache_dir: Path | None = None,
+    prefix_map: bool = False,
+) -> bytes:
+    """Run `command` beside `files`; what it leaves in `output`. Known results come from the cache."""
+    directory = cache_dir or (Path(os.environ["INGOT_CACHE"]) if os.environ.get("INGOT_CACHE") else None)
+    if directory is None:
+        return _produce(command, files, output, prefix_map)
+    entry = directory / _key(command, files, output)
+    if entry.exists():
+        return entry.read_bytes()
+    made = _produce(command, files, output, prefix_map)
+    _remember(entry, made)
+    return made
+
+
+def _produce(command: Sequence[str], files: Mapping[str, Content], output: str, prefix_map: bool) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="ingot-") as name:
+        directory = Path(name)
+        for file, content in files.items():
+            _place(directory / file, content)
+        # Only debug information and __FILE__ would name the directory; the map takes it out of both.
+        extra = (f"-ffile-prefix-map={directory.resolve()}=.",) if prefix_map else ()
+        run((*command, *extra), directory)
+        return (directory / output).read_bytes()
+
+
+def _place(path: Path, content: Content) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, Path):
+        path.symlink_to(content.resolve())
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content, encoding="utf-8", newline="\n")
+
+
+def run(command: Sequence[str], directory: Path) -> bytes:
+    """Standard output of a program that must succeed."""
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(directory)}
+    environment |= {name: os.environ[name] for name in ("HOME", "SYSTEMROOT") if name in os.environ}
+    try:
+        done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, check=False)
+    except OSError as error:
+        raise ToolchainError(f"cannot run '{command[0]}': {error.strerror}") from error
+    if done.returncode != 0:
+        raise ToolchainError(_failure(command, done.returncode, done.stderr.decode(errors="replace")))
+    return done.stdout
+
+
+def _failure(command: Sequence[str], status: int, report: str) -> str:
+    """The lines that say "error" and the command, so that it can be repeated by hand."""
+    lines = [line for line in report.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower() or "undefined" in line.lower()] or lines
+    text = "\n  ".join(errors[:8]) or "(it said nothing)"
+    tool = Path(command[0]).name + (f" {command[1]}" if Path(command[0]).name == "zig" else "")
+    how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
+    return f"{tool} {how}:\n  {text}\ncommand: {shlex.join(command)}"
+
+
+def _key(command: Sequence[str], files: Mapping[str, Content], output: str) -> str:
+    """Hash of everything the result depends on: tool and its version, arguments, files."""
+    digest = hashlib.sha256()
+    for part in (tool_version(command[0]), *command[1:], output):
+        digest.update(part.encode() + b"\0")
+    for name, content in sorted(files.items()):
+        data = content.read_bytes() if isinstance(content, Path) else content
+        data = data.encode() if isinstance(data, str) else data
+        digest.update(f"{name}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
+
+
+@cache
+def tool_version(program: str) -> str:
+    """First line of `program --version`; for zig, the version of the wheel."""
+    if Path(program).name == "zig":
+        return f"ziglang {importlib.metadata.version('ziglang')}"
+    first = run((program, "--version"), Path.cwd()).decode(errors="replace").splitlines()[:1]
+    return "".join(first)
+
+
+def _remember(entry: Path, made: bytes) -> None:
+    """Complete file or none: concurrent processes rename their own copy over each other's equal one."""
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=entry.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(made)
+    os.replace(name, entry)

@@ -1,0 +1,156 @@
+"""Everything that compiles, links and packs: C text -> object -> shared library, archive or static program.
+
+In: C text and a `Target`. Out: bytes. Called by the driver (objects of bundles), `bundle` (load and run) and
+tests. The compiler is the clang of the `ziglang` wheel unless the caller names one, called as `zig clang`:
+`zig cc` changes -O levels, adds debug information and needs a writable cache.
+
+Objects for hosted targets are position-independent with hidden visibility, and are linked as they are, into
+programs, kernel modules and shared libraries alike. `link_shared` therefore exports aliases (`exported`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from ..errors import ToolchainError
+from .process import Content, produce, tool_version, zig, zig_home
+from .record import Target
+from .userland import START
+
+Relocation = Literal["static", "pic"]
+
+# No contraction: an FMA is where the emitter spelled one, so every compiler rounds alike.
+COMMON = (
+    "-std=gnu99",
+    "-ffreestanding",
+    "-fno-math-errno",
+    "-ffp-contract=off",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables",
+    "-fno-ident",
+    "-fno-common",
+    "-fomit-frame-pointer",
+    "-fvisibility=hidden",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-Wa,--noexecstack",
+)
+# Predictive commoning undoes register tiles; loop distribution turns loops into calls of memset and memcpy.
+GCC = ("-fno-predictive-commoning", "-fno-tree-loop-distribute-patterns", "-fno-stack-clash-protection")
+EXPORT_PREFIX = "ingot_export_"
+
+
+def compile_c(
+    source: str | Mapping[str, Content],
+    target: Target,
+    *,
+    name: str = "unit.c",
+    optimize: str = "-O3",
+    flags: Sequence[str] = (),
+    cc: str | Sequence[str] | None = None,
+    relocation: Relocation | None = None,
+    cache: Path | None = None,
+) -> bytes:
+    """Object file of one translation unit.
+
+    `source` is the text of `name`, or all files by relative name with `name` among them (headers, data for
+    `.incbin`); a `.S` is assembled. `cc` is a command of the user's own, which gets the target's gcc flags.
+    """
+    files = {name: source} if isinstance(source, str) else source
+    how = _compiler(target, cc)
+    position = ("-fPIC",) if (relocation or target.relocation) == "pic" else ("-fno-pic",)
+    command = (*how, *COMMON, *position, optimize, *flags, "-c", name, "-o", "unit.o")
+    return produce(command, files, "unit.o", cache_dir=cache, prefix_map=True)
+
+
+def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Command, target flags, and what this compiler needs beyond `COMMON`."""
+    if cc is None:
+        include = str(zig_home() / "lib" / "include")
+        stack = () if target.triple.startswith("wasm") else ("-fstack-size-section",)
+        return (
+            *zig("clang", "-target", target.triple),
+            *target.flags,
+            "-nostdinc",
+            "-isystem",
+            include,
+            "-fno-addrsig",
+            *stack,
+        )
+    command = tuple(shlex.split(cc) if isinstance(cc, str) else cc)
+    if not command:
+        raise ToolchainError("the C compiler command is empty")
+    machine = target.gcc[1:] if target.gcc else target.flags
+    return (*command, *machine, *(GCC if is_gcc(command[0]) else ()))
+
+
+def is_gcc(program: str) -> bool:
+    """Whether a C compiler is gcc, by what it says of itself."""
+    version = tool_version(program).lower()
+    return "clang" not in version and (
+        "gcc" in version or "free software foundation" in version or "cc " in version
+    )
+
+
+def exported(symbol: str) -> str:
+    """Name under which a library made by `link_shared` exports `symbol`."""
+    return EXPORT_PREFIX + symbol
+
+
+def link_shared(objects: Sequence[bytes], exports: Sequence[str], *, cache: Path | None = None) -> bytes:
+    """Shared library of objects linked unchanged.
+
+    Their symbols are hidden, and no version script makes a hidden symbol visible again, so each export is an
+    alias with default visibility: `ingot_export_NAME` = `NAME`. Look it up by `exported(name)`.
+    """
+    files = _numbered(objects)
+    aliases = tuple(f"--defsym={exported(name)}={name}" for name in exports)
+    options = ("-shared", "-Bsymbolic", "-z", "noexecstack", "-z", "defs", "--gc-sections", "--build-id=none")
+    command = zig("ld.lld", *options, *aliases, *files, "-o", "unit.so")
+    return produce(command, files, "unit.so", cache_dir=cache)
+
+
+def relocatable(objects: Sequence[bytes]) -> bytes:
+    """One object of several (code and weights), sections kept apart."""
+    files = _numbered(objects)
+    return produce(zig("ld.lld", "-r", *files, "-o", "unit.o"), files, "unit.o")
+
+
+def archive(objects: Mapping[str, bytes]) -> bytes:
+    """Static library; members by name, without dates and owners."""
+    return produce(zig("ar", "rcsD", "unit.a", *objects), objects, "unit.a")
+
+
+def link_executable(objects: Sequence[bytes], target: Target) -> bytes:
+    """Static Linux program without libc around `int main(void)`, for a run under `target.runner`.
+
+    Its start code also defines `ingot_read`, `ingot_write` and the mem* functions a compiler may call.
+    """
+    if not target.runs:
+        raise ToolchainError(
+            f"target '{target.name}' has no Linux programs: link its firmware with packaging"
+        )
+    start = compile_c(START, target, name="start.c", relocation="static")
+    files = _numbered([start, *objects])
+    options = ("-static", "-e", "_start", "-z", "noexecstack", "--gc-sections", "--build-id=none")
+    return produce(zig("ld.lld", *options, *files, "-o", "unit.elf"), files, "unit.elf")
+
+
+def link_wasm(objects: Sequence[bytes], exports: Sequence[str]) -> bytes:
+    """WebAssembly module without imports that exports its memory and `exports`."""
+    files = _numbered(objects)
+    names = tuple(f"--export={name}" for name in exports)
+    command = zig(
+        "wasm-ld", "--no-entry", "--export-memory", "--gc-sections", *names, *files, "-o", "unit.wasm"
+    )
+    return produce(command, files, "unit.wasm")
+
+
+def _numbered(objects: Sequence[bytes]) -> dict[str, bytes]:
+    if not objects:
+        raise ToolchainError("nothing to link: no objects")
+    return {f"{i:04d}.o": data for i, data in enumerate(objects)}
