@@ -29,4 +29,4 @@ lint: ## format, lint and types, changing nothing
 
 clean: ## remove build products and caches (keeps .venv)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache
-	find src tests examples tools -type d -name __pycache__ -prune -exec rm -rf {} +
+	find . -path ./.venv -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
