@@ -1,0 +1,202 @@
+"""How much stack a compiled object needs, read from its machine code: x86, AArch64, Cortex-M.
+
+In: object bytes. Out: `StackUsage`. Called by `bundle` (the header's STACK_MAX), `inspect` and tests.
+
+The compilers' own numbers are no bounds: clang's `.stack_sizes` leaves out the return address, arguments
+pushed for a call, and what `and rsp, -64` can cost (every kernel that spills vectors). So the stack pointer
+is followed through each function's control flow, and calls through relocations. Recursion, indirect calls,
+calls out of the object and instructions that are not understood give None: unknown, never too small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import capstone
+
+from .machine import CONSTANT, MACHINES, Flow, Machine, Move
+from .objects import Function, functions, read_elf
+
+Registers = dict[str, int]
+"""Register -> bytes relative to the stack pointer at entry, `#register` -> constant in it; what is known."""
+
+
+@dataclass(frozen=True)
+class StackUsage:
+    """`frames`: bytes of each function by itself, x86's return address included; None is unknown."""
+
+    frames: dict[str, int | None]
+    calls: dict[str, tuple[tuple[str | None, int], ...]] = field(repr=False)  # (callee, bytes in use then)
+    indirect: int | None = None
+
+    def bytes(self, function: str) -> int | None:
+        """Stack of a call of `function`, return address included, along the deepest path below it."""
+        return self._deepest[function][0]
+
+    def path(self, function: str) -> tuple[str, ...]:
+        """The functions on that path, `function` first; empty if unknown."""
+        return self._deepest[function][1]
+
+    @cached_property
+    def _deepest(self) -> dict[str, tuple[int | None, tuple[str, ...]]]:
+        done: dict[str, tuple[int | None, tuple[str, ...]]] = {}
+        for name in self.frames:
+            self._descend(name, (), done)
+        return done
+
+    def _descend(
+        self, name: str, callers: tuple[str, ...], done: dict[str, tuple[int | None, tuple[str, ...]]]
+    ) -> tuple[int | None, tuple[str, ...]]:
+        if name in callers or name not in self.frames:
+            return None, ()  # recursion, or code that is not here
+        if name in done:
+            return done[name]
+        path: tuple[str, ...] = (name,)
+        best = self.frames[name]
+        for callee, used in self.calls.get(name, ()):
+            below, names = (
+                (self.indirect, ()) if callee is None else self._descend(callee, (*callers, name), done)
+            )
+            if best is None or below is None:
+                best = None
+                break
+            if used + below > best:
+                best, path = used + below, (name, *names)
+        done[name] = (best, () if best is None else path)
+        return done[name]
+
+
+def stack_usage(object_bytes: bytes, *, indirect: int | None = None) -> StackUsage:
+    """Frames and call paths of an object; `indirect` is what a call through a pointer may take, if known."""
+    elf = read_elf(object_bytes)
+    machine = MACHINES.get(elf["e_machine"])
+    found = functions(elf)
+    if machine is None:
+        return StackUsage({function.name: None for function in found}, {}, indirect)
+    places = {(function.section, function.start): function.name for function in found}
+    frames: dict[str, int | None] = {}
+    calls: dict[str, tuple[tuple[str | None, int], ...]] = {}
+    for function in found:
+        walk = _Walk(function, machine, places)
+        known = walk.follow() and frames.get(function.name, 0) is not None
+        frames[function.name] = max(walk.deepest, frames.get(function.name) or 0) if known else None
+        calls[function.name] = calls.get(function.name, ()) + tuple(sorted(walk.calls, key=str))
+    return StackUsage(frames, calls, indirect)
+
+
+@dataclass
+class _Walk:
+    """One function: worklist over its instructions, each with the registers known before it."""
+
+    function: Function
+    machine: Machine
+    places: dict[tuple[int, int], str]
+    deepest: int = 0
+    below: int = 0  # red zone included
+    leaf: bool = True
+    calls: set[tuple[str | None, int]] = field(default_factory=set)
+
+    def follow(self) -> bool:
+        """Visit every reachable instruction; False if the stack pointer was lost."""
+        self.code = {at: (size, op, args) for at, size, op, args in _disassemble(self.function, self.machine)}
+        self.seen: dict[int, int] = {}
+        self.pending: list[tuple[int, Registers]] = [(0, {self.machine.sp: -self.machine.word})]
+        self.deepest = self.machine.word
+        self.budget = 64 * len(self.code) + 64  # a loop that keeps pushing would never end
+        while self.pending:
+            at, registers = self.pending.pop()
+            depth = -registers[self.machine.sp]
+            if self.seen.get(at, -1) >= depth or at == len(self.function.code):
+                continue  # known; or behind a call that never returns
+            self.seen[at] = depth
+            self.budget -= 1
+            if self.budget < 0 or at not in self.code or not self._visit(at, registers):
+                return False
+        self.deepest = max(self.deepest, self.below if self.leaf else 0)
+        return True
+
+    def _visit(self, at: int, registers: Registers) -> bool:
+        size, op, operands = self.code[at]
+        if op == ".byte":
+            return False
+        flow = self.machine.flow(op, operands)
+        if flow:
+            return self._go(flow, at, size, operands, registers)
+        if not self._step(self.machine.moves(op, operands), registers):
+            return False
+        self._note(operands, registers)
+        self.pending.append((at + size, registers))
+        return True
+
+    def _step(self, move: Move | None, registers: Registers) -> bool:
+        """Apply a move in place; False if it makes the stack pointer unknown."""
+        if move is None:
+            return True
+        base = registers.get(move.source)
+        by = registers.get(CONSTANT + move.by) if move.by else 0
+        registers.pop(CONSTANT + move.to, None)
+        if base is not None and by is not None:
+            registers[move.to] = base + move.offset + move.sign * by
+            return True
+        registers.pop(move.to, None)
+        if move.source == CONSTANT:
+            registers[CONSTANT + move.to] = move.offset
+        return move.to != self.machine.sp
+
+    def _note(self, operands: str, registers: Registers) -> None:
+        """Depth reached: the stack pointer, or an access below it in the red zone."""
+        used = -registers[self.machine.sp]
+        self.deepest = max(self.deepest, used)
+        for base, offset in re.findall(r"\[(\w+)[^\]]* - (0x[0-9a-f]+|\d+)\]", operands):
+            if base in registers and self.machine.red_zone:
+                # With an index register the true address is higher; the red zone ends the guess.
+                reach = min(int(offset, 0) - registers[base], used + self.machine.red_zone)
+                self.below = max(self.below, reach)
+
+    def _go(self, flow: Flow, at: int, size: int, operands: str, registers: Registers) -> bool:
+        if flow == "return":
+            return True
+        used = -registers[self.machine.sp]
+        self.leaf = self.leaf and flow != "call"
+        local, callee = self._target(at, size, operands)
+        if flow == "call" or (local is None and flow != "branch") or callee is not None:
+            # A jump out of the function is a tail call: its return address is already on the stack.
+            self.calls.add((callee, used if flow == "call" else used - self.machine.word))
+        if local is not None and flow != "call":
+            self.pending.append((local, dict(registers)))
+        if flow != "jump":
+            self.pending.append((at + size, registers))
+        return True
+
+    def _target(self, at: int, size: int, operands: str) -> tuple[int | None, str | None]:
+        """(offset in this function, None), (None, other function) or (None, None) if through a register."""
+        function = self.function
+        for offset in range(at, at + size):
+            if offset in function.targets:
+                return self._named(*function.targets[offset])
+        found = re.search(r"#?(0x[0-9a-f]+|\d+)$", operands)
+        if found is None or "[" in operands:
+            return None, None
+        place = int(found[1], 0)
+        name = self.places.get((function.section, function.start + place))
+        inside = 0 <= place < len(function.code)
+        return (place, name if place == 0 else None) if inside else (None, name or "(unknown)")
+
+    def _named(self, symbol: str, addend: int) -> tuple[int | None, str | None]:
+        if symbol.startswith("#"):
+            place = (int(symbol[1:]), addend + self.machine.section_bias)
+            return None, self.places.get(place, "(unknown)")
+        return None, symbol
+
+
+def _disassemble(function: Function, machine: Machine) -> Iterator[tuple[int, int, str, str]]:
+    """(offset, size, mnemonic, operands) of the code between the function's constants."""
+    engine = capstone.Cs(machine.architecture, machine.mode)
+    engine.skipdata = True
+    start = 0
+    for hole, end in (*function.data, (len(function.code), len(function.code))):
+        yield from engine.disasm_lite(function.code[start:hole], start)
+        start = end
