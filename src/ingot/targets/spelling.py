@@ -1,6 +1,6 @@
 """How each instruction set spells the vector and scalar operations that plain GNU C cannot be trusted with.
 
-Keys are (operation, dtype of {a}), values are templates for `str.format`; `records.py` gives tables to targets.
+Keys are (operation, dtype of {a}), values templates for `str.format`; `records.py` gives tables to targets.
 An operation that a table lacks has no single instruction there (or GNU C already gives it): the emitter
 writes it portably. Vectors are GNU vectors: integer ones are cast to the intrinsic's type and back.
 
@@ -58,7 +58,7 @@ def _x86_selects(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]
 
 
 def _x86_integers(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]:
-    """Casts are through the compilers' own `__v8si`: intrinsics see all integer vectors as one type."""
+    """Results are cast to the compilers' own `__v8si`: intrinsics see all integer vectors as one type."""
     mm = "_mm" if width == 16 else f"_mm{8 * width}"
     i, n = f"__m{8 * width}i", width
     yield ("convert_int32", "float32"), f"(__v{n // 4}si){mm}_cvttps_epi32({{a}})"
@@ -68,7 +68,8 @@ def _x86_integers(width: int, level: int) -> Iterator[tuple[tuple[str, str], str
     yield ("dot2", "int16"), f"(__v{n // 4}si){mm}_add_epi32(({i})({{c}}), {dot})"
     kinds = [("uint8", "epu8", f"(__v{n}qu)"), ("int16", "epi16", f"(__v{n // 2}hi)")]
     if level >= 3:
-        kinds += [("int8", "epi8", f"(__v{n}qi)"), ("int32", "epi32", f"(__v{n // 4}si)")]
+        # `__v32qi` is a vector of char, which gcc keeps apart from signed char.
+        kinds += [("int8", "epi8", "(__typeof__({a}))"), ("int32", "epi32", f"(__v{n // 4}si)")]
     for dtype, s, back in kinds:
         for name in ("max", "min"):
             yield (name, dtype), f"{back}{mm}_{name}_{s}(({i})({{a}}), ({i})({{b}}))"

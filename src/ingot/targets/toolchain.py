@@ -22,7 +22,8 @@ from .userland import START
 
 Relocation = Literal["static", "pic"]
 
-# No contraction: an FMA is where the emitter spelled one, so every compiler rounds alike.
+# No contraction: an FMA is where the emitter spelled one, so every compiler rounds alike. No jump tables:
+# control flow can be read back from the code, which the stack bound needs.
 COMMON = (
     "-std=gnu99",
     "-ffreestanding",
@@ -33,6 +34,7 @@ COMMON = (
     "-fno-unwind-tables",
     "-fno-ident",
     "-fno-common",
+    "-fno-jump-tables",
     "-fomit-frame-pointer",
     "-fvisibility=hidden",
     "-ffunction-sections",
@@ -71,7 +73,6 @@ def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[str, ...]
     """Command, target flags, and what this compiler needs beyond `COMMON`."""
     if cc is None:
         include = str(zig_home() / "lib" / "include")
-        stack = () if target.triple.startswith("wasm") else ("-fstack-size-section",)
         return (
             *zig("clang", "-target", target.triple),
             *target.flags,
@@ -79,7 +80,6 @@ def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[str, ...]
             "-isystem",
             include,
             "-fno-addrsig",
-            *stack,
         )
     command = tuple(shlex.split(cc) if isinstance(cc, str) else cc)
     if not command:
