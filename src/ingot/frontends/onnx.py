@@ -1,0 +1,76 @@
+"""The ONNX reader. In: a model as a file (.onnx, .onnxtxt), bytes or a ModelProto; out: a Graph.
+
+Nothing here is inferred; `ingot.ops.infer` does that next. Everything wrong with the file is an InputError.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx.parser
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.frontends.onnx_graph import Reader
+from ingot.frontends.onnx_shapes import Define, Dimensions
+from ingot.graph.ir import Graph
+
+Source = str | Path | bytes | onnx.ModelProto
+
+
+def read_model(source: Source, *, define: Define | None = None, keep_inputs: bool = False) -> Graph:
+    """The graph of an ONNX model.
+
+    `define` gives dynamic dimensions: an int, or (lo, hi) for one known at run time only. An initializer that
+    is also a graph input is a constant unless `keep_inputs`. Raises InputError for a bad model.
+    """
+    folder = Path(source).parent if isinstance(source, (str, Path)) else None
+    try:
+        model = _load(source)
+        if not model.HasField("graph"):
+            raise ModelError("this is not an ONNX model: it holds no graph")
+        return Reader(folder, Dimensions(define or {}), keep_inputs).main(model.graph, opsets(model))
+    except UnicodeDecodeError as error:
+        raise ModelError(f"a name in the model is not UTF-8: {error}") from None
+
+
+def opsets(model: onnx.ModelProto) -> dict[str, int]:
+    """The opset of each domain the model imports. Raises where there is none, or one from the future."""
+    found = {"" if o.domain == "ai.onnx" else o.domain: int(o.version) for o in model.opset_import}
+    newest = onnx.defs.onnx_opset_version()
+    for domain, version in found.items():
+        if version < 1:
+            raise ModelError(f"the model imports opset {version} of domain {domain!r}; opsets count from 1")
+        if domain == "" and version > newest:
+            raise UnsupportedError(f"the model is written for opset {version}; the newest known is {newest}")
+    return found
+
+
+def _load(source: Source) -> onnx.ModelProto:
+    if isinstance(source, onnx.ModelProto):
+        return source
+    data, name = (source, "the model") if isinstance(source, bytes) else (_read(Path(source)), str(source))
+    if not isinstance(source, bytes) and Path(source).suffix == ".onnxtxt":
+        return _parse(data, name)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        raise ModelError(f"{name} is not an ONNX model, or cut short") from None
+    return model
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _parse(data: bytes, name: str) -> onnx.ModelProto:
+    try:
+        return onnx.parser.parse_model(data.decode())
+    except (onnx.parser.ParseError, UnicodeDecodeError) as error:
+        message = " ".join(str(error).split())
+        raise ModelError(f"{name} is not ONNX text: {message}") from None

@@ -1,0 +1,99 @@
+"""Declared types and shapes of ONNX values. In: ValueInfoProtos and `--define`; out: types and extents.
+
+A named dimension is an int or a bounded `Param` as the caller defines it; one without a name is INPUT:AXIS.
+Whatever stays unknown in a graph input is reported at once, with the options to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import onnx
+
+from ingot.errors import IngotError, InputError, ModelError, UnsupportedError
+from ingot.formula.expr import Extent, Param
+from ingot.formula.types import DType
+from ingot.graph.onnx_types import dtype_from_onnx
+
+Define = Mapping[str, "int | tuple[int, int]"]
+Declared = tuple["DType | None", "tuple[Extent, ...] | None"]
+DIMENSION_LIMIT = 1 << 31
+
+
+@dataclass(slots=True)
+class Dimensions:
+    """What dynamic dimensions are. `known` maps a name to its extent."""
+
+    define: Define
+    known: dict[str, Extent] = field(default_factory=dict)
+
+    def resolve(self, inputs: Iterable[onnx.ValueInfoProto]) -> None:
+        """Give every dimension of the graph inputs its extent. InputError lists all that stay open."""
+        names = [name for info in inputs for name in _names(info)]
+        for name, bounds in self.define.items():
+            if name not in names:
+                known = ", ".join(dict.fromkeys(names)) or "none"
+                raise InputError(f"--define {name}: no such dynamic dimension; the model has: {known}")
+            self.known[name] = _extent(name, bounds)
+        missing = [n for n in dict.fromkeys(names) if n not in self.known]
+        if missing:
+            options = " ".join(f"--define {n}=..." for n in missing)
+            raise InputError(f"unknown dimensions {', '.join(missing)}: add {options}")
+
+    def declared(self, info: onnx.ValueInfoProto) -> Declared:
+        """The declared type and shape, None where not declared. Raises for values that no graph can have."""
+        kind = info.type.WhichOneof("value")
+        if kind is None:
+            return None, None
+        if kind != "tensor_type":
+            raise UnsupportedError(f"value {info.name!r}: a {kind.removesuffix('_type')} is not supported")
+        tensor = info.type.tensor_type
+        dtype = _dtype(info.name, tensor.elem_type) if tensor.elem_type else None
+        if not tensor.HasField("shape"):
+            return dtype, None
+        dims = [self._dim(info.name, axis, d) for axis, d in enumerate(tensor.shape.dim)]
+        return dtype, None if None in dims else tuple(d for d in dims if d is not None)
+
+    def _dim(self, name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> Extent | None:
+        symbol = _symbol(name, axis, dim)
+        if symbol is not None:
+            return self.known.get(symbol)
+        if not 0 <= dim.dim_value < DIMENSION_LIMIT:
+            raise ModelError(f"value {name!r}: extent {dim.dim_value} is negative or too large")
+        return int(dim.dim_value)
+
+
+def _extent(name: str, bounds: int | tuple[int, int]) -> Extent:
+    lo, hi = (bounds, bounds) if isinstance(bounds, int) else bounds
+    if not 0 <= lo <= hi < DIMENSION_LIMIT:
+        raise InputError(f"--define {name}={bounds}: a dimension lies between 0 and {DIMENSION_LIMIT - 1}")
+    return lo if lo == hi else Param(name, lo, hi)
+
+
+def _dtype(name: str, number: int) -> DType:
+    try:
+        return dtype_from_onnx(number)
+    except IngotError as error:
+        raise type(error)(f"value {name!r}: {error}") from None
+
+
+def _names(info: onnx.ValueInfoProto) -> list[str]:
+    """The dynamic dimensions of a graph input, whose type and rank must be there."""
+    if info.type.WhichOneof("value") == "tensor_type":
+        if not info.type.tensor_type.elem_type:
+            raise ModelError(f"the input {info.name!r} has no element type")
+        if not info.type.tensor_type.HasField("shape"):
+            raise InputError(f"the input {info.name!r} has no declared rank; give it a shape in the model")
+    elif info.type.WhichOneof("value") is None:
+        raise ModelError(f"the input {info.name!r} has no type")
+    symbols = (_symbol(info.name, i, d) for i, d in enumerate(info.type.tensor_type.shape.dim))
+    return [s for s in symbols if s is not None]
+
+
+def _symbol(name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> str | None:
+    """What a dynamic dimension is called; None for a static one. Old exporters write -1 for "dynamic"."""
+    if dim.WhichOneof("value") == "dim_param" and dim.dim_param:
+        return dim.dim_param
+    dynamic = dim.WhichOneof("value") != "dim_value" or dim.dim_value == -1
+    return f"{name}:{axis}" if dynamic else None

@@ -1,0 +1,100 @@
+"""ONNX tensors as numpy arrays. In: a TensorProto and the folder of its model; out: an array, or one error.
+
+Every length is checked before anything is allocated or read. External data must be a regular file inside the
+model's folder: no absolute path, no "..", no symbolic link; it is mapped, not read.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ingot.errors import IngotError, ModelError, UnsupportedError
+from ingot.formula.expr import Array
+from ingot.formula.types import DType
+from ingot.graph.onnx_types import dtype_from_onnx
+
+COUNT_LIMIT = 1 << 31
+_FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint32": "uint64_data"}
+_FIELDS["uint64"] = "uint64_data"
+
+
+def array_of(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
+    """The elements of `tensor`, which messages call `what`."""
+    try:
+        return _array(tensor, folder)
+    except IngotError as error:
+        raise type(error)(f"{what}: {error}") from None
+    except (ValueError, TypeError, OSError, OverflowError) as error:
+        raise ModelError(f"{what}: {error}") from None
+
+
+def dense(sparse: onnx.SparseTensorProto, folder: Path | None, what: str) -> Array:
+    """A sparse tensor with its zeros."""
+    values, indices = array_of(sparse.values, folder, what), array_of(sparse.indices, folder, what)
+    shape = tuple(sparse.dims)
+    if min(shape, default=0) < 0 or math.prod(shape) >= COUNT_LIMIT:
+        raise ModelError(f"{what}: shape {list(shape)} is negative or too large")
+    out = np.zeros(shape, values.dtype)
+    try:
+        where = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
+        out.reshape(-1)[where] = values
+    except (ValueError, IndexError, TypeError) as error:
+        raise ModelError(f"{what}: bad indices of a sparse tensor: {error}") from None
+    return out
+
+
+def _array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
+    dtype, shape = dtype_from_onnx(tensor.data_type), tuple(tensor.dims)
+    if min(shape, default=0) < 0 or math.prod(shape) >= COUNT_LIMIT:
+        raise ModelError(f"shape {list(shape)} is negative or too large")
+    if tensor.HasField("segment"):
+        raise UnsupportedError("segmented tensors are not supported")
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return _external(tensor, folder, dtype, shape)
+    count = math.prod(shape)
+    if tensor.HasField("raw_data"):
+        _require_length(len(tensor.raw_data), count * dtype.bytes, "bytes", shape, dtype)
+    else:
+        field = _FIELDS.get(dtype.name, "int32_data")
+        _require_length(len(getattr(tensor, field)), count, "elements", shape, dtype)
+    return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
+
+
+def _require_length(found: int, wanted: int, unit: str, shape: tuple[int, ...], dtype: DType) -> None:
+    if found != wanted:
+        raise ModelError(f"holds {found} {unit} where {dtype}{list(shape)} takes {wanted}")
+
+
+def _external(tensor: onnx.TensorProto, folder: Path | None, dtype: DType, shape: tuple[int, ...]) -> Array:
+    entries = {e.key: e.value for e in tensor.external_data}
+    path = _inside(folder, entries.get("location", ""))
+    offset, wanted = int(entries.get("offset", "0") or 0), math.prod(shape) * dtype.bytes
+    length, size = int(entries.get("length", wanted)), path.stat().st_size
+    _require_length(length, wanted, "bytes", shape, dtype)
+    if offset < 0 or offset + length > size:
+        raise ModelError(f"bytes {offset} to {offset + length} lie outside {path.name}, which has {size}")
+    if wanted == 0:
+        return np.zeros(shape, dtype.numpy)
+    return np.asarray(np.memmap(path, dtype.numpy, "r", offset, shape))
+
+
+def _inside(folder: Path | None, location: str) -> Path:
+    """The file `location` of the model's folder. Raises ModelError for anything that could lead out of it."""
+    if folder is None:
+        raise ModelError(f"its data is in the file {location!r}; read the model from its own file to find it")
+    parts = location.replace("\\", "/").split("/")
+    if not location or "\0" in location or Path(location).is_absolute() or ".." in parts or ":" in parts[0]:
+        raise ModelError(f"external data {location!r} is not a file inside the model's folder")
+    path = folder
+    for part in parts:
+        path = path / part
+        if path.is_symlink():
+            raise ModelError(f"external data {location!r} is a symbolic link; copy the file itself there")
+    if not path.is_file():
+        raise ModelError(f"external data {location!r} is missing or not a regular file")
+    return path
