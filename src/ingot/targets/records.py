@@ -19,9 +19,16 @@ from .spelling import NEON, WASM, fma_scalar, x86_scalar, x86_vector
 _V2 = ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_IMMINTRIN = "#include <immintrin.h>\n"
+# gcc's immintrin.h includes mm_malloc.h and so libc's stdlib.h, freestanding or not; its guard keeps it out.
+_IMMINTRIN = """\
+#ifndef _MM_MALLOC_H_INCLUDED
+#define _MM_MALLOC_H_INCLUDED
+#endif
+#include <immintrin.h>
+"""
 _X86_64 = "x86_64-unknown-none-elf"
 _MACHINE = platform.machine()
+_X86_GCC = "gcc" if _MACHINE == "x86_64" else "x86_64-linux-gnu-gcc"
 _AARCH64_SCALAR = fma_scalar(("fsqrt %s0, %s1", "w"), ("fsqrt %d0, %d1", "w"))
 
 _RECORDS = (
@@ -37,7 +44,7 @@ _RECORDS = (
         "any 64-bit x86: SSE2",
         triple=_X86_64,
         flags=("-march=x86-64",),
-        gcc=("gcc", "-march=x86-64"),
+        gcc=(_X86_GCC, "-march=x86-64"),
         vector_bytes=16,
         header=_IMMINTRIN,
         features=("sse2",),
@@ -51,7 +58,7 @@ _RECORDS = (
         "x86 since 2013: AVX2 and FMA",
         triple=_X86_64,
         flags=("-march=x86-64-v3",),
-        gcc=("gcc", "-march=x86-64-v3"),
+        gcc=(_X86_GCC, "-march=x86-64-v3"),
         vector_bytes=32,
         tile=(6, 2),
         header=_IMMINTRIN,
@@ -67,7 +74,7 @@ _RECORDS = (
         "x86 with AVX-512 F, BW, CD, DQ, VL",
         triple=_X86_64,
         flags=("-march=x86-64-v4", "-mprefer-vector-width=512"),
-        gcc=("gcc", "-march=x86-64-v4", "-mprefer-vector-width=512"),
+        gcc=(_X86_GCC, "-march=x86-64-v4", "-mprefer-vector-width=512"),
         vector_bytes=64,
         registers=32,
         tile=(12, 2),
@@ -144,7 +151,7 @@ _RECORDS = (
         "32-bit x86 with SSE2; realigns the stack, whatever its caller does",
         triple="i386-unknown-none-elf",
         flags=("-march=pentium4", "-mfpmath=sse", "-mstackrealign"),
-        gcc=("gcc", "-m32", "-march=pentium4", "-mfpmath=sse", "-mstackrealign"),
+        gcc=(_X86_GCC, "-m32", "-march=pentium4", "-mfpmath=sse", "-mstackrealign"),
         pointer_bytes=4,
         vector_bytes=16,
         registers=8,
