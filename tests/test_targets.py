@@ -1,0 +1,469 @@
+"""Targets, toolchain and object inspection: every record compiles, what can run runs, stack bounds are true.
+
+A missing emulator or cross compiler skips with its name, except in CI, where it fails.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import pickle
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ingot.errors import InputError, ToolchainError
+from ingot.targets import TARGETS, Target, find, native
+from ingot.targets.objects import defined_symbols, sections, undefined_symbols, writable_bytes
+from ingot.targets.records import cpu_features
+from ingot.targets.stack import stack_usage
+from ingot.targets.toolchain import (
+    archive,
+    compile_c,
+    exported,
+    link_executable,
+    link_shared,
+    link_wasm,
+    relocatable,
+)
+
+STRICT = ("-Wall", "-Wextra", "-Werror")
+ELF = [name for name in TARGETS if name != "wasm32"]
+HOSTED = [name for name, target in TARGETS.items() if target.runs]
+
+KERNELS = """
+#include <stddef.h>
+#include <stdint.h>
+static const float bias[8] = {0.5f, 1, 2, 3, 4, 5, 6, 7};
+void matmul(const float *restrict a, const float *restrict b, float *restrict c, int m, int n, int k);
+void matmul(const float *restrict a, const float *restrict b, float *restrict c, int m, int n, int k)
+{
+    for (int i = 0; i < m; ++i)
+        for (int j = 0; j < n; ++j) {
+            float s = bias[j & 7];
+            for (int p = 0; p < k; ++p) s += a[i * k + p] * b[p * n + j];
+            c[i * n + j] = s;
+        }
+}
+int32_t dot(const int8_t *a, const int8_t *b, size_t n);
+int32_t dot(const int8_t *a, const int8_t *b, size_t n)
+{
+    int32_t s = 0;
+    for (size_t i = 0; i < n; ++i) s += (int32_t)a[i] * b[i];
+    return s;
+}
+/* Loops that compilers like to replace by calls of memset and memcpy. */
+void clear(float *restrict y);
+void clear(float *restrict y) { for (int i = 0; i < 100000; i++) y[i] = 0; }
+void copy(float *restrict y, const float *restrict x);
+void copy(float *restrict y, const float *restrict x) { for (int i = 0; i < 100000; i++) y[i] = x[i]; }
+"""
+
+MAIN = """
+#include <stddef.h>
+#include <stdint.h>
+long ingot_write(int file, const void *from, long count);
+void matmul(const float *restrict a, const float *restrict b, float *restrict c, int m, int n, int k);
+int32_t dot(const int8_t *a, const int8_t *b, size_t n);
+static float a[35], b[77], c[55];
+static int8_t x[1000], y[1000];
+int main(void)
+{
+    for (int i = 0; i < 35; i++) a[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < 77; i++) b[i] = (float)(i % 5) - 2;
+    for (int i = 0; i < 1000; i++) x[i] = (int8_t)(i * 7), y[i] = (int8_t)(i * 13 + 5);
+    matmul(a, b, c, 5, 11, 7);
+    int32_t d = dot(x, y, 1000);
+    ingot_write(1, c, sizeof c);
+    ingot_write(1, &d, sizeof d);
+    return 42;
+}
+"""
+
+
+def missing(what: str) -> None:
+    """Skip with the reason; in CI nothing may be missing."""
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        pytest.fail(f"{what} is missing, and CI must not skip")
+    pytest.skip(f"{what} is not here")
+
+
+def compilers(target: Target) -> list[str | None]:
+    """The pinned clang, and gcc if its cross compiler is installed."""
+    cross = target.gcc and shutil.which(target.gcc[0])
+    return [None, target.gcc[0]] if cross and target.gcc else [None]
+
+
+def execute(objects: list[bytes], target: Target, tmp_path: Path) -> subprocess.CompletedProcess[bytes]:
+    if target.runner and not shutil.which(target.runner[0]):
+        missing(target.runner[0])
+    if not target.runner and not cpu_features().issuperset(target.features):
+        pytest.skip(f"this processor lacks {sorted(set(target.features) - cpu_features())}")
+    program = tmp_path / "program"
+    program.write_bytes(link_executable(objects, target))
+    program.chmod(0o755)
+    return subprocess.run([*target.runner, program], capture_output=True, timeout=60, check=False)
+
+
+# ---- records -----------------------------------------------------------------------------------------------
+
+
+def test_unknown_target_names_the_nearest_and_all():
+    with pytest.raises(InputError) as caught:
+        find("x86-64-v5")
+    assert "did you mean 'x86-64-v" in str(caught.value) and caught.value.exit_code == 2
+    assert all(name in str(caught.value) for name in TARGETS)
+    with pytest.raises(InputError, match="did you mean 'armv7e-m'"):
+        find("armv7m")
+
+
+def test_native_never_exceeds_the_processor():
+    assert cpu_features().issuperset(native().features)
+    assert find("native") is native()
+
+
+def test_records_are_consistent():
+    for name, target in TARGETS.items():
+        assert target.name == name and target == pickle.loads(pickle.dumps(target))
+        assert hash(target) and target.lanes(4) == max(1, target.vector_bytes // 4)
+        rows, vectors = target.tile
+        assert rows * vectors + vectors <= target.registers, f"{name}: the tile does not fit the registers"
+        for tables in (target.operations, target.scalar_operations, *target.narrow_operations.values()):
+            assert all(text.format(a="x", b="y", c="z") for text in tables.values())
+    assert TARGETS["x86-64-v4"].spelling("madd", "float32", 32) == TARGETS["x86-64-v3"].spelling(
+        "madd", "float32"
+    )
+
+
+# ---- compiling ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_compiles_without_undefined_symbols(name):
+    for cc, optimize in product(compilers(TARGETS[name]), ("-O0", "-O3")):
+        made = compile_c(KERNELS, TARGETS[name], cc=cc, optimize=optimize, flags=STRICT)
+        assert made == compile_c(KERNELS, TARGETS[name], cc=cc, optimize=optimize, flags=STRICT)
+        if name == "wasm32":
+            assert link_wasm([made], ["matmul"]).startswith(b"\0asm")  # imports would be link errors
+            continue
+        assert undefined_symbols(made) == [] and writable_bytes(made) == 0
+        assert defined_symbols(made) == ["clear", "copy", "dot", "matmul"]
+        assert sections(made).text > 100 and sections(made).rodata >= 32
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_same_results_everywhere(name, tmp_path):
+    target = TARGETS[name]
+    order = ">" if target.endian == "big" else "<"
+    a = (np.arange(35) % 7 - 3).reshape(5, 7)
+    b = (np.arange(77) % 5 - 2).reshape(7, 11)
+    bias = np.array([0.5, 1, 2, 3, 4, 5, 6, 7])[np.arange(11) & 7]
+    i = np.arange(1000)
+    dot = (i * 7).astype(np.int8).astype(int) @ (i * 13 + 5).astype(np.int8).astype(int)
+    done = execute([compile_c(KERNELS, target), compile_c(MAIN, target)], target, tmp_path)
+    assert done.returncode == 42, done.stderr
+    assert np.array_equal(np.frombuffer(done.stdout[:220], order + "f4").reshape(5, 11), a @ b + bias)
+    assert struct.unpack(order + "i", done.stdout[220:]) == (dot,)
+
+
+def test_shared_library_of_the_unchanged_object(tmp_path):
+    made = compile_c(KERNELS, native())
+    path = tmp_path / "kernels.so"
+    path.write_bytes(link_shared([made], ["dot", "matmul"]))
+    library = ctypes.CDLL(str(path))
+    values = (ctypes.c_int8 * 4)(1, -2, 3, 100)
+    assert library[exported("dot")](values, values, ctypes.c_size_t(4)) == 10014
+    assert not hasattr(library, "dot")  # hidden: two bundles in one process do not meet
+
+
+def test_link_errors_name_the_symbol():
+    made = compile_c("int missing(void);\nint f(void) { return missing(); }\n", native())
+    assert undefined_symbols(made) == ["missing"]
+    with pytest.raises(ToolchainError, match="missing"):
+        link_shared([made], ["f"])
+
+
+def test_byte_identical_in_two_directories(tmp_path, monkeypatch):
+    source = {
+        "unit.c": '#include "k.h"\nconst char *f(void) { return __FILE__; }\n',
+        "k.h": "const char *f(void);\n",
+    }
+    made = []
+    for name in ("one", "another/deeper"):
+        (tmp_path / name).mkdir(parents=True)
+        monkeypatch.setenv("TMPDIR", str(tmp_path / name))
+        monkeypatch.setattr("tempfile.tempdir", None)
+        made.append(compile_c(source, native(), flags=("-g",)))
+    assert made[0] == made[1] and bytes(tmp_path) not in made[0]
+
+
+def test_constants_from_a_file_and_one_object_of_two(tmp_path):
+    data = tmp_path / "weights.bin"
+    data.write_bytes(bytes(range(256)))
+    text = '.section .rodata.w,"a"\n.globl weights\n.hidden weights\n.balign 64\nweights: .incbin "w.bin"\n'
+    weights = compile_c({"w.S": text, "w.bin": data}, native(), name="w.S")
+    code = compile_c("extern const unsigned char weights[];\nint f(int i) { return weights[i]; }\n", native())
+    both = relocatable([code, weights])
+    assert undefined_symbols(both) == [] and sections(both).rodata == 256
+    path = tmp_path / "both.so"
+    path.write_bytes(link_shared([both], ["f"]))
+    assert ctypes.CDLL(str(path))[exported("f")](201) == 201
+    library = archive({"code.o": code, "weights.o": weights})
+    assert library.startswith(b"!<arch>\n") and library == archive({"code.o": code, "weights.o": weights})
+
+
+def test_compiler_errors_show_the_line_and_the_command():
+    with pytest.raises(ToolchainError) as caught:
+        compile_c("int f(void) { return nonsense; }\n", native())
+    assert caught.value.exit_code == 3
+    assert (
+        "unit.c:1" in str(caught.value)
+        and "nonsense" in str(caught.value)
+        and "command:" in str(caught.value)
+    )
+    with pytest.raises(ToolchainError, match="no-such-compiler"):
+        compile_c("", native(), cc="no-such-compiler -m64")
+
+
+def test_cache_returns_the_same_object(tmp_path, monkeypatch):
+    first = compile_c(KERNELS, native(), cache=tmp_path)
+    monkeypatch.setattr("ingot.targets.process._produce", lambda *_: pytest.fail("not from the cache"))
+    assert compile_c(KERNELS, native(), cache=tmp_path) == first
+    with pytest.raises(pytest.fail.Exception):
+        compile_c(KERNELS, native(), cache=tmp_path, optimize="-O1")
+
+
+# ---- spellings ---------------------------------------------------------------------------------------------
+
+C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "int16": "short",
+    "int32": "int",
+    "int64": "long long",
+}
+MEANING: dict[str, Callable[..., np.ndarray]] = {
+    "max": lambda a, b, c: np.maximum(a, b),
+    "min": lambda a, b, c: np.minimum(a, b),
+    "sqrt": lambda a, b, c: np.sqrt(a),
+    "select": lambda a, b, c: np.where(a != 0, b, c),
+    "round": lambda a, b, c: np.round(a),
+    "floor": lambda a, b, c: np.floor(a),
+    "ceil": lambda a, b, c: np.ceil(a),
+    "trunc": lambda a, b, c: np.trunc(a),
+    "convert_int32": lambda a, b, c: np.trunc(a).astype(np.int32),
+    "nearest_int32": lambda a, b, c: np.round(a).astype(np.int32),
+    "convert_float32": lambda a, b, c: a.astype(np.float32),
+    "scalef": lambda a, b, c: np.where(np.isnan(b), b, np.ldexp(a, np.nan_to_num(np.floor(b)).astype(int))),
+    "dot2": lambda a, b, c: c + (a.astype(np.int32) * b).reshape(-1, 2).sum(axis=1, dtype=np.int32),
+    "madd": lambda a, b, c: np.array([fma(*each) for each in zip(a, b, c, strict=True)], a.dtype),
+}
+
+
+def fma(a: float, b: float, c: float) -> float:
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)) if b == b else None
+    return float("nan") if exact is None else float(exact)
+
+
+def signature(operation: str, dtype: str) -> tuple[str, str, str, str]:
+    """dtypes of {a}, {b}, {c} and the result."""
+    match operation:
+        case "select":
+            return {"float32": "int32", "float64": "int64"}[dtype], dtype, dtype, dtype
+        case "convert_int32" | "nearest_int32":
+            return dtype, dtype, dtype, "int32"
+        case "convert_float32":
+            return dtype, dtype, dtype, "float32"
+        case "dot2":
+            return dtype, dtype, "int32", "int32"
+    return dtype, dtype, dtype, dtype
+
+
+def sample(which: str, dtype: str, operation: str) -> np.ndarray:
+    """64 bytes; ties, halves, big and small magnitudes, and in {b} a NaN."""
+    count = 64 // np.dtype(dtype).itemsize
+    if operation == "select" and which == "a":
+        return -(np.arange(count) % 3 == 1).astype(dtype)
+    if not dtype.startswith("float"):
+        random = np.random.default_rng(ord(which))
+        info = np.iinfo(dtype)
+        return random.integers(max(info.min, -30000), min(info.max, 30000), count).astype(dtype)
+    tiny = 2.0 ** (-12 if dtype == "float32" else -30)
+    if which == "a":
+        return np.resize([1 + tiny, 2.5, -2.5, 0.5, 3.75, -7.25, 1e6 + 0.25, 0.0, 1e-30], count).astype(dtype)
+    if which == "b":
+        return np.resize([1 - tiny, np.nan, -3.5, 7.0, -0.5, 2.25, 1.5, 4.0, -140.0], count).astype(dtype)
+    return np.resize([-1, 5, 1e-5, -7, 3, 0.1, 9, 2, 1], count).astype(dtype)
+
+
+def cases(target: Target) -> list[tuple[int, str, str, str]]:
+    """(width, operation, dtype, template) of all tables; width 0 is scalar."""
+    tables = {target.vector_bytes: target.operations, **target.narrow_operations, 0: target.scalar_operations}
+    return [(w, op, dtype, text) for w, table in tables.items() for (op, dtype), text in table.items()]
+
+
+def spelled(target: Target) -> str:
+    """C with one function per operation: `void fI(const void *a, const void *b, const void *c, void *r)`."""
+    lines = [target.header]
+    for i, (width, operation, dtype, template) in enumerate(cases(target)):
+        for letter, each in zip("abcr", signature(operation, dtype), strict=True):
+            vector = f" __attribute__((vector_size({width}), may_alias))" if width else ""
+            lines.append(f"typedef {C_TYPES[each]} {letter}{i}{vector};")
+        names = {each: f"*(const {each}{i} *){each}" for each in "abc"}
+        head = f"void f{i}(const void *a, const void *b, const void *c, void *r)"
+        body = f"(void)a; (void)b; (void)c; *(r{i} *)r = {template.format(**names)};"
+        lines += [f"{head};", f"{head} {{ {body} }}"]
+    return "\n".join(lines) + "\n"
+
+
+def spelled_main(target: Target) -> str:
+    """Feed every function its samples; 64 bytes out for each."""
+    lines = ["long ingot_write(int file, const void *from, long count);"]
+    calls = []
+    for i, (_, operation, dtype, _) in enumerate(cases(target)):
+        lines.append(f"void f{i}(const void *a, const void *b, const void *c, void *r);")
+        for letter, each in zip("abc", signature(operation, dtype), strict=False):
+            order = ">" if target.endian == "big" else "<"
+            values = sample(letter, each, operation)
+            data = ", ".join(map(str, values.astype(values.dtype.newbyteorder(order)).tobytes()))
+            lines.append(f"static const _Alignas(64) unsigned char {letter}{i}[] = {{{data}}};")
+        calls.append(f"f{i}(a{i}, b{i}, c{i}, r); ingot_write(1, r, 64);")
+    body = "\n".join(calls)
+    return "\n".join(lines) + f"\nint main(void) {{ static _Alignas(64) char r[64]; {body} return 0; }}\n"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_spellings_compile_to_instructions(name):
+    """No operation becomes a call, whatever the compiler and the level; wasm-ld would refuse imports."""
+    target = TARGETS[name]
+    for cc, optimize in product(compilers(target), ("-O0", "-O3")):
+        made = compile_c(spelled(target), target, cc=cc, optimize=optimize, flags=STRICT)
+        if name == "wasm32":
+            link_wasm([made], [f"f{i}" for i in range(len(cases(target)))])
+        else:
+            assert undefined_symbols(made) == []
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_spellings_mean_what_the_table_says(name, tmp_path):
+    target = TARGETS[name]
+    order = ">" if target.endian == "big" else "<"
+    for cc in compilers(target):
+        objects = [compile_c(spelled(target), target, cc=cc), compile_c(spelled_main(target), target)]
+        done = execute(objects, target, tmp_path)
+        assert done.returncode == 0, done.stderr
+        stream = io.BytesIO(done.stdout)
+        for width, operation, dtype, template in cases(target):
+            types = signature(operation, dtype)
+            size = width or np.dtype(dtype).itemsize
+            inputs = [
+                sample(w, t, operation)[: max(1, size // np.dtype(t).itemsize)]
+                for w, t in zip("abc", types, strict=False)
+            ]
+            with np.errstate(all="ignore"):
+                want = MEANING[operation](*inputs).astype(types[3])
+            got = np.frombuffer(stream.read(64)[:size], np.dtype(types[3]).newbyteorder(order))
+            assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f"), (
+                operation,
+                dtype,
+                cc,
+                template,
+            )
+
+
+# ---- stack -------------------------------------------------------------------------------------------------
+
+STACK = """
+__attribute__((noinline)) void sink(void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
+int leaf(int a) { return a + 1; }
+__attribute__((noinline)) int frame(int a)
+{
+    char x[4096];
+    for (int i = 0; i < 4096; i++) x[i] = (char)a;
+    sink(x);
+    return x[a & 4095];
+}
+int outer(int a) { char x[64]; sink(x); int r = frame(a) + 1; sink(x); return r; }
+int aligned(int a)
+{
+    _Alignas(64) char x[1024];
+    for (int i = 0; i < 1024; i++) x[i] = (char)a;
+    sink(x);
+    return x[a & 1023];
+}
+int tail(int a) { char x[32]; sink(x); return frame(a); }
+int recursive(int a) { char x[32]; sink(x); return a > 0 ? recursive(a - 1) + x[1] : 0; }
+int indirect(int (*f)(int)) { return f(1) + 1; }
+int variable(int n) { char x[n]; sink(x); return x[0]; }
+"""
+
+PROBE = """
+long ingot_write(int file, const void *from, long count);
+int FUNCTION(int a);
+static _Alignas(64) unsigned char area[65536];
+int main(void)
+{
+    for (int i = 0; i < 65536; i++) area[i] = 0xa5;
+#if defined(__x86_64__)
+    __asm__ volatile("mov %%rsp, %%rbx\\n mov %0, %%rsp\\n call *%1\\n mov %%rbx, %%rsp"
+        : : "r"(area + 65536), "r"(FUNCTION), "D"(5)
+        : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "memory", "cc");
+#else
+    register long x0 __asm__("x0") = 5;
+    __asm__ volatile("mov x19, sp\\n mov sp, %1\\n blr %2\\n mov sp, x19"
+        : "+r"(x0) : "r"(area + 65536), "r"(FUNCTION)
+        : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
+          "x16", "x17", "x19", "x30", "v0", "v1", "memory", "cc");
+#endif
+    int lowest = 0;
+    while (area[lowest] == 0xa5) lowest++;
+    lowest = 65536 - lowest;
+    ingot_write(1, &lowest, 4);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("optimize", ["-O0", "-O2", "-Os"])
+@pytest.mark.parametrize("name", ["x86-64", "x86-64-v3", "aarch64"])
+def test_stack_bound_holds_and_is_tight(name, optimize, tmp_path):
+    """Run on a painted stack: the bound covers what was touched, by at most an alignment."""
+    target = TARGETS[name]
+    for cc, (function, slack) in product(compilers(target), (("outer", 64), ("tail", 64), ("aligned", 160))):
+        made = compile_c(STACK, target, cc=cc, optimize=optimize)
+        probe = compile_c(PROBE.replace("FUNCTION", function), target)
+        done = execute([made, probe], target, tmp_path)
+        (touched,) = struct.unpack("i", done.stdout)
+        bound = stack_usage(made).bytes(function)
+        assert bound is not None and touched <= bound <= touched + slack, (cc, function, touched, bound)
+
+
+@pytest.mark.parametrize("name", ["x86-64-v3", "aarch64", "armv7e-m", "i386"])
+def test_frame_of_4_kilobytes(name):
+    target = TARGETS[name]
+    for cc in compilers(target):
+        usage = stack_usage(compile_c(STACK, target, cc=cc, optimize="-Os"))
+        word = {"x86-64-v3": 8, "i386": 4}.get(name, 0)
+        assert 4096 + word <= usage.frames["frame"] <= 4096 + 48
+        assert usage.frames["leaf"] in (word, 2 * word)  # -mstackrealign keeps a frame pointer
+        assert usage.path("outer")[:2] == ("outer", "frame")
+        assert usage.frames["outer"] + usage.frames["frame"] <= usage.bytes("outer") <= 4096 + 256
+        assert usage.bytes("tail") <= usage.bytes("outer")
+
+
+def test_unknown_stacks_are_none():
+    usage = stack_usage(compile_c(STACK, TARGETS["x86-64"]))
+    assert [usage.bytes(name) for name in ("recursive", "indirect", "variable")] == [None] * 3
+    assert usage.path("recursive") == () and usage.frames["recursive"] > 32
+    assert stack_usage(compile_c(STACK, TARGETS["x86-64"]), indirect=100).bytes("indirect") == 116
+    assert set(stack_usage(compile_c(STACK, TARGETS["s390x"])).frames.values()) == {None}
