@@ -1,0 +1,76 @@
+"""The math library: each function is defined once, in the expression language, as straight-line code.
+
+`function("exp", FLOAT32)` gives parameters, definitions and result. The numpy evaluator runs them, the C
+printer prints them as a scalar function or with vector registers (a Select becomes a mask). No tables, loops,
+branches, calls, or conversions between floats and integers; no result depends on multiply-adds being
+contracted or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from ingot.formula.expr import Expr, Var
+from ingot.formula.statements import Let
+from ingot.formula.types import FLOAT32, FLOAT64, DType
+from ingot.loops.math import error, exponential, hyperbolic, logarithm, root, rounding
+from ingot.loops.math.body import Body
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`result` as a function of `parameters`, through the definitions of `body` (all scalar, lanes == 1)."""
+
+    name: str
+    parameters: tuple[Var, ...]
+    body: tuple[Let, ...]
+    result: Expr
+
+
+UNARY: dict[str, Callable[[Body, Expr], Expr]] = {
+    "ceil": rounding.ceil,
+    "erf": error.erf,
+    "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expm1": exponential.expm1,
+    "floor": rounding.floor,
+    "log": logarithm.log,
+    "log1p": logarithm.log1p,
+    "log2": logarithm.log2,
+    "round": rounding.nearest,
+    "sigmoid": exponential.sigmoid,
+    "sqrt": root.sqrt,
+    "tanh": hyperbolic.tanh,
+    "trunc": rounding.trunc,
+}
+BINARY: dict[str, Callable[[Body, Expr, Expr], Expr]] = {}
+FUNCTIONS = frozenset(UNARY) | frozenset(BINARY)
+
+
+class NoSuchFunction(KeyError):
+    """The library has no such function for this type."""
+
+
+@cache
+def function(op: str, dtype: DType, native: frozenset[str] = frozenset()) -> Function:
+    """The definition of `op`. An operation of `native` (sqrt) that it uses stays a Unary node."""
+    if op not in FUNCTIONS or dtype not in (FLOAT32, FLOAT64):
+        raise NoSuchFunction(
+            f"no {op} for {dtype}: there are {', '.join(sorted(FUNCTIONS))} for float32 and float64"
+        )
+    b = Body(dtype, native)
+    if op in UNARY:
+        parameters = (_parameter(b, "x"),)
+        return Function(op, parameters, *_finished(b, UNARY[op](b, *parameters)))
+    x, y = _parameter(b, "x"), _parameter(b, "y")
+    return Function(op, (x, y), *_finished(b, BINARY[op](b, x, y)))
+
+
+def _parameter(b: Body, name: str) -> Var:
+    b.used[name] = 1
+    return Var(name, type=b.dtype)
+
+
+def _finished(b: Body, result: Expr) -> tuple[tuple[Let, ...], Expr]:
+    return tuple(b.lets), result

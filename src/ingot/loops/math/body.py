@@ -1,0 +1,128 @@
+"""The builder of one math function: it collects straight-line definitions and knows the float type they are
+for.
+
+A library function is a Python function `f(b, x)` that adds definitions to the `Body` b and returns its
+result; calling it from another one inlines it. Names are made unique here, so nothing has to be renamed. Only
+float arithmetic, integer arithmetic of the same width, `Bitcast` and `Select` are used: no conversions
+between floats and integers (they would need helper functions on targets without the instruction)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ingot.formula.expr import Bitcast, Const, Expr, Select, Unary, Var
+from ingot.formula.statements import Let
+from ingot.formula.types import FLOAT32, INT32, INT64, DType
+from ingot.loops.math.coefficients import CONSTANTS, POLYNOMIALS
+
+
+@dataclass(slots=True)
+class Body:
+    """Definitions in the making. `native`: operations the target has as instructions, left as Unary nodes."""
+
+    dtype: DType
+    native: frozenset[str] = frozenset()
+    lets: list[Let] = field(default_factory=list)
+    used: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def integer(self) -> DType:
+        return INT32 if self.dtype is FLOAT32 else INT64
+
+    @property
+    def digits(self) -> int:
+        """Binary digits of the significand, the hidden one included."""
+        return 24 if self.dtype is FLOAT32 else 53
+
+    @property
+    def bias(self) -> int:
+        return 127 if self.dtype is FLOAT32 else 1023
+
+    @property
+    def sign_bit(self) -> int:
+        return -(1 << (self.dtype.bits - 1))
+
+    @property
+    def magic(self) -> float:
+        """1.5 * 2^(digits-1): adding it rounds to an integer, which then stands in the low bits."""
+        return 1.5 * 2.0 ** (self.digits - 1)
+
+    @property
+    def smallest(self) -> float:
+        """The smallest normal number."""
+        return 2.0 ** (1 - self.bias)
+
+    def let(self, name: str, value: Expr) -> Var:
+        """Define `name` (numbered where it is taken) and return it."""
+        count = self.used.get(name, 0) + 1
+        self.used[name] = count
+        unique = name if count == 1 else f"{name}_{count}"
+        self.lets.append(Let(unique, value))
+        return Var(unique, type=value.dtype)
+
+    def call(self, op: str, f: Callable[[Body, Expr], Expr], x: Expr) -> Expr:
+        """f(x) inlined, or the target's own instruction for it."""
+        return self.let(op, Unary(op, x)) if op in self.native else f(self, x)
+
+    def number(self, v: float) -> Const:
+        return Const(v, self.dtype)
+
+    def constants(self, name: str) -> tuple[float, ...]:
+        return CONSTANTS[name][self.digits]
+
+    def constant(self, name: str) -> float:
+        return self.constants(name)[0]
+
+    def polynomial(self, name: str, u: Expr) -> Expr:
+        """P(u) by Horner's rule."""
+        return horner([self.number(c) for c in POLYNOMIALS[name][self.digits]], u)
+
+    def bits(self, x: Expr) -> Expr:
+        return Bitcast(x, self.integer)
+
+    def floating(self, bits: Expr) -> Expr:
+        return Bitcast(bits, self.dtype)
+
+    def two_to(self, k: Expr) -> Expr:
+        """2^k for an integer k within the exponent's range."""
+        return self.floating((k + self.bias) << (self.digits - 1))
+
+    def to_float(self, k: Expr) -> Expr:
+        """A small integer as a float, by way of `magic`."""
+        return self.floating(k + self.magic_bits) - self.magic
+
+    @property
+    def magic_bits(self) -> int:
+        return (self.bias + self.digits - 1 << self.digits - 1) | (1 << self.digits - 2)
+
+    def nearest(self, x: Expr) -> tuple[Var, Var]:
+        """The integer nearest to x as a float and as an integer, |x| < 2^(digits-2); half to even."""
+        shifted = self.let("shifted", x + self.magic)
+        n = self.let("n", shifted - self.magic)
+        return n, self.let("k", self.bits(shifted) - self.magic_bits)
+
+    def with_sign(self, magnitude: Expr, x: Expr) -> Expr:
+        """A magnitude that is not negative, with the sign of x."""
+        return self.floating(self.bits(magnitude) | (self.bits(x) & self.sign_bit))
+
+
+def horner(coefficients: Iterable[Expr], u: Expr) -> Expr:
+    first, *rest = reversed(list(coefficients))
+    for c in rest:
+        first = first * u + c
+    return first
+
+
+def clamp(x: Expr, lo: float, hi: float) -> Expr:
+    """x within lo..hi; NaN stays NaN."""
+    low, high = Const(lo, x.dtype), Const(hi, x.dtype)
+    return Select(x < lo, low, Select(x > hi, high, x))
+
+
+def size(x: Expr) -> Expr:
+    return Unary("abs", x)
+
+
+def is_nan(x: Expr) -> Expr:
+    return Unary("isnan", x)

@@ -1,0 +1,36 @@
+"""erf: an odd polynomial below 7/8, beyond it 1 - exp(P(|x| - 7/8)).
+
+log(1 - erf(x)) is smooth, and as 1 - erf shrinks fewer of its digits matter; float64 takes it in two pieces,
+choosing the coefficients. From 3.97 (5.94) on the result is 1."""
+
+from __future__ import annotations
+
+from ingot.formula.expr import Expr, Select
+from ingot.loops.math.body import Body, horner, size
+from ingot.loops.math.coefficients import POLYNOMIALS
+from ingot.loops.math.exponential import exp_reduced, reduce
+
+
+def _log_of_rest(b: Body, x: Expr) -> Expr:
+    """log(1 - erf(x)), x >= 7/8."""
+    start = b.constant("ERF_SPLIT")
+    if b.digits == 24:
+        return b.polynomial("erf_tail", b.let("u", x - start))
+    border = b.constant("ERF_FAR")
+    u = b.let("u", x - Select(x < border, b.number(start), b.number(border)))
+    near, far = (list(POLYNOMIALS[name][53]) for name in ("erf_tail_near", "erf_tail_far"))
+    far += [0.0] * (len(near) - len(far))
+    chosen = (Select(x < border, b.number(p), b.number(q)) for p, q in zip(near, far, strict=True))
+    return horner(chosen, u)
+
+
+def erf(b: Body, x: Expr) -> Expr:
+    magnitude = b.let("magnitude", size(x))
+    z = b.let("z", magnitude * magnitude)
+    central = magnitude + magnitude * (b.constant("ERF_LEAD") + z * b.polynomial("erf", z))
+    end = b.constant("ERF_END")
+    limited = b.let("limited", Select(magnitude > end, b.number(end), magnitude))
+    reduced = reduce(b, b.let("exponent", _log_of_rest(b, limited)))
+    outer = 1.0 - exp_reduced(b, reduced) * b.two_to(reduced.k)
+    outer = Select(magnitude >= end, b.number(1.0), outer)
+    return b.with_sign(Select(magnitude < b.constant("ERF_SPLIT"), central, outer), x)
