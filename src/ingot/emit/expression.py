@@ -1,0 +1,214 @@
+"""Expressions as C text, scalar and vector.
+
+The printer notes what it used (helpers, vector types, library functions) in `used`; `emit/helpers.py` prints those once
+per file. Index arithmetic is printed in normal form, everything else keeps the shape of its tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ingot.emit.literals import literal
+from ingot.formula.expr import (
+    Binary,
+    Bitcast,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Param,
+    Select,
+    Tensor,
+    Unary,
+    Var,
+)
+from ingot.formula.index import as_expr, from_linear, linear, simplify
+from ingot.formula.types import BOOL, INDEX, DType
+from ingot.targets.record import Target
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^"}
+COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+INDEX_CALLS = {"max": "imax", "min": "imin", "floordiv": "ifloordiv", "mod": "imod"}
+
+
+@dataclass(slots=True)
+class Printer:
+    """Prints expressions of one function. `name_of` gives the identifier of a tensor, `lanes` the vector registers."""
+
+    target: Target
+    name_of: Callable[[Tensor], str]
+    used: set[tuple[str, ...]] = field(default_factory=set)
+    registers: dict[str, tuple[int, DType]] = field(default_factory=dict)
+
+    def width(self, e: Expr) -> int:
+        """Lanes of an expression: 1 for a scalar."""
+        match e:
+            case Var(name):
+                return self.registers.get(name, (1, INDEX))[0]
+            case Load(lanes=lanes):
+                return lanes
+            case Unary(_, a) | Cast(a, _) | Bitcast(a, _):
+                return self.width(a)
+            case Binary(_, a, b):
+                return max(self.width(a), self.width(b))
+            case Select(c, a, b):
+                return max(self.width(c), self.width(a), self.width(b))
+        return 1
+
+    def scalar(self, e: Expr) -> str:
+        """C text of a scalar expression."""
+        if e.dtype is INDEX and not isinstance(e, Cast | Select):
+            return self.index(e)
+        match e:
+            case Const(value, dtype):
+                return literal(value, dtype)
+            case Var(name) | Param(name):
+                return name
+            case Load():
+                return self._load(e)
+            case Unary(op, a):
+                return self._unary(op, a)
+            case Binary(op, a, b):
+                return self._binary(op, a, b)
+            case Select(c, a, b):
+                return f"({self.scalar(c)} ? {self.scalar(a)} : {self.scalar(b)})"
+            case Cast(a, dtype):
+                return self._cast(a, dtype)
+            case Bitcast(a, dtype):
+                return self.call("bits", (a.dtype.name, dtype.name), self.scalar(a))
+        raise TypeError(f"no C for {e!r}")
+
+    def call(self, op: str, types: tuple[str, ...], *arguments: str) -> str:
+        """A call of one of our helpers, noted as used."""
+        self.used.add((op, *types))
+        return f"{helper_name(op, *types)}({', '.join(arguments)})"
+
+    # -- indices
+
+    def index(self, e: Expr) -> str:
+        """An integer index in normal form: `oh + kh - 1`, `imax(0, 1 - oh)`."""
+        form = linear(e)
+        if form.keys() == {e} and form[e] == 1:
+            return self._atom(e)
+        out = ""
+        for atom, c in sorted(form.items(), key=lambda t: (t[1] < 0, t[0] is None)):
+            magnitude = str(abs(c)) if atom is None else self._atom(atom)
+            if atom is not None and abs(c) != 1:
+                magnitude = f"{abs(c)} * {magnitude}"
+            out += f" {'-' if c < 0 else '+'} {magnitude}"
+        return "-" + out[3:] if out.startswith(" - ") else out[3:] or "0"
+
+    def _atom(self, e: Expr) -> str:
+        match e:
+            case Const(value, _):
+                return str(value)
+            case Var(name) | Param(name):
+                return name
+            case Binary("mul", a, b):
+                return f"{self._factor(a)} * {self._factor(b)}"
+            case Binary("floordiv" | "mod" as op, a, Const(k, _)) if _never_negative(a):
+                return f"({self.index(a)}) {'/' if op == 'floordiv' else '%'} {k}"
+            case Binary(op, a, b) if op in INDEX_CALLS:
+                self.used.add((INDEX_CALLS[op],))
+                return f"{INDEX_CALLS[op]}({self.index(a)}, {self.index(b)})"
+            case Cast(a, _):
+                return f"(int){self._parenthesised(a)}"
+            case Select():
+                return self.scalar(e)
+        raise TypeError(f"no C for index {e!r}")
+
+    def _factor(self, e: Expr) -> str:
+        text = self.index(e)
+        return f"({text})" if " + " in text or " - " in text else text
+
+    def _parenthesised(self, e: Expr) -> str:
+        text = self.scalar(e)
+        return text if text.isidentifier() or text.startswith("(") else f"({text})"
+
+    # -- memory
+
+    def element(self, load: Load) -> str:
+        """The element as an lvalue: `x[0][oh + kh][ic]`, or flat where a dimension is known at run time only."""
+        shape, name = load.tensor.shape, self.name_of(load.tensor)
+        if not shape:
+            return f"{name}[0]"
+        if all(isinstance(n, int) for n in shape):
+            return name + "".join(f"[{self.index(i)}]" for i in load.index)
+        flat: Expr = Const(0)
+        for i, n in zip(load.index, shape, strict=True):
+            flat = flat * as_expr(n) + i
+        return f"{name}[{self.index(simplify(from_linear(linear(flat))))}]"
+
+    def _load(self, load: Load) -> str:
+        narrow = load.tensor.type
+        text = self.element(load)
+        return self.call("widen", (narrow.name,), text) if narrow.compute is not narrow else text
+
+    # -- operations
+
+    def _unary(self, op: str, a: Expr) -> str:
+        x, t = self.scalar(a), a.dtype
+        match op:
+            case "neg" if t.is_float:
+                return f"(-{x})"
+            case "not":
+                return f"(!{x})"
+            case "invert":
+                return f"(({t.c})~{x})"
+            case "sqrt" if spelled := self.target.spelling("sqrt", t.name, 0):
+                return spelled.format(a=x)
+        return self.call(op, (t.name,), x)
+
+    def _binary(self, op: str, a: Expr, b: Expr) -> str:
+        x, y, t = self.scalar(a), self.scalar(b), a.dtype
+        if op in COMPARE:
+            return f"({x} {COMPARE[op]} {y})"
+        if op in ("and", "or", "xor") or (t.is_float and op in INFIX):
+            text = f"({x} {INFIX[op]} {y})"
+            return text if t.is_float or t.bits >= 32 or t is BOOL else f"({t.c}){text}"
+        if op in ("add", "sub", "mul"):
+            return f"({t.c})({_modular(t)}{x} {INFIX[op]} {_modular(t)}{y})"
+        return self.call(op, (t.name,), x, y)
+
+    def _cast(self, a: Expr, to: DType) -> str:
+        x, t = self.scalar(a), a.dtype
+        if to is BOOL:
+            return f"({x} != 0)"
+        if t.is_float and not to.is_float:
+            return self.call("to", (t.name, to.name), x)
+        return f"({to.c}){self._parenthesised(a)}" if t is not to else x
+
+
+def _modular(t: DType) -> str:
+    """The cast under which arithmetic wraps instead of overflowing."""
+    return f"(uint{max(t.bits, 32)}_t)"
+
+
+def _never_negative(e: Expr) -> bool:
+    from ingot.formula.index import interval
+
+    try:
+        return interval(e)[0] >= 0
+    except ValueError:
+        return False
+
+
+SHORT = {
+    "float32": "f32",
+    "float64": "f64",
+    "bool": "u8",
+    "index": "i32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+}
+
+
+def short(dtype: str) -> str:
+    """f32, i8, u64, ...: the types in the names of helpers."""
+    return SHORT.get(dtype) or dtype.replace("uint", "u").replace("int", "i")
+
+
+def helper_name(op: str, *types: str) -> str:
+    """`max_f32`, `bits_f32_i32`, `imax`."""
+    return "_".join([op, *map(short, types)])

@@ -1,0 +1,226 @@
+"""The small static functions that emitted C calls, each printed once per file and only if used.
+
+Keys are what `Printer.used` collected: ("max", "float32"), ("to", "float32", "int8"), ("exp", "float32"), ... Functions
+of the math library are printed from their definitions in `ingot.loops.math`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ingot.emit.expression import helper_name, short
+from ingot.formula.types import DTYPES, DType
+
+Key = tuple[str, ...]
+
+
+def helper(key: Key) -> str:
+    """C text of one helper. Raises KeyError for a name nobody defined."""
+    op, *types = key
+    return _HELPERS[op](key, *[DTYPES.get(t) or DTYPES["int32"] for t in types if not t.isdigit()])
+
+
+def is_helper(key: Key) -> bool:
+    return key[0] in _HELPERS
+
+
+def _function(key: Key, result: str, parameters: str, body: str) -> str:
+    return f"static inline {result} {helper_name(*key)}({parameters}) {{ {body} }}"
+
+
+def _imax(key: Key) -> str:
+    return _function(key, "int", "int x, int y", "return x > y ? x : y;")
+
+
+def _imin(key: Key) -> str:
+    return _function(key, "int", "int x, int y", "return x < y ? x : y;")
+
+
+def _ifloordiv(key: Key) -> str:
+    return _function(key, "int", "int x, int y", "return x / y - (x % y != 0 && (x < 0) != (y < 0));")
+
+
+def _imod(key: Key) -> str:
+    return _function(key, "int", "int x, int y", "return x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0);")
+
+
+def _two(body: str) -> Callable[..., str]:
+    return lambda key, t: _function(key, t.c, f"{t.c} x, {t.c} y", body.format(t=t.c))
+
+
+def _one(body: str, result: str | None = None) -> Callable[..., str]:
+    return lambda key, t: _function(key, result or t.c, f"{t.c} x", body.format(t=t.c))
+
+
+def _max(key: Key, t: DType) -> str:
+    nan = " || x != x" if t.is_float else ""
+    return _function(key, t.c, f"{t.c} x, {t.c} y", f"return x > y{nan} ? x : y;")
+
+
+def _min(key: Key, t: DType) -> str:
+    nan = " || x != x" if t.is_float else ""
+    return _function(key, t.c, f"{t.c} x, {t.c} y", f"return x < y{nan} ? x : y;")
+
+
+def _abs(key: Key, t: DType) -> str:
+    if t.is_float:
+        builtin = "__builtin_fabsf" if t.bits == 32 else "__builtin_fabs"
+        return _function(key, t.c, f"{t.c} x", f"return {builtin}(x);")
+    wide = f"uint{max(t.bits, 32)}_t"
+    body = "return x;" if t.kind == "u" else f"return x < 0 ? ({t.c})(0u - ({wide})x) : x;"
+    return _function(key, t.c, f"{t.c} x", body)
+
+
+def _neg(key: Key, t: DType) -> str:
+    return _function(key, t.c, f"{t.c} x", f"return ({t.c})(0u - (uint{max(t.bits, 32)}_t)x);")
+
+
+def _sign(key: Key, t: DType) -> str:
+    nan = "x != x ? x : " if t.is_float else ""
+    low = "" if t.kind == "u" else " - (x < 0)"
+    return _function(key, t.c, f"{t.c} x", f"return {nan}({t.c})((x > 0){low});")
+
+
+def _div(key: Key, t: DType) -> str:
+    """C's division; by zero it is 0, and the one quotient that overflows wraps."""
+    wraps = f"y == -1 ? ({t.c})(0u - (uint{max(t.bits, 32)}_t)x) : " if t.kind == "i" else ""
+    return _function(key, t.c, f"{t.c} x, {t.c} y", f"return y == 0 ? 0 : {wraps}({t.c})(x / y);")
+
+
+def _floordiv(key: Key, t: DType) -> str:
+    if t.kind == "u":
+        return _div(key, t)
+    wraps = f"y == -1 ? ({t.c})(0u - (uint{max(t.bits, 32)}_t)x) : "
+    body = f"return y == 0 ? 0 : {wraps}({t.c})(x / y - (x % y != 0 && (x < 0) != (y < 0)));"
+    return _function(key, t.c, f"{t.c} x, {t.c} y", body)
+
+
+def _mod(key: Key, t: DType) -> str:
+    adjust = "" if t.kind == "u" else " + (x % y != 0 && (x < 0) != (y < 0) ? y : 0)"
+    guard = "y == 0 || y == -1" if t.kind == "i" else "y == 0"
+    return _function(key, t.c, f"{t.c} x, {t.c} y", f"return {guard} ? 0 : ({t.c})(x % y{adjust});")
+
+
+def _fmod(key: Key, t: DType) -> str:
+    guard = "y == 0 || y == -1" if t.kind == "i" else "y == 0"
+    return _function(key, t.c, f"{t.c} x, {t.c} y", f"return {guard} ? 0 : ({t.c})(x % y);")
+
+
+def _shl(key: Key, t: DType) -> str:
+    body = f"return y >= {t.bits} ? 0 : ({t.c})((uint{max(t.bits, 32)}_t)x << y);"
+    return _function(key, t.c, f"{t.c} x, {t.c} y", body)
+
+
+def _shr(key: Key, t: DType) -> str:
+    far = "x < 0 ? -1 : 0" if t.kind == "i" else "0"
+    return _function(key, t.c, f"{t.c} x, {t.c} y", f"return ({t.c})(y >= {t.bits} ? ({far}) : x >> y);")
+
+
+def _pow(key: Key, t: DType) -> str:
+    """Integers: by squaring, wrapping."""
+    wide = f"uint{max(t.bits, 32)}_t"
+    negative = (
+        "" if t.kind == "u" else f"if (y < 0) return ({t.c})(x == 1 ? 1 : x == -1 ? 1 - 2 * (y & 1) : 0); "
+    )
+    loop = f"{wide} r = 1, b = ({wide})x; for (; y > 0; y = ({t.c})(y / 2)) {{ if (y & 1) r *= b; b *= b; }} "
+    return _function(key, t.c, f"{t.c} x, {t.c} y", f"{negative}{loop}return ({t.c})r;")
+
+
+def _mulhi(key: Key, t: DType) -> str:
+    wide = f"{'u' if t.kind == 'u' else ''}int{2 * t.bits}_t"
+    return _function(key, t.c, f"{t.c} x, {t.c} y", f"return ({t.c})((({wide})x * ({wide})y) >> {t.bits});")
+
+
+def _to(key: Key, source: DType, to: DType) -> str:
+    """Float to integer: truncates, saturates, NaN is 0."""
+    f = "f" if source.bits == 32 else ""
+    lo, hi = float(to.lowest), float(to.highest) + (1.0 if to.bits < 53 else 0.0)
+    above, below = f"x >= {hi!r}{f}", f"x < {lo!r}{f}" if to.kind == "i" else "x <= -1.0" + f
+    high = {"i": f"INT{to.bits}_MAX", "u": f"UINT{to.bits}_MAX", "x": "2147483647"}[to.kind]
+    low = "0" if to.kind == "u" else f"INT{to.bits}_MIN" if to.kind == "i" else "(-2147483647 - 1)"
+    body = f"return x != x ? 0 : {above} ? {high} : {below} ? {low} : ({to.c})x;"
+    return _function(key, to.c, f"{source.c} x", body)
+
+
+def _bits(key: Key, source: DType, to: DType) -> str:
+    body = f"union {{ {source.c} from; {to.c} to; }} u; u.from = x; return u.to;"
+    return _function(key, to.c, f"{source.c} x", body)
+
+
+def _widen(key: Key, t: DType) -> str:
+    if t.name == "bfloat16":
+        body = "union { uint32_t i; float f; } u; u.i = (uint32_t)x << 16; return u.f;"
+    else:
+        body = (
+            "union { uint32_t i; float f; } u; const uint32_t s = (uint32_t)(x & 0x8000u) << 16, e = (x >> 10) & 31u, m = x & 1023u; "
+            "if (e == 0) { u.f = (float)m * 5.9604644775390625e-08f; u.i |= s; } "
+            "else u.i = s | ((e == 31u ? 255u : e + 112u) << 23) | (m << 13); return u.f;"
+        )
+    return _function(key, "float", "uint16_t x", body)
+
+
+def _narrow(key: Key, t: DType) -> str:
+    """Round half to even; a NaN stays a quiet NaN of its sign."""
+    head = "union { float f; uint32_t i; } u; u.f = x; const uint32_t s = (u.i >> 16) & 0x8000u; "
+    if t.name == "bfloat16":
+        body = (
+            "union { float f; uint32_t i; } u; u.f = x; if (x != x) return (uint16_t)((u.i >> 16) | 64u); "
+            "return (uint16_t)((u.i + 0x7FFFu + ((u.i >> 16) & 1u)) >> 16);"
+        )
+    else:
+        body = head + (
+            "const uint32_t b = u.i & 0x7FFFFFFFu; if (b > 0x7F800000u) return (uint16_t)(s | 0x7E00u); "
+            "if (b >= 0x477FF000u) return (uint16_t)(s | 0x7C00u); "
+            "if (b < 0x38800000u) { u.i = b; u.f += 0.5f; return (uint16_t)(s | (u.i - 0x3F000000u)); } "
+            "return (uint16_t)(s | ((b - 0x38000000u + 0xFFFu + ((b >> 13) & 1u)) >> 13));"
+        )
+    return _function(key, "uint16_t", "float x", body)
+
+
+def _isinf(key: Key, t: DType) -> str:
+    return _function(key, "uint8_t", f"{t.c} x", "return x - x != 0 && x == x;")
+
+
+def _splat(key: Key, t: DType) -> str:
+    lanes = int(key[2])
+    items = ", ".join(["x"] * lanes)
+    return _function(
+        key, f"{short(t.name)}x{lanes}", f"{t.c} x", f"return ({short(t.name)}x{lanes}){{{items}}};"
+    )
+
+
+def vector_types(used: set[Key]) -> Iterator[str]:
+    """The typedefs of vectors: unaligned and free to alias, as loads and stores of arrays need."""
+    for _, name, lanes in sorted(k for k in used if k[0] == "type"):
+        t = DTYPES[name]
+        size = t.bytes * int(lanes)
+        attributes = f"vector_size({size}), aligned({t.bytes}), may_alias"
+        yield f"typedef {t.c} {short(name)}x{lanes} __attribute__(({attributes}));"
+
+
+_HELPERS: dict[str, Callable[..., str]] = {
+    "imax": _imax,
+    "imin": _imin,
+    "ifloordiv": _ifloordiv,
+    "imod": _imod,
+    "max": _max,
+    "min": _min,
+    "abs": _abs,
+    "neg": _neg,
+    "sign": _sign,
+    "div": _div,
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "fmod": _fmod,
+    "shl": _shl,
+    "shr": _shr,
+    "pow": _pow,
+    "mulhi": _mulhi,
+    "to": _to,
+    "bits": _bits,
+    "widen": _widen,
+    "narrow": _narrow,
+    "isinf": _isinf,
+    "splat": _splat,
+    "isnan": _one("return x != x;", "uint8_t"),
+}

@@ -1,0 +1,37 @@
+"""Numbers as C literals that round-trip exactly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ingot.formula.types import FLOAT32, FLOAT64, INDEX, DType
+
+
+def literal(value: int | float | bool, dtype: DType) -> str:
+    """A C expression of exactly this value and type."""
+    if dtype.is_float:
+        return floating(float(value), dtype.compute)
+    n = int(value)
+    if dtype is INDEX or dtype.bits < 32:
+        return str(n) if n >= 0 else f"({n})"
+    suffix = {"i": "", "u": "u"}[dtype.kind] + ("ll" if dtype.bits == 64 else "")
+    lowest = -(1 << (dtype.bits - 1))
+    if dtype.kind == "i" and n == lowest:
+        return f"({lowest + 1}{suffix} - 1)"
+    return f"{n}{suffix}" if n >= 0 else f"({n}{suffix})"
+
+
+def floating(x: float, dtype: DType) -> str:
+    """Shortest decimal that reads back as the same float or double; `__builtin_` spellings for inf and NaN."""
+    assert dtype in (FLOAT32, FLOAT64)
+    f = "f" if dtype is FLOAT32 else ""
+    if math.isnan(x):
+        return f'__builtin_nan{f}("")'
+    if math.isinf(x):
+        return f"(-__builtin_inf{f}())" if x < 0 else f"__builtin_inf{f}()"
+    digits = repr(float(x)) if not f else np.format_float_positional(np.float32(x), unique=True, trim="0")
+    if f and not 1e-4 <= abs(x) < 1e9 and x != 0:
+        digits = np.format_float_scientific(np.float32(x), unique=True, trim="0")
+    return f"({digits}{f})" if digits.startswith("-") else digits + f

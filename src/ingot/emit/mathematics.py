@@ -1,0 +1,34 @@
+"""Functions of the math library as C, scalar or vector, printed from their one definition."""
+
+from __future__ import annotations
+
+from ingot.emit.expression import helper_name
+from ingot.emit.vector import VectorPrinter
+from ingot.formula.types import DTYPES
+from ingot.loops.math import function
+from ingot.targets.record import Target
+
+Key = tuple[str, ...]
+
+
+def function_text(key: Key, target: Target, used: set[Key]) -> str:
+    """The static inline function that `key` = (op, dtype[, lanes]) names."""
+    op, dtype, *rest = key
+    lanes = int(rest[0]) if rest else 1
+    f = function(op, DTYPES[dtype])
+    p = VectorPrinter(target, lambda t: t.name)
+    for v in f.parameters:
+        p.registers[v.name] = (lanes, v.dtype)
+    c = DTYPES[dtype].c if lanes == 1 else p.vector_type(DTYPES[dtype], lanes)
+    rows = []
+    for let in f.body:
+        p.registers[let.name] = (lanes, let.value.dtype)
+        kind = let.value.dtype.c if lanes == 1 else p.vector_type(let.value.dtype, lanes)
+        rows.append(
+            f"    const {kind} {let.name} = {p.scalar(let.value) if lanes == 1 else p.vector(let.value, lanes)};"
+        )
+    result = p.scalar(f.result) if lanes == 1 else p.vector(f.result, lanes)
+    parameters = ", ".join(f"{c} {v.name}" for v in f.parameters)
+    used |= p.used
+    head = f"static inline {c} {helper_name(*key)}({parameters}) {{"
+    return "\n".join([head, *rows, f"    return {result};", "}"])

@@ -1,0 +1,106 @@
+"""Statements as C lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ingot.emit.expression import Printer
+from ingot.emit.names import comment
+from ingot.emit.vector import VectorPrinter
+from ingot.formula.expr import Expr, Var
+from ingot.formula.index import simplify
+from ingot.formula.statements import (
+    Assign,
+    Barrier,
+    Check,
+    For,
+    Instruction,
+    Let,
+    Madd,
+    Remark,
+    Statement,
+    Store,
+    When,
+)
+from ingot.formula.types import INDEX
+
+INDENT = "    "
+
+
+def lines(statements: tuple[Statement, ...], p: VectorPrinter, errors: dict[str, str]) -> Iterator[str]:
+    """The C of statements; `errors` gives the C constant of each error name."""
+    for s in statements:
+        match s:
+            case For(var, lo, hi, step, body):
+                advance = f"{var}++" if step == 1 else f"{var} += {step}"
+                yield f"for (int {var} = {p.index(lo)}; {var} < {p.index(hi)}; {advance}) {{"
+                yield from _block(body, p, errors)
+                yield "}"
+            case When(condition, body, other):
+                yield f"if ({_bare(p.scalar(condition))}) {{"
+                yield from _block(body, p, errors)
+                if other:
+                    yield "} else {"
+                    yield from _block(other, p, errors)
+                yield "}"
+            case Check(condition, error):
+                yield f"if (!({_bare(p.scalar(condition))})) return {errors[error]};"
+            case Remark(text):
+                yield f"/* {comment(text)} */"
+            case _:
+                yield _simple(s, p)
+
+
+def _block(body: tuple[Statement, ...], p: VectorPrinter, errors: dict[str, str]) -> Iterator[str]:
+    return (INDENT + line for line in lines(body, p, errors))
+
+
+def _simple(s: Statement, p: VectorPrinter) -> str:
+    match s:
+        case Let(name, value, lanes, mutable):
+            p.registers[name] = (lanes, value.dtype)
+            const = "" if mutable else "const "
+            return f"{const}{_type(value, lanes, p)} {name} = {_value(value, lanes, p)};"
+        case Assign(name, value, lanes):
+            return f"{name} = {_value(value, lanes, p)};"
+        case Madd(name, a, b, lanes):
+            return f"{name} = {p.madd(name, a, b, lanes)};"
+        case Instruction(operation, name, a, b, lanes):
+            return f"{name} = {p.instruction(operation, name, a, b, lanes)};"
+        case Store(to, value, 1):
+            narrow = to.tensor.type
+            text = _bare(p.scalar(value))
+            if narrow.compute is not narrow:
+                text = p.call("narrow", (narrow.name,), text)
+            return f"{p.element(to)} = {text};"
+        case Store(to, value, lanes):
+            return p.store(to, value, lanes)
+        case Barrier():
+            return '__asm__ volatile("" ::: "memory");'
+    raise TypeError(f"no C for {s!r}")
+
+
+def _type(value: Expr, lanes: int, p: Printer) -> str:
+    return value.dtype.c if lanes == 1 else p.vector_type(value.dtype, lanes)  # type: ignore[attr-defined]
+
+
+def _value(value: Expr, lanes: int, p: VectorPrinter) -> str:
+    if lanes > 1:
+        return p.vector(value, lanes)
+    return (
+        p.index(simplify(value))
+        if value.dtype is INDEX and not isinstance(value, Var)
+        else _bare(p.scalar(value))
+    )
+
+
+def _bare(text: str) -> str:
+    """Without one pair of parentheses around the whole."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0 and i < len(text) - 1:
+            return text
+    return text[1:-1]

@@ -1,0 +1,127 @@
+"""Vector expressions as GNU C: named vector types, the target's own spelling where it has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ingot.emit.expression import COMPARE, INFIX, Printer, short
+from ingot.formula.expr import Binary, Bitcast, Cast, Const, Expr, Load, Select, Unary, Var
+from ingot.formula.types import BOOL, INT32, INT64, DType
+
+
+@dataclass(slots=True)
+class VectorPrinter(Printer):
+    """Adds vectors to `Printer`. A scalar met where a vector is needed is broadcast."""
+
+    def vector_type(self, dtype: DType, lanes: int) -> str:
+        """`f32x8`, declared once per file."""
+        self.used.add(("type", dtype.name, str(lanes)))
+        return f"{short(dtype.name)}x{lanes}"
+
+    def vector(self, e: Expr, lanes: int) -> str:
+        """C text of `e` as a vector of `lanes`."""
+        if self.width(e) == 1:
+            return self._splat(self.scalar(e), e.dtype, lanes)
+        match e:
+            case Var(name):
+                return name
+            case Load():
+                return f"*(const {self.vector_type(e.tensor.type, lanes)} *)&{self.element(e)}"
+            case Unary(op, a):
+                return self._vector_unary(op, a, lanes)
+            case Binary(op, a, b):
+                return self._vector_binary(op, a, b, lanes)
+            case Select(c, a, b):
+                return self._select(self.mask(c, lanes), a, b, lanes)
+            case Cast(a, dtype):
+                t = self.vector_type(dtype, lanes)
+                return f"__builtin_convertvector({self.vector(a, lanes)}, {t})"
+            case Bitcast(a, dtype):
+                return f"(({self.vector_type(dtype, lanes)}){self.vector(a, lanes)})"
+        raise TypeError(f"no vector C for {e!r}")
+
+    def _splat(self, text: str, dtype: DType, lanes: int) -> str:
+        self.vector_type(dtype, lanes)
+        return self.call("splat", (dtype.name, str(lanes)), text)
+
+    def _vector_unary(self, op: str, a: Expr, lanes: int) -> str:
+        x, t = self.vector(a, lanes), a.dtype
+        if op == "neg":
+            return f"(-{x})"
+        if op == "invert":
+            return f"(~{x})"
+        spelled = self.target.spelling(op, t.name, lanes * t.bytes)
+        if spelled:
+            return spelled.format(a=x)
+        self.vector_type(t, lanes)
+        return self.call(op, (t.name, str(lanes)), x)
+
+    def _vector_binary(self, op: str, a: Expr, b: Expr, lanes: int) -> str:
+        t = a.dtype
+        if op in INFIX:
+            return f"({self.vector(a, lanes)} {INFIX[op]} {self.vector(b, lanes)})"
+        if op in ("shl", "shr"):
+            return f"({self.vector(a, lanes)} {'<<' if op == 'shl' else '>>'} {self.vector(b, lanes)})"
+        if op in ("max", "min"):
+            return self._extreme(op, a, b, lanes)
+        self.vector_type(t, lanes)
+        return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
+
+    def _extreme(self, op: str, a: Expr, b: Expr, lanes: int) -> str:
+        """max and min propagate NaN: the spelled instruction answers its second operand, so a constant goes first."""
+        t = a.dtype
+        spelled = self.target.spelling(op, t.name, lanes * t.bytes)
+        if spelled and (not t.is_float or isinstance(a, Const) or isinstance(b, Const)):
+            first, second = (b, a) if isinstance(b, Const) else (a, b)
+            return spelled.format(a=self.vector(first, lanes), b=self.vector(second, lanes))
+        self.vector_type(t, lanes)
+        return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
+
+    def mask(self, c: Expr, lanes: int) -> str:
+        """A condition as a vector of 0 and -1, as wide as what was compared."""
+        match c:
+            case Binary(op, a, b) if op in COMPARE:
+                return f"({self.vector(a, lanes)} {COMPARE[op]} {self.vector(b, lanes)})"
+            case Binary("and" | "or" as op, a, b) if c.dtype is BOOL:
+                return f"({self.mask(a, lanes)} {INFIX[op]} {self.mask(b, lanes)})"
+            case Unary("not", a):
+                return f"(~{self.mask(a, lanes)})"
+            case Unary("isnan", a):
+                x = self.vector(a, lanes)
+                return f"({x} != {x})"
+        raise TypeError(f"no vector mask for {c!r}")
+
+    def _select(self, mask: str, a: Expr, b: Expr, lanes: int) -> str:
+        t = a.dtype
+        x, y = self.vector(a, lanes), self.vector(b, lanes)
+        spelled = self.target.spelling("select", t.name, lanes * t.bytes)
+        if spelled:
+            return spelled.format(a=mask, b=x, c=y)
+        bits = self.vector_type(INT64 if t.bits == 64 else INT32, lanes)
+        return f"(({self.vector_type(t, lanes)})(({mask} & ({bits}){x}) | (~{mask} & ({bits}){y})))"
+
+    def madd(self, name: str, a: Expr, b: Expr, lanes: int) -> str:
+        """name + a * b, as the fused instruction where the target has it."""
+        t = a.dtype
+        if lanes == 1:
+            spelled = self.target.spelling("madd", t.name, 0)
+            x, y = self.scalar(a), self.scalar(b)
+            return spelled.format(a=x, b=y, c=name) if spelled else f"{name} + {x} * {y}"
+        spelled = self.target.spelling("madd", t.name, lanes * t.bytes)
+        if spelled:
+            return spelled.format(a=self.vector(a, lanes), b=self.vector(b, lanes), c=name)
+        return f"{name} + {self.vector(a, lanes)} * {self.vector(b, lanes)}"
+
+    def instruction(self, operation: str, name: str, a: Expr, b: Expr, lanes: int) -> str:
+        """An accumulating instruction of the target, or the helper that means the same."""
+        t, wide = a.dtype, lanes * self.registers[name][1].bytes
+        arguments = dict(a=self.vector(a, self.width(a)), b=self.vector(b, self.width(b)), c=name)
+        spelled = self.target.spelling(operation, t.name, wide)
+        if spelled:
+            return spelled.format(**arguments)
+        return self.call(operation, (t.name, str(lanes)), arguments["a"], arguments["b"], name)
+
+    def store(self, to: Load, value: Expr, lanes: int) -> str:
+        """Store `lanes` elements from `to` on."""
+        t = self.vector_type(to.tensor.type, lanes)
+        return f"*({t} *)&{self.element(to)} = {self.vector(value, lanes)};"

@@ -1,0 +1,149 @@
+"""Formulas: the executable meaning of an operator.
+
+A `Formula` is an ordered list of stages over named tensors. A `Compute` gives every element of one tensor (or of a
+rectangle of it) as an expression over its axes, optionally through one reduction. A `Scan` runs stages once per step of
+an axis, in order; what it carries is ordinary tensors that its stages overwrite. Shapes, reference semantics, loops,
+MAC counts and fusion are all read off these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Union
+
+from ingot.formula.expr import Expr, Tensor, Var, loads, text, upper, walk
+from ingot.formula.types import DType
+
+COMBINERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """`combine` (a key of COMBINERS) over `axes` of `term`, starting from `init`; its type is the accumulator's."""
+
+    combine: str
+    axes: tuple[Var, ...]
+    init: Expr
+    term: Expr
+
+
+def accumulator(dtype: DType) -> Var:
+    """The name by which a Compute's value reads the result of its reduction."""
+    return Var("acc", None, dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compute:
+    """out[at] = value for every point of `axes`; `at` is the axes themselves unless a part of `out` is written."""
+
+    out: Tensor
+    axes: tuple[Var, ...]
+    value: Expr
+    reduction: Reduction | None = None
+    at: tuple[Expr, ...] = ()
+
+    @property
+    def index(self) -> tuple[Expr, ...]:
+        return self.at or self.axes
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        r = self.reduction
+        return (self.value, *self.at) if r is None else (r.init, r.term, self.value, *self.at)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """for axis in range(extent): run `body` in order. `carried` tensors live on from step to step."""
+
+    axis: Var
+    body: tuple[Stage, ...]
+    carried: tuple[Tensor, ...]
+
+
+Stage = Union[Compute, Scan]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Formula:
+    """Inputs, stages in order, outputs; every other tensor the stages write is scratch.
+
+    `view`: the first output is this input's elements in row-major order under another shape.
+    """
+
+    inputs: tuple[Tensor, ...]
+    stages: tuple[Stage, ...]
+    outputs: tuple[Tensor, ...]
+    view: Tensor | None = None
+
+    @property
+    def computes(self) -> tuple[Compute, ...]:
+        return tuple(computes(self.stages))
+
+
+def computes(stages: tuple[Stage, ...]) -> Iterator[Compute]:
+    """Every Compute, those inside Scans included, in the order they stand."""
+    for stage in stages:
+        if isinstance(stage, Scan):
+            yield from computes(stage.body)
+        else:
+            yield stage
+
+
+def reads(stage: Stage) -> Iterator[Tensor]:
+    """The tensors a stage loads from (constants included), with repetitions."""
+    for c in computes((stage,)):
+        for e in c.expressions:
+            yield from (load.tensor for load in loads(e))
+
+
+def writes(stage: Stage) -> Iterator[Tensor]:
+    return (c.out for c in computes((stage,)))
+
+
+def points(axes: tuple[Var, ...]) -> int:
+    """How many points the axes span, at the upper bounds."""
+    total = 1
+    for a in axes:
+        total *= upper(a.extent if a.extent is not None else 1)
+    return total
+
+
+def macs(stages: tuple[Stage, ...], times: int = 1) -> int:
+    """Multiply-accumulates: the points of every sum of products."""
+    total = 0
+    for s in stages:
+        if isinstance(s, Scan):
+            total += macs(s.body, times * points((s.axis,)))
+        elif s.reduction is not None and s.reduction.combine == "sum" and _is_product(s.reduction.term):
+            total += times * points(s.axes) * points(s.reduction.axes)
+    return total
+
+
+def _is_product(e: Expr) -> bool:
+    from ingot.formula.expr import Binary
+
+    return any(isinstance(n, Binary) and n.op == "mul" and n.dtype.kind in "fiu" for n in walk(e))
+
+
+def formula_text(formula: Formula) -> str:
+    """The text form, for dumps and golden tests."""
+    head = ", ".join(f"{t.name}: {t.type}{list(map(text, t.shape))}" for t in formula.inputs)
+    lines = [f"formula({head}) -> {', '.join(t.name for t in formula.outputs)}"]
+    return "\n".join([*lines, *_lines(formula.stages, "  ")])
+
+
+def _lines(stages: tuple[Stage, ...], indent: str) -> Iterator[str]:
+    for s in stages:
+        if isinstance(s, Scan):
+            yield f"{indent}scan {_axes((s.axis,))} carrying {', '.join(t.name for t in s.carried)}"
+            yield from _lines(s.body, indent + "  ")
+            continue
+        yield f"{indent}{s.out.name}[{', '.join(map(text, s.index))}]: {s.out.type} = {text(s.value)} for {_axes(s.axes)}"
+        if r := s.reduction:
+            yield f"{indent}  acc = {r.combine}({text(r.term)} for {_axes(r.axes)}) from {text(r.init)}"
+
+
+def _axes(axes: tuple[Var, ...]) -> str:
+    return ", ".join(f"{a.name} < {text(a.extent if a.extent is not None else 0)}" for a in axes) or "()"

@@ -1,0 +1,447 @@
+"""Expressions: the scalar language that formulas and loops share.
+
+About a dozen frozen node classes. Every expression knows its element type; casts are explicit. Operators on
+expressions build nodes and fold what is already known, so that shapes may be ints or bounded `Param`s alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Union
+
+import numpy as np
+
+from ingot.formula.types import BOOL, INDEX, DType, dtype_of
+
+Array = np.ndarray[Any, Any]
+Extent = Union[int, "Expr"]
+Operand = Union["Expr", int, float, bool]
+
+COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+FOLD: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "max": max,
+    "min": min,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """Base class; carries the operators only."""
+
+    @property
+    def dtype(self) -> DType:
+        raise NotImplementedError
+
+    def __add__(self, other: Operand) -> Expr:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Operand) -> Expr:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Operand) -> Expr:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Expr:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Expr:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Expr:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Expr:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expr:
+        return binary("div", other, self)
+
+    def __floordiv__(self, other: Operand) -> Expr:
+        return binary("floordiv", self, other)
+
+    def __mod__(self, other: Operand) -> Expr:
+        return binary("mod", self, other)
+
+    def __neg__(self) -> Expr:
+        return Unary("neg", self)
+
+    def __and__(self, other: Operand) -> Expr:
+        return binary("and", self, other)
+
+    def __or__(self, other: Operand) -> Expr:
+        return binary("or", self, other)
+
+    def __xor__(self, other: Operand) -> Expr:
+        return binary("xor", self, other)
+
+    def __lshift__(self, other: Operand) -> Expr:
+        return binary("shl", self, other)
+
+    def __rshift__(self, other: Operand) -> Expr:
+        return binary("shr", self, other)
+
+    def __lt__(self, other: Operand) -> Expr:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Operand) -> Expr:
+        return binary("le", self, other)
+
+    def __gt__(self, other: Operand) -> Expr:
+        return binary("gt", self, other)
+
+    def __ge__(self, other: Operand) -> Expr:
+        return binary("ge", self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Expr):
+    """A literal. `value` is a Python int, float or bool that the type can hold."""
+
+    value: int | float | bool
+    type: DType = INDEX
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Var(Expr):
+    """A loop variable (then `extent` may be known: 0 <= name < extent), a register, or the accumulator."""
+
+    name: str
+    extent: Extent | None = field(default=None, compare=False)
+    type: DType = INDEX
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Param(Expr):
+    """An integer known at run time only, lo <= name <= hi: a bounded dimension, a thread's range."""
+
+    name: str
+    lo: int
+    hi: int
+
+    @property
+    def dtype(self) -> DType:
+        return INDEX
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expr):
+    """neg abs not invert exp log sqrt tanh ... floor ceil round (half to even) trunc isnan isinf sign."""
+
+    op: str
+    a: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return BOOL if self.op in ("isnan", "isinf", "not") else self.a.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    """add sub mul div (C's truncating division on integers) floordiv mod fmod max min pow and or xor shl shr
+    mulhi and the comparisons. Integers wrap. max and min propagate NaN."""
+
+    op: str
+    a: Expr
+    b: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return BOOL if self.op in COMPARISONS else self.a.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Expr):
+    """`a` where `condition` holds, else `b`; only the chosen side is read."""
+
+    condition: Expr
+    a: Expr
+    b: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.a.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """The value in another type: floats round half to even; float to integer truncates and saturates, NaN is 0."""
+
+    a: Expr
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Bitcast(Expr):
+    """The same bits read as another type of the same width."""
+
+    a: Expr
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """A named array that formulas and loops read and write. `value` holds the elements of a constant.
+
+    Compared by identity: two tensors of one name are two tensors.
+    """
+
+    name: str
+    type: DType
+    shape: tuple[Extent, ...]
+    value: Array | None = None
+
+    def __getitem__(self, index: Operand | tuple[Operand, ...]) -> Load:
+        return self.at(index)
+
+    def at(self, index: Operand | tuple[Operand, ...], outside: Operand | None = None) -> Load:
+        """The element at `index`; a read beyond the shape yields `outside` (None: provably never happens)."""
+        index = index if isinstance(index, tuple) else (index,)
+        assert len(index) == len(self.shape), f"{self.name}: {len(index)} indices for rank {len(self.shape)}"
+        other = None if outside is None else wrap(outside, self.type.compute)
+        return Load(self, tuple(wrap(i, INDEX) for i in index), other)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def count(self) -> int:
+        """Elements, at the upper bound of every bounded dimension."""
+        return int(np.prod([upper(n) for n in self.shape], dtype=object)) if self.shape else 1
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.type.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Expr):
+    """One element of a tensor, or `lanes` of them along the last index. Narrow floats arrive widened."""
+
+    tensor: Tensor
+    index: tuple[Expr, ...]
+    outside: Expr | None = None
+    lanes: int = 1
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.type.compute
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered(Expr):
+    """An index that comes from data: lo <= value < hi is checked at run time before it is used (ERR_INDEX)."""
+
+    value: Expr
+    lo: Expr
+    hi: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return INDEX
+
+
+def wrap(x: Operand, dtype: DType) -> Expr:
+    """A Python number as a constant of `dtype`; an expression as it is."""
+    if isinstance(x, Expr):
+        return x
+    return Const(float(x) if dtype.is_float else int(x), dtype)
+
+
+def constant(array: Array, name: str = "constant") -> Tensor:
+    """A tensor with known elements."""
+    return Tensor(name, dtype_of(array), tuple(array.shape), array)
+
+
+def binary(op: str, a: Operand, b: Operand) -> Expr:
+    """A Binary node; a Python number takes the other side's type, index arithmetic is folded."""
+    dtype = a.dtype if isinstance(a, Expr) else b.dtype if isinstance(b, Expr) else INDEX
+    x, y = wrap(a, dtype), wrap(b, dtype)
+    assert x.dtype is y.dtype, f"{op} of {x.dtype} and {y.dtype}"
+    if dtype is INDEX:
+        return _fold_index(op, x, y)
+    return Binary(op, x, y)
+
+
+def _fold_index(op: str, x: Expr, y: Expr) -> Expr:
+    match op, x, y:
+        case _, Const(a), Const(b) if op in FOLD:
+            return Const(FOLD[op](int(a), int(b)))
+        case ("add", Const(0), e) | ("add" | "sub", e, Const(0)) | ("mul" | "floordiv", e, Const(1)):
+            return e  # 0 + x == x, x - 0 == x, x * 1 == x
+        case "mul", Const(1), e:
+            return e
+        case ("mul", Const(0), _) | ("mul", _, Const(0)) | ("mod", _, Const(1)):
+            return Const(0)
+    return Binary(op, x, y)
+
+
+def maximum(a: Operand, b: Operand) -> Expr:
+    return binary("max", a, b)
+
+
+def minimum(a: Operand, b: Operand) -> Expr:
+    return binary("min", a, b)
+
+
+def select(condition: Expr, a: Operand, b: Operand) -> Expr:
+    dtype = a.dtype if isinstance(a, Expr) else b.dtype if isinstance(b, Expr) else INDEX
+    return Select(condition, wrap(a, dtype), wrap(b, dtype))
+
+
+def equal(a: Operand, b: Operand) -> Expr:
+    return binary("eq", a, b)
+
+
+def cast(a: Expr, dtype: DType) -> Expr:
+    return a if a.dtype is dtype else Cast(a, dtype)
+
+
+def call(op: str, a: Expr) -> Expr:
+    """A named function of one argument, `call("exp", x)`."""
+    return Unary(op, a)
+
+
+def upper(n: Extent) -> int:
+    """The largest value an extent can take."""
+    if isinstance(n, int):
+        return n
+    from ingot.formula.index import interval
+
+    return interval(n)[1]
+
+
+def extent(n: Extent) -> Extent:
+    """An extent in its simplest form: a plain int where it is one."""
+    return int(n.value) if isinstance(n, Const) else n
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    match e:
+        case Unary(_, a) | Cast(a, _) | Bitcast(a, _):
+            return (a,)
+        case Binary(_, a, b):
+            return (a, b)
+        case Select(c, a, b):
+            return (c, a, b)
+        case Load(_, index, outside, _):
+            return (*index, outside) if outside is not None else index
+        case Gathered(value, lo, hi):
+            return (value, lo, hi)
+    return ()
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """Every node of the expression, parents first."""
+    yield e
+    for child in children(e):
+        yield from walk(child)
+
+
+def loads(e: Expr) -> Iterator[Load]:
+    return (n for n in walk(e) if isinstance(n, Load))
+
+
+def rebuild(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """The node with `f` applied to each child."""
+    match e:
+        case Unary(op, a):
+            return Unary(op, f(a))
+        case Binary(op, a, b):
+            return binary(op, f(a), f(b))
+        case Select(c, a, b):
+            return Select(f(c), f(a), f(b))
+        case Cast(a, dtype):
+            return cast(f(a), dtype)
+        case Bitcast(a, dtype):
+            return Bitcast(f(a), dtype)
+        case Load(tensor, index, outside, lanes):
+            return Load(tensor, tuple(map(f, index)), None if outside is None else f(outside), lanes)
+        case Gathered(value, lo, hi):
+            return Gathered(f(value), f(lo), f(hi))
+    return e
+
+
+def substitute(e: Expr, environment: Mapping[str, Expr]) -> Expr:
+    """The expression with every variable that `environment` names replaced."""
+    if isinstance(e, Var):
+        return environment.get(e.name, e)
+    return rebuild(e, lambda child: substitute(child, environment)) if environment else e
+
+
+def transform(e: Expr, f: Callable[[Expr], Expr | None]) -> Expr:
+    """Top down: a node for which `f` gives an answer is replaced by it, the others are descended into."""
+    found = f(e)
+    return found if found is not None else rebuild(e, lambda child: transform(child, f))
+
+
+def with_lanes(load: Load, lanes: int) -> Load:
+    return replace(load, lanes=lanes)
+
+
+SYMBOLS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shl": "<<",
+    "shr": ">>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+}
+
+
+def text(e: Expr | int) -> str:
+    """The expression as one line of text, for dumps and golden tests."""
+    match e:
+        case Const(value, _):
+            return str(value)
+        case Var(name) | Param(name):
+            return name
+        case Unary(op, a):
+            return f"-{text(a)}" if op == "neg" else f"{op}({text(a)})"
+        case Binary(op, a, b) if op in SYMBOLS:
+            return f"({text(a)} {SYMBOLS[op]} {text(b)})"
+        case Binary(op, a, b):
+            return f"{op}({text(a)}, {text(b)})"
+        case Select(c, a, b):
+            return f"({text(a)} if {text(c)} else {text(b)})"
+        case Cast(a, dtype) | Bitcast(a, dtype):
+            return f"{'bits_' if isinstance(e, Bitcast) else ''}{dtype}({text(a)})"
+        case Load(tensor, index, outside, lanes):
+            inner = ", ".join(map(text, index)) + ("" if outside is None else f" else {text(outside)}")
+            return f"{tensor.name}[{inner}]" + (f":{lanes}" if lanes > 1 else "")
+        case Gathered(value, lo, hi):
+            return f"gathered({text(value)}, {text(lo)}, {text(hi)})"
+    return str(e)

@@ -1,0 +1,208 @@
+"""Index algebra: linear forms, intervals and the normal form of quasi-affine integer expressions.
+
+An index is a sum of integer multiples of *atoms* (variables, parameters, and anything the algebra cannot open: a floor
+division, a remainder, a gathered value). `interval` bounds it; `simplify` prints one normal form and cancels divisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ingot.formula.expr import (
+    FOLD,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Extent,
+    Gathered,
+    Load,
+    Param,
+    Select,
+    Unary,
+    Var,
+    binary,
+    rebuild,
+    upper,
+    wrap,
+)
+from ingot.formula.types import INDEX
+
+Bounds = Mapping[str, tuple[int, int]]
+Linear = dict[Expr | None, int]
+NO_BOUNDS: Bounds = {}
+
+
+def linear(e: Expr) -> Linear:
+    """The index as {atom: coefficient}, with the constant under None; zero coefficients are absent."""
+    match e:
+        case Const(v, _):
+            return {None: int(v)} if v else {}
+        case Binary("add" | "sub" as op, a, b):
+            out, sign = linear(a), 1 if op == "add" else -1
+            for atom, c in linear(b).items():
+                out[atom] = out.get(atom, 0) + sign * c
+            return {atom: c for atom, c in out.items() if c}
+        case Binary("mul", a, b):
+            x, y = linear(a), linear(b)
+            if not (x.keys() - {None}) or not (y.keys() - {None}):
+                k, other = (x.get(None, 0), y) if not (x.keys() - {None}) else (y.get(None, 0), x)
+                return {atom: c * k for atom, c in other.items() if c * k}
+        case Unary("neg", a):
+            return {atom: -c for atom, c in linear(a).items()}
+    return {e: 1}
+
+
+def from_linear(form: Linear) -> Expr:
+    """The normal form: positive terms first, the constant last."""
+    terms = sorted(((a, c) for a, c in form.items() if a is not None), key=lambda t: t[1] < 0)
+    out: Expr | None = None
+    for atom, c in terms:
+        term = atom if abs(c) == 1 else atom * abs(c)
+        if out is None:
+            out = term if c > 0 else Const(0) - term if c == -1 else atom * c
+        else:
+            out = out + term if c > 0 else out - term
+    k = form.get(None, 0)
+    if out is None:
+        return Const(k)
+    return out + k if k > 0 else out - (-k) if k < 0 else out
+
+
+def coefficient(e: Expr, name: str) -> int | None:
+    """How much the index grows with variable `name`; None where it does so other than linearly."""
+    total = 0
+    for atom, c in linear(e).items():
+        if isinstance(atom, Var) and atom.name == name:
+            total += c
+        elif atom is not None and mentions(atom, name):
+            return None
+    return total
+
+
+def mentions(e: Expr, name: str) -> bool:
+    from ingot.formula.expr import walk
+
+    return any(isinstance(n, Var) and n.name == name for n in walk(e))
+
+
+def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
+    """Smallest and largest value of an index. Raises ValueError for a variable of unknown range."""
+    match e:
+        case int():
+            return e, e
+        case Const(v, _):
+            return int(v), int(v)
+        case Var(name, n, _):
+            if name in bounds:
+                return bounds[name]
+            if n is not None:
+                return 0, max(upper(n) - 1, 0)
+        case Param(name, lo, hi):
+            return bounds.get(name, (lo, hi))
+        case Gathered(_, lo, hi):
+            return interval(lo, bounds)[0], interval(hi, bounds)[1] - 1
+        case Select(_, a, b):
+            (al, ah), (bl, bh) = interval(a, bounds), interval(b, bounds)
+            return min(al, bl), max(ah, bh)
+        case Cast(a, t) if a.dtype.is_integer and t.is_integer:
+            return interval(a, bounds)
+        case Binary("add" | "sub" | "mul", _, _):
+            return _linear_interval(e, bounds)
+        case Binary(op, a, b) if op in FOLD:
+            return _corners(op, interval(a, bounds), interval(b, bounds))
+        case Unary("neg", a):
+            lo_, hi_ = interval(a, bounds)
+            return -hi_, -lo_
+    raise ValueError(f"no bounds are known for {e}")
+
+
+def _linear_interval(e: Expr, bounds: Bounds) -> tuple[int, int]:
+    form = linear(e)
+    if form.keys() == {e}:
+        assert isinstance(e, Binary)
+        return _corners(e.op, interval(e.a, bounds), interval(e.b, bounds))
+    lo = hi = form.get(None, 0)
+    for atom, c in form.items():
+        if atom is not None:
+            a, b = interval(atom, bounds)
+            lo, hi = lo + min(a * c, b * c), hi + max(a * c, b * c)
+    return lo, hi
+
+
+def _corners(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    if op == "mod":
+        if b[0] <= 0:
+            raise ValueError("remainder by a divisor that may not be positive")
+        return a if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
+    if op == "floordiv" and b[0] <= 0 <= b[1]:
+        raise ValueError("division by a divisor that may be zero")
+    values = [FOLD[op](x, y) for x in a for y in b]
+    return min(values), max(values)
+
+
+def simplify(e: Expr, bounds: Bounds = NO_BOUNDS) -> Expr:
+    """The normal form of an index; divisions and remainders are cancelled where the ranges prove it."""
+    if e.dtype is not INDEX:
+        return rebuild(e, lambda child: simplify(child, bounds))
+    match e:
+        case Binary("floordiv" | "mod" as op, a, b):
+            return _divide(op, simplify(a, bounds), simplify(b, bounds), bounds)
+        case Binary("max" | "min" as op, a, b):
+            return _pick(op, simplify(a, bounds), simplify(b, bounds), bounds)
+        case Binary(op, a, b):
+            return from_linear(linear(binary(op, simplify(a, bounds), simplify(b, bounds))))
+        case Unary("neg", a):
+            return from_linear(linear(Unary("neg", simplify(a, bounds))))
+        case Load() | Select() | Cast() | Gathered():
+            return rebuild(e, lambda child: simplify(child, bounds))
+    return e
+
+
+def _divide(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
+    """(k*q + r) // k == q + r // k;  (k*q + r) % k == r % k;  0 <= r < k: r // k == 0, r % k == r."""
+    if not isinstance(b, Const) or b.value <= 0:
+        return binary(op, a, b)
+    k, form = int(b.value), linear(a)
+    whole: Linear = {atom: c // k for atom, c in form.items() if c % k == 0}
+    rest: Linear = {atom: c for atom, c in form.items() if c % k}
+    if None in rest:  # keep the remainder's constant within one period
+        whole[None] = rest[None] // k
+        rest[None] %= k
+    quotient, remainder = from_linear({t: c for t, c in whole.items() if c}), from_linear(rest)
+    if _within(remainder, k, bounds):
+        return quotient if op == "floordiv" else remainder
+    inner = binary(op, remainder, b)
+    return inner if op == "mod" else from_linear(linear(quotient + inner))
+
+
+def _within(e: Expr, k: int, bounds: Bounds) -> bool:
+    try:
+        lo, hi = interval(e, bounds)
+    except ValueError:
+        return False
+    return lo >= 0 and hi < k
+
+
+def _pick(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
+    """max(a, b) == a where a >= b always."""
+    try:
+        lo, hi = interval(from_linear(linear(a - b)), bounds)
+    except ValueError:
+        return binary(op, a, b)
+    if lo >= 0:
+        return a if op == "max" else b
+    if hi <= 0:
+        return b if op == "max" else a
+    return binary(op, a, b)
+
+
+def as_expr(n: Extent) -> Expr:
+    return wrap(n, INDEX)
+
+
+def product(extents: tuple[Extent, ...]) -> Expr:
+    out: Expr = Const(1)
+    for n in extents:
+        out = out * n
+    return out

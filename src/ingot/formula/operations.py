@@ -1,0 +1,159 @@
+"""What each named operation means, on numpy arrays: the one table the formula and loop evaluators share.
+
+Integers wrap. Division by zero yields 0 on integers (C leaves it undefined; a bundle must not trap). A shift by the width
+or more yields what an infinitely wide register would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ingot.formula.types import DType
+
+Array = Any  # numpy scalar or array: the evaluators broadcast
+
+
+def _floordiv(a: Array, b: Array) -> Array:
+    return np.where(b == 0, np.zeros_like(b), a // np.where(b == 0, np.ones_like(b), b))
+
+
+def _mod(a: Array, b: Array) -> Array:
+    if np.asarray(a).dtype.kind == "f":
+        return np.mod(a, b)
+    return np.where(b == 0, np.zeros_like(b), np.mod(a, np.where(b == 0, np.ones_like(b), b)))
+
+
+def _div(a: Array, b: Array) -> Array:
+    """True division of floats, C's truncating division of integers."""
+    if np.asarray(a).dtype.kind == "f":
+        return np.divide(a, b)
+    q = _floordiv(a, b)
+    inexact = _mod(a, b) != 0
+    return np.where(inexact & ((a < 0) != (b < 0)), q + np.ones_like(q), q)
+
+
+def _fmod(a: Array, b: Array) -> Array:
+    if np.asarray(a).dtype.kind == "f":
+        return np.fmod(a, b)
+    return a - _div(a, b) * b
+
+
+def _shl(a: Array, b: Array) -> Array:
+    bits = np.asarray(a).dtype.itemsize * 8
+    return np.where(b >= bits, np.zeros_like(a), np.left_shift(a, np.minimum(b, bits - 1)))
+
+
+def _shr(a: Array, b: Array) -> Array:
+    bits = np.asarray(a).dtype.itemsize * 8
+    far = (
+        np.where(a < 0, ~np.zeros_like(a), np.zeros_like(a))
+        if np.asarray(a).dtype.kind == "i"
+        else np.zeros_like(a)
+    )
+    return np.where(b >= bits, far, np.right_shift(a, np.minimum(b, bits - 1)))
+
+
+def _pow(a: Array, b: Array) -> Array:
+    if np.asarray(a).dtype.kind == "f":
+        return np.power(a, b)
+    out, base, e = np.ones_like(a), np.array(a), np.array(b)
+    negative = e < 0
+    while np.any(e > 0):
+        out = np.where(e % 2 == 1, out * base, out)
+        base, e = base * base, e // 2
+    return np.where(negative, np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b % 2 != 0), 0)), out).astype(
+        a.dtype
+    )
+
+
+def mulhi(a: Array, b: Array) -> Array:
+    """The high half of the double-width product."""
+    dtype = np.asarray(a).dtype
+    bits = dtype.itemsize * 8
+    wide = np.asarray(a).astype(object) * np.asarray(b).astype(object)
+    return (wide >> bits).astype(dtype)
+
+
+def _erf(a: Array) -> Array:
+    return np.vectorize(math.erf, otypes=[float])(np.asarray(a, dtype=float)).astype(np.asarray(a).dtype)
+
+
+UNARY: dict[str, Callable[[Array], Array]] = {
+    "neg": np.negative,
+    "abs": np.abs,
+    "not": np.logical_not,
+    "invert": np.invert,
+    "sign": np.sign,
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": _erf,
+    "expm1": np.expm1,
+    "log1p": np.log1p,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+    "trunc": np.trunc,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+}
+
+BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": _div,
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "fmod": _fmod,
+    "max": np.maximum,
+    "min": np.minimum,
+    "pow": _pow,
+    "shl": _shl,
+    "shr": _shr,
+    "mulhi": mulhi,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+REDUCE: dict[str, Any] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+}
+
+
+def convert(a: Array, to: DType) -> Array:
+    """`Cast`: float to integer truncates and saturates with NaN as 0; integer to integer wraps; else numpy's."""
+    source = np.asarray(a)
+    if source.dtype.kind not in "fV" or to.is_float or to.kind == "b":
+        return source.astype(to.numpy)
+    wide = np.nan_to_num(source.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    inside = np.clip(np.trunc(wide), float(to.lowest), np.nextafter(float(to.highest) + 1, 0))
+    return np.where(wide >= float(to.highest), to.highest, inside.astype(to.numpy)).astype(to.numpy)

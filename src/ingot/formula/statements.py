@@ -1,0 +1,173 @@
+"""Statements: what loops are made of. A kernel is a tuple of these; the C printer and the loop evaluator read them.
+
+Vector registers are named variables with `lanes` > 1; a scalar met beside a vector is broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Union
+
+from ingot.formula.expr import Expr, Load, Tensor, text
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """for var = lo; var < hi; var += step. `parallel` marks a loop whose iterations are independent tasks."""
+
+    var: str
+    lo: Expr
+    hi: Expr
+    step: int
+    body: tuple[Statement, ...]
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Declare a register. `mutable` ones are accumulators."""
+
+    name: str
+    value: Expr
+    lanes: int = 1
+    mutable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Give a mutable register a new value."""
+
+    name: str
+    value: Expr
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Madd:
+    """name += a * b, as one fused instruction where the target has it."""
+
+    name: str
+    a: Expr
+    b: Expr
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """name = operation(name, a, b): a target's instruction (`dot4`, ...) by its meaning in `loops/instructions.py`."""
+
+    operation: str
+    name: str
+    a: Expr
+    b: Expr
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write `value` to an element, or `lanes` of them along the last index; narrow floats are rounded here."""
+
+    to: Load
+    value: Expr
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """if (condition) body else other."""
+
+    condition: Expr
+    body: tuple[Statement, ...]
+    other: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Leave the bundle with `error` (a name such as ERR_INDEX) unless `condition` holds."""
+
+    condition: Expr
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Keep the C compiler from moving memory reads across this point (facts: unrolled taps spill otherwise)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A comment that survives to the C."""
+
+    text: str
+
+
+Statement = Union[For, Let, Assign, Madd, Instruction, Store, When, Check, Barrier, Remark]
+
+
+def body_of(s: Statement) -> tuple[Statement, ...]:
+    match s:
+        case For(body=body):
+            return body
+        case When(_, body, other):
+            return body + other
+    return ()
+
+
+def flatten(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement of the tree, parents first."""
+    for s in statements:
+        yield s
+        yield from flatten(body_of(s))
+
+
+def expressions(s: Statement) -> tuple[Expr, ...]:
+    """The expressions a statement holds itself."""
+    match s:
+        case For(_, lo, hi):
+            return (lo, hi)
+        case Let(_, value) | Assign(_, value):
+            return (value,)
+        case Madd(_, a, b) | Instruction(_, _, a, b):
+            return (a, b)
+        case Store(to, value):
+            return (to, value)
+        case When(condition) | Check(condition):
+            return (condition,)
+    return ()
+
+
+def stored(statements: tuple[Statement, ...]) -> Iterator[Tensor]:
+    return (s.to.tensor for s in flatten(statements) if isinstance(s, Store))
+
+
+def statements_text(statements: tuple[Statement, ...], indent: str = "  ") -> Iterator[str]:
+    """The text form, one line a statement."""
+    for s in statements:
+        match s:
+            case For(var, lo, hi, step, _, parallel):
+                yield f"{indent}{'parallel ' if parallel else ''}for {var} in {text(lo)} .. {text(hi)} step {step}"
+            case Let(name, value, lanes, mutable):
+                yield f"{indent}{'var' if mutable else 'let'} {name}:{lanes} = {text(value)}"
+            case Assign(name, value, lanes):
+                yield f"{indent}{name}:{lanes} = {text(value)}"
+            case Madd(name, a, b, lanes):
+                yield f"{indent}{name}:{lanes} += {text(a)} * {text(b)}"
+            case Instruction(operation, name, a, b, lanes):
+                yield f"{indent}{name}:{lanes} = {operation}({name}, {text(a)}, {text(b)})"
+            case Store(to, value, lanes):
+                yield f"{indent}{text(to)}:{lanes} = {text(value)}"
+            case When(condition):
+                yield f"{indent}when {text(condition)}"
+            case Check(condition, error):
+                yield f"{indent}check {text(condition)} or {error}"
+            case Barrier():
+                yield f"{indent}barrier"
+            case Remark(note):
+                yield f"{indent}# {note}"
+        if isinstance(s, When) and s.other:
+            yield from statements_text(s.body, indent + "  ")
+            yield f"{indent}otherwise"
+            yield from statements_text(s.other, indent + "  ")
+        else:
+            yield from statements_text(body_of(s), indent + "  ")

@@ -1,0 +1,112 @@
+"""The graph: named values and named operations, in ONNX's terms. Mutable, but only through the helpers here.
+
+A `Value` is a formula tensor with a place in the graph, so that an operator's definition reads it directly. A graph's
+nodes stand in topological order; a subgraph (of If, Loop, Scan) sees the values of the graphs around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Union
+
+import numpy as np
+
+from ingot.formula.expr import Array, Extent, Tensor
+from ingot.formula.types import DType, dtype_of
+
+Attribute = Union[
+    int, float, str, bytes, Array, "Graph", tuple[int, ...], tuple[float, ...], tuple[str, ...], DType
+]
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """A tensor in the graph: type and shape are known once `infer` ran; `constant` holds its elements, if known."""
+
+    name: str
+    type: DType | None = None
+    shape: tuple[Extent, ...] | None = None
+    constant: Array | None = None
+
+    def tensor(self) -> Tensor:
+        """The formula tensor of this value. Needs an inferred type and shape."""
+        assert self.type is not None and self.shape is not None, f"{self.name} has not been inferred"
+        return Tensor(self.name, self.type, self.shape, self.constant)
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One operation. `version` is the opset of its domain under which it was written; missing inputs are None."""
+
+    op: str
+    inputs: list[Value | None]
+    outputs: list[Value | None]
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    name: str = ""
+    domain: str = ""
+    version: int = 1
+
+    @property
+    def subgraphs(self) -> dict[str, Graph]:
+        return {k: v for k, v in self.attributes.items() if isinstance(v, Graph)}
+
+    @property
+    def label(self) -> str:
+        """How messages name this node."""
+        first = next((v.name for v in self.outputs if v is not None), "")
+        return f"{self.op} node {self.name or first!r}" if self.name or first else f"{self.op} node"
+
+
+@dataclass(slots=True, eq=False)
+class Graph:
+    """Nodes in topological order between inputs and outputs."""
+
+    name: str
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+
+    def values(self) -> Iterator[Value]:
+        """Inputs, then everything the nodes make; not the constants, which hang on the nodes that read them."""
+        yield from self.inputs
+        for node in self.nodes:
+            yield from (v for v in node.outputs if v is not None)
+
+
+def constant_value(name: str, array: Array) -> Value:
+    array = np.asarray(array)
+    return Value(name, dtype_of(array), tuple(array.shape), array)
+
+
+def uses(graph: Graph) -> dict[Value, list[Node]]:
+    """Who reads each value, subgraphs counted as reads by the node that holds them."""
+    out: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for value in reads(node):
+            out.setdefault(value, []).append(node)
+    return out
+
+
+def reads(node: Node) -> Iterator[Value]:
+    """The values a node reads: its inputs, and what its subgraphs take from outside."""
+    yield from (v for v in node.inputs if v is not None)
+    for sub in node.subgraphs.values():
+        yield from captured(sub)
+
+
+def captured(graph: Graph) -> Iterator[Value]:
+    """What a subgraph reads from the graphs around it (constants included)."""
+    own = set(graph.values())
+    for node in graph.nodes:
+        yield from (v for v in reads(node) if v not in own)
+    yield from (v for v in graph.outputs if v not in own)
+
+
+def replace_value(graph: Graph, old: Value, new: Value) -> None:
+    """Every read of `old`, in subgraphs too, becomes a read of `new`; graph outputs keep their names by the caller."""
+    for node in graph.nodes:
+        node.inputs = [new if v is old else v for v in node.inputs]
+        for sub in node.subgraphs.values():
+            replace_value(sub, old, new)
+    graph.outputs = [new if v is old else v for v in graph.outputs]

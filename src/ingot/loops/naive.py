@@ -1,0 +1,182 @@
+"""Naive loops: every formula as it reads, one loop per axis. The generator that serves everything.
+
+In: stages over logical tensors and the storage they live in. Out: statements. Reductions over a window that may leave its
+tensor are clipped to the taps that lie inside where that is exact, so that inner loops carry no guard.
+"""
+
+from __future__ import annotations
+
+from ingot.formula.compute import COMBINERS, Compute, Reduction, Scan, Stage
+from ingot.formula.expr import (
+    Binary,
+    Const,
+    Expr,
+    Extent,
+    Gathered,
+    Load,
+    Var,
+    cast,
+    loads,
+    maximum,
+    minimum,
+    transform,
+)
+from ingot.formula.index import Bounds, as_expr, coefficient, interval, simplify
+from ingot.formula.statements import Assign, Check, For, Let, Madd, Statement, Store
+from ingot.loops.layout import Storage, bind
+
+
+def naive(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds | None = None) -> tuple[Statement, ...]:
+    """The statements of stages in order."""
+    out: list[Statement] = []
+    for stage in stages:
+        out += (
+            _scan(stage, storage, bounds or {})
+            if isinstance(stage, Scan)
+            else compute(stage, storage, bounds or {})
+        )
+    return tuple(out)
+
+
+def _scan(scan: Scan, storage: Storage, bounds: Bounds) -> tuple[Statement, ...]:
+    inner = {**bounds, **_bounds((scan.axis,))}
+    return (loop(scan.axis, naive(scan.body, storage, inner)),)
+
+
+def compute(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Statement, ...]:
+    """Loops over the axes around one element's reduction and store."""
+    inner = {**bounds, **_bounds(c.axes)}
+    body: list[Statement] = []
+    value = c.value
+    if c.reduction is not None:
+        body += reduction(c.reduction, storage, inner)
+    value, checks = checked(bind(value, storage, inner), "at")
+    to = _target(c, storage, inner)
+    body += [*checks, Store(to, cast(value, c.out.type.compute))]
+    out = tuple(body)
+    for axis in reversed(_storage_order(c, storage)):
+        out = (loop(axis, out),)
+    return out
+
+
+def _storage_order(c: Compute, storage: Storage) -> tuple[Var, ...]:
+    """The axes in the order in which the output stores them, so that writes run forward."""
+    if c.at:
+        return c.axes
+    return tuple(c.axes[i] for i in storage.layout(c.out).order)
+
+
+def _target(c: Compute, storage: Storage, bounds: Bounds) -> Load:
+    index = tuple(simplify(bind(i, storage, bounds), bounds) for i in c.index)
+    layout = storage.layout(c.out)
+    return Load(storage.tensor(c.out), tuple(simplify(i, bounds) for i in layout.index(index)))
+
+
+def reduction(r: Reduction, storage: Storage, bounds: Bounds) -> tuple[Statement, ...]:
+    """Declare `acc` and run it through the reduction's loops."""
+    limits, term = clip(r, bounds)
+    inner = {**bounds, **_bounds(r.axes)}
+    bound, checks = checked(bind(term, storage, inner), "k")
+    body: tuple[Statement, ...] = (*checks, accumulate(r.combine, "acc", bound))
+    for axis in reversed(r.axes):
+        lo, hi = limits[axis.name]
+        body = (For(axis.name, simplify(lo, bounds), simplify(hi, bounds), 1, body),)
+    init, before = checked(bind(r.init, storage, bounds), "i")
+    return (*before, Let("acc", init, 1, True), *body)
+
+
+def accumulate(combine: str, name: str, term: Expr, lanes: int = 1) -> Statement:
+    """acc = acc (+) term, spelled as a multiply-add where it is one."""
+    match combine, term:
+        case "sum", Binary("mul", a, b) if term.dtype.is_float:
+            return Madd(name, a, b, lanes)
+    return Assign(name, Binary(COMBINERS[combine], Var(name, None, term.dtype), term), lanes)
+
+
+def clip(r: Reduction, bounds: Bounds) -> tuple[dict[str, tuple[Expr, Expr]], Expr]:
+    """Loop limits that keep reads inside, and the term without the guards they make needless.
+
+    Exact when a tap outside contributes the identity: a product with 0 in a sum, the lowest value in a max.
+    """
+    limits: dict[str, tuple[Expr, Expr]] = {a.name: (Const(0), as_expr(a.extent or 0)) for a in r.axes}
+    names = set(limits)
+    everything = {**bounds, **_bounds(r.axes)}
+
+    def clipped(node: Expr) -> Expr | None:
+        if not isinstance(node, Load) or node.outside is None:
+            return None
+        if all(
+            _clip_index(i, n, names, limits, everything)
+            for i, n in zip(node.index, node.tensor.shape, strict=True)
+        ):
+            return Load(node.tensor, node.index)
+        return node
+
+    if not _is_identity(r):
+        return limits, r.term
+    return limits, transform(r.term, clipped)
+
+
+def _is_identity(r: Reduction) -> bool:
+    guarded = [load for load in loads(r.term) if load.outside is not None]
+    if len(guarded) != 1 or not isinstance(guarded[0].outside, Const):
+        return False
+    other = guarded[0].outside.value
+    match r.combine, r.term:
+        case "sum", Binary("mul", a, b):
+            return other == 0 and (a == guarded[0] or b == guarded[0])
+        case "sum", Load():
+            return other == 0
+        case "max", Load():
+            return other == r.term.dtype.lowest
+        case "min", Load():
+            return other == r.term.dtype.highest
+    return False
+
+
+def _clip_index(
+    i: Expr, n: Extent, names: set[str], limits: dict[str, tuple[Expr, Expr]], bounds: Bounds
+) -> bool:
+    """Fold 0 <= i < n into the limits of the one reduction axis that i moves with."""
+    lo, hi = interval(i, bounds)
+    if lo >= 0 and interval(simplify(as_expr(n) - 1 - i, bounds), bounds)[0] >= 0:
+        return True
+    moving = [k for k in names if coefficient(i, k) != 0]
+    if len(moving) != 1:
+        return False
+    k, c = moving[0], coefficient(i, moving[0])
+    if c is None or c < 0:
+        return False
+    rest = simplify(i - Var(k) * c, bounds)
+    first, end = limits[k]
+    # 0 <= rest + c*k < n  <=>  ceil(-rest / c) <= k < ceil((n - rest) / c)
+    limits[k] = (maximum(first, (Const(c - 1) - rest) // c), minimum(end, (as_expr(n) + (c - 1) - rest) // c))
+    return True
+
+
+def checked(e: Expr, prefix: str) -> tuple[Expr, tuple[Statement, ...]]:
+    """Data-dependent indices become registers that are range-checked before use."""
+    checks: list[Statement] = []
+    seen: dict[Expr, Expr] = {}
+
+    def replace(node: Expr) -> Expr | None:
+        if not isinstance(node, Gathered):
+            return None
+        if node not in seen:
+            inner, before = checked(node.value, f"{prefix}{len(seen)}_")
+            name = f"{prefix}{len(seen)}"
+            raw = Var(name, None, inner.dtype)
+            low, high = (cast(b, inner.dtype) for b in (node.lo, node.hi))
+            checks.extend((*before, Let(name, inner), Check((raw >= low) & (raw < high), "ERR_INDEX")))
+            seen[node] = cast(raw, node.dtype)
+        return seen[node]
+
+    return transform(e, replace), tuple(checks)
+
+
+def loop(axis: Var, body: tuple[Statement, ...]) -> For:
+    return For(axis.name, Const(0), as_expr(axis.extent or 0), 1, body)
+
+
+def _bounds(axes: tuple[Var, ...]) -> dict[str, tuple[int, int]]:
+    return {a.name: interval(Var(a.name, a.extent)) for a in axes}

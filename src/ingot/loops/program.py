@@ -1,0 +1,154 @@
+"""The Program: a tree of kernel calls, branches and loops over physical tensors, and the kernels they call.
+
+A kernel's parameters are physical tensors (what C sees as arrays); a call binds them to the program's own. Two calls may
+share one kernel. Offsets are added by `memory.plan`; nothing here knows C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Union
+
+from ingot.formula.expr import Param, Tensor, text
+from ingot.formula.statements import Check, Statement, flatten, statements_text, stored
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One C function. `nodes` are the model's nodes it computes, `macs` its multiply-accumulates per call."""
+
+    name: str
+    parameters: tuple[Tensor, ...]
+    body: tuple[Statement, ...]
+    nodes: tuple[str, ...] = ()
+    macs: int = 0
+    params: tuple[Param, ...] = ()
+    remark: str = ""
+
+    @property
+    def written(self) -> frozenset[Tensor]:
+        return frozenset(stored(self.body))
+
+    @property
+    def may_fail(self) -> bool:
+        return any(isinstance(s, Check) for s in flatten(self.body))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """kernel(arguments): the program's tensors in the order of the kernel's parameters."""
+
+    kernel: Kernel
+    arguments: tuple[Tensor, ...]
+
+    @property
+    def reads(self) -> tuple[Tensor, ...]:
+        """What the call reads; a parameter that is also written counts, for its old content may matter."""
+        from ingot.loops.facts import read_parameters
+
+        wanted = read_parameters(self.kernel)
+        return tuple(a for p, a in zip(self.kernel.parameters, self.arguments, strict=True) if p in wanted)
+
+    @property
+    def writes(self) -> tuple[Tensor, ...]:
+        written = self.kernel.written
+        return tuple(a for p, a in zip(self.kernel.parameters, self.arguments, strict=True) if p in written)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copy:
+    """to = source, byte for byte."""
+
+    source: Tensor
+    to: Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """if (condition[0]) then else other."""
+
+    condition: Tensor
+    then: tuple[Step, ...]
+    other: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """for (counter = 0; counter < trips && condition; counter++) body; absent trips or condition are None."""
+
+    counter: Tensor
+    trips: Tensor | None
+    condition: Tensor | None
+    body: tuple[Step, ...]
+
+
+Step = Union[Call, Copy, Branch, Repeat]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Everything the bundle does, in order. `constants` are the weights in the order they are stored."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    constants: tuple[Tensor, ...]
+    steps: tuple[Step, ...]
+    aliases: dict[Tensor, Tensor] = field(default_factory=dict)
+    params: tuple[Param, ...] = ()
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Each kernel once, in the order of first call."""
+        return tuple(dict.fromkeys(c.kernel for c in calls(self.steps)))
+
+
+def steps_of(step: Step) -> tuple[Step, ...]:
+    match step:
+        case Branch(_, then, other):
+            return then + other
+        case Repeat(body=body):
+            return body
+    return ()
+
+
+def calls(steps: tuple[Step, ...]) -> Iterator[Call]:
+    """Every call of the tree, in order."""
+    for step in steps:
+        if isinstance(step, Call):
+            yield step
+        yield from calls(steps_of(step))
+
+
+def program_text(program: Program) -> str:
+    """The text form: the kernels, then the steps."""
+    lines: list[str] = []
+    for kernel in program.kernels:
+        lines.append(f"kernel {kernel.name}({', '.join(describe(t) for t in kernel.parameters)})")
+        lines += statements_text(kernel.body)
+    lines.append(f"program {program.name}({', '.join(describe(t) for t in program.inputs)})")
+    lines += _steps_text(program.steps, "  ")
+    return "\n".join(lines)
+
+
+def describe(t: Tensor) -> str:
+    return f"{t.name}: {t.type}[{', '.join(map(text, t.shape))}]"
+
+
+def _steps_text(steps: tuple[Step, ...], indent: str) -> Iterator[str]:
+    for step in steps:
+        match step:
+            case Call(kernel, arguments):
+                yield f"{indent}{kernel.name}({', '.join(t.name for t in arguments)})"
+            case Copy(source, to):
+                yield f"{indent}{to.name} = {source.name}"
+            case Branch(condition, then, other):
+                yield f"{indent}if {condition.name}"
+                yield from _steps_text(then, indent + "  ")
+                yield f"{indent}else"
+                yield from _steps_text(other, indent + "  ")
+            case Repeat(counter, trips, going, body):
+                limits = ", ".join(t.name for t in (trips, going) if t is not None)
+                yield f"{indent}repeat {counter.name} while {limits}"
+                yield from _steps_text(body, indent + "  ")

@@ -1,0 +1,124 @@
+"""From graph to formulas: every node replaced by its definition, bound to one tensor per value.
+
+A `Region` is what lowering works on: an ordered list of `Group`s (stages that become one kernel) and control steps. Fusion
+merges groups, layouts are assigned to their tensors, generators turn each into a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Union
+
+from ingot.formula.compute import Formula, Stage, reads, writes
+from ingot.formula.expr import Tensor
+from ingot.graph.ir import Graph, Node, Value
+from ingot.ops.registry import formulate
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Stages that become one kernel, and the model's nodes they come from."""
+
+    nodes: tuple[str, ...]
+    stages: tuple[Stage, ...]
+    view: tuple[Tensor, Tensor] | None = None  # (view, base): the same elements in row-major order
+
+    @property
+    def reads(self) -> frozenset[Tensor]:
+        """What comes from outside the group."""
+        made = self.writes
+        return frozenset(t for s in self.stages for t in reads(s) if t not in made)
+
+    @property
+    def writes(self) -> frozenset[Tensor]:
+        return frozenset(t for s in self.stages for t in writes(s))
+
+
+@dataclass(slots=True, eq=False)
+class Either:
+    """An If: the region taken writes its results to `results` by copies."""
+
+    nodes: tuple[str, ...]
+    condition: Tensor
+    then: Region
+    other: Region
+    results: tuple[Tensor, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Iterate:
+    """A Loop: `carried` tensors start as `initial`, and after each turn become the body's results."""
+
+    nodes: tuple[str, ...]
+    trips: Tensor | None
+    condition: Tensor | None
+    initial: tuple[Tensor, ...]
+    carried: tuple[Tensor, ...]
+    counter: Tensor
+    body: Region
+    stacked: tuple[Tensor, ...]
+
+
+Item = Union[Group, Either, Iterate]
+
+
+@dataclass(slots=True, eq=False)
+class Region:
+    """Items in order between inputs and outputs."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    items: list[Item]
+
+
+def groups(region: Region) -> Iterator[Group]:
+    """Every group of the tree, in order."""
+    for item in region.items:
+        match item:
+            case Group():
+                yield item
+            case Either(_, _, then, other, _):
+                yield from groups(then)
+                yield from groups(other)
+            case Iterate(body=body):
+                yield from groups(body)
+
+
+def formulate_graph(graph: Graph) -> Region:
+    """The region of an inferred graph. Tensors carry the names of the model's values."""
+    return _region(graph, {})
+
+
+def _region(graph: Graph, tensors: dict[Value, Tensor]) -> Region:
+    inputs = tuple(tensors.setdefault(v, v.tensor()) for v in graph.inputs)
+    items: list[Item] = []
+    for node in graph.nodes:
+        if all(v is None or v.constant is not None for v in node.outputs):
+            continue
+        items.append(_item(node, tensors))
+    return Region(inputs, tuple(_tensor(v, tensors) for v in graph.outputs), items)
+
+
+def _tensor(value: Value, tensors: dict[Value, Tensor]) -> Tensor:
+    if value not in tensors:
+        tensors[value] = value.tensor()
+    return tensors[value]
+
+
+def _item(node: Node, tensors: dict[Value, Tensor]) -> Item:
+    inputs = [None if v is None else _tensor(v, tensors) for v in node.inputs]
+    formula = _named(formulate(node, inputs), node)
+    for value, tensor in zip(node.outputs, formula.outputs, strict=False):
+        if value is not None:
+            tensors[value] = tensor
+    view = None if formula.view is None else (formula.outputs[0], formula.view)
+    return Group((node.name or node.op,), formula.stages, view)
+
+
+def _named(formula: Formula, node: Node) -> Formula:
+    """Outputs take the names of the model's values (names only; tensors keep their identity)."""
+    for value, tensor in zip(node.outputs, formula.outputs, strict=False):
+        if value is not None:
+            object.__setattr__(tensor, "name", value.name)
+    return formula

@@ -1,0 +1,116 @@
+"""Contractions: sums of products. Convolutions of any rank, matrix products, Gemm."""
+
+from __future__ import annotations
+
+from ingot.formula.expr import Expr, Tensor, Var
+from ingot.ops.registry import Builder, op
+from ingot.ops.window import Window, window
+
+SPATIAL = {0: "", 1: "w", 2: "h w", 3: "d h w"}
+
+
+@op("Conv")
+def conv(
+    f: Builder,
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """y[n, oc, o...] = b[oc] + sum over ic, k... of x[n, g*IC + ic, o*stride + k*dilation - pad] * w[oc, ic, k...]."""
+    f.require(x.rank >= 3 and w.rank == x.rank, f"input rank {x.rank} and weight rank {w.rank} do not fit")
+    kernel = tuple(int(n) for n in w.shape[2:])  # type: ignore[arg-type]
+    f.require(
+        kernel_shape is None or tuple(kernel_shape) == kernel,
+        f"kernel_shape {kernel_shape} but weights {kernel}",
+    )
+    channels, per_group = x.shape[1], w.shape[1]
+    f.require(
+        group > 0 and channels == per_group * group,
+        f"{channels} channels, weights take {per_group} x {group} groups",
+    )
+    f.require(w.shape[0] % group == 0, f"{w.shape[0]} outputs are not divisible into {group} groups")
+    where = window(f, x.shape[2:], kernel, auto_pad, dilations, pads, strides)
+    return _contract(f, x, w, b, group, where)
+
+
+def _contract(f: Builder, x: Tensor, w: Tensor, b: Tensor | None, group: int, where: Window) -> Tensor:
+    names = SPATIAL[len(where.out)]
+    n, oc, *o = f.axes(
+        (x.shape[0], w.shape[0], *where.out), " ".join(["n oc", *(f"o{s}" for s in names.split())])
+    )
+    ic, *k = f.axes(w.shape[1:], " ".join(["ic", *(f"k{s}" for s in names.split())]))
+    outputs, inputs = w.shape[0] // group, w.shape[1]
+    channel: Expr = ic if group == 1 else (oc if outputs == 1 else oc // outputs) * inputs + ic
+    term = x.at((n, channel, *where.positions(o, k)), outside=0) * w.at((oc, ic, *k))
+    return f.reduce(
+        "sum", (n, oc, *o), (ic, *k), term, post=lambda acc: acc if b is None else acc + b[oc], dtype=x.type
+    )
+
+
+@op("Gemm", since=7)
+def gemm(
+    f: Builder,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Tensor:
+    """y[m, n] = alpha * sum over k of a[m, k] * b[k, n] + beta * c."""
+    f.require(a.rank == 2 and b.rank == 2, f"ranks {a.rank} and {b.rank}, 2 and 2 are needed")
+    rows, inner = (a.shape[1], a.shape[0]) if transA else a.shape
+    inner_b, columns = (b.shape[1], b.shape[0]) if transB else b.shape
+    f.require(inner == inner_b, f"inner dimensions {inner} and {inner_b} differ")
+    m, n = f.axes((rows, columns), "m n")
+    k = Var("k", inner)
+    term = a[(k, m) if transA else (m, k)] * b[(n, k) if transB else (k, n)]
+
+    def post(acc: Expr) -> Expr:
+        y = acc if alpha == 1 else acc * alpha
+        if c is None:
+            return y
+        bias = c[_matrix_index(c, m, n)]
+        return y + (bias if beta == 1 else bias * beta)
+
+    return f.reduce("sum", (m, n), (k,), term, post=post, dtype=a.type)
+
+
+def _matrix_index(c: Tensor, m: Var, n: Var) -> tuple[Expr, ...]:
+    from ingot.ops.registry import broadcast_index
+
+    return broadcast_index(c, (m, n))
+
+
+@op("MatMul")
+def matmul(f: Builder, a: Tensor, b: Tensor) -> Tensor:
+    """numpy.matmul: y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n], batches broadcast, vectors promoted."""
+    from ingot.formula.expr import Const
+    from ingot.ops.registry import broadcast_shape
+
+    f.require(a.rank >= 1 and b.rank >= 1, "a scalar has no matrix product")
+    inner = a.shape[-1]
+    f.require(inner == b.shape[-2 if b.rank > 1 else 0], f"shapes {a.shape} and {b.shape} do not fit")
+    batch = broadcast_shape(f, a.shape[:-2], b.shape[:-2])
+    outer = f.axes(batch)
+    m = f.axes(a.shape[-2:-1], "m" if a.rank > 1 else "")
+    n = f.axes(b.shape[-1:], "n") if b.rank > 1 else ()
+    k = Var("k", inner)
+
+    def batched(t: Tensor) -> tuple[Expr, ...]:
+        lead = t.shape[:-2]
+        return tuple(
+            Const(0) if e == 1 else x for e, x in zip(lead, outer[len(outer) - len(lead) :], strict=True)
+        )
+
+    term = a.at((*batched(a), *m, k)) * b.at((*batched(b), k, *n))
+    return f.reduce("sum", (*outer, *m, *n), (k,), term, dtype=a.type)

@@ -1,0 +1,90 @@
+"""Types, shapes and the values of constants, node by node in order.
+
+Goes in: a graph whose inputs have types and static (or bounded) shapes. Comes out: the same graph with every value typed
+and shaped, and with `constant` set wherever the elements follow from constants alone. Shapes come from the definitions'
+own formulas; constants are folded by evaluating them.
+"""
+
+from __future__ import annotations
+
+from ingot.errors import ModelError, ShapeError, UnsupportedError
+from ingot.formula.compute import Formula, reads, writes
+from ingot.formula.evaluate import evaluate
+from ingot.formula.expr import Tensor, upper
+from ingot.graph.ir import Graph, Node, Value
+from ingot.ops.registry import find, formulate
+
+FOLD_LIMIT_BYTES = 1 << 28
+COUNT_LIMIT = 1 << 31
+CONTROL = frozenset({"If", "Loop"})
+
+
+def infer(graph: Graph) -> Graph:
+    """Infer in place and return the graph. Raises UnsupportedError listing every unknown operator at once."""
+    _require_known(graph)
+    for node in graph.nodes:
+        if node.op in CONTROL and node.domain == "":
+            from ingot.ops.control import infer_control
+
+            infer_control(node, infer)
+        else:
+            _infer_node(node)
+    return graph
+
+
+def unknown(graph: Graph) -> list[Node]:
+    """Nodes without a definition, subgraphs included."""
+    out = [n for n in graph.nodes if find(n) is None and not (n.op in CONTROL and n.domain == "")]
+    for node in graph.nodes:
+        for sub in node.subgraphs.values():
+            out += unknown(sub)
+    return out
+
+
+def _require_known(graph: Graph) -> None:
+    nodes = unknown(graph)
+    if nodes:
+        names = sorted({f"{n.domain + '.' if n.domain else ''}{n.op} (opset {n.version})" for n in nodes})
+        where = ", ".join(n.label for n in nodes[:8]) + (", ..." if len(nodes) > 8 else "")
+        raise UnsupportedError(
+            f"unsupported operators: {', '.join(names)}; at {where}; `ingot ops` lists what is supported"
+        )
+
+
+def _infer_node(node: Node) -> None:
+    inputs = [None if v is None else v.tensor() for v in node.inputs]
+    formula = formulate(node, inputs)
+    if len([v for v in node.outputs if v is not None]) > len(formula.outputs):
+        raise ModelError(
+            f"{node.label}: {len(node.outputs)} outputs, the operator has {len(formula.outputs)}"
+        )
+    pairs = [(v, t) for v, t in zip(node.outputs, formula.outputs, strict=False) if v is not None]
+    for value, tensor in pairs:
+        _declare(node, value, tensor)
+    if all(t.value is not None for _, t in pairs):
+        for value, tensor in pairs:
+            value.constant = tensor.value
+    elif is_constant(formula) and sum(t.bytes for _, t in pairs) <= FOLD_LIMIT_BYTES:
+        arrays = evaluate(formula, [t.value for t in formula.inputs])  # type: ignore[misc]
+        for made, array in zip(node.outputs, arrays, strict=False):
+            if made is not None:
+                made.constant = array
+
+
+def _declare(node: Node, value: Value, tensor: Tensor) -> None:
+    """Set the inferred type and shape. Raises ShapeError where the model declares another."""
+    if tensor.count >= COUNT_LIMIT or any(upper(n) < 0 for n in tensor.shape):
+        raise ShapeError(
+            f"{node.label}: output {value.name!r} of shape {list(tensor.shape)} is too large or negative"
+        )
+    value.type, value.shape = tensor.type, tensor.shape
+
+
+def is_constant(formula: Formula) -> bool:
+    """Whether the outputs follow from constants alone."""
+    made = {t for s in formula.stages for t in writes(s)}
+    return all(t.value is not None or t in made for s in formula.stages for t in reads(s)) and all(
+        t.value is not None
+        for t in formula.inputs
+        if t not in made and t in {r for s in formula.stages for r in reads(s)}
+    )

@@ -1,0 +1,248 @@
+"""The operator registry and the builder in which one definition per operator is written.
+
+    @op("Softmax", since=13)
+    def softmax(f, x, *, axis=-1): ...
+
+A definition takes a `Builder`, the node's inputs as tensors (None where an optional one is absent) and its attributes as
+keywords with ONNX's names and defaults; it returns the output tensor, or a tuple of them. Everything else about the
+operator (shapes, types, reference, loops, MACs, fusion) is read off the stages it built.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+
+from ingot.errors import ModelError, ShapeError, UnsupportedError
+from ingot.formula.compute import Compute, Formula, Reduction, Scan, Stage, accumulator
+from ingot.formula.expr import Array, Const, Expr, Extent, Operand, Tensor, Var, constant, extent, wrap
+from ingot.formula.types import INDEX, DType
+from ingot.graph.ir import Graph, Node
+
+Outputs = Union[Tensor, tuple[Tensor, ...]]
+Definition = Callable[..., Outputs]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One definition: from opset `since` of its domain until the next newer definition."""
+
+    name: str
+    domain: str
+    since: int
+    define: Definition
+    inputs: tuple[str, ...]
+    variadic: bool
+    attributes: frozenset[str]
+
+
+_OPERATORS: dict[tuple[str, str], list[Operator]] = {}
+
+
+def op(name: str, *, since: int = 1, domain: str = "") -> Callable[[Definition], Definition]:
+    """Register a definition."""
+
+    def register(define: Definition) -> Definition:
+        parameters = list(inspect.signature(define).parameters.values())[1:]
+        inputs = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        attributes = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        versions = _OPERATORS.setdefault((domain, name), [])
+        versions.append(Operator(name, domain, since, define, inputs, variadic, attributes))
+        versions.sort(key=lambda o: -o.since)
+        return define
+
+    return register
+
+
+def operators() -> Iterator[Operator]:
+    """Every definition, by domain and name, newest first."""
+    for key in sorted(_OPERATORS):
+        yield from _OPERATORS[key]
+
+
+def find(node: Node) -> Operator | None:
+    """The definition that a node means by its opset, or None."""
+    versions = _OPERATORS.get((node.domain, node.op), [])
+    return next((o for o in versions if o.since <= node.version), None)
+
+
+@dataclass(slots=True)
+class Builder:
+    """Collects the stages of one operator's formula. `wanted[i]` tells whether output i is used.
+
+    `view` is set by a definition whose output is that input's elements in row-major order.
+    """
+
+    node: Node
+    wanted: tuple[bool, ...] = (True,)
+    stages: list[Stage] = field(default_factory=list)
+    view: Tensor | None = None
+
+    def axes(self, shape: tuple[Extent, ...], names: str = "") -> tuple[Var, ...]:
+        """One axis per extent, named by the letters given or i0, i1, ..."""
+        labels = names.split() or [f"i{k}" for k in range(len(shape))]
+        return tuple(Var(label, extent(n)) for label, n in zip(labels, shape, strict=True))
+
+    def map(self, axes: tuple[Var, ...], value: Expr, dtype: DType | None = None, name: str = "y") -> Tensor:
+        """A tensor over `axes` with each element given by `value`."""
+        out = Tensor(name, dtype or value.dtype, self._shape(axes))
+        self.stages.append(Compute(out, axes, value))
+        return out
+
+    def reduce(
+        self,
+        combine: str,
+        axes: tuple[Var, ...],
+        over: tuple[Var, ...],
+        term: Expr,
+        *,
+        init: Operand = 0,
+        post: Callable[[Expr], Expr] = lambda acc: acc,
+        dtype: DType | None = None,
+        name: str = "y",
+    ) -> Tensor:
+        """A tensor over `axes`: `post` of the reduction of `term` over `over`, starting from `init`."""
+        reduction = Reduction(combine, over, wrap(init, term.dtype), term)
+        value = post(accumulator(term.dtype))
+        out = Tensor(name, dtype or value.dtype, self._shape(axes))
+        self.stages.append(Compute(out, axes, value, reduction))
+        return out
+
+    def empty(self, dtype: DType, shape: tuple[Extent, ...], name: str = "y") -> Tensor:
+        """A tensor to be written in parts by `put`; the parts must cover it."""
+        return Tensor(name, dtype, tuple(extent(n) for n in shape))
+
+    def put(self, out: Tensor, axes: tuple[Var, ...], at: tuple[Operand, ...], value: Expr) -> None:
+        """out[at] = value over `axes`: a rectangle of `out`, or all of it again."""
+        self.stages.append(Compute(out, axes, value, None, tuple(wrap(i, INDEX) for i in at)))
+
+    def scan(self, axis: Var, carried: tuple[Tensor, ...], body: Callable[[], None]) -> None:
+        """Run what `body` builds once per step of `axis`, in order."""
+        outer, self.stages = self.stages, []
+        body()
+        outer.append(Scan(axis, tuple(self.stages), carried))
+        self.stages = outer
+
+    def static(self, tensor: Tensor | None, what: str) -> Array:
+        """The elements of an input that must be known at compile time."""
+        if tensor is None:
+            raise ModelError(f"{self.node.label}: the input '{what}' is missing")
+        if tensor.value is None:
+            raise UnsupportedError(
+                f"{self.node.label}: '{what}' ({tensor.name}) is computed at run time, but the shapes of the bundle "
+                "depend on it; make it a constant (initializer) of the model"
+            )
+        return tensor.value
+
+    def integers(self, tensor: Tensor | None, what: str) -> tuple[int, ...]:
+        """A static integer vector (or scalar) as a tuple."""
+        return tuple(int(v) for v in np.asarray(self.static(tensor, what)).reshape(-1))
+
+    def constant(self, array: Array, name: str = "table") -> Tensor:
+        return constant(array, name)
+
+    def require(self, condition: bool, message: str) -> None:
+        """Raise ShapeError naming the node unless `condition` holds."""
+        if not condition:
+            raise ShapeError(f"{self.node.label}: {message}")
+
+    def axis(self, axis: int, rank: int) -> int:
+        """A possibly negative axis as 0 <= axis < rank. Raises ShapeError."""
+        self.require(-rank <= axis < rank, f"axis {axis} is out of range for rank {rank}")
+        return axis % rank
+
+    def call(self, name: str, *inputs: Tensor | None, **attributes: Any) -> Tensor:
+        """The first output of another operator's newest definition, built here: for composites."""
+        out = _OPERATORS[("", name)][0].define(self, *inputs, **attributes)
+        return out[0] if isinstance(out, tuple) else out
+
+    @staticmethod
+    def _shape(axes: tuple[Var, ...]) -> tuple[Extent, ...]:
+        return tuple(a.extent if a.extent is not None else 1 for a in axes)
+
+
+def formulate(node: Node, inputs: list[Tensor | None]) -> Formula:
+    """The formula of a node over concrete input tensors.
+
+    Raises UnsupportedError for an unknown operator, ShapeError or ModelError where the node contradicts itself.
+    """
+    operator = find(node)
+    if operator is None:
+        raise UnsupportedError(f"{node.label}: operator {node.op} is not supported at opset {node.version}")
+    builder = Builder(node, tuple(v is not None for v in node.outputs) or (True,))
+    outputs = operator.define(builder, *_positional(operator, node, inputs), **_keywords(operator, node))
+    results = outputs if isinstance(outputs, tuple) else (outputs,)
+    present = tuple(t for t in inputs if t is not None)
+    return Formula(tuple(dict.fromkeys(present)), tuple(builder.stages), results, builder.view)
+
+
+def _positional(operator: Operator, node: Node, inputs: list[Tensor | None]) -> list[Tensor | None]:
+    if operator.variadic:
+        return inputs
+    if len(inputs) > len(operator.inputs):
+        extra = [t for t in inputs[len(operator.inputs) :] if t is not None]
+        if extra:
+            raise ModelError(f"{node.label}: {len(inputs)} inputs, at most {len(operator.inputs)} are known")
+    padded = inputs + [None] * len(operator.inputs)
+    return padded[: len(operator.inputs)]
+
+
+def _keywords(operator: Operator, node: Node) -> dict[str, Any]:
+    unknown = node.attributes.keys() - operator.attributes
+    if unknown:
+        raise UnsupportedError(f"{node.label}: attribute {', '.join(sorted(unknown))} is not supported")
+    return {k: v for k, v in node.attributes.items() if not isinstance(v, Graph)}
+
+
+def elementwise(name: str, f: Callable[..., Expr], *, since: int = 1, domain: str = "") -> None:
+    """Register an operator that maps elements to elements, its inputs broadcast as numpy does: one line per operator."""
+
+    def define(b: Builder, *inputs: Tensor, **attributes: Any) -> Tensor:
+        return broadcast_map(b, inputs, lambda *args: f(*args, **attributes))
+
+    op(name, since=since, domain=domain)(define)
+    keywords = [p.name for p in inspect.signature(f).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    positional = tuple(
+        p.name for p in inspect.signature(f).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD
+    )
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(f).parameters.values())
+    versions = _OPERATORS[(domain, name)]
+    i = next(k for k, o in enumerate(versions) if o.define is define)
+    versions[i] = Operator(name, domain, since, define, positional, variadic, frozenset(keywords))
+
+
+def broadcast_map(b: Builder, inputs: tuple[Tensor, ...], f: Callable[..., Expr]) -> Tensor:
+    """f over the inputs' elements; narrow floats stay narrow in storage."""
+    shape = broadcast_shape(b, *(t.shape for t in inputs if t is not None))
+    axes = b.axes(shape)
+    value = f(*(None if t is None else t[broadcast_index(t, axes)] for t in inputs))
+    first = inputs[0].type
+    return b.map(axes, value, first if value.dtype is first.compute else value.dtype)
+
+
+def broadcast_shape(b: Builder, *shapes: tuple[Extent, ...]) -> tuple[Extent, ...]:
+    """numpy's rule. Raises ShapeError naming the node and the shapes."""
+    rank = max(map(len, shapes))
+    out: list[Extent] = [1] * rank
+    for shape in shapes:
+        for i, n in enumerate(shape, rank - len(shape)):
+            b.require(out[i] == n or out[i] == 1 or n == 1, f"shapes {_shapes(shapes)} do not broadcast")
+            out[i] = n if out[i] == 1 else out[i]
+    return tuple(out)
+
+
+def broadcast_index(t: Tensor, axes: tuple[Var, ...]) -> tuple[Expr, ...]:
+    """The index into `t` of a point of the broadcast axes."""
+    last = axes[len(axes) - t.rank :]
+    return tuple(Const(0) if n == 1 else a for n, a in zip(t.shape, last, strict=True))
+
+
+def _shapes(shapes: tuple[tuple[Extent, ...], ...]) -> str:
+    from ingot.formula.expr import text
+
+    return " and ".join("[" + ", ".join(map(text, s)) + "]" for s in shapes)

@@ -1,0 +1,36 @@
+"""Options of one compilation: one frozen record that travels from the command line to the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Define = Mapping[str, int | tuple[int, int]]
+Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"]
+Api = Literal["direct", "static", "dynamic", "argument"]
+
+DEFAULT_EMIT: tuple[Emit, ...] = ("c", "obj", "weights-bin", "weights-txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Everything a user can say about a compilation.
+
+    `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `fuse` off keeps one
+    kernel per node (for verification layer by layer). `generators` off keeps naive loops everywhere.
+    """
+
+    name: str | None = None
+    target: str = "native"
+    api: Api = "direct"
+    define: Define = field(default_factory=dict)
+    emit: tuple[Emit, ...] = DEFAULT_EMIT
+    weights: Literal["embedded", "external"] = "embedded"
+    relocation: Literal["static", "pic"] | None = None
+    cc: str | None = None
+    cflags: tuple[str, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    keep_inputs: bool = False
+    fuse: bool = True
+    generators: bool = True

@@ -1,0 +1,184 @@
+"""One row per operator case, and what "agree" means. The families beside this file hold the rows, `test_ops.py` runs them.
+
+A row is checked three ways: the formula's own evaluation, the loops' evaluation and the compiled C, each against an oracle
+(onnxruntime first, onnx's reference evaluator where it has no kernel or is known to be wrong, or expected arrays).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+Array = np.ndarray[Any, Any]
+SEED = 20261121
+
+
+@dataclass(frozen=True)
+class Row:
+    """A node, its inputs, and how well its outputs must agree.
+
+    `constant`: which inputs are initializers (None: all that the operator needs statically are named by the family).
+    `oracle`: "ort", "reference", or the expected outputs. `tolerance` is relative to the largest output; integers, bools and
+    rows with tolerance 0 are compared exactly.
+    """
+
+    op: str
+    inputs: Sequence[Array | None]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    constant: Sequence[int] = ()
+    outputs: int | Sequence[bool] = 1
+    opset: int = 21
+    domain: str = ""
+    oracle: Any = "ort"
+    tolerance: float = 1e-5
+    note: str = ""
+
+    @property
+    def id(self) -> str:
+        shapes = "_".join(
+            "x".join(map(str, a.shape)) or "s" if a is not None else "none" for a in self.inputs
+        )
+        attributes = "_".join(
+            f"{k}{v}" for k, v in self.attributes.items() if not isinstance(v, onnx.GraphProto)
+        )
+        return "-".join(
+            p for p in (self.op, str(self.opset), shapes, attributes[:60].replace(" ", ""), self.note) if p
+        )
+
+
+def rng(*key: Any) -> np.random.Generator:
+    """A generator that depends on nothing but the key, so that rows never change each other."""
+    return np.random.default_rng(
+        [SEED, *(abs(hash(str(k))) % 1000 if not isinstance(k, int) else k for k in key)]
+    )
+
+
+def floats(*shape: int, seed: int = 0, dtype: Any = np.float32, scale: float = 1.0) -> Array:
+    """Standard normal values."""
+    return (np.random.default_rng(SEED + seed).standard_normal(shape) * scale).astype(dtype)
+
+
+def special(dtype: Any = np.float32) -> Array:
+    """NaN, infinities, zeros of both signs, denormals, halves, large and small values."""
+    tiny = np.finfo(dtype).tiny
+    values = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        1.5,
+        2.5,
+        -0.5,
+        -1.5,
+        -2.5,
+        1e-3,
+        -1e-3,
+        3.7,
+        -3.7,
+        88.0,
+        -88.0,
+        1e4,
+        -1e4,
+    ]
+    return np.array([*values, tiny, -tiny, tiny / 4, -tiny / 4, np.inf, -np.inf, np.nan], dtype)
+
+
+def integers(
+    *shape: int, seed: int = 0, dtype: Any = np.int64, low: int | None = None, high: int | None = None
+) -> Array:
+    """Integers over the whole type unless bounds are given (high is exclusive)."""
+    info = np.iinfo(dtype)
+    lo, hi = (info.min if low is None else low), (info.max if high is None else high)
+    return np.random.default_rng(SEED + seed).integers(lo, hi, shape, dtype, endpoint=high is None)
+
+
+def extremes(dtype: Any) -> Array:
+    """The ends of an integer type and their neighbours."""
+    info = np.iinfo(dtype)
+    return np.array(
+        sorted(
+            {info.min, info.min + 1, info.max - 1, info.max, 0, 1, 2, 7}
+            | ({-1, -2, -7} if info.min else set())
+        ),
+        dtype,
+    )
+
+
+def model(row: Row) -> onnx.ModelProto:
+    """The one-node model of a row."""
+    names = [f"x{i}" if a is not None else "" for i, a in enumerate(row.inputs)]
+    wanted = [True] * row.outputs if isinstance(row.outputs, int) else list(row.outputs)
+    outputs = [f"y{i}" if w else "" for i, w in enumerate(wanted)]
+    node = helper.make_node(row.op, names, outputs, name="node", domain=row.domain, **row.attributes)
+    inputs = [
+        helper.make_tensor_value_info(n, onnx_type(a), a.shape)
+        for i, (n, a) in enumerate(zip(names, row.inputs, strict=True))
+        if a is not None and i not in row.constant
+    ]
+    constants = [
+        numpy_helper.from_array(row.inputs[i], names[i]) for i in row.constant if row.inputs[i] is not None
+    ]
+    results = [helper.make_empty_tensor_value_info(o) for o in outputs if o]
+    graph = helper.make_graph([node], "row", inputs, results, constants)
+    imports = (
+        [helper.make_opsetid(row.domain, row.opset)]
+        if row.domain == ""
+        else [helper.make_opsetid("", 21), helper.make_opsetid(row.domain, row.opset)]
+    )
+    made = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    return onnx.shape_inference.infer_shapes(made)
+
+
+def onnx_type(a: Array) -> int:
+    return int(
+        TensorProto.BFLOAT16 if a.dtype == ml_dtypes.bfloat16 else helper.np_dtype_to_tensor_dtype(a.dtype)
+    )
+
+
+def feeds(row: Row) -> dict[str, Array]:
+    return {f"x{i}": a for i, a in enumerate(row.inputs) if a is not None and i not in row.constant}
+
+
+def expected(row: Row, proto: onnx.ModelProto) -> list[Array]:
+    """The oracle's outputs."""
+    if row.oracle == "ort":
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return list(session.run(None, feeds(row)))
+    if row.oracle == "reference":
+        from onnx.reference import ReferenceEvaluator
+
+        return list(ReferenceEvaluator(proto).run(None, feeds(row)))
+    return list(row.oracle)
+
+
+def check(found: Sequence[Array], wanted: Sequence[Array], tolerance: float, level: str) -> None:
+    """Shapes and types equal, values as near as asked; NaN agrees with NaN, an infinity with itself."""
+    assert len(found) >= len(wanted), f"{level}: {len(found)} outputs, {len(wanted)} expected"
+    for i, (f, w) in enumerate(zip(found, wanted, strict=False)):
+        assert f.shape == w.shape, f"{level}: output {i} has shape {f.shape}, expected {w.shape}"
+        assert f.dtype == w.dtype, f"{level}: output {i} is {f.dtype}, expected {w.dtype}"
+        if w.dtype.kind not in "fV" or tolerance == 0:
+            assert np.array_equal(f, w, equal_nan=w.dtype.kind in "fV"), (
+                f"{level}: output {i}: {f} expected {w}"
+            )
+            continue
+        a, b = f.astype(np.float64), w.astype(np.float64)
+        assert np.array_equal(np.isnan(a), np.isnan(b)), f"{level}: output {i}: NaNs differ: {a} expected {b}"
+        same = (a == b) | np.isnan(b)
+        scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
+        with np.errstate(invalid="ignore"):
+            worst = float(np.max(np.where(same, 0.0, np.abs(a - b)), initial=0.0))
+        assert worst <= tolerance * max(scale, 1e-30), (
+            f"{level}: output {i}: off by {worst:.3g} of {scale:.3g}"
+        )
