@@ -42,14 +42,18 @@ def produce(
     files: Mapping[str, Content],
     output: str,
     *,
+    version: str,
     cache_dir: Path | None = None,
     prefix_map: bool = False,
 ) -> bytes:
-    """Run `command` beside `files`; what it leaves in `output`. Known results come from the cache."""
+    """Run `command` beside `files`; what it leaves in `output`. Known results come from the cache.
+
+    The cache is `cache_dir` or the directory in INGOT_CACHE, if any; `version` identifies the tool in it.
+    """
     directory = cache_dir or (Path(os.environ["INGOT_CACHE"]) if os.environ.get("INGOT_CACHE") else None)
     if directory is None:
         return _produce(command, files, output, prefix_map)
-    entry = directory / _key(command, files, output)
+    entry = directory / _key((version, *command[1:], output), files)
     if entry.exists():
         return entry.read_bytes()
     made = _produce(command, files, output, prefix_map)
@@ -78,14 +82,24 @@ def _place(path: Path, content: Content) -> None:
         path.write_text(content, encoding="utf-8", newline="\n")
 
 
-def run(command: Sequence[str], directory: Path) -> bytes:
+def run(command: Sequence[str], directory: Path, stdin: bytes = b"", timeout: float | None = None) -> bytes:
     """Standard output of a program that must succeed."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(directory)}
     environment |= {name: os.environ[name] for name in ("HOME", "SYSTEMROOT") if name in os.environ}
     try:
-        done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, check=False)
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            env=environment,
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
     except OSError as error:
         raise ToolchainError(f"cannot run '{command[0]}': {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolchainError(f"'{shlex.join(command)}' did not end within {timeout} s") from error
     if done.returncode != 0:
         raise ToolchainError(_failure(command, done.returncode, done.stderr.decode(errors="replace")))
     return done.stdout
@@ -101,10 +115,10 @@ def _failure(command: Sequence[str], status: int, report: str) -> str:
     return f"{tool} {how}:\n  {text}\ncommand: {shlex.join(command)}"
 
 
-def _key(command: Sequence[str], files: Mapping[str, Content], output: str) -> str:
-    """Hash of everything the result depends on: tool and its version, arguments, files."""
+def _key(words: Sequence[str], files: Mapping[str, Content]) -> str:
+    """Hash of everything the result depends on: version of the tool, arguments, files."""
     digest = hashlib.sha256()
-    for part in (tool_version(command[0]), *command[1:], output):
+    for part in words:
         digest.update(part.encode() + b"\0")
     for name, content in sorted(files.items()):
         data = content.read_bytes() if isinstance(content, Path) else content
@@ -114,12 +128,17 @@ def _key(command: Sequence[str], files: Mapping[str, Content], output: str) -> s
 
 
 @cache
-def tool_version(program: str) -> str:
-    """First line of `program --version`; for zig, the version of the wheel."""
-    if Path(program).name == "zig":
-        return f"ziglang {importlib.metadata.version('ziglang')}"
-    first = run((program, "--version"), Path.cwd()).decode(errors="replace").splitlines()[:1]
-    return "".join(first)
+def zig_version() -> str:
+    """Version of the wheel, which fixes every tool in it."""
+    return f"ziglang {importlib.metadata.version('ziglang')}"
+
+
+@cache
+def tool_version(command: tuple[str, ...]) -> str:
+    """First line of `command --version`: "gcc (Debian 12.2.0-14) 12.2.0"."""
+    with tempfile.TemporaryDirectory(prefix="ingot-") as directory:
+        said = run((*command, "--version"), Path(directory)).decode(errors="replace")
+    return said.partition("\n")[0]
 
 
 def _remember(entry: Path, made: bytes) -> None:

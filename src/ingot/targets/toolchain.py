@@ -11,13 +11,16 @@ programs, kernel modules and shared libraries alike. `link_shared` therefore exp
 from __future__ import annotations
 
 import shlex
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from ..errors import ToolchainError
-from .process import Content, produce, tool_version, zig, zig_home
+from .process import Content, produce, run, tool_version, zig, zig_home, zig_version
 from .record import Target
+from .records import cpu_features
 from .userland import START
 
 Relocation = Literal["static", "pic"]
@@ -63,37 +66,33 @@ def compile_c(
     `.incbin`); a `.S` is assembled. `cc` is a command of the user's own, which gets the target's gcc flags.
     """
     files = {name: source} if isinstance(source, str) else source
-    how = _compiler(target, cc)
+    how, version = _compiler(target, cc)
     position = ("-fPIC",) if (relocation or target.relocation) == "pic" else ("-fno-pic",)
     command = (*how, *COMMON, *position, optimize, *flags, "-c", name, "-o", "unit.o")
-    return produce(command, files, "unit.o", cache_dir=cache, prefix_map=True)
+    return produce(command, files, "unit.o", version=version, cache_dir=cache, prefix_map=True)
 
 
-def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Command, target flags, and what this compiler needs beyond `COMMON`."""
+def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[tuple[str, ...], str]:
+    """Command with target flags and what this compiler needs beyond `COMMON`; its version."""
     if cc is None:
-        include = str(zig_home() / "lib" / "include")
+        include = ("-nostdinc", "-isystem", str(zig_home() / "lib" / "include"))
         return (
             *zig("clang", "-target", target.triple),
             *target.flags,
-            "-nostdinc",
-            "-isystem",
-            include,
+            *include,
             "-fno-addrsig",
-        )
+        ), zig_version()
     command = tuple(shlex.split(cc) if isinstance(cc, str) else cc)
     if not command:
         raise ToolchainError("the C compiler command is empty")
+    version = tool_version(command)
     machine = target.gcc[1:] if target.gcc else target.flags
-    return (*command, *machine, *(GCC if is_gcc(command[0]) else ()))
+    return (*command, *machine, *(GCC if is_gcc(version) else ())), f"{command[0]} {version}"
 
 
-def is_gcc(program: str) -> bool:
-    """Whether a C compiler is gcc, by what it says of itself."""
-    version = tool_version(program).lower()
-    return "clang" not in version and (
-        "gcc" in version or "free software foundation" in version or "cc " in version
-    )
+def is_gcc(version: str) -> bool:
+    """Whether the first line of `--version` is gcc's, whatever its name: "cc (Debian 12.2.0-14) 12.2.0"."""
+    return "clang" not in version and ("gcc" in version or "cc (" in version or "Free Software" in version)
 
 
 def exported(symbol: str) -> str:
@@ -111,18 +110,18 @@ def link_shared(objects: Sequence[bytes], exports: Sequence[str], *, cache: Path
     aliases = tuple(f"--defsym={exported(name)}={name}" for name in exports)
     options = ("-shared", "-Bsymbolic", "-z", "noexecstack", "-z", "defs", "--gc-sections", "--build-id=none")
     command = zig("ld.lld", *options, *aliases, *files, "-o", "unit.so")
-    return produce(command, files, "unit.so", cache_dir=cache)
+    return produce(command, files, "unit.so", version=zig_version(), cache_dir=cache)
 
 
 def relocatable(objects: Sequence[bytes]) -> bytes:
     """One object of several (code and weights), sections kept apart."""
     files = _numbered(objects)
-    return produce(zig("ld.lld", "-r", *files, "-o", "unit.o"), files, "unit.o")
+    return produce(zig("ld.lld", "-r", *files, "-o", "unit.o"), files, "unit.o", version=zig_version())
 
 
 def archive(objects: Mapping[str, bytes]) -> bytes:
     """Static library; members by name, without dates and owners."""
-    return produce(zig("ar", "rcsD", "unit.a", *objects), objects, "unit.a")
+    return produce(zig("ar", "rcsD", "unit.a", *objects), objects, "unit.a", version=zig_version())
 
 
 def link_executable(objects: Sequence[bytes], target: Target) -> bytes:
@@ -137,7 +136,37 @@ def link_executable(objects: Sequence[bytes], target: Target) -> bytes:
     start = compile_c(START, target, name="start.c", relocation="static")
     files = _numbered([start, *objects])
     options = ("-static", "-e", "_start", "-z", "noexecstack", "--gc-sections", "--build-id=none")
-    return produce(zig("ld.lld", *options, *files, "-o", "unit.elf"), files, "unit.elf")
+    return produce(
+        zig("ld.lld", *options, *files, "-o", "unit.elf"), files, "unit.elf", version=zig_version()
+    )
+
+
+def obstacle(target: Target) -> str:
+    """Why programs of `target` cannot run on this machine; empty if they can."""
+    if not target.runs:
+        return f"target '{target.name}' has no Linux programs"
+    if target.runner:
+        return "" if shutil.which(target.runner[0]) else f"{target.runner[0]} is not installed"
+    lacking = sorted(set(target.features) - cpu_features())
+    return f"this processor has no {', '.join(lacking)}" if lacking else ""
+
+
+def execute(program: bytes, target: Target, stdin: bytes = b"", timeout: float = 60) -> bytes:
+    """Standard output of a program made by `link_executable`; ToolchainError unless it returns 0."""
+    if reason := obstacle(target):
+        raise ToolchainError(f"cannot run the program: {reason}")
+    with tempfile.TemporaryDirectory(prefix="ingot-") as directory:
+        path = Path(directory) / "program"
+        path.write_bytes(program)
+        path.chmod(0o755)
+        return run((*target.runner, str(path)), path.parent, stdin, timeout)
+
+
+def assemble(text: str, triple: str, *, listing: bool = False) -> bytes:
+    """LLVM's assembler: an object, or with `listing` the source with encodings and fixups."""
+    kind = ("-filetype", "asm", "-show-encoding") if listing else ("-filetype", "obj")
+    command = zig("clang", "-cc1as", "-triple", triple, *kind, "unit.s", "-o", "unit.out")
+    return produce(command, {"unit.s": text}, "unit.out", version=zig_version())
 
 
 def link_wasm(objects: Sequence[bytes], exports: Sequence[str]) -> bytes:
@@ -147,7 +176,7 @@ def link_wasm(objects: Sequence[bytes], exports: Sequence[str]) -> bytes:
     command = zig(
         "wasm-ld", "--no-entry", "--export-memory", "--gc-sections", *names, *files, "-o", "unit.wasm"
     )
-    return produce(command, files, "unit.wasm")
+    return produce(command, files, "unit.wasm", version=zig_version())
 
 
 def _numbered(objects: Sequence[bytes]) -> dict[str, bytes]:
