@@ -55,6 +55,13 @@ class Dimensions:
         dims = [self._dim(info.name, axis, d) for axis, d in enumerate(tensor.shape.dim)]
         return dtype, None if None in dims else tuple(d for d in dims if d is not None)
 
+    def loosely(self, info: onnx.ValueInfoProto) -> Declared:
+        """The same for what a node makes: types that no tensor has are the node's fault, reported there."""
+        try:
+            return self.declared(info)
+        except UnsupportedError:
+            return None, None
+
     def _dim(self, name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> Extent | None:
         symbol = _symbol(name, axis, dim)
         if symbol is not None:

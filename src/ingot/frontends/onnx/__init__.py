@@ -12,8 +12,9 @@ import onnx.parser
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from ingot.errors import InputError, ModelError, UnsupportedError
-from ingot.frontends.onnx_graph import Reader
-from ingot.frontends.onnx_shapes import Define, Dimensions
+from ingot.frontends.onnx.functions import functions_of, opsets_of
+from ingot.frontends.onnx.graph import Reader
+from ingot.frontends.onnx.shapes import Define, Dimensions
 from ingot.graph.ir import Graph
 
 Source = str | Path | bytes | onnx.ModelProto
@@ -30,15 +31,15 @@ def read_model(source: Source, *, define: Define | None = None, keep_inputs: boo
         model = _load(source)
         if not model.HasField("graph"):
             raise ModelError("this is not an ONNX model: it holds no graph")
-        return Reader(folder, Dimensions(define or {}), keep_inputs).main(model.graph, opsets(model))
+        reader = Reader(folder, Dimensions(define or {}), functions_of(model), keep_inputs)
+        return reader.main(model.graph, opsets(model))
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
 
 
 def opsets(model: onnx.ModelProto) -> dict[str, int]:
     """The opset of each domain the model imports. Raises where there is none, or one from the future."""
-    found = {"" if o.domain == "ai.onnx" else o.domain: int(o.version) for o in model.opset_import}
-    newest = onnx.defs.onnx_opset_version()
+    found, newest = opsets_of(model.opset_import), onnx.defs.onnx_opset_version()
     for domain, version in found.items():
         if version < 1:
             raise ModelError(f"the model imports opset {version} of domain {domain!r}; opsets count from 1")

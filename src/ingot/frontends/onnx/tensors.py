@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import onnx
@@ -19,11 +20,18 @@ from ingot.formula.types import DType
 from ingot.graph.onnx_types import dtype_from_onnx
 
 COUNT_LIMIT = 1 << 31
-_FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint32": "uint64_data"}
-_FIELDS["uint64"] = "uint64_data"
+Folder: TypeAlias = "Path | None"
+# Where elements that are not raw bytes stand; all other types share int32_data.
+_FIELDS = {
+    "float32": "float_data",
+    "float64": "double_data",
+    "int64": "int64_data",
+    "uint32": "uint64_data",
+    "uint64": "uint64_data",
+}
 
 
-def array_of(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
+def array_of(tensor: onnx.TensorProto, folder: Folder, what: str) -> Array:
     """The elements of `tensor`, which messages call `what`."""
     try:
         return _array(tensor, folder)
@@ -33,7 +41,7 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
         raise ModelError(f"{what}: {error}") from None
 
 
-def dense(sparse: onnx.SparseTensorProto, folder: Path | None, what: str) -> Array:
+def dense(sparse: onnx.SparseTensorProto, folder: Folder, what: str) -> Array:
     """A sparse tensor with its zeros."""
     values, indices = array_of(sparse.values, folder, what), array_of(sparse.indices, folder, what)
     shape = tuple(sparse.dims)
@@ -48,7 +56,7 @@ def dense(sparse: onnx.SparseTensorProto, folder: Path | None, what: str) -> Arr
     return out
 
 
-def _array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
+def _array(tensor: onnx.TensorProto, folder: Folder) -> Array:
     dtype, shape = dtype_from_onnx(tensor.data_type), tuple(tensor.dims)
     if min(shape, default=0) < 0 or math.prod(shape) >= COUNT_LIMIT:
         raise ModelError(f"shape {list(shape)} is negative or too large")
@@ -70,7 +78,7 @@ def _require_length(found: int, wanted: int, unit: str, shape: tuple[int, ...], 
         raise ModelError(f"holds {found} {unit} where {dtype}{list(shape)} takes {wanted}")
 
 
-def _external(tensor: onnx.TensorProto, folder: Path | None, dtype: DType, shape: tuple[int, ...]) -> Array:
+def _external(tensor: onnx.TensorProto, folder: Folder, dtype: DType, shape: tuple[int, ...]) -> Array:
     entries = {e.key: e.value for e in tensor.external_data}
     path = _inside(folder, entries.get("location", ""))
     offset, wanted = int(entries.get("offset", "0") or 0), math.prod(shape) * dtype.bytes
@@ -83,7 +91,7 @@ def _external(tensor: onnx.TensorProto, folder: Path | None, dtype: DType, shape
     return np.asarray(np.memmap(path, dtype.numpy, "r", offset, shape))
 
 
-def _inside(folder: Path | None, location: str) -> Path:
+def _inside(folder: Folder, location: str) -> Path:
     """The file `location` of the model's folder. Raises ModelError for anything that could lead out of it."""
     if folder is None:
         raise ModelError(f"its data is in the file {location!r}; read the model from its own file to find it")

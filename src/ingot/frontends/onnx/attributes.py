@@ -1,0 +1,63 @@
+"""ONNX attributes as Python values. In: an AttributeProto, not a graph; out: what `Node.attributes` holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from ingot.errors import ModelError, UnsupportedError
+from ingot.formula.expr import Array
+from ingot.frontends.onnx.tensors import Folder, array_of, dense
+from ingot.graph.ir import Attribute, Node
+
+_ARRAYS = {
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+}
+
+
+def attribute_of(a: onnx.AttributeProto, folder: Folder, what: str) -> Attribute:
+    """The value, by the attribute's type; text that is not UTF-8 stays bytes. `what` names it in messages."""
+    kind = onnx.AttributeProto.AttributeType.Name(a.type) if a.type else "UNDEFINED"
+    match kind:
+        case "FLOAT":
+            return float(a.f)
+        case "INT":
+            return int(a.i)
+        case "STRING":
+            return _string(a.s)
+        case "FLOATS":
+            return tuple(float(v) for v in a.floats)
+        case "INTS":
+            return tuple(int(v) for v in a.ints)
+        case "STRINGS":
+            return tuple(s.decode("utf-8", "replace") for s in a.strings)
+        case "TENSOR":
+            return array_of(a.t, folder, what)
+        case "SPARSE_TENSOR":
+            return dense(a.sparse_tensor, folder, what)
+    raise UnsupportedError(f"{what}: its type {kind} is not supported")
+
+
+def constant_of(node: Node) -> Array:
+    """The elements of a Constant node. ONNX Constant-13: exactly one of its attributes is given."""
+    if len(node.attributes) != 1:
+        raise ModelError(f"{node.label}: {len(node.attributes)} attributes instead of one")
+    name, value = next(iter(node.attributes.items()))
+    if isinstance(value, np.ndarray):
+        return value
+    if name not in _ARRAYS or not isinstance(value, (int, float, tuple)):
+        raise UnsupportedError(f"{node.label}: a Constant given by {name} is not supported")
+    try:
+        return np.asarray(value, _ARRAYS[name])
+    except (TypeError, ValueError):
+        raise ModelError(f"{node.label}: {name} holds the wrong type") from None
+
+
+def _string(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data

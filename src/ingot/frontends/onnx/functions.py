@@ -1,0 +1,204 @@
+"""Function bodies of ONNX operators. In: a NodeProto without a definition; out: the nodes that stand for it.
+
+A model's own functions come first, then the bodies in ONNX's schemas. Some of these are built for the types
+of the node's inputs (context-dependent); ONNX's shape inference gives them, asked only when such a body is met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
+
+import onnx
+import onnx.shape_inference
+
+from ingot.errors import ModelError
+
+SMALL = 4096
+Types = Mapping[str, onnx.TypeProto]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The instance of a function at one call: its nodes, with the call's attributes put in."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[onnx.NodeProto, ...]
+    opsets: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Functions:
+    """All functions a model can call. `local` is keyed by domain, name and overload."""
+
+    local: Mapping[tuple[str, str, str], onnx.FunctionProto]
+
+    def find_local(self, call: onnx.NodeProto) -> Body | None:
+        """The body of a function that the model itself defines."""
+        function = self.local.get((normal(call.domain), call.op_type, call.overload))
+        return None if function is None else instantiate(function, call, {})
+
+    def find_schema(self, call: onnx.NodeProto, version: int, scope: LazyTypes) -> Body | None:
+        """The body that ONNX gives for the operator as of opset `version`."""
+        try:
+            schema = onnx.defs.get_schema(call.op_type, version, call.domain)
+        except onnx.defs.SchemaError:
+            return None
+        bodies = cast(Schema, schema)
+        function = _plain(bodies, version) or _for_types(bodies, version, call, scope)
+        defaults = {n: a.default_value for n, a in schema.attributes.items() if a.default_value.type}
+        if function is None:
+            return None
+        body = instantiate(function, call, defaults)
+        return replace(body, opsets={**scope.opsets, **body.opsets})  # FlexAttention-1 imports no opset of ''
+
+
+def functions_of(model: onnx.ModelProto) -> Functions:
+    return Functions({(normal(f.domain), f.name, f.overload): f for f in model.functions})
+
+
+def normal(domain: str) -> str:
+    """'ai.onnx' is the long name of ''."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    return {normal(o.domain): int(o.version) for o in imports}
+
+
+def instantiate(
+    function: onnx.FunctionProto, call: onnx.NodeProto, defaults: Mapping[str, onnx.AttributeProto]
+) -> Body:
+    """The body with every attribute reference replaced by what the call gives, or its default, or dropped."""
+    if len(call.input) > len(function.input) or len(call.output) > len(function.output):
+        raise ModelError(f"node {call.name!r}: more inputs or outputs than the function {call.op_type} has")
+    arguments = dict(defaults)
+    arguments.update((a.name, a) for a in (*function.attribute_proto, *call.attribute))
+    nodes = tuple(_with_arguments(node, arguments) for node in function.node)
+    return Body(tuple(function.input), tuple(function.output), nodes, opsets_of(function.opset_import))
+
+
+def _with_arguments(node: onnx.NodeProto, arguments: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
+    out = onnx.NodeProto()
+    out.CopyFrom(node)
+    del out.attribute[:]
+    for attribute in node.attribute:
+        found = arguments.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if found is not None:
+            new = out.attribute.add()
+            new.CopyFrom(found)
+            new.name = attribute.name
+            if new.type == onnx.AttributeProto.GRAPH and not attribute.ref_attr_name:
+                inner = [_with_arguments(n, arguments) for n in new.g.node]
+                del new.g.node[:]
+                new.g.node.extend(inner)
+    return out
+
+
+class Schema(Protocol):
+    """What onnx's own stubs leave out of OpSchema."""
+
+    function_opset_versions: list[int]
+    context_dependent_function_opset_versions: list[int]
+
+    def get_function_with_opset_version(self, version: int) -> bytes: ...
+
+    def get_context_dependent_function_with_opset_version(
+        self, version: int, node: bytes, types: list[bytes]
+    ) -> bytes: ...
+
+
+def _plain(schema: Schema, version: int) -> onnx.FunctionProto | None:
+    """The newest body as of `version`, or the oldest: every body says itself which opset it is written in."""
+    found = _newest(schema.function_opset_versions, version)
+    return None if found is None else _parse(schema.get_function_with_opset_version(found))
+
+
+def _for_types(
+    schema: Schema, version: int, call: onnx.NodeProto, scope: LazyTypes
+) -> onnx.FunctionProto | None:
+    found = _newest(schema.context_dependent_function_opset_versions, version)
+    if found is None:
+        return None
+    types = [scope.of(name).SerializeToString() for name in call.input]
+    try:
+        data = schema.get_context_dependent_function_with_opset_version(
+            found, call.SerializeToString(), types
+        )
+    except (RuntimeError, ValueError):
+        return None
+    return _parse(data) if data else None
+
+
+def _newest(versions: Sequence[int], version: int) -> int | None:
+    return max((v for v in versions if v <= version), default=min(versions, default=None))
+
+
+def _parse(data: bytes) -> onnx.FunctionProto:
+    function = onnx.FunctionProto()
+    function.ParseFromString(data)
+    return function
+
+
+@dataclass(slots=True)
+class LazyTypes:
+    """ONNX's inferred types of every name in a model or function body, computed when first asked for."""
+
+    graph: onnx.GraphProto
+    opsets: Mapping[str, int]
+    functions: Functions
+    found: dict[str, onnx.TypeProto] | None = None
+
+    def of(self, name: str) -> onnx.TypeProto:
+        """The type of a value; an empty one where it is unknown or the name is ""."""
+        if self.found is None:
+            self.found = {}
+            _collect(_inferred(self.graph, self.opsets, self.functions), self.found)
+        return self.found.get(name, onnx.TypeProto())
+
+    def inside(self, body: Body, call: onnx.NodeProto) -> LazyTypes:
+        """The types within the body of a call made here."""
+        graph = onnx.GraphProto(name="body", node=body.nodes)
+        for formal, actual in zip(body.inputs, call.input, strict=False):
+            if actual:
+                graph.input.add(name=formal).type.CopyFrom(self.of(actual))
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in body.outputs)
+        return LazyTypes(graph, body.opsets, self.functions)
+
+
+def light(graph: onnx.GraphProto) -> onnx.GraphProto:
+    """The graph with inputs in place of its large initializers: enough to infer types."""
+    out = onnx.GraphProto(name=graph.name, node=graph.node, input=graph.input, output=graph.output)
+    out.value_info.extend(graph.value_info)
+    inputs = {v.name for v in graph.input}
+    for tensor in graph.initializer:
+        external = tensor.data_location == onnx.TensorProto.EXTERNAL
+        if tensor.ByteSize() <= SMALL and not external:
+            out.initializer.append(tensor)
+        elif tensor.name not in inputs:
+            out.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return out
+
+
+def _inferred(graph: onnx.GraphProto, opsets: Mapping[str, int], functions: Functions) -> onnx.GraphProto:
+    imports = [onnx.OperatorSetIdProto(domain=d, version=v) for d, v in opsets.items()]
+    model = onnx.ModelProto(ir_version=10, opset_import=imports, graph=graph)
+    model.functions.extend(functions.local.values())
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        return graph
+
+
+def _collect(graph: onnx.GraphProto, out: dict[str, onnx.TypeProto]) -> None:
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        if info.type.WhichOneof("value"):
+            out[info.name] = info.type
+    for tensor in graph.initializer:
+        out[tensor.name] = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _collect(attribute.g, out)

@@ -1,0 +1,180 @@
+"""From an ONNX GraphProto to a Graph. In: a model's messages; out: nodes and values, constants as arrays.
+
+Values of the main graph carry the model's names; those of subgraphs and function bodies get a number where a
+name is taken already, so that a name means one value. Declared types and shapes are put on the values, for
+`infer` to check. Operators without a definition are replaced by their function bodies on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import onnx
+
+import ingot.ops  # noqa: F401  (fills the registry)
+from ingot.errors import ModelError, UnsupportedError
+from ingot.formula.expr import Array
+from ingot.formula.types import dtype_of
+from ingot.frontends.onnx.attributes import attribute_of, constant_of
+from ingot.frontends.onnx.functions import Body, Functions, LazyTypes, light, normal
+from ingot.frontends.onnx.scope import Scope
+from ingot.frontends.onnx.shapes import Declared, Dimensions
+from ingot.frontends.onnx.tensors import Folder, array_of, dense
+from ingot.graph.ir import Attribute, Graph, Node, Value
+from ingot.ops.registry import find
+
+EXPANDED_LIMIT = 200_000
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads one model. `folder` is where external data may lie; `taken` are the names in use."""
+
+    folder: Folder
+    dimensions: Dimensions
+    functions: Functions
+    keep_inputs: bool = False
+    taken: set[str] = field(default_factory=set)
+    expanded: int = 0
+
+    def main(self, proto: onnx.GraphProto, opsets: Mapping[str, int]) -> Graph:
+        """The main graph: its inputs must be fully known."""
+        self.taken.update(name for node in proto.node for name in node.output)
+        self.taken.update(v.name for v in (*proto.input, *proto.initializer))
+        constants = {t.name for t in proto.initializer} | {t.values.name for t in proto.sparse_initializer}
+        inputs = [v for v in proto.input if self.keep_inputs or v.name not in constants]
+        self.dimensions.resolve(inputs)
+        return self._graph(proto, inputs, Scope(opsets, LazyTypes(light(proto), opsets, self.functions)))
+
+    def _graph(self, proto: onnx.GraphProto, inputs: Iterable[onnx.ValueInfoProto], scope: Scope) -> Graph:
+        graph = Graph(proto.name)
+        for info in inputs:
+            graph.inputs.append(self._define(scope, info.name, self.dimensions.declared(info)))
+        self._initializers(proto, scope)
+        declared = {v.name: self.dimensions.loosely(v) for v in (*proto.value_info, *proto.output)}
+        self._body(graph, proto.node, scope, declared)
+        for info in proto.output:
+            value = self._read(info.name, scope, "the graph output")
+            assert value is not None, "only function bodies have left-out inputs, and they are no graphs"
+            graph.outputs.append(value)
+        return graph
+
+    def _initializers(self, proto: onnx.GraphProto, scope: Scope) -> None:
+        inputs = set(scope.values)
+        for t in proto.initializer:
+            if t.name not in inputs:
+                _hold(self._define(scope, t.name), array_of(t, self.folder, f"initializer {t.name!r}"))
+        for s in proto.sparse_initializer:
+            name = s.values.name
+            if name not in inputs:
+                _hold(self._define(scope, name), dense(s, self.folder, f"initializer {name!r}"))
+
+    def _define(self, scope: Scope, name: str, declared: Declared = (None, None)) -> Value:
+        """A new value under its name in the model; below the main graph it may get another for itself."""
+        if not name:
+            raise ModelError("a graph input or initializer has no name")
+        if name in scope.values:
+            raise ModelError(f"the value {name!r} is defined twice")
+        value = Value(self._fresh(scope.prefix + name) if scope.depth else name, *declared)
+        scope.values[name] = value
+        return value
+
+    def _fresh(self, name: str) -> str:
+        candidate, number = name, 1
+        while candidate in self.taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        self.taken.add(candidate)
+        return candidate
+
+    def _read(self, name: str, scope: Scope, reader: str) -> Value | None:
+        try:
+            return scope.find(name)
+        except KeyError:
+            reason = "which nothing before it makes: a missing node, wrong order or a cycle"
+            raise ModelError(f"{reader} reads {name!r}, {reason}") from None
+
+    def _body(
+        self,
+        graph: Graph,
+        nodes: Iterable[onnx.NodeProto],
+        scope: Scope,
+        declared: Mapping[str, Declared],
+    ) -> None:
+        for proto in nodes:
+            node = self._node(proto, scope)
+            body = self._function(proto, node, scope)
+            if body is not None:
+                self._expand(graph, proto, node, body, scope, declared)
+                continue
+            for name in proto.output:
+                known = declared.get(name, (None, None))
+                node.outputs.append(self._define(scope, name, known) if name else None)
+            for attribute in proto.attribute:
+                node.attributes[attribute.name] = self._attribute(attribute, scope, node)
+            first = node.outputs[0] if node.outputs else None
+            if node.op == "Constant" and node.domain == "" and first is not None:
+                _hold(first, constant_of(node))
+            else:
+                graph.nodes.append(node)
+
+    def _node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
+        """The node with its inputs; outputs and attributes follow."""
+        domain = normal(proto.domain)
+        node = Node(proto.op_type, [], [], {}, proto.name, domain, scope.opsets.get(domain, 0))
+        label = f"{node.op} node {node.name or next(iter(proto.output), '')!r}"
+        if not node.version:
+            raise ModelError(f"{label}: no opset of the domain {domain!r} is imported")
+        node.inputs = [self._read(name, scope, label) if name else None for name in proto.input]
+        while node.inputs and node.inputs[-1] is None:
+            node.inputs.pop()
+        return node
+
+    def _attribute(self, a: onnx.AttributeProto, scope: Scope, node: Node) -> Attribute:
+        if a.type == onnx.AttributeProto.GRAPH:
+            return self._graph(a.g, a.g.input, scope.subgraph())
+        return attribute_of(a, self.folder, f"{node.label}: attribute {a.name!r}")
+
+    def _function(self, proto: onnx.NodeProto, node: Node, scope: Scope) -> Body | None:
+        """The body to put in the node's place. The model's own functions hide operators of their name."""
+        body = self.functions.find_local(proto)
+        if body is None and find(node) is None:
+            body = self.functions.find_schema(proto, node.version, scope.types)
+        return body
+
+    def _expand(
+        self,
+        graph: Graph,
+        proto: onnx.NodeProto,
+        node: Node,
+        body: Body,
+        scope: Scope,
+        declared: Mapping[str, Declared],
+    ) -> None:
+        """Append the body's nodes; what it returns gets the names of the call's outputs."""
+        self.expanded += len(body.nodes)
+        if self.expanded > EXPANDED_LIMIT:
+            raise UnsupportedError(f"the functions of the model expand to more than {EXPANDED_LIMIT} nodes")
+        inner = scope.call(body, proto, node.inputs)
+        self._body(graph, body.nodes, inner, {})
+        own = inner.values.keys() - set(body.inputs)
+        for formal, name in zip(body.outputs, proto.output, strict=False):
+            if name:
+                outer = self._define(scope, name, declared.get(name, (None, None)))
+                made = self._read(formal, inner, f"the function {proto.op_type}")
+                if formal in own and made is not None:
+                    made.name, scope.values[name] = outer.name, made
+                    if made.type is None:
+                        made.type, made.shape = outer.type, outer.shape
+                    own.remove(formal)
+                else:  # an input, or returned twice: the name needs a value of its own
+                    graph.nodes.append(_identity(made, outer))
+
+
+def _identity(source: Value | None, target: Value) -> Node:
+    return Node("Identity", [source], [target], version=onnx.defs.onnx_opset_version())
+
+
+def _hold(value: Value, array: Array) -> None:
+    value.type, value.shape, value.constant = dtype_of(array), tuple(array.shape), array

@@ -1,0 +1,53 @@
+"""What names mean where. In: the graphs and function bodies around a place; out: the Value of a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import onnx
+
+from ingot.errors import UnsupportedError
+from ingot.frontends.onnx.functions import Body, LazyTypes
+from ingot.graph.ir import Value
+
+DEPTH_LIMIT = 32
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names of one graph or body. A subgraph sees the graphs around it, a body only its inputs.
+
+    A value of None is a function's input that the call leaves out. `prefix` begins the names a body makes.
+    """
+
+    opsets: Mapping[str, int]
+    types: LazyTypes
+    values: dict[str, Value | None] = field(default_factory=dict)
+    outer: Scope | None = None
+    prefix: str = ""
+    depth: int = 0
+
+    def find(self, name: str) -> Value | None:
+        """Raises KeyError for a name without a meaning."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name]
+            scope = scope.outer
+        raise KeyError(name)
+
+    def subgraph(self) -> Scope:
+        return Scope(self.opsets, self.types, {}, self, self.prefix, self._deeper())
+
+    def call(self, body: Body, node: onnx.NodeProto, inputs: list[Value | None]) -> Scope:
+        label = node.name or next(iter(node.output), "") or node.op_type
+        missing: list[Value | None] = [None] * (len(body.inputs) - len(inputs))
+        values = dict(zip(body.inputs, inputs + missing, strict=True))
+        types = self.types.inside(body, node)
+        return Scope(body.opsets, types, values, None, f"{self.prefix}{label}/", self._deeper())
+
+    def _deeper(self) -> int:
+        if self.depth == DEPTH_LIMIT:
+            raise UnsupportedError(f"subgraphs and functions are nested more than {DEPTH_LIMIT} deep")
+        return self.depth + 1
