@@ -46,6 +46,7 @@ _RECORDS = (
         flags=("-march=x86-64",),
         gcc=(_X86_GCC, "-march=x86-64"),
         vector_bytes=16,
+        tile=(2, 4),
         header=_IMMINTRIN,
         features=("sse2",),
         runner=() if _MACHINE == "x86_64" else ("qemu-x86_64",),
@@ -119,7 +120,7 @@ _RECORDS = (
         pointer_bytes=4,
         registers=32,
         tile=(4, 4),
-        runs=False,
+        runner=("qemu-arm", "-cpu", "max"),  # its code is a subset of what Linux on Armv7-A runs
         scalar_operations=fma_scalar(("vsqrt.f32 %0, %1", "t")),
     ),
     Target(
