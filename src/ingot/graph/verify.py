@@ -1,0 +1,102 @@
+"""The verifier of a graph, run after every pass. In: a graph; out: the same, or a ModelError naming the node.
+
+Holds afterwards: every value is made once; nodes stand in topological order; whatever is read is an input, a
+constant, made before, or seen from an enclosing graph; types, shapes and constants fit each other as far as they
+are known; the names of the main graph's inputs and outputs are distinct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ingot.errors import ModelError
+from ingot.formula.expr import upper
+from ingot.graph.ir import Graph, Node, Value
+
+COUNT_LIMIT = 1 << 31
+DEPTH_LIMIT = 64
+
+
+def verify(graph: Graph) -> Graph:
+    """Return the graph itself. Raises ModelError where it breaks a rule."""
+    _verify(graph, set(), set(), 0)
+    for what, values in (("inputs", graph.inputs), ("outputs", graph.outputs)):
+        twice = _repeated(v.name for v in values)
+        if twice is not None:
+            raise ModelError(f"two graph {what} have the name {twice!r}")
+    return graph
+
+
+def _verify(graph: Graph, outside: set[Value], made: set[Value], depth: int) -> None:
+    """`outside`: what the enclosing graphs have made so far; `made`: everything made in any graph."""
+    if depth > DEPTH_LIMIT:
+        raise ModelError(f"subgraphs are nested more than {DEPTH_LIMIT} deep")
+    seen = outside
+    for value in graph.inputs:
+        _enter(value, f"graph {graph.name!r}: input", made)
+        if value.constant is not None:
+            raise ModelError(f"graph {graph.name!r}: the input {value.name!r} is a constant")
+    added = list(graph.inputs)
+    seen.update(added)
+    for node in graph.nodes:
+        added += _node(node, seen, made, depth)
+    for value in graph.outputs:
+        _readable(value, f"graph {graph.name!r}: the output", seen)
+    seen.difference_update(added)
+
+
+def _node(node: Node, seen: set[Value], made: set[Value], depth: int) -> list[Value]:
+    """Check a node and return what it makes, now part of `seen`."""
+    for value in node.inputs:
+        if value is not None:
+            _readable(value, f"{node.label}: the input", seen)
+    for sub in node.subgraphs.values():
+        _verify(sub, seen, made, depth + 1)
+    outputs = [v for v in node.outputs if v is not None]
+    if not outputs:
+        raise ModelError(f"{node.label}: makes nothing")
+    for value in outputs:
+        _enter(value, f"{node.label}: output", made)
+    seen.update(outputs)
+    return outputs
+
+
+def _enter(value: Value, what: str, made: set[Value]) -> None:
+    if value in made:
+        raise ModelError(f"{what} {value.name!r} is made twice")
+    made.add(value)
+    _sane(value, what)
+
+
+def _readable(value: Value, what: str, seen: set[Value]) -> None:
+    if value in seen:
+        return
+    if value.constant is None:
+        raise ModelError(f"{what} {value.name!r} is read before anything makes it")
+    _sane(value, what)
+
+
+def _sane(value: Value, what: str) -> None:
+    """Type, shape and elements of one value fit each other."""
+    if value.shape is not None:
+        count = 1
+        for n in value.shape:
+            count *= upper(n)
+            if upper(n) < 0 or count >= COUNT_LIMIT:
+                raise ModelError(f"{what} {value.name!r}: its shape is negative or too large")
+    array = value.constant
+    if array is None:
+        return
+    if value.type is None or array.dtype != value.type.numpy or tuple(array.shape) != value.shape:
+        raise ModelError(
+            f"{what} {value.name!r}: its elements are {array.dtype}{list(array.shape)}, not as it says"
+        )
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
