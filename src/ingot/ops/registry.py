@@ -175,10 +175,33 @@ def formulate(node: Node, inputs: list[Tensor | None]) -> Formula:
     if operator is None:
         raise UnsupportedError(f"{node.label}: operator {node.op} is not supported at opset {node.version}")
     builder = Builder(node, tuple(v is not None for v in node.outputs) or (True,))
-    outputs = operator.define(builder, *_positional(operator, node, inputs), **_keywords(operator, node))
+    positional, keywords = _positional(operator, node, inputs), _keywords(operator, node)
+    try:
+        outputs = operator.define(builder, *positional, **keywords)
+    except (AssertionError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        read = ", ".join("nothing" if t is None else f"{t.type}{_shapes((t.shape,))}" for t in inputs)
+        reason = f"{node.op} cannot take {read or 'no inputs'} with these attributes ({error})"
+        raise ModelError(f"{node.label}: {reason}") from error
     results = outputs if isinstance(outputs, tuple) else (outputs,)
+    _agree(node, results)
     present = tuple(t for t in inputs if t is not None)
     return Formula(tuple(dict.fromkeys(present)), tuple(builder.stages), results, builder.view)
+
+
+def _agree(node: Node, results: tuple[Tensor, ...]) -> None:
+    """Raise ModelError where the model, or an earlier step, says otherwise of an output than its formula."""
+    for value, tensor in zip(node.outputs, results, strict=False):
+        if value is None:
+            continue
+        said = tensor.shape if value.shape is None else value.shape
+        fits = len(said) == tensor.rank and all(
+            a == b or not (isinstance(a, int) and isinstance(b, int))
+            for a, b in zip(said, tensor.shape, strict=True)
+        )
+        if value.type not in (None, tensor.type) or not fits:
+            declared = f"{value.type or tensor.type}{_shapes((said,))}"
+            reason = f"declared as {declared}, but it is {tensor.type}{_shapes((tensor.shape,))}"
+            raise ModelError(f"{node.label}: the output {value.name!r} is {reason}")
 
 
 def _positional(operator: Operator, node: Node, inputs: list[Tensor | None]) -> list[Tensor | None]:
