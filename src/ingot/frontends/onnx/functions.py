@@ -1,7 +1,7 @@
 """Function bodies of ONNX operators. In: a NodeProto without a definition; out: the nodes that stand for it.
 
 A model's own functions come first, then the bodies in ONNX's schemas. Some of these are built for the types
-of the node's inputs (context-dependent); ONNX's shape inference gives them, asked only when such a body is met.
+of the node's inputs (context-dependent): ONNX's own inference gives them, asked only where it is needed.
 """
 
 from __future__ import annotations
