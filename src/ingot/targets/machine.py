@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import capstone
@@ -77,27 +78,24 @@ def _x86_name(operand: str) -> str:
     return re.sub(r"^(r\d+)[dwb]$", r"\1", "rbp" if operand == "ebp" else operand)
 
 
-def _x86_moves(word: int) -> Callable[[str, str], Move | None]:
-    def moves(op: str, operands: str) -> Move | None:
-        to, _, rest = operands.partition(", ")
-        to, value = _x86_name(to), _number(rest)
-        match op:
-            case "push" | "pop":
-                return Move("rsp", "rsp", word if op == "pop" else -word)
-            case "leave":
-                return Move("rsp", "rbp", word)
-            case "add" | "sub":
-                return _plus(to, to, value if op == "add" or value is None else -value)
-            case "and" if value is not None:
-                slack = _slack(value, 8 * word, word)
-                return _plus(to, to, None if slack is None else -slack)
-            case "lea":
-                return _x86_address(to, rest)
-            case "mov":  # reloading a saved register keeps what is known of it
-                return None if "[" in operands else Move(to, _x86_name(rest))
-        return None if op.startswith(_X86_READS) or "[" in to else Move(to, KILLED)
-
-    return moves
+def _x86_moves(word: int, op: str, operands: str) -> Move | None:
+    to, _, rest = operands.partition(", ")
+    to, value = _x86_name(to), _number(rest)
+    match op:
+        case "push" | "pop":
+            return Move("rsp", "rsp", word if op == "pop" else -word)
+        case "leave":
+            return Move("rsp", "rbp", word)
+        case "add" | "sub":
+            return _plus(to, to, value if op == "add" or value is None else -value)
+        case "and" if value is not None:
+            slack = _slack(value, 8 * word, word)
+            return _plus(to, to, None if slack is None else -slack)
+        case "lea":
+            return _x86_address(to, rest)
+        case "mov":  # reloading a saved register keeps what is known of it
+            return None if "[" in operands else Move(to, _x86_name(rest))
+    return None if op.startswith(_X86_READS) or "[" in to else Move(to, KILLED)
 
 
 def _x86_address(to: str, operand: str) -> Move:
@@ -209,8 +207,10 @@ _X86, _A64, _ARM = capstone.CS_ARCH_X86, capstone.CS_ARCH_ARM64, capstone.CS_ARC
 _CORTEX_M = capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
 
 MACHINES = {
-    "EM_X86_64": Machine(_X86, capstone.CS_MODE_64, "rsp", 8, 4, _x86_moves(8), _x86_flow, red_zone=128),
-    "EM_386": Machine(_X86, capstone.CS_MODE_32, "rsp", 4, 4, _x86_moves(4), _x86_flow),
+    "EM_X86_64": Machine(
+        _X86, capstone.CS_MODE_64, "rsp", 8, 4, partial(_x86_moves, 8), _x86_flow, red_zone=128
+    ),
+    "EM_386": Machine(_X86, capstone.CS_MODE_32, "rsp", 4, 4, partial(_x86_moves, 4), _x86_flow),
     "EM_AARCH64": Machine(_A64, capstone.CS_MODE_ARM, "sp", 0, 0, _a64_moves, _a64_flow),
     "EM_ARM": Machine(_ARM, _CORTEX_M, "sp", 0, 4, _thumb_moves, _thumb_flow),
 }

@@ -50,14 +50,13 @@ def produce(
 
     The cache is `cache_dir` or the directory in INGOT_CACHE, if any; `version` identifies the tool in it.
     """
-    directory = cache_dir or (Path(os.environ["INGOT_CACHE"]) if os.environ.get("INGOT_CACHE") else None)
-    if directory is None:
-        return _produce(command, files, output, prefix_map)
-    entry = directory / _key((version, *command[1:], output), files)
-    if entry.exists():
+    directory = cache_dir or os.environ.get("INGOT_CACHE")
+    entry = Path(directory) / _key((version, *command[1:], output), files) if directory else None
+    if entry and entry.exists():
         return entry.read_bytes()
     made = _produce(command, files, output, prefix_map)
-    _remember(entry, made)
+    if entry:
+        _remember(entry, made)
     return made
 
 
@@ -84,17 +83,14 @@ def _place(path: Path, content: Content) -> None:
 
 def run(command: Sequence[str], directory: Path, stdin: bytes = b"", timeout: float | None = None) -> bytes:
     """Standard output of a program that must succeed."""
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(directory)}
-    environment |= {name: os.environ[name] for name in ("HOME", "SYSTEMROOT") if name in os.environ}
     try:
         done = subprocess.run(
             command,
             cwd=directory,
-            env=environment,
+            env=_environment(directory),
             input=stdin,
             capture_output=True,
             timeout=timeout,
-            check=False,
         )
     except OSError as error:
         raise ToolchainError(f"cannot run '{command[0]}': {error.strerror}") from error
@@ -103,6 +99,12 @@ def run(command: Sequence[str], directory: Path, stdin: bytes = b"", timeout: fl
     if done.returncode != 0:
         raise ToolchainError(_failure(command, done.returncode, done.stderr.decode(errors="replace")))
     return done.stdout
+
+
+def _environment(directory: Path) -> dict[str, str]:
+    """Only what finds programs: no CPATH, no locale, nothing that changes what a compiler makes."""
+    kept = {name: os.environ[name] for name in ("HOME", "SYSTEMROOT") if name in os.environ}
+    return kept | {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(directory)}
 
 
 def _failure(command: Sequence[str], status: int, report: str) -> str:

@@ -60,16 +60,15 @@ def compile_c(
     relocation: Relocation | None = None,
     cache: Path | None = None,
 ) -> bytes:
-    """Object file of one translation unit.
+    """Object file of `source`: the text of `name`, or all files by relative name, `name` among them.
 
-    `source` is the text of `name`, or all files by relative name with `name` among them (headers, data for
-    `.incbin`); a `.S` is assembled. `cc` is a command of the user's own, which gets the target's gcc flags.
+    A `.S` is assembled. `cc` is the user's own compiler, which gets the flags of the target's gcc.
     """
     files = {name: source} if isinstance(source, str) else source
     how, version = _compiler(target, cc)
     position = ("-fPIC",) if (relocation or target.relocation) == "pic" else ("-fno-pic",)
-    command = (*how, *COMMON, *position, optimize, *flags, "-c", name, "-o", "unit.o")
-    return produce(command, files, "unit.o", version=version, cache_dir=cache, prefix_map=True)
+    words = (*how, *COMMON, *position, optimize, *flags, "-c", name, "-o", "unit.o")
+    return produce(words, files, "unit.o", version=version, cache_dir=cache, prefix_map=True)
 
 
 def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[tuple[str, ...], str]:
