@@ -1,8 +1,8 @@
 """The verifier of a graph, run after every pass. In: a graph; out: the same, or a ModelError naming the node.
 
 Holds afterwards: every value is made once; nodes stand in topological order; whatever is read is an input, a
-constant, made before, or seen from an enclosing graph; types, shapes and constants fit each other as far as they
-are known; the names of the main graph's inputs and outputs are distinct.
+constant, made before, or seen from an enclosing graph; types, shapes and constants fit each other as far as
+they are known; the names of the main graph's inputs and outputs are distinct.
 """
 
 from __future__ import annotations

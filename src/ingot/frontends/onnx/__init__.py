@@ -5,6 +5,7 @@ Nothing here is inferred; `ingot.ops.infer` does that next. Everything wrong wit
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import onnx
@@ -18,6 +19,8 @@ from ingot.frontends.onnx.shapes import Define, Dimensions
 from ingot.graph.ir import Graph
 
 Source = str | Path | bytes | onnx.ModelProto
+TEXT_DEPTH_LIMIT = 128
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|[{}()\[\]]', re.DOTALL)
 
 
 def read_model(source: Source, *, define: Define | None = None, keep_inputs: bool = False) -> Graph:
@@ -35,6 +38,8 @@ def read_model(source: Source, *, define: Define | None = None, keep_inputs: boo
         return reader.main(model.graph, opsets(model))
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
+    except RecursionError:
+        raise UnsupportedError("the model is nested too deeply") from None
 
 
 def opsets(model: onnx.ModelProto) -> dict[str, int]:
@@ -71,7 +76,21 @@ def _read(path: Path) -> bytes:
 
 def _parse(data: bytes, name: str) -> onnx.ModelProto:
     try:
-        return onnx.parser.parse_model(data.decode())
+        text = data.decode()
+        if _depth(text) > TEXT_DEPTH_LIMIT:
+            raise UnsupportedError(f"{name} is nested too deeply")
+        return onnx.parser.parse_model(text)
+    except DecodeError:
+        raise UnsupportedError(f"{name} is nested too deeply") from None
     except (onnx.parser.ParseError, UnicodeDecodeError) as error:
         message = " ".join(str(error).split())
         raise ModelError(f"{name} is not ONNX text: {message}") from None
+
+
+def _depth(text: str) -> int:
+    """How deep brackets are nested. ONNX's parser recurses on them in C++, without a limit of its own."""
+    depth = deepest = 0
+    for match in _TOKEN.finditer(text):
+        depth += (match[0] in "{([") - (match[0] in "})]")
+        deepest = max(deepest, depth)
+    return deepest

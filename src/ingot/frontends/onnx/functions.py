@@ -6,12 +6,13 @@ of the node's inputs (context-dependent): ONNX's own inference gives them, asked
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import onnx
 import onnx.shape_inference
+from google.protobuf.message import Error  # type: ignore[import-untyped]
 
 from ingot.errors import ModelError
 
@@ -146,7 +147,7 @@ def _parse(data: bytes) -> onnx.FunctionProto:
 class LazyTypes:
     """ONNX's inferred types of every name in a model or function body, computed when first asked for."""
 
-    graph: onnx.GraphProto
+    graph: Callable[[], onnx.GraphProto]
     opsets: Mapping[str, int]
     functions: Functions
     found: dict[str, onnx.TypeProto] | None = None
@@ -155,16 +156,20 @@ class LazyTypes:
         """The type of a value; an empty one where it is unknown or the name is ""."""
         if self.found is None:
             self.found = {}
-            _collect(_inferred(self.graph, self.opsets, self.functions), self.found)
+            _collect(_inferred(self.graph(), self.opsets, self.functions), self.found)
         return self.found.get(name, onnx.TypeProto())
 
     def inside(self, body: Body, call: onnx.NodeProto) -> LazyTypes:
         """The types within the body of a call made here."""
-        graph = onnx.GraphProto(name="body", node=body.nodes)
-        for formal, actual in zip(body.inputs, call.input, strict=False):
-            if actual:
-                graph.input.add(name=formal).type.CopyFrom(self.of(actual))
-        graph.output.extend(onnx.ValueInfoProto(name=name) for name in body.outputs)
+
+        def graph() -> onnx.GraphProto:
+            out = onnx.GraphProto(name="body", node=body.nodes)
+            for formal, actual in zip(body.inputs, call.input, strict=False):
+                if actual:
+                    out.input.add(name=formal).type.CopyFrom(self.of(actual))
+            out.output.extend(onnx.ValueInfoProto(name=name) for name in body.outputs)
+            return out
+
         return LazyTypes(graph, body.opsets, self.functions)
 
 
@@ -188,7 +193,7 @@ def _inferred(graph: onnx.GraphProto, opsets: Mapping[str, int], functions: Func
     model.functions.extend(functions.local.values())
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+    except (onnx.shape_inference.InferenceError, Error, RuntimeError, ValueError):
         return graph
 
 

@@ -29,23 +29,26 @@ EXPANDED_LIMIT = 200_000
 
 @dataclass(slots=True)
 class Reader:
-    """Reads one model. `folder` is where external data may lie; `taken` are the names in use."""
+    """Reads one model. `folder` is where external data may lie; `taken` counts the names in use."""
 
     folder: Folder
     dimensions: Dimensions
     functions: Functions
     keep_inputs: bool = False
-    taken: set[str] = field(default_factory=set)
+    taken: dict[str, int] = field(default_factory=dict)
     expanded: int = 0
 
     def main(self, proto: onnx.GraphProto, opsets: Mapping[str, int]) -> Graph:
         """The main graph: its inputs must be fully known."""
-        self.taken.update(name for node in proto.node for name in node.output)
-        self.taken.update(v.name for v in (*proto.input, *proto.initializer))
+        self.taken = {name: 1 for node in proto.node for name in node.output}
+        self.taken.update((v.name, 1) for v in (*proto.input, *proto.initializer))
         constants = {t.name for t in proto.initializer} | {t.values.name for t in proto.sparse_initializer}
         inputs = [v for v in proto.input if self.keep_inputs or v.name not in constants]
         self.dimensions.resolve(inputs)
-        return self._graph(proto, inputs, Scope(opsets, LazyTypes(light(proto), opsets, self.functions)))
+        if not proto.output:
+            raise ModelError("the graph has no outputs")
+        types = LazyTypes(lambda: light(proto), opsets, self.functions)
+        return self._graph(proto, inputs, Scope(opsets, types))
 
     def _graph(self, proto: onnx.GraphProto, inputs: Iterable[onnx.ValueInfoProto], scope: Scope) -> Graph:
         graph = Graph(proto.name)
@@ -81,11 +84,11 @@ class Reader:
         return value
 
     def _fresh(self, name: str) -> str:
-        candidate, number = name, 1
+        candidate = name
         while candidate in self.taken:
-            number += 1
-            candidate = f"{name}_{number}"
-        self.taken.add(candidate)
+            self.taken[name] += 1
+            candidate = f"{name}_{self.taken[name]}"
+        self.taken[candidate] = 1
         return candidate
 
     def _read(self, name: str, scope: Scope, reader: str) -> Value | None:
@@ -112,6 +115,8 @@ class Reader:
                 known = declared.get(name, (None, None))
                 node.outputs.append(self._define(scope, name, known) if name else None)
             for attribute in proto.attribute:
+                if attribute.name in node.attributes:
+                    raise ModelError(f"{node.label}: the attribute {attribute.name!r} is given twice")
                 node.attributes[attribute.name] = self._attribute(attribute, scope, node)
             first = node.outputs[0] if node.outputs else None
             if node.op == "Constant" and node.domain == "" and first is not None:
