@@ -14,7 +14,17 @@ from functools import cache
 from ingot.formula.expr import Expr, Var
 from ingot.formula.statements import Let
 from ingot.formula.types import FLOAT32, FLOAT64, DType
-from ingot.loops.math import error, exponential, hyperbolic, logarithm, root, rounding
+from ingot.loops.math import (
+    arcs,
+    error,
+    exponential,
+    hyperbolic,
+    logarithm,
+    power,
+    root,
+    rounding,
+    trigonometric,
+)
 from ingot.loops.math.body import Body
 
 
@@ -29,7 +39,15 @@ class Function:
 
 
 UNARY: dict[str, Callable[[Body, Expr], Expr]] = {
+    "acos": arcs.acos,
+    "acosh": hyperbolic.acosh,
+    "asin": arcs.asin,
+    "asinh": hyperbolic.asinh,
+    "atan": arcs.atan,
+    "atanh": hyperbolic.atanh,
     "ceil": rounding.ceil,
+    "cos": trigonometric.cos,
+    "cosh": hyperbolic.cosh,
     "erf": error.erf,
     "exp": exponential.exp,
     "exp2": exponential.exp2,
@@ -40,11 +58,14 @@ UNARY: dict[str, Callable[[Body, Expr], Expr]] = {
     "log2": logarithm.log2,
     "round": rounding.nearest,
     "sigmoid": exponential.sigmoid,
+    "sin": trigonometric.sin,
+    "sinh": hyperbolic.sinh,
     "sqrt": root.sqrt,
+    "tan": trigonometric.tan,
     "tanh": hyperbolic.tanh,
     "trunc": rounding.trunc,
 }
-BINARY: dict[str, Callable[[Body, Expr, Expr], Expr]] = {}
+BINARY: dict[str, Callable[[Body, Expr, Expr], Expr]] = {"fmod": rounding.fmod, "pow": power.power}
 FUNCTIONS = frozenset(UNARY) | frozenset(BINARY)
 
 

@@ -350,7 +350,7 @@ POLYNOMIALS: dict[str, dict[int, tuple[float, ...]]] = {
             -8.634035049678257e-10,
         ),
     },
-    # erf_tail: 1 - erf == exp(P(x - lo)), 0.875 = lo <= x <= 3.9688
+    # erf_tail: 1 - erf == exp(P(x - lo)), lo = 0.875, x <= 3.9688
     #   24 digits: error 2^-29.06
     "erf_tail": {
         24: (
@@ -363,7 +363,7 @@ POLYNOMIALS: dict[str, dict[int, tuple[float, ...]]] = {
             0.00019989808788523078,
         ),
     },
-    # erf_tail_near: 1 - erf == exp(P(x - lo)), 0.875 = lo <= x <= 2.25
+    # erf_tail_near: 1 - erf == exp(P(x - lo)), lo = 0.875, x <= 2.25
     #   53 digits: error 2^-57.48
     "erf_tail_near": {
         53: (
@@ -384,7 +384,7 @@ POLYNOMIALS: dict[str, dict[int, tuple[float, ...]]] = {
             2.8232427963289653e-09,
         ),
     },
-    # erf_tail_far: 1 - erf == exp(P(x - lo)), 2.25 = lo <= x <= 5.9375
+    # erf_tail_far: 1 - erf == exp(P(x - lo)), lo = 2.25, x <= 5.9375
     #   53 digits: error 2^-59.21
     "erf_tail_far": {
         53: (

@@ -106,7 +106,7 @@ def _ratio_pair(b: Body, f: Expr) -> Pair:
     s = upper_half(b, f * inverse, "s")
     divisor = upper_half(b, 2.0 + f, "divisor")
     low = b.let("low", f - (divisor - 2.0))
-    return Pair(s, b.let("s_low", ((f - s * divisor) - s * low) * inverse))
+    return quick_sum(b, s, b.let("s_low", ((f - s * divisor) - s * low) * inverse))
 
 
 def log2(b: Body, x: Expr) -> Expr:
