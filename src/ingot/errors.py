@@ -7,6 +7,7 @@
         ShapeError        2    shapes or types of one node do not fit each other
       ToolchainError      3    a compiler, linker or emulator is missing or failed
       MismatchError       1    the compiled code and its reference disagree
+      InternalError      70    a verifier or an evaluator caught Ingot's own mistake: please report it
 
 A message of InputError names node, op and shapes where there are any, and says what would help (`remedy`).
 """
@@ -74,3 +75,12 @@ class MismatchError(IngotError):
     """Compiled code and reference disagree beyond the tolerance."""
 
     exit_code: ClassVar[int] = 1
+
+
+class InternalError(IngotError):
+    """Ingot contradicts itself: raised by the verifiers of the levels, never by a bad model.
+
+    The exit code is EX_SOFTWARE of sysexits.h, so that scripts tell our bugs from theirs.
+    """
+
+    exit_code: ClassVar[int] = 70

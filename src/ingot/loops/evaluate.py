@@ -1,0 +1,435 @@
+"""The loop evaluator: a Program, run statement by statement, behaves as its C does.
+
+In: a Program and its inputs by name. Out: its outputs. Loops whose iterations cannot see each other run as one
+wide step: every value is then an array of shape (threads, lanes), every thread being one iteration. Each thread
+does the scalar arithmetic of the C in the C's order, so results are the same to the bit. Registers live in
+`Frame`s; a frame inside such a loop, or under a condition, holds a subset of its parent's threads.
+
+Used by tests and by `verify`; kernels are turned into closures once per binding of their parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ingot.errors import InternalError
+from ingot.formula.evaluate import IndexOutOfRange, size
+from ingot.formula.expr import (
+    Array,
+    Binary,
+    Bitcast,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Param,
+    Select,
+    Tensor,
+    Unary,
+    Var,
+    loads,
+)
+from ingot.formula.operations import BINARY, UNARY, convert
+from ingot.formula.statements import (
+    Assign,
+    Barrier,
+    Check,
+    For,
+    Instruction,
+    Let,
+    Madd,
+    Remark,
+    Statement,
+    Store,
+    When,
+    expressions,
+    flatten,
+)
+from ingot.formula.types import INDEX
+from ingot.loops.instructions import INSTRUCTIONS
+from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step
+
+WIDEST = 1 << 16  # threads that run as one step: what keeps a handful of registers in the cache
+Value = Any  # a numpy scalar (the same for every thread) or an array of shape (threads, lanes)
+Evaluate = Callable[["Frame"], Value]
+Execute = Callable[["Frame"], None]
+Memory = dict[Tensor, tuple[Array, tuple[int, ...]]]  # flat elements, concrete shape
+
+
+def run(
+    program: Program, inputs: Mapping[str, Array], params: Mapping[str, int] | None = None
+) -> list[Array]:
+    """The outputs. Raises IndexOutOfRange where a Check fails, InternalError where the C would be undefined."""
+    machine = Machine(program, dict(params or {}))
+    for t in program.inputs:
+        machine.give(t, inputs[t.name])
+    for t in program.constants:
+        assert t.value is not None
+        machine.give(t, t.value)
+    with np.errstate(all="ignore"):
+        machine.steps(program.steps)
+    return [machine.array(t) for t in program.outputs]
+
+
+@dataclass(slots=True)
+class Machine:
+    """The memory of a run: flat bytes per tensor, shared by views."""
+
+    program: Program
+    params: dict[str, int]
+    memory: dict[Tensor, Array] = field(default_factory=dict)
+    compiled: dict[tuple[Kernel, tuple[Tensor, ...]], Execute] = field(default_factory=dict)
+
+    def shape(self, t: Tensor) -> tuple[int, ...]:
+        grid = {k: np.int64(v) for k, v in self.params.items()}
+        return tuple(size(n, grid) for n in t.shape)
+
+    def give(self, t: Tensor, array: Array) -> None:
+        """Content that only the caller may write."""
+        assert array.shape == self.shape(t), f"{t.name} has shape {self.shape(t)}, given {array.shape}"
+        self.memory[t] = np.array(array, t.type.numpy).reshape(-1)
+        self.memory[t].flags.writeable = False
+
+    def flat(self, t: Tensor) -> Array:
+        """The elements; memory that was never written holds 0xFF bytes, which is NaN in floats."""
+        base = self.base(t)
+        if base not in self.memory:
+            count = int(np.prod(self.shape(base), dtype=object))
+            self.memory[base] = np.full(count * base.type.bytes, 0xFF, np.uint8).view(base.type.numpy)
+        elements: Array = self.memory[base].view(t.type.numpy)
+        return elements
+
+    def base(self, t: Tensor) -> Tensor:
+        while t in self.program.aliases:
+            t = self.program.aliases[t]
+        return t
+
+    def array(self, t: Tensor) -> Array:
+        return self.flat(t).reshape(self.shape(t)).copy()
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Call():
+                    self.call(step)
+                case Copy(source, to):
+                    self.flat(to)[...] = self.flat(source)
+                case Branch(condition, then, other):
+                    self.steps(then if self.flat(condition)[0] else other)
+                case Repeat(counter, _, _, body):
+                    self.flat(counter)[0] = 0
+                    while self.goes_on(step):
+                        self.steps(body)
+                        self.flat(counter)[0] += 1
+
+    def goes_on(self, step: Repeat) -> bool:
+        if step.trips is not None and self.flat(step.counter)[0] >= self.flat(step.trips)[0]:
+            return False
+        return step.condition is None or bool(self.flat(step.condition)[0])
+
+    def call(self, step: Call) -> None:
+        kernel = step.kernel
+        bound = dict(zip(kernel.parameters, step.arguments, strict=True))
+        bases = {p: self.base(a) for p, a in bound.items()}
+        key = (kernel, tuple(bases.values()))
+        if key not in self.compiled:
+            self.compiled[key] = Compiler(kernel, bases).block(kernel.body)
+        memory = {p: (self.flat(a), self.shape(p)) for p, a in bound.items()}
+        values: dict[str, Value] = {p.name: np.int64(self.params[p.name]) for p in kernel.params}
+        self.compiled[key](Frame(1, memory, values))
+
+
+@dataclass(slots=True)
+class Frame:
+    """The registers of some threads. `index` says which of the parent's threads they are."""
+
+    threads: int
+    memory: Memory
+    own: dict[str, Value] = field(default_factory=dict)
+    parent: Frame | None = None
+    index: Any = None
+    seen: dict[str, Value] = field(default_factory=dict)
+
+    def child(self, index: Array) -> Frame:
+        return Frame(len(index), self.memory, {}, self, index)
+
+    def read(self, name: str) -> Value:
+        value = self.own.get(name)
+        if value is None:
+            value = self.seen.get(name)
+        if value is None:
+            assert self.parent is not None, f"register {name} is read before it is declared"
+            value = gather(self.parent.read(name), self.index)
+            self.seen[name] = value
+        return value
+
+    def assign(self, name: str, value: Value) -> None:
+        """A new value for a register of this frame or of one around it."""
+        if name in self.own:
+            self.own[name] = value
+            return
+        assert self.parent is not None, f"register {name} is assigned before it is declared"
+        old = self.parent.read(name)
+        lanes = max(np.shape(old)[-1] if np.ndim(old) else 1, np.shape(value)[-1] if np.ndim(value) else 1)
+        whole = np.broadcast_to(old, (self.parent.threads, lanes)).copy()
+        whole[self.index] = value
+        self.parent.assign(name, whole)
+        self.seen[name] = value
+
+
+def gather(value: Value, index: Array) -> Value:
+    """The value as the threads `index` see it; one that all threads share stays as it is."""
+    return value[index] if np.ndim(value) and value.shape[0] > 1 else value
+
+
+@dataclass(slots=True)
+class Compiler:
+    """Turns the statements of one kernel into closures. `bases`: whose bytes each parameter is bound to."""
+
+    kernel: Kernel
+    bases: Mapping[Tensor, Tensor]
+
+    def block(self, body: tuple[Statement, ...]) -> Execute:
+        parts = [self.statement(s) for s in body if not isinstance(s, Barrier | Remark)]
+
+        def execute(f: Frame) -> None:
+            for part in parts:
+                part(f)
+
+        return execute
+
+    def statement(self, s: Statement) -> Execute:
+        match s:
+            case For():
+                return self.wide_loop(s) if self.is_independent(s) else self.loop(s)
+            case Let(name, value, lanes):
+                return self.let(name, self.expression(value), lanes)
+            case Assign(name, value):
+                return self.update(name, self.expression(value))
+            case Madd(name, a, b):
+                x, y = self.expression(a), self.expression(b)
+                return lambda f: f.assign(name, f.read(name) + x(f) * y(f))
+            case Instruction(operation, name, a, b):
+                x, y, meaning = self.expression(a), self.expression(b), INSTRUCTIONS[operation]
+                return lambda f: f.assign(name, meaning(f.read(name), x(f), y(f)))
+            case Store():
+                return self.store(s)
+            case When():
+                return self.when(s)
+            case Check(condition, error):
+                return self.check(self.expression(condition), error)
+        raise TypeError(f"no meaning for {s!r}")
+
+    def let(self, name: str, value: Evaluate, lanes: int) -> Execute:
+        def execute(f: Frame) -> None:
+            v = value(f)
+            f.own[name] = v if lanes == 1 or np.ndim(v) else np.full((1, lanes), v)
+
+        return execute
+
+    def update(self, name: str, value: Evaluate) -> Execute:
+        return lambda f: f.assign(name, value(f))
+
+    # -- control
+
+    def is_independent(self, loop: For) -> bool:
+        """No iteration reads what another wrote: its registers are its own, memory is only read or only written."""
+        inside = list(flatten(loop.body))
+        declared = {s.name for s in inside if isinstance(s, Let)}
+        assigned = {s.name for s in inside if isinstance(s, Assign | Madd | Instruction)}
+        stores = [self.bases[s.to.tensor] for s in inside if isinstance(s, Store)]
+        read = {self.bases[t] for s in inside for t in self.read_by(s)}
+        return assigned <= declared and len(set(stores)) == len(stores) and not read & set(stores)
+
+    @staticmethod
+    def read_by(s: Statement) -> list[Tensor]:
+        whole = s.to.index if isinstance(s, Store) else ()
+        parts = (*whole, s.value) if isinstance(s, Store) else expressions(s)
+        return [load.tensor for e in parts for load in loads(e)]
+
+    def loop(self, s: For) -> Execute:
+        """One iteration after the other; threads that are through sit out."""
+        lo, hi, body, name = self.expression(s.lo), self.expression(s.hi), self.block(s.body), s.var
+
+        def execute(f: Frame) -> None:
+            first, end = lo(f), hi(f)
+            if np.ndim(first) == 0 and np.ndim(end) == 0:
+                for i in range(int(first), int(end), s.step):
+                    f.own[name] = np.int64(i)
+                    body(f)
+                return
+            at, end = (np.broadcast_to(v, (f.threads, 1)) for v in (first, end))
+            while (active := np.flatnonzero(at < end)).size:
+                inner = f.child(active)
+                inner.own[name] = at[active]
+                body(inner)
+                at = at + s.step
+
+        return execute
+
+    def wide_loop(self, s: For) -> Execute:
+        """All iterations at once, in pieces of at most WIDEST threads."""
+        lo, hi, body, name = self.expression(s.lo), self.expression(s.hi), self.block(s.body), s.var
+
+        def execute(f: Frame) -> None:
+            first, end = lo(f), hi(f)
+            trips = np.maximum(-((first - end) // s.step), 0)
+            if np.ndim(trips):
+                trips = trips[:, 0]
+            per_thread = np.broadcast_to(trips, f.threads)
+            most = int(per_thread.max(initial=0))
+            piece = max(1, WIDEST // f.threads)
+            for begin in range(0, most, piece):
+                counts = np.clip(per_thread - begin, 0, piece)
+                index = np.repeat(np.arange(f.threads), counts)
+                starts = np.cumsum(counts) - counts
+                turn = begin + np.arange(len(index)) - np.repeat(starts, counts)
+                inner = f.child(index)
+                inner.own[name] = gather(first, index) + s.step * turn[:, None]
+                body(inner)
+
+        return execute
+
+    def when(self, s: When) -> Execute:
+        condition, body, other = self.expression(s.condition), self.block(s.body), self.block(s.other)
+
+        def execute(f: Frame) -> None:
+            c = condition(f)
+            if np.ndim(c) == 0:
+                (body if c else other)(f)
+                return
+            chosen = np.broadcast_to(c, (f.threads, 1))[:, 0]
+            for part, index in ((body, np.flatnonzero(chosen)), (other, np.flatnonzero(~chosen))):
+                if index.size:
+                    part(f.child(index))
+
+        return execute
+
+    def check(self, condition: Evaluate, error: str) -> Execute:
+        def execute(f: Frame) -> None:
+            if not np.all(condition(f)):
+                raise IndexOutOfRange(f"kernel {self.kernel.name} returns {error}")
+
+        return execute
+
+    # -- memory
+
+    def address(self, load: Load, lanes: int) -> Callable[[Frame], tuple[Array, Value]]:
+        """The flat elements of a tensor and the places of an access in them; every index is checked."""
+        tensor, index = load.tensor, [self.expression(i) for i in load.index]
+        lane = np.arange(lanes)[None, :] if lanes > 1 else np.int64(0)
+        last = len(index) - 1
+
+        def locate(f: Frame) -> tuple[Array, Value]:
+            flat, shape = f.memory[tensor]
+            at: Value = np.int64(0)
+            for axis, (place, n) in enumerate(zip(index, shape, strict=True)):
+                i = place(f)
+                room = n - (lanes if axis == last else 1)
+                if np.any(i < 0) or np.any(i > room):
+                    self.fail(tensor, axis, i, n, lanes if axis == last else 1)
+                at = at * n + i
+            return flat, at + lane
+
+        return locate
+
+    def fail(self, tensor: Tensor, axis: int, index: Value, n: int, lanes: int) -> None:
+        found = np.unique(np.asarray(index))
+        wrong = [int(i) for i in found if i < 0 or i > n - lanes][:4]
+        raise InternalError(
+            f"kernel {self.kernel.name}: {tensor.name} is accessed at index {wrong} of axis {axis}, "
+            f"which has {n} elements" + (f", {lanes} lanes at once" if lanes > 1 else "")
+        )
+
+    def store(self, s: Store) -> Execute:
+        locate, value, dtype = self.address(s.to, s.lanes), self.expression(s.value), s.to.tensor.type.numpy
+
+        def execute(f: Frame) -> None:
+            flat, at = locate(f)
+            if not flat.flags.writeable:
+                raise InternalError(f"kernel {self.kernel.name}: {s.to.tensor.name} is written but constant")
+            v = value(f)
+            flat[at] = v.astype(dtype) if v.dtype != dtype else v
+
+        return execute
+
+    # -- expressions
+
+    def expression(self, e: Expr) -> Evaluate:
+        match e:
+            case Const(v, dtype):
+                literal = dtype.numpy.type(v)
+                return lambda f: literal
+            case Var(name) | Param(name):
+                return lambda f: f.read(name)
+            case Unary(op, a):
+                x, one = self.expression(a), UNARY[op]
+                return lambda f: one(x(f))
+            case Binary(op, a, b):
+                return self.binary(op, a, b)
+            case Select():
+                return self.select(e)
+            case Cast(a, dtype):
+                x = self.expression(a)
+                return lambda f: _scalar(convert(x(f), dtype))
+            case Bitcast(a, dtype):
+                return bits(self.expression(a), dtype.numpy)
+            case Load(tensor, _, _, lanes):
+                locate, compute = self.address(e, lanes), tensor.type.compute.numpy
+                narrow = tensor.type.numpy != compute
+
+                def fetch(f: Frame) -> Value:
+                    flat, at = locate(f)
+                    return flat[at].astype(compute) if narrow else flat[at]
+
+                return fetch
+        raise TypeError(f"no meaning for {e!r}")
+
+    def binary(self, op: str, a: Expr, b: Expr) -> Evaluate:
+        x, y, two = self.expression(a), self.expression(b), BINARY[op]
+        if a.dtype is INDEX and op == "floordiv":
+            return lambda f: x(f) // y(f)
+        if a.dtype is INDEX and op == "mod":
+            return lambda f: x(f) % y(f)
+        return lambda f: _scalar(two(x(f), y(f)))
+
+    def select(self, e: Select) -> Evaluate:
+        """Of a scalar condition only the chosen side is read; a vector's sides are both read, as in the C."""
+        c, a, b = self.expression(e.condition), self.expression(e.a), self.expression(e.b)
+
+        def execute(f: Frame) -> Value:
+            chosen = c(f)
+            if np.ndim(chosen) == 0:
+                return a(f) if chosen else b(f)
+            if chosen.shape[1] > 1:
+                return np.where(chosen, a(f), b(f))
+            mask = np.broadcast_to(chosen, (f.threads, 1))[:, 0]
+            if mask.all() or not mask.any():
+                return a(f) if mask.all() else b(f)
+            sides = [
+                (i, side(f.child(i))) for i, side in ((np.flatnonzero(mask), a), (np.flatnonzero(~mask), b))
+            ]
+            lanes = max(v.shape[1] if np.ndim(v) else 1 for _, v in sides)
+            out = np.empty((f.threads, lanes), e.dtype.numpy)
+            for i, v in sides:
+                out[i] = v
+            return out
+
+        return execute
+
+
+def bits(value: Evaluate, dtype: np.dtype[Any]) -> Evaluate:
+    def execute(f: Frame) -> Value:
+        v = value(f)
+        return _scalar(np.ascontiguousarray(v).view(dtype).reshape(np.shape(v)))
+
+    return execute
+
+
+def _scalar(v: Value) -> Value:
+    """Operations written with np.where answer 0-dimensional arrays for scalars."""
+    return v[()] if isinstance(v, np.ndarray) and v.ndim == 0 else v

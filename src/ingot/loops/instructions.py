@@ -1,0 +1,32 @@
+"""What each instruction means that a target may spell: the loop evaluator runs these, and tests hold spellings to them.
+
+`accumulator` has lanes [..., n], integers of 32 bits that wrap. An operand of k elements per lane has lanes
+[..., k * n], element k*i + j belonging to lane i; one of just k elements serves every lane. The printer's portable
+spelling is in `emit/helpers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ingot.formula.expr import Array
+
+Meaning = Callable[[Array, Array, Array], Array]
+
+
+def _dot(k: int) -> Meaning:
+    def meaning(accumulator: Array, a: Array, b: Array) -> Array:
+        wide = [np.asarray(v).astype(np.int32) for v in (a, b)]
+        x, y = (v.reshape(*v.shape[:-1], v.shape[-1] // k, k) for v in wide)
+        return np.asarray(accumulator + np.sum(x * y, axis=-1, dtype=np.int32))
+
+    return meaning
+
+
+GROUP = {"dot2": 2, "dot4": 4}
+"""Elements of an operand that go into one lane."""
+
+INSTRUCTIONS: dict[str, Meaning] = {name: _dot(k) for name, k in GROUP.items()}
+"""dot2: c[i] + the sum of two products of int16; dot4: of four products of int8 or uint8, not saturated."""
