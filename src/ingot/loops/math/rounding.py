@@ -32,8 +32,8 @@ def trunc(b: Body, x: Expr) -> Expr:
 
 def _directed(b: Body, x: Expr, comparison: str, step: float) -> Expr:
     _, rounded, fractional = _rounded_size(b, x)
-    signed = b.let("signed", b.with_sign(rounded, x))
-    whole = signed + Select(binary(comparison, signed, x), b.number(step), b.number(0.0))
+    candidate = b.let("candidate", b.with_sign(rounded, x))
+    whole = candidate + Select(binary(comparison, candidate, x), b.number(step), b.number(0.0))
     return Select(fractional, b.with_sign(size(whole), x), x)
 
 
