@@ -1,8 +1,8 @@
 """The loop evaluator: a Program, run statement by statement, behaves as its C does.
 
-In: a Program and its inputs by name. Out: its outputs. Loops whose iterations cannot see each other run as one
-wide step: every value is then an array of shape (threads, lanes), every thread being one iteration. Each thread
-does the scalar arithmetic of the C in the C's order, so results are the same to the bit. Registers live in
+In: a Program and its inputs by name. Out: its outputs. Loops whose iterations cannot see each other run as
+one wide step: every value is then an array of shape (threads, lanes), every thread being one iteration. Each
+thread does the C's scalar arithmetic in the C's order, so results are the same to the bit. Registers live in
 `Frame`s; a frame inside such a loop, or under a condition, holds a subset of its parent's threads.
 
 Used by tests and by `verify`; kernels are turned into closures once per binding of their parameters.
@@ -63,7 +63,7 @@ Memory = dict[Tensor, tuple[Array, tuple[int, ...]]]  # flat elements, concrete 
 def run(
     program: Program, inputs: Mapping[str, Array], params: Mapping[str, int] | None = None
 ) -> list[Array]:
-    """The outputs. Raises IndexOutOfRange where a Check fails, InternalError where the C would be undefined."""
+    """The outputs. Raises IndexOutOfRange where a Check fails, InternalError where C is undefined."""
     machine = Machine(program, dict(params or {}))
     for t in program.inputs:
         machine.give(t, inputs[t.name])
@@ -109,7 +109,8 @@ class Machine:
         return t
 
     def array(self, t: Tensor) -> Array:
-        return self.flat(t).reshape(self.shape(t)).copy()
+        whole: Array = self.flat(t).reshape(self.shape(t)).copy()
+        return whole
 
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
@@ -237,7 +238,7 @@ class Compiler:
     # -- control
 
     def is_independent(self, loop: For) -> bool:
-        """No iteration reads what another wrote: its registers are its own, memory is only read or only written."""
+        """No iteration reads what another wrote: registers are its own, memory only read or only written."""
         inside = list(flatten(loop.body))
         declared = {s.name for s in inside if isinstance(s, Let)}
         assigned = {s.name for s in inside if isinstance(s, Assign | Madd | Instruction)}

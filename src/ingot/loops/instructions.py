@@ -1,8 +1,8 @@
-"""What each instruction means that a target may spell: the loop evaluator runs these, and tests hold spellings to them.
+"""What each instruction means that a target may spell: the evaluator runs these, tests check spellings.
 
 `accumulator` has lanes [..., n], integers of 32 bits that wrap. An operand of k elements per lane has lanes
-[..., k * n], element k*i + j belonging to lane i; one of just k elements serves every lane. The printer's portable
-spelling is in `emit/helpers.py`.
+[..., k * n], element k*i + j belonging to lane i; one of just k elements serves every lane. The printer's
+portable spelling is in `emit/helpers.py`.
 """
 
 from __future__ import annotations
