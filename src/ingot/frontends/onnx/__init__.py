@@ -63,11 +63,14 @@ def _load(source: Source) -> onnx.ModelProto:
     try:
         model.ParseFromString(data)
     except DecodeError:
-        raise ModelError(f"{name} is not an ONNX model, or cut short") from None
+        reason = "is not an ONNX model, or is cut short, nested too deeply or larger than 2 GB"
+        raise ModelError(f"{name} {reason}") from None
     return model
 
 
 def _read(path: Path) -> bytes:
+    if not path.is_file():
+        raise InputError(f"cannot read {str(path)!r}: {'not a regular' if path.exists() else 'no such'} file")
     try:
         return path.read_bytes()
     except OSError as error:

@@ -24,7 +24,7 @@ from ingot.frontends.onnx.tensors import Folder, array_of, dense
 from ingot.graph.ir import Attribute, Graph, Node, Value
 from ingot.ops.registry import find
 
-EXPANDED_LIMIT = 200_000
+EXPANDED_LIMIT = 100_000
 
 
 @dataclass(slots=True)
@@ -51,6 +51,7 @@ class Reader:
         return self._graph(proto, inputs, Scope(opsets, types))
 
     def _graph(self, proto: onnx.GraphProto, inputs: Iterable[onnx.ValueInfoProto], scope: Scope) -> Graph:
+        require_text(proto.name, *(v.name for v in (*proto.value_info, *proto.output)))
         graph = Graph(proto.name)
         for info in inputs:
             graph.inputs.append(self._define(scope, info.name, self.dimensions.declared(info)))
@@ -77,6 +78,7 @@ class Reader:
         """A new value under its name in the model; below the main graph it may get another for itself."""
         if not name:
             raise ModelError("a graph input or initializer has no name")
+        require_text(name)
         if name in scope.values:
             raise ModelError(f"the value {name!r} is defined twice")
         value = Value(self._fresh(scope.prefix + name) if scope.depth else name, *declared)
@@ -115,8 +117,6 @@ class Reader:
                 known = declared.get(name, (None, None))
                 node.outputs.append(self._define(scope, name, known) if name else None)
             for attribute in proto.attribute:
-                if attribute.name in node.attributes:
-                    raise ModelError(f"{node.label}: the attribute {attribute.name!r} is given twice")
                 node.attributes[attribute.name] = self._attribute(attribute, scope, node)
             first = node.outputs[0] if node.outputs else None
             if node.op == "Constant" and node.domain == "" and first is not None:
@@ -127,8 +127,12 @@ class Reader:
     def _node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
         """The node with its inputs; outputs and attributes follow."""
         domain = normal(proto.domain)
+        names = [a.name for a in proto.attribute]
+        require_text(domain, proto.op_type, proto.name, *proto.input, *names)
         node = Node(proto.op_type, [], [], {}, proto.name, domain, scope.opsets.get(domain, 0))
         label = f"{node.op} node {node.name or next(iter(proto.output), '')!r}"
+        if len(set(names)) < len(names):
+            raise ModelError(f"{label}: the same attribute is given twice")
         if not node.version:
             raise ModelError(f"{label}: no opset of the domain {domain!r} is imported")
         node.inputs = [self._read(name, scope, label) if name else None for name in proto.input]
@@ -175,6 +179,13 @@ class Reader:
                     own.remove(formal)
                 else:  # an input, or returned twice: the name needs a value of its own
                     graph.nodes.append(_identity(made, outer))
+
+
+def require_text(*names: object) -> None:
+    """Raise ModelError for a name that is not UTF-8: protobuf hands it over as bytes."""
+    for name in names:
+        if not isinstance(name, str):
+            raise ModelError(f"the name {name!r} is not UTF-8")
 
 
 def _identity(source: Value | None, target: Value) -> Node:

@@ -101,6 +101,6 @@ def _names(info: onnx.ValueInfoProto) -> list[str]:
 def _symbol(name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> str | None:
     """What a dynamic dimension is called; None for a static one. Old exporters write -1 for "dynamic"."""
     if dim.WhichOneof("value") == "dim_param" and dim.dim_param:
-        return dim.dim_param
+        return str(dim.dim_param)  # bytes where it is not UTF-8
     dynamic = dim.WhichOneof("value") != "dim_value" or dim.dim_value == -1
     return f"{name}:{axis}" if dynamic else None

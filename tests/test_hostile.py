@@ -1,0 +1,379 @@
+"""Models that are broken, hostile or absurd: each gets one clear error in time, or is accepted, nothing else.
+
+The corpus is made here. A case is accepted or refused with an InputError of the given kind whose message, on
+one line, contains the given words.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper, parser
+
+from ingot.errors import InputError, ModelError, ShapeError, UnsupportedError
+from ingot.frontends.onnx import read_model
+from ingot.graph.verify import verify
+from tests.models import SECONDS, limit, model, node, refuse, take, text
+
+DIGITS = Path(__file__).parent.parent / "examples" / "digits" / "digits.onnx"
+RELU = node("Relu", "x", "y")
+
+# The file itself --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tenth", range(10))
+def test_truncated(tenth: int) -> None:
+    data = DIGITS.read_bytes()
+    refuse(data[: len(data) * tenth // 10], ModelError, "not an ONNX model")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_flipped_byte(seed: int) -> None:
+    data, choice = bytearray(DIGITS.read_bytes()), random.Random(seed)
+    end = 1200 if seed % 2 else len(data)  # the nodes come first, the weights behind them
+    data[choice.randrange(end)] ^= 1 << choice.randrange(8)
+    try:
+        take(bytes(data))
+    except InputError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * 64, b"\x7fELF" + b"x" * 99, b"PK\3\4", b"{}", os.urandom(999)])
+def test_not_onnx(data: bytes) -> None:
+    refuse(data, ModelError, "not an ONNX model")
+
+
+@pytest.mark.parametrize("path", ["no/such/file.onnx", ".", "/dev/zero", "a\0b.onnx"])
+def test_not_a_file(path: str) -> None:
+    refuse(path, InputError, "cannot read")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"g (", b"<ir_version: 8>\ng () => () {", b"\0" * 9])
+def test_not_text(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnxtxt"
+    path.write_bytes(content)
+    refuse(path, InputError, "")
+
+
+# Names ------------------------------------------------------------------------------------------------------
+
+NAMES = [
+    *(
+        "*/ int x; /*",
+        "//",
+        "\\",
+        '"',
+        "'",
+        "%s%n",
+        "??/",
+        "a\nb",
+        "a\rb",
+        "a\0b",
+        "#include",
+        " ",
+        "é",
+        "\u202e",
+    ),
+    *(
+        "int",
+        "main",
+        "memcpy",
+        "NULL",
+        "restrict",
+        "_Bool",
+        "0",
+        "9a",
+        "__x",
+        "a" * 20_000,
+        "\U0001f600",
+        "a\tb",
+    ),
+    *('"); system("touch /tmp/x"); ("', "../../etc/passwd", "${HOME}", "`id`", "<script>", "\x7f", "x;y"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
+def test_hostile_names_are_accepted(name: str) -> None:
+    nodes = [
+        helper.make_node("Relu", [name], [name + "1"], name=name),
+        helper.make_node("Add", [name + "1", name + "c"], [name + "2"]),
+    ]
+    constant = numpy_helper.from_array(np.ones(3, np.float32), name + "c")
+    graph = take(model(nodes, {name: [2, 3]}, {name + "2": [2, 3]}, (constant,)))
+    assert [v.name for v in (*graph.inputs, *graph.outputs)] == [name, name + "2"]
+
+
+def test_names_that_mangle_alike_are_accepted() -> None:
+    names = ["a/b", "a_b", "a.b", "a:b", "a b", "a__b", "A_B"]
+    nodes = [helper.make_node("Relu", [a], [b]) for a, b in zip(["x", *names], [*names, "y"], strict=True)]
+    assert [v.name for v in take(model(nodes)).values()] == ["x", *names, "y"]
+
+
+def test_names_that_are_not_utf8() -> None:
+    data = model([RELU], {"x": [2, 3]}).SerializeToString().replace(b"Relu", b"R\xff\xfeu")
+    refuse(data, ModelError, "not UTF-8")
+
+
+# The graph --------------------------------------------------------------------------------------------------
+
+GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] = {
+    "cycle": (
+        lambda: model([node("Add", "x b", "a"), node("Relu", "a", "b"), node("Relu", "b", "y")]),
+        ModelError,
+        "'b'",
+    ),
+    "self loop": (lambda: model([node("Add", "x y", "y")]), ModelError, "Add node 'y' reads 'y'"),
+    "wrong order": (
+        lambda: model([node("Relu", "a", "y"), node("Relu", "x", "a")]),
+        ModelError,
+        "wrong order",
+    ),
+    "missing input": (lambda: model([node("Relu", "z", "y")]), ModelError, "'z'"),
+    "output not produced": (lambda: model([RELU], None, {"z": [2, 3]}), ModelError, "'z'"),
+    "no outputs": (lambda: model([RELU], None, {}), ModelError, "no outputs"),
+    "empty graph": (lambda: model([]), ModelError, "'y'"),
+    "no graph": (lambda: onnx.ModelProto(ir_version=8), ModelError, "no graph"),
+    "value made twice": (lambda: model([RELU, RELU]), ModelError, "'y' is defined twice"),
+    "input made again": (
+        lambda: model([node("Relu", "x", "x")], None, {"x": [2, 3]}),
+        ModelError,
+        "defined twice",
+    ),
+    "output of a node twice": (
+        lambda: model([node("Split", "x", "y y", axis=0)]),
+        ModelError,
+        "defined twice",
+    ),
+    "node without outputs": (lambda: model([node("Relu", "x", ""), RELU]), ModelError, "makes nothing"),
+    "nameless input": (lambda: model([RELU], {"x": [2, 3], "": [1]}), ModelError, "no name"),
+    "opset 0": (lambda: model([RELU], opset=0), ModelError, "opset 0"),
+    "opset -1": (lambda: model([RELU], opset=-1), ModelError, "opset -1"),
+    "opset 999": (lambda: model([RELU], opset=999), UnsupportedError, "999"),
+    "no opset": (lambda: model([RELU], opset=None), ModelError, "no opset"),
+    "foreign domain": (lambda: model([node("Relu", "x", "y", domain="com.acme")]), ModelError, "com.acme"),
+    "attribute twice": (lambda: _twice(node("Softmax", "x", "y", axis=1)), ModelError, "given twice"),
+    "declared shape is false": (
+        lambda: model([RELU], None, {"y": [2, 4]}),
+        ModelError,
+        "declared as float32[2, 4]",
+    ),
+    "declared rank is false": (lambda: model([RELU], None, {"y": [6]}), ModelError, "declared as float32[6]"),
+    "declared type is false": (
+        lambda: text("{ y = Relu(x) }", "(float[2] x) => (int32[2] y)"),
+        ModelError,
+        "declared",
+    ),
+    "inner shape is false": (
+        lambda: text("{ a = Relu(x) y = Relu(a) }", "(float[2] x) => (float[2] y) <float[3] a>"),
+        ModelError,
+        "'a' is declared as float32[3]",
+    ),
+    "mixed types": (
+        lambda: text("{ y = Add(x, w) }", "(float[2] x, int64[2] w) => (float[2] y)"),
+        ModelError,
+        "Add node 'y': Add cannot take float32[2], int64[2]",
+    ),
+    "shapes do not fit": (
+        lambda: text("{ y = Add(x, w) }", "(float[2] x, float[3] w) => (float[2] y)"),
+        ShapeError,
+        "[2]",
+    ),
+    "too few inputs": (lambda: model([node("Add", "x", "y")]), ModelError, "Add"),
+    "too many inputs": (lambda: model([node("Add", "x x x x", "y")]), ModelError, "Add"),
+    "no inputs": (lambda: model([node("Relu", "", "y")]), ModelError, "Relu"),
+    "too many outputs": (lambda: model([node("Relu", "x", "y z")]), ModelError, "2 outputs"),
+    "attribute of a wrong type": (
+        lambda: model([node("Softmax", "x", "y", axis="one")]),
+        ModelError,
+        "Softmax",
+    ),
+    "attribute of a wrong length": (
+        lambda: text("{ y = MaxPool<kernel_shape=[2]>(x) }", "(float[1,1,4,4] x) => (float[1,1,3,3] y)"),
+        InputError,
+        "MaxPool",
+    ),
+    "unknown attribute": (lambda: model([node("Relu", "x", "y", slope=1.0)]), UnsupportedError, "slope"),
+    "axis out of range": (lambda: model([node("Softmax", "x", "y", axis=7)]), ShapeError, "axis 7"),
+    "undefined symbol": (
+        lambda: model([RELU], {"x": ["N", "M"]}),
+        InputError,
+        "--define N=... --define M=...",
+    ),
+    "unnamed dimension": (lambda: model([RELU], {"x": [None, 3]}), InputError, "--define x:0=..."),
+    "no rank": (lambda: text("{ y = Relu(x) }", "(float x) => (float y)"), InputError, ""),
+    "sequence input": (
+        lambda: text("{ y = Relu(x) }", "(seq(float[2]) x) => (float[2] y)"),
+        UnsupportedError,
+        "sequence",
+    ),
+    "string input": (
+        lambda: text("{ y = Relu(x) }", "(string[2] x) => (float[2] y)"),
+        UnsupportedError,
+        "string",
+    ),
+}
+
+
+def _twice(call: onnx.NodeProto) -> onnx.ModelProto:
+    call.attribute.append(call.attribute[0])
+    return model([call])
+
+
+@pytest.mark.parametrize("case", GRAPHS)
+def test_graph(case: str) -> None:
+    make, kind, words = GRAPHS[case]
+    if case == "no rank":
+        broken = make()
+        broken.graph.input[0].type.tensor_type.ClearField("shape")
+        refuse(broken, InputError, "no declared rank")
+    else:
+        refuse(make(), kind, words)
+
+
+def test_two_outputs_of_one_name() -> None:
+    broken = model([RELU])
+    broken.graph.output.append(broken.graph.output[0])
+    refuse(broken, ModelError, "two graph outputs have the name 'y'")
+
+
+def test_unknown_operators_are_listed_at_once() -> None:
+    refuse(
+        model([node("Foo", "x", "a", name="first"), node("Bar", "a", "y", name="second")]),
+        UnsupportedError,
+        "Bar (opset 17), Foo (opset 17); at Foo node 'first', Bar node 'second'",
+    )
+
+
+def test_input_without_a_type() -> None:
+    broken = model([RELU])
+    broken.graph.input[0].ClearField("type")
+    refuse(broken, ModelError, "'x' has no type")
+
+
+@pytest.mark.parametrize("number", [27, 999, -1])
+def test_input_of_an_unknown_type(number: int) -> None:
+    broken = model([RELU])
+    broken.graph.input[0].type.tensor_type.elem_type = number
+    refuse(broken, ModelError, f"{number} is not an ONNX element type")
+
+
+# Sizes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [-5, 1 << 31, 1 << 40, 1 << 62])
+def test_dimension(size: int) -> None:
+    refuse(model([RELU], {"x": [size, 3]}, {"y": [size, 3]}), ModelError, str(size))
+
+
+def test_dimensions_whose_product_is_too_large() -> None:
+    refuse(model([RELU], {"x": [1 << 20, 1 << 20]}, {"y": [1 << 20, 1 << 20]}), InputError, "too large")
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"strides": [0, 0]},
+        {"strides": [-1, 1]},
+        {"strides": [1]},
+        {"dilations": [0, 1]},
+        {"group": 0},
+        {"group": 3},
+        {"group": -1},
+        {"pads": [1 << 31] * 4},
+        {"pads": [-9] * 4},
+        {"pads": [1, 1]},
+        {"kernel_shape": [5, 5]},
+        {"auto_pad": "SOMETIMES"},
+        {"strides": 1.5},
+        {"group": "two"},
+    ],
+    ids=str,
+)
+def test_convolution(attributes: dict[str, Any]) -> None:
+    conv = node("Conv", "x w", "y", **attributes)
+    refuse(
+        model([conv], {"x": [1, 4, 8, 8], "w": [4, 4, 3, 3]}, {"y": ["a", "b", "c", "d"]}), InputError, "Conv"
+    )
+
+
+@pytest.mark.parametrize("dims", [[1 << 40], [1 << 20] * 2, [-1], [1 << 62, 1 << 62]], ids=str)
+def test_constant_of_shape(dims: list[int]) -> None:
+    shape = numpy_helper.from_array(np.array(dims, np.int64), "s")
+    refuse(
+        model([node("ConstantOfShape", "s", "y")], None, {"y": ["a"] * len(dims)}, (shape,)), InputError, ""
+    )
+
+
+# Length and depth -------------------------------------------------------------------------------------------
+
+
+def test_long_chain() -> None:
+    count = 20_000
+    nodes = [node("Relu", f"v{i}", f"v{i + 1}") for i in range(count)]
+    assert len(take(model(nodes, {"v0": [4]}, {f"v{count}": [4]})).nodes) == count
+
+
+def test_many_subgraphs_of_one_naming() -> None:
+    branch = helper.make_graph(
+        [node("Relu", "x", "z")], "b", [], [helper.make_tensor_value_info("z", 1, [2, 3])]
+    )
+    nodes = [node("If", "c", f"y{i}", then_branch=branch, else_branch=branch) for i in range(4000)]
+    broken = model(nodes, {"x": [2, 3], "c": []}, {"y0": [2, 3]})
+    with limit(SECONDS):
+        graph = verify(read_model(broken))
+    names = [v.name for n in graph.nodes for sub in n.subgraphs.values() for v in sub.values()]
+    assert len(set(names)) == len(names) == 8000
+
+
+def _nested(depth: int) -> str:
+    leaf = "b () => (float[2] y) { y = Relu(x) }"
+    opening = f"b () => (float[2] y) {{ y = If(c) <else_branch = {leaf}, then_branch = "
+    head = '<ir_version: 8, opset_import: ["" : 17]>\ng (float[2] x, bool c) => (float[2] y)'
+    first = f"{{ y = If(c) <else_branch = {leaf}, then_branch = "
+    return f"{head} {first}{opening * depth}{leaf}{'> }' * (depth + 1)}"
+
+
+def test_nested_subgraphs() -> None:
+    with limit(SECONDS):
+        graph = verify(read_model(parser.parse_model(_nested(24))))
+    depth = 0
+    while graph.nodes[0].subgraphs:
+        graph, depth = graph.nodes[0].subgraphs["then_branch"], depth + 1
+    assert depth == 25
+
+
+@pytest.mark.parametrize("depth", [33, 60, 200, 100_000])
+def test_subgraphs_nested_too_deeply(depth: int, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(_nested(depth))
+    refuse(path, UnsupportedError, "nested too deeply")
+
+
+FUNCTIONS = """
+<ir_version: 8, opset_import: ["" : 17, "own" : 1]>
+g (float[2] x) => (float[2] y) {{ y = own.f{last}(x) }}
+"""
+
+
+def _function(name: str, body: str) -> str:
+    return f'<domain: "own", opset_import: ["" : 17, "own" : 1]>\n{name} (a) => (b) {{ {body} }}\n'
+
+
+def test_recursive_function() -> None:
+    source = FUNCTIONS.format(last=0) + _function("f0", "b = own.f0(a)")
+    refuse(parser.parse_model(source), UnsupportedError, "nested more than")
+
+
+def test_functions_that_multiply() -> None:
+    source = FUNCTIONS.format(last=9) + _function("f0", "b = Relu(a)")
+    for i in range(1, 10):
+        calls = " ".join(f"{'b' if k == 9 else f'v{k}'} = own.f{i - 1}(a)" for k in range(10))
+        source += _function(f"f{i}", calls)
+    refuse(parser.parse_model(source), UnsupportedError, "expand to more than")
