@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,18 @@ from ingot.bundle.bundle import Bundle
 from ingot.bundle.write import write
 from ingot.formula.expr import Tensor, text
 from ingot.frontends.onnx import read_model
+from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.log import step
 from ingot.loops.layout import Layout
 from ingot.loops.lower import lower
-from ingot.loops.program import program_text
-from ingot.loops.region import formulate_graph
-from ingot.memory.plan import plan
+from ingot.loops.program import Program, program_text
+from ingot.loops.region import Region, formulate_graph
+from ingot.memory.plan import Plan, plan
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
 from ingot.passes.prune import prune
+from ingot.targets.record import Target
 from ingot.targets.records import find, native
 
 
@@ -32,28 +35,51 @@ def compile(
 ) -> Bundle:
     """Compile a model (a path, bytes or an `onnx.ModelProto`) to a bundle.
 
-    `define` gives symbolic dimensions a value; the other options are the fields of `ingot.Options`. Raises InputError for
-    a model that cannot be compiled, ToolchainError where a compiler fails.
+    `define` gives symbolic dimensions a value; the other options are the fields of `ingot.Options`. Raises
+    InputError for a model that cannot be compiled, ToolchainError where a compiler fails.
     """
     return compile_with(model, Options(name=name, target=target, define=dict(define or {}), **options))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Stages:
+    """The model at every level, for who wants to look at one."""
+
+    graph: Graph
+    region: Region
+    program: Program
+    plan: Plan
+    target: Target
+
+
 def compile_with(model: Any, options: Options) -> Bundle:
-    """The steps in their order; the comment says why each stands where it does."""
-    machine = native() if options.target == "native" else find(options.target)
-    graph = step("graph", "read", lambda: read_model(model, define=options.define), graph_text)
+    """All steps; see `compile`."""
+    made = stages(model, options)
+    return write(made.program, made.plan, made.target, options, digest(model))
+
+
+def front(model: Any, options: Options) -> Graph:
+    """The steps on the graph, in their order; the comment says why each stands where it does."""
+    define, keep = options.define, options.keep_inputs
+    graph = step("graph", "read", lambda: read_model(model, define=define, keep_inputs=keep), graph_text)
     graph = step(
         "graph", "infer", lambda: infer(graph), graph_text
     )  # everything below needs shapes and constants
-    graph = step(
+    return step(
         "graph", "prune", lambda: prune(graph), graph_text
     )  # after infer: shape arithmetic is now constant
+
+
+def stages(model: Any, options: Options) -> Stages:
+    """The steps from the model to offsets in the arena; only printing and compiling C is left."""
+    machine = native() if options.target == "native" else find(options.target)
+    graph = front(model, options)
     region = formulate_graph(graph)
     layouts: dict[Tensor, Layout] = {}
     name = bundle_name(options.name, model, graph.name)
     program = step("program", "lower", lambda: lower(region, layouts, name, machine), program_text)
     placed = step("plan", "plan", lambda: plan(program), _plan_text)  # last: kernels decide what lives when
-    return write(program, placed, machine, options, digest(model))
+    return Stages(graph, region, program, placed, machine)
 
 
 def _plan_text(placed: Any) -> str:
