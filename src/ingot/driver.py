@@ -8,12 +8,13 @@ from typing import Any
 
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.write import write
-from ingot.formula.expr import Tensor, text
+from ingot.formula.expr import text
 from ingot.frontends.onnx import read_model
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.log import step
-from ingot.loops.layout import Layout
+from ingot.loops.assign import assign_layouts
+from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
 from ingot.loops.program import Program, program_text
 from ingot.loops.region import Region, formulate_graph
@@ -75,7 +76,8 @@ def stages(model: Any, options: Options) -> Stages:
     machine = native() if options.target == "native" else find(options.target)
     graph = front(model, options)
     region = formulate_graph(graph)
-    layouts: dict[Tensor, Layout] = {}
+    region = fuse(region) if options.fuse else region  # before layouts: what disappears needs none
+    layouts = assign_layouts(region)
     name = bundle_name(options.name, model, graph.name)
     program = step("program", "lower", lambda: lower(region, layouts, name, machine), program_text)
     placed = step("plan", "plan", lambda: plan(program), _plan_text)  # last: kernels decide what lives when

@@ -16,6 +16,7 @@ from ingot.formula.expr import (
     Cast,
     Const,
     Expr,
+    Lane,
     Load,
     Param,
     Select,
@@ -75,6 +76,8 @@ class Printer:
                 return f"({self.scalar(c)} ? {self.scalar(a)} : {self.scalar(b)})"
             case Cast(a, dtype):
                 return self._cast(a, dtype)
+            case Lane(a, lane):
+                return f"{self.scalar(a)}[{lane}]"
             case Bitcast(a, dtype):
                 return self.call("bits", (a.dtype.name, dtype.name), self.scalar(a))
         raise TypeError(f"no C for {e!r}")
@@ -108,7 +111,7 @@ class Printer:
             case Binary("mul", a, b):
                 return f"{self._factor(a)} * {self._factor(b)}"
             case Binary("floordiv" | "mod" as op, a, Const(k, _)) if _never_negative(a):
-                return f"({self.index(a)}) {'/' if op == 'floordiv' else '%'} {k}"
+                return f"{self._divided(a)} {'/' if op == 'floordiv' else '%'} {k}"
             case Binary(op, a, b) if op in INDEX_CALLS:
                 self.used.add((INDEX_CALLS[op],))
                 return f"{INDEX_CALLS[op]}({self.index(a)}, {self.index(b)})"
@@ -117,6 +120,10 @@ class Printer:
             case Select():
                 return self.scalar(e)
         raise TypeError(f"no C for index {e!r}")
+
+    def _divided(self, e: Expr) -> str:
+        text = self.index(e)
+        return text if text.isidentifier() else f"({text})"
 
     def _factor(self, e: Expr) -> str:
         text = self.index(e)

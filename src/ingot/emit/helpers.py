@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterator
 
 from ingot.emit.expression import helper_name, short
 from ingot.formula.types import DTYPES, DType
+from ingot.targets.record import Target
 
 Key = tuple[str, ...]
 
 
-def helper(key: Key) -> str:
+def helper(key: Key, target: Target) -> str:
     """C text of one helper. Raises KeyError for a name nobody defined."""
     op, *types = key
+    if op in ("max", "min") and len(types) == 2:
+        return _vector_extreme(key, DTYPES[types[0]], int(types[1]), target)
     return _HELPERS[op](key, *[DTYPES.get(t) or DTYPES["int32"] for t in types if not t.isdigit()])
 
 
@@ -60,6 +63,20 @@ def _max(key: Key, t: DType) -> str:
 def _min(key: Key, t: DType) -> str:
     nan = " || x != x" if t.is_float else ""
     return _function(key, t.c, f"{t.c} x, {t.c} y", f"return x < y{nan} ? x : y;")
+
+
+def _vector_extreme(key: Key, t: DType, lanes: int, target: Target) -> str:
+    """max or min that propagates NaN: the target's instruction answers its second operand where one is NaN."""
+    vector, bits = f"{short(t.name)}x{lanes}", f"i{t.bits}x{lanes}"
+    spelled = target.spelling(key[0], t.name, lanes * t.bytes)
+    sign = ">" if key[0] == "max" else "<"
+    if not t.is_float:
+        pick = f"const {vector} m = ({vector})(x {sign} y); return (m & x) | (~m & y);"
+        return _function(key, vector, f"{vector} x, {vector} y", pick)
+    mask = "x != x" if spelled else f"(x {sign} y) | (x != x)"
+    other = spelled.format(a="x", b="y") if spelled else "y"
+    body = f"const {bits} m = {mask}; return ({vector})((m & ({bits})x) | (~m & ({bits}){other}));"
+    return _function(key, vector, f"{vector} x, {vector} y", body)
 
 
 def _abs(key: Key, t: DType) -> str:

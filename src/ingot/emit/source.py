@@ -135,7 +135,7 @@ def _helper_text(unit: Unit, key: Key, used: set[Key]) -> str:
     if is_helper(key) and not (
         types and DTYPES.get(types[0], DTYPES["bool"]).is_float and op in ("pow", "fmod", "mod")
     ):
-        return helper(key)
+        return helper(key, unit.target)
     from ingot.emit.mathematics import function_text
 
     return function_text(key, unit.target, used)

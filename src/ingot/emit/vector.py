@@ -75,6 +75,7 @@ class VectorPrinter(Printer):
             first, second = (b, a) if isinstance(b, Const) else (a, b)
             return spelled.format(a=self.vector(first, lanes), b=self.vector(second, lanes))
         self.vector_type(t, lanes)
+        self.vector_type(INT64 if t.bits == 64 else INT32, lanes)
         return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
 
     def mask(self, c: Expr, lanes: int) -> str:

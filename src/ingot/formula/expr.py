@@ -251,6 +251,18 @@ class Load(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Lane(Expr):
+    """One element of a vector register."""
+
+    a: Expr
+    lane: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.a.dtype
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered(Expr):
     """An index that comes from data: lo <= value < hi is checked at run time before it is used (ERR_INDEX)."""
 
@@ -340,7 +352,7 @@ def extent(n: Extent) -> Extent:
 
 def children(e: Expr) -> tuple[Expr, ...]:
     match e:
-        case Unary(_, a) | Cast(a, _) | Bitcast(a, _):
+        case Unary(_, a) | Cast(a, _) | Bitcast(a, _) | Lane(a, _):
             return (a,)
         case Binary(_, a, b):
             return (a, b)
@@ -377,6 +389,8 @@ def rebuild(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
             return cast(f(a), dtype)
         case Bitcast(a, dtype):
             return Bitcast(f(a), dtype)
+        case Lane(a, lane):
+            return Lane(f(a), lane)
         case Load(tensor, index, outside, lanes):
             return Load(tensor, tuple(map(f, index)), None if outside is None else f(outside), lanes)
         case Gathered(value, lo, hi):
@@ -442,6 +456,8 @@ def text(e: Expr | int) -> str:
         case Load(tensor, index, outside, lanes):
             inner = ", ".join(map(text, index)) + ("" if outside is None else f" else {text(outside)}")
             return f"{tensor.name}[{inner}]" + (f":{lanes}" if lanes > 1 else "")
+        case Lane(a, lane):
+            return f"{text(a)}.{lane}"
         case Gathered(value, lo, hi):
             return f"gathered({text(value)}, {text(lo)}, {text(hi)})"
     return str(e)

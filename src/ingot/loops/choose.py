@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from ingot.formula.compute import Stage
+from ingot.formula.compute import Compute, Scan, Stage
+from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
+from ingot.loops.generators.contract import contract
+from ingot.loops.generators.vertical import vertical
 from ingot.loops.layout import Storage
-from ingot.loops.naive import naive
+from ingot.loops.naive import compute as naive
+from ingot.loops.naive import loop
 from ingot.targets.record import Target
 
+GENERATORS = (contract, vertical)
 
-def generate(stages: tuple[Stage, ...], storage: Storage, target: Target) -> tuple[Statement, ...]:
+
+def generate(
+    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds | None = None
+) -> tuple[Statement, ...]:
     """The statements of a group's stages, in order."""
-    return naive(stages, storage)
+    out: list[Statement] = []
+    for stage in stages:
+        out += _stage(stage, storage, target, bounds or {})
+    return tuple(out)
+
+
+def _stage(stage: Stage, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...]:
+    if isinstance(stage, Scan):
+        inner = {**bounds, stage.axis.name: interval(stage.axis)}
+        return (loop(stage.axis, generate(stage.body, storage, target, inner)),)
+    return _compute(stage, storage, target, bounds)
+
+
+def _compute(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...]:
+    for generator in GENERATORS:
+        found = generator(c, storage, target, bounds)
+        if found is not None:
+            return found
+    return naive(c, storage, bounds)

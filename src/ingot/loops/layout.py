@@ -6,10 +6,13 @@ never see it; `bind` turns their logical reads into physical ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ingot.formula.expr import Expr, Extent, Load, Select, Tensor, transform
+import numpy as np
+
+from ingot.formula.expr import Const, Expr, Extent, Load, Select, Tensor, Var, transform
 from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, interval, simplify
+from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import BOOL
 
 
@@ -52,13 +55,16 @@ class Storage:
 
     layouts: dict[Tensor, Layout]
     physical: dict[Tensor, Tensor]
+    packed: dict[object, Tensor] = field(default_factory=dict)  # constants in the order their loops read them
 
     def layout(self, t: Tensor) -> Layout:
         return self.layouts.get(t) or dense(t.rank)
 
     def tensor(self, t: Tensor) -> Tensor:
         if t not in self.physical:
-            self.physical[t] = Tensor(t.name, t.type, self.layout(t).shape(t.shape), t.value)
+            layout = self.layout(t)
+            value = None if t.value is None else np.ascontiguousarray(t.value.transpose(layout.order))
+            self.physical[t] = Tensor(t.name, t.type, layout.shape(t.shape), value)
         return self.physical[t]
 
 
@@ -77,11 +83,10 @@ def _bind_load(load: Load, storage: Storage, bounds: Bounds) -> Expr:
     read = Load(storage.tensor(load.tensor), layout.index(index))
     if load.outside is None:
         return read
-    guards = [
-        g
-        for i, n, b, a in zip(index, load.tensor.shape, layout.before, layout.after, strict=True)
-        for g in _guards(i, n, b, a, bounds)
-    ]
+    filled = isinstance(load.outside, Const) and load.outside.value == layout.fill
+    guards = []
+    for d, (i, n) in enumerate(zip(index, load.tensor.shape, strict=True)):
+        guards += _guards(i, n, layout.before[d] * filled, layout.after[d] * filled, bounds)
     if not guards:
         return read
     condition = guards[0]
@@ -104,3 +109,28 @@ def _guards(i: Expr, n: Extent, before: int, after: int, bounds: Bounds) -> list
         out.append(i < n + after)
     assert all(g.dtype is BOOL for g in out)
     return out
+
+
+def fill_halo(t: Tensor, storage: Storage) -> tuple[Statement, ...]:
+    """Statements that write the fill around a tensor: in every run, for the arena arrives with anything in it."""
+    layout, physical = storage.layout(t), storage.tensor(t)
+    out: list[Statement] = []
+    ranges = [(0, int(n)) for n in physical.shape]  # type: ignore[arg-type]
+    for d, axis in enumerate(layout.order):
+        total, before, after = ranges[d][1], layout.before[axis], layout.after[axis]
+        for lo, hi in ((0, before), (total - after, total)):
+            if hi > lo:
+                out.append(_fill_box(physical, [*ranges[:d], (lo, hi), *ranges[d + 1 :]], layout.fill))
+        ranges[d] = (before, total - after)
+    return tuple(out)
+
+
+def _fill_box(t: Tensor, ranges: list[tuple[int, int]], fill: float | int) -> Statement:
+    names = [f"f{d}" for d in range(len(ranges))]
+    index = tuple(Var(n) if hi - lo > 1 else Const(lo) for n, (lo, hi) in zip(names, ranges, strict=True))
+    value = Const(float(fill) if t.type.is_float else int(fill), t.type.compute)
+    body: Statement = Store(Load(t, index), value)
+    for name, (lo, hi) in reversed(list(zip(names, ranges, strict=True))):
+        if hi - lo > 1:
+            body = For(name, Const(lo), Const(hi), 1, (body,))
+    return body

@@ -5,11 +5,11 @@ The one place where a group's tensors become kernel parameters. Which generator 
 
 from __future__ import annotations
 
-from ingot.formula.compute import Stage, macs
+from ingot.formula.compute import Stage, computes, macs
 from ingot.formula.expr import Param, Tensor, loads, walk
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.loops.choose import generate
-from ingot.loops.layout import Layout, Storage
+from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.program import Call, Copy, Kernel, Program, Step
 from ingot.loops.region import Group, Region
 from ingot.targets.record import Target
@@ -47,7 +47,8 @@ def _is_alias(group: Group, region: Region, storage: Storage) -> bool:
 
 def call(nodes: tuple[str, ...], stages: tuple[Stage, ...], storage: Storage, target: Target) -> Call:
     """The kernel of some stages, and the call that binds it to the program's tensors."""
-    body = generate(stages, storage, target)
+    halos = tuple(dict.fromkeys(c.out for c in computes(stages) if storage.layout(c.out).has_halo))
+    body = (*(f for t in halos for f in fill_halo(t, storage)), *generate(stages, storage, target))
     parameters = _parameters(body)
     kernel = Kernel(nodes[0], parameters, body, nodes, macs(stages), _kernel_params(body))
     return Call(kernel, parameters)

@@ -7,11 +7,11 @@ merges groups, layouts are assigned to their tensors, generators turn each into 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Union
 
-from ingot.formula.compute import Formula, Stage, reads, writes
-from ingot.formula.expr import Tensor
+from ingot.formula.compute import Formula, Scan, Stage, reads, writes
+from ingot.formula.expr import Expr, Load, Tensor, transform
 from ingot.graph.ir import Graph, Node, Value
 from ingot.ops.registry import formulate
 
@@ -122,3 +122,22 @@ def _named(formula: Formula, node: Node) -> Formula:
         if value is not None:
             object.__setattr__(tensor, "name", value.name)
     return formula
+
+
+def read_instead(stage: Stage, old: Tensor, new: Tensor) -> Stage:
+    """The stage with every read of `old` made a read of `new`."""
+    if isinstance(stage, Scan):
+        return replace(stage, body=tuple(read_instead(s, old, new) for s in stage.body))
+
+    def swapped(e: Expr) -> Expr:
+        return transform(e, _swap)
+
+    def _swap(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.tensor is old:
+            return Load(new, tuple(map(swapped, e.index)), e.outside, e.lanes)
+        return None
+
+    r = stage.reduction
+    if r is not None:
+        r = replace(r, init=swapped(r.init), term=swapped(r.term))
+    return replace(stage, value=swapped(stage.value), reduction=r, at=tuple(map(swapped, stage.at)))

@@ -1,0 +1,73 @@
+"""How loads move with loop variables: element strides over physical tensors, and vector forms of expressions."""
+
+from __future__ import annotations
+
+from ingot.formula.expr import Cast, Expr, Gathered, Load, Tensor, Var, transform, walk, with_lanes
+from ingot.formula.index import coefficient, mentions
+
+
+class NotVectorizable(Exception):
+    """An expression has no vector form along the axis asked for; a generator catches it and declines."""
+
+
+def strides(t: Tensor) -> tuple[int, ...] | None:
+    """Elements between neighbours along each dimension; None unless all dimensions are static."""
+    out, step = [], 1
+    for n in reversed(t.shape):
+        if not isinstance(n, int):
+            return None
+        out.append(step)
+        step *= n
+    return tuple(reversed(out))
+
+
+def step(load: Load, name: str) -> int | None:
+    """Elements by which a load moves when variable `name` grows by one; None if not a constant."""
+    sizes, total = strides(load.tensor), 0
+    if sizes is None:
+        return None
+    for i, size in zip(load.index, sizes, strict=True):
+        c = coefficient(i, name)
+        if c is None:
+            return None
+        total += c * size
+    return total
+
+
+def vectorize(e: Expr, name: str, lanes: int) -> Expr:
+    """The expression for `lanes` consecutive values of variable `name`.
+
+    Loads that move by one become vector loads, those that stay are broadcast. Raises NotVectorizable otherwise.
+    """
+    if lanes == 1:
+        return e
+
+    def vector(node: Expr) -> Expr | None:
+        match node:
+            case Load():
+                return _vector_load(node, name, lanes)
+            case Var(n) if n == name:
+                raise NotVectorizable(f"{name} itself is a value")
+            case Gathered():
+                raise NotVectorizable("a data-dependent index")
+            case Cast(a, to) if mentions(a, name) and a.dtype.bits != to.bits:
+                raise NotVectorizable("a cast between widths")
+        return None
+
+    return transform(e, vector)
+
+
+def _vector_load(load: Load, name: str, lanes: int) -> Expr:
+    moved = step(load, name)
+    if moved == 0:
+        return load
+    last = load.index[-1] if load.index else None
+    if moved != 1 or last is None or coefficient(last, name) != 1:
+        raise NotVectorizable(f"{load.tensor.name} moves by {moved} with {name}")
+    if load.tensor.type.compute is not load.tensor.type or load.tensor.type.bits < 32:
+        raise NotVectorizable("a narrow element type")
+    return with_lanes(load, lanes)
+
+
+def names(e: Expr) -> set[str]:
+    return {n.name for n in walk(e) if isinstance(n, Var)}

@@ -1,0 +1,198 @@
+"""Which layout each tensor gets: channels last with a halo around what convolutions read, dense elsewhere.
+
+    image[1, 3, 32, 32] -> conv -> relu -> pool        image -> import -> conv -> ...
+                                                              [1, 34, 34, 3] with a border of zeros
+
+In: a fused region. Out: a layout per tensor, and the region with an `import` group before a window that would read beyond the
+caller's memory. ONNX's spatial operators put channels at axis 1; that is the one thing taken from the operators here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ingot.formula.compute import Compute, computes
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads
+from ingot.formula.index import coefficient, interval, linear
+from ingot.loops.layout import Layout
+from ingot.loops.region import Either, Group, Iterate, Region, read_instead
+
+Halo = dict[Tensor, tuple[list[int], list[int]]]
+
+
+def assign_layouts(region: Region) -> dict[Tensor, Layout]:
+    """Layouts of the tensors that a region and the regions inside it make."""
+    _import_inputs(region)
+    stages = [c for g in _groups(region) for c in computes(g.stages)]
+    spatial = _spatial(stages)
+    free = _free(region)
+    halos = _halos(stages)
+    layouts: dict[Tensor, Layout] = {}
+    for component in _components(stages):
+        if not any(t in spatial for t in component):
+            continue
+        for t in component:
+            if t in free or t.value is not None:
+                layouts[t] = _channels_last(t, halos if t in free else {})
+    for item in region.items:
+        for inner in _inside(item):
+            layouts.update(assign_layouts(inner))
+    return layouts
+
+
+def _inside(item: object) -> Iterator[Region]:
+    match item:
+        case Either(_, _, then, other, _):
+            yield then
+            yield other
+        case Iterate(body=body):
+            yield body
+
+
+def _groups(region: Region) -> list[Group]:
+    return [i for i in region.items if isinstance(i, Group)]
+
+
+def _channels_last(t: Tensor, halos: Halo) -> Layout:
+    order = (0, *range(2, t.rank), 1)
+    before, after = halos.get(t, ([0] * t.rank, [0] * t.rank))
+    return Layout(order, tuple(before), tuple(after))
+
+
+def windows(c: Compute) -> Iterator[Load]:
+    """The loads of a reduction that slide: some index moves with an output axis and a reduction axis at once."""
+    if c.reduction is None:
+        return
+    outer, inner = {a.name for a in c.axes}, {a.name for a in c.reduction.axes}
+    for load in loads(c.reduction.term):
+        if load.tensor.rank >= 3 and any(_slides(i, outer, inner) for i in load.index):
+            yield load
+
+
+def _slides(i: Expr, outer: set[str], inner: set[str]) -> bool:
+    names = {v.name for v in linear(i) if isinstance(v, Var)}
+    return bool(names & outer) and bool(names & inner)
+
+
+def _spatial(stages: list[Compute]) -> set[Tensor]:
+    """What windows read and what they make."""
+    found: set[Tensor] = set()
+    for c in stages:
+        for load in windows(c):
+            found |= {load.tensor, c.out}
+    return {t for t in found if t.rank >= 3}
+
+
+def _free(region: Region) -> set[Tensor]:
+    """Tensors whose every writer and reader is a group of this region: nobody outside sees their layout."""
+    made = {t for g in _groups(region) for t in g.writes}
+    views = {t for g in _groups(region) if g.view for t in g.view[:1]}
+    seen: set[Tensor] = {*region.inputs, *region.outputs, *views}
+    for item in region.items:
+        match item:
+            case Either(_, condition, then, other, results):
+                seen |= {condition, *results, *_outer(then), *_outer(other)}
+            case Iterate(_, trips, condition, initial, carried, counter, body, stacked):
+                seen |= {t for t in (trips, condition, counter) if t is not None}
+                seen |= {*initial, *carried, *stacked, *_outer(body)}
+    return {t for t in made - seen if all(isinstance(n, int) for n in t.shape)}
+
+
+def _outer(region: Region) -> set[Tensor]:
+    """Everything a region's items touch."""
+    out: set[Tensor] = {*region.inputs, *region.outputs}
+    for item in region.items:
+        if isinstance(item, Group):
+            out |= item.reads | item.writes
+        for inner in _inside(item):
+            out |= _outer(inner)
+    return out
+
+
+def _halos(stages: list[Compute]) -> Halo:
+    """How far sums of products read beyond each tensor: what lies there must be zero."""
+    out: Halo = {}
+    for c in stages:
+        if c.reduction is None or c.reduction.combine != "sum":
+            continue
+        for load in loads(c.reduction.term):
+            if isinstance(load.outside, Const) and load.outside.value == 0:
+                _grow(out, load)
+    return out
+
+
+def _grow(halos: Halo, load: Load) -> None:
+    before, after = halos.setdefault(load.tensor, ([0] * load.tensor.rank, [0] * load.tensor.rank))
+    for d, (i, n) in enumerate(zip(load.index, load.tensor.shape, strict=True)):
+        try:
+            lo, hi = interval(i)
+        except ValueError:
+            continue
+        if isinstance(n, int):
+            before[d] = max(before[d], -lo)
+            after[d] = max(after[d], hi - n + 1)
+
+
+def _components(stages: list[Compute]) -> list[list[Tensor]]:
+    """Tensors of equal rank that some stage reads and writes at the same place, up to constants."""
+    parent: dict[Tensor, Tensor] = {}
+
+    def root(t: Tensor) -> Tensor:
+        parent.setdefault(t, t)
+        while parent[t] is not t:
+            parent[t] = parent[parent[t]]
+            t = parent[t]
+        return t
+
+    for c in stages:
+        root(c.out)
+        for e in c.expressions:
+            for load in loads(e):
+                root(load.tensor)
+                if load.tensor.rank == c.out.rank >= 3 and _aligned(load, c):
+                    parent[root(load.tensor)] = root(c.out)
+    groups: dict[Tensor, list[Tensor]] = {}
+    for t in list(parent):
+        groups.setdefault(root(t), []).append(t)
+    return list(groups.values())
+
+
+def _aligned(load: Load, c: Compute) -> bool:
+    """Whether each index of the load moves only with what moves the same index of the output, or not at all."""
+    names = [a.name for a in c.axes]
+    for i, at in zip(load.index, c.index, strict=True):
+        for name in names:
+            moved, wanted = coefficient(i, name), coefficient(at, name)
+            if moved is None or (moved != 0 and wanted == 0):
+                return False
+    return True
+
+
+def _import_inputs(region: Region) -> None:
+    """Copy an input of the bundle into a buffer of ours where a window would leave the caller's memory."""
+    for t in region.inputs:
+        if t.rank >= 3 and all(isinstance(n, int) for n in t.shape) and _needs_import(region, t):
+            _insert_import(region, t)
+
+
+def _needs_import(region: Region, t: Tensor) -> bool:
+    for c in (c for g in _groups(region) for c in computes(g.stages)):
+        for load in windows(c):
+            if load.tensor is not t:
+                continue
+            halo: Halo = {}
+            _grow(halo, load)
+            leaves = load.outside is not None and any(map(any, halo[t]))
+            if c.reduction is not None and (leaves or c.reduction.combine != "sum"):
+                return True
+    return False
+
+
+def _insert_import(region: Region, t: Tensor) -> None:
+    names = ["n", "c", *["d", "h", "w"][5 - t.rank :]] if t.rank <= 5 else [f"i{d}" for d in range(t.rank)]
+    axes = tuple(Var(name, n) for name, n in zip(names, t.shape, strict=True))
+    copy = Tensor(f"{t.name}_padded", t.type, t.shape)
+    first = Group((f"import_{t.name}",), (Compute(copy, axes, t[axes]),))
+    for group in _groups(region):
+        group.stages = tuple(read_instead(s, t, copy) for s in group.stages)
+    region.items.insert(0, first)

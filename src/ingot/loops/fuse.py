@@ -1,0 +1,130 @@
+"""Fusion: an elementwise group joins the group that makes its operand.
+
+    c = conv(x, w)            c = conv(x, w) |> relu(. + s)
+    y = relu(c + s)     ->
+
+Works on formulas: the producer's last stage takes the consumer's expression as its own value. Needs a formulated region.
+Guarantees the same outputs, every intermediate that disappears being read by nobody else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ingot.formula.compute import Compute, Stage, reads
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, transform, walk
+from ingot.loops.region import Either, Group, Item, Iterate, Region
+
+MOST_NODES = 32  # of the model in one kernel: keeps names, code size and expression depth within reason
+DEEPEST = 200  # nodes of one fused expression
+
+
+def fuse(region: Region) -> Region:
+    """Fuse in place, regions of branches and loops included, and return the region."""
+    items: list[Item] = []
+    readers = _readers(region)
+    makers: dict[Tensor, int] = {}
+    for item in region.items:
+        if isinstance(item, Either):
+            fuse(item.then)
+            fuse(item.other)
+        elif isinstance(item, Iterate):
+            fuse(item.body)
+        elif (found := _producer(item, items, makers, readers)) is not None:
+            at, tensor = found
+            producer = items[at]
+            assert isinstance(producer, Group)
+            items[at] = Group((), ())  # the merged group stands where its consumer stood
+            item = _merged(producer, item, tensor)
+        items.append(item)
+        if isinstance(item, Group):
+            makers.update(dict.fromkeys(item.writes, len(items) - 1))
+    region.items = [i for i in items if not (isinstance(i, Group) and not i.stages)]
+    return region
+
+
+def _readers(region: Region) -> Counter[Tensor]:
+    """How many groups (or outputs, or control steps) read each tensor."""
+    count: Counter[Tensor] = Counter(region.outputs)
+    for item in region.items:
+        match item:
+            case Group():
+                count.update(item.reads)
+            case Either(_, condition, then, other, _):
+                count.update([condition])
+                count.update(_readers(then) + _readers(other))
+            case Iterate(_, trips, condition, initial, carried, _, body, _):
+                count.update(t for t in (trips, condition, *initial, *carried) if t is not None)
+                count.update(_readers(body))
+    return count
+
+
+def _producer(
+    item: Item, items: list[Item], makers: dict[Tensor, int], readers: Counter[Tensor]
+) -> tuple[int, Tensor] | None:
+    """The latest group whose only result this group consumes element by element."""
+    assert isinstance(item, Group)
+    consumer = _pointwise(item)
+    if consumer is None:
+        return None
+    candidates = [t for t in item.reads if t in makers and readers[t] == 1]
+    for t in sorted(candidates, key=lambda t: -makers[t]):
+        producer = items[makers[t]]
+        assert isinstance(producer, Group)
+        if _joins(producer, consumer, t) and len(producer.nodes) + len(item.nodes) <= MOST_NODES:
+            return makers[t], t
+    return None
+
+
+def _pointwise(group: Group) -> Compute | None:
+    """The group's one stage if it maps elements to elements."""
+    stage = group.stages[0] if len(group.stages) == 1 else None
+    if not isinstance(stage, Compute) or stage.reduction is not None or stage.at or group.view:
+        return None
+    return stage
+
+
+def _joins(producer: Group, consumer: Compute, t: Tensor) -> bool:
+    last = producer.stages[-1]
+    if not isinstance(last, Compute) or last.out is not t or last.at or producer.view:
+        return False
+    if t.type.compute is not t.type or t.shape != consumer.out.shape:
+        return False  # a narrow type rounds when it is stored
+    if any(t in reads(s) for s in producer.stages):
+        return False
+    here = [load for load in loads(consumer.value) if load.tensor is t]
+    if not all(_same_point(load, consumer.axes) for load in here):
+        return False
+    size = sum(1 for _ in walk(last.value)) * len(here) + sum(1 for _ in walk(consumer.value))
+    return size <= DEEPEST and (len(here) == 1 or last.reduction is not None)
+
+
+def _same_point(load: Load, axes: tuple[Var, ...]) -> bool:
+    """Whether a load reads the very element that is being made; along an extent of 1 the index is 0 either way."""
+    pairs = zip(load.index, axes, strict=True)
+    return load.outside is None and all(i == a or (a.extent == 1 and i == Const(0)) for i, a in pairs)
+
+
+def _merged(producer: Group, consumer: Group, t: Tensor) -> Group:
+    """Both groups as one; the producer's last stage computes the consumer's value."""
+    last, after = producer.stages[-1], consumer.stages[0]
+    assert isinstance(last, Compute) and isinstance(after, Compute)
+    renamed: dict[str, Expr] = {a.name: b for a, b in zip(after.axes, last.axes, strict=True)}
+    value = _inline(after.value, t, last.value, renamed)
+    merged: Stage = replace(last, out=after.out, value=value)
+    return Group((*producer.nodes, *consumer.nodes), (*producer.stages[:-1], merged))
+
+
+def _inline(e: Expr, t: Tensor, value: Expr, renamed: dict[str, Expr]) -> Expr:
+    """The consumer's expression over the producer's axes, its reads of `t` replaced by the producer's value."""
+
+    def replace_node(node: Expr) -> Expr | None:
+        match node:
+            case Load(tensor=tensor) if tensor is t:
+                return value
+            case Var(name) if name in renamed:
+                return renamed[name]
+        return None
+
+    return transform(e, replace_node)

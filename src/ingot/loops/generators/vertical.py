@@ -1,0 +1,213 @@
+"""The vertical generator: every lane does the same thing at its own place.
+
+Serves elementwise maps, depthwise convolutions, pooling and reductions over outer axes: along the vector axis the output and
+every operand either move by one element or stay. A reduction keeps a tile of accumulators along a second axis, so that what
+neighbouring outputs share (weights, overlapping windows) is loaded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ingot.formula.compute import COMBINERS, Compute, Reduction
+from ingot.formula.expr import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+    substitute,
+    transform,
+    walk,
+)
+from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
+from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
+from ingot.formula.types import BOOL
+from ingot.loops.access import NotVectorizable, step, vectorize
+from ingot.loops.layout import Storage, bind
+from ingot.loops.naive import clip
+from ingot.loops.squeeze import squeeze
+from ingot.targets.record import Target
+
+TILE = 4
+VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min"})
+
+
+@dataclass(frozen=True, slots=True)
+class Vertical:
+    """A matched stage: loads bound to physical tensors, limits of the reduction clipped to what lies inside."""
+
+    to: Load
+    value: Expr
+    reduction: Reduction | None
+    limits: dict[str, tuple[Expr, Expr]]
+    vector: Var
+    outer: tuple[Var, ...]
+    bounds: Bounds
+
+
+def vertical(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
+    """Statements with vectors along one axis, or None if no axis allows them."""
+    if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
+        return None
+    found = match(squeeze(c), storage, bounds)
+    if found is None:
+        return None
+    lanes = _lanes(found, target)
+    try:
+        return None if lanes == 1 else tuple(_loops(found, lanes))
+    except NotVectorizable:
+        return None
+
+
+def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
+    """Bind the stage and find the axis along which everything moves by one or stays."""
+    r = c.reduction
+    axes = (*c.axes, *(r.axes if r else ()))
+    if not c.axes or not all(isinstance(a.extent, int) for a in axes):
+        return None
+    inner = {**bounds, **{a.name: interval(a) for a in axes}}
+    limits: dict[str, tuple[Expr, Expr]] = {}
+    if r is not None:
+        limits, term = clip(r, {**bounds, **{a.name: interval(a) for a in c.axes}})
+        limits = {k: (simplify(lo, inner), simplify(hi, inner)) for k, (lo, hi) in limits.items()}
+        r = Reduction(r.combine, r.axes, bind(r.init, storage, inner), bind(term, storage, inner))
+    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
+    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
+    value = bind(c.value, storage, inner)
+    candidates = [x for x in c.axes if step(to, x.name) == 1]
+    if not candidates or not all(_has_vector_form(e) for e in (value, *((r.init, r.term) if r else ()))):
+        return None
+    x = max(candidates, key=lambda a: int(a.extent or 0))  # type: ignore[arg-type]
+    if any(mentions(e, x.name) for pair in limits.values() for e in pair):
+        return None
+    return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner)
+
+
+def _has_vector_form(e: Expr) -> bool:
+    """Whether every operation of the expression exists on vectors of floats."""
+    for n in walk(e):
+        match n:
+            case Binary(op, a, _) if op not in VECTOR_OPERATIONS and a.dtype.is_float:
+                return False
+            case Select(condition, _, _) if condition.dtype is BOOL:
+                return False
+            case Cast() | Unary("sign" | "isnan" | "isinf" | "not", _):
+                return False
+            case Load(tensor=t) if not t.type.is_float or t.type.compute is not t.type:
+                return False
+    return True
+
+
+def _lanes(v: Vertical, target: Target) -> int:
+    most = target.vector_bytes // v.to.tensor.type.bytes
+    n = int(v.vector.extent or 0)  # type: ignore[arg-type]
+    while most > 1 and most > n:
+        most //= 2
+    return most
+
+
+def _loops(v: Vertical, lanes: int) -> Iterator[Statement]:
+    """Full vectors, then what is left one element at a time."""
+    n = int(v.vector.extent or 0)  # type: ignore[arg-type]
+    full = n // lanes * lanes
+    inner = [For(v.vector.name, Const(0), Const(full), lanes, tuple(_body(v, lanes)))]
+    if full < n:
+        inner.append(For(v.vector.name, Const(full), Const(n), 1, tuple(_body(v, 1))))
+    nest: tuple[Statement, ...] = tuple(inner)
+    outer = sorted(v.outer, key=lambda a: step(v.to, a.name) or 0)
+    if v.reduction is not None and outer and not _limited(v, outer[0]):
+        nest = _tiled(v, outer.pop(0), lanes, n, full)
+    for axis in outer:
+        nest = (For(axis.name, Const(0), as_expr(axis.extent or 0), 1, nest),)
+    yield from nest
+
+
+def _limited(v: Vertical, axis: Var) -> bool:
+    """Whether the reduction's limits depend on this axis: then neighbours cannot share a tile."""
+    return any(mentions(e, axis.name) for pair in v.limits.values() for e in pair)
+
+
+def _tiled(v: Vertical, axis: Var, lanes: int, n: int, full: int) -> tuple[Statement, ...]:
+    """Tiles of neighbouring outputs along `axis`, the last one smaller."""
+    extent = int(axis.extent or 0)  # type: ignore[arg-type]
+    size = -(-extent // -(-extent // TILE))
+    out: list[Statement] = []
+    for lo, hi, part in ((0, extent // size * size, size), (extent // size * size, extent, extent % size)):
+        if hi == lo:
+            continue
+        points = [{axis.name: axis + i} for i in range(part)]
+        body = [For(v.vector.name, Const(0), Const(full), lanes, tuple(_body(v, lanes, points)))]
+        if full < n:
+            body.append(For(v.vector.name, Const(full), Const(n), 1, tuple(_body(v, 1, points))))
+        out.append(For(axis.name, Const(lo), Const(hi), part, tuple(body)))
+    return tuple(out)
+
+
+def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]] | None = None) -> Iterator[Statement]:
+    """One vector of outputs, or a tile of them."""
+    points = points or [{}]
+    r = v.reduction
+    if r is not None:
+        for i, point in enumerate(points):
+            yield Let(f"c{i}", _at(r.init, point, v, lanes), lanes, True)
+        yield from _reduction(v, r, points, lanes)
+    for i, point in enumerate(points):
+        to = simplify(substitute(v.to, point), v.bounds)
+        assert isinstance(to, Load)
+        value = _at(v.value, point, v, lanes)
+        yield Store(to, substitute(value, {"acc": Var(f"c{i}", None, v.to.dtype)}), lanes)
+
+
+def _at(e: Expr, point: dict[str, Expr], v: Vertical, lanes: int) -> Expr:
+    return vectorize(simplify(substitute(e, point), v.bounds), v.vector.name, lanes)
+
+
+def _reduction(v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: int) -> Iterator[Statement]:
+    """The taps: the innermost window axis is unrolled when it is short, so that overlapping loads are shared."""
+    inner = r.axes[-1]
+    lo, hi = v.limits[inner.name]
+    unrolled = isinstance(lo, Const) and isinstance(hi, Const) and int(hi.value) - int(lo.value) <= 8
+    if unrolled:
+        taps = [Const(k) for k in range(int(lo.value), int(hi.value))]  # type: ignore[union-attr]
+        body = tuple(_taps(v, r, points, lanes, inner, taps))
+    else:
+        body = (For(inner.name, lo, hi, 1, tuple(_taps(v, r, points, lanes, inner, [inner]))),)
+    for k in reversed(r.axes[:-1]):
+        first, end = v.limits[k.name]
+        body = (For(k.name, first, end, 1, body),)
+    yield from body
+
+
+def _taps(
+    v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: int, axis: Var, taps: list[Expr]
+) -> Iterator[Statement]:
+    """Load what the taps of the tile need, each once, and combine."""
+    loaded: dict[Expr, Var] = {}
+    for tap in taps:
+        for i, point in enumerate(points):
+            term = _at(r.term, {**point, axis.name: tap}, v, lanes)
+            yield from _preload(term, lanes, loaded)
+            yield _combine(r.combine, f"c{i}", _named(term, loaded), lanes)
+
+
+def _preload(term: Expr, lanes: int, loaded: dict[Expr, Var]) -> Iterator[Statement]:
+    for n in walk(term):
+        if isinstance(n, Load) and n not in loaded:
+            name = f"x{len(loaded)}"
+            loaded[n] = Var(name, None, n.dtype)
+            yield Let(name, n, n.lanes)
+
+
+def _named(e: Expr, loaded: dict[Expr, Var]) -> Expr:
+    return transform(e, lambda n: loaded.get(n) if isinstance(n, Load) else None)
+
+
+def _combine(combine: str, name: str, term: Expr, lanes: int) -> Statement:
+    if combine == "sum" and isinstance(term, Binary) and term.op == "mul":
+        return Madd(name, term.a, term.b, lanes)
+    return Assign(name, Binary(COMBINERS[combine], Var(name, None, term.dtype), term), lanes)
