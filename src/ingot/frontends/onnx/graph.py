@@ -129,6 +129,8 @@ class Reader:
         domain = normal(proto.domain)
         names = [a.name for a in proto.attribute]
         require_text(domain, proto.op_type, proto.name, *proto.input, *names)
+        if not proto.op_type or not all(map(str.isprintable, (domain, proto.op_type, *names))):
+            raise ModelError(f"node {proto.name!r}: {proto.op_type!r} of {domain!r} is not an operator")
         node = Node(proto.op_type, [], [], {}, proto.name, domain, scope.opsets.get(domain, 0))
         label = f"{node.op} node {node.name or next(iter(proto.output), '')!r}"
         if len(set(names)) < len(names):
