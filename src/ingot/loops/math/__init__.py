@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from ingot.errors import UnsupportedError
 from ingot.formula.expr import Expr, Var
 from ingot.formula.statements import Let
 from ingot.formula.types import FLOAT32, FLOAT64, DType
@@ -69,29 +70,25 @@ BINARY: dict[str, Callable[[Body, Expr, Expr], Expr]] = {"fmod": rounding.fmod, 
 FUNCTIONS = frozenset(UNARY) | frozenset(BINARY)
 
 
-class NoSuchFunction(KeyError):
-    """The library has no such function for this type."""
-
-
 @cache
 def function(op: str, dtype: DType, native: frozenset[str] = frozenset()) -> Function:
-    """The definition of `op`. An operation of `native` (sqrt) that it uses stays a Unary node."""
+    """The definition of `op`; operations of `native` (sqrt, round) that it uses stay Unary nodes.
+
+    Raises UnsupportedError where there is none.
+    """
     if op not in FUNCTIONS or dtype not in (FLOAT32, FLOAT64):
-        raise NoSuchFunction(
-            f"no {op} for {dtype}: there are {', '.join(sorted(FUNCTIONS))} for float32 and float64"
-        )
+        known = f"for float32 and float64 there are {', '.join(sorted(FUNCTIONS))}"
+        raise UnsupportedError(f"the math library has no {op} for {dtype}", remedy=known)
     b = Body(dtype, native)
     if op in UNARY:
         parameters = (_parameter(b, "x"),)
-        return Function(op, parameters, *_finished(b, UNARY[op](b, *parameters)))
+        result = UNARY[op](b, *parameters)
+        return Function(op, parameters, tuple(b.lets), result)
     x, y = _parameter(b, "x"), _parameter(b, "y")
-    return Function(op, (x, y), *_finished(b, BINARY[op](b, x, y)))
+    result = BINARY[op](b, x, y)
+    return Function(op, (x, y), tuple(b.lets), result)
 
 
 def _parameter(b: Body, name: str) -> Var:
     b.used[name] = 1
     return Var(name, type=b.dtype)
-
-
-def _finished(b: Body, result: Expr) -> tuple[tuple[Let, ...], Expr]:
-    return tuple(b.lets), result

@@ -61,6 +61,10 @@ class Body:
         self.lets.append(Let(unique, value))
         return Var(unique, type=value.dtype)
 
+    def named(self, x: Expr) -> Expr:
+        """x, defined under a name if it is not that or a literal already: for what is used more than once."""
+        return x if isinstance(x, Var | Const) else self.let("term", x)
+
     def call(self, op: str, f: Callable[[Body, Expr], Expr], x: Expr) -> Expr:
         """f(x) inlined, or the target's own instruction for it."""
         return self.let(op, Unary(op, x)) if op in self.native else f(self, x)

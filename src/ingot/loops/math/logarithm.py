@@ -37,7 +37,7 @@ def parts_of(b: Body, x: Expr) -> Parts:
 
 def log_parts(b: Body, k: Expr, f: Expr, correction: Expr | None = None) -> Expr:
     """k*ln(2) + log(1+f) + correction, which is small."""
-    ln2_hi, ln2_lo = b.constants("LN2")
+    k, (ln2_hi, ln2_lo) = b.named(k), b.constants("LN2")
     half = b.let("half", 0.5 * f * f)
     if b.digits == 24:
         tail = f * (f * f) * b.polynomial("log_polynomial", f)

@@ -24,18 +24,21 @@ def upper_half(b: Body, x: Expr, name: str = "upper") -> Expr:
 
 
 def split(b: Body, x: Expr) -> Pair:
+    x = b.named(x)
     hi = upper_half(b, x)
     return Pair(hi, b.let("lower", x - hi))
 
 
 def quick_sum(b: Body, x: Expr, y: Expr) -> Pair:
     """x + y as a pair, |x| >= |y| or x == 0."""
+    x, y = b.named(x), b.named(y)
     hi = b.let("hi", x + y)
     return Pair(hi, b.let("lo", y - (hi - x)))
 
 
 def exact_sum(b: Body, x: Expr, y: Expr) -> Pair:
     """x + y as a pair, in any order of size."""
+    x, y = b.named(x), b.named(y)
     hi = b.let("hi", x + y)
     back = b.let("back", hi - x)
     return Pair(hi, b.let("lo", (x - (hi - back)) + (y - back)))

@@ -32,7 +32,7 @@ def reduce(b: Body, x: Expr) -> Angle:
     low = b.let("low", n - high)
     hi: Expr = b.let("hi", ((a - high * p1) - low * p1) - high * p2)
     lost: Expr = b.number(0.0)
-    for part in (low * p2, high * p3, low * p3 + n * p4):
+    for part in (low * p2, high * p3, low * p3, n * p4):
         hi, error = exact_sum(b, hi, b.let("part", -part))
         lost = lost + error
     return Angle(k, *quick_sum(b, hi, b.let("lost", lost)))
