@@ -267,7 +267,7 @@ def test_function_call_with_too_many_inputs() -> None:
 
 SCHEMAS: list[tuple[onnx.NodeProto, dict[str, list[Any]]]] = [
     (node("HardSwish", "x", "y"), {"x": [2, 3]}),
-    (node("Selu", "x", "y"), {"x": [2, 3]}),
+    (node("Mish", "x", "y"), {"x": [2, 3]}),
     (node("Softplus", "x", "y"), {"x": [2, 3]}),
     (node("Gelu", "x", "y", approximate="tanh"), {"x": [2, 3]}),
     (node("LayerNormalization", "x s b", "y"), {"x": [2, 3], "s": [3], "b": [3]}),
