@@ -22,10 +22,8 @@ def attribute_of(a: onnx.AttributeProto, folder: Folder, what: str) -> Attribute
     """The value, by the attribute's type; text that is not UTF-8 stays bytes. `what` names it in messages."""
     kind = onnx.AttributeProto.AttributeType.Name(a.type) if a.type else "UNDEFINED"
     match kind:
-        case "FLOAT":
-            return float(a.f)
-        case "INT":
-            return int(a.i)
+        case "FLOAT" | "INT":
+            return float(a.f) if kind == "FLOAT" else int(a.i)
         case "STRING":
             return _string(a.s)
         case "FLOATS":

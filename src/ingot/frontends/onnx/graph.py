@@ -7,7 +7,7 @@ name is taken already, so that a name means one value. Declared types and shapes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
@@ -19,7 +19,7 @@ from ingot.formula.types import dtype_of
 from ingot.frontends.onnx.attributes import attribute_of, constant_of
 from ingot.frontends.onnx.functions import Body, Functions, LazyTypes, light, normal
 from ingot.frontends.onnx.scope import Scope
-from ingot.frontends.onnx.shapes import Declared, Dimensions
+from ingot.frontends.onnx.shapes import Dimensions
 from ingot.frontends.onnx.tensors import Folder, array_of, dense
 from ingot.graph.ir import Attribute, Graph, Node, Value
 from ingot.ops.registry import find
@@ -50,14 +50,14 @@ class Reader:
         types = LazyTypes(lambda: light(proto), opsets, self.functions)
         return self._graph(proto, inputs, Scope(opsets, types))
 
-    def _graph(self, proto: onnx.GraphProto, inputs: Iterable[onnx.ValueInfoProto], scope: Scope) -> Graph:
+    def _graph(self, proto: onnx.GraphProto, inputs: Sequence[onnx.ValueInfoProto], scope: Scope) -> Graph:
         require_text(proto.name, *(v.name for v in (*proto.value_info, *proto.output)))
-        graph = Graph(proto.name)
-        for info in inputs:
-            graph.inputs.append(self._define(scope, info.name, self.dimensions.declared(info)))
+        known = (*proto.value_info, *proto.input, *proto.output)
+        scope.declared = {v.name: self.dimensions.loosely(v) for v in known}
+        scope.declared.update((v.name, self.dimensions.declared(v)) for v in inputs)
+        graph = Graph(proto.name, [self._define(scope, v.name) for v in inputs])
         self._initializers(proto, scope)
-        declared = {v.name: self.dimensions.loosely(v) for v in (*proto.value_info, *proto.output)}
-        self._body(graph, proto.node, scope, declared)
+        self._body(graph, proto.node, scope)
         for info in proto.output:
             value = self._read(info.name, scope, "the graph output")
             assert value is not None, "only function bodies have left-out inputs, and they are no graphs"
@@ -74,14 +74,15 @@ class Reader:
             if name not in inputs:
                 _hold(self._define(scope, name), dense(s, self.folder, f"initializer {name!r}"))
 
-    def _define(self, scope: Scope, name: str, declared: Declared = (None, None)) -> Value:
+    def _define(self, scope: Scope, name: str) -> Value:
         """A new value under its name in the model; below the main graph it may get another for itself."""
         if not name:
             raise ModelError("a graph input or initializer has no name")
         require_text(name)
         if name in scope.values:
             raise ModelError(f"the value {name!r} is defined twice")
-        value = Value(self._fresh(scope.prefix + name) if scope.depth else name, *declared)
+        value = Value(self._fresh(scope.prefix + name) if scope.depth else name)
+        value.type, value.shape = scope.declared.get(name, (None, None))
         scope.values[name] = value
         return value
 
@@ -100,22 +101,14 @@ class Reader:
             reason = "which nothing before it makes: a missing node, wrong order or a cycle"
             raise ModelError(f"{reader} reads {name!r}, {reason}") from None
 
-    def _body(
-        self,
-        graph: Graph,
-        nodes: Iterable[onnx.NodeProto],
-        scope: Scope,
-        declared: Mapping[str, Declared],
-    ) -> None:
+    def _body(self, graph: Graph, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
         for proto in nodes:
             node = self._node(proto, scope)
             body = self._function(proto, node, scope)
             if body is not None:
-                self._expand(graph, proto, node, body, scope, declared)
+                self._expand(graph, proto, node, body, scope)
                 continue
-            for name in proto.output:
-                known = declared.get(name, (None, None))
-                node.outputs.append(self._define(scope, name, known) if name else None)
+            node.outputs = [self._define(scope, name) if name else None for name in proto.output]
             for attribute in proto.attribute:
                 node.attributes[attribute.name] = self._attribute(attribute, scope, node)
             first = node.outputs[0] if node.outputs else None
@@ -154,33 +147,30 @@ class Reader:
             body = self.functions.find_schema(proto, node.version, scope.types)
         return body
 
-    def _expand(
-        self,
-        graph: Graph,
-        proto: onnx.NodeProto,
-        node: Node,
-        body: Body,
-        scope: Scope,
-        declared: Mapping[str, Declared],
-    ) -> None:
+    def _expand(self, graph: Graph, proto: onnx.NodeProto, node: Node, body: Body, scope: Scope) -> None:
         """Append the body's nodes; what it returns gets the names of the call's outputs."""
         self.expanded += len(body.nodes)
         if self.expanded > EXPANDED_LIMIT:
             raise UnsupportedError(f"the functions of the model expand to more than {EXPANDED_LIMIT} nodes")
         inner = scope.call(body, proto, node.inputs)
-        self._body(graph, body.nodes, inner, {})
+        self._body(graph, body.nodes, inner)
         own = inner.values.keys() - set(body.inputs)
         for formal, name in zip(body.outputs, proto.output, strict=False):
             if name:
-                outer = self._define(scope, name, declared.get(name, (None, None)))
                 made = self._read(formal, inner, f"the function {proto.op_type}")
-                if formal in own and made is not None:
-                    made.name, scope.values[name] = outer.name, made
-                    if made.type is None:
-                        made.type, made.shape = outer.type, outer.shape
-                    own.remove(formal)
-                else:  # an input, or returned twice: the name needs a value of its own
-                    graph.nodes.append(_identity(made, outer))
+                self._return(graph, scope, name, made, formal in own)
+                own.discard(formal)
+
+    def _return(self, graph: Graph, scope: Scope, name: str, made: Value | None, own: bool) -> None:
+        """`made` is the call's output `name`. Where it has another name already, a new value copies it."""
+        outer = self._define(scope, name)
+        if own and made is not None:
+            made.name, scope.values[name] = outer.name, made
+            if made.type is None:
+                made.type, made.shape = outer.type, outer.shape
+        else:
+            version = onnx.defs.onnx_opset_version()
+            graph.nodes.append(Node("Identity", [made], [outer], version=version))
 
 
 def require_text(*names: object) -> None:
@@ -190,9 +180,9 @@ def require_text(*names: object) -> None:
             raise ModelError(f"the name {name!r} is not UTF-8")
 
 
-def _identity(source: Value | None, target: Value) -> Node:
-    return Node("Identity", [source], [target], version=onnx.defs.onnx_opset_version())
-
-
 def _hold(value: Value, array: Array) -> None:
-    value.type, value.shape, value.constant = dtype_of(array), tuple(array.shape), array
+    """Make a constant of a value that is declared already."""
+    dtype, shape = dtype_of(array), tuple(array.shape)
+    if value.type not in (None, dtype) or value.shape not in (None, shape):
+        raise ModelError(f"the constant {value.name!r} is {dtype}{list(shape)}, but declared otherwise")
+    value.type, value.shape, value.constant = dtype, shape, array

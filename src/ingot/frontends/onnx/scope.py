@@ -9,6 +9,7 @@ import onnx
 
 from ingot.errors import UnsupportedError
 from ingot.frontends.onnx.functions import Body, LazyTypes
+from ingot.frontends.onnx.shapes import Declared
 from ingot.graph.ir import Value
 
 DEPTH_LIMIT = 32
@@ -24,6 +25,7 @@ class Scope:
     opsets: Mapping[str, int]
     types: LazyTypes
     values: dict[str, Value | None] = field(default_factory=dict)
+    declared: dict[str, Declared] = field(default_factory=dict)
     outer: Scope | None = None
     prefix: str = ""
     depth: int = 0
@@ -38,14 +40,14 @@ class Scope:
         raise KeyError(name)
 
     def subgraph(self) -> Scope:
-        return Scope(self.opsets, self.types, {}, self, self.prefix, self._deeper())
+        return Scope(self.opsets, self.types, {}, {}, self, self.prefix, self._deeper())
 
     def call(self, body: Body, node: onnx.NodeProto, inputs: list[Value | None]) -> Scope:
         label = node.name or next(iter(node.output), "") or node.op_type
         missing: list[Value | None] = [None] * (len(body.inputs) - len(inputs))
         values = dict(zip(body.inputs, inputs + missing, strict=True))
         types = self.types.inside(body, node)
-        return Scope(body.opsets, types, values, None, f"{self.prefix}{label}/", self._deeper())
+        return Scope(body.opsets, types, values, {}, None, f"{self.prefix}{label}/", self._deeper())
 
     def _deeper(self) -> int:
         if self.depth == DEPTH_LIMIT:

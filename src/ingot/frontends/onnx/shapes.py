@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import onnx
 
@@ -17,7 +18,7 @@ from ingot.formula.types import DType
 from ingot.graph.onnx_types import dtype_from_onnx
 
 Define = Mapping[str, "int | tuple[int, int]"]
-Declared = tuple["DType | None", "tuple[Extent, ...] | None"]
+Declared: TypeAlias = "tuple[DType | None, tuple[Extent, ...] | None]"
 DIMENSION_LIMIT = 1 << 31
 
 
