@@ -1,0 +1,325 @@
+"""Proofs that an index stays in its range.
+
+In: what holds at a point of a formula or a loop nest (loop bounds, conditions, definitions), gathered in a
+`Scope`. Out: whether an index can be shown to be non-negative there. The verifiers of the levels ask.
+
+A goal is a linear form over atoms (variables, parameters, and what linear algebra cannot open: divisions,
+maxima, loaded values). The innermost atom is replaced by one of the bounds known for it, until only a number is
+left. Any lower bound of an atom will do, so a loop that starts at `max(0, 1 - oh)` offers both; where one side
+of a maximum, minimum or Select is taken, the goal must hold for either. Forms are scaled instead of divided,
+and since the goal is an integer, `scale * goal > -scale` is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from ingot.formula.expr import (
+    COMPARISONS,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Extent,
+    Gathered,
+    Load,
+    Param,
+    Select,
+    Tensor,
+    Unary,
+    Var,
+    walk,
+)
+from ingot.formula.index import as_expr, from_linear, interval
+from ingot.formula.types import BOOL, INDEX, DType
+
+Form = dict[Expr | None, int]  # atom: coefficient; the constant under None
+Bound = tuple[int, Form]  # (c, form): c * atom >= form, or <= form
+NOTHING: Mapping[Expr, tuple[Bound, ...]] = {}
+PATIENCE = 500  # replacements tried for one goal
+NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is known at one point. Every method answers a new scope or a fact; nothing is changed in place."""
+
+    order: Mapping[str, int] = field(default_factory=dict)
+    lowers: Mapping[Expr, tuple[Bound, ...]] = field(default_factory=dict)
+    uppers: Mapping[Expr, tuple[Bound, ...]] = field(default_factory=dict)
+    lets: Mapping[str, Expr] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    dead: bool = False
+
+    # -- what is known
+
+    def variable(self, name: str, lo: Expr, hi: Expr, step: int = 1) -> Scope:
+        """Inside `for name = lo; name < hi; name += step`."""
+        inner = Scope(
+            {**self.order, name: len(self.order)},
+            self.lowers,
+            self.uppers,
+            {k: v for k, v in self.lets.items() if k != name},
+            {**self.numbers, **_numbers(name, lo, hi, self.numbers)},
+            self.dead or self.proves(lo - hi),
+        )
+        var, top = Var(name), add(self.form(hi), {None: 1}, -1)
+        span = add(self.form(hi), self.form(lo), -1)
+        if all(c % step == 0 for c in span.values()):
+            top = add(self.form(hi), {None: step}, -1)
+        elif not span.keys() - {None}:
+            top = add(self.form(lo), {None: (span[None] - 1) // step * step})
+        starts = tuple((1, self.form(piece)) for piece in _pieces("max", lo))
+        ends: tuple[Bound, ...] = ((1, top),)
+        if isinstance(hi, Binary) and hi.op == "min":
+            ends += tuple((1, add(self.form(p), {None: 1}, -1)) for p in _pieces("min", hi))
+        return inner.bounded(var, starts, ends, anew=True)
+
+    def bounded(
+        self, atom: Expr, lowers: tuple[Bound, ...], uppers: tuple[Bound, ...], anew: bool = False
+    ) -> Scope:
+        below = () if anew else self.lowers.get(atom, ())
+        above = () if anew else self.uppers.get(atom, ())
+        return Scope(
+            self.order,
+            {**self.lowers, atom: (*below, *lowers)},
+            {**self.uppers, atom: (*above, *uppers)},
+            self.lets,
+            self.numbers,
+            self.dead,
+        )
+
+    def let(self, name: str, value: Expr) -> Scope:
+        """After `const name = value` of an index."""
+        return Scope(
+            self.order, self.lowers, self.uppers, {**self.lets, name: value}, self.numbers, self.dead
+        )
+
+    def given(self, condition: Expr, holds: bool = True) -> Scope:
+        """Where the condition holds (or does not). What is not a comparison of indices teaches nothing."""
+        scope = self
+        for a, b, strict in _inequalities(condition, holds):
+            x, y = self._side(a), self._side(b)
+            if x is not None and y is not None:
+                scope = scope._at_least_zero(add(add(y, x, -1), {None: int(strict)}, -1))
+        return scope
+
+    def _side(self, e: Expr) -> Form | None:
+        """A side of a comparison as a form; of other integer types only where arithmetic cannot wrap."""
+        match e:
+            case _ if e.dtype is INDEX:
+                return self.form(e)
+            case Const(v, t) if t.is_integer:
+                return {None: int(v)}
+            case Cast(a, t) if t.is_integer and a.dtype is INDEX:
+                return self.form(a)
+        return {e: 1} if e.dtype.is_integer else None
+
+    def _at_least_zero(self, form: Form) -> Scope:
+        """Note form >= 0 as a bound of its innermost atom."""
+        if not form.keys() - {None}:
+            return self if form.get(None, 0) >= 0 else Scope(self.order, self.lowers, self.uppers, dead=True)
+        atom = max((a for a in form if a is not None), key=self._rank)
+        c, rest = form[atom], {a: k for a, k in form.items() if a != atom}
+        if c > 0:
+            return self.bounded(atom, ((c, scaled(rest, -1)),), ())
+        return self.bounded(atom, (), ((-c, rest),))
+
+    # -- what follows
+
+    def inside(self, index: Expr, extent: Extent, lanes: int = 1) -> bool:
+        """Whether 0 <= index and index + lanes <= extent, provably."""
+        return self.proves(index) and self.proves(as_expr(extent) - lanes - index)
+
+    def proves(self, goal: Expr) -> bool:
+        """Whether goal >= 0, provably."""
+        return self.dead or self._prove(self.form(goal), 1, [PATIENCE])
+
+    def _prove(self, goal: Form, slack: int, patience: list[int]) -> bool:
+        atoms = [a for a in goal if a is not None]
+        if not atoms:
+            return goal.get(None, 0) > -slack
+        patience[0] -= 1
+        if patience[0] < 0:
+            return False
+        atom = max(atoms, key=self._rank)
+        c, rest = goal[atom], {a: k for a, k in goal.items() if a != atom}
+        for scale, bound in self._bounds(atom, c > 0):
+            if self._prove(add(scaled(rest, scale), bound, c), slack * scale, patience):
+                return True
+        sides = list(self._sides(atom, c > 0))
+        return bool(sides) and all(s._prove(add(rest, f, c), slack, patience) for s, f in sides)
+
+    def _bounds(self, atom: Expr, below: bool) -> Iterator[Bound]:
+        """Forms that `atom` is never below (or never above)."""
+        yield from (self.lowers if below else self.uppers).get(atom, ())
+        match atom:
+            case Param(_, lo, hi):
+                yield 1, {None: lo if below else hi}
+            case Binary("floordiv", a, Const(k, _)) if k > 0:
+                yield int(k), add(self.form(a), {None: int(k) - 1}, -1) if below else self.form(a)
+            case Binary("max" | "min" as op, a, b) if (op == "max") == below:
+                yield from ((1, self.form(a)), (1, self.form(b)))
+            case Gathered(_, lo, hi):
+                yield 1, self.form(lo) if below else add(self.form(hi), {None: 1}, -1)
+            case _ if (span := self._span(atom)) is not None:
+                yield 1, {None: span[0] if below else span[1]}
+
+    def _span(self, atom: Expr) -> tuple[int, int] | None:
+        """The numbers between which a value stays whatever the variables are."""
+        match atom:
+            case Binary("mul" | "floordiv" | "mod"):
+                try:
+                    return interval(atom, self.numbers)
+                except ValueError:
+                    return None
+        return data_range(atom)
+
+    def _sides(self, atom: Expr, below: bool) -> Iterator[tuple[Scope, Form]]:
+        """The forms one of which the atom equals, each with what holds then."""
+        match atom:
+            case Binary("max" | "min" as op, a, b) if (op == "max") != below:
+                yield from ((self, self.form(a)), (self, self.form(b)))
+            case Select(condition, a, b):
+                yield self.given(condition), self.form(a)
+                yield self.given(condition, False), self.form(b)
+
+    def _rank(self, atom: Expr) -> tuple[int, int]:
+        """Inner atoms first: later variables before earlier ones, a division before what it divides."""
+        return _rank(atom, tuple(self.order.items()))
+
+    # -- forms
+
+    def form(self, e: Expr) -> Form:
+        """The linear form of an index; remainders are spelled as what a division leaves."""
+        match e:
+            case Const(v, _):
+                return {None: int(v)} if v else {}
+            case Var(name) if name in self.lets:
+                return self.form(self.lets[name])
+            case Binary("add" | "sub" as op, a, b):
+                return add(self.form(a), self.form(b), 1 if op == "add" else -1)
+            case Binary("mul", a, b):
+                return self._product(self.form(a), self.form(b))
+            case Binary("floordiv", a, Const(k, _)) if k > 0:
+                return self._quotient(self.form(a), int(k))
+            case Binary("mod", a, Const(k, _)) if k > 0:
+                return add(self.form(a), self._quotient(self.form(a), int(k)), -int(k))
+            case Binary("max" | "min" | "floordiv" | "mod" as op, a, b):
+                return {Binary(op, from_linear(self.form(a)), from_linear(self.form(b))): 1}
+            case Unary("neg", a):
+                return scaled(self.form(a), -1)
+            case Cast(a, t) if t is INDEX and a.dtype.is_integer:
+                return self._side(a) or {}
+        return {e: 1}
+
+    def _product(self, a: Form, b: Form) -> Form:
+        if not a.keys() - {None}:
+            return scaled(b, a.get(None, 0))
+        if not b.keys() - {None}:
+            return scaled(a, b.get(None, 0))
+        return {Binary("mul", from_linear(a), from_linear(b)): 1}
+
+    def _quotient(self, form: Form, k: int) -> Form:
+        """(k*q + r) // k == q + r // k, and r // k == 0 where 0 <= r < k."""
+        whole: Form = {a: c // k for a, c in form.items() if a is not None and c % k == 0}
+        rest: Form = {a: c for a, c in form.items() if a is not None and c % k}
+        constant = form.get(None, 0)
+        whole, rest = add(whole, {None: constant // k}), add(rest, {None: constant % k})
+        if not rest.keys() - {None}:
+            return whole
+        if self._prove(rest, 1, [50]) and self._prove(add({None: k - 1}, rest, -1), 1, [50]):
+            return whole
+        return add(whole, {_divide(from_linear(rest), k): 1})
+
+
+def _divide(e: Expr, k: int) -> Expr:
+    """e // k; a division of a division is one."""
+    match e:
+        case Binary("floordiv", a, Const(j, _)) if j > 0:
+            return Binary("floordiv", a, Const(int(j) * k))
+    return Binary("floordiv", e, Const(k))
+
+
+def add(a: Form, b: Form, times: int = 1) -> Form:
+    """a + times * b, without zeros."""
+    out = dict(a)
+    for atom, c in b.items():
+        out[atom] = out.get(atom, 0) + times * c
+    return {atom: c for atom, c in out.items() if c}
+
+
+def scaled(a: Form, k: int) -> Form:
+    return {atom: c * k for atom, c in a.items() if c * k}
+
+
+@lru_cache(maxsize=4096)
+def _rank(atom: Expr, order: tuple[tuple[str, int], ...]) -> tuple[int, int]:
+    places, nodes = dict(order), list(walk(atom))
+    return max((places.get(n.name, -1) for n in nodes if isinstance(n, Var)), default=-1), len(nodes)
+
+
+def _pieces(op: str, e: Expr) -> Iterator[Expr]:
+    if isinstance(e, Binary) and e.op == op:
+        yield from _pieces(op, e.a)
+        yield from _pieces(op, e.b)
+    else:
+        yield e
+
+
+def _numbers(
+    name: str, lo: Expr, hi: Expr, known: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    try:
+        first, end = interval(lo, known)[0], interval(hi, known)[1]
+    except ValueError:
+        return {}
+    return {name: (first, max(end - 1, first))}
+
+
+def _inequalities(c: Expr, holds: bool) -> Iterator[tuple[Expr, Expr, bool]]:
+    """(a, b, strict) for a < b or a <= b that follow from the condition (or from its negation)."""
+    match c:
+        case Binary("and" | "or" as op, a, b) if c.dtype is BOOL and (op == "and") == holds:
+            yield from _inequalities(a, holds)
+            yield from _inequalities(b, holds)
+        case Unary("not", a):
+            yield from _inequalities(a, not holds)
+        case Binary(op, a, b) if op in COMPARISONS:
+            op = op if holds else NEGATED[op]
+            if op in ("lt", "le", "eq"):
+                yield a, b, op == "lt"
+            if op in ("gt", "ge", "eq"):
+                yield b, a, op == "gt"
+
+
+def data_range(e: Expr) -> tuple[int, int] | None:
+    """The least and largest value of an integer that comes from data, by its type, its mask or its table."""
+    if not e.dtype.is_integer and e.dtype is not BOOL:
+        return None
+    match e:
+        case Const(v, _):
+            return int(v), int(v)
+        case Load(tensor) if tensor.value is not None and tensor.value.size:
+            return _table_range(tensor)
+        case Binary("and", _, Const(v, _)) | Binary("and", Const(v, _), _) if v >= 0:
+            return 0, int(v)
+        case Binary("shr", a, Const(k, _)) if (inner := data_range(a)) is not None:
+            return inner[0] >> int(k), inner[1] >> int(k)
+        case Cast(a, t) if (inner := data_range(a)) is not None and _holds(t, inner):
+            return inner
+    return (int(e.dtype.lowest), int(e.dtype.highest)) if e.dtype is not INDEX else None
+
+
+def _holds(t: DType, span: tuple[int, int]) -> bool:
+    return t is INDEX or (t.is_integer and t.lowest <= span[0] and span[1] <= t.highest)
+
+
+@lru_cache(maxsize=256)
+def _table_range(t: Tensor) -> tuple[int, int]:
+    assert t.value is not None
+    return int(np.min(t.value)), int(np.max(t.value))
