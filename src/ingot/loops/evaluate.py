@@ -3,7 +3,8 @@
 In: a Program and its inputs by name. Out: its outputs. Loops whose iterations cannot see each other run as
 one wide step: every value is then an array of shape (threads, lanes), every thread being one iteration. Each
 thread does the C's scalar arithmetic in the C's order, so results are the same to the bit. Registers live in
-`Frame`s; a frame inside such a loop, or under a condition, holds a subset of its parent's threads.
+`Frame`s; a frame inside such a loop, or under a condition, holds a subset of its parent's threads. Should a
+wide step write a place twice, it is undone and run one by one, for then the order matters.
 
 Used by tests and by `verify`; kernels are turned into closures once per binding of their parameters.
 """
@@ -25,6 +26,7 @@ from ingot.formula.expr import (
     Cast,
     Const,
     Expr,
+    Lane,
     Load,
     Param,
     Select,
@@ -58,6 +60,7 @@ Value = Any  # a numpy scalar (the same for every thread) or an array of shape (
 Evaluate = Callable[["Frame"], Value]
 Execute = Callable[["Frame"], None]
 Memory = dict[Tensor, tuple[Array, tuple[int, ...]]]  # flat elements, concrete shape
+Log = list[tuple[Array, Array, Array]]  # elements, places written, what stood there
 
 
 def run(
@@ -154,9 +157,10 @@ class Frame:
     parent: Frame | None = None
     index: Any = None
     seen: dict[str, Value] = field(default_factory=dict)
+    log: Log | None = None
 
     def child(self, index: Array) -> Frame:
-        return Frame(len(index), self.memory, {}, self, index)
+        return Frame(len(index), self.memory, {}, self, index, log=self.log)
 
     def read(self, name: str) -> Value:
         value = self.own.get(name)
@@ -180,6 +184,15 @@ class Frame:
         whole[self.index] = value
         self.parent.assign(name, whole)
         self.seen[name] = value
+
+
+def writes_twice(log: Log) -> bool:
+    """Whether a place was written more than once, by whatever threads."""
+    places: dict[int, list[Array]] = {}
+    for elements, at, _ in log:
+        places.setdefault(elements.ctypes.data, []).append(np.ravel(at))
+    written = [np.concatenate(parts) for parts in places.values()]
+    return any(len(np.unique(at)) < len(at) for at in written)
 
 
 def gather(value: Value, index: Array) -> Value:
@@ -206,7 +219,7 @@ class Compiler:
     def statement(self, s: Statement) -> Execute:
         match s:
             case For():
-                return self.wide_loop(s) if self.is_independent(s) else self.loop(s)
+                return self.for_loop(s)
             case Let(name, value, lanes):
                 return self.let(name, self.expression(value), lanes)
             case Assign(name, value):
@@ -237,24 +250,43 @@ class Compiler:
 
     # -- control
 
+    def for_loop(self, s: For) -> Execute:
+        lo, hi, body = self.expression(s.lo), self.expression(s.hi), self.block(s.body)
+        one_by_one = self.loop(s, lo, hi, body)
+        if not self.is_independent(s):
+            return one_by_one
+        wide = self.wide_loop(s, lo, hi, body)
+
+        def execute(f: Frame) -> None:
+            if f.log is not None:
+                wide(f)
+                return
+            f.log = []
+            wide(f)
+            log, f.log = f.log, None
+            if writes_twice(log):
+                for elements, places, old in reversed(log):
+                    elements[places] = old
+                one_by_one(f)
+
+        return execute
+
     def is_independent(self, loop: For) -> bool:
         """No iteration reads what another wrote: registers are its own, memory only read or only written."""
         inside = list(flatten(loop.body))
         declared = {s.name for s in inside if isinstance(s, Let)}
         assigned = {s.name for s in inside if isinstance(s, Assign | Madd | Instruction)}
-        stores = [self.bases[s.to.tensor] for s in inside if isinstance(s, Store)]
-        read = {self.bases[t] for s in inside for t in self.read_by(s)}
-        return assigned <= declared and len(set(stores)) == len(stores) and not read & set(stores)
+        stores = {self.bases[s.to.tensor] for s in inside if isinstance(s, Store)}
+        return assigned <= declared and not stores & {self.bases[t] for s in inside for t in self.read_by(s)}
 
     @staticmethod
     def read_by(s: Statement) -> list[Tensor]:
-        whole = s.to.index if isinstance(s, Store) else ()
-        parts = (*whole, s.value) if isinstance(s, Store) else expressions(s)
+        parts = (*s.to.index, s.value) if isinstance(s, Store) else expressions(s)
         return [load.tensor for e in parts for load in loads(e)]
 
-    def loop(self, s: For) -> Execute:
+    def loop(self, s: For, lo: Evaluate, hi: Evaluate, body: Execute) -> Execute:
         """One iteration after the other; threads that are through sit out."""
-        lo, hi, body, name = self.expression(s.lo), self.expression(s.hi), self.block(s.body), s.var
+        name = s.var
 
         def execute(f: Frame) -> None:
             first, end = lo(f), hi(f)
@@ -272,23 +304,19 @@ class Compiler:
 
         return execute
 
-    def wide_loop(self, s: For) -> Execute:
+    def wide_loop(self, s: For, lo: Evaluate, hi: Evaluate, body: Execute) -> Execute:
         """All iterations at once, in pieces of at most WIDEST threads."""
-        lo, hi, body, name = self.expression(s.lo), self.expression(s.hi), self.block(s.body), s.var
+        name = s.var
 
         def execute(f: Frame) -> None:
             first, end = lo(f), hi(f)
             trips = np.maximum(-((first - end) // s.step), 0)
-            if np.ndim(trips):
-                trips = trips[:, 0]
-            per_thread = np.broadcast_to(trips, f.threads)
-            most = int(per_thread.max(initial=0))
+            per_thread = np.broadcast_to(trips[:, 0] if np.ndim(trips) else trips, f.threads)
             piece = max(1, WIDEST // f.threads)
-            for begin in range(0, most, piece):
+            for begin in range(0, int(per_thread.max(initial=0)), piece):
                 counts = np.clip(per_thread - begin, 0, piece)
                 index = np.repeat(np.arange(f.threads), counts)
-                starts = np.cumsum(counts) - counts
-                turn = begin + np.arange(len(index)) - np.repeat(starts, counts)
+                turn = begin + np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
                 inner = f.child(index)
                 inner.own[name] = gather(first, index) + s.step * turn[:, None]
                 body(inner)
@@ -323,28 +351,23 @@ class Compiler:
         """The flat elements of a tensor and the places of an access in them; every index is checked."""
         tensor, index = load.tensor, [self.expression(i) for i in load.index]
         lane = np.arange(lanes)[None, :] if lanes > 1 else np.int64(0)
-        last = len(index) - 1
 
         def locate(f: Frame) -> tuple[Array, Value]:
             flat, shape = f.memory[tensor]
             at: Value = np.int64(0)
             for axis, (place, n) in enumerate(zip(index, shape, strict=True)):
                 i = place(f)
-                room = n - (lanes if axis == last else 1)
-                if np.any(i < 0) or np.any(i > room):
-                    self.fail(tensor, axis, i, n, lanes if axis == last else 1)
+                if np.any(i < 0) or np.any(i >= n):
+                    self.fail(tensor, f"index {np.ravel(i)[:4]} of axis {axis}, which has {n} elements")
                 at = at * n + i
+            if lanes > 1 and np.any(at + lanes > flat.size):
+                self.fail(tensor, f"{lanes} lanes from element {np.max(at)} of {flat.size}")
             return flat, at + lane
 
         return locate
 
-    def fail(self, tensor: Tensor, axis: int, index: Value, n: int, lanes: int) -> None:
-        found = np.unique(np.asarray(index))
-        wrong = [int(i) for i in found if i < 0 or i > n - lanes][:4]
-        raise InternalError(
-            f"kernel {self.kernel.name}: {tensor.name} is accessed at index {wrong} of axis {axis}, "
-            f"which has {n} elements" + (f", {lanes} lanes at once" if lanes > 1 else "")
-        )
+    def fail(self, tensor: Tensor, what: str) -> None:
+        raise InternalError(f"kernel {self.kernel.name}: {tensor.name} is accessed at {what}")
 
     def store(self, s: Store) -> Execute:
         locate, value, dtype = self.address(s.to, s.lanes), self.expression(s.value), s.to.tensor.type.numpy
@@ -354,6 +377,9 @@ class Compiler:
             if not flat.flags.writeable:
                 raise InternalError(f"kernel {self.kernel.name}: {s.to.tensor.name} is written but constant")
             v = value(f)
+            at = np.broadcast_to(at, np.broadcast_shapes(np.shape(at), np.shape(v)))
+            if f.log is not None:
+                f.log.append((flat, at, flat[at]))
             flat[at] = v.astype(dtype) if v.dtype != dtype else v
 
         return execute
@@ -379,6 +405,9 @@ class Compiler:
                 return lambda f: _scalar(convert(x(f), dtype))
             case Bitcast(a, dtype):
                 return bits(self.expression(a), dtype.numpy)
+            case Lane(a, lane):
+                x = self.expression(a)
+                return lambda f: x(f)[:, lane : lane + 1]
             case Load(tensor, _, _, lanes):
                 locate, compute = self.address(e, lanes), tensor.type.compute.numpy
                 narrow = tensor.type.numpy != compute
