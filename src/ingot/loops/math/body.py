@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ingot.formula.expr import Bitcast, Const, Expr, Select, Unary, Var
+from ingot.formula.expr import Bitcast, Const, Expr, Unary, Var, maximum, minimum
 from ingot.formula.statements import Let
 from ingot.formula.types import FLOAT32, INT32, INT64, DType
 from ingot.loops.math.coefficients import CONSTANTS, POLYNOMIALS
@@ -120,8 +120,7 @@ def horner(coefficients: Iterable[Expr], u: Expr) -> Expr:
 
 def clamp(x: Expr, lo: float, hi: float) -> Expr:
     """x within lo..hi; NaN stays NaN."""
-    low, high = Const(lo, x.dtype), Const(hi, x.dtype)
-    return Select(x < lo, low, Select(x > hi, high, x))
+    return minimum(maximum(x, lo), hi)
 
 
 def size(x: Expr) -> Expr:

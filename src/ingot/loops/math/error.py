@@ -5,7 +5,7 @@ choosing the coefficients. From 3.97 (5.94) on the result is 1."""
 
 from __future__ import annotations
 
-from ingot.formula.expr import Expr, Select
+from ingot.formula.expr import Expr, Select, minimum
 from ingot.loops.math.body import Body, horner, size
 from ingot.loops.math.coefficients import POLYNOMIALS
 from ingot.loops.math.exponential import exp_reduced, reduce
@@ -29,7 +29,7 @@ def erf(b: Body, x: Expr) -> Expr:
     z = b.let("z", magnitude * magnitude)
     central = magnitude + magnitude * (b.constant("ERF_LEAD") + z * b.polynomial("erf", z))
     end = b.constant("ERF_END")
-    limited = b.let("limited", Select(magnitude > end, b.number(end), magnitude))
+    limited = b.let("limited", minimum(magnitude, end))
     reduced = reduce(b, b.let("exponent", _log_of_rest(b, limited)))
     outer = 1.0 - exp_reduced(b, reduced) * b.two_to(reduced.k)
     outer = Select(magnitude >= end, b.number(1.0), outer)

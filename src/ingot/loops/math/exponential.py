@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ingot.formula.expr import Const, Expr, Select
 from ingot.loops.math.body import Body, clamp, size
-from ingot.loops.math.pairs import Pair, quick_sum
+from ingot.loops.math.pairs import Pair, exact_sum, quick_sum
 
 # Beyond these the results are 0 and infinity; far enough for sinh and cosh, whose results are halved.
 LIMITS = {24: (-104.0, 90.0), 53: (-746.0, 711.0)}
@@ -89,10 +89,9 @@ def expm1(b: Body, x: Expr) -> Expr:
 
 
 def sigmoid(b: Body, x: Expr) -> Expr:
-    """1 / (1 + exp(-x)), for x >= 0 as it stands.
+    """1 / (1 + exp(-x)), exp(-x) = 2^k*((1 + r) + low); 1 + 2^k*(1 + r) is summed exactly, rounded once.
 
-    For x < 0 the unit is added to the small part of exp(-x) = 2^k*((1 + r) + low) first; below -40 all is
-    scaled by 2^-64 until the end, so that denormal results come out.
+    Below -40 all is scaled by 2^-64 until the end, so that denormal results come out.
     """
     limited = b.let("limited", clamp(-x, -0.75 * b.digits, -LIMITS[b.digits][0]))
     k, r, c = reduce(b, limited)
@@ -102,6 +101,5 @@ def sigmoid(b: Body, x: Expr) -> Expr:
     power = b.let("power", b.two_to(k - Select(far, Const(tiny, b.integer), Const(0, b.integer))))
     hi, lo = quick_sum(b, b.number(1.0), r)
     low = b.let("low", lo + (r * r * b.polynomial("exp", r) + c))
-    negative = power * hi + (one + power * low)
-    positive = one + power * (hi + low)
-    return 1.0 / b.let("sum", Select(x < 0.0, negative, positive)) * one
+    total, lost = exact_sum(b, one, power * hi)
+    return 1.0 / b.let("sum", total + (lost + power * low)) * one

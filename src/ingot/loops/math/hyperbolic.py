@@ -5,8 +5,8 @@ The inverses take their logarithm's argument as a pair: its rounding alone would
 
 from __future__ import annotations
 
-from ingot.formula.expr import Expr, Select, equal, select
-from ingot.loops.math.body import Body, clamp, size
+from ingot.formula.expr import Expr, Select, equal, minimum, select
+from ingot.loops.math.body import Body, size
 from ingot.loops.math.exponential import exp_limited, exp_reduced, reduce
 from ingot.loops.math.logarithm import log_pair
 from ingot.loops.math.pairs import Pair, exact_sum, residue, square
@@ -22,7 +22,7 @@ def odd(b: Body, name: str, x: Expr) -> Expr:
 def tanh(b: Body, x: Expr) -> Expr:
     """1 - 2/(exp(2*|x|) + 1) from 5/8 on; |x| is limited where the result is 1."""
     magnitude = b.let("magnitude", size(x))
-    limited = b.let("limited", clamp(magnitude, 0.0, 10.0 if b.digits == 24 else 22.0))
+    limited = b.let("limited", minimum(magnitude, 10.0 if b.digits == 24 else 22.0))
     reduced = reduce(b, 2.0 * limited)
     grown = exp_reduced(b, reduced) * b.two_to(reduced.k)
     outer = 1.0 - 2.0 / (grown + 1.0)
