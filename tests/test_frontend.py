@@ -121,6 +121,13 @@ def test_bfloat16_keeps_its_bits() -> None:
     assert value.constant.dtype == ml_dtypes.bfloat16 and value.constant.tolist() == [1.0078125, -2.0]
 
 
+def test_booleans_are_0_and_1_whatever_the_bytes() -> None:
+    tensor = helper.make_tensor("w", 9, [3], b"\0\2\xff", raw=True)
+    value = read(model([node("Foo", "x w", "y")], constants=(tensor,))).nodes[0].inputs[1]
+    assert value is not None and value.constant is not None
+    assert value.constant.view(np.uint8).tolist() == [0, 1, 1]
+
+
 def test_every_type_number_round_trips() -> None:
     assert {dtype_from_onnx(dtype_to_onnx(t)) for t in DTYPES.values()} == set(DTYPES.values())
     for name, dtype in DTYPES.items():

@@ -70,7 +70,8 @@ def _array(tensor: onnx.TensorProto, folder: Folder) -> Array:
     else:
         field = _FIELDS.get(dtype.name, "int32_data")
         _require_length(len(getattr(tensor, field)), count, "elements", shape, dtype)
-    return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
+    array = np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
+    return _clean(array)
 
 
 def _require_length(found: int, wanted: int, unit: str, shape: tuple[int, ...], dtype: DType) -> None:
@@ -88,7 +89,12 @@ def _external(tensor: onnx.TensorProto, folder: Folder, dtype: DType, shape: tup
         raise ModelError(f"bytes {offset} to {offset + length} lie outside {path.name}, which has {size}")
     if wanted == 0:
         return np.zeros(shape, dtype.numpy)
-    return np.asarray(np.memmap(path, dtype.numpy, "r", offset, shape))
+    return _clean(np.asarray(np.memmap(path, dtype.numpy, "r", offset, shape)))
+
+
+def _clean(array: Array) -> Array:
+    """Booleans as 0 and 1, whatever bytes stand in the file."""
+    return np.asarray(array.view(np.uint8) != 0) if array.dtype == np.bool_ else array
 
 
 def _inside(folder: Folder, location: str) -> Path:
