@@ -21,6 +21,7 @@ from ingot.loops.region import Region, formulate_graph
 from ingot.memory.plan import Plan, plan
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
+from ingot.passes.inline_if import inline_if
 from ingot.passes.prune import prune
 from ingot.targets.record import Target
 from ingot.targets.records import find, native
@@ -66,6 +67,7 @@ def front(model: Any, options: Options) -> Graph:
     graph = step(
         "graph", "infer", lambda: infer(graph), graph_text
     )  # everything below needs shapes and constants
+    graph = inline_if(graph)  # after infer: known conditions are known now
     return step(
         "graph", "prune", lambda: prune(graph), graph_text
     )  # after infer: shape arithmetic is now constant

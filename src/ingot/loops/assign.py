@@ -92,9 +92,8 @@ def _free(region: Region) -> set[Tensor]:
         match item:
             case Either(_, condition, then, other, results):
                 seen |= {condition, *results, *_outer(then), *_outer(other)}
-            case Iterate(_, trips, condition, initial, carried, counter, body, stacked):
-                seen |= {t for t in (trips, condition, counter) if t is not None}
-                seen |= {*initial, *carried, *stacked, *_outer(body)}
+            case Iterate(body=body):
+                seen |= {*item.reads, *item.writes, *_outer(body)}
     return {t for t in made - seen if all(isinstance(n, int) for n in t.shape)}
 
 

@@ -54,8 +54,8 @@ def _readers(region: Region) -> Counter[Tensor]:
             case Either(_, condition, then, other, _):
                 count.update([condition])
                 count.update(_readers(then) + _readers(other))
-            case Iterate(_, trips, condition, initial, carried, _, body, _):
-                count.update(t for t in (trips, condition, *initial, *carried) if t is not None)
+            case Iterate(body=body):
+                count.update((*item.reads, *item.writes, *body.inputs))
                 count.update(_readers(body))
     return count
 

@@ -5,13 +5,14 @@ The one place where a group's tensors become kernel parameters. Which generator 
 
 from __future__ import annotations
 
-from ingot.formula.compute import Stage, computes, macs
-from ingot.formula.expr import Param, Tensor, loads, walk
+from ingot.formula.compute import Compute, Stage, computes, macs
+from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, loads, walk
+from ingot.formula.index import as_expr
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
-from ingot.loops.program import Call, Copy, Kernel, Program, Step
-from ingot.loops.region import Group, Region
+from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step, touched
+from ingot.loops.region import Either, Group, Iterate, Region
 from ingot.targets.record import Target
 
 
@@ -29,13 +30,67 @@ def lower(region: Region, layouts: dict[Tensor, Layout], name: str, target: Targ
 def _steps(region: Region, storage: Storage, aliases: dict[Tensor, Tensor], target: Target) -> list[Step]:
     steps: list[Step] = []
     for item in region.items:
-        assert isinstance(item, Group), "control flow is lowered by loops/control.py"
-        if item.view is not None and _is_alias(item, region, storage):
-            view, base = item.view
-            aliases[storage.tensor(view)] = storage.tensor(base)
-        else:
-            steps.append(call(item.nodes, item.stages, storage, target))
+        match item:
+            case Either():
+                steps.append(_branch(item, storage, aliases, target))
+            case Iterate():
+                steps += _repeat(item, storage, aliases, target)
+            case Group(view=(view, base)) if _is_alias(item, region, storage):
+                aliases[storage.tensor(view)] = storage.tensor(base)
+            case Group():
+                steps.append(call(item.nodes, item.stages, storage, target))
     return steps
+
+
+def _branch(item: Either, storage: Storage, aliases: dict[Tensor, Tensor], target: Target) -> Branch:
+    """Each side ends with copies into the results."""
+    sides = []
+    for region in (item.then, item.other):
+        steps = _steps(region, storage, aliases, target)
+        pairs = zip(region.outputs, item.results, strict=True)
+        steps += [Copy(storage.tensor(a), storage.tensor(b)) for a, b in pairs]
+        sides.append(tuple(steps))
+    return Branch(storage.tensor(item.condition), *sides)
+
+
+def _repeat(item: Iterate, storage: Storage, aliases: dict[Tensor, Tensor], target: Target) -> list[Step]:
+    """Copies in, the loop whose body ends by copying what it made over what it carries, copies out."""
+    turn, going, *carried = (storage.tensor(t) for t in item.body.inputs)
+    condition, *made = item.body.outputs
+    first = [] if item.condition is None else [Copy(storage.tensor(item.condition), going)]
+    starts = [Copy(storage.tensor(t), c) for t, c in zip(item.initial, carried, strict=True)]
+    body = _steps(item.body, storage, aliases, target)
+    body += _slices(item, storage, target)
+    fresh = [Tensor(f"{c.name}_next", c.type, c.shape) for c in carried]  # what is made may be what is carried
+    made_now = [storage.tensor(t) for t in made[: len(carried)]]
+    body += [Copy(t, f) for t, f in zip(made_now, fresh, strict=True)]
+    body += [Copy(f, c) for f, c in zip(fresh, carried, strict=True)]
+    tested = item.condition is not None or condition is not item.body.inputs[1]
+    if tested:
+        body.append(Copy(storage.tensor(condition), going))
+        first = first or [_set_true(going)]
+    trips = None if item.trips is None else storage.tensor(item.trips)
+    loop = Repeat(turn, trips, going if tested else None, tuple(body))
+    ends = [Copy(c, storage.tensor(r)) for c, r in zip(carried, item.results, strict=True) if r is not None]
+    return [*first, *starts, loop, *ends]
+
+
+def _slices(item: Iterate, storage: Storage, target: Target) -> list[Step]:
+    """stacked[turn] = slice, for each scan output that is read."""
+    steps: list[Step] = []
+    turn = item.body.inputs[0]
+    for slice_, whole in zip(item.body.outputs[1 + len(item.initial) :], item.stacked, strict=False):
+        if whole is not None:
+            axes = tuple(Var(f"i{d}", n) for d, n in enumerate(slice_.shape))
+            at = Gathered(turn[()], Const(0), as_expr(whole.shape[0]))
+            stage = Compute(whole, axes, slice_[axes], None, (at, *axes))
+            steps.append(call(item.nodes, (stage,), storage, target))
+    return steps
+
+
+def _set_true(condition: Tensor) -> Call:
+    body = (Store(Load(condition, ()), Const(True, condition.type)),)
+    return Call(Kernel(f"start_{condition.name}", (condition,), body, ("Loop",)), (condition,))
 
 
 def _is_alias(group: Group, region: Region, storage: Storage) -> bool:
@@ -78,7 +133,7 @@ def _outputs(
     """Physical outputs; one that is an input, a constant or a second output of the same value is copied."""
     out: list[Tensor] = []
     copies: list[Step] = []
-    made = {t for item in region.items if isinstance(item, Group) for t in item.writes}
+    made = {t for item in region.items for t in (item.results if isinstance(item, Either) else item.writes)}
     for t in region.outputs:
         physical = storage.tensor(t)
         if t not in made or physical in out:
@@ -90,11 +145,14 @@ def _outputs(
 
 
 def _constants(program: Program) -> tuple[Tensor, ...]:
-    from ingot.loops.program import calls
-
-    found = [t for c in calls(program.steps) for t in c.arguments]
-    found += [s.source for s in program.steps if isinstance(s, Copy)]
-    return tuple(dict.fromkeys(t for t in found if t.value is not None))
+    """Every tensor with known elements that a step touches, views of such included through their base."""
+    found: dict[Tensor, None] = {}
+    for t in touched(program.steps):
+        while t in program.aliases:
+            t = program.aliases[t]
+        if t.value is not None:
+            found[t] = None
+    return tuple(found)
 
 
 def _params(program: Program) -> tuple[Param, ...]:

@@ -47,12 +47,12 @@ def compute(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Statement, ..
     """Loops over the axes around one element's reduction and store."""
     inner = {**bounds, **_bounds(c.axes)}
     body: list[Statement] = []
-    value = c.value
     if c.reduction is not None:
         body += reduction(c.reduction, storage, inner)
-    value, checks = checked(bind(value, storage, inner), "at")
-    to = _target(c, storage, inner)
-    body += [*checks, Store(to, cast(value, c.out.type.compute))]
+    to, checks_at = checked(_target(c, storage, inner), "at")
+    value, checks = checked(bind(c.value, storage, inner), "v")
+    assert isinstance(to, Load)
+    body += [*checks_at, *checks, Store(to, cast(value, c.out.type.compute))]
     out = tuple(body)
     for axis in reversed(_storage_order(c, storage)):
         out = (loop(axis, out),)

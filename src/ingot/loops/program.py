@@ -121,6 +121,26 @@ def calls(steps: tuple[Step, ...]) -> Iterator[Call]:
         yield from calls(steps_of(step))
 
 
+def operands(step: Step) -> tuple[Tensor, ...]:
+    """The tensors a step reads or writes itself."""
+    match step:
+        case Call(_, arguments):
+            return arguments
+        case Copy(source, to):
+            return (source, to)
+        case Branch(condition):
+            return (condition,)
+        case Repeat(counter, trips, going):
+            return tuple(t for t in (counter, trips, going) if t is not None)
+
+
+def touched(steps: tuple[Step, ...]) -> Iterator[Tensor]:
+    """The operands of steps and of the steps inside them."""
+    for step in steps:
+        yield from operands(step)
+        yield from touched(steps_of(step))
+
+
 def program_text(program: Program) -> str:
     """The text form: the kernels, then the steps."""
     lines: list[str] = []

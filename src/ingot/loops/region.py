@@ -13,6 +13,7 @@ from typing import Union
 from ingot.formula.compute import Formula, Scan, Stage, reads, writes
 from ingot.formula.expr import Expr, Load, Tensor, transform
 from ingot.graph.ir import Graph, Node, Value
+from ingot.ops.control import body
 from ingot.ops.registry import formulate
 
 
@@ -48,16 +49,27 @@ class Either:
 
 @dataclass(slots=True, eq=False)
 class Iterate:
-    """A Loop: `carried` tensors start as `initial`, and after each turn become the body's results."""
+    """A Loop. The body's inputs are (turn, condition, carried ...), its outputs (condition, carried ..., stacked ...).
+
+    `initial` are the carried values' first contents, `results` where their last ones go, `stacked` collects one slice a
+    turn; results and slices nobody reads are None.
+    """
 
     nodes: tuple[str, ...]
     trips: Tensor | None
     condition: Tensor | None
     initial: tuple[Tensor, ...]
-    carried: tuple[Tensor, ...]
-    counter: Tensor
+    results: tuple[Tensor | None, ...]
+    stacked: tuple[Tensor | None, ...]
     body: Region
-    stacked: tuple[Tensor, ...]
+
+    @property
+    def reads(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in (self.trips, self.condition, *self.initial) if t is not None)
+
+    @property
+    def writes(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in (*self.results, *self.stacked) if t is not None)
 
 
 Item = Union[Group, Either, Iterate]
@@ -107,6 +119,10 @@ def _tensor(value: Value, tensors: dict[Value, Tensor]) -> Tensor:
 
 
 def _item(node: Node, tensors: dict[Value, Tensor]) -> Item:
+    if node.op == "If" and node.domain == "":
+        return _either(node, tensors)
+    if node.op == "Loop" and node.domain == "":
+        return _iterate(node, tensors)
     inputs = [None if v is None else _tensor(v, tensors) for v in node.inputs]
     formula = _named(formulate(node, inputs), node)
     for value, tensor in zip(node.outputs, formula.outputs, strict=False):
@@ -114,6 +130,33 @@ def _item(node: Node, tensors: dict[Value, Tensor]) -> Item:
             tensors[value] = tensor
     view = None if formula.view is None else (formula.outputs[0], formula.view)
     return Group((node.name or node.op,), formula.stages, view)
+
+
+def _either(node: Node, tensors: dict[Value, Tensor]) -> Either:
+    condition = _input(node, 0, tensors)
+    assert condition is not None
+    then = _region(body(node, "then_branch"), tensors)
+    other = _region(body(node, "else_branch"), tensors)
+    used = [i for i, v in enumerate(node.outputs) if v is not None]
+    then.outputs = tuple(then.outputs[i] for i in used)
+    other.outputs = tuple(other.outputs[i] for i in used)
+    results = tuple(_tensor(v, tensors) for v in node.outputs if v is not None)
+    return Either((node.name or node.op,), condition, then, other, results)
+
+
+def _iterate(node: Node, tensors: dict[Value, Tensor]) -> Iterate:
+    graph, count = body(node, "body"), len(node.inputs) - 2
+    initial = tuple(_tensor(v, tensors) for v in node.inputs[2:] if v is not None)
+    inner = _region(graph, tensors)
+    stacked = tuple(None if v is None else _tensor(v, tensors) for v in node.outputs[count:])
+    results = tuple(None if v is None else _tensor(v, tensors) for v in node.outputs[:count])
+    trips, going = _input(node, 0, tensors), _input(node, 1, tensors)
+    return Iterate((node.name or node.op,), trips, going, initial, results, stacked, inner)
+
+
+def _input(node: Node, i: int, tensors: dict[Value, Tensor]) -> Tensor | None:
+    value = node.inputs[i] if i < len(node.inputs) else None
+    return None if value is None else _tensor(value, tensors)
 
 
 def _named(formula: Formula, node: Node) -> Formula:

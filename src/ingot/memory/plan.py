@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ingot.formula.expr import Tensor
-from ingot.loops.program import Branch, Call, Copy, Program, Repeat, Step, steps_of
+from ingot.loops.program import Program, Repeat, Step, operands, steps_of, touched
 
 ALIGN = 64
 
@@ -71,32 +71,15 @@ def _visit(
     """Number the steps from `now`; inside a loop everything lives from the loop's first step to its last."""
     for step in steps:
         begin = now
-        for t in touched(step):
+        for t in operands(step):
             span = spans.setdefault(base_of(program, t), [begin, begin])
             span[0], span[1] = min(span[0], begin), max(span[1], begin)
         now = _visit(program, steps_of(step), now + 1, spans, begin if isinstance(step, Repeat) else loop)
         if isinstance(step, Repeat):
-            for t in _inside(step.body):
+            for t in touched(step.body):
                 span = spans[base_of(program, t)]
                 span[0], span[1] = min(span[0], begin), max(span[1], now)
     return now
-
-
-def touched(step: Step) -> tuple[Tensor, ...]:
-    """The tensors a step reads or writes itself."""
-    match step:
-        case Call(_, arguments):
-            return arguments
-        case Copy(source, to):
-            return (source, to)
-        case Branch(condition):
-            return (condition,)
-        case Repeat(counter, trips, going):
-            return tuple(t for t in (counter, trips, going) if t is not None)
-
-
-def _inside(steps: tuple[Step, ...]) -> list[Tensor]:
-    return [t for s in steps for t in (*touched(s), *_inside(steps_of(s)))]
 
 
 def _aligned(n: int) -> int:

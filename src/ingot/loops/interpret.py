@@ -1,0 +1,61 @@
+"""The formula-level evaluator of a whole region: groups by their formulas, branches and loops as they read.
+
+In: a region and arrays for its inputs. Out: an array for every tensor reached. Tests use it to tell a wrong formula from wrong
+loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ingot.formula.evaluate import Arrays, run_stages
+from ingot.formula.expr import Array, Tensor
+from ingot.loops.region import Either, Group, Iterate, Region
+
+
+def interpret(region: Region, inputs: Mapping[str, Array], params: Mapping[str, int] | None = None) -> list[Array]:
+    """The outputs of a region for inputs given by name."""
+    arrays: Arrays = {t: np.asarray(inputs[t.name]) for t in region.inputs}
+    _run(region, arrays, dict(params or {}))
+    return [_of(t, arrays) for t in region.outputs]
+
+
+def _of(t: Tensor, arrays: Arrays) -> Array:
+    return t.value if t.value is not None else arrays[t]
+
+
+def _run(region: Region, arrays: Arrays, params: dict[str, int]) -> None:
+    for item in region.items:
+        match item:
+            case Group():
+                run_stages(item.stages, arrays, params)
+            case Either():
+                side = item.then if _of(item.condition, arrays).reshape(-1)[0] else item.other
+                _run(side, arrays, params)
+                for inner, outer in zip(side.outputs, item.results, strict=True):
+                    arrays[outer] = _of(inner, arrays)
+            case Iterate():
+                _iterate(item, arrays, params)
+
+
+def _iterate(item: Iterate, arrays: Arrays, params: dict[str, int]) -> None:
+    turn, going, *carried = item.body.inputs
+    state = [_of(t, arrays) for t in item.initial]
+    goes = item.condition is None or bool(_of(item.condition, arrays).reshape(-1)[0])
+    trips = None if item.trips is None else int(_of(item.trips, arrays).reshape(-1)[0])
+    slices: list[list[Array]] = [[] for _ in item.stacked]
+    count = 0
+    while goes and (trips is None or count < trips):
+        arrays[turn], arrays[going] = np.array(count, np.int64), np.array(goes)
+        inner = {**arrays, **dict(zip(carried, state, strict=True))}
+        _run(item.body, inner, params)
+        condition, *made = (_of(t, inner) for t in item.body.outputs)
+        state, goes, count = made[: len(state)], bool(condition.reshape(-1)[0]), count + 1
+        for row, value in zip(slices, made[len(state) :], strict=False):
+            row.append(value)
+    found = [*state, *(np.stack(s) if s else None for s in slices)]
+    for tensor, array in zip((*item.results, *item.stacked), found, strict=True):
+        if tensor is not None and array is not None:
+            arrays[tensor] = array
