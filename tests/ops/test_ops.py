@@ -6,15 +6,16 @@ import importlib
 import pkgutil
 
 import pytest
-from ingot.loops.evaluate import run as run_program
 
 import ingot
 import tests.ops
-from ingot.formula.evaluate import run_stages
 from ingot.frontends.onnx import read_model
-from ingot.loops.layout import Layout
+from ingot.loops.assign import assign_layouts
+from ingot.loops.evaluate import run as run_program
+from ingot.loops.fuse import fuse
+from ingot.loops.interpret import interpret
 from ingot.loops.lower import lower
-from ingot.loops.region import formulate_graph, groups
+from ingot.loops.region import formulate_graph
 from ingot.ops.infer import infer
 from ingot.ops.registry import operators
 from ingot.passes.prune import prune
@@ -34,19 +35,11 @@ def test_row(row: Row) -> None:
     wanted = expected(row, proto)
     graph = prune(infer(read_model(proto)))
     names = [v.name for v in graph.outputs]
-    constants = {v.name: v.constant for v in graph.outputs if v.constant is not None}
-    region = formulate_graph(graph)
-    arrays = {t: feeds(row)[t.name] for t in region.inputs}
-
-    for group in groups(region):
-        run_stages(group.stages, arrays, {})
-    found = [
-        constants[n] if n in constants else arrays[t] for n, t in zip(names, region.outputs, strict=True)
-    ]
-    check(found, wanted, row.tolerance, "formula")
-    layouts: dict[object, Layout] = {}
-    program = lower(region, layouts, "row", find("c99"))  # type: ignore[arg-type]
-    check(run_program(program, feeds(row)), wanted, row.tolerance, "loops")
+    check(interpret(formulate_graph(graph), feeds(row)), wanted, row.tolerance, "formula")
+    for target in ("c99", "x86-64-v3"):
+        region = fuse(formulate_graph(graph))
+        program = lower(region, assign_layouts(region), "row", find(target))
+        check(run_program(program, feeds(row)), wanted, row.tolerance, f"loops for {target}")
     outputs = ingot.compile(proto, target="c99", name="row").run(feeds(row))
     check([outputs[n] for n in names], wanted, row.tolerance, "C")
 
