@@ -131,7 +131,7 @@ class Printer:
 
     def _parenthesised(self, e: Expr) -> str:
         text = self.scalar(e)
-        return text if text.isidentifier() or text.startswith("(") else f"({text})"
+        return text if text.isidentifier() or bare(text) != text else f"({text})"
 
     # -- memory
 
@@ -185,6 +185,18 @@ class Printer:
         if t.is_float and not to.is_float:
             return self.call("to", (t.name, to.name), x)
         return f"({to.c}){self._parenthesised(a)}" if t is not to else x
+
+
+def bare(text: str) -> str:
+    """Without one pair of parentheses around the whole."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0 and i < len(text) - 1:
+            return text
+    return text[1:-1]
 
 
 def _modular(t: DType) -> str:

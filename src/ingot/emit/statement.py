@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ingot.emit.expression import Printer
+from ingot.emit.expression import Printer, bare
 from ingot.emit.names import comment
 from ingot.emit.vector import VectorPrinter
 from ingot.formula.expr import Expr, Var
@@ -37,14 +37,14 @@ def lines(statements: tuple[Statement, ...], p: VectorPrinter, errors: dict[str,
                 yield from _block(body, p, errors)
                 yield "}"
             case When(condition, body, other):
-                yield f"if ({_bare(p.scalar(condition))}) {{"
+                yield f"if ({bare(p.scalar(condition))}) {{"
                 yield from _block(body, p, errors)
                 if other:
                     yield "} else {"
                     yield from _block(other, p, errors)
                 yield "}"
             case Check(condition, error):
-                yield f"if (!({_bare(p.scalar(condition))})) return {errors[error]};"
+                yield f"if (!({bare(p.scalar(condition))})) return {errors[error]};"
             case Remark(text):
                 yield f"/* {comment(text)} */"
             case _:
@@ -69,7 +69,7 @@ def _simple(s: Statement, p: VectorPrinter) -> str:
             return f"{name} = {p.instruction(operation, name, a, b, lanes)};"
         case Store(to, value, 1):
             narrow = to.tensor.type
-            text = _bare(p.scalar(value))
+            text = bare(p.scalar(value))
             if narrow.compute is not narrow:
                 text = p.call("narrow", (narrow.name,), text)
             return f"{p.element(to)} = {text};"
@@ -90,17 +90,5 @@ def _value(value: Expr, lanes: int, p: VectorPrinter) -> str:
     return (
         p.index(simplify(value))
         if value.dtype is INDEX and not isinstance(value, Var)
-        else _bare(p.scalar(value))
+        else bare(p.scalar(value))
     )
-
-
-def _bare(text: str) -> str:
-    """Without one pair of parentheses around the whole."""
-    if not (text.startswith("(") and text.endswith(")")):
-        return text
-    depth = 0
-    for i, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if depth == 0 and i < len(text) - 1:
-            return text
-    return text[1:-1]
