@@ -10,6 +10,7 @@ from ingot.loops.generators.vertical import vertical
 from ingot.loops.layout import Storage
 from ingot.loops.naive import compute as naive
 from ingot.loops.naive import loop
+from ingot.loops.rewrite import apart
 from ingot.targets.record import Target
 
 GENERATORS = (contract, vertical)
@@ -20,8 +21,9 @@ def generate(
 ) -> tuple[Statement, ...]:
     """The statements of a group's stages, in order."""
     out: list[Statement] = []
+    taken: set[str] = set()
     for stage in stages:
-        out += _stage(stage, storage, target, bounds or {})
+        out += apart(_stage(stage, storage, target, bounds or {}), taken)
     return tuple(out)
 
 

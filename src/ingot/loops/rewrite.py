@@ -1,11 +1,11 @@
-"""Rewriting statements: substitution of loop variables by expressions."""
+"""Rewriting statements: substitution of loop variables by expressions, and of registers' names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ingot.formula.expr import Expr, Load, substitute
+from ingot.formula.expr import Expr, Load, Var, substitute, transform
 from ingot.formula.index import Bounds, simplify
 from ingot.formula.statements import (
     Assign,
@@ -49,3 +49,31 @@ def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
         case Check(condition, error):
             return Check(f(condition), error)
     return s
+
+
+def apart(statements: tuple[Statement, ...], taken: set[str]) -> tuple[Statement, ...]:
+    """The statements with other names for the registers they declare outside any loop, where those are `taken`.
+
+    What they declare is added to `taken`: statements that follow in the same block cannot declare it again.
+    """
+    declared = [s.name for s in statements if isinstance(s, Let)]
+    names = {n: f"{n}_{len(taken)}" for n in declared if n in taken}
+    taken.update(names.get(n, n) for n in declared)
+    return _renamed(statements, names) if names else statements
+
+
+def _renamed(statements: tuple[Statement, ...], names: Mapping[str, str]) -> tuple[Statement, ...]:
+    def register(e: Expr) -> Expr | None:
+        return replace(e, name=names[e.name]) if isinstance(e, Var) and e.name in names else None
+
+    def named(s: Statement) -> Statement:
+        match s:
+            case Let(name) | Assign(name) | Madd(name) | Instruction(_, name) if name in names:
+                return replace(s, name=names[name])
+            case For(body=body):
+                return replace(s, body=tuple(map(named, body)))
+            case When(body=body, other=other):
+                return replace(s, body=tuple(map(named, body)), other=tuple(map(named, other)))
+        return s
+
+    return tuple(map(named, rewritten(statements, lambda e: transform(e, register))))
