@@ -6,6 +6,7 @@ from ingot.formula.compute import Compute, Scan, Stage
 from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
 from ingot.loops.generators.contract import contract
+from ingot.loops.generators.row import row
 from ingot.loops.generators.vertical import vertical
 from ingot.loops.layout import Storage
 from ingot.loops.naive import compute as naive
@@ -13,7 +14,7 @@ from ingot.loops.naive import loop
 from ingot.loops.rewrite import apart
 from ingot.targets.record import Target
 
-GENERATORS = (contract, vertical)
+GENERATORS = (contract, row, vertical)
 
 
 def generate(

@@ -80,7 +80,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
     value = bind(c.value, storage, inner)
     candidates = [x for x in c.axes if step(to, x.name) == 1]
-    if not candidates or not all(_has_vector_form(e) for e in (value, *((r.init, r.term) if r else ()))):
+    if not candidates or not all(has_vector_form(e) for e in (value, *((r.init, r.term) if r else ()))):
         return None
     x = max(candidates, key=lambda a: int(a.extent or 0))  # type: ignore[arg-type]
     if any(mentions(e, x.name) for pair in limits.values() for e in pair):
@@ -88,7 +88,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
     return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner)
 
 
-def _has_vector_form(e: Expr) -> bool:
+def has_vector_form(e: Expr) -> bool:
     """Whether every operation of the expression exists on vectors of floats."""
     for n in walk(e):
         match n:
