@@ -9,7 +9,8 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "ingot"
 LEVELS = [
-    {"cli", "__init__", "__main__", "onnx_backend"},
+    {"__main__"},
+    {"cli", "__init__", "onnx_backend"},
     {"driver"},
     {"bundle", "packaging", "inspect", "check", "eie"},
     {"emit"},

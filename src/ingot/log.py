@@ -1,7 +1,8 @@
-"""Dumps and timings of the pipeline, off unless asked for.
+"""Dumps, timings and progress of the pipeline, off unless asked for.
 
-INGOT_DUMP=graph,region,program,plan,c prints a level's text form after each step that changed it; INGOT_TIME=1 prints how
-long each step took. Both go to standard error.
+INGOT_DUMP=graph,region,program,plan,c prints a level's text form after each step that changed it;
+INGOT_TIME=1 prints how long each step took. Both go to standard error. Long work announces where it is to
+whoever listens: the command line's progress bars.
 """
 
 from __future__ import annotations
@@ -9,14 +10,21 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
+Listener = Callable[[str, int, int], None]
+"""(what is being done, how much of it is done, how much there is or 0 if that is unknown)"""
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def step(level: str, name: str, run: Callable[[], T], text: Callable[[T], str]) -> T:
-    """Run one step of the pipeline; dump its result if INGOT_DUMP names its level, its time if INGOT_TIME is set."""
+    """Run one step; dump its result if INGOT_DUMP names its level, print its time if INGOT_TIME is set."""
+    announce(name)
     begin = time.perf_counter()
     result = run()
     if os.environ.get("INGOT_TIME"):
@@ -24,3 +32,20 @@ def step(level: str, name: str, run: Callable[[], T], text: Callable[[T], str]) 
     if level in os.environ.get("INGOT_DUMP", "").split(","):
         print(f"-- after {name}\n{text(result)}", file=sys.stderr)
     return result
+
+
+def announce(what: str, done: int = 0, total: int = 0) -> None:
+    """Tell the listener, if there is one, what is being done now."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(what, done, total)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Within the block, `listener` hears what is announced."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

@@ -1,0 +1,5 @@
+"""`python -m ingot` is the program `ingot`."""
+
+from ingot.cli import main
+
+main()

@@ -1,0 +1,91 @@
+"""The command line: `ingot COMMAND`, thin: parse, call, show.
+
+In: arguments. Out: tables (or JSON with `--json`) on standard output, everything else on standard error, and
+an exit code: 0 ok, 1 mismatch, 2 bad input, 3 toolchain, 70 a fault of Ingot's own. What does the work is
+imported when a command runs, so that `ingot --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ingot.cli import compiling, running, tables
+from ingot.cli.show import single_line
+from ingot.errors import IngotError
+
+INTERNAL = 70
+
+
+class _Group(TyperGroup):
+    """Turns what the work raises on purpose into one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (IngotError, OSError, MemoryError) as error:
+            if os.environ.get("INGOT_DEBUG"):
+                traceback.print_exc()
+            print(f"ingot: error: {_reason(error)}", file=sys.stderr)
+            raise typer.Exit(error.exit_code if isinstance(error, IngotError) else 2) from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return single_line(f"{where}{error.strerror or error}")
+    return single_line(str(error)) or "out of memory"
+
+
+app = typer.Typer(
+    name="ingot",
+    cls=_Group,
+    help="Compile neural networks to self-contained C.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (compiling.compile, running.run, tables.targets, tables.ops):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from ingot import __version__
+
+        print(f"ingot {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """The entry point of the program `ingot`."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # names in models hold what a terminal may not
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except Exception as error:
+        if os.environ.get("INGOT_DEBUG"):
+            raise
+        kind = type(error).__name__
+        print(f"ingot: internal error: {kind}: {single_line(str(error))}", file=sys.stderr)
+        print("ingot: this is a bug in Ingot; INGOT_DEBUG=1 shows where", file=sys.stderr)
+        sys.exit(INTERNAL)

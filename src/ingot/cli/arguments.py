@@ -1,0 +1,137 @@
+"""Options that several commands share, and the readers of their values.
+
+In: strings as typed. Out: what `ingot.Options` holds, or an InputError that says how to write it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from ingot.errors import InputError
+from ingot.options import DEFAULT_EMIT, Emit, Options
+
+if TYPE_CHECKING:
+    from ingot.formula.expr import Array
+
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="An .onnx or .onnxtxt file.", show_default=False)
+]
+ModelOrBundle = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL_OR_DIR", help="A model file, or the directory of a bundle.", show_default=False
+    ),
+]
+TargetName = Annotated[str, typer.Option("--target", help="What to compile for; see `ingot targets`.")]
+Defines = Annotated[
+    list[str] | None,
+    typer.Option("--define", metavar="SYMBOL=N", help="A dynamic dimension: N=4, or N=1..8 for a range."),
+]
+Compiler = Annotated[str | None, typer.Option("--cc", metavar="CMD", help="Your own C compiler.")]
+Flags = Annotated[
+    list[str] | None, typer.Option("--cflags", metavar="FLAGS", help="More flags for the C compiler.")
+]
+Inputs = Annotated[
+    list[str] | None, typer.Option("--input", metavar="NAME=FILE.npy", help="An input's elements.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
+
+
+def parse_define(words: Sequence[str] | None) -> dict[str, int | tuple[int, int]]:
+    """`N=4` and `N=1..8`; symbols may themselves hold `=`."""
+    out: dict[str, int | tuple[int, int]] = {}
+    for word in words or ():
+        symbol, equals, value = word.rpartition("=")
+        low, dots, high = value.partition("..")
+        try:
+            bounds = int(low) if not dots else (int(low), int(high))
+        except ValueError:
+            equals = ""
+            bounds = 0
+        if not equals or not symbol:
+            raise InputError(f"--define {word}: write SYMBOL=N or SYMBOL=LO..HI")
+        if symbol in out:
+            raise InputError(f"--define {symbol} is given twice")
+        out[symbol] = bounds
+    return out
+
+
+def parse_rename(words: Sequence[str] | None) -> dict[str, str]:
+    """`A=B`: the tensor A is called B in the header."""
+    out: dict[str, str] = {}
+    for word in words or ():
+        old, equals, new = word.rpartition("=")
+        if not (equals and old and new):
+            raise InputError(f"--rename {word}: write OLD=NEW")
+        out[old] = new
+    return out
+
+
+def parse_emit(text: str | None) -> tuple[Emit, ...]:
+    """A list with commas; the order is ours, so that equal requests make equal bundles."""
+    if text is None:
+        return DEFAULT_EMIT
+    wanted, known = {w.strip() for w in text.split(",") if w.strip()}, get_args(Emit)
+    if wanted - set(known) or not wanted:
+        wrong = ", ".join(sorted(wanted - set(known))) or "nothing"
+        raise InputError(f"--emit: {wrong} cannot be written; choose from {', '.join(known)}")
+    return tuple(e for e in known if e in wanted)
+
+
+def parse_flags(words: Sequence[str] | None) -> tuple[str, ...]:
+    """Split as the shell does."""
+    try:
+        return tuple(flag for word in words or () for flag in shlex.split(word))
+    except ValueError as error:
+        raise InputError(f"--cflags: {error}") from None
+
+
+def options(
+    target: str,
+    define: Sequence[str] | None,
+    cc: str | None = None,
+    cflags: Sequence[str] | None = None,
+    **rest: Any,
+) -> Options:
+    """The record of what several commands let one say about a compilation."""
+    return Options(target=target, define=parse_define(define), cc=cc, cflags=parse_flags(cflags), **rest)
+
+
+def read_inputs(words: Sequence[str] | None, tensors: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
+    """The arrays of `NAME=FILE.npy`, where `tensors` are the manifest's inputs (names may hold `=`)."""
+    out: dict[str, Array] = {}
+    known = {str(t["name"]): str(t["dtype"]) for t in tensors}
+    for word in words or ():
+        names = [name for name in known if word.startswith(f"{name}=")]
+        if not names:
+            listed = ", ".join(known) or "none"
+            raise InputError(f"--input {word}: write NAME=FILE.npy; the model's inputs are: {listed}")
+        name = max(names, key=len)
+        if name in out:
+            raise InputError(f"--input {name} is given twice")
+        out[name] = read_array(Path(word[len(name) + 1 :]), known[name])
+    return out
+
+
+def read_array(path: Path, dtype: str) -> Array:
+    """One .npy file. Types that numpy does not know come back from it as raw bytes and are restored."""
+    import numpy as np
+
+    from ingot.formula.types import DTYPES
+
+    try:
+        with path.open("rb") as file:
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, EOFError, SyntaxError) as error:
+        raise InputError(f"{path} is not a .npy file: {error}") from None
+    wanted = DTYPES[dtype].numpy
+    return (
+        array.view(wanted) if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize else array
+    )

@@ -1,0 +1,102 @@
+"""`ingot compile`: a model in, a bundle's directory out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ingot.cli import arguments as arg
+from ingot.cli.show import progress, report, table
+from ingot.options import Api, Options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ingot.bundle.bundle import Bundle
+
+Directory = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="DIR", help="Where the bundle goes (default: the bundle's name)"),
+]
+Name = Annotated[str | None, typer.Option(help="The bundle's name in C (default: the file's name)")]
+ApiName = Annotated[Api, typer.Option(help="The calling convention.")]
+Weights = Annotated[Literal["embedded", "external"], typer.Option(help="In the object, or the caller's.")]
+Relocation = Annotated[
+    Literal["static", "pic"] | None, typer.Option("--relocation-model", help="(default: the target's)")
+]
+EmitList = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="What to write: c,obj,lib,shared,weights-bin,weights-txt,main "
+        "(default: c,obj,weights-bin,weights-txt)",
+    ),
+]
+Rename = Annotated[list[str] | None, typer.Option(metavar="A=B", help="Call the tensor A B in the header.")]
+
+
+def compile(
+    model: arg.ModelFile,
+    output: Directory = None,
+    name: Name = None,
+    api: ApiName = "direct",
+    target: arg.TargetName = "native",
+    cc: arg.Compiler = None,
+    cflags: arg.Flags = None,
+    define: arg.Defines = None,
+    weights: Weights = "embedded",
+    relocation: Relocation = None,
+    emit: EmitList = None,
+    rename: Rename = None,
+    as_json: arg.Json = False,
+) -> None:
+    """Compile a model to a bundle: C, header, weights, object, manifest."""
+    wanted = arg.options(
+        target,
+        define,
+        cc,
+        cflags,
+        name=name,
+        api=api,
+        emit=arg.parse_emit(emit),
+        weights=weights,
+        relocation=relocation,
+        rename=arg.parse_rename(rename),
+    )
+    bundle = compiled(model, wanted)
+    directory = bundle.save(output or Path(bundle.name))
+    files = {file: len(content) for file, content in sorted(bundle.files.items())}
+    summary = {"directory": str(directory), "files": files, "manifest": bundle.manifest}
+    written = table(f"{directory}/", ("file", "bytes>"), files.items())
+    report(summary, as_json, written, cost_table(bundle.manifest))
+
+
+def compiled(model: Path, wanted: Options) -> Bundle:
+    """The bundle of a model, with a progress bar."""
+    with progress(f"Compiling {model.name}"):
+        from ingot.driver import compile_with
+
+        return compile_with(model, wanted)
+
+
+def loaded(model_or_directory: Path, wanted: Options) -> Bundle:
+    """The bundle in a directory, or the one that a model compiles to."""
+    if not model_or_directory.is_dir():
+        return compiled(model_or_directory, wanted)
+    from ingot.bundle.bundle import load
+
+    return load(model_or_directory)
+
+
+def cost_table(manifest: dict[str, Any]) -> Table:
+    """What the bundle costs, as its manifest says."""
+    sizes, kernels = manifest["sizes"], manifest["kernels"]
+    rows = [
+        ("flash", sizes["flash_bytes"], f"of which weights {sizes['weights_bytes']:,}"),
+        ("RAM (arena)", sizes["arena_bytes"], f"no plan needs less than {sizes['arena_bound_bytes']:,}"),
+        ("stack", sizes["stack_bytes"], "" if sizes["stack_bytes"] is not None else "unknown"),
+        ("MACs", sum(k["macs"] for k in kernels), f"in {len(kernels)} kernel calls"),
+    ]
+    return table(f"{manifest['name']} on {manifest['target']}", ("cost", "bytes>", ""), rows)

@@ -1,0 +1,63 @@
+"""Which operators can be compiled. In: the registry and ONNX's schemas; out: one row an operator.
+
+Called by `ingot ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import onnx
+
+import ingot.ops as families
+from ingot.ops.infer import CONTROL
+from ingot.ops.registry import operators
+
+assert families.__all__, "importing the package fills the registry"
+Key = tuple[str, str]
+
+
+class _Schema(Protocol):
+    """What onnx's own stubs leave out of OpSchema."""
+
+    has_function: bool
+    function_body: onnx.FunctionProto
+
+
+@dataclass(frozen=True, slots=True)
+class Supported:
+    """`opsets`: where its definitions begin, newest first. `how`: definition, function body, control flow."""
+
+    domain: str
+    name: str
+    opsets: tuple[int, ...]
+    how: str
+
+
+def supported() -> list[Supported]:
+    """By domain and name: what has a definition, and what ONNX spells out in operators that have one."""
+    defined: dict[Key, tuple[int, ...]] = {}
+    for o in operators():
+        defined[o.domain, o.name] = (*defined.get((o.domain, o.name), ()), o.since)
+    found = [Supported(d, n, opsets, "definition") for (d, n), opsets in defined.items()]
+    found += [Supported("", name, (1,), "control flow") for name in CONTROL]
+    found += [Supported("", "Constant", (1,), "constant")]
+    known = {(o.domain, o.name) for o in found}
+    bodies = {key: body for key, body in _bodies().items() if key not in known}
+    while new := {key for key, (_, needs) in bodies.items() if needs <= known} - known:
+        known |= new
+        found += [Supported(d, n, (bodies[d, n][0],), "function body") for d, n in new]
+    return sorted(found, key=lambda o: (o.domain, o.name))
+
+
+def _bodies() -> Mapping[Key, tuple[int, frozenset[Key]]]:
+    """For each operator with a body that is the same for all types: its opset, and what the body calls."""
+    out: dict[Key, tuple[int, frozenset[Key]]] = {}
+    for schema in onnx.defs.get_all_schemas():
+        body = cast(_Schema, schema)
+        if body.has_function:
+            needs = frozenset((n.domain, n.op_type) for n in body.function_body.node)
+            out[schema.domain, schema.name] = (schema.since_version, needs)
+    return out
