@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ingot.formula.expr import Cast, Expr, Gathered, Load, Tensor, Var, transform, walk, with_lanes
+from ingot.formula.expr import Cast, Expr, Gathered, Load, Tensor, Var, transform, with_lanes
 from ingot.formula.index import coefficient, mentions
+from ingot.loops.layout import Storage
 
 
 class NotVectorizable(Exception):
@@ -69,5 +70,17 @@ def _vector_load(load: Load, name: str, lanes: int) -> Expr:
     return with_lanes(load, lanes)
 
 
-def names(e: Expr) -> set[str]:
-    return {n.name for n in walk(e) if isinstance(n, Var)}
+def align_constants(e: Expr, name: str, storage: Storage) -> Expr:
+    """The expression with constants transposed at compile time so that they lie contiguous along variable `name`."""
+
+    def aligned(node: Expr) -> Expr | None:
+        if not isinstance(node, Load) or node.tensor.value is None or step(node, name) in (0, 1, None):
+            return None
+        moving = [d for d, i in enumerate(node.index) if coefficient(i, name) != 0]
+        if len(moving) != 1 or coefficient(node.index[moving[0]], name) != 1:
+            return None
+        order = (*(d for d in range(node.tensor.rank) if d != moving[0]), moving[0])
+        return Load(storage.transposed(node.tensor, order), tuple(node.index[d] for d in order), node.outside)
+
+    return transform(e, aligned)
+

@@ -18,7 +18,8 @@ from ingot.loops.region import Either, Group, Iterate, Region
 def interpret(region: Region, inputs: Mapping[str, Array], params: Mapping[str, int] | None = None) -> list[Array]:
     """The outputs of a region for inputs given by name."""
     arrays: Arrays = {t: np.asarray(inputs[t.name]) for t in region.inputs}
-    _run(region, arrays, dict(params or {}))
+    with np.errstate(all="ignore"):
+        _run(region, arrays, dict(params or {}))
     return [_of(t, arrays) for t in region.outputs]
 
 

@@ -60,6 +60,21 @@ class Storage:
     def layout(self, t: Tensor) -> Layout:
         return self.layouts.get(t) or dense(t.rank)
 
+    def halo(self, load: Load) -> tuple[tuple[int, int], ...]:
+        """How far beyond the tensor, per axis, memory holds just what the load yields outside."""
+        layout = self.layout(load.tensor)
+        if not isinstance(load.outside, Const) or load.outside.value != layout.fill:
+            return ((0, 0),) * load.tensor.rank
+        return tuple(zip(layout.before, layout.after, strict=True))
+
+    def transposed(self, t: Tensor, order: tuple[int, ...]) -> Tensor:
+        """A physical constant with its dimensions in another order."""
+        if (t, order) not in self.packed:
+            assert t.value is not None
+            value = np.ascontiguousarray(t.value.transpose(order))
+            self.packed[t, order] = Tensor(t.name, t.type, value.shape, value)
+        return self.packed[t, order]
+
     def tensor(self, t: Tensor) -> Tensor:
         if t not in self.physical:
             layout = self.layout(t)
@@ -83,10 +98,9 @@ def _bind_load(load: Load, storage: Storage, bounds: Bounds) -> Expr:
     read = Load(storage.tensor(load.tensor), layout.index(index))
     if load.outside is None:
         return read
-    filled = isinstance(load.outside, Const) and load.outside.value == layout.fill
-    guards = []
-    for d, (i, n) in enumerate(zip(index, load.tensor.shape, strict=True)):
-        guards += _guards(i, n, layout.before[d] * filled, layout.after[d] * filled, bounds)
+    guards: list[Expr] = []
+    for i, n, (before, after) in zip(index, load.tensor.shape, storage.halo(load), strict=True):
+        guards += _guards(i, n, before, after, bounds)
     if not guards:
         return read
     condition = guards[0]
@@ -99,7 +113,7 @@ def _guards(i: Expr, n: Extent, before: int, after: int, bounds: Bounds) -> list
     """The comparisons that keep i in -before <= i < n + after, without those that always hold."""
     out = []
     try:
-        lo, hi = interval(i, bounds)
+        lo = interval(i, bounds)[0]
         room = interval(simplify(as_expr(n) + after - 1 - i, bounds), bounds)[0]
     except ValueError:
         lo, room = -1, -1

@@ -74,7 +74,7 @@ def _target(c: Compute, storage: Storage, bounds: Bounds) -> Load:
 
 def reduction(r: Reduction, storage: Storage, bounds: Bounds) -> tuple[Statement, ...]:
     """Declare `acc` and run it through the reduction's loops."""
-    limits, term = clip(r, bounds)
+    limits, term = clip(r, storage, bounds)
     inner = {**bounds, **_bounds(r.axes)}
     bound, checks = checked(bind(term, storage, inner), "k")
     body: tuple[Statement, ...] = (*checks, accumulate(r.combine, "acc", bound))
@@ -93,10 +93,11 @@ def accumulate(combine: str, name: str, term: Expr, lanes: int = 1) -> Statement
     return Assign(name, Binary(COMBINERS[combine], Var(name, None, term.dtype), term), lanes)
 
 
-def clip(r: Reduction, bounds: Bounds) -> tuple[dict[str, tuple[Expr, Expr]], Expr]:
+def clip(r: Reduction, storage: Storage, bounds: Bounds) -> tuple[dict[str, tuple[Expr, Expr]], Expr]:
     """Loop limits that keep reads inside, and the term without the guards they make needless.
 
-    Exact when a tap outside contributes the identity: a product with 0 in a sum, the lowest value in a max.
+    Exact when a tap outside contributes the identity: a product with 0 in a sum, the lowest value in a max. A halo
+    that holds the same value needs no clipping.
     """
     limits: dict[str, tuple[Expr, Expr]] = {a.name: (Const(0), as_expr(a.extent or 0)) for a in r.axes}
     names = set(limits)
@@ -105,10 +106,9 @@ def clip(r: Reduction, bounds: Bounds) -> tuple[dict[str, tuple[Expr, Expr]], Ex
     def clipped(node: Expr) -> Expr | None:
         if not isinstance(node, Load) or node.outside is None:
             return None
-        if all(
-            _clip_index(i, n, names, limits, everything)
-            for i, n in zip(node.index, node.tensor.shape, strict=True)
-        ):
+        halo = storage.halo(node)
+        places = zip(node.index, node.tensor.shape, halo, strict=True)
+        if all(_clip_index(i, n, around, names, limits, everything) for i, n, around in places):
             return Load(node.tensor, node.index)
         return node
 
@@ -135,11 +135,16 @@ def _is_identity(r: Reduction) -> bool:
 
 
 def _clip_index(
-    i: Expr, n: Extent, names: set[str], limits: dict[str, tuple[Expr, Expr]], bounds: Bounds
+    i: Expr,
+    n: Extent,
+    around: tuple[int, int],
+    names: set[str],
+    limits: dict[str, tuple[Expr, Expr]],
+    bounds: Bounds,
 ) -> bool:
     """Fold 0 <= i < n into the limits of the one reduction axis that i moves with."""
-    lo, hi = interval(i, bounds)
-    if lo >= 0 and interval(simplify(as_expr(n) - 1 - i, bounds), bounds)[0] >= 0:
+    room = interval(simplify(as_expr(n) - 1 - i, bounds), bounds)[0]
+    if interval(i, bounds)[0] >= -around[0] and room >= -around[1]:
         return True
     moving = [k for k in names if coefficient(i, k) != 0]
     if len(moving) != 1:

@@ -8,7 +8,7 @@ neighbouring outputs share (weights, overlapping windows) is loaded once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ingot.formula.compute import COMBINERS, Compute, Reduction
 from ingot.formula.expr import (
@@ -27,7 +27,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
 from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
 from ingot.formula.types import BOOL
-from ingot.loops.access import NotVectorizable, step, vectorize
+from ingot.loops.access import NotVectorizable, align_constants, step, vectorize
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import clip
 from ingot.loops.squeeze import squeeze
@@ -73,7 +73,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
     inner = {**bounds, **{a.name: interval(a) for a in axes}}
     limits: dict[str, tuple[Expr, Expr]] = {}
     if r is not None:
-        limits, term = clip(r, {**bounds, **{a.name: interval(a) for a in c.axes}})
+        limits, term = clip(r, storage, {**bounds, **{a.name: interval(a) for a in c.axes}})
         limits = {k: (simplify(lo, inner), simplify(hi, inner)) for k, (lo, hi) in limits.items()}
         r = Reduction(r.combine, r.axes, bind(r.init, storage, inner), bind(term, storage, inner))
     index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
@@ -85,6 +85,9 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
     x = max(candidates, key=lambda a: int(a.extent or 0))  # type: ignore[arg-type]
     if any(mentions(e, x.name) for pair in limits.values() for e in pair):
         return None
+    value = align_constants(value, x.name, storage)
+    if r is not None:
+        r = replace(r, term=align_constants(r.term, x.name, storage), init=align_constants(r.init, x.name, storage))
     return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner)
 
 
