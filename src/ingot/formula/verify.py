@@ -1,0 +1,161 @@
+"""The verifier of formulas: types agree, names are in scope, reads are inside their tensor and come after writes.
+
+In: the stages of one kernel or one operator, with what stands in memory before them. Out: nothing, or
+InternalError naming the stage: a model cannot cause one, a wrong definition or pass can. Run after each step
+that makes or rewrites formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ingot.errors import InternalError
+from ingot.formula.compute import COMBINERS, Compute, Formula, Reduction, Scan, Stage, reads, writes
+from ingot.formula.expr import (
+    Binary,
+    Expr,
+    Gathered,
+    Load,
+    Select,
+    Tensor,
+    Unary,
+    Var,
+    children,
+    text,
+)
+from ingot.formula.index import as_expr
+from ingot.formula.prove import Scope
+from ingot.formula.types import BOOL, INDEX
+
+
+def verify_formula(formula: Formula, where: str) -> None:
+    """Stages are sound over the inputs, and every output is one of them or written."""
+    written = verify_stages(formula.stages, formula.inputs, where)
+    for t in formula.outputs:
+        if t not in written and t.value is None:
+            raise InternalError(f"{where}: output {t.name} is never written")
+
+
+def verify_stages(stages: Iterable[Stage], before: Iterable[Tensor], where: str) -> set[Tensor]:
+    """What is written once the stages ran on memory in which `before` is written."""
+    known = set(before)
+    _stages(tuple(stages), known, Scope(), where)
+    return known
+
+
+def _stages(stages: tuple[Stage, ...], known: set[Tensor], scope: Scope, where: str) -> None:
+    for stage in stages:
+        if isinstance(stage, Compute):
+            _compute(stage, known, scope, where)
+            known.add(stage.out)
+        else:
+            _scan(stage, known, scope, where)
+
+
+def _scan(scan: Scan, known: set[Tensor], scope: Scope, where: str) -> None:
+    """A step of a scan may read what is carried only if it stands in memory before the first step."""
+    for t in scan.carried:
+        if t not in known and t.value is None:
+            raise InternalError(
+                f"{where}: scan over {scan.axis.name} carries {t.name}, which has no first value"
+            )
+    _stages(scan.body, known, _over((scan.axis,), scope, where), where)
+
+
+def _compute(c: Compute, known: set[Tensor], scope: Scope, where: str) -> None:
+    here = f"{where}, {c.out.name}"
+    if c.out.value is not None:
+        raise InternalError(f"{here}: a constant is written")
+    inner = _over(c.axes, scope, here)
+    registers: dict[str, Var] = {}
+    if c.reduction is not None:
+        _reduction(c.reduction, inner, known, here)
+        registers["acc"] = Var("acc", None, c.reduction.term.dtype)
+    if c.value.dtype not in (c.out.type, c.out.type.compute):
+        raise InternalError(f"{here}: a {c.value.dtype} value becomes {c.out.type} without a cast")
+    _expression(c.value, inner, registers, known, here)
+    _place(c, inner, here)
+
+
+def _place(c: Compute, scope: Scope, here: str) -> None:
+    """The element that is written lies inside the tensor."""
+    if len(c.index) != c.out.rank:
+        raise InternalError(f"{here}: {len(c.index)} indices for rank {c.out.rank}")
+    for i, n in zip(c.index, c.out.shape, strict=True):
+        _expression(i, scope, {}, None, here)
+        if not scope.inside(i, n):
+            raise InternalError(f"{here}: index {text(i)} of the result may leave 0 .. {text(n)}")
+
+
+def _reduction(r: Reduction, scope: Scope, known: set[Tensor], here: str) -> None:
+    if r.combine not in COMBINERS:
+        raise InternalError(f"{here}: unknown combiner {r.combine}")
+    if r.init.dtype is not r.term.dtype:
+        raise InternalError(f"{here}: a {r.init.dtype} start for a reduction of {r.term.dtype}")
+    _expression(r.init, scope, {}, known, here)
+    _expression(r.term, _over(r.axes, scope, here), {}, known, here)
+
+
+def _over(axes: tuple[Var, ...], scope: Scope, here: str) -> Scope:
+    """Inside loops over the axes."""
+    for a in axes:
+        if a.extent is None or a.dtype is not INDEX:
+            raise InternalError(f"{here}: axis {a.name} has no extent")
+        if a.name in scope.order:
+            raise InternalError(f"{here}: two axes are called {a.name}")
+        scope = scope.variable(a.name, as_expr(0), as_expr(a.extent))
+    return scope
+
+
+def _expression(
+    e: Expr, scope: Scope, registers: dict[str, Var], known: set[Tensor] | None, here: str
+) -> None:
+    """Names, types, and reads (where `known` tells what is written) of an expression and what it holds."""
+    match e:
+        case Var(name, _, dtype):
+            register = registers.get(name)
+            if name not in scope.order and (register is None or register.dtype is not dtype):
+                raise InternalError(f"{here}: {name} ({dtype}) is not in scope")
+        case Load():
+            _load(e, scope, registers, known, here)
+        case Select(condition, a, b):
+            _expression(condition, scope, registers, known, here)
+            _expression(a, scope.given(condition), registers, known, here)
+            _expression(b, scope.given(condition, False), registers, known, here)
+    check_types(e, here)
+    if not isinstance(e, Select):
+        for child in children(e):
+            _expression(child, scope, registers, known, here)
+
+
+def _load(e: Load, scope: Scope, registers: dict[str, Var], known: set[Tensor] | None, here: str) -> None:
+    if known is not None and e.tensor.value is None and e.tensor not in known:
+        raise InternalError(f"{here}: {e.tensor.name} is read before it is written")
+    if len(e.index) != e.tensor.rank:
+        raise InternalError(f"{here}: {len(e.index)} indices for {e.tensor.name} of rank {e.tensor.rank}")
+    if e.outside is not None:
+        return
+    for i, n in zip(e.index, e.tensor.shape, strict=True):
+        if not scope.inside(i, n):
+            raise InternalError(
+                f"{here}: {text(e)} may leave the tensor: {text(i)} in 0 .. {text(n)} is not provable"
+            )
+
+
+def check_types(e: Expr, here: str) -> None:
+    """The operand types of one node fit; the checks that loops and formulas share."""
+    match e:
+        case Binary(op, a, b) if a.dtype is not b.dtype:
+            raise InternalError(f"{here}: {op} of {a.dtype} and {b.dtype}")
+        case Select(condition, a, b) if condition.dtype is not BOOL or a.dtype is not b.dtype:
+            raise InternalError(f"{here}: select of {a.dtype} and {b.dtype} by {condition.dtype}")
+        case Load(tensor, index, outside):
+            if any(i.dtype is not INDEX for i in index):
+                raise InternalError(f"{here}: {tensor.name} is indexed by {[str(i.dtype) for i in index]}")
+            if outside is not None and outside.dtype is not tensor.type.compute:
+                raise InternalError(f"{here}: {outside.dtype} stands for what is outside {tensor.name}")
+        case Gathered(value, lo, hi):
+            if not value.dtype.is_integer or lo.dtype is not INDEX or hi.dtype is not INDEX:
+                raise InternalError(f"{here}: an index is gathered from {value.dtype}")
+        case Unary("not", a) if a.dtype is not BOOL:
+            raise InternalError(f"{here}: not of {a.dtype}")

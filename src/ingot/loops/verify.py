@@ -1,0 +1,360 @@
+"""The verifier of the Program: what the C compiler, the sanitizers or the user would find, found at compile time.
+
+In: a Program. Out: `Findings` (accesses that could be neither proved inside nor shown outside, vector registers
+needed at once), or InternalError naming kernel and statement. Registers are declared once, before use and with the
+lanes and type they are used with; every access of every iteration lies inside its tensor; kernels write only their
+parameters, calls never a constant or an input; what is read was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from ingot.errors import InternalError
+from ingot.formula.expr import (
+    Binary,
+    Bitcast,
+    Cast,
+    Const,
+    Expr,
+    Gathered,
+    Lane,
+    Load,
+    Param,
+    Select,
+    Tensor,
+    Unary,
+    Var,
+    children,
+    text,
+    walk,
+)
+from ingot.formula.index import as_expr
+from ingot.formula.prove import Scope
+from ingot.formula.statements import (
+    Assign,
+    Barrier,
+    Check,
+    For,
+    Instruction,
+    Let,
+    Madd,
+    Remark,
+    Statement,
+    Store,
+    When,
+    expressions,
+    statements_text,
+)
+from ingot.formula.types import BOOL, INDEX, DType
+from ingot.formula.verify import check_types
+from ingot.loops.instructions import GROUP, INSTRUCTIONS
+from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step
+
+
+@dataclass(frozen=True)
+class Findings:
+    """`unproved`: accesses left to trust, as text. `pressure`: vector registers live at once, by kernel."""
+
+    unproved: tuple[str, ...]
+    pressure: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Register:
+    dtype: DType
+    lanes: int
+    mutable: bool
+
+
+def verify_program(program: Program) -> Findings:
+    """Every kernel once, then the steps in order."""
+    unproved: list[str] = []
+    for kernel in program.kernels:
+        unproved += verify_kernel(kernel)
+    written = {*program.inputs, *program.constants}
+    _steps(program, program.steps, written)
+    for t in program.outputs:
+        if _base(program, t) not in written:
+            raise InternalError(f"program {program.name}: output {t.name} is never written")
+    return Findings(tuple(unproved), {k.name: pressure(k.body) for k in program.kernels})
+
+
+# -- the steps
+
+
+def _base(program: Program, t: Tensor) -> Tensor:
+    while t in program.aliases:
+        t = program.aliases[t]
+    return t
+
+
+def _steps(program: Program, steps: Iterable[Step], written: set[Tensor]) -> None:
+    """Follow the steps, adding to `written` what stands in memory after them."""
+    for step in steps:
+        match step:
+            case Call():
+                _call(program, step, written)
+            case Copy(source, to):
+                _require_written(program, source, written, f"{to.name} = {source.name}")
+                if source.type is not to.type or source.shape != to.shape:
+                    raise InternalError(f"program {program.name}: {source.name} does not fit {to.name}")
+                _write(program, to, written, f"{to.name} = {source.name}")
+            case Branch(condition, then, other):
+                _require_written(program, condition, written, "if")
+                sides = [set(written), set(written)]
+                _steps(program, then, sides[0])
+                _steps(program, other, sides[1])
+                written |= sides[0] & sides[1]
+            case Repeat(counter, trips, going, body):
+                for t in (trips, going):
+                    if t is not None:
+                        _require_written(program, t, written, "repeat")
+                written.add(_base(program, counter))
+                _steps(program, body, set(written))
+
+
+def _call(program: Program, call: Call, written: set[Tensor]) -> None:
+    where = f"call of {call.kernel.name}"
+    if len(call.arguments) != len(call.kernel.parameters):
+        raise InternalError(f"program {program.name}, {where}: {len(call.arguments)} arguments")
+    for parameter, argument in zip(call.kernel.parameters, call.arguments, strict=True):
+        if parameter.type is not argument.type or parameter.shape != argument.shape:
+            raise InternalError(
+                f"program {program.name}, {where}: {argument.name} {argument.type}{_shape(argument)} "
+                f"for {parameter.name} {parameter.type}{_shape(parameter)}"
+            )
+    made = {_base(program, t) for t in call.writes}
+    for t in call.reads:
+        if _base(program, t) not in made:
+            _require_written(program, t, written, where)
+    for t in call.writes:
+        _write(program, t, written, where)
+
+
+def _shape(t: Tensor) -> str:
+    return f"[{', '.join(map(text, t.shape))}]"
+
+
+def _require_written(program: Program, t: Tensor, written: set[Tensor], where: str) -> None:
+    if _base(program, t) not in written:
+        raise InternalError(f"program {program.name}, {where}: {t.name} is read before it is written")
+
+
+def _write(program: Program, t: Tensor, written: set[Tensor], where: str) -> None:
+    base = _base(program, t)
+    if base.value is not None or base in program.constants or base in program.inputs:
+        raise InternalError(f"program {program.name}, {where}: {t.name} is written but belongs to others")
+    written.add(base)
+
+
+# -- a kernel
+
+
+def verify_kernel(kernel: Kernel) -> list[str]:
+    """The accesses that could not be proved. Raises InternalError for everything that is wrong."""
+    if len(set(kernel.parameters)) != len(kernel.parameters):
+        raise InternalError(f"kernel {kernel.name}: a parameter stands twice")
+    checker = _Checker(kernel)
+    checker.block(kernel.body, {}, Scope())
+    return checker.unproved
+
+
+@dataclass
+class _Checker:
+    kernel: Kernel
+    unproved: list[str] = field(default_factory=list)
+    statement: Statement = field(default_factory=Barrier)
+
+    def fail(self, message: str) -> InternalError:
+        line = next(statements_text((self.statement,), ""), "")
+        return InternalError(f"kernel {self.kernel.name}, `{line}`: {message}")
+
+    def block(self, body: tuple[Statement, ...], outer: dict[str, Register], scope: Scope) -> None:
+        """Statements in order; what they declare is known to those after them and inside them."""
+        known = dict(outer)
+        for s in body:
+            self.statement = s
+            scope = self.one(s, known, scope)
+
+    def one(self, s: Statement, known: dict[str, Register], scope: Scope) -> Scope:
+        """Check a statement; the scope after it."""
+        for e in expressions(s):
+            self.expression(e, known, scope)
+        match s:
+            case For(var, lo, hi, step, body):
+                self.declare(var, Register(INDEX, 1, False), known)
+                if step < 1 or lo.dtype is not INDEX or hi.dtype is not INDEX:
+                    raise self.fail("not a loop over indices")
+                self.block(body, known, scope.variable(var, lo, hi, step))
+                del known[var]
+            case Let(name, value, lanes, mutable):
+                self.width(value, lanes, known)
+                self.declare(name, Register(value.dtype, lanes, mutable), known)
+                if value.dtype is INDEX and not mutable:
+                    return scope.let(name, value)
+            case Assign() | Madd() | Instruction():
+                self.update(s, known)
+            case Store(to, value, lanes):
+                self.store(to, value, lanes, known, scope)
+            case When(condition, body, other):
+                self.boolean(condition)
+                self.block(body, known, scope.given(condition))
+                self.block(other, known, scope.given(condition, False))
+            case Check(condition):
+                self.boolean(condition)
+                return scope.given(condition)
+            case Barrier() | Remark():
+                pass
+        return scope
+
+    def boolean(self, condition: Expr) -> None:
+        if condition.dtype is not BOOL:
+            raise self.fail(f"a condition of type {condition.dtype}")
+
+    def declare(self, name: str, register: Register, known: dict[str, Register]) -> None:
+        if name in known or any(p.name == name for p in self.kernel.params):
+            raise self.fail(f"{name} is declared twice")
+        known[name] = register
+
+    def update(self, s: Assign | Madd | Instruction, known: dict[str, Register]) -> None:
+        register = known.get(s.name)
+        if register is None or not register.mutable:
+            raise self.fail(f"{s.name} is not a mutable register")
+        if register.lanes != s.lanes:
+            raise self.fail(f"{s.name} has {register.lanes} lanes")
+        if isinstance(s, Instruction):
+            self.instruction(s, register, known)
+            return
+        for e in expressions(s):
+            self.width(e, s.lanes, known)
+            if e.dtype is not register.dtype:
+                raise self.fail(f"a {e.dtype} value for {s.name}, which is {register.dtype}")
+
+    def instruction(self, s: Instruction, register: Register, known: dict[str, Register]) -> None:
+        if s.operation not in INSTRUCTIONS or register.dtype.bits != 32:
+            raise self.fail("no such instruction")
+        k = GROUP[s.operation]
+        for e in (s.a, s.b):
+            if self.lanes(e, known) not in (k, k * s.lanes):
+                raise self.fail(f"an operand has {self.lanes(e, known)} elements, not {k} or {k * s.lanes}")
+
+    def store(self, to: Load, value: Expr, lanes: int, known: dict[str, Register], scope: Scope) -> None:
+        self.access(replace(to, lanes=lanes), scope)
+        self.width(value, lanes, known)
+        if value.dtype is not to.tensor.type.compute:
+            raise self.fail(f"a {value.dtype} value for {to.tensor.name}, which is {to.tensor.type}")
+        if to.tensor.value is not None:
+            raise self.fail(f"{to.tensor.name} is a constant")
+
+    # -- expressions
+
+    def expression(self, e: Expr, known: dict[str, Register], scope: Scope) -> None:
+        try:
+            check_types(e, "")
+        except InternalError as error:
+            raise self.fail(str(error).removeprefix(": ")) from None
+        match e:
+            case Var(name, _, dtype):
+                if name not in known:
+                    raise self.fail(f"{name} is used before it is declared")
+                if known[name].dtype is not dtype:
+                    raise self.fail(f"{name} is {known[name].dtype}, used as {dtype}")
+            case Param() if e not in self.kernel.params:
+                raise self.fail(f"{e.name} is not a parameter of the kernel")
+            case Gathered():
+                raise self.fail("a data-dependent index without its check")
+            case Select(condition, a, b):
+                self.expression(condition, known, scope)
+                self.expression(a, known, scope.given(condition))
+                self.expression(b, known, scope.given(condition, False))
+                return
+            case Load():
+                self.access(e, scope)
+        for child in children(e):
+            self.expression(child, known, scope)
+
+    def access(self, load: Load, scope: Scope) -> None:
+        """Every lane of every iteration inside the tensor: along the last index, or in row-major order."""
+        t = load.tensor
+        if t not in self.kernel.parameters:
+            raise self.fail(f"{t.name} is not a parameter")
+        if load.outside is not None or len(load.index) != t.rank:
+            raise self.fail(f"{text(load)} is not a plain access")
+        wrong = [i for i, n in zip(load.index, t.shape, strict=True) if not scope.inside(i, n)]
+        if not wrong and load.lanes > 1 and not self.lanes_inside(load, scope):
+            wrong = [load.index[-1]]
+        if wrong and all(scope.proves(-1 - i) for i in wrong):
+            raise self.fail(f"{text(load)} lies outside {_shape(t)}")
+        self.unproved += [f"{self.kernel.name}: {text(load)} of {_shape(t)}: {text(i)}" for i in wrong]
+
+    @staticmethod
+    def lanes_inside(load: Load, scope: Scope) -> bool:
+        if scope.inside(load.index[-1], load.tensor.shape[-1], load.lanes):
+            return True
+        flat, total = as_expr(0), as_expr(1)
+        for i, n in zip(load.index, load.tensor.shape, strict=True):
+            flat, total = flat * as_expr(n) + i, total * n
+        return scope.proves(total - load.lanes - flat)
+
+    def width(self, e: Expr, lanes: int, known: dict[str, Register]) -> None:
+        """A value is as wide as its register, or a scalar that is broadcast."""
+        if self.lanes(e, known) not in (1, lanes):
+            raise self.fail(f"{self.lanes(e, known)} lanes where {lanes} are needed")
+
+    def lanes(self, e: Expr, known: dict[str, Register]) -> int:
+        match e:
+            case Var(name):
+                return known[name].lanes
+            case Load(lanes=lanes):
+                return lanes
+            case Lane(a, lane):
+                if lane >= self.lanes(a, known):
+                    raise self.fail(f"{text(e)}: no such lane")
+                return 1
+            case Const() | Param():
+                return 1
+            case Unary() | Binary() | Select() | Cast() | Bitcast():
+                widths = {self.lanes(c, known) for c in children(e)} - {1}
+                if len(widths) > 1:
+                    raise self.fail(f"{text(e)} mixes {sorted(widths)} lanes")
+                return max(widths, default=1)
+        raise self.fail(f"{e!r} has no place in loops")
+
+
+# -- vector registers
+
+
+def pressure(body: tuple[Statement, ...]) -> int:
+    """The most vector registers live at once, temporaries of an expression not counted."""
+    spans: dict[str, list[int]] = {}
+    _spans(body, 0, spans, {})
+    edges = sorted((at, sign) for lo, hi in spans.values() for at, sign in ((lo, 1), (hi + 1, -1)))
+    live = most = 0
+    for _, sign in edges:
+        live += sign
+        most = max(most, live)
+    return most
+
+
+def _spans(
+    body: tuple[Statement, ...], now: int, spans: dict[str, list[int]], depth: dict[str, int], level: int = 0
+) -> int:
+    """First to last position of every vector register; one used in a loop it outlives lives through the loop."""
+    for s in body:
+        begin, now = now, now + 1
+        if isinstance(s, Let) and s.lanes > 1:
+            spans[s.name], depth[s.name] = [begin, begin], level
+        names = {n.name for e in expressions(s) for n in walk(e) if isinstance(n, Var)}
+        names |= {s.name} if isinstance(s, Assign | Madd | Instruction) else set()
+        for name in names & spans.keys():
+            spans[name][1] = max(spans[name][1], begin)
+        if isinstance(s, For | When):
+            inner = s.body + (s.other if isinstance(s, When) else ())
+            older = {k: v[1] for k, v in spans.items()}
+            now = _spans(inner, now, spans, depth, level + 1)
+            for name, last in older.items():
+                if isinstance(s, For) and spans[name][1] > last:
+                    spans[name][1] = now
+    return now
