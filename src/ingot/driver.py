@@ -12,12 +12,14 @@ from ingot.formula.expr import text
 from ingot.frontends.onnx import read_model
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
+from ingot.graph.verify import verify
 from ingot.log import step
 from ingot.loops.assign import assign_layouts
 from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
 from ingot.loops.program import Program, program_text
-from ingot.loops.region import Region, formulate_graph
+from ingot.loops.region import Region, formulate_graph, region_text
+from ingot.loops.verify import require_proved, verify_region
 from ingot.memory.plan import Plan, plan
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
@@ -64,25 +66,27 @@ def front(model: Any, options: Options) -> Graph:
     """The steps on the graph, in their order; the comment says why each stands where it does."""
     define, keep = options.define, options.keep_inputs
     graph = step("graph", "read", lambda: read_model(model, define=define, keep_inputs=keep), graph_text)
-    graph = step(
-        "graph", "infer", lambda: infer(graph), graph_text
-    )  # everything below needs shapes and constants
-    graph = inline_if(graph)  # after infer: known conditions are known now
-    return step(
-        "graph", "prune", lambda: prune(graph), graph_text
-    )  # after infer: shape arithmetic is now constant
+    # Everything below needs shapes and constants.
+    graph = step("graph", "infer", lambda: infer(graph), graph_text, verify)
+    # After infer: known conditions are known now, shape arithmetic is constant.
+    graph = step("graph", "inline_if", lambda: inline_if(graph), graph_text, verify)
+    return step("graph", "prune", lambda: prune(graph), graph_text, verify)
 
 
 def stages(model: Any, options: Options) -> Stages:
     """The steps from the model to offsets in the arena; only printing and compiling C is left."""
     machine = native() if options.target == "native" else find(options.target)
     graph = front(model, options)
-    region = formulate_graph(graph)
-    region = fuse(region) if options.fuse else region  # before layouts: what disappears needs none
+    region = step("region", "formulate", lambda: formulate_graph(graph), region_text, verify_region)
+    if options.fuse:  # before layouts: what disappears needs none
+        region = step("region", "fuse", lambda: fuse(region), region_text, verify_region)
     layouts = assign_layouts(region)
     name = bundle_name(options.name, model, graph.name)
-    program = step("program", "lower", lambda: lower(region, layouts, name, machine), program_text)
-    placed = step("plan", "plan", lambda: plan(program), _plan_text)  # last: kernels decide what lives when
+    program = step(
+        "program", "lower", lambda: lower(region, layouts, name, machine), program_text, require_proved
+    )
+    # Last: kernels decide what lives when.
+    placed = step("plan", "plan", lambda: plan(program), _plan_text)
     return Stages(graph, region, program, placed, machine)
 
 

@@ -1,4 +1,7 @@
-"""Dumps, timings and progress of the pipeline, off unless asked for.
+"""The steps of the pipeline: run, verified, timed and dumped.
+
+Every level has a verifier, run on what each step made. INGOT_CHECK says how: 0 not at all, 1 (the default)
+what is wrong is an InternalError, 2 what cannot be proved right is one too.
 
 INGOT_DUMP=graph,region,program,plan,c prints a level's text form after each step that changed it;
 INGOT_TIME=1 prints how long each step took. Both go to standard error. Long work announces where it is to
@@ -22,13 +25,28 @@ Listener = Callable[[str, int, int], None]
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
-def step(level: str, name: str, run: Callable[[], T], text: Callable[[T], str]) -> T:
-    """Run one step; dump its result if INGOT_DUMP names its level, print its time if INGOT_TIME is set."""
+def strictness() -> int:
+    """The level of INGOT_CHECK."""
+    return int(os.environ.get("INGOT_CHECK") or 1)
+
+
+def step(
+    level: str,
+    name: str,
+    run: Callable[[], T],
+    text: Callable[[T], str],
+    verify: Callable[[T], object] = lambda _: None,
+) -> T:
+    """Run one step and verify its result; dump it where INGOT_DUMP names its level, and its time."""
     announce(name)
     begin = time.perf_counter()
     result = run()
+    made = time.perf_counter()
+    if strictness() > 0:
+        verify(result)
     if os.environ.get("INGOT_TIME"):
-        print(f"ingot: {name}: {1e3 * (time.perf_counter() - begin):.1f} ms", file=sys.stderr)
+        spent, more = 1e3 * (made - begin), 1e3 * (time.perf_counter() - made)
+        print(f"ingot: {name}: {spent:.1f} ms, verified in {more:.1f} ms", file=sys.stderr)
     if level in os.environ.get("INGOT_DUMP", "").split(","):
         print(f"-- after {name}\n{text(result)}", file=sys.stderr)
     return result

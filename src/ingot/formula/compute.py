@@ -131,16 +131,18 @@ def formula_text(formula: Formula) -> str:
     """The text form, for dumps and golden tests."""
     head = ", ".join(f"{t.name}: {t.type}{list(map(text, t.shape))}" for t in formula.inputs)
     lines = [f"formula({head}) -> {', '.join(t.name for t in formula.outputs)}"]
-    return "\n".join([*lines, *_lines(formula.stages, "  ")])
+    return "\n".join([*lines, *stages_text(formula.stages, "  ")])
 
 
-def _lines(stages: tuple[Stage, ...], indent: str) -> Iterator[str]:
+def stages_text(stages: tuple[Stage, ...], indent: str) -> Iterator[str]:
+    """The text form of stages, a line or two each."""
     for s in stages:
         if isinstance(s, Scan):
             yield f"{indent}scan {_axes((s.axis,))} carrying {', '.join(t.name for t in s.carried)}"
-            yield from _lines(s.body, indent + "  ")
+            yield from stages_text(s.body, indent + "  ")
             continue
-        yield f"{indent}{s.out.name}[{', '.join(map(text, s.index))}]: {s.out.type} = {text(s.value)} for {_axes(s.axes)}"
+        element = f"{s.out.name}[{', '.join(map(text, s.index))}]: {s.out.type}"
+        yield f"{indent}{element} = {text(s.value)} for {_axes(s.axes)}"
         if r := s.reduction:
             yield f"{indent}  acc = {r.combine}({text(r.term)} for {_axes(r.axes)}) from {text(r.init)}"
 

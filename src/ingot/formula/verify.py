@@ -1,4 +1,4 @@
-"""The verifier of formulas: types agree, names are in scope, reads are inside their tensor and come after writes.
+"""The verifier of formulas: types agree, names are in scope, reads are inside and follow a write.
 
 In: the stages of one kernel or one operator, with what stands in memory before them. Out: nothing, or
 InternalError naming the stage: a model cannot cause one, a wrong definition or pass can. Run after each step
@@ -53,12 +53,17 @@ def _stages(stages: tuple[Stage, ...], known: set[Tensor], scope: Scope, where: 
 
 
 def _scan(scan: Scan, known: set[Tensor], scope: Scope, where: str) -> None:
-    """A step of a scan may read what is carried only if it stands in memory before the first step."""
+    """What a step reads was made in the same step, before the scan, or is carried and has a first value."""
+    here = f"{where}, scan over {scan.axis.name}"
+    made, fresh = {t for s in scan.body for t in writes(s)}, set[Tensor]()
     for t in scan.carried:
         if t not in known and t.value is None:
-            raise InternalError(
-                f"{where}: scan over {scan.axis.name} carries {t.name}, which has no first value"
-            )
+            raise InternalError(f"{here}: carried {t.name} has no first value")
+    for stage in scan.body:
+        for t in reads(stage):
+            if t in made - fresh and t not in scan.carried:
+                raise InternalError(f"{here}: {t.name} lives from step to step but is not carried")
+        fresh |= set(writes(stage))
     _stages(scan.body, known, _over((scan.axis,), scope, where), where)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Union
 
-from ingot.formula.compute import Formula, Scan, Stage, reads, writes
+from ingot.formula.compute import Formula, Scan, Stage, reads, stages_text, writes
 from ingot.formula.expr import Expr, Load, Tensor, transform
 from ingot.graph.ir import Graph, Node, Value
 from ingot.ops.control import body
@@ -95,6 +95,33 @@ def groups(region: Region) -> Iterator[Group]:
                 yield from groups(other)
             case Iterate(body=body):
                 yield from groups(body)
+
+
+def region_text(region: Region) -> str:
+    """The text form, for dumps and golden tests."""
+    return "\n".join(_lines(region, ""))
+
+
+def _lines(region: Region, indent: str) -> Iterator[str]:
+    yield f"{indent}region({_names(region.inputs)}) -> {_names(region.outputs)}"
+    inner = indent + "  "
+    for item in region.items:
+        head = f"{inner}{type(item).__name__.lower()} {' + '.join(item.nodes)}"
+        match item:
+            case Group(_, stages, view):
+                yield head + (f" view {view[0].name} of {view[1].name}" if view else "")
+                yield from stages_text(stages, inner + "  ")
+            case Either(_, condition, then, other, results):
+                yield f"{head} if {condition.name} -> {_names(results)}"
+                yield from _lines(then, inner + "  ")
+                yield from _lines(other, inner + "  ")
+            case Iterate():
+                yield f"{head}({_names(item.reads)}) -> {_names(item.writes)}"
+                yield from _lines(item.body, inner + "  ")
+
+
+def _names(tensors: tuple[Tensor, ...]) -> str:
+    return ", ".join(t.name for t in tensors)
 
 
 def formulate_graph(graph: Graph) -> Region:

@@ -1,9 +1,9 @@
-"""The verifier of the Program: what the C compiler, the sanitizers or the user would find, found at compile time.
+"""The verifier of the Program: what the C compiler, the sanitizers or the user would find, found here.
 
-In: a Program. Out: `Findings` (accesses that could be neither proved inside nor shown outside, vector registers
-needed at once), or InternalError naming kernel and statement. Registers are declared once, before use and with the
-lanes and type they are used with; every access of every iteration lies inside its tensor; kernels write only their
-parameters, calls never a constant or an input; what is read was written.
+In: a Program. Out: `Findings` (accesses that could be neither proved inside nor shown outside, vector
+registers needed at once), or InternalError naming kernel and statement. Registers are declared once, before
+use, and used with their lanes and type; every access of every iteration lies inside its tensor; kernels write
+only their parameters, calls never a constant or an input; what is read was written.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ from ingot.formula.statements import (
     statements_text,
 )
 from ingot.formula.types import BOOL, INDEX, DType
-from ingot.formula.verify import check_types
+from ingot.formula.verify import check_types, verify_stages
+from ingot.log import strictness
 from ingot.loops.instructions import GROUP, INSTRUCTIONS
 from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step
+from ingot.loops.region import Either, Group, Iterate, Region
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,13 @@ def verify_program(program: Program) -> Findings:
         if _base(program, t) not in written:
             raise InternalError(f"program {program.name}: output {t.name} is never written")
     return Findings(tuple(unproved), {k.name: pressure(k.body) for k in program.kernels})
+
+
+def require_proved(program: Program) -> None:
+    """Verify; with INGOT_CHECK=2 an access that could not be proved is an InternalError too."""
+    unproved = verify_program(program).unproved
+    if unproved and strictness() > 1:
+        raise InternalError(f"{len(unproved)} accesses cannot be proved: " + "; ".join(unproved[:4]))
 
 
 # -- the steps
@@ -112,7 +121,7 @@ def _steps(program: Program, steps: Iterable[Step], written: set[Tensor]) -> Non
                     if t is not None:
                         _require_written(program, t, written, "repeat")
                 written.add(_base(program, counter))
-                _steps(program, body, set(written))
+                _steps(program, body, written)  # slices of no turn at all: nobody reads them
 
 
 def _call(program: Program, call: Call, written: set[Tensor]) -> None:
@@ -341,7 +350,7 @@ def pressure(body: tuple[Statement, ...]) -> int:
 def _spans(
     body: tuple[Statement, ...], now: int, spans: dict[str, list[int]], depth: dict[str, int], level: int = 0
 ) -> int:
-    """First to last position of every vector register; one used in a loop it outlives lives through the loop."""
+    """First to last position of vector registers; one used in a loop it outlives lives through the loop."""
     for s in body:
         begin, now = now, now + 1
         if isinstance(s, Let) and s.lanes > 1:
@@ -358,3 +367,30 @@ def _spans(
                 if isinstance(s, For) and spans[name][1] > last:
                     spans[name][1] = now
     return now
+
+
+# -- the formulas of a region
+
+
+def verify_region(region: Region) -> None:
+    """Every formula of the tree, in the order in which it runs; results are written before they are read."""
+    known = _region(region, set(region.inputs))
+    for t in region.outputs:
+        if t not in known and t.value is None:
+            raise InternalError(f"output {t.name} is never written")
+
+
+def _region(region: Region, known: set[Tensor]) -> set[Tensor]:
+    known = known | set(region.inputs)
+    for item in region.items:
+        match item:
+            case Group():
+                known = verify_stages(item.stages, known, " + ".join(item.nodes))
+            case Either():
+                for side in (item.then, item.other):
+                    _region(side, known)
+                known.update(item.results)
+            case Iterate():
+                _region(item.body, known)
+                known.update(item.writes)
+    return known

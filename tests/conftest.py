@@ -1,0 +1,38 @@
+"""What every test runs with: strict verifiers, a cache of compiled objects, and golden texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.txt anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Objects are remembered from run to run; an access that cannot be proved inside fails a test."""
+    cache = config.cache
+    if cache is not None:
+        os.environ.setdefault("INGOT_CACHE", str(cache.mkdir("ingot-objects")))
+    os.environ.setdefault("INGOT_CHECK", "2")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """golden(name, text): the text is what tests/golden/NAME.txt says; --update-golden makes it say so."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / f"{name}.txt"
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text + "\n")
+        assert path.exists(), f"{path.name} is missing: run pytest --update-golden and read the diff"
+        assert text + "\n" == path.read_text(), f"{path.name} differs: pytest --update-golden, then git diff"
+
+    return compare
