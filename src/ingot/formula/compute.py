@@ -129,7 +129,7 @@ def _is_product(e: Expr) -> bool:
 
 def formula_text(formula: Formula) -> str:
     """The text form, for dumps and golden tests."""
-    head = ", ".join(f"{t.name}: {t.type}{list(map(text, t.shape))}" for t in formula.inputs)
+    head = ", ".join(f"{t.name}: {t.type}[{', '.join(map(text, t.shape))}]" for t in formula.inputs)
     lines = [f"formula({head}) -> {', '.join(t.name for t in formula.outputs)}"]
     return "\n".join([*lines, *stages_text(formula.stages, "  ")])
 

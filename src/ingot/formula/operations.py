@@ -75,7 +75,7 @@ def mulhi(a: Array, b: Array) -> Array:
     dtype = np.asarray(a).dtype
     bits = dtype.itemsize * 8
     wide = np.asarray(a).astype(object) * np.asarray(b).astype(object)
-    return (wide >> bits).astype(dtype)
+    return np.asarray(wide >> bits).astype(dtype)
 
 
 def _erf(a: Array) -> Array:

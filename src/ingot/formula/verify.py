@@ -115,25 +115,24 @@ def _over(axes: tuple[Var, ...], scope: Scope, here: str) -> Scope:
 def _expression(
     e: Expr, scope: Scope, registers: dict[str, Var], known: set[Tensor] | None, here: str
 ) -> None:
-    """Names, types, and reads (where `known` tells what is written) of an expression and what it holds."""
-    match e:
-        case Var(name, _, dtype):
-            register = registers.get(name)
-            if name not in scope.order and (register is None or register.dtype is not dtype):
-                raise InternalError(f"{here}: {name} ({dtype}) is not in scope")
-        case Load():
-            _load(e, scope, registers, known, here)
-        case Select(condition, a, b):
-            _expression(condition, scope, registers, known, here)
-            _expression(a, scope.given(condition), registers, known, here)
-            _expression(b, scope.given(condition, False), registers, known, here)
-    check_types(e, here)
-    if not isinstance(e, Select):
+    """Names, types, and reads (where `known` tells what is written) of an expression, the innermost first."""
+    if isinstance(e, Select):
+        _expression(e.condition, scope, registers, known, here)
+        _expression(e.a, scope.given(e.condition), registers, known, here)
+        _expression(e.b, scope.given(e.condition, False), registers, known, here)
+    else:
         for child in children(e):
             _expression(child, scope, registers, known, here)
+    check_types(e, here)
+    if isinstance(e, Load):
+        _load(e, scope, known, here)
+    if isinstance(e, Var):
+        register = registers.get(e.name)
+        if e.name not in scope.order and (register is None or register.dtype is not e.dtype):
+            raise InternalError(f"{here}: {e.name} ({e.dtype}) is not in scope")
 
 
-def _load(e: Load, scope: Scope, registers: dict[str, Var], known: set[Tensor] | None, here: str) -> None:
+def _load(e: Load, scope: Scope, known: set[Tensor] | None, here: str) -> None:
     if known is not None and e.tensor.value is None and e.tensor not in known:
         raise InternalError(f"{here}: {e.tensor.name} is read before it is written")
     if len(e.index) != e.tensor.rank:
