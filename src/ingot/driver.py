@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ingot.bundle.bundle import Bundle
-from ingot.bundle.write import write
+from ingot.bundle.write import Origin, write
 from ingot.formula.expr import text
 from ingot.frontends.onnx import read_model
 from ingot.graph.ir import Graph
@@ -59,7 +59,7 @@ class Stages:
 def compile_with(model: Any, options: Options) -> Bundle:
     """All steps; see `compile`."""
     made = stages(model, options)
-    return write(made.program, made.plan, made.target, options, digest(model))
+    return write(made.program, made.plan, made.target, options, Origin(digest(model), opsets(made.graph)))
 
 
 def front(model: Any, options: Options) -> Graph:
@@ -98,10 +98,19 @@ def _plan_text(placed: Any) -> str:
 
 def bundle_name(wanted: str | None, model: Any, fallback: str) -> str:
     """The C name of the bundle: as asked for, else the file's name, else the graph's."""
-    from ingot.emit.names import Scope
+    from ingot.emit.names import LIBRARY, Scope
 
     stem = Path(model).stem if isinstance(model, str | Path) else fallback
-    return Scope().fresh(wanted or stem, "model")
+    return Scope(LIBRARY).fresh(wanted or stem, "model")
+
+
+def opsets(graph: Graph) -> dict[str, int]:
+    """The versions of the operators in use, by domain."""
+    found: dict[str, int] = {}
+    for node in graph.nodes:
+        domain = node.domain or "ai.onnx"
+        found[domain] = max(node.version, found.get(domain, 0))
+    return found
 
 
 def digest(model: Any) -> str:

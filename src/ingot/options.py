@@ -19,6 +19,8 @@ class Options:
 
     `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `fuse` off keeps one
     kernel per node (for verification layer by layer). `generators` off keeps naive loops everywhere.
+    `weights` None is what the api means: external for Glow's two, embedded for the others. `rename` gives inputs and
+    outputs C names of the user's choice; `cflags` go to the compiler behind our own.
     """
 
     name: str | None = None
@@ -26,7 +28,7 @@ class Options:
     api: Api = "direct"
     define: Define = field(default_factory=dict)
     emit: tuple[Emit, ...] = DEFAULT_EMIT
-    weights: Literal["embedded", "external"] = "embedded"
+    weights: Literal["embedded", "external"] | None = None
     relocation: Literal["static", "pic"] | None = None
     cc: str | None = None
     cflags: tuple[str, ...] = ()

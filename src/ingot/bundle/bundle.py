@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -9,26 +10,36 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ingot.bundle.run import Runner
+from ingot.bundle.run import Runner, runner
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 
 
 class Bundle:
-    """What `ingot.compile` returns. `files` maps names to contents; `manifest` is the content of NAME.json."""
+    """What `ingot.compile` returns. `files` maps names to contents; `manifest` is the content of NAME.json.
 
-    def __init__(self, name: str, files: Mapping[str, bytes], manifest: dict[str, Any]) -> None:
+    `parts` holds what running needs beside `files`: the object of a bundle that was asked for its C only.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        files: Mapping[str, bytes],
+        manifest: dict[str, Any],
+        parts: Mapping[str, bytes] | None = None,
+    ) -> None:
         self.name = name
         self.manifest = manifest
         text = json.dumps(manifest, indent=2) + "\n"
         self.files = {**files, f"{name}.json": text.encode()}
+        self._parts = parts or files
         self._runner: Runner | None = None
 
     @property
     def runner(self) -> Runner:
         """The shipped object, linked as it is on first use."""
         if self._runner is None:
-            self._runner = Runner(self.name, self.files, self.manifest)
+            self._runner = runner(self.name, self._parts, self.manifest)
         return self._runner
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -40,10 +51,17 @@ class Bundle:
         return self.runner.time(inputs, repeat)
 
     def save(self, directory: str | Path) -> Path:
-        """Write the files; they appear whole or not at all, and files that are not the bundle's stay."""
+        """Write the files; they appear whole or not at all.
+
+        Files that no bundle wrote are never touched: InputError if one stands where a file of ours belongs.
+        """
         target = Path(directory)
         if target.exists() and not target.is_dir():
             raise InputError(f"{target} is not a directory")
+        ours = _written_by_us(target)
+        for name in self.files:
+            if (target / name).exists() and name not in ours:
+                raise InputError(f"{target / name} exists and is no file of a bundle", remedy="move it away")
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target, prefix=".ingot-") as staging:
             for name, content in self.files.items():
@@ -53,14 +71,43 @@ class Bundle:
         return target
 
 
+def _manifests(folder: Path) -> dict[Path, dict[str, Any]]:
+    """The manifests in a directory; other JSON files are passed over."""
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(content, dict) and {"schema", "name", "files", "symbols"} <= content.keys():
+            found[path] = content
+    return found
+
+
+def _written_by_us(folder: Path) -> set[str]:
+    return {n for path, m in _manifests(folder).items() for n in (path.name, *m["files"])}
+
+
 def load(directory: str | Path) -> Bundle:
-    """Read a bundle that `save` wrote. Raises InputError where there is none."""
-    folder = Path(directory)
-    for candidate in sorted(folder.glob("*.json")):
-        manifest = json.loads(candidate.read_text())
-        if isinstance(manifest, dict) and "schema" in manifest and "name" in manifest:
-            name = str(manifest["name"])
-            files = {p.name: p.read_bytes() for p in folder.glob(f"{name}*") if p.is_file()}
-            files.pop(f"{name}.json")
-            return Bundle(name, files, manifest)
-    raise InputError(f"{folder} holds no bundle: no manifest of the form NAME.json")
+    """Read a bundle that `save` wrote; where a directory holds several, name the manifest instead of it.
+
+    Raises InputError where there is none, and where object or weights are not those that were written.
+    """
+    path = Path(directory)
+    folder = path if path.is_dir() else path.parent
+    found = {p: m for p, m in _manifests(folder).items() if path in (folder, p)}
+    if not found:
+        raise InputError(f"{path} holds no bundle: no manifest of the form NAME.json")
+    if len(found) > 1:
+        raise InputError(f"{path} holds {len(found)} bundles", remedy=f"name one: {next(iter(found))}")
+    manifest = next(iter(found.values()))
+    listed = {n: h for n, h in manifest["files"].items() if Path(n).name == n and (folder / n).is_file()}
+    return Bundle(str(manifest["name"]), {n: _read(folder / n, h) for n, h in listed.items()}, manifest)
+
+
+def _read(path: Path, sha256: str) -> bytes:
+    """A file of the bundle; what runs must be what was compiled, the C may have been edited."""
+    data = path.read_bytes()
+    if path.suffix in (".o", ".bin") and hashlib.sha256(data).hexdigest() != sha256:
+        raise InputError(f"{path} is not the file that was written", remedy="compile the model again")
+    return data

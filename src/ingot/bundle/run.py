@@ -1,4 +1,8 @@
-"""The shipped object, called from Python: linked unchanged into a shared library beside a few lines of harness."""
+"""The shipped object, called from Python: linked unchanged into a library, or into a program of its own.
+
+The program serves objects for other processors, under an emulator, and those that are not
+position-independent.
+"""
 
 from __future__ import annotations
 
@@ -6,135 +10,137 @@ import ctypes
 import os
 import tempfile
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from ingot.bundle.binding import Manifest, bind, capacity
+from ingot.bundle.harness import TIMER, harness, program
 from ingot.errors import InputError, MismatchError, ToolchainError
 from ingot.formula.expr import Array
-from ingot.formula.types import DTYPES
+from ingot.targets.process import Content
+from ingot.targets.record import Target
 from ingot.targets.records import find
-from ingot.targets.toolchain import compile_c, exported, link_shared
+from ingot.targets.toolchain import compile_c, execute, exported, link_executable, link_shared, obstacle
 
 ERRORS = {-1: "ERR_NULL", -2: "ERR_ALIGN", -3: "ERR_INDEX", -4: "ERR_CAPACITY", -5: "ERR_WEIGHTS"}
-
-HARNESS = """
-typedef int (*clock_fn)(int, long *);
-int harness_call(void **p, const int *n) {{ return {name}({arguments}); }}
-/* nanoseconds of `samples` samples of `inner` calls each, per call */
-void harness_time(void **p, const int *n, clock_fn now, double *ns, int samples, int inner) {{
-    for (int s = 0; s < samples; s++) {{
-        long t0[2], t1[2];
-        now(1, t0);
-        for (int i = 0; i < inner; i++) (void){name}({arguments});
-        now(1, t1);
-        ns[s] = ((double)(t1[0] - t0[0]) * 1e9 + (double)(t1[1] - t0[1])) / inner;
-    }}
-}}
-"""
+Files = Mapping[str, bytes]
 
 
-class Runner:
+class Runner(Protocol):
+    """What runs a shipped object."""
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]: ...
+
+    def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]: ...
+
+
+def runner(name: str, files: Files, manifest: Manifest) -> Runner:
+    """What suits the object. InputError if a file is missing, ToolchainError if it cannot run here."""
+    missing = [f for f in (f"{name}.o", f"{name}.h") if f not in files]
+    if missing:
+        raise InputError(f"the bundle has no {' and no '.join(missing)}", remedy="compile with --emit obj")
+    if manifest["weights"] == "external" and f"{name}.weights.bin" not in files:
+        raise InputError(f"the bundle has no {name}.weights.bin", remedy="compile with --emit weights-bin")
+    target = find(manifest["target"])
+    if reason := obstacle(target):
+        raise ToolchainError(f"cannot run the object: {reason}")
+    relocation = manifest["options"]["relocation"] or target.relocation
+    kind = ProcessRunner if target.runner or relocation == "static" else LibraryRunner
+    return kind(name, files, manifest, target)
+
+
+class LibraryRunner:
     """Loads a bundle's object into this process."""
 
-    def __init__(self, name: str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, files: Files, manifest: Manifest, target: Target) -> None:
         self.manifest = manifest
-        target = find(manifest["target"])
-        params, pointers = len(manifest["params"]), len(manifest["inputs"]) + len(manifest["outputs"]) + 1
-        arguments = ", ".join([f"n[{i}]" for i in range(params)] + [f"p[{i}]" for i in range(pointers)])
-        text = f'#include "{name}.h"\n' + HARNESS.format(name=name, arguments=arguments)
-        sources = {"harness.c": text, f"{name}.h": files[f"{name}.h"].decode()}
-        harness = compile_c(sources, target, name="harness.c", relocation="pic")
-        self._library = _load(link_shared([files[f"{name}.o"], harness], ["harness_call", "harness_time"]))
+        sources: dict[str, Content] = {
+            "harness.c": harness(manifest, capacity(manifest)) + TIMER,
+            f"{name}.h": files[f"{name}.h"],
+        }
+        around = compile_c(sources, target, name="harness.c", relocation="pic")
+        self._library = _load(link_shared([files[f"{name}.o"], around], ["harness_call", "harness_time"]))
         self._call = getattr(self._library, exported("harness_call"))
         self._time = getattr(self._library, exported("harness_time"))
-        self._arena = aligned(manifest["sizes"]["arena_bytes"], manifest["sizes"]["arena_align"])
+        sizes = manifest["sizes"]
+        weights = np.frombuffer(files.get(f"{name}.weights.bin", b""), np.uint8)
+        self._memory = [aligned(len(weights)), aligned(sizes["mutable_bytes"]), aligned(sizes["arena_bytes"])]
+        self._memory[0][:] = weights
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        arguments, extents, outputs, _keep = self._bind(inputs)
-        status = self._call(arguments, extents)
-        if status:
-            raise MismatchError(f"{self.manifest['name']} returned {ERRORS.get(status, status)}")
+        pointers, numbers, outputs, _keep = self._bind(inputs)
+        _check(self.manifest, self._call(pointers, numbers))
         return outputs
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]:
-        arguments, extents, _outputs, _keep = self._bind(inputs)
-        ns = np.zeros(repeat)
+        pointers, numbers, _outputs, _keep = self._bind(inputs)
+        _check(self.manifest, self._call(pointers, numbers))
+        ns = np.zeros(max(repeat, 3))
         clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p)
-        pointer = ns.ctypes.data_as(ctypes.c_void_p)
-        self._time(arguments, extents, clock, pointer, 3, 1)
+        to = ns.ctypes.data_as(ctypes.c_void_p)
+        self._time(pointers, numbers, clock, to, 3, 1)
         inner = int(np.clip(2e4 / max(float(ns[:3].min()), 1.0), 1, 10000))  # at least 20 us a sample
-        self._time(arguments, extents, clock, pointer, repeat, inner)
-        return [float(v) * 1e-9 for v in ns]
+        self._time(pointers, numbers, clock, to, repeat, inner)
+        return [float(v) * 1e-9 for v in ns[:repeat]]
 
     def _bind(self, inputs: Mapping[str, Array]) -> tuple[Any, Any, dict[str, Array], list[Array]]:
-        unknown = inputs.keys() - {t["name"] for t in self.manifest["inputs"]}
-        if unknown:
-            raise InputError(
-                f"unknown inputs {sorted(unknown)}; the model has {[t['name'] for t in self.manifest['inputs']]}"
-            )
-        extents = self._extents(inputs)
-        arrays = [_checked(t, inputs, extents) for t in self.manifest["inputs"]]
-        outputs = {
-            t["name"]: np.zeros(_shape(t, extents), DTYPES[t["dtype"]].numpy)
-            for t in self.manifest["outputs"]
-        }
-        everything = [*arrays, *outputs.values(), self._arena]
+        arrays, outputs, extents = bind(self.manifest, inputs)
+        everything = [*arrays, *outputs.values(), *self._memory]
         pointers = (ctypes.c_void_p * len(everything))(*(a.ctypes.data for a in everything))
         numbers = (ctypes.c_int * max(len(extents), 1))(*extents.values())
         return pointers, numbers, outputs, everything
 
-    def _extents(self, inputs: Mapping[str, Array]) -> dict[str, int]:
-        """The run-time extents, read off the inputs' shapes."""
-        found: dict[str, int] = {}
-        for t in self.manifest["inputs"]:
-            given = np.shape(inputs.get(t["name"], ()))
-            found.update({n: int(g) for n, g in zip(t["shape"], given, strict=False) if isinstance(n, str)})
-        return {p["name"]: found[p["name"]] for p in self.manifest["params"] if p["name"] in found}
+
+class ProcessRunner:
+    """Runs a bundle's object in a static program, under the target's emulator if it has one."""
+
+    def __init__(self, name: str, files: Files, manifest: Manifest, target: Target) -> None:
+        self.manifest, self._target = manifest, target
+        sources: dict[str, Content] = {
+            "harness.c": program(manifest, capacity(manifest)),
+            f"{name}.h": files[f"{name}.h"],
+        }
+        around = compile_c(sources, target, name="harness.c", relocation="static")
+        self._program = link_executable([files[f"{name}.o"], around], target)
+        external = manifest["weights"] == "external"
+        self._weights = files[f"{name}.weights.bin"] if external else b""
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        arrays, outputs, extents = bind(self.manifest, inputs)
+        numbers = [*extents.values(), *(a.nbytes for a in (*arrays, *outputs.values()))]
+        words = b"".join(n.to_bytes(4, self._target.endian) for n in numbers)
+        sent = words + self._weights + b"".join(map(self._bytes, arrays))
+        answer = execute(self._program, self._target, sent)
+        _check(self.manifest, int.from_bytes(answer[:4], self._target.endian, signed=True))
+        at = 4
+        for array in outputs.values():
+            array[...] = self._array(answer[at : at + array.nbytes], array)
+            at += array.nbytes
+        return outputs
+
+    def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]:
+        raise ToolchainError(f"only objects that run in this process can be timed, not {self._target.name}")
+
+    def _bytes(self, array: Array) -> bytes:
+        """The array as the target's memory holds it."""
+        words = array.reshape(-1).view(f"u{array.itemsize}")
+        return words.astype(words.dtype.newbyteorder(self._target.endian)).tobytes()
+
+    def _array(self, data: bytes, like: Array) -> Array:
+        order = "<" if self._target.endian == "little" else ">"
+        words = np.frombuffer(data, f"{order}u{like.itemsize}").astype(f"u{like.itemsize}")
+        found: Array = words.view(like.dtype).reshape(like.shape)
+        return found
 
 
-def _shape(tensor: Mapping[str, Any], extents: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(n if isinstance(n, int) else int(eval_extent(n, extents)) for n in tensor["shape"])
+def _check(manifest: Manifest, status: int) -> None:
+    if status:
+        raise MismatchError(f"{manifest['name']} returned {ERRORS.get(status, status)}")
 
 
-def eval_extent(text: str, extents: Mapping[str, int]) -> int:
-    """The value of an extent such as `N` or `((N + 2) // 2)`."""
-    import ast
-    import operator
-
-    operations = {
-        ast.Add: operator.add,
-        ast.Sub: operator.sub,
-        ast.Mult: operator.mul,
-        ast.FloorDiv: operator.floordiv,
-    }
-
-    def value(node: ast.AST) -> int:
-        match node:
-            case ast.Constant(value=v):
-                return int(str(v))
-            case ast.Name(id=name):
-                return extents[name]
-            case ast.BinOp(left, op, right):
-                return int(operations[type(op)](value(left), value(right)))
-        raise InputError(f"extent {text!r} is not understood")
-
-    return value(ast.parse(text, mode="eval").body)
-
-
-def _checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[str, int]) -> Array:
-    if t["name"] not in inputs:
-        raise InputError(f"input {t['name']!r} is missing")
-    array, dtype = np.asarray(inputs[t["name"]]), DTYPES[t["dtype"]].numpy
-    if array.dtype != dtype or array.shape != _shape(t, extents):
-        raise InputError(
-            f"input {t['name']!r} is {array.dtype}{list(array.shape)}, the model takes {dtype}{list(_shape(t, extents))}"
-        )
-    return np.ascontiguousarray(array)
-
-
-def aligned(size: int, alignment: int) -> Array:
-    """Uninitialised memory for an arena: filled with 0xFF, for bundles must not rely on its content."""
+def aligned(size: int, alignment: int = 64) -> Array:
+    """Memory as a bundle may find it: filled with 0xFF, for nothing may be relied on."""
     raw = np.full(size + alignment, 0xFF, np.uint8)
     start = -raw.ctypes.data % alignment
     return raw[start : start + size]

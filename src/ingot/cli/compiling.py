@@ -22,7 +22,10 @@ Directory = Annotated[
 ]
 Name = Annotated[str | None, typer.Option(help="The bundle's name in C (default: the file's name)")]
 ApiName = Annotated[Api, typer.Option(help="The calling convention.")]
-Weights = Annotated[Literal["embedded", "external"], typer.Option(help="In the object, or the caller's.")]
+Weights = Annotated[
+    Literal["embedded", "external"] | None,
+    typer.Option(help="In the object, or the caller's (default: as the api has it)."),
+]
 Relocation = Annotated[
     Literal["static", "pic"] | None, typer.Option("--relocation-model", help="(default: the target's)")
 ]
@@ -46,7 +49,7 @@ def compile(
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
     define: arg.Defines = None,
-    weights: Weights = "embedded",
+    weights: Weights = None,
     relocation: Relocation = None,
     emit: EmitList = None,
     rename: Rename = None,

@@ -1,65 +1,68 @@
-"""The bundle's header: valid C89 to C23 and C++, sizes as macros, one entry."""
+"""The bundle's header: valid C89 to C23, C++ and kernel C; sizes as macros, the entry of its convention."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ingot.emit.names import comment
-from ingot.emit.source import ERRORS, Unit, entry_parameters, provenance
-from ingot.formula.expr import Tensor, text
+from ingot.emit.conventions import CONVENTIONS
+from ingot.emit.statement import INDENT
+from ingot.emit.unit import ERRORS, Unit, describe, provenance
+from ingot.emit.weights import tagged
+from ingot.emit.wrap import wrap
+from ingot.formula.types import FLOAT64
 from ingot.memory.plan import ALIGN
 
 ABI = 1
+INCLUDES = """\
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <stdint.h>
+#endif"""
 
 
-def header(unit: Unit, model_sha256: str, stack_bytes: int | None) -> str:
+def header(unit: Unit, stack_bytes: int | None) -> str:
     """The text of NAME.h."""
-    upper = unit.name.upper()
-    return "\n".join(
-        [
-            provenance(unit),
-            f"#ifndef {upper}_H",
-            f"#define {upper}_H",
-            "",
-            "#include <stdint.h>",
-            "",
-            f"#define {upper}_ABI {ABI}",
-            f'#define {upper}_MODEL_SHA256 "{model_sha256}"',
-            f"#define {upper}_ARENA_SIZE {unit.plan.arena_bytes}u",
-            f"#define {upper}_ARENA_ALIGN {ALIGN}u",
-            *(
-                [f"#define {upper}_STACK_MAX {stack_bytes}u /* entry included */"]
-                if stack_bytes is not None
-                else []
-            ),
-            *_counts(unit),
-            "",
-            f"enum {{ {upper}_OK = 0, " + ", ".join(f"{upper}_{e} = {n}" for e, n in ERRORS.items()) + " };",
-            "",
-            "#ifdef __cplusplus",
-            'extern "C" {',
-            "#endif",
-            "",
-            f"typedef char {unit.name}_assert_float_is_32_bits[sizeof(float) == 4 ? 1 : -1];",
-            "",
-            f"int {unit.name}({entry_parameters(unit)});",
-            "",
-            "#ifdef __cplusplus",
-            "}",
-            "#endif",
-            "",
-            f"#endif /* {upper}_H */",
-            "",
-        ]
-    )
+    parts = [
+        f"{provenance(unit)}\n#ifndef {unit.upper}_H\n#define {unit.upper}_H",
+        INCLUDES,
+        "\n".join(_macros(unit, stack_bytes)),
+        "\n".join(_errors(unit)),
+        "\n".join(_assertions(unit)),
+        '#ifdef __cplusplus\nextern "C" {\n#endif',
+        "\n".join(CONVENTIONS[unit.api].header(unit)),
+        "#ifdef __cplusplus\n}\n#endif",
+        f"#endif /* {unit.upper}_H */\n",
+    ]
+    return wrap("\n\n".join(parts))
 
 
-def _counts(unit: Unit) -> Iterator[str]:
+def _macros(unit: Unit, stack_bytes: int | None) -> Iterator[str]:
+    upper = unit.upper
+    yield f"#define {upper}_ABI {ABI}"
+    yield f'#define {upper}_MODEL_SHA256 "{unit.sha256}"'
+    yield f"#define {upper}_ARENA_SIZE {unit.plan.arena_bytes}u"
+    yield f"#define {upper}_ARENA_ALIGN {ALIGN}u"
+    yield from tagged(unit)
+    if stack_bytes is not None:
+        yield f"#define {upper}_STACK_MAX {stack_bytes}u /* entry included */"
     for t in (*unit.program.inputs, *unit.program.outputs):
-        macro = f"{unit.name}_{unit.argument(t)}_COUNT".upper()
-        yield f"#define {macro} {t.count}u /* {describe(t)} */"
+        yield f"#define {unit.count_macro(t)} {t.count}u /* {describe(t)} */"
 
 
-def describe(t: Tensor) -> str:
-    """float32, 1x1x28x28"""
-    return comment(f"{t.type}, {'x'.join(map(text, t.shape)) or 'scalar'}")
+def _errors(unit: Unit) -> Iterator[str]:
+    """One enumerator a line, for the list is read more often than it is scrolled past."""
+    yield "enum {"
+    yield f"{INDENT}{unit.upper}_OK = 0,"
+    rows = [f"{INDENT}{unit.upper}_{e} = {n}" for e, n in ERRORS.items()]
+    yield ",\n".join(rows)
+    yield "};"
+
+
+def _assertions(unit: Unit) -> Iterator[str]:
+    """Typedefs of arrays whose size is negative where the compiler's types are not the ones computed with."""
+    widths = {"int": 4, "float": 4}
+    if any(t.type is FLOAT64 for k in unit.program.kernels for t in k.parameters):
+        widths["double"] = 8
+    for name, n in widths.items():
+        yield f"typedef char {unit.name}_assert_{name}_is_{8 * n}_bits[sizeof({name}) == {n} ? 1 : -1];"

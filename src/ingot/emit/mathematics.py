@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingot.emit.expression import helper_name
+from ingot.emit.expression import bare, helper_name
 from ingot.emit.vector import VectorPrinter
 from ingot.formula.types import DTYPES
 from ingot.loops.math import function
@@ -24,10 +24,9 @@ def function_text(key: Key, target: Target, used: set[Key]) -> str:
     for let in f.body:
         p.registers[let.name] = (lanes, let.value.dtype)
         kind = let.value.dtype.c if lanes == 1 else p.vector_type(let.value.dtype, lanes)
-        rows.append(
-            f"    const {kind} {let.name} = {p.scalar(let.value) if lanes == 1 else p.vector(let.value, lanes)};"
-        )
-    result = p.scalar(f.result) if lanes == 1 else p.vector(f.result, lanes)
+        value = p.scalar(let.value) if lanes == 1 else p.vector(let.value, lanes)
+        rows.append(f"    const {kind} {let.name} = {bare(value)};")
+    result = bare(p.scalar(f.result) if lanes == 1 else p.vector(f.result, lanes))
     parameters = ", ".join(f"{c} {v.name}" for v in f.parameters)
     used |= p.used
     head = f"static inline {c} {helper_name(*key)}({parameters}) {{"

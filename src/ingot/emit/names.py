@@ -1,7 +1,7 @@
-"""C identifiers for the model's names: readable where they can be, unique always, never anything but [A-Za-z0-9_].
+"""C identifiers for the model's names: readable where they can be, unique always, of [A-Za-z0-9_] only.
 
-A scope hands out identifiers; the same thing always gets the same one, two things never share one, and no name that the
-scope was told is taken (keywords, loop variables, our own functions) is ever given out.
+A scope hands out identifiers; the same thing always gets the same one, two things never share one, and no
+name that the scope was told is taken (keywords, loop variables, our own functions) is ever given out.
 """
 
 from __future__ import annotations
@@ -9,109 +9,34 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable
 
-KEYWORDS = frozenset(
-    [
-        "alignas",
-        "alignof",
-        "asm",
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "char16_t",
-        "char32_t",
-        "char8_t",
-        "class",
-        "compl",
-        "concept",
-        "const",
-        "const_cast",
-        "consteval",
-        "constexpr",
-        "constinit",
-        "continue",
-        "decltype",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "dynamic_cast",
-        "else",
-        "enum",
-        "explicit",
-        "export",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "noexcept",
-        "not",
-        "nullptr",
-        "operator",
-        "or",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "reinterpret_cast",
-        "requires",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "static_cast",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "thread_local",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typeid",
-        "typename",
-        "typeof",
-        "typeof_unqual",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "wchar_t",
-        "while",
-        "xor",
-        "and",
-        "bitand",
-        "bitor",
-        "linux",
-        "unix",
-        "i386",
-        "near",
-        "far",
-        "main",
-        "a",
-        "w",
-        "status",
-        "NULL",
-        "EOF",
-    ]
-)
+_KEYWORDS = """
+a alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t
+class co_await co_return co_yield compl complex concept const const_cast consteval constexpr constinit
+continue decltype default delete do double dynamic_cast else enum EOF errno explicit export extern false
+far float for friend goto i386 if inline int linux long main mutable namespace near new noexcept not
+not_eq NULL nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
+return short signed sizeof static static_assert static_cast status stderr stdin stdout struct switch
+template this thread_local throw true try typedef typeid typename typeof typeof_unqual union unix unsigned
+using virtual void volatile w wchar_t while xor xor_eq
+"""
+_LIBRARY = """
+abort abs acos acosh alarm alloca asin asinh assert atan atan2 atanh atexit atof atoi atol bcmp bcopy
+bsearch bzero cabs cacos calloc carg cbrt ceil cexp cimag clock clog close conj copysign cos cosh cpow
+creal csin csqrt ctan ctime difftime div drem environ erf erfc exit exp exp10 exp2 expm1 fabs fclose fdim
+fflush ffs fgets floor fma fmax fmin fmod fopen fork fprintf fputc fputs fread free frexp fscanf fseek
+ftell fwrite gamma getc getchar getenv gets hypot ilogb index isalnum isalpha isdigit isfinite isinf
+islower isnan isnormal isprint isspace isupper j0 j1 jn kill labs ldexp lgamma link llabs llrint llround
+localtime log log10 log1p log2 logb longjmp lrint lround malloc memchr memcmp memcpy memmove memset mktime
+modf nan nearbyint nextafter open perror pipe poll pow pow10 printf putc putchar puts qsort raise rand
+read realloc remainder remove remquo rename rewind rindex rint round scalb scanf select setjmp signal
+signbit significand sin sincos sinh sleep snprintf sprintf sqrt srand sscanf stat strcat strchr strcmp
+strcpy strdup strlen strncat strncmp strncpy strrchr strstr strtod strtok strtol sync system tan tanh
+tgamma time times tolower toupper trunc ungetc vprintf wait write y0 y1 yn
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
+"""Never a name of ours: C, C++ and common macros, and the entry's own locals."""
+LIBRARY = frozenset(_LIBRARY.split())
+"""Functions of C libraries: a bundle so called would take their place in the program it is linked into."""
 LONGEST = 48
 
 
@@ -136,6 +61,18 @@ class Scope:
             self._names[thing] = self.fresh(wanted, fallback)
         return self._names[thing]
 
+    def take(self, names: Iterable[str]) -> None:
+        """These identifiers are never given out."""
+        self._taken.update(names)
+
+    def give(self, thing: Hashable, exact: str) -> bool:
+        """Name `thing` exactly so; False if that name is taken."""
+        if exact in self._taken or exact.startswith("__") or _is_ours(exact):
+            return False
+        self._taken.add(exact)
+        self._names[thing] = exact
+        return True
+
     def fresh(self, wanted: str, fallback: str = "t") -> str:
         """An identifier nobody has yet."""
         plain, n = identifier(wanted, fallback), 1
@@ -145,6 +82,11 @@ class Scope:
             candidate = f"{plain}_{n}"
         self._taken.add(candidate)
         return candidate
+
+
+def is_identifier(name: str) -> bool:
+    """Whether C takes the text as an identifier (it may still be a keyword)."""
+    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None
 
 
 def _is_ours(name: str) -> bool:

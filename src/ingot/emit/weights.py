@@ -1,35 +1,42 @@
-"""The constants: as C text, and as the bytes the target reads.
+"""The constants: as the struct the code reads, as C text, as assembly around a binary file, and as bytes.
 
-The struct in the C source, the C initialiser and the binary image hold the members at the same offsets: each is aligned to
-64 bytes, the whole is a multiple of 64.
+The struct, its initialiser and the binary image hold the members at the same offsets: each is aligned to 64
+bytes, the whole is a multiple of 64. Weights that the caller brings start with a tag: a wrong file is found
+before use.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 import numpy as np
 
 from ingot.emit.literals import literal
-from ingot.emit.source import Unit, provenance, weights_struct
+from ingot.emit.statement import INDENT
+from ingot.emit.unit import Unit, padded, provenance
 from ingot.formula.expr import Array, Tensor
 from ingot.formula.types import DType
 from ingot.memory.plan import ALIGN
 
-PER_LINE = 8
+MOST_TEXT = 4 << 20
+"""Bytes of constants that are still printed as C; more are taken from a file by the assembler."""
+ALIGNED = f"__attribute__((aligned({ALIGN})))"
+WIDTH = 112
 
 
 def offsets(unit: Unit) -> dict[Tensor, int]:
     """The byte at which each constant begins."""
-    out, at = {}, 0
+    out, at = {}, ALIGN if unit.external else 0
     for t in unit.program.constants:
         out[t] = at
-        at += -(-max(t.bytes, 1) // ALIGN) * ALIGN
+        at += padded(t.bytes)
     return out
 
 
 def size(unit: Unit) -> int:
-    return sum(-(-max(t.bytes, 1) // ALIGN) * ALIGN for t in unit.program.constants)
+    """Bytes of the image."""
+    return (ALIGN if unit.external else 0) + sum(padded(t.bytes) for t in unit.program.constants)
 
 
 def image(unit: Unit) -> bytes:
@@ -39,50 +46,150 @@ def image(unit: Unit) -> bytes:
         assert t.value is not None
         data = _ordered(t.value, t.type, unit.target.endian).tobytes()
         out[at : at + len(data)] = data
+    if unit.external:
+        out[:8] = b"".join(n.to_bytes(4, unit.target.endian) for n in tag(unit))
     return bytes(out)
 
 
+def tag(unit: Unit) -> tuple[int, int]:
+    """Two 32-bit numbers that only this image has: from names, places, types and values of all constants."""
+    digest = hashlib.sha256()
+    for t, at in offsets(unit).items():
+        assert t.value is not None
+        digest.update(f"{t.name}\0{at}\0{t.type}\0{t.shape}\0".encode())
+        digest.update(_ordered(t.value, t.type, "little").tobytes())
+    key = digest.digest()
+    return int.from_bytes(key[:4], "big"), int.from_bytes(key[4:8], "big")
+
+
 def _ordered(array: Array, dtype: DType, endian: str) -> Array:
-    raw = (
-        np.ascontiguousarray(array).view(f"uint{dtype.bits}")
-        if dtype.bits > 8
-        else np.ascontiguousarray(array)
-    )
-    return raw if dtype.bits <= 8 else raw.astype(raw.dtype.newbyteorder("<" if endian == "little" else ">"))
+    flat = np.ascontiguousarray(array)
+    if dtype.bits <= 8:
+        return flat
+    return flat.view(f"uint{dtype.bits}").astype(f"{'<' if endian == 'little' else '>'}u{dtype.bytes}")
 
 
-def weights_source(unit: Unit, header: str) -> str:
-    """The text of NAME_weights.c."""
-    if not unit.program.constants:
-        return f"{provenance(unit)}\ntypedef int {unit.name}_has_no_weights;\n"
+def weights_struct(unit: Unit) -> str:
+    """The type of the constants, and the object that holds them unless the caller does."""
+    if not unit.has_weights:
+        return ""
+    rows = [f"{INDENT}uint32_t tag[2] {ALIGNED};"] if unit.external else []
+    rows += [f"{INDENT}{t.type.c} {unit.constant(t)}{_array(t)} {ALIGNED};" for t in unit.program.constants]
+    struct = [f"struct {unit.name}_weights {{", *rows, "};"]
+    struct += [
+        f"typedef char {unit.name}_assert_weights_size",
+        f"{INDENT}[sizeof(struct {unit.name}_weights) == {unit.upper}_WEIGHTS_SIZE ? 1 : -1];",
+    ]
+    if not unit.external:
+        struct += [
+            '__attribute__((visibility("hidden")))',
+            f"extern const struct {unit.name}_weights {unit.name}_weights_data;",
+        ]
+    return "\n".join(struct)
+
+
+def _array(t: Tensor) -> str:
+    """`[1][8][8]`: the dimensions as C writes them; an empty one gets one element."""
+    return "".join(f"[{max(int(n), 1)}]" for n in t.shape) or "[1]"  # type: ignore[arg-type]
+
+
+def weights_file(unit: Unit) -> str | None:
+    """The name of the file that defines the constants; None if the code needs none."""
+    if unit.external or not unit.program.constants:
+        return None
+    return f"{unit.name}_weights.{'c' if size(unit) <= MOST_TEXT else 'S'}"
+
+
+def weights_source(unit: Unit) -> str:
+    """The text of NAME_weights.c or, beyond MOST_TEXT, of NAME_weights.S, which includes NAME.weights.bin."""
+    return _c_source(unit) if size(unit) <= MOST_TEXT else _assembly(unit)
+
+
+def _c_source(unit: Unit) -> str:
     members = ",\n".join(_member(unit, t) for t in unit.program.constants)
+    section = f"{unit.upper}_WEIGHTS_SECTION"
     return (
-        f'{provenance(unit)}\n\n#include "{header}"\n\n{weights_struct(unit)}\n\n'
-        f"#ifndef {unit.name.upper()}_WEIGHTS_SECTION\n#define {unit.name.upper()}_WEIGHTS_SECTION\n#endif\n\n"
-        f"{unit.name.upper()}_WEIGHTS_SECTION\n"
+        f'{provenance(unit)}\n\n#include "{unit.name}.h"\n\n{weights_struct(unit)}\n\n'
+        f"#ifdef {section} /* a string: where the linker puts the constants */\n"
+        f"__attribute__((section({section})))\n#endif\n"
         f"const struct {unit.name}_weights {unit.name}_weights_data = {{\n{members}\n}};\n"
     )
 
 
+def _assembly(unit: Unit) -> str:
+    symbol, section = f"{unit.name}_weights_data", f"{unit.upper}_WEIGHTS_SECTION"
+    return f"""{provenance(unit)}
+
+#ifndef {section}
+#define {section} ".rodata.{symbol}"
+#endif
+
+    .section {section}, "a", %progbits
+    .balign {ALIGN}
+    .globl {symbol}
+    .hidden {symbol}
+    .type {symbol}, %object
+    .size {symbol}, {size(unit)}
+{symbol}:
+    .incbin "{unit.name}.weights.bin"
+
+    .section .note.GNU-stack, "", %progbits
+"""
+
+
+def weights_text(data: bytes) -> str:
+    """Bytes as `0x12, ...`: what an array's initialiser can `#include`."""
+    words = np.array([f"0x{i:02x}," for i in range(256)], dtype="S5")
+    table = words[np.frombuffer(data, np.uint8)]
+    rows = (table[i : i + 20].tobytes().decode() for i in range(0, len(table), 20))
+    return "\n".join(rows) + "\n"
+
+
 def _member(unit: Unit, t: Tensor) -> str:
     assert t.value is not None
-    flat = np.ascontiguousarray(t.value).reshape(-1)
-    if t.type.is_float and t.type.bits < 32:
-        items: Iterator[str] = (f"0x{v:04x}" for v in flat.view(np.uint16))
-    else:
-        items = (literal(v, t.type) for v in flat.tolist())
-    words = list(items) or ["0"]
-    rows = [", ".join(words[i : i + PER_LINE]) for i in range(0, len(words), PER_LINE)]
-    opening, closing = "{" * max(t.rank, 1), "}" * max(t.rank, 1)
-    return (
-        f"    .{unit.constant(t)} = {_nest(words, t) if t.rank > 1 else opening + ', '.join(rows) + closing}"
+    nested = (
+        _nest(words(t.value, t.type) or ["0"], t) if t.rank > 1 else _row(words(t.value, t.type) or ["0"])
     )
+    return f"{INDENT}.{unit.constant(t)} = {nested}"
 
 
-def _nest(words: list[str], t: Tensor) -> str:
+def words(array: Array, dtype: DType) -> list[str]:
+    """The elements as C initialisers that read back as the same bits."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if dtype.is_float and dtype.bits < 32:
+        return [f"0x{v:04x}" for v in flat.view(np.uint16).tolist()]
+    if dtype.bits == 32 and dtype.is_float and np.isfinite(flat).all():
+        return [f"{w}f" for w in flat.astype("U32").tolist()]  # numpy's shortest text that round-trips
+    return [_bare(literal(v, dtype)) for v in flat.tolist()]
+
+
+def _bare(word: str) -> str:
+    """A negative number needs no parentheses in an initialiser."""
+    return word[1:-1] if word.startswith("(-") and word.count("(") == 1 else word
+
+
+def _row(items: list[str]) -> str:
+    """One innermost row in braces, broken into lines that fit."""
+    lines, line = [], ""
+    for item in items:
+        if line and len(line) + len(item) > WIDTH:
+            lines.append(line)
+            line = ""
+        line += f"{item}, "
+    return "{" + f"\n{INDENT}{INDENT}".join(x.rstrip() for x in [*lines, line.rstrip(", ")]) + "}"
+
+
+def _nest(items: list[str], t: Tensor) -> str:
     """Braces around every row, one row a line."""
     shape = [max(int(n), 1) for n in t.shape]  # type: ignore[arg-type]
-    rows = ["{" + ", ".join(words[i : i + shape[-1]]) + "}" for i in range(0, len(words), shape[-1])]
+    rows: list[str] = [_row(items[i : i + shape[-1]]) for i in range(0, len(items), shape[-1])]
     for n in reversed(shape[:-1]):
-        rows = ["{" + ",\n     ".join(rows[i : i + n]) + "}" for i in range(0, len(rows), n)]
+        rows = ["{" + f",\n{INDENT}{INDENT}".join(rows[i : i + n]) + "}" for i in range(0, len(rows), n)]
     return rows[0]
+
+
+def tagged(unit: Unit) -> Iterator[str]:
+    """Header macros about the weights."""
+    if unit.has_weights:
+        yield f"#define {unit.upper}_WEIGHTS_SIZE {size(unit)}u"
+        yield f"#define {unit.upper}_WEIGHTS_ALIGN {ALIGN}u"

@@ -1,0 +1,91 @@
+"""Arrays against a manifest: run-time extents, checked types and shapes, fresh outputs. Called by `run`."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ingot.errors import InputError
+from ingot.formula.expr import Array
+from ingot.formula.types import DTYPES
+
+Manifest = Mapping[str, Any]
+Extents = dict[str, int]
+
+_OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array], Extents]:
+    """Inputs in order, contiguous; fresh outputs by name; the extents. InputError where they do not fit."""
+    unknown = inputs.keys() - {t["name"] for t in manifest["inputs"]}
+    if unknown:
+        raise InputError(
+            f"unknown inputs {sorted(unknown)}; the model has {[t['name'] for t in manifest['inputs']]}"
+        )
+    extents = _extents(manifest, inputs)
+    arrays = [_checked(t, inputs, extents) for t in manifest["inputs"]]
+    outputs = {t["name"]: np.zeros(shape(t, extents), DTYPES[t["dtype"]].numpy) for t in manifest["outputs"]}
+    return arrays, outputs, extents
+
+
+def _extents(manifest: Manifest, inputs: Mapping[str, Array]) -> Extents:
+    """The run-time extents, read off the inputs' shapes."""
+    found: Extents = {}
+    for t in manifest["inputs"]:
+        given = np.shape(inputs.get(t["name"], ()))
+        found.update({n: int(g) for n, g in zip(t["shape"], given, strict=False) if isinstance(n, str)})
+    return {p["name"]: found[p["name"]] for p in manifest["params"] if p["name"] in found}
+
+
+def capacity(manifest: Manifest) -> dict[str, int]:
+    """Bytes of every input and output, by symbol, at the upper bounds of the extents."""
+    most = {p["name"]: int(p["hi"]) for p in manifest["params"]}
+    tensors = (*manifest["inputs"], *manifest["outputs"])
+    return {t["symbol"]: int(np.prod(shape(t, most))) * DTYPES[t["dtype"]].bytes for t in tensors}
+
+
+def shape(tensor: Mapping[str, Any], extents: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(n if isinstance(n, int) else evaluate(n, extents) for n in tensor["shape"])
+
+
+def evaluate(text: str, extents: Mapping[str, int]) -> int:
+    """The value of an extent such as `N` or `((N + 2) // 2)`.
+
+    >>> evaluate("((N + 2) // 2)", {"N": 5})
+    3
+    """
+
+    def value(node: ast.AST) -> int:
+        match node:
+            case ast.Constant(value=v):
+                return int(str(v))
+            case ast.Name(id=name):
+                return extents[name]
+            case ast.BinOp(left, op, right):
+                return int(_OPERATIONS[type(op)](value(left), value(right)))
+            case ast.Call(ast.Name(id="max" | "min" as f), arguments):
+                return (max if f == "max" else min)(value(a) for a in arguments)
+        raise InputError(f"extent {text!r} is not understood")
+
+    return value(ast.parse(text, mode="eval").body)
+
+
+def _checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[str, int]) -> Array:
+    if t["name"] not in inputs:
+        raise InputError(f"input {t['name']!r} is missing")
+    array, dtype = np.asarray(inputs[t["name"]]), DTYPES[t["dtype"]].numpy
+    wanted = shape(t, extents)
+    if array.dtype != dtype or array.shape != wanted:
+        raise InputError(
+            f"input {t['name']!r} is {array.dtype}{list(array.shape)}, the model takes {dtype}{list(wanted)}"
+        )
+    return np.ascontiguousarray(array).reshape(wanted)

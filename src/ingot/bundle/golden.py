@@ -1,0 +1,67 @@
+"""Golden vectors: seeded random inputs, and what the bundle answers to them.
+
+The answer is the shipped object's own where this machine can run it, else the loop evaluator's, which
+computes the same to the bit. Called by `write` for `--emit main`.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from ingot.bundle.binding import shape
+from ingot.bundle.bundle import Bundle
+from ingot.bundle.run import ERRORS
+from ingot.emit.main import Golden
+from ingot.emit.unit import Unit
+from ingot.errors import MismatchError, ToolchainError
+from ingot.formula.evaluate import IndexOutOfRange
+from ingot.formula.expr import Array
+from ingot.formula.types import DTYPES, DType
+from ingot.loops.evaluate import run
+
+SEED = 1
+
+
+def golden_run(unit: Unit, bundle: Bundle) -> Golden:
+    """Inputs at the extents' upper bounds, and their outputs."""
+    extents = {p["name"]: int(p["hi"]) for p in bundle.manifest["params"]}
+    inputs = {
+        t["name"]: random_input(t["name"], DTYPES[t["dtype"]], shape(t, extents))
+        for t in bundle.manifest["inputs"]
+    }
+    outputs, status, source = _answer(unit, bundle, inputs, extents)
+    return Golden(tuple(inputs.values()), outputs, tuple(extents.values()), status, SEED, source)
+
+
+def _answer(
+    unit: Unit, bundle: Bundle, inputs: dict[str, Array], extents: dict[str, int]
+) -> tuple[tuple[Array, ...], int, str]:
+    empty = tuple(np.zeros(shape(t, extents), DTYPES[t["dtype"]].numpy) for t in bundle.manifest["outputs"])
+    try:
+        return tuple(bundle.run(inputs).values()), 0, "the object's own when it was compiled"
+    except MismatchError as e:  # an index among the random inputs is out of range: the error is the answer
+        status = next(code for code, name in ERRORS.items() if str(e).endswith(name))
+        return empty, status, "an error, for these indices are out of range"
+    except ToolchainError:
+        pass
+    try:
+        return (
+            tuple(run(unit.program, inputs, extents)),
+            0,
+            "computed when it was compiled, without the object",
+        )
+    except IndexOutOfRange:
+        return empty, -3, "an error, for these indices are out of range"
+
+
+def random_input(name: str, dtype: DType, size: tuple[int, ...]) -> Array:
+    """Short decimals between -2 and 2; 0 and 1 for integers of 32 and 64 bits, which are often indices."""
+    rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])
+    if dtype.is_float:
+        return (rng.integers(-64, 65, size) / 32).astype(dtype.numpy)
+    if dtype.bits < 32 and dtype.name != "bool":
+        info = np.iinfo(dtype.numpy)
+        return rng.integers(info.min, info.max, size, dtype.numpy, endpoint=True)
+    return rng.integers(0, 2, size).astype(dtype.numpy)

@@ -1,0 +1,138 @@
+"""The C around a shipped object that lets Python call it, whatever its calling convention.
+
+`harness_call(p, n)` takes the inputs and outputs as `p[0..]`, then weights, Glow's mutable memory and the
+arena; `n` holds the run-time extents. `run.py` links it into a library, or into a program that an emulator
+runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Manifest = Mapping[str, Any]
+
+COMMON = """\
+static void copy(void *to, const void *from, long n) {{
+    unsigned char *a = to;
+    const unsigned char *b = from;
+    while (n-- > 0) *a++ = *b++;
+}}
+static void put(void **p) {{
+    (void)p;
+    (void)copy;
+{put}}}
+static void get(void **p) {{
+    (void)p;
+{get}}}
+static int call(void **p, const int *n) {{
+    void **m = p + {tensors};
+    (void)m;
+    (void)n;
+    return {call};
+}}
+int harness_call(void **p, const int *n) {{
+    int status;
+{construct}    put(p);
+    status = call(p, n);
+    get(p);
+    return status;
+}}
+"""
+TIMER = """
+typedef int (*clock_fn)(int, long *);
+/* nanoseconds of `samples` samples of `inner` calls each, per call */
+void harness_time(void **p, const int *n, clock_fn now, double *ns, int samples, int inner) {
+    put(p);
+    for (int s = 0; s < samples; s++) {
+        long t0[2], t1[2];
+        now(1, t0);
+        for (int i = 0; i < inner; i++) (void)call(p, n);
+        now(1, t1);
+        ns[s] = ((double)(t1[0] - t0[0]) * 1e9 + (double)(t1[1] - t0[1])) / inner;
+    }
+}
+"""
+PROGRAM = """
+long ingot_read(int, void *, long);
+long ingot_write(int, const void *, long);
+static unsigned char memory[{total}] __attribute__((aligned(64)));
+int main(void) {{
+    static int n[{numbers}];
+    void *p[] = {{{pointers}}};
+    int status, i;
+    for (i = 0; i < {total}; i++) memory[i] = 0xFF; /* bundles must not rely on what they find */
+    ingot_read(0, n, sizeof n);
+    ingot_read(0, p[{weights}], {weights_bytes});
+    for (i = 0; i < {inputs}; i++) ingot_read(0, p[i], n[{params} + i]);
+    status = harness_call(p, n);
+    ingot_write(1, &status, sizeof status);
+    for (i = {inputs}; i < {tensors}; i++) ingot_write(1, p[i], n[{params} + i]);
+    return 0;
+}}
+"""
+
+
+def harness(manifest: Manifest, bytes_of: Mapping[str, int]) -> str:
+    """The functions common to both; `bytes_of` gives the size of each tensor by its symbol."""
+    name, tensors = manifest["name"], [*manifest["inputs"], *manifest["outputs"]]
+    rows = {"put": "", "get": ""}
+    for i, t in enumerate(tensors):
+        is_input, size = i < len(manifest["inputs"]), bytes_of[t["symbol"]]
+        if place := _place(manifest, t, i, is_input):
+            arguments = f"{place}, p[{i}]" if is_input else f"p[{i}], {place}"
+            rows["put" if is_input else "get"] += f"    copy({arguments}, {size});\n"
+    construct = f"    {name}_constructor();\n" if manifest["api"] == "argument" else ""
+    text = COMMON.format(call=_call(manifest), tensors=len(tensors), construct=construct, **rows)
+    return f'#include "{name}.h"\n{text}'
+
+
+def _place(manifest: Manifest, tensor: Mapping[str, Any], index: int, is_input: bool) -> str:
+    """Where a convention keeps a tensor; empty where the caller's own memory is used."""
+    match manifest["api"]:
+        case "static" | "dynamic":
+            memory = len(manifest["inputs"]) + len(manifest["outputs"]) + 1
+            return f"(unsigned char *)p[{memory}] + {tensor['offset']}"
+        case "argument":
+            number = index if is_input else index - len(manifest["inputs"])
+            return f"{manifest['name']}_get_address_for_{'argument' if is_input else 'result'}({number})"
+    return ""
+
+
+def _call(manifest: Manifest) -> str:
+    name = manifest["name"]
+    match manifest["api"]:
+        case "static" | "dynamic":
+            return f"{name}(m[0], m[1], m[2])"
+        case "argument":
+            return f"{name}_run()"
+    arguments = ["m[0]"] if manifest["weights"] == "external" else []
+    arguments += [f"n[{i}]" for i in range(len(manifest["params"]))]
+    arguments += [f"p[{i}]" for i in range(len(manifest["inputs"]) + len(manifest["outputs"]))]
+    return f"{name}({', '.join([*arguments, 'm[2]'])})"
+
+
+def program(manifest: Manifest, bytes_of: Mapping[str, int]) -> str:
+    """A program that reads numbers, weights and inputs from standard input and writes status and outputs."""
+    sizes = list(_memories(manifest, bytes_of))
+    offsets = [sum(sizes[:i]) for i in range(len(sizes))]
+    tensors = len(sizes) - 3
+    body = PROGRAM.format(
+        total=sum(sizes),
+        numbers=len(manifest["params"]) + tensors,
+        pointers=", ".join(f"memory + {at}" for at in offsets),
+        weights=tensors,
+        weights_bytes=manifest["sizes"]["weights_bytes"] if manifest["weights"] == "external" else 0,
+        inputs=len(manifest["inputs"]),
+        tensors=tensors,
+        params=len(manifest["params"]),
+    )
+    return harness(manifest, bytes_of) + body
+
+
+def _memories(manifest: Manifest, bytes_of: Mapping[str, int]) -> Iterator[int]:
+    """Bytes of every entry of `p`, each a multiple of 64 and never 0."""
+    sizes = manifest["sizes"]
+    tensors = [bytes_of[t["symbol"]] for t in (*manifest["inputs"], *manifest["outputs"])]
+    for size in (*tensors, sizes["weights_bytes"], sizes["mutable_bytes"], sizes["arena_bytes"]):
+        yield -(-max(size, 1) // 64) * 64

@@ -1,0 +1,85 @@
+"""The manifest NAME.json: everything about a bundle that a program may want to know, as plain data.
+
+`schema` counts the changes that break readers; new keys may appear under the same number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from ingot.emit.conventions import CONVENTIONS
+from ingot.emit.unit import Unit
+from ingot.emit.weights import size
+from ingot.formula.expr import Tensor, text
+from ingot.loops.program import Call, calls
+from ingot.memory.plan import ALIGN
+from ingot.options import Options
+from ingot.targets.objects import sections
+
+SCHEMA = 1
+
+
+def manifest(
+    unit: Unit, options: Options, opsets: Mapping[str, int], code: bytes, stack: int | None
+) -> dict[str, Any]:
+    """The content of the manifest, without `files`."""
+    program = unit.program
+    return {
+        "schema": SCHEMA,
+        "ingot": version("ingot"),
+        "name": unit.name,
+        "target": unit.target.name,
+        "api": unit.api,
+        "weights": "external" if unit.external else "embedded",
+        "model_sha256": unit.sha256,
+        "opsets": dict(sorted(opsets.items())),
+        "options": _options(options),
+        "inputs": [_tensor(unit, t) for t in program.inputs],
+        "outputs": [_tensor(unit, t) for t in program.outputs],
+        "params": [{"name": p.name, "lo": p.lo, "hi": p.hi} for p in program.params],
+        "state": [],
+        "symbols": CONVENTIONS[unit.api].symbols(unit.name),
+        "sizes": _sizes(unit, code, stack),
+        "kernels": [_kernel(unit, c) for c in calls(program.steps)],
+    }
+
+
+def _options(options: Options) -> dict[str, Any]:
+    """Every option as given; the target is resolved elsewhere."""
+    found = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+    return {
+        k: dict(v) if isinstance(v, Mapping) else list(v) if isinstance(v, tuple) else v
+        for k, v in found.items()
+    }
+
+
+def _sizes(unit: Unit, code: bytes, stack: int | None) -> dict[str, Any]:
+    part = sections(code)
+    return {
+        "flash_bytes": part.text + part.rodata + part.data,
+        "code_bytes": part.text,
+        "static_bytes": part.data + part.bss,
+        "arena_bytes": unit.plan.arena_bytes,
+        "arena_bound_bytes": unit.plan.bound_bytes,
+        "arena_align": ALIGN,
+        "mutable_bytes": max(unit.mutable_bytes, ALIGN) if unit.api in ("static", "dynamic") else 0,
+        "stack_bytes": stack,
+        "weights_bytes": size(unit),
+    }
+
+
+def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
+    shape = [n if isinstance(n, int) else text(n) for n in t.shape]
+    found: dict[str, Any] = {"name": t.name, "symbol": unit.argument(t), "dtype": t.type.name, "shape": shape}
+    if unit.api in ("static", "dynamic"):
+        found["offset"] = unit.mutable[t]
+    return found
+
+
+def _kernel(unit: Unit, call: Call) -> dict[str, Any]:
+    k = call.kernel
+    moved = sum(t.bytes for t in call.arguments)
+    return {"name": unit.function(k), "nodes": list(k.nodes), "macs": k.macs, "bytes": moved}

@@ -1,0 +1,137 @@
+"""The function with the direct convention: checks, then the kernels in order.
+
+In: a `Unit`. Out: lines of C. The other conventions call the same function; `conventions.py` prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ingot.emit.statement import INDENT
+from ingot.emit.unit import Unit
+from ingot.emit.weights import tag
+from ingot.formula.expr import Tensor, text
+from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls
+from ingot.memory.plan import base_of
+
+
+def is_static(t: Tensor) -> bool:
+    return all(isinstance(n, int) for n in t.shape)
+
+
+def pointer(t: Tensor, const: bool) -> str:
+    """The type of a pointer to the tensor's first slice, as a kernel's parameter has it."""
+    head = f"{'const ' if const else ''}{t.type.c} "
+    if not is_static(t) or t.rank <= 1:
+        return head + "*"
+    return head + "(*)" + "".join(f"[{max(int(n), 1)}]" for n in t.shape[1:])  # type: ignore[arg-type]
+
+
+def entry_parameters(unit: Unit) -> str:
+    """The parameter list of the direct convention: [weights] [extents] inputs outputs arena."""
+    rows = ["const void *weights"] if unit.external else []
+    rows += [f"int {p.name}" for p in unit.program.params]
+    rows += [f"const {t.type.c} *{unit.argument(t)}" for t in unit.program.inputs]
+    rows += [f"{t.type.c} *{unit.argument(t)}" for t in unit.program.outputs]
+    return ", ".join([*rows, "void *arena"])
+
+
+def entry_text(unit: Unit) -> Iterator[str]:
+    """The definition; static where another convention is the public one."""
+    static = "" if unit.api == "direct" else "static "
+    yield f"{static}int {unit.entry}({entry_parameters(unit)}) {{"
+    for part in (_locals(unit), _checks(unit), _steps(unit, unit.program.steps)):
+        yield from (INDENT + line for line in part)
+    yield f"{INDENT}return {unit.upper}_OK;"
+    yield "}"
+
+
+def _locals(unit: Unit) -> Iterator[str]:
+    if unit.has_weights:
+        yield f"const struct {unit.name}_weights *const w = {_weights(unit)};"
+    if unit.plan.arena_bytes:
+        yield "unsigned char *const a = arena;"
+    if any(c.kernel.may_fail for c in calls(unit.program.steps)):
+        yield "int status;"
+
+
+def _weights(unit: Unit) -> str:
+    return "weights" if unit.external else f"&{unit.name}_weights_data"
+
+
+def _checks(unit: Unit) -> Iterator[str]:
+    """What can be said about the arguments before they are used."""
+    upper = unit.upper
+    aligned = [("weights", "WEIGHTS")] if unit.external else []
+    aligned += [("arena", "ARENA")] if unit.plan.arena_bytes else []
+    names = [unit.argument(t) for t in (*unit.program.inputs, *unit.program.outputs)]
+    pointers = [n for n, _ in aligned if n == "weights"] + names + [n for n, _ in aligned if n == "arena"]
+    if pointers:
+        yield f"if ({' || '.join(f'!{n}' for n in pointers)}) return {upper}_ERR_NULL;"
+    for name, macro in aligned:
+        yield f"if ((uintptr_t){name} % {upper}_{macro}_ALIGN != 0) return {upper}_ERR_ALIGN;"
+    if unit.external:
+        low, high = tag(unit)
+        yield f"if (w->tag[0] != 0x{low:08x}u || w->tag[1] != 0x{high:08x}u) return {upper}_ERR_WEIGHTS;"
+    if not unit.plan.arena_bytes:
+        yield "(void)arena; /* nothing to keep between kernels: may be NULL */"
+    for p in unit.program.params:
+        yield f"if ({p.name} < {p.lo} || {p.name} > {p.hi}) return {upper}_ERR_CAPACITY;"
+
+
+def _steps(unit: Unit, steps: tuple[Step, ...]) -> Iterator[str]:
+    for step in steps:
+        match step:
+            case Call(kernel, _):
+                call = _call(unit, step)
+                yield f"if ((status = {call}) != 0) return status;" if kernel.may_fail else call + ";"
+            case Copy(source, to):
+                yield from _copy(unit, source, to)
+            case Branch(condition, then, other):
+                yield f"if (*{_address(unit, condition, 'const uint8_t *')}) {{"
+                yield from (INDENT + line for line in _steps(unit, then))
+                yield "} else {"
+                yield from (INDENT + line for line in _steps(unit, other))
+                yield "}"
+            case Repeat():
+                yield from _repeat(unit, step)
+
+
+def _repeat(unit: Unit, step: Repeat) -> Iterator[str]:
+    counter = _address(unit, step.counter, "int64_t *")
+    tests = [] if step.trips is None else [f"*{counter} < *{_address(unit, step.trips, 'const int64_t *')}"]
+    tests += [] if step.condition is None else [f"*{_address(unit, step.condition, 'const uint8_t *')}"]
+    yield f"for (*{counter} = 0; {' && '.join(tests) or '1'}; ++*{counter}) {{"
+    yield from (INDENT + line for line in _steps(unit, step.body))
+    yield "}"
+
+
+def _copy(unit: Unit, source: Tensor, to: Tensor) -> Iterator[str]:
+    count = " * ".join(text(n) for n in to.shape) or "1"
+    target, origin = (
+        _address(unit, to, f"{to.type.c} *"),
+        _address(unit, source, f"const {to.type.c} *"),
+    )
+    target, origin = (f"({p})" if p.startswith("(") else p for p in (target, origin))
+    yield f"for (int i = 0; i < {count}; i++) {target}[i] = {origin}[i];"
+
+
+def _call(unit: Unit, step: Call) -> str:
+    arguments = [p.name for p in step.kernel.params]
+    for parameter, argument in zip(step.kernel.parameters, step.arguments, strict=True):
+        const = parameter not in step.kernel.written
+        arguments.append(_address(unit, argument, pointer(parameter, const), pointer(argument, const)))
+    return f"{unit.function(step.kernel)}({', '.join(arguments)})"
+
+
+def _address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:
+    """Where a tensor's bytes are, as a pointer of type `wanted`; a cast has no parentheses around it."""
+    base = base_of(unit.program, t)
+    if base in unit.program.constants:
+        member = f"w->{unit.constant(base)}"
+        return member if base is t and wanted == own else f"({wanted}){member}"
+    if base in unit.plan.offsets:
+        offset = unit.plan.offsets[base]
+        return f"({wanted})(a + {offset})" if offset else f"({wanted})a"
+    name = unit.argument(base)
+    return name if wanted in (f"const {t.type.c} *", f"{t.type.c} *") and base is t else f"({wanted}){name}"

@@ -1,0 +1,279 @@
+"""NAME_main.c and its Makefile: a program that runs a bundle on golden vectors, prints and checks.
+
+In: a `Unit` and one run (`Golden`). Out: C99 with libc, written as a user of the convention would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ingot.emit.statement import INDENT
+from ingot.emit.unit import Unit, padded, provenance
+from ingot.emit.weights import size, weights_file, words
+from ingot.emit.wrap import COLUMNS, wrap
+from ingot.formula.expr import Array, Tensor
+from ingot.memory.plan import ALIGN
+from ingot.options import Options
+
+Lines = Iterator[str]
+Place = Callable[[Tensor], str]
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """One run: inputs and outputs in the model's order, run-time extents, the status, and who computed it."""
+
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    extents: tuple[int, ...]
+    status: int
+    seed: int
+    source: str
+
+
+def main_source(unit: Unit, golden: Golden) -> str:
+    """The text of NAME_main.c."""
+    program = unit.program
+    arrays = [
+        _constant(f"in_{unit.argument(t)}", t, a) for t, a in zip(program.inputs, golden.inputs, strict=True)
+    ]
+    arrays += [
+        _constant(f"want_{unit.argument(t)}", t, a)
+        for t, a in zip(program.outputs, golden.outputs, strict=True)
+    ]
+    arrays += [f"static {t.type.c} out_{unit.argument(t)}[{max(t.count, 1)}];" for t in program.outputs]
+    parts = [
+        provenance(unit),
+        f'#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n#include "{unit.name}.h"',
+        f"/* inputs: random numbers, seed {golden.seed}; outputs: {golden.source} */",
+        "\n".join(arrays),
+        "\n".join(_MEMORY[unit.api](unit)),
+        "\n".join(_RUN[unit.api](unit, golden)),
+        *("\n".join(_check(unit, t, a.size)) for t, a in zip(program.outputs, golden.outputs, strict=True)),
+        "\n".join(_main(unit, golden)),
+    ]
+    return wrap("\n\n".join(p for p in parts if p) + "\n")
+
+
+def _constant(name: str, t: Tensor, values: Array) -> str:
+    rows, row = [], INDENT
+    for word in words(values, t.type) or ["0"]:
+        if len(row) + len(word) + 2 > COLUMNS:
+            rows.append(row.rstrip())
+            row = INDENT
+        row += f"{word}, "
+    body = "\n".join([*rows, row.rstrip(", ")])
+    return f"static const {t.type.c} {name}[{max(values.size, 1)}] = {{\n{body}\n}};"
+
+
+# ---- memory and one run, as each convention wants them
+
+
+def _included(unit: Unit) -> Lines:
+    yield f'#include "{unit.name}.weights.txt"'
+    yield "};"
+
+
+def _direct_memory(unit: Unit) -> Lines:
+    if unit.external:
+        yield f"static const unsigned char weights[{size(unit)}] __attribute__((aligned({ALIGN}))) = {{"
+        yield from _included(unit)
+    yield f"static unsigned char arena[{padded(unit.plan.arena_bytes)}] __attribute__((aligned({ALIGN})));"
+
+
+def _direct_run(unit: Unit, golden: Golden) -> Lines:
+    rows = ["weights"] if unit.external else []
+    rows += [str(n) for n in golden.extents]
+    rows += [f"in_{unit.argument(t)}" for t in unit.program.inputs]
+    rows += [f"out_{unit.argument(t)}" for t in unit.program.outputs]
+    yield "static int run(void) {"
+    yield f"{INDENT}memset(arena, 0xFF, sizeof arena); /* may hold anything */"
+    yield f"{INDENT}return {unit.name}({', '.join([*rows, 'arena'])});"
+    yield "}"
+
+
+def _static_memory(unit: Unit) -> Lines:
+    align = f"GLOW_MEM_ALIGN({unit.upper}_MEM_ALIGN)"
+    yield f"{align} static uint8_t constantWeight[{unit.upper}_CONSTANT_MEM_SIZE] = {{"
+    yield from _included(unit)
+    yield f"{align} static uint8_t mutableWeight[{unit.upper}_MUTABLE_MEM_SIZE];"
+    yield f"{align} static uint8_t activations[{unit.upper}_ACTIVATIONS_MEM_SIZE];"
+
+
+def _static_run(unit: Unit, _: Golden) -> Lines:
+    def place(t: Tensor) -> str:
+        return f"GLOW_GET_ADDR(mutableWeight, {unit.upper}_{unit.argument(t)})"
+
+    yield "static int run(void) {"
+    yield f"{INDENT}int status;"
+    yield f"{INDENT}memset(activations, 0xFF, sizeof activations); /* may hold anything */"
+    yield from _copies_in(unit, place)
+    yield f"{INDENT}status = {unit.name}(constantWeight, mutableWeight, activations);"
+    yield from _copies_out(unit, place)
+    yield f"{INDENT}return status;"
+    yield "}"
+
+
+def _dynamic_memory(unit: Unit) -> Lines:
+    yield f"static const uint8_t weights[{size(unit)}] = {{"
+    yield from _included(unit)
+    yield f"""
+static uint8_t *allocate(uint64_t bytes) {{
+    uint8_t *const memory = malloc((size_t)(bytes + {unit.name}_config.alignment));
+    if (!memory) exit(2);
+    return memory + ({unit.name}_config.alignment - (uintptr_t)memory % {unit.name}_config.alignment);
+}}
+
+static uint8_t *find(uint8_t *mutableWeight, const char *name) {{
+    for (uint64_t i = 0; i < {unit.name}_config.numSymbols; i++) {{
+        const SymbolTableEntry *const entry = &{unit.name}_config.symbolTable[i];
+        if (entry->kind == 1 && strcmp(entry->name, name) == 0) return mutableWeight + entry->offset;
+    }}
+    printf("no symbol %s\\n", name);
+    exit(2);
+}}"""
+
+
+def _dynamic_run(unit: Unit, _: Golden) -> Lines:
+    def place(t: Tensor) -> str:
+        return f'find(mutableWeight, "{unit.argument(t)}")'
+
+    config = f"{unit.name}_config"
+    yield "static int run(void) {"
+    yield f"{INDENT}static uint8_t *constantWeight, *mutableWeight, *activations;"
+    yield f"{INDENT}int status;"
+    yield f"{INDENT}if (!constantWeight) {{"
+    yield f"{INDENT}{INDENT}constantWeight = allocate({config}.constantWeightVarsMemSize);"
+    yield f"{INDENT}{INDENT}mutableWeight = allocate({config}.mutableWeightVarsMemSize);"
+    yield f"{INDENT}{INDENT}activations = allocate({config}.activationsMemSize);"
+    yield f"{INDENT}{INDENT}memcpy(constantWeight, weights, sizeof weights);"
+    yield f"{INDENT}}}"
+    yield f"{INDENT}memset(activations, 0xFF, (size_t){config}.activationsMemSize); /* may hold anything */"
+    yield from _copies_in(unit, place)
+    yield f"{INDENT}status = {unit.name}(constantWeight, mutableWeight, activations);"
+    yield from _copies_out(unit, place)
+    yield f"{INDENT}return status;"
+    yield "}"
+
+
+def _argument_run(unit: Unit, _: Golden) -> Lines:
+    inputs, outputs = unit.program.inputs, unit.program.outputs
+    yield "static int run(void) {"
+    yield f"{INDENT}int status;"
+    yield f"{INDENT}if (!{unit.name}_constructor()) return 1;"
+    yield from _copies_in(unit, lambda t: f"{unit.name}_get_address_for_argument({inputs.index(t)})")
+    yield f"{INDENT}status = {unit.name}_run();"
+    yield from _copies_out(unit, lambda t: f"{unit.name}_get_address_for_result({outputs.index(t)})")
+    yield f"{INDENT}{unit.name}_destructor();"
+    yield f"{INDENT}return status;"
+    yield "}"
+
+
+def _copies_in(unit: Unit, place: Place) -> Lines:
+    for t in unit.program.inputs:
+        if t.bytes:
+            yield f"{INDENT}memcpy({place(t)}, in_{unit.argument(t)}, sizeof in_{unit.argument(t)});"
+
+
+def _copies_out(unit: Unit, place: Place) -> Lines:
+    for t in unit.program.outputs:
+        if t.bytes:
+            yield f"{INDENT}memcpy(out_{unit.argument(t)}, {place(t)}, sizeof out_{unit.argument(t)});"
+
+
+def _no_memory(_: Unit) -> Lines:
+    yield from ()
+
+
+_MEMORY = {
+    "direct": _direct_memory,
+    "static": _static_memory,
+    "dynamic": _dynamic_memory,
+    "argument": _no_memory,
+}
+_RUN = {"direct": _direct_run, "static": _static_run, "dynamic": _dynamic_run, "argument": _argument_run}
+
+
+# ---- checking
+
+
+def _check(unit: Unit, t: Tensor, count: int) -> Lines:
+    """A function that prints the first values of an output and counts those that are wrong."""
+    name = unit.argument(t)
+    wide = "double" if t.type.is_float and t.type.bits >= 32 else "long long"
+    show = "%.7g" if wide == "double" else "%lld"
+    yield f"static int check_{name}(void) {{"
+    yield f"{INDENT}int wrong = 0;"
+    if wide == "double":
+        yield f"{INDENT}double allowed = 0;"
+        yield f"{INDENT}for (int i = 0; i < {count}; i++) {{ /* {TOLERANCE} of the largest */"
+        size = f"want_{name}[i] < 0 ? -want_{name}[i] : want_{name}[i]"
+        yield f"{INDENT}{INDENT}const double most = {TOLERANCE} * ({size});"
+        yield f"{INDENT}{INDENT}if (most - most == 0 && most > allowed) allowed = most;"
+        yield f"{INDENT}}}"
+    elif t.type.is_float:
+        yield f"{INDENT}const long long allowed = 2; /* {t.type}, compared as integers */"
+    else:
+        yield f"{INDENT}const long long allowed = 0;"
+    yield f'{INDENT}printf("{name}:");'
+    yield f"{INDENT}for (int i = 0; i < {count}; i++) {{"
+    yield f"{INDENT}{INDENT}const {wide} found = ({wide})out_{name}[i], wanted = ({wide})want_{name}[i];"
+    yield f"{INDENT}{INDENT}const {wide} off = found < wanted ? wanted - found : found - wanted;"
+    yield f'{INDENT}{INDENT}if (i < 10) printf(" {show}", found);'
+    yield f"{INDENT}{INDENT}const int same = found == wanted || (found != found && wanted != wanted);"
+    yield f"{INDENT}{INDENT}if (!same && !(off <= allowed)) wrong++;"
+    yield f"{INDENT}}}"
+    yield f'{INDENT}printf("{" ..." if count > 10 else ""}\\n{name}: %d of {count} values wrong\\n", wrong);'
+    yield f"{INDENT}return wrong;"
+    yield "}"
+
+
+def _main(unit: Unit, golden: Golden) -> Lines:
+    yield "int main(void) {"
+    yield f"{INDENT}int wrong = 0;"
+    yield f"{INDENT}for (int i = 0; i < 2; i++) {{ /* twice: a run leaves nothing behind */"
+    yield f"{INDENT}{INDENT}const int status = run();"
+    yield f"{INDENT}{INDENT}if (status != {golden.status}) {{"
+    yield f'{INDENT}{INDENT}{INDENT}printf("{unit.name} returned %d, expected {golden.status}\\n", status);'
+    yield f"{INDENT}{INDENT}{INDENT}return 1;"
+    yield f"{INDENT}{INDENT}}}"
+    if golden.status == 0:
+        yield from (f"{INDENT}{INDENT}wrong += check_{unit.argument(t)}();" for t in unit.program.outputs)
+    yield f"{INDENT}}}"
+    yield f'{INDENT}printf("%s\\n", wrong ? "FAILED" : "OK");'
+    yield f"{INDENT}return wrong != 0;"
+    yield "}"
+
+
+def makefile(unit: Unit, options: Options) -> str:
+    """The text of the Makefile: links the shipped object, or compiles the C where there is none."""
+    name, target = unit.name, unit.target
+    weights = weights_file(unit)
+    static = (options.relocation or target.relocation) == "static"
+    parts = [f"{name}.o"] if "obj" in options.emit else [f"{name}.c", *([weights] if weights else [])]
+    needs = [f"{name}.h", *([f"{name}.weights.txt"] if unit.external else [])]
+    needs += [f"{name}.weights.bin"] if weights and weights.endswith(".S") else []
+    machine = " ".join(target.gcc[1:] if target.gcc else ())
+    link = " ".join([*(["-static"] if target.runner else ["-no-pie"] if static else [])])
+    return f"""\
+# SPDX-License-Identifier: 0BSD
+# make run: build {name}_main and run it: it prints the outputs and checks them.
+ifeq ($(origin CC),default)
+CC = {target.gcc[0] if target.gcc else "cc"}
+endif
+CFLAGS ?= {f"-O3 {machine}".strip()}
+LDFLAGS ?= {link}
+RUN ?= {" ".join(target.runner)}
+
+.PHONY: run clean
+run: {name}_main
+\t$(RUN) ./{name}_main
+
+{name}_main: {" ".join([f"{name}_main.c", *parts, *needs])}
+\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ {" ".join([f"{name}_main.c", *parts])}
+
+clean:
+\trm -f {name}_main
+"""

@@ -1,0 +1,135 @@
+"""What the files of one bundle share: program, plan, the options that show in C, and the names given out.
+
+Made by `bundle.write`; every module of `emit` reads it. Names of the file scope, of the macros and of the
+weights struct are each handed out by a scope of their own, so that no name of a model can meet one of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ingot.emit.names import LONGEST, Scope, comment, is_identifier
+from ingot.errors import InputError
+from ingot.formula.expr import Tensor, text
+from ingot.loops.program import Kernel, Program
+from ingot.memory.plan import ALIGN, Plan
+from ingot.options import Api
+from ingot.targets.record import Target
+
+ERRORS = {"ERR_NULL": -1, "ERR_ALIGN": -2, "ERR_INDEX": -3, "ERR_CAPACITY": -4, "ERR_WEIGHTS": -5}
+SYMBOLS = (
+    *("config", "symbols", "weights", "weights_data", "direct", "instance", "run"),
+    *("constructor", "destructor", "get_address_for_argument", "get_address_for_result"),
+)
+"""Our own names of the file scope, each behind `NAME_`."""
+MACROS = (
+    *("H", "ABI", "MODEL_SHA256", "ARENA_SIZE", "ARENA_ALIGN", "STACK_MAX", "OK", *ERRORS),
+    *("WEIGHTS_SIZE", "WEIGHTS_ALIGN", "WEIGHTS_SECTION"),
+    *("CONSTANT_MEM_SIZE", "MUTABLE_MEM_SIZE", "ACTIVATIONS_MEM_SIZE", "MEM_ALIGN"),
+)
+"""Our own macros, each behind `NAME_` in capitals."""
+
+
+@dataclass(slots=True)
+class Unit:
+    """One bundle to be printed. `external`: the caller brings the weights; `rename`: C names of tensors."""
+
+    program: Program
+    plan: Plan
+    target: Target
+    name: str
+    provenance: tuple[str, ...] = ()
+    sha256: str = ""
+    api: Api = "direct"
+    external: bool = False
+    rename: Mapping[str, str] = field(default_factory=dict)
+    scope: Scope = field(default_factory=Scope)
+    members: Scope = field(default_factory=Scope)
+    macros: Scope = field(default_factory=Scope)
+
+    def __post_init__(self) -> None:
+        """Name what the header shows before anything else, so that its names are the plainest."""
+        self.scope = Scope({self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights"})
+        self.scope.take(p.name for p in self.program.params)
+        self.scope.take(MACROS)  # `static` makes offset macros NAME_x of the arguments
+        edge = (*self.program.inputs, *self.program.outputs)
+        self._rename(edge)
+        arguments = [self.argument(t) for t in edge]
+        self.macros = Scope((*MACROS, *arguments))
+
+    def _rename(self, edge: tuple[Tensor, ...]) -> None:
+        unknown = self.rename.keys() - {t.name for t in edge}
+        if unknown:
+            raise InputError(
+                f"cannot rename {sorted(unknown)}", remedy=f"the model has {[t.name for t in edge]}"
+            )
+        for t in edge:
+            wanted = self.rename.get(t.name)
+            if wanted is not None and not (is_identifier(wanted) and self.scope.give(t, wanted)):
+                raise InputError(f"{t.name!r} cannot be called {wanted!r}: not a free C identifier")
+
+    @property
+    def upper(self) -> str:
+        return self.name.upper()
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """The C constant of each error name."""
+        return {e: f"{self.upper}_{e}" for e in ERRORS}
+
+    @property
+    def entry(self) -> str:
+        """The function with the direct convention: public, or behind the other conventions."""
+        return self.name if self.api == "direct" else f"{self.name}_direct"
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether there is a weights struct: external ones always have their tag."""
+        return self.external or bool(self.program.constants)
+
+    def constant(self, t: Tensor) -> str:
+        """The member of the weights struct that holds a constant."""
+        return self.members.name(t, t.name, "c")
+
+    def argument(self, t: Tensor) -> str:
+        """The entry's parameter for an input or output."""
+        return self.scope.name(t, t.name, "x")
+
+    def count_macro(self, t: Tensor) -> str:
+        """`LENET_IMAGE_COUNT`."""
+        stem = self.argument(t).upper()[: LONGEST - len("_COUNT") - 4]
+        return f"{self.upper}_{self.macros.name(t, f'{stem}_COUNT', 'x')}"
+
+    def function(self, kernel: Kernel) -> str:
+        """The C name of a kernel; the bundle's name in front keeps it apart from every library's."""
+        return self.scope.name(kernel, f"{self.name}_{kernel.name}", "kernel")
+
+    @property
+    def mutable(self) -> dict[Tensor, int]:
+        """Glow's mutable memory: the offset of every input and output."""
+        out, at = {}, 0
+        for t in (*self.program.inputs, *self.program.outputs):
+            out[t] = at
+            at += padded(t.bytes)
+        return out
+
+    @property
+    def mutable_bytes(self) -> int:
+        return sum(padded(t.bytes) for t in (*self.program.inputs, *self.program.outputs))
+
+
+def padded(size: int) -> int:
+    """Bytes a tensor takes where all are aligned; never 0, for C has no empty arrays."""
+    return -(-max(size, 1) // ALIGN) * ALIGN
+
+
+def describe(t: Tensor) -> str:
+    """float32, 1x1x28x28"""
+    return comment(f"{t.type}, {'x'.join(map(text, t.shape)) or 'scalar'}")
+
+
+def provenance(unit: Unit) -> str:
+    """The comment on top of every file."""
+    rows = ["SPDX-License-Identifier: 0BSD", "", *unit.provenance]
+    return "/*\n" + "\n".join(f" * {comment(r)}".rstrip() for r in rows) + "\n */"
