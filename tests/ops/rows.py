@@ -61,7 +61,8 @@ def rng(*key: Any) -> np.random.Generator:
 
 def floats(*shape: int, seed: int = 0, dtype: Any = np.float32, scale: float = 1.0) -> Array:
     """Standard normal values."""
-    return (np.random.default_rng(SEED + seed).standard_normal(shape) * scale).astype(dtype)
+    values = np.random.default_rng(SEED + seed).standard_normal(shape) * scale
+    return np.asarray(values).astype(dtype)
 
 
 def special(dtype: Any = np.float32) -> Array:

@@ -39,7 +39,7 @@ def _div(a: Array, b: Array) -> Array:
 def _fmod(a: Array, b: Array) -> Array:
     if np.asarray(a).dtype.kind == "f":
         return np.fmod(a, b)
-    return a - _div(a, b) * b
+    return np.where(b == 0, np.zeros_like(b), a - _div(a, b) * b)
 
 
 def _shl(a: Array, b: Array) -> Array:
@@ -59,7 +59,9 @@ def _shr(a: Array, b: Array) -> Array:
 
 def _pow(a: Array, b: Array) -> Array:
     if np.asarray(a).dtype.kind == "f":
-        return np.power(a, b)
+        # numpy takes a constant exponent 1/2 for sqrt, which differs from C's pow at -0 and -inf
+        root = np.where(np.isneginf(a), -a, np.sqrt(a) + np.zeros_like(a))
+        return np.where(b == 0.5, root, np.power(a, b))
     out, base, e = np.ones_like(a), np.array(a), np.array(b)
     negative = e < 0
     while np.any(e > 0):
@@ -82,6 +84,11 @@ def _erf(a: Array) -> Array:
     return np.vectorize(math.erf, otypes=[float])(np.asarray(a, dtype=float)).astype(np.asarray(a).dtype)
 
 
+def _sigmoid(a: Array) -> Array:
+    small = np.exp(-np.abs(a))
+    return np.where(np.asarray(a) < 0, small / (1 + small), 1 / (1 + small))
+
+
 UNARY: dict[str, Callable[[Array], Array]] = {
     "neg": np.negative,
     "abs": np.abs,
@@ -90,6 +97,9 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "sign": np.sign,
     "exp": np.exp,
     "log": np.log,
+    "exp2": np.exp2,
+    "log2": np.log2,
+    "sigmoid": _sigmoid,
     "sqrt": np.sqrt,
     "sin": np.sin,
     "cos": np.cos,

@@ -78,7 +78,7 @@ class Storage:
     def tensor(self, t: Tensor) -> Tensor:
         if t not in self.physical:
             layout = self.layout(t)
-            value = None if t.value is None else np.ascontiguousarray(t.value.transpose(layout.order))
+            value = None if t.value is None else np.asarray(t.value.transpose(layout.order), order="C")
             self.physical[t] = Tensor(t.name, t.type, layout.shape(t.shape), value)
         return self.physical[t]
 

@@ -1,5 +1,5 @@
 """One definition per operator, by family. Importing this package fills the registry."""
 
-from ingot.ops import contract, elementwise, normalize, pool, shape
+from ingot.ops import activation, cast, compare, contract, elementwise, normalize, pool, shape
 
-__all__ = ["contract", "elementwise", "normalize", "pool", "shape"]
+__all__ = ["activation", "cast", "compare", "contract", "elementwise", "normalize", "pool", "shape"]

@@ -38,8 +38,10 @@ class Operator:
     inputs: tuple[str, ...]
     variadic: bool
     attributes: frozenset[str]
+    needed: frozenset[str]
 
 
+KINDS = {"f": "floats", "i": "signed integers", "u": "unsigned integers", "b": "bool"}
 _OPERATORS: dict[tuple[str, str], list[Operator]] = {}
 
 
@@ -47,16 +49,23 @@ def op(name: str, *, since: int = 1, domain: str = "") -> Callable[[Definition],
     """Register a definition."""
 
     def register(define: Definition) -> Definition:
-        parameters = list(inspect.signature(define).parameters.values())[1:]
-        inputs = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
-        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        attributes = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-        versions = _OPERATORS.setdefault((domain, name), [])
-        versions.append(Operator(name, domain, since, define, inputs, variadic, attributes))
-        versions.sort(key=lambda o: -o.since)
+        _register(name, domain, since, define, list(inspect.signature(define).parameters.values())[1:])
         return define
 
     return register
+
+
+def _register(
+    name: str, domain: str, since: int, define: Definition, parameters: list[inspect.Parameter]
+) -> None:
+    """The parameters are inputs, or attributes where keyword-only; those without a default are needed."""
+    inputs = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    attributes = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    needed = frozenset(p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL)
+    versions = _OPERATORS.setdefault((domain, name), [])
+    versions.append(Operator(name, domain, since, define, inputs, variadic, attributes, needed))
+    versions.sort(key=lambda o: -o.since)
 
 
 def operators() -> Iterator[Operator]:
@@ -151,6 +160,15 @@ class Builder:
         if not condition:
             raise ShapeError(f"{self.node.label}: {message}")
 
+    def same_type(self, tensors: tuple[Tensor, ...], kinds: str) -> None:
+        """Raise ModelError unless the tensors have one type, of one of `kinds` (letters of DType.kind)."""
+        found = " and ".join(dict.fromkeys(t.type.name for t in tensors))
+        if len({t.type for t in tensors}) > 1:
+            raise ModelError(f"{self.node.label}: the inputs are of different types, {found}; cast them")
+        if tensors and tensors[0].type.kind not in kinds:
+            wanted = " or ".join(KINDS[k] for k in kinds)
+            raise ModelError(f"{self.node.label}: an input is {found}, the operator takes {wanted}")
+
     def axis(self, axis: int, rank: int) -> int:
         """A possibly negative axis as 0 <= axis < rank. Raises ShapeError."""
         self.require(-rank <= axis < rank, f"axis {axis} is out of range for rank {rank}")
@@ -206,45 +224,56 @@ def _agree(node: Node, results: tuple[Tensor, ...]) -> None:
 
 def _positional(operator: Operator, node: Node, inputs: list[Tensor | None]) -> list[Tensor | None]:
     if operator.variadic:
+        if not inputs or None in inputs:
+            raise ModelError(f"{node.label}: an input is missing")
         return inputs
     if len(inputs) > len(operator.inputs):
         extra = [t for t in inputs[len(operator.inputs) :] if t is not None]
         if extra:
             raise ModelError(f"{node.label}: {len(inputs)} inputs, at most {len(operator.inputs)} are known")
-    padded = inputs + [None] * len(operator.inputs)
-    return padded[: len(operator.inputs)]
+    padded = (inputs + [None] * len(operator.inputs))[: len(operator.inputs)]
+    for name, tensor in zip(operator.inputs, padded, strict=True):
+        if tensor is None and name in operator.needed:
+            raise ModelError(f"{node.label}: the input {name!r} is missing")
+    return padded
 
 
 def _keywords(operator: Operator, node: Node) -> dict[str, Any]:
-    unknown = node.attributes.keys() - operator.attributes
+    given = {
+        k: v for k, v in node.attributes.items() if k != "consumed_inputs"
+    }  # opset 1: a hint, no meaning
+    unknown = given.keys() - operator.attributes
     if unknown:
         raise UnsupportedError(f"{node.label}: attribute {', '.join(sorted(unknown))} is not supported")
-    return {k: v for k, v in node.attributes.items() if not isinstance(v, Graph)}
+    missing = (operator.attributes & operator.needed) - given.keys()
+    if missing:
+        raise ModelError(f"{node.label}: the attribute {', '.join(sorted(missing))} is missing")
+    return {k: v for k, v in given.items() if not isinstance(v, Graph)}
 
 
-def elementwise(name: str, f: Callable[..., Expr], *, since: int = 1, domain: str = "") -> None:
-    """Register an operator that maps elements to elements, its inputs broadcast as numpy does: one line per operator."""
+def elementwise(
+    name: str, f: Callable[..., Expr], *, since: int = 1, domain: str = "", kinds: str = "fiu"
+) -> None:
+    """Register an operator that maps elements to elements: one line per operator.
 
-    def define(b: Builder, *inputs: Tensor, **attributes: Any) -> Tensor:
-        return broadcast_map(b, inputs, lambda *args: f(*args, **attributes))
+    The inputs are of one type, whose kind is among `kinds`, and broadcast as numpy does.
+    """
 
-    op(name, since=since, domain=domain)(define)
-    keywords = [p.name for p in inspect.signature(f).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    positional = tuple(
-        p.name for p in inspect.signature(f).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD
-    )
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(f).parameters.values())
-    versions = _OPERATORS[(domain, name)]
-    i = next(k for k, o in enumerate(versions) if o.define is define)
-    versions[i] = Operator(name, domain, since, define, positional, variadic, frozenset(keywords))
+    def define(b: Builder, *inputs: Tensor | None, **attributes: Any) -> Tensor:
+        present = tuple(t for t in inputs if t is not None)
+        b.same_type(present, kinds)
+        return broadcast_map(b, present, lambda *args: f(*args, **attributes))
+
+    _register(name, domain, since, define, list(inspect.signature(f).parameters.values()))
 
 
-def broadcast_map(b: Builder, inputs: tuple[Tensor, ...], f: Callable[..., Expr]) -> Tensor:
+def broadcast_map(
+    b: Builder, inputs: tuple[Tensor, ...], f: Callable[..., Expr], dtype: DType | None = None
+) -> Tensor:
     """f over the inputs' elements; narrow floats stay narrow in storage."""
-    shape = broadcast_shape(b, *(t.shape for t in inputs if t is not None))
-    axes = b.axes(shape)
-    value = f(*(None if t is None else t[broadcast_index(t, axes)] for t in inputs))
-    first = inputs[0].type
+    axes = b.axes(broadcast_shape(b, *(t.shape for t in inputs)))
+    value = f(*(t[broadcast_index(t, axes)] for t in inputs))
+    first = dtype or inputs[0].type
     return b.map(axes, value, first if value.dtype is first.compute else value.dtype)
 
 
