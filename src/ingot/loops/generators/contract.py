@@ -14,11 +14,12 @@ import numpy as np
 
 from ingot.formula.compute import Compute
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import Array, Binary, Const, Expr, Lane, Load, Tensor, Var, substitute
+from ingot.formula.expr import Array, Binary, Const, Expr, Lane, Load, Tensor, Var, select, substitute
 from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import Barrier, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.layout import Storage, bind
+from ingot.loops.rewrite import substituted
 from ingot.loops.squeeze import squeeze
 from ingot.targets.record import Target
 
@@ -124,7 +125,7 @@ class _Generator:
         if rest:
             vectors = -(-rest // self.lanes)
             env = {v.name: Const(full * self.block)}
-            out += _substituted(self._tiles(vectors, rest - (vectors - 1) * self.lanes), env, c.bounds)
+            out += substituted(self._tiles(vectors, rest - (vectors - 1) * self.lanes), env, c.bounds)
         nest = tuple(out)
         for x in reversed(c.outer):
             nest = (For(x.name, Const(0), as_expr(x.extent or 0), 1, nest),)
@@ -213,7 +214,7 @@ class _Generator:
         if short:
             body: tuple[Statement, ...] = ()
             for t in range(int(inner.extent or 0)):  # type: ignore[arg-type]
-                tap = _substituted(
+                tap = substituted(
                     tuple(self._madds(points, vectors, f"_{t}")), {inner.name: Const(t)}, c.bounds
                 )
                 body += tap if not t else (Barrier(), *tap)
@@ -327,14 +328,4 @@ def _grid(axes: list[Var], extents: tuple[int, ...]) -> dict[str, Array]:
 
 
 def _guarded(channel: Expr, count: int, read: Expr, zero: Expr) -> Expr:
-    from ingot.formula.expr import select
-
     return select(channel < count, read, zero)
-
-
-def _substituted(
-    statements: tuple[Statement, ...], env: dict[str, Expr], bounds: Bounds
-) -> tuple[Statement, ...]:
-    from ingot.loops.rewrite import substituted
-
-    return substituted(statements, env, bounds)
