@@ -1,7 +1,7 @@
 """Elements chosen, or replaced, by indices that are data: Gather, Scatter and their kin, OneHot.
 
-Indices known now are checked now and become constants; others are `Gathered`: checked when the bundle runs. Where
-two updates of a Scatter meet, they take effect in row-major order.
+Indices known now are checked now and become constants; others are `Gathered`: checked when the bundle runs.
+Where two updates of a Scatter meet, they take effect in row-major order.
 """
 
 from __future__ import annotations

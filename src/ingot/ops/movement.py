@@ -1,8 +1,7 @@
 """Operators that move elements and compute none: Transpose, Concat, Split, Slice, Expand, Tile, ...
 
-Extents are ints or bounded `Param`s wherever the arithmetic allows. Parameters known at run time only (`starts`,
-...) are read there; what they address is checked, and the output has the
-shape that the model declares.
+Extents are ints or bounded `Param`s wherever that is possible. Parameters known at run time only are read
+there; what they address is checked, and the output has the shape that the model declares.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Pads known at run time only are clamped before they enter index arithmetic; no r
 
 from __future__ import annotations
 
-from ingot.formula.expr import Expr, Extent, Operand, Tensor, cast, extent, maximum, minimum
+from ingot.formula.expr import Expr, Extent, Operand, Tensor, cast, extent, maximum, minimum, select
 from ingot.formula.index import as_expr, simplify
 from ingot.formula.types import INDEX
 from ingot.ops.registry import Builder, op
@@ -96,7 +96,7 @@ def _continued(f: Builder, mode: str, i: Expr, m: Expr) -> Expr:
         case "reflect":  # a triangle wave of period 2(m - 1)
             period = maximum(m * 2 - 2, 1)
             around = i % period
-            return minimum(around, m * 2 - 2 - around)
+            return select(around < m, around, m * 2 - 2 - around)
     f.require(False, f"mode {mode!r} is unknown")
     return i
 

@@ -1,6 +1,6 @@
 """Parameters of operators that are known at run time only: how a definition reads them.
 
-In: parameter tensors without a value; out: expressions of type int64. The shapes come from `Builder.declared`.
+In: parameter tensors without a value; out: int64 expressions. Shapes come from `Builder.declared`.
 """
 
 from __future__ import annotations
