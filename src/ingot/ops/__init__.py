@@ -1,4 +1,4 @@
-"""One definition per operator, by family. Importing this package fills the registry: every module here is read."""
+"""One definition per operator, by family. Importing this package reads every module and so fills the registry."""
 
 import importlib
 import pkgutil
