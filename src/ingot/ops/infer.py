@@ -7,6 +7,8 @@ own formulas; constants are folded by evaluating them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ingot.errors import ModelError, ShapeError, UnsupportedError
 from ingot.formula.compute import Formula, reads, writes
 from ingot.formula.evaluate import evaluate
@@ -65,10 +67,12 @@ def _infer_node(node: Node) -> None:
         for value, tensor in pairs:
             value.constant = tensor.value
     elif is_constant(formula) and sum(t.bytes for _, t in pairs) <= FOLD_LIMIT_BYTES:
-        arrays = evaluate(formula, [t.value for t in formula.inputs])  # type: ignore[misc]
-        for made, array in zip(node.outputs, arrays, strict=False):
-            if made is not None:
-                made.constant = array
+        wanted = replace(
+            formula, outputs=tuple(t for _, t in pairs)
+        )  # what nobody wants may never be written
+        arrays = evaluate(wanted, [t.value for t in formula.inputs])  # type: ignore[misc]
+        for (value, _), array in zip(pairs, arrays, strict=True):
+            value.constant = array
 
 
 def _declare(node: Node, value: Value, tensor: Tensor) -> None:
