@@ -49,11 +49,10 @@ def compute(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Statement, ..
     body: list[Statement] = []
     if c.reduction is not None:
         body += reduction(c.reduction, storage, inner)
-    seen: dict[Expr, Expr] = {}  # an element that is read and written at one gathered index is checked once
-    to, checks = checked(_target(c, storage, inner), "at", seen)
-    value, more = checked(bind(c.value, storage, inner), "at", seen)
+    to, checks_at = checked(_target(c, storage, inner), "at")
+    value, checks = checked(bind(c.value, storage, inner), "v")
     assert isinstance(to, Load)
-    body += [*checks, *more, Store(to, cast(value, c.out.type.compute))]
+    body += [*checks_at, *checks, Store(to, cast(value, c.out.type.compute))]
     out = tuple(body)
     for axis in reversed(_storage_order(c, storage)):
         out = (loop(axis, out),)
@@ -160,10 +159,10 @@ def _clip_index(
     return True
 
 
-def checked(e: Expr, prefix: str, seen: dict[Expr, Expr] | None = None) -> tuple[Expr, tuple[Statement, ...]]:
-    """Data-dependent indices become registers, range-checked before use; `seen` are those that already are."""
+def checked(e: Expr, prefix: str) -> tuple[Expr, tuple[Statement, ...]]:
+    """Data-dependent indices become registers that are range-checked before use."""
     checks: list[Statement] = []
-    seen = {} if seen is None else seen
+    seen: dict[Expr, Expr] = {}
 
     def replace(node: Expr) -> Expr | None:
         if not isinstance(node, Gathered):

@@ -1,7 +1,25 @@
-"""One definition per operator, by family. Importing this package reads every module and so fills the registry."""
+"""One definition per operator, by family. Importing this package fills the registry."""
 
-import importlib
-import pkgutil
+from ingot.ops import (
+    activation,
+    cast,
+    compare,
+    contract,
+    elementwise,
+    normalize,
+    pool,
+    recurrent,
+    shape,
+)
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+__all__ = [
+    "activation",
+    "cast",
+    "compare",
+    "contract",
+    "elementwise",
+    "normalize",
+    "pool",
+    "recurrent",
+    "shape",
+]
