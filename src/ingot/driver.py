@@ -8,25 +8,30 @@ from typing import Any
 
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.write import Origin, write
-from ingot.formula.expr import text
 from ingot.frontends.onnx import read_model
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
-from ingot.log import step
+from ingot.log import Level
 from ingot.loops.assign import assign_layouts
+from ingot.loops.fold import fold_stages
 from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
 from ingot.loops.program import Program, program_text
 from ingot.loops.region import Region, formulate_graph, region_text
 from ingot.loops.verify import require_proved, verify_region
-from ingot.memory.plan import Plan, plan
+from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
 from ingot.passes.inline_if import inline_if
 from ingot.passes.prune import prune
 from ingot.targets.record import Target
 from ingot.targets.records import find, native
+
+GRAPH = Level("graph", graph_text, verify)
+REGION = Level("region", region_text, verify_region)
+PROGRAM = Level("program", program_text, require_proved)
+PLAN = Level("plan", plan_text)
 
 
 def compile(
@@ -64,36 +69,24 @@ def compile_with(model: Any, options: Options) -> Bundle:
 
 def front(model: Any, options: Options) -> Graph:
     """The steps on the graph, in their order; the comment says why each stands where it does."""
-    define, keep = options.define, options.keep_inputs
-    graph = step("graph", "read", lambda: read_model(model, define=define, keep_inputs=keep), graph_text)
-    # Everything below needs shapes and constants.
-    graph = step("graph", "infer", lambda: infer(graph), graph_text, verify)
-    # After infer: known conditions are known now, shape arithmetic is constant.
-    graph = step("graph", "inline_if", lambda: inline_if(graph), graph_text, verify)
-    return step("graph", "prune", lambda: prune(graph), graph_text, verify)
+    graph = GRAPH(read_model, model, define=options.define, keep_inputs=options.keep_inputs)
+    graph = GRAPH(infer, graph)  # everything below needs shapes, and constants folded
+    graph = GRAPH(inline_if, graph)  # conditions that are constants are known now
+    return GRAPH(prune, graph)  # so is shape arithmetic: what only served it goes
 
 
 def stages(model: Any, options: Options) -> Stages:
     """The steps from the model to offsets in the arena; only printing and compiling C is left."""
-    machine = native() if options.target == "native" else find(options.target)
+    target = native() if options.target == "native" else find(options.target)
     graph = front(model, options)
-    region = step("region", "formulate", lambda: formulate_graph(graph), region_text, verify_region)
-    if options.fuse:  # before layouts: what disappears needs none
-        region = step("region", "fuse", lambda: fuse(region), region_text, verify_region)
+    region = REGION(formulate_graph, graph)
+    region = REGION(fold_stages, region)  # before fuse: what is left of a batch normalisation is a map
+    if options.fuse:
+        region = REGION(fuse, region)  # before layouts: what disappears needs none
     layouts = assign_layouts(region)
-    name = bundle_name(options.name, model, graph.name)
-    program = step(
-        "program", "lower", lambda: lower(region, layouts, name, machine), program_text, require_proved
-    )
-    # Last: kernels decide what lives when.
-    placed = step("plan", "plan", lambda: plan(program), _plan_text)
-    return Stages(graph, region, program, placed, machine)
-
-
-def _plan_text(placed: Any) -> str:
-    return "\n".join(
-        f"{at:8d} {t.name} [{', '.join(map(text, t.shape))}]" for t, at in placed.offsets.items()
-    )
+    program = PROGRAM(lower, region, layouts, bundle_name(options.name, model, graph.name), target)
+    placed = PLAN(plan, program)  # last: the kernels decide what lives when
+    return Stages(graph, region, program, placed, target)
 
 
 def bundle_name(wanted: str | None, model: Any, fallback: str) -> str:

@@ -16,9 +16,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, ParamSpec, TypeVar
 
-T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 Listener = Callable[[str, int, int], None]
 """(what is being done, how much of it is done, how much there is or 0 if that is unknown)"""
 
@@ -30,26 +32,40 @@ def strictness() -> int:
     return int(os.environ.get("INGOT_CHECK") or 1)
 
 
-def step(
-    level: str,
-    name: str,
-    run: Callable[[], T],
-    text: Callable[[T], str],
-    verify: Callable[[T], object] = lambda _: None,
-) -> T:
-    """Run one step and verify its result; dump it where INGOT_DUMP names its level, and its time."""
-    announce(name)
-    begin = time.perf_counter()
-    result = run()
-    made = time.perf_counter()
-    if strictness() > 0:
-        verify(result)
-    if os.environ.get("INGOT_TIME"):
-        spent, more = 1e3 * (made - begin), 1e3 * (time.perf_counter() - made)
-        print(f"ingot: {name}: {spent:.1f} ms, verified in {more:.1f} ms", file=sys.stderr)
-    if level in os.environ.get("INGOT_DUMP", "").split(","):
-        print(f"-- after {name}\n{text(result)}", file=sys.stderr)
-    return result
+@dataclass(frozen=True, slots=True)
+class Level(Generic[R]):
+    """A representation: how it is shown, and what must hold of it. Calling it runs one step that ends there."""
+
+    name: str
+    text: Callable[[R], str]
+    verify: Callable[[R], object] = lambda _: None
+
+    def __call__(self, step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """step(*args, **kwargs), verified; dumped where INGOT_DUMP names the level, and timed."""
+        announce(step.__name__)
+        dumped = self.name in os.environ.get("INGOT_DUMP", "").split(",")
+        before = {self._try_text(a) for a in args} if dumped else set()
+        begin = time.perf_counter()
+        result = step(*args, **kwargs)
+        made = time.perf_counter()
+        if strictness() > 0:
+            self.verify(result)
+        if os.environ.get("INGOT_TIME"):
+            spent, more = 1e3 * (made - begin), 1e3 * (time.perf_counter() - made)
+            print(f"ingot: {step.__name__}: {spent:.1f} ms, verified in {more:.1f} ms", file=sys.stderr)
+        if dumped:
+            after = self.text(result)
+            print(
+                f"-- {step.__name__} {'(unchanged)' if after in before else chr(10) + after}", file=sys.stderr
+            )
+        return result
+
+    def _try_text(self, argument: object) -> str:
+        """The text of an argument that is already at this level; steps change it in place."""
+        try:
+            return self.text(argument)  # type: ignore[arg-type]
+        except (AttributeError, TypeError):
+            return ""
 
 
 def announce(what: str, done: int = 0, total: int = 0) -> None:

@@ -24,6 +24,7 @@ class Row:
     """A node, its inputs, and how well its outputs must agree.
 
     `constant`: which inputs are initializers (None: all that the operator needs statically are named by the family).
+    `declared`: the shapes that the model states for its outputs, where they cannot be inferred.
     `oracle`: "ort", "reference", or the expected outputs. `tolerance` is relative to the largest output; integers, bools and
     rows with tolerance 0 are compared exactly.
     """
@@ -38,6 +39,7 @@ class Row:
     oracle: Any = "ort"
     tolerance: float = 1e-5
     note: str = ""
+    declared: Sequence[tuple[int, ...]] = ()
 
     @property
     def id(self) -> str:
@@ -127,6 +129,9 @@ def model(row: Row) -> onnx.ModelProto:
         numpy_helper.from_array(row.inputs[i], names[i]) for i in row.constant if row.inputs[i] is not None
     ]
     results = [helper.make_empty_tensor_value_info(o) for o in outputs if o]
+    for info, shape in zip(results, row.declared, strict=False):
+        info.type.tensor_type.shape.dim.extend([onnx.TensorShapeProto.Dimension(dim_value=n) for n in shape])
+        info.type.tensor_type.shape.SetInParent()
     graph = helper.make_graph([node], "row", inputs, results, constants)
     imports = (
         [helper.make_opsetid(row.domain, row.opset)]

@@ -15,9 +15,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ingot.cli import compiling, running, tables
+from ingot.cli import compiling, running, tables, verifying
 from ingot.cli.show import single_line
-from ingot.errors import IngotError
+from ingot.errors import IngotError, ToolchainError
 
 INTERNAL = 70
 
@@ -41,6 +41,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return single_line(f"{where}{error.strerror or error}")
+    if isinstance(error, ToolchainError):  # the compiler's own report follows, line by line
+        return "\n".join(map(single_line, str(error).rstrip().split("\n")))
     return single_line(str(error)) or "out of memory"
 
 
@@ -53,7 +55,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (compiling.compile, running.run, tables.targets, tables.ops):
+for command in (compiling.compile, running.run, verifying.verify, tables.targets, tables.ops):
     app.command()(command)
 
 

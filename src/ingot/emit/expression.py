@@ -98,7 +98,7 @@ class Printer:
         for atom, c in sorted(form.items(), key=lambda t: (t[1] < 0, t[0] is None)):
             magnitude = str(abs(c)) if atom is None else self._atom(atom)
             if atom is not None and abs(c) != 1:
-                magnitude = f"{abs(c)} * {magnitude}"
+                magnitude = f"{abs(c)} * {self._factor(atom)}"
             out += f" {'-' if c < 0 else '+'} {magnitude}"
         return "-" + out[3:] if out.startswith(" - ") else out[3:] or "0"
 
@@ -116,7 +116,7 @@ class Printer:
                 self.used.add((INDEX_CALLS[op],))
                 return f"{INDEX_CALLS[op]}({self.index(a)}, {self.index(b)})"
             case Cast(a, _):
-                return f"(int){self._parenthesised(a)}"
+                return self._cast(a, INDEX)
             case Select():
                 return self.scalar(e)
         raise TypeError(f"no C for index {e!r}")
@@ -126,8 +126,9 @@ class Printer:
         return text if text.isidentifier() else f"({text})"
 
     def _factor(self, e: Expr) -> str:
+        """The index as an operand of * / %: C reads `2 * h % 2` as `(2 * h) % 2`."""
         text = self.index(e)
-        return f"({text})" if " + " in text or " - " in text else text
+        return f"({text})" if any(f" {sign} " in text for sign in "+-*/%") or text[0] == "-" else text
 
     def _parenthesised(self, e: Expr) -> str:
         text = self.scalar(e)

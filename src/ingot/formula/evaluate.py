@@ -27,6 +27,8 @@ from ingot.formula.expr import (
     Tensor,
     Unary,
     Var,
+    loads,
+    walk,
 )
 from ingot.formula.operations import BINARY, REDUCE, UNARY, convert
 
@@ -68,9 +70,21 @@ def _compute(c: Compute, arrays: Arrays, grid: Grid) -> None:
     if c.out not in arrays:
         arrays[c.out] = np.zeros([size(n, grid) for n in c.out.shape], c.out.type.numpy)
     extents = [size(a.extent, grid) for a in c.axes]
+    if 0 in extents:
+        return
+    if _accumulates(c):
+        for point in np.ndindex(*extents):
+            _tile(c, arrays, grid, [(i, i + 1) for i in point])
+        return
     inner = int(np.prod([size(a.extent, grid) for a in c.reduction.axes])) if c.reduction else 1
     for ranges in _tiles([(0, n) for n in extents], max(1, TILE_POINTS // max(1, inner))):
         _tile(c, arrays, grid, ranges)
+
+
+def _accumulates(c: Compute) -> bool:
+    """Whether points may meet at one element of `out` and read what an earlier point left there."""
+    gathered = any(isinstance(n, Gathered) for i in c.at for n in walk(i))
+    return gathered and any(load.tensor is c.out for e in c.expressions for load in loads(e))
 
 
 def _tiles(ranges: list[tuple[int, int]], limit: int) -> Iterable[list[tuple[int, int]]]:

@@ -105,8 +105,14 @@ def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
         case Select(_, a, b):
             (al, ah), (bl, bh) = interval(a, bounds), interval(b, bounds)
             return min(al, bl), max(ah, bh)
+        case Load(tensor=t, outside=None) if t.value is not None and t.value.size and t.type.is_integer:
+            return int(t.value.min()), int(t.value.max())
+        case Load() if e.dtype.is_integer:
+            return int(e.dtype.lowest), int(e.dtype.highest)
         case Cast(a, t) if a.dtype.is_integer and t.is_integer:
             return interval(a, bounds)
+        case Cast(a, t) if t.is_integer:
+            return int(t.lowest), int(t.highest)
         case Binary("add" | "sub" | "mul", _, _):
             return _linear_interval(e, bounds)
         case Binary(op, a, b) if op in FOLD:
@@ -160,9 +166,15 @@ def simplify(e: Expr, bounds: Bounds = NO_BOUNDS) -> Expr:
 
 
 def _divide(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
-    """(k*q + r) // k == q + r // k;  (k*q + r) % k == r % k;  0 <= r < k: r // k == 0, r % k == r."""
+    """(k*q + r) // k == q + r // k;  (k*q + r) % k == r % k;  0 <= r < k: r // k == 0, r % k == r;
+    x // j // k == x // (j*k);  x % (j*k) % k == x % k."""
     if not isinstance(b, Const) or b.value <= 0:
         return binary(op, a, b)
+    match op, a:
+        case "floordiv", Binary("floordiv", x, Const(j)) if j > 0:
+            return _divide(op, x, Const(j * b.value), bounds)
+        case "mod", Binary("mod", x, Const(j)) if j > 0 and j % b.value == 0:
+            return _divide(op, x, b, bounds)
     k, form = int(b.value), linear(a)
     whole: Linear = {atom: c // k for atom, c in form.items() if c % k == 0}
     rest: Linear = {atom: c for atom, c in form.items() if c % k}

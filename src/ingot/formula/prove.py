@@ -210,7 +210,7 @@ class Scope:
             case Binary("mod", a, Const(k, _)) if k > 0:
                 return add(self.form(a), self._quotient(self.form(a), int(k)), -int(k))
             case Binary("max" | "min" | "floordiv" | "mod" as op, a, b):
-                return {Binary(op, from_linear(self.form(a)), from_linear(self.form(b))): 1}
+                return {Binary(op, _index(self.form(a)), _index(self.form(b))): 1}
             case Unary("neg", a):
                 return scaled(self.form(a), -1)
             case Cast(a, t) if t is INDEX and a.dtype.is_integer:
@@ -222,7 +222,7 @@ class Scope:
             return scaled(b, a.get(None, 0))
         if not b.keys() - {None}:
             return scaled(a, b.get(None, 0))
-        return {Binary("mul", from_linear(a), from_linear(b)): 1}
+        return {Binary("mul", _index(a), _index(b)): 1}
 
     def _quotient(self, form: Form, k: int) -> Form:
         """(k*q + r) // k == q + r // k, and r // k == 0 where 0 <= r < k."""
@@ -234,7 +234,12 @@ class Scope:
             return whole
         if self._prove(rest, 1, [50]) and self._prove(add({None: k - 1}, rest, -1), 1, [50]):
             return whole
-        return add(whole, {_divide(from_linear(rest), k): 1})
+        return add(whole, {_divide(_index(rest), k): 1})
+
+
+def _index(form: Form) -> Expr:
+    """The form as an index again: what comes from data is cast to one."""
+    return from_linear({a if a is None or a.dtype is INDEX else Cast(a, INDEX): c for a, c in form.items()})
 
 
 def _divide(e: Expr, k: int) -> Expr:

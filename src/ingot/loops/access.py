@@ -83,4 +83,3 @@ def align_constants(e: Expr, name: str, storage: Storage) -> Expr:
         return Load(storage.transposed(node.tensor, order), tuple(node.index[d] for d in order), node.outside)
 
     return transform(e, aligned)
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ingot.formula.compute import Compute, Scan, Stage
+from ingot.formula.expr import Gathered, walk
 from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
 from ingot.loops.generators.contract import contract
@@ -36,6 +37,8 @@ def _stage(stage: Stage, storage: Storage, target: Target, bounds: Bounds) -> tu
 
 
 def _compute(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...]:
+    if any(isinstance(n, Gathered) for e in c.expressions for n in walk(e)):
+        return naive(c, storage, bounds)  # the generators know nothing of checks
     for generator in GENERATORS:
         found = generator(c, storage, target, bounds)
         if found is not None:

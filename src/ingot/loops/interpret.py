@@ -15,7 +15,9 @@ from ingot.formula.expr import Array, Tensor
 from ingot.loops.region import Either, Group, Iterate, Region
 
 
-def interpret(region: Region, inputs: Mapping[str, Array], params: Mapping[str, int] | None = None) -> list[Array]:
+def interpret(
+    region: Region, inputs: Mapping[str, Array], params: Mapping[str, int] | None = None
+) -> list[Array]:
     """The outputs of a region for inputs given by name."""
     arrays: Arrays = {t: np.asarray(inputs[t.name]) for t in region.inputs}
     with np.errstate(all="ignore"):

@@ -57,11 +57,13 @@ def _repeat(item: Iterate, storage: Storage, aliases: dict[Tensor, Tensor], targ
     """Copies in, the loop whose body ends by copying what it made over what it carries, copies out."""
     turn, going, *carried = (storage.tensor(t) for t in item.body.inputs)
     condition, *made = item.body.outputs
-    first = [] if item.condition is None else [Copy(storage.tensor(item.condition), going)]
+    first: list[Step] = [] if item.condition is None else [Copy(storage.tensor(item.condition), going)]
     starts = [Copy(storage.tensor(t), c) for t, c in zip(item.initial, carried, strict=True)]
     body = _steps(item.body, storage, aliases, target)
     body += _slices(item, storage, target)
-    fresh = [Tensor(f"{c.name}_next", c.type, c.shape) for c in carried]  # what is made may be what is carried
+    fresh = [
+        Tensor(f"{c.name}_next", c.type, c.shape) for c in carried
+    ]  # what is made may be what is carried
     made_now = [storage.tensor(t) for t in made[: len(carried)]]
     body += [Copy(t, f) for t, f in zip(made_now, fresh, strict=True)]
     body += [Copy(f, c) for f, c in zip(fresh, carried, strict=True)]

@@ -49,10 +49,11 @@ def compute(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Statement, ..
     body: list[Statement] = []
     if c.reduction is not None:
         body += reduction(c.reduction, storage, inner)
-    to, checks_at = checked(_target(c, storage, inner), "at")
-    value, checks = checked(bind(c.value, storage, inner), "v")
+    seen: dict[Expr, Expr] = {}  # an element that is read and written at one gathered index is checked once
+    to, checks = checked(_target(c, storage, inner), "at", seen)
+    value, more = checked(bind(c.value, storage, inner), "at", seen)
     assert isinstance(to, Load)
-    body += [*checks_at, *checks, Store(to, cast(value, c.out.type.compute))]
+    body += [*checks, *more, Store(to, cast(value, c.out.type.compute))]
     out = tuple(body)
     for axis in reversed(_storage_order(c, storage)):
         out = (loop(axis, out),)
@@ -159,10 +160,10 @@ def _clip_index(
     return True
 
 
-def checked(e: Expr, prefix: str) -> tuple[Expr, tuple[Statement, ...]]:
-    """Data-dependent indices become registers that are range-checked before use."""
+def checked(e: Expr, prefix: str, seen: dict[Expr, Expr] | None = None) -> tuple[Expr, tuple[Statement, ...]]:
+    """Data-dependent indices become registers, range-checked before use; `seen` are those that already are."""
     checks: list[Statement] = []
-    seen: dict[Expr, Expr] = {}
+    seen = {} if seen is None else seen
 
     def replace(node: Expr) -> Expr | None:
         if not isinstance(node, Gathered):

@@ -111,3 +111,13 @@ def check(plan: Plan) -> None:
                 assert start + a.bytes <= other or other + b.bytes <= start, (
                     f"{a.tensor.name} overlaps {b.tensor.name}"
                 )
+
+
+def plan_text(plan: Plan) -> str:
+    """One line a tensor: offset, bytes, the steps it lives in, name."""
+    head = f"arena {plan.arena_bytes} bytes, at least {plan.bound_bytes}"
+    rows = [
+        f"{plan.offsets[s.tensor]:8d} {s.bytes:8d} {s.start:4d}..{s.end:<4d} {s.tensor.name}"
+        for s in plan.lifetimes
+    ]
+    return "\n".join([head, *rows])

@@ -1,25 +1,7 @@
-"""One definition per operator, by family. Importing this package fills the registry."""
+"""One definition per operator, by family. Importing this package reads every module and so fills the registry."""
 
-from ingot.ops import (
-    activation,
-    cast,
-    compare,
-    contract,
-    elementwise,
-    normalize,
-    pool,
-    recurrent,
-    shape,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "activation",
-    "cast",
-    "compare",
-    "contract",
-    "elementwise",
-    "normalize",
-    "pool",
-    "recurrent",
-    "shape",
-]
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

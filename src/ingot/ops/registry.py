@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ingot.graph.ir import Graph, Node
 
 Outputs = Union[Tensor, tuple[Tensor, ...]]
 Definition = Callable[..., Outputs]
+D = TypeVar("D", bound=Definition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,10 @@ KINDS = {"f": "floats", "i": "signed integers", "u": "unsigned integers", "b": "
 _OPERATORS: dict[tuple[str, str], list[Operator]] = {}
 
 
-def op(name: str, *, since: int = 1, domain: str = "") -> Callable[[Definition], Definition]:
+def op(name: str, *, since: int = 1, domain: str = "") -> Callable[[D], D]:
     """Register a definition."""
 
-    def register(define: Definition) -> Definition:
+    def register(define: D) -> D:
         _register(name, domain, since, define, list(inspect.signature(define).parameters.values())[1:])
         return define
 
@@ -151,6 +152,16 @@ class Builder:
     def integers(self, tensor: Tensor | None, what: str) -> tuple[int, ...]:
         """A static integer vector (or scalar) as a tuple."""
         return tuple(int(v) for v in np.asarray(self.static(tensor, what)).reshape(-1))
+
+    def declared(self, *parameters: Tensor | None, output: int = 0) -> tuple[Extent, ...] | None:
+        """The shape the model declares for an output that depends on a parameter known at run time only.
+
+        None where all are known now or nothing is declared: then `integers` answers, or says what is missing.
+        """
+        if all(p is None or p.value is not None for p in parameters) or output >= len(self.node.outputs):
+            return None
+        value = self.node.outputs[output]
+        return None if value is None else value.shape
 
     def constant(self, array: Array, name: str = "table") -> Tensor:
         return constant(array, name)

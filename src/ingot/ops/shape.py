@@ -1,31 +1,141 @@
-"""Operators that move elements and compute none: views, copies, selections by constant indices."""
+"""Views: the elements of the input in row-major order under another shape. And Shape and Size themselves.
+
+In: tensors whose shapes are known; out: formulas that set `view`, which the planner makes cost nothing.
+"""
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Extent, Tensor
-from ingot.formula.index import as_expr, product
+import numpy as np
+
+from ingot.formula.expr import Const, Expr, Extent, Tensor, cast, extent
+from ingot.formula.index import as_expr, product, simplify
+from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, op
 
 
 def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     """The elements of `x` in row-major order under another shape."""
+    surplus = simplify(product(shape) - product(x.shape))
+    f.require(surplus == Const(0), f"shape {list(shape)} does not hold the elements of {list(x.shape)}")
     axes = f.axes(shape)
     f.view = x
     flat: Expr = Const(0)
     for a, n in zip(axes, shape, strict=True):
         flat = flat * n + a
     index: list[Expr] = []
-    for n in reversed(x.shape):
-        index.append(flat % as_expr(n))
-        flat = flat // n
-    return f.map(axes, x[tuple(reversed(index))], x.type)
+    for n in reversed(x.shape[1:]):
+        size = as_expr(n) if n != 0 else Const(1)  # nothing is read of an empty tensor
+        index.append(flat % size)
+        flat = flat // size
+    return f.map(axes, x[(flat, *reversed(index)) if x.rank else ()], x.type)
+
+
+def _resolve(f: Builder, x: Tensor, wanted: tuple[int, ...], allowzero: bool) -> tuple[Extent, ...]:
+    """Reshape-14: 0 keeps an extent (unless `allowzero`), one -1 takes what is left."""
+    f.require(min(wanted, default=0) >= -1 and wanted.count(-1) <= 1, f"shape {list(wanted)} is not a shape")
+    f.require(not (allowzero and 0 in wanted and -1 in wanted), "0 and -1 together leave -1 undetermined")
+    shape: list[Extent] = []
+    for i, n in enumerate(wanted):
+        f.require(
+            n != 0 or allowzero or i < x.rank, f"axis {i} of the shape copies an axis that is not there"
+        )
+        shape.append(x.shape[i] if n == 0 and not allowzero else n)
+    if -1 in wanted:
+        at = wanted.index(-1)
+        rest = extent(product((*shape[:at], *shape[at + 1 :])))
+        f.require(rest != 0, f"shape {list(wanted)} leaves -1 undetermined")
+        shape[at] = extent(simplify(product(x.shape) // as_expr(rest)))
+    return tuple(shape)
+
+
+@op("Reshape")
+def reshape_1(
+    f: Builder, data: Tensor, *, shape: tuple[int, ...], consumed_inputs: tuple[int, ...] = ()
+) -> Tensor:
+    """Reshape-1: the shape is an attribute."""
+    return reshape_to(f, data, _resolve(f, data, tuple(shape), False))
+
+
+@op("Reshape", since=5)
+def reshape(f: Builder, data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
+    """The same elements in row-major order (Reshape-14)."""
+    declared = f.declared(shape)
+    if declared is not None:
+        return reshape_to(f, data, declared)
+    return reshape_to(f, data, _resolve(f, data, f.integers(shape, "shape"), bool(allowzero)))
 
 
 @op("Flatten")
 def flatten(f: Builder, x: Tensor, *, axis: int = 1) -> Tensor:
-    """[d0 .. d(axis-1), d(axis) .. dn] as a matrix."""
+    """[d0 .. d(axis-1), d(axis) .. dn] as a matrix (Flatten-13)."""
     f.require(-x.rank <= axis <= x.rank, f"axis {axis} is out of range for rank {x.rank}")
     axis = axis + x.rank if axis < 0 else axis
-    from ingot.formula.expr import extent
-
     return reshape_to(f, x, (extent(product(x.shape[:axis])), extent(product(x.shape[axis:]))))
+
+
+@op("Squeeze")
+def squeeze_1(f: Builder, data: Tensor, *, axes: tuple[int, ...] | None = None) -> Tensor:
+    """Squeeze-1, -11: the axes are an attribute."""
+    if axes is None:
+        return reshape_to(f, data, tuple(n for n in data.shape if n != 1))
+    drop = {f.axis(a, data.rank) for a in axes}
+    for a in sorted(drop):
+        f.require(data.shape[a] == 1, f"axis {a} of {list(data.shape)} has more than one element")
+    return reshape_to(f, data, tuple(n for i, n in enumerate(data.shape) if i not in drop))
+
+
+@op("Squeeze", since=13)
+def squeeze(f: Builder, data: Tensor, axes: Tensor | None = None) -> Tensor:
+    """Without the given axes of one element, or without all of them (Squeeze-13)."""
+    declared = f.declared(axes)
+    if declared is not None:
+        return reshape_to(f, data, declared)
+    return squeeze_1(f, data, axes=None if axes is None else f.integers(axes, "axes"))
+
+
+@op("Unsqueeze")
+def unsqueeze_1(f: Builder, data: Tensor, *, axes: tuple[int, ...]) -> Tensor:
+    """Unsqueeze-1, -11: the axes are an attribute."""
+    rank = data.rank + len(axes)
+    new = {f.axis(a, rank) for a in axes}
+    f.require(len(new) == len(axes), f"axes {list(axes)} repeat")
+    old = iter(data.shape)
+    return reshape_to(f, data, tuple(1 if i in new else next(old) for i in range(rank)))
+
+
+@op("Unsqueeze", since=13)
+def unsqueeze(f: Builder, data: Tensor, axes: Tensor) -> Tensor:
+    """With axes of one element put in at the given places of the result (Unsqueeze-13)."""
+    declared = f.declared(axes)
+    if declared is not None:
+        return reshape_to(f, data, declared)
+    return unsqueeze_1(f, data, axes=f.integers(axes, "axes"))
+
+
+@op("Shape")
+def shape(f: Builder, data: Tensor, *, start: int = 0, end: int | None = None) -> Tensor:
+    """The extents of axes start .. end (Shape-15: both clamped to the rank, negative ones count from it)."""
+    first, last = (min(max(v + data.rank if v < 0 else v, 0), data.rank) for v in (start, _end(data, end)))
+    return _numbers(f, data.shape[first : max(first, last)])
+
+
+def _end(data: Tensor, end: int | None) -> int:
+    return data.rank if end is None else end
+
+
+def _numbers(f: Builder, extents: tuple[Extent, ...]) -> Tensor:
+    if all(isinstance(n, int) for n in extents):
+        return f.constant(np.array(extents, np.int64), "shape")
+    out = f.empty(INT64, (len(extents),), "shape")
+    for i, n in enumerate(extents):
+        f.put(out, (), (i,), cast(as_expr(n), INT64))
+    return out
+
+
+@op("Size")
+def size(f: Builder, data: Tensor) -> Tensor:
+    """How many elements there are (Size-13)."""
+    total = extent(product(data.shape))
+    if isinstance(total, int):
+        return f.constant(np.array(total, np.int64), "size")
+    return f.map((), cast(as_expr(total), INT64), name="size")

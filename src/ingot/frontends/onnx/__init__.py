@@ -31,7 +31,7 @@ def read_model(source: Source, *, define: Define | None = None, keep_inputs: boo
     """
     folder = Path(source).parent if isinstance(source, (str, Path)) else None
     try:
-        model = _load(source)
+        model = read_proto(source)
         if not model.HasField("graph"):
             raise ModelError("this is not an ONNX model: it holds no graph")
         reader = Reader(folder, Dimensions(define or {}), functions_of(model), keep_inputs)
@@ -53,7 +53,8 @@ def opsets(model: onnx.ModelProto) -> dict[str, int]:
     return found
 
 
-def _load(source: Source) -> onnx.ModelProto:
+def read_proto(source: Source) -> onnx.ModelProto:
+    """The model as it is in the file, nothing checked. InputError for what cannot be read or parsed."""
     if isinstance(source, onnx.ModelProto):
         return source
     data, name = (source, "the model") if isinstance(source, bytes) else (_read(Path(source)), str(source))

@@ -14,11 +14,12 @@ import numpy as np
 
 from ingot.formula.compute import Compute
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import Array, Binary, Const, Expr, Gathered, Lane, Load, Tensor, Var, substitute, walk
+from ingot.formula.expr import Array, Binary, Const, Expr, Lane, Load, Tensor, Var, select, substitute
 from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import Barrier, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.layout import Storage, bind
+from ingot.loops.rewrite import substituted
 from ingot.loops.squeeze import squeeze
 from ingot.targets.record import Target
 
@@ -60,8 +61,6 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Contraction | None:
         return None
     if not all(isinstance(a.extent, int) for a in (*c.axes, *r.axes)):
         return None
-    if any(isinstance(n, Gathered) for e in c.expressions for n in walk(e)):
-        return None  # a data-dependent index is checked before use: naive loops know how
     inner = {**bounds, **{a.name: interval(a) for a in (*c.axes, *r.axes)}}
     term = bind(r.term, storage, inner)
     if not (
@@ -126,7 +125,7 @@ class _Generator:
         if rest:
             vectors = -(-rest // self.lanes)
             env = {v.name: Const(full * self.block)}
-            out += _substituted(self._tiles(vectors, rest - (vectors - 1) * self.lanes), env, c.bounds)
+            out += substituted(self._tiles(vectors, rest - (vectors - 1) * self.lanes), env, c.bounds)
         nest = tuple(out)
         for x in reversed(c.outer):
             nest = (For(x.name, Const(0), as_expr(x.extent or 0), 1, nest),)
@@ -215,7 +214,7 @@ class _Generator:
         if short:
             body: tuple[Statement, ...] = ()
             for t in range(int(inner.extent or 0)):  # type: ignore[arg-type]
-                tap = _substituted(
+                tap = substituted(
                     tuple(self._madds(points, vectors, f"_{t}")), {inner.name: Const(t)}, c.bounds
                 )
                 body += tap if not t else (Barrier(), *tap)
@@ -329,14 +328,4 @@ def _grid(axes: list[Var], extents: tuple[int, ...]) -> dict[str, Array]:
 
 
 def _guarded(channel: Expr, count: int, read: Expr, zero: Expr) -> Expr:
-    from ingot.formula.expr import select
-
     return select(channel < count, read, zero)
-
-
-def _substituted(
-    statements: tuple[Statement, ...], env: dict[str, Expr], bounds: Bounds
-) -> tuple[Statement, ...]:
-    from ingot.loops.rewrite import substituted
-
-    return substituted(statements, env, bounds)

@@ -99,7 +99,9 @@ def _reduce(r: Row, lanes: int) -> Iterator[Statement]:
     identity = Const(IDENTITY[r.combine], dtype)
     for i in range(count):
         yield Let(f"p{i}", identity, lanes, True)
-    inner: list[Statement] = [For(r.along.name, Const(0), Const(wide), lanes * count, tuple(_terms(r, lanes, count)))]
+    inner: list[Statement] = [
+        For(r.along.name, Const(0), Const(wide), lanes * count, tuple(_terms(r, lanes, count)))
+    ]
     if wide < full:
         inner.append(For(r.along.name, Const(wide), Const(full), lanes, tuple(_terms(r, lanes, 1))))
     yield from _nest(r, tuple(inner))

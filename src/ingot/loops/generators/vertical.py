@@ -34,6 +34,7 @@ from ingot.loops.squeeze import squeeze
 from ingot.targets.record import Target
 
 TILE = 4
+UNROLLED_TAPS = 8
 VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min"})
 
 
@@ -87,7 +88,9 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
         return None
     value = align_constants(value, x.name, storage)
     if r is not None:
-        r = replace(r, term=align_constants(r.term, x.name, storage), init=align_constants(r.init, x.name, storage))
+        r = replace(
+            r, term=align_constants(r.term, x.name, storage), init=align_constants(r.init, x.name, storage)
+        )
     return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner)
 
 
@@ -174,9 +177,8 @@ def _reduction(v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: 
     """The taps: the innermost window axis is unrolled when it is short, so that overlapping loads are shared."""
     inner = r.axes[-1]
     lo, hi = v.limits[inner.name]
-    unrolled = isinstance(lo, Const) and isinstance(hi, Const) and int(hi.value) - int(lo.value) <= 8
-    if unrolled:
-        taps = [Const(k) for k in range(int(lo.value), int(hi.value))]  # type: ignore[union-attr]
+    if isinstance(lo, Const) and isinstance(hi, Const) and hi.value - lo.value <= UNROLLED_TAPS:
+        taps: list[Expr] = [Const(k) for k in range(int(lo.value), int(hi.value))]
         body = tuple(_taps(v, r, points, lanes, inner, taps))
     else:
         body = (For(inner.name, lo, hi, 1, tuple(_taps(v, r, points, lanes, inner, [inner]))),)

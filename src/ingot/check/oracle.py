@@ -1,0 +1,126 @@
+"""What is right: onnxruntime where it is installed and takes the model, else onnx's reference evaluator.
+
+In: a ModelProto. Out: an `Oracle` that says which of the two it is. Called by `verify` and `bench`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+
+from ingot.errors import InputError, UnsupportedError
+from ingot.formula.expr import Array
+
+# onnx's newest IR is ahead of what onnxruntime opens, and differs in nothing that matters here.
+IR_VERSION = 10
+NOT_IN_NUMPY = ("bfloat16", "float8", "float4", "int4", "int2")
+Run = Callable[[Mapping[str, Array]], dict[str, Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """`name` is onnxruntime or reference; `reason` says why it is not onnxruntime."""
+
+    name: str
+    run: Run
+    reason: str = ""
+
+
+def oracle(model: onnx.ModelProto) -> Oracle:
+    """The best oracle for a model. Raises UnsupportedError where neither takes it."""
+    try:
+        return Oracle("onnxruntime", _onnxruntime(model))
+    except _Refused as refused:
+        reason = str(refused)
+    try:
+        return Oracle("reference", _reference(model), reason)
+    except Exception as error:
+        message = f"no oracle: onnxruntime: {reason}; reference evaluator: {error}"
+        raise UnsupportedError(message) from None
+
+
+def with_outputs(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
+    """The model with more of its values as outputs; their types are left to inference."""
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    present = {o.name for o in model.graph.output}
+    out.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in present)
+    return out
+
+
+class _Refused(Exception):
+    """onnxruntime does not take the model; the text says why."""
+
+
+def session_options() -> Any:
+    """One thread, in order, quiet."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return options
+
+
+def _onnxruntime(model: onnx.ModelProto) -> Run:
+    try:
+        import onnxruntime as ort
+    except ImportError:
+        raise _Refused("not installed") from None
+    options = session_options()
+    # Nothing fused, nothing laid out anew: the model as it is written.
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = ort.InferenceSession(stamped(model), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise _Refused(_first_line(error)) from None
+    types = [t.type for t in (*session.get_inputs(), *session.get_outputs())]
+    foreign = [t for t in types if any(f"({name}" in t for name in NOT_IN_NUMPY)]
+    if foreign:
+        raise _Refused(f"it has no numpy arrays of {foreign[0]}")
+    names = [o.name for o in session.get_outputs()]
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        return dict(zip(names, _called("onnxruntime", lambda: session.run(names, dict(inputs))), strict=True))
+
+    return run
+
+
+def stamped(model: onnx.ModelProto) -> bytes:
+    """The model's bytes with an IR version that onnxruntime opens."""
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    out.ir_version = min(out.ir_version, IR_VERSION)
+    try:
+        data: bytes = out.SerializeToString()
+        return data
+    except ValueError as error:
+        raise UnsupportedError(f"the model is too large for one message: {error}") from None
+
+
+def _reference(model: onnx.ModelProto) -> Run:
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(model)
+    names = [o.name for o in model.graph.output]
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        found = _called("the reference evaluator", lambda: evaluator.run(names, dict(inputs)))
+        return dict(zip(names, found, strict=True))
+
+    return run
+
+
+def _called(who: str, call: Callable[[], Any]) -> Any:
+    """What an oracle raises on inputs it rejects is bad input, not our bug."""
+    try:
+        return call()
+    except Exception as error:
+        raise InputError(f"{who} cannot run the model on these inputs: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

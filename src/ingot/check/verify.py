@@ -1,0 +1,181 @@
+"""Is the shipped object right, and if not, since which layer? In: a model and options; out: a `Verification`.
+
+First the object that ships runs on random inputs (or given ones) beside the oracle. To find a difference, the
+model is built once more with fusion off and every layer's output as an output of its own. Called by
+`ingot verify`; who calls hands in `build` (the driver's `compile_with`, which stands above this room).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from ingot.bundle.bundle import Bundle
+from ingot.check.compare import Difference, compare
+from ingot.check.inputs import random_inputs
+from ingot.check.oracle import Oracle, oracle, with_outputs
+from ingot.formula.expr import Array
+from ingot.frontends.onnx import read_model, read_proto
+from ingot.graph.ir import Graph
+from ingot.log import announce
+from ingot.ops.infer import infer
+from ingot.options import Options
+
+Build = Callable[[Any, Options], Bundle]
+Extents = Mapping[str, int]
+Makers = Mapping[str, tuple[str, str]]
+"""value -> (name of its node, its operator)"""
+OUTPUTS_AT_ONCE = 96  # with the inputs this stays below the 127 parameters that C promises a function
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run: the values of the dynamic dimensions, and how far each output is from the oracle's."""
+
+    extents: Extents
+    outputs: tuple[Difference, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(d.ok for d in self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `verify` found. `layers` is empty where it did not look at them."""
+
+    target: str
+    oracle: str
+    oracle_reason: str
+    seed: int
+    tolerance: float | None
+    cases: tuple[Case, ...]
+    layers: tuple[Difference, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return all(case.ok for case in self.cases) and self.first_bad is None
+
+    @property
+    def first_bad(self) -> Difference | None:
+        """The first layer, in the order of the graph, that is off."""
+        return next((d for d in self.layers if not d.ok), None)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.first_bad is not None:
+            d = self.first_bad
+            what = d.remark or f"off by {d.relative:.3g} of max|y|"
+            return f"the first bad layer is {d.node!r} ({d.op}): {d.name!r} is {what}"
+        if not self.ok and self.layers:
+            return "every layer is right with fusion off: the difference comes from fusion"
+        return "the bundle agrees with the oracle" if self.ok else "the bundle is off"
+
+
+def verify(
+    model: Any,
+    options: Options,
+    build: Build,
+    *,
+    inputs: Mapping[str, Array] | None = None,
+    seed: int = 0,
+    tolerance: float | None = None,
+    layers: bool = False,
+) -> Verification:
+    """Compare the shipped object with the oracle; `layers` looks at every layer even if all is well."""
+    bundle = build(model, options)
+    proto = whole(model)
+    truth = oracle(proto)
+    graph = infer(read_model(proto, define=options.define, keep_inputs=options.keep_inputs))
+    makers = _makers(proto, graph)
+    runs = [
+        ({**random_inputs(graph, bundle.manifest["inputs"], e, seed), **(inputs or {})}, e)
+        for e in corners(bundle.manifest["params"], inputs or {}, bundle.manifest["inputs"])
+    ]
+    cases = []
+    for i, (arrays, extents) in enumerate(runs):
+        announce("shipped object", i, len(runs))
+        found = _differences(bundle, truth, arrays, tolerance, makers)
+        cases.append(Case(extents, found))
+    result = Verification(bundle.manifest["target"], truth.name, truth.reason, seed, tolerance, tuple(cases))
+    if result.ok and not layers:
+        return result
+    guilty = next((run for run, case in zip(runs, cases, strict=True) if not case.ok), runs[0])
+    return replace(result, layers=tuple(_layers(proto, makers, options, build, guilty[0], tolerance)))
+
+
+def whole(model: Any) -> onnx.ModelProto:
+    """The model's message, with its external data in it (the reader has checked where that lies)."""
+    proto = read_proto(model)
+    if isinstance(model, (str, Path)):
+        onnx.external_data_helper.load_external_data_for_model(proto, str(Path(model).parent))
+    return proto
+
+
+def corners(
+    params: list[Mapping[str, Any]], inputs: Mapping[str, Array], tensors: list[Mapping[str, Any]]
+) -> list[Extents]:
+    """Which extents to try: the least and the greatest of all, or what the given inputs say."""
+    said = {
+        symbol: int(extent)
+        for t in tensors
+        if t["name"] in inputs
+        for symbol, extent in zip(t["shape"], inputs[t["name"]].shape, strict=False)
+        if isinstance(symbol, str)
+    }
+    low = {p["name"]: said.get(p["name"], max(int(p["lo"]), 1)) for p in params}
+    high = {p["name"]: said.get(p["name"], int(p["hi"])) for p in params}
+    return [low] if low == high else [low, high]
+
+
+def _makers(proto: onnx.ModelProto, graph: Graph) -> Makers:
+    """In the graph's order, what the file's own nodes compute at run time."""
+    made_in_file = {name for node in proto.graph.node for name in node.output}
+    return {
+        v.name: (node.name or node.op, node.op)
+        for node in graph.nodes
+        for v in node.outputs
+        if v is not None and v.constant is None and v.name in made_in_file
+    }
+
+
+def _layers(
+    proto: onnx.ModelProto,
+    makers: Makers,
+    options: Options,
+    build: Build,
+    inputs: Mapping[str, Array],
+    tolerance: float | None,
+) -> Iterator[Difference]:
+    """Every layer in order, in as many builds as C's limits ask for, until one build holds a bad layer."""
+    names = list(makers)
+    plain = replace(options, fuse=False, name="layers", api="direct", weights="embedded", rename={})
+    for start in range(0, len(names), OUTPUTS_AT_ONCE):
+        announce("layers", start, len(names))
+        part = names[start : start + OUTPUTS_AT_ONCE]
+        extended = with_outputs(proto, part)
+        found = _differences(build(extended, plain), oracle(extended), inputs, tolerance, makers)
+        by_name = {d.name: d for d in found}
+        yield from (by_name[name] for name in part)
+        if not all(by_name[name].ok for name in part):
+            return
+
+
+def _differences(
+    bundle: Bundle,
+    truth: Oracle,
+    inputs: Mapping[str, Array],
+    tolerance: float | None,
+    makers: Makers,
+) -> tuple[Difference, ...]:
+    found, right = bundle.run(inputs), truth.run(inputs)
+    out = []
+    for name, array in found.items():
+        node, op = makers.get(name, ("", ""))
+        out.append(compare(array, right[name], tolerance, name=name, node=node, op=op))
+    return tuple(out)

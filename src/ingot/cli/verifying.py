@@ -1,0 +1,94 @@
+"""`ingot verify`: the shipped object against onnxruntime, and where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ingot.cli import arguments as arg
+from ingot.cli.show import note, progress, report, table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ingot.check.compare import Difference
+    from ingot.check.verify import Verification
+    from ingot.formula.expr import Array
+    from ingot.options import Options
+
+Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
+Tolerance = Annotated[
+    float | None, typer.Option(min=0, help="Of max|y| (default: by type; integers must be equal).")
+]
+Layers = Annotated[bool, typer.Option("--layers", help="Show every layer, even if all is well.")]
+
+
+def verify(
+    model: arg.ModelFile,
+    inputs: arg.Inputs = None,
+    seed: Seed = 0,
+    tolerance: Tolerance = None,
+    layers: Layers = False,
+    define: arg.Defines = None,
+    target: arg.TargetName = "native",
+    cc: arg.Compiler = None,
+    cflags: arg.Flags = None,
+    as_json: arg.Json = False,
+) -> None:
+    """Compare the shipped object with onnxruntime; find the first layer that differs."""
+    wanted = arg.options(target, define, cc, cflags)
+    with progress(f"Verifying {model.name}"):
+        from ingot.check.verify import verify as check
+        from ingot.driver import compile_with
+
+        arrays = given(model, inputs, wanted)
+        found = check(
+            model, wanted, compile_with, inputs=arrays, seed=seed, tolerance=tolerance, layers=layers
+        )
+    data = {**asdict(found), "ok": found.ok, "verdict": found.verdict}
+    data["first_bad"] = asdict(found.first_bad) if found.first_bad else None
+    report(data, as_json, *_tables(model, found))
+    note(found.verdict)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def given(model: Path, words: list[str] | None, wanted: Options) -> dict[str, Array]:
+    """The arrays of `--input`, whose types the model's own inputs tell."""
+    if not words:
+        return {}
+    from ingot.frontends.onnx import read_model
+
+    graph = read_model(model, define=wanted.define)
+    return arg.read_inputs(words, [{"name": v.name, "dtype": str(v.type)} for v in graph.inputs])
+
+
+def _tables(model: Path, found: Verification) -> Iterable[Table]:
+    against = f"{found.oracle} ({found.oracle_reason})" if found.oracle_reason else found.oracle
+    for case in found.cases:
+        where = "".join(f", {symbol}={n}" for symbol, n in case.extents.items())
+        yield _table(f"{model.name} on {found.target} against {against}{where}", case.outputs)
+    if found.layers:
+        yield _table("Layer by layer, fusion off", found.layers)
+
+
+def _table(title: str, differences: tuple[Difference, ...]) -> Table:
+    columns = ("tensor", "made by", "type", "shape", "max|d|>", "max|d|/max|y|>", "ulp>", "")
+    rows = [
+        (
+            d.name,
+            f"{d.node} ({d.op})" if d.op else "",
+            d.dtype,
+            "x".join(map(str, d.shape)) or "scalar",
+            float(d.max_abs),
+            float(d.relative),
+            d.ulp,
+            "ok" if d.ok else f"BAD {d.remark}".strip(),
+        )
+        for d in differences
+    ]
+    return table(title, columns, rows)

@@ -1,0 +1,67 @@
+"""Fold the stages that follow from constants alone.
+
+    factor = scale / sqrt(var + eps)                   y = x * factor' + offset'
+    offset = b - mean * factor                 ->      (factor', offset' constants)
+    y = x * factor + offset
+
+Needs a formulated region. Guarantees that every stage left reads something known at run time only, unless it makes a result
+that the region itself gives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ingot.formula.compute import Compute, Stage, reads, writes
+from ingot.formula.evaluate import Arrays, run_stages
+from ingot.formula.expr import Tensor
+from ingot.loops.region import Either, Group, Iterate, Region, read_instead
+
+LIMIT_BYTES = 1 << 26
+
+
+def fold_stages(region: Region) -> Region:
+    """Fold in place, regions of branches and loops included, and return the region."""
+    for item in region.items:
+        match item:
+            case Group():
+                _fold_group(item, region)
+            case Either():
+                fold_stages(item.then)
+                fold_stages(item.other)
+            case Iterate():
+                fold_stages(item.body)
+    return region
+
+
+def _fold_group(group: Group, region: Region) -> None:
+    stages: list[Stage] = list(group.stages)
+    last = {t for s in stages[-1:] for t in _written(s)}
+    kept: list[Stage] = []
+    while stages:
+        stage = stages.pop(0)
+        if not _is_known(stage) or _written(stage) & (last | set(region.outputs)):
+            kept.append(stage)
+            continue
+        assert isinstance(stage, Compute)
+        known = _evaluated(stage)
+        stages = [read_instead(s, stage.out, known) for s in stages]
+    group.stages = tuple(kept)
+
+
+def _written(stage: Stage) -> set[Tensor]:
+    return set(writes(stage))
+
+
+def _is_known(stage: Stage) -> bool:
+    """Whether a stage writes a whole tensor from constants."""
+    if not isinstance(stage, Compute) or stage.at or not all(isinstance(n, int) for n in stage.out.shape):
+        return False
+    return stage.out.bytes <= LIMIT_BYTES and all(t.value is not None for t in reads(stage))
+
+
+def _evaluated(stage: Compute) -> Tensor:
+    arrays: Arrays = {}
+    with np.errstate(all="ignore"):
+        run_stages((stage,), arrays, {})
+    return Tensor(stage.out.name, stage.out.type, stage.out.shape, arrays[stage.out])

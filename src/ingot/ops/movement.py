@@ -1,0 +1,316 @@
+"""Operators that move elements and compute none: Transpose, Concat, Split, Slice, Expand, Tile, ...
+
+Extents are ints or bounded `Param`s wherever that is possible. Parameters known at run time only are read
+there; what they address is checked, and the output has the shape that the model declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Extent,
+    Gathered,
+    Tensor,
+    cast,
+    extent,
+    maximum,
+    minimum,
+    select,
+)
+from ingot.formula.index import as_expr, simplify
+from ingot.formula.types import INT64
+from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
+from ingot.ops.runtime import parameter
+
+FAR = 1 << 29  # beyond every axis
+
+
+@op("Transpose")
+def transpose(f: Builder, data: Tensor, *, perm: tuple[int, ...] | None = None) -> Tensor:
+    """Axis i of the result is axis perm[i] of the input; reversed by default (Transpose-13)."""
+    order = tuple(reversed(range(data.rank))) if perm is None else tuple(perm)
+    f.require(
+        sorted(order) == list(range(data.rank)), f"perm {list(order)} does not permute {data.rank} axes"
+    )
+    axes = f.axes(tuple(data.shape[i] for i in order))
+    return f.map(axes, data[tuple(axes[order.index(i)] for i in range(data.rank))], data.type)
+
+
+@op("Concat")
+def concat_1(f: Builder, *inputs: Tensor, axis: int = 1) -> Tensor:
+    """Concat-1: the axis is 1 by default."""
+    return concat(f, *inputs, axis=axis)
+
+
+@op("Concat", since=4)
+def concat(f: Builder, *inputs: Tensor, axis: int) -> Tensor:
+    """The inputs one behind the other along an axis (Concat-13)."""
+    first = inputs[0]
+    a = f.axis(axis, first.rank)
+    for t in inputs:
+        f.require(
+            t.rank == first.rank and all(i == a or n == first.shape[i] for i, n in enumerate(t.shape)),
+            f"shapes {[list(t.shape) for t in inputs]} differ outside axis {a}",
+        )
+        f.require(t.type is first.type, f"element types {first.type} and {t.type} differ")
+    offsets: list[Expr] = [Const(0)]
+    for t in inputs:
+        offsets.append(simplify(offsets[-1] + t.shape[a]))
+    out = f.empty(first.type, (*first.shape[:a], extent(offsets[-1]), *first.shape[a + 1 :]))
+    for t, offset in zip(inputs, offsets, strict=False):
+        axes = f.axes(t.shape)
+        f.put(out, axes, (*axes[:a], axes[a] + offset, *axes[a + 1 :]), t[axes])
+    return out
+
+
+@op("Split")
+def split_1(
+    f: Builder, x: Tensor, sizes: Tensor | None = None, *, axis: int = 0, split: tuple[int, ...] = ()
+) -> tuple[Tensor, ...]:
+    """Split-1, -2, -11: the sizes are an attribute; in Split-1 possibly an input."""
+    return _split(f, x, axis, tuple(split) or (None if sizes is None else f.integers(sizes, "split")), None)
+
+
+@op("Split", since=13)
+def split_13(
+    f: Builder, x: Tensor, split: Tensor | None = None, *, axis: int = 0, num_outputs: int | None = None
+) -> tuple[Tensor, ...]:
+    """Consecutive parts along an axis: of given sizes, or equal, the last possibly smaller (Split-18)."""
+    if f.declared(split) is not None:
+        a = f.axis(axis, x.rank)
+        parts = [f.declared(split, output=i) for i in range(len(f.node.outputs))]
+        f.require(all(p is not None for p in parts), "the sizes of a run-time split must be declared")
+        return _parts(f, x, a, [p[a] for p in parts if p is not None])
+    return _split(f, x, axis, None if split is None else f.integers(split, "split"), num_outputs)
+
+
+def _split(
+    f: Builder, x: Tensor, axis: int, sizes: tuple[int, ...] | None, num_outputs: int | None
+) -> tuple[Tensor, ...]:
+    a, count = f.axis(axis, x.rank), num_outputs or len(f.node.outputs)
+    n = x.shape[a]
+    if sizes is None:
+        whole = as_expr(n)
+        chunk = extent(simplify((whole + (count - 1)) // count))
+        return _parts(
+            f, x, a, [*[chunk] * (count - 1), extent(simplify(whole - as_expr(chunk) * (count - 1)))]
+        )
+    f.require(min(sizes, default=0) >= 0 and sum(sizes) == n, f"parts {list(sizes)} do not make up {n}")
+    return _parts(f, x, a, sizes)
+
+
+def _parts(f: Builder, x: Tensor, a: int, sizes: Sequence[Extent]) -> tuple[Tensor, ...]:
+    f.require(len(sizes) >= len(f.node.outputs), f"{len(sizes)} parts for {len(f.node.outputs)} outputs")
+    f.require(all(not isinstance(n, int) or n >= 0 for n in sizes), f"a part of {list(sizes)} is negative")
+    out, offset = [], as_expr(0)
+    for i, n in enumerate(sizes):
+        axes = f.axes((*x.shape[:a], n, *x.shape[a + 1 :]))
+        out.append(f.map(axes, x.at((*axes[:a], axes[a] + offset, *axes[a + 1 :])), x.type, f"y{i}"))
+        offset = simplify(offset + as_expr(n))
+    f.require(
+        not isinstance(x.shape[a], int) or offset == as_expr(x.shape[a]), f"parts {list(sizes)} do not fit"
+    )
+    return tuple(out)
+
+
+@op("Slice")
+def slice_1(
+    f: Builder,
+    data: Tensor,
+    *,
+    starts: tuple[int, ...],
+    ends: tuple[int, ...],
+    axes: tuple[int, ...] | None = None,
+) -> Tensor:
+    """Slice-1: the bounds are attributes, the steps 1."""
+    return _slice(f, data, tuple(starts), tuple(ends), axes, None)
+
+
+@op("Slice", since=10)
+def slice_(
+    f: Builder,
+    data: Tensor,
+    starts: Tensor,
+    ends: Tensor,
+    axes: Tensor | None = None,
+    steps: Tensor | None = None,
+) -> Tensor:
+    """y[i] = x[start + i * step], bounds clamped as numpy does (Slice-13)."""
+    declared = f.declared(starts, ends, axes, steps)
+    if declared is not None:
+        return _slice_at_run_time(f, data, starts, axes, steps, declared)
+    return _slice(
+        f,
+        data,
+        f.integers(starts, "starts"),
+        f.integers(ends, "ends"),
+        None if axes is None else f.integers(axes, "axes"),
+        None if steps is None else f.integers(steps, "steps"),
+    )
+
+
+def _slice(
+    f: Builder,
+    x: Tensor,
+    starts: tuple[int, ...],
+    ends: tuple[int, ...],
+    axes: tuple[int, ...] | None,
+    steps: tuple[int, ...] | None,
+) -> Tensor:
+    where = [f.axis(a, x.rank) for a in (range(len(starts)) if axes is None else axes)]
+    strides = steps or (1,) * len(starts)
+    f.require(
+        len(starts) == len(ends) == len(where) == len(strides) and len({*where}) == len(where),
+        f"starts {list(starts)}, ends {list(ends)}, axes {where} and steps {list(strides)} do not fit",
+    )
+    f.require(0 not in strides, "a step is 0")
+    first: list[Expr] = [Const(0)] * x.rank
+    shape, stride = list(x.shape), [1] * x.rank
+    for a, start, end, step in zip(where, starts, ends, strides, strict=True):
+        begin, shape[a] = _range(x.shape[a], start, end, step)
+        if shape[a] != 0:
+            first[a], stride[a] = begin, 1 if shape[a] == 1 else step
+    points = f.axes(tuple(shape))
+    index = tuple(b + p * s for b, p, s in zip(first, points, stride, strict=True))
+    return f.map(points, x[index], x.type)
+
+
+def _range(n: Extent, start: int, end: int, step: int) -> tuple[Expr, Extent]:
+    """The first element and how many: negative bounds count from n, then both are clamped (Slice-13)."""
+    size = as_expr(n)
+    lo, hi = (Const(0), size) if step > 0 else (Const(-1), size - 1)
+    begin, stop = (simplify(maximum(minimum(v + size if v < 0 else Const(v), hi), lo)) for v in (start, end))
+    span = stop - begin if step > 0 else begin - stop
+    return begin, extent(simplify(maximum((span + (abs(step) - 1)) // abs(step), 0)))
+
+
+def _slice_at_run_time(
+    f: Builder,
+    x: Tensor,
+    starts: Tensor,
+    axes: Tensor | None,
+    steps: Tensor | None,
+    shape: tuple[Extent, ...],
+) -> Tensor:
+    """Starts, axes and steps are read when the bundle runs; the ends follow from the declared shape."""
+    f.require(len(shape) == x.rank, f"declared as {list(shape)}, the input has rank {x.rank}")
+    points = f.axes(shape)
+    index = []
+    for a, (n, p) in enumerate(zip(x.shape, points, strict=True)):
+        size = cast(as_expr(n), INT64)
+        start = parameter(starts, axes, a, x.rank, 0)
+        step = Const(1, INT64) if steps is None else parameter(steps, axes, a, x.rank, 1)
+        begin = select(start < 0, start + size, start)
+        begin = maximum(minimum(begin, select(step < 0, size - 1, size)), Const(0, INT64))
+        index.append(Gathered(begin + cast(p, INT64) * step, Const(0), as_expr(n)))
+    return f.map(points, x[tuple(index)], x.type)
+
+
+@op("Expand", since=8)
+def expand(f: Builder, x: Tensor, shape: Tensor) -> Tensor:
+    """Broadcast to a shape, both ways (Expand-13)."""
+    declared = f.declared(shape)
+    wanted = declared if declared is not None else f.integers(shape, "shape")
+    axes = f.axes(broadcast_shape(f, x.shape, wanted))
+    return f.map(axes, x[broadcast_index(x, axes)], x.type)
+
+
+@op("Tile")
+def tile_1(f: Builder, x: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
+    """Tile-1: one axis, repeated."""
+    a = f.axis(f.integers(axis, "axis")[0], x.rank)
+    times = f.integers(tiles, "tiles")[0]
+    return _tile(f, x, tuple(extent(as_expr(n) * times) if i == a else n for i, n in enumerate(x.shape)))
+
+
+@op("Tile", since=6)
+def tile(f: Builder, x: Tensor, repeats: Tensor) -> Tensor:
+    """y[i] = x[i mod n] along every axis (Tile-13)."""
+    declared = f.declared(repeats)
+    if declared is not None:
+        return _tile(f, x, declared)
+    times = f.integers(repeats, "repeats")
+    f.require(len(times) == x.rank, f"{len(times)} repeats for rank {x.rank}")
+    return _tile(f, x, tuple(extent(as_expr(n) * t) for n, t in zip(x.shape, times, strict=True)))
+
+
+def _tile(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
+    f.require(all(not isinstance(n, int) or n >= 0 for n in shape), f"shape {list(shape)} is negative")
+    axes = f.axes(shape)
+    return f.map(axes, x[tuple(remainder(i, n) for i, n in zip(axes, x.shape, strict=True))], x.type)
+
+
+def remainder(i: Expr, n: Extent) -> Expr:
+    """i mod n; of an empty axis nothing is read, whatever the index."""
+    return i % n if n != 0 else Const(0)
+
+
+@op("DepthToSpace")
+def depth_to_space(f: Builder, x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
+    """Blocks of channels become squares of pixels (DepthToSpace-13)."""
+    f.require(x.rank == 4, f"rank {x.rank}, 4 is needed")
+    f.require(mode in ("DCR", "CRD"), f"mode {mode!r} is unknown")
+    n, channels, height, width = x.shape
+    b = blocksize
+    depth = _divided(f, channels, b * b)
+    axes = f.axes((n, depth, _times(height, b), _times(width, b)), "n c h w")
+    batch, c, h, w = axes
+    within = h % b * b + w % b
+    source = within * depth + c if mode == "DCR" else c * (b * b) + within
+    return f.map(axes, x[batch, source, h // b, w // b], x.type)
+
+
+@op("SpaceToDepth")
+def space_to_depth(f: Builder, x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
+    """Squares of pixels become blocks of channels (SpaceToDepth-13; CRD order since 28)."""
+    f.require(x.rank == 4, f"rank {x.rank}, 4 is needed")
+    f.require(mode in ("DCR", "CRD"), f"mode {mode!r} is unknown")
+    n, channels, height, width = x.shape
+    b = blocksize
+    axes = f.axes((n, _times(channels, b * b), _divided(f, height, b), _divided(f, width, b)), "n c h w")
+    batch, c, h, w = axes
+    within, source = (c // channels, c % channels) if mode == "DCR" else (c % (b * b), c // (b * b))
+    return f.map(axes, x[batch, source, h * b + within // b, w * b + within % b], x.type)
+
+
+def _times(n: Extent, k: int) -> Extent:
+    return extent(as_expr(n) * k)
+
+
+def _divided(f: Builder, n: Extent, k: int) -> Extent:
+    f.require(k > 0 and simplify(as_expr(n) % k) == Const(0), f"{n} is not divisible by {k}")
+    return extent(simplify(as_expr(n) // k))
+
+
+@op("ReverseSequence", since=10)
+def reverse_sequence(
+    f: Builder, x: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0
+) -> Tensor:
+    """The first sequence_lens[b] elements of each sequence backwards, then the rest (ReverseSequence-10)."""
+    f.require({batch_axis, time_axis} == {0, 1} and x.rank >= 2, "the batch and time axes must be 0 and 1")
+    f.require(sequence_lens.shape == (x.shape[batch_axis],), "one length per batch is needed")
+    axes = f.axes(x.shape)
+    t, count = cast(axes[time_axis], INT64), cast(sequence_lens[axes[batch_axis]], INT64)
+    source = Gathered(select(t < count, count - 1 - t, t), Const(0), as_expr(x.shape[time_axis]))
+    return f.map(axes, x[tuple(source if i == time_axis else a for i, a in enumerate(axes))], x.type)
+
+
+@op("Trilu", since=14)
+def trilu(f: Builder, x: Tensor, k: Tensor | None = None, *, upper: int = 1) -> Tensor:
+    """The upper or lower triangle of matrices, from the k-th diagonal on; zeros elsewhere (Trilu-14)."""
+    f.require(x.rank >= 2, f"rank {x.rank}, matrices are needed")
+    axes = f.axes(x.shape)
+    distance = axes[-1] - axes[-2]
+    if k is not None and k.value is None:
+        bound: Expr = k[(0,) * k.rank]
+        distance = cast(distance, bound.dtype)
+    else:
+        bound = Const(0 if k is None else int(np.clip(k.value.reshape(-1)[0], -FAR, FAR)))  # type: ignore[union-attr]
+    keep = distance >= bound if upper else distance <= bound
+    zero = Const(0.0 if x.type.is_float else 0, x.type.compute)
+    return f.map(axes, select(keep, x[axes], zero), x.type)

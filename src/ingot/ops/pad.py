@@ -1,0 +1,145 @@
+"""Pad and CenterCropPad: axes continued beyond their ends, or cut.
+
+Pads known at run time only are clamped before they enter index arithmetic; no read leaves its tensor.
+"""
+
+from __future__ import annotations
+
+from ingot.formula.expr import Expr, Extent, Operand, Tensor, cast, extent, maximum, minimum, select
+from ingot.formula.index import as_expr, simplify
+from ingot.formula.types import INDEX
+from ingot.ops.registry import Builder, op
+from ingot.ops.runtime import parameter
+
+FAR = 1 << 29  # beyond every axis, and far from overflow
+
+
+@op("Pad")
+def pad_1(
+    f: Builder, data: Tensor, *, paddings: tuple[int, ...], mode: str = "constant", value: float = 0.0
+) -> Tensor:
+    """Pad-1: the attribute is called `paddings`."""
+    return pad_2(f, data, pads=paddings, mode=mode, value=value)
+
+
+@op("Pad", since=2)
+def pad_2(
+    f: Builder, data: Tensor, *, pads: tuple[int, ...], mode: str = "constant", value: float = 0.0
+) -> Tensor:
+    """Pad-2: pads and value are attributes."""
+    return _pad(f, data, tuple(pads), None, mode, value)
+
+
+@op("Pad", since=11)
+def pad(
+    f: Builder,
+    data: Tensor,
+    pads: Tensor,
+    constant_value: Tensor | None = None,
+    axes: Tensor | None = None,
+    *,
+    mode: str = "constant",
+) -> Tensor:
+    """Elements added before and after axes, or taken away where negative (Pad-25)."""
+    fill: Operand = 0
+    if constant_value is not None:
+        f.require(constant_value.count == 1, "constant_value is one element")
+        fill = constant_value[(0,) * constant_value.rank]
+        if constant_value.value is not None:
+            fill = constant_value.value.reshape(-1)[0].item()
+    declared = f.declared(pads, axes)
+    if declared is not None:
+        return _pad_at_run_time(f, data, pads, axes, mode, fill, declared)
+    where = None if axes is None else f.integers(axes, "axes")
+    return _pad(f, data, f.integers(pads, "pads"), where, mode, fill)
+
+
+def _pad(
+    f: Builder, x: Tensor, pads: tuple[int, ...], axes: tuple[int, ...] | None, mode: str, fill: Operand
+) -> Tensor:
+    where = [f.axis(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
+    f.require(len(pads) == 2 * len(where), f"{len(pads)} pads for {len(where)} axes")
+    f.require(all(abs(p) < FAR for p in pads), f"pads {list(pads)} are absurd")
+    before, after = [0] * x.rank, [0] * x.rank
+    for k, a in enumerate(where):
+        before[a], after[a] = pads[k], pads[k + len(where)]
+    shape = tuple(_sum(n, b + a) for n, b, a in zip(x.shape, before, after, strict=True))
+    f.require(all(not isinstance(n, int) or n >= 0 for n in shape), f"pads {list(pads)} leave {list(shape)}")
+    points = f.axes(shape)
+    rows = zip(points, x.shape, before, after, strict=True)
+    if mode == "constant":
+        return f.map(points, x.at(tuple(i - b for i, _, b, _ in rows), outside=fill), x.type)
+    return f.map(points, x[tuple(_inside(f, mode, i, n, b, a) for i, n, b, a in rows)], x.type)
+
+
+def _sum(n: Extent, more: int) -> Extent:
+    return extent(simplify(as_expr(n) + more))
+
+
+def _inside(f: Builder, mode: str, i: Expr, n: Extent, before: int, after: int) -> Expr:
+    """Where a padded position reads: negative pads cut the axis to [lo, lo + m), then that is continued."""
+    lo = max(-before, 0)
+    m = _sum(n, -lo + min(after, 0))
+    if before <= 0 and after <= 0:
+        return i + lo
+    f.require(m != 0, "nothing is left to continue")
+    return _continued(f, mode, i - max(before, 0), as_expr(m)) + lo
+
+
+def _continued(f: Builder, mode: str, i: Expr, m: Expr) -> Expr:
+    """A position, possibly outside 0 .. m, as one inside (Pad-25: edge, reflect, wrap)."""
+    match mode:
+        case "edge":
+            return maximum(minimum(i, m - 1), 0)
+        case "wrap":
+            return i % m
+        case "reflect":  # a triangle wave of period 2(m - 1)
+            period = maximum(m * 2 - 2, 1)
+            around = i % period
+            return select(around < m, around, m * 2 - 2 - around)
+    f.require(False, f"mode {mode!r} is unknown")
+    return i
+
+
+def _pad_at_run_time(
+    f: Builder,
+    x: Tensor,
+    pads: Tensor,
+    axes: Tensor | None,
+    mode: str,
+    fill: Operand,
+    shape: tuple[Extent, ...],
+) -> Tensor:
+    """Leading pads are read when the bundle runs; the trailing ones follow from the declared shape."""
+    f.require(len(shape) == x.rank, f"declared as {list(shape)}, the input has rank {x.rank}")
+    points = f.axes(shape)
+    index = []
+    for a, (i, n) in enumerate(zip(points, x.shape, strict=True)):
+        before = maximum(minimum(parameter(pads, axes, a, x.rank, 0), FAR), -FAR)
+        moved = i - cast(before, INDEX)
+        f.require(mode == "constant" or n != 0, "nothing is there to continue")
+        index.append(moved if mode == "constant" else _continued(f, mode, moved, as_expr(n)))
+    return f.map(points, x.at(tuple(index), outside=fill if mode == "constant" else None), x.type)
+
+
+@op("CenterCropPad", since=18)
+def center_crop_pad(f: Builder, x: Tensor, shape: Tensor, *, axes: tuple[int, ...] | None = None) -> Tensor:
+    """Cropped or padded with zeros on both sides to a shape, the odd element behind (CenterCropPad-18)."""
+    declared = f.declared(shape)
+    wanted: list[Extent] = list(x.shape)
+    if declared is not None:
+        wanted = list(declared)
+    else:
+        sizes = f.integers(shape, "shape")
+        where = [f.axis(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
+        f.require(len(sizes) == len(where), f"{len(sizes)} sizes for {len(where)} axes")
+        for a, n in zip(where, sizes, strict=True):
+            wanted[a] = n
+    points = f.axes(tuple(wanted))
+    index = tuple(i + _shift(as_expr(n), as_expr(m)) for i, n, m in zip(points, x.shape, wanted, strict=True))
+    return f.map(points, x.at(index, outside=0), x.type)
+
+
+def _shift(n: Expr, m: Expr) -> Expr:
+    """From position in the result to position in the input: (n - m) / 2, the half rounded towards zero."""
+    return simplify(maximum(n - m, 0) // 2 - maximum(m - n, 0) // 2)

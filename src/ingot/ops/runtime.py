@@ -1,0 +1,21 @@
+"""Parameters of operators that are known at run time only: how a definition reads them.
+
+In: parameter tensors without a value; out: int64 expressions. Shapes come from `Builder.declared`.
+"""
+
+from __future__ import annotations
+
+from ingot.formula.expr import Const, Expr, Tensor, cast, equal, select
+from ingot.formula.types import INT64
+
+
+def parameter(values: Tensor, axes: Tensor | None, axis: int, rank: int, default: int) -> Expr:
+    """The element of a run-time parameter that belongs to `axis`; `axes` says which stands for which."""
+    if axes is None:
+        return cast(values[axis], INT64) if axis < values.count else Const(default, INT64)
+    out: Expr = Const(default, INT64)
+    for k in range(axes.count):
+        named = cast(axes[k], INT64)
+        hit = equal(named, axis) | equal(named, axis - rank)
+        out = select(hit, cast(values[k], INT64), out)
+    return out
