@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from ingot.errors import UnsupportedError
-from ingot.formula.evaluate import value
 from ingot.formula.expr import Binary, Bitcast, Const, Select, Unary, Var, walk
 from ingot.formula.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
-from ingot.loops.math import FUNCTIONS, Function, function
+from ingot.loops.math import FUNCTIONS, function, run
 
 Array = np.ndarray[Any, Any]
 TYPES = (FLOAT32, FLOAT64)
@@ -49,15 +48,6 @@ LIMITS: dict[str, tuple[float, float]] = {
 }
 CIRCULAR_RANGE = {FLOAT32: 2.0**18, FLOAT64: 2.0**40}
 FMOD_RANGE = {FLOAT32: 2.0**46, FLOAT64: 2.0**104}
-
-
-def run(f: Function, *arguments: Array) -> Array:
-    """The function's results, by the evaluator of the expression language."""
-    registers = {p.name: x for p, x in zip(f.parameters, arguments, strict=True)}
-    with np.errstate(all="ignore"):
-        for let in f.body:
-            registers[let.name] = value(let.value, {}, registers)
-        return np.asarray(value(f.result, {}, registers))
 
 
 def specials(dtype: DType) -> Array:

@@ -1,10 +1,10 @@
-"""The builder of one math function: it collects straight-line definitions and knows the float type they are
-for.
+"""The builder of one math function: it collects straight-line definitions and knows the float type.
 
 A library function is a Python function `f(b, x)` that adds definitions to the `Body` b and returns its
 result; calling it from another one inlines it. Names are made unique here, so nothing has to be renamed. Only
 float arithmetic, integer arithmetic of the same width, `Bitcast` and `Select` are used: no conversions
-between floats and integers (they would need helper functions on targets without the instruction)."""
+between floats and integers (they would need helper functions on targets without the instruction).
+"""
 
 from __future__ import annotations
 

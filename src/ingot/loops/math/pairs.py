@@ -1,9 +1,9 @@
-"""Numbers as unevaluated sums hi + lo of two floats, for the few places that need more digits than the type
-has.
+"""Numbers as unevaluated sums hi + lo of two floats, where more digits are needed than the type has.
 
 Sums: Knuth, TAOCP 2, 4.2.2 theorem B; products: Dekker, "A floating-point technique for extending the
 available precision" (1971), but split by masking bits, which no multiplication touches: every product whose
-rounding would matter is exact, so contraction to fused multiply-adds changes nothing here."""
+rounding would matter is exact, so contraction to fused multiply-adds changes nothing here.
+"""
 
 from __future__ import annotations
 

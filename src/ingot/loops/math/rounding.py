@@ -2,7 +2,8 @@
 
 |x| + 2^(digits-1) has no fraction, so the addition itself rounds, half to even. Directed roundings correct
 that by one. The sign bit is copied from x: floor(-0.0) is -0.0, ceil(-0.5) too. NaN and infinities come back
-as they are."""
+as is.
+"""
 
 from __future__ import annotations
 
