@@ -18,6 +18,8 @@ Key = tuple[str, ...]
 def helper(key: Key, target: Target) -> str:
     """C text of one helper. Raises KeyError for a name nobody defined."""
     op, *types = key
+    if op == "abs" and len(types) == 2:
+        return _vector_abs(key, DTYPES[types[0]], int(types[1]))
     if op in ("max", "min") and len(types) == 2:
         return _vector_extreme(key, DTYPES[types[0]], int(types[1]), target)
     return _HELPERS[op](key, *[DTYPES.get(t) or DTYPES["int32"] for t in types if not t.isdigit()])
@@ -77,6 +79,13 @@ def _vector_extreme(key: Key, t: DType, lanes: int, target: Target) -> str:
     other = spelled.format(a="x", b="y") if spelled else "y"
     body = f"const {bits} m = {mask}; return ({vector})((m & ({bits})x) | (~m & ({bits}){other}));"
     return _function(key, vector, f"{vector} x, {vector} y", body)
+
+
+def _vector_abs(key: Key, t: DType, lanes: int) -> str:
+    """The sign bit cleared; vectors of integers are not made."""
+    vector, bits = f"{short(t.name)}x{lanes}", f"i{t.bits}x{lanes}"
+    mask = f"INT{t.bits}_MAX"
+    return _function(key, vector, f"{vector} x", f"return ({vector})(({bits})x & {mask});")
 
 
 def _abs(key: Key, t: DType) -> str:

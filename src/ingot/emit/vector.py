@@ -54,6 +54,7 @@ class VectorPrinter(Printer):
         if spelled:
             return spelled.format(a=x)
         self.vector_type(t, lanes)
+        self.vector_type(INT64 if t.bits == 64 else INT32, lanes)
         return self.call(op, (t.name, str(lanes)), x)
 
     def _vector_binary(self, op: str, a: Expr, b: Expr, lanes: int) -> str:
