@@ -20,7 +20,7 @@ from ingot.formula.statements import Barrier, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.layout import Storage, bind
 from ingot.loops.rewrite import substituted
-from ingot.loops.squeeze import squeeze
+from ingot.loops.axes import normal_axes
 from ingot.targets.record import Target
 
 Points = list[dict[str, Expr]]
@@ -45,7 +45,7 @@ class Contraction:
 
 def contract(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements for a contraction, or None if the stage is not one."""
-    found = match(squeeze(c), storage, bounds)
+    found = match(normal_axes(c), storage, bounds)
     if found is None:
         return None
     try:

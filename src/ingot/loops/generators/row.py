@@ -18,7 +18,7 @@ from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import accumulate
-from ingot.loops.squeeze import squeeze
+from ingot.loops.axes import normal_axes
 from ingot.targets.record import Target
 
 REGISTERS = 4  # partial results in flight: hides the latency of one add
@@ -44,7 +44,7 @@ def row(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[S
     """Statements for a reduction along rows, or None."""
     if target.vector_bytes == 0:
         return None
-    found = match(squeeze(c), storage, bounds)
+    found = match(normal_axes(c), storage, bounds)
     if found is None:
         return None
     lanes = target.vector_bytes // found.term.dtype.bytes

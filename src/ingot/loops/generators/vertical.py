@@ -30,7 +30,7 @@ from ingot.formula.types import BOOL
 from ingot.loops.access import NotVectorizable, align_constants, step, vectorize
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import clip
-from ingot.loops.squeeze import squeeze
+from ingot.loops.axes import normal_axes
 from ingot.targets.record import Target
 
 TILE = 4
@@ -55,7 +55,7 @@ def vertical(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tu
     """Statements with vectors along one axis, or None if no axis allows them."""
     if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
         return None
-    found = match(squeeze(c), storage, bounds)
+    found = match(normal_axes(c), storage, bounds)
     if found is None:
         return None
     lanes = _lanes(found, target)
