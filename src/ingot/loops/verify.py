@@ -189,7 +189,7 @@ class _Checker:
 
     def one(self, s: Statement, known: dict[str, Register], scope: Scope) -> Scope:
         """Check a statement; the scope after it."""
-        for e in expressions(s):
+        for e in (*s.to.index, s.value) if isinstance(s, Store) else expressions(s):
             self.expression(e, known, scope)
         match s:
             case For(var, lo, hi, step, body):
@@ -291,12 +291,13 @@ class _Checker:
             raise self.fail(f"{t.name} is not a parameter")
         if load.outside is not None or len(load.index) != t.rank:
             raise self.fail(f"{text(load)} is not a plain access")
-        wrong = [i for i, n in zip(load.index, t.shape, strict=True) if not scope.inside(i, n)]
-        if not wrong and load.lanes > 1 and not self.lanes_inside(load, scope):
-            wrong = [load.index[-1]]
-        if wrong and all(scope.proves(-1 - i) for i in wrong):
+        pairs = [(i, as_expr(n)) for i, n in zip(load.index, t.shape, strict=True)]
+        wrong = [(i, n) for i, n in pairs if not scope.inside(i, n)]
+        if any(scope.proves(Const(-1) - i) or scope.proves(i - n) for i, n in wrong):
             raise self.fail(f"{text(load)} lies outside {_shape(t)}")
-        self.unproved += [f"{self.kernel.name}: {text(load)} of {_shape(t)}: {text(i)}" for i in wrong]
+        if not wrong and load.lanes > 1 and not self.lanes_inside(load, scope):
+            wrong = pairs[-1:]
+        self.unproved += [f"{self.kernel.name}: {text(load)} of {_shape(t)}: {text(i)}" for i, _ in wrong]
 
     @staticmethod
     def lanes_inside(load: Load, scope: Scope) -> bool:
