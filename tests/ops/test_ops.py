@@ -16,6 +16,7 @@ from ingot.loops.fuse import fuse
 from ingot.loops.interpret import interpret
 from ingot.loops.lower import lower
 from ingot.loops.region import formulate_graph
+from ingot.loops.verify import require_proved
 from ingot.ops.infer import infer
 from ingot.ops.registry import operators
 from ingot.passes.prune import prune
@@ -39,6 +40,7 @@ def test_row(row: Row) -> None:
     for target in ("c99", "x86-64-v3"):
         region = fuse(formulate_graph(graph))
         program = lower(region, assign_layouts(region), "row", find(target))
+        require_proved(program)
         check(run_program(program, feeds(row)), wanted, row.tolerance, f"loops for {target}")
     outputs = ingot.compile(proto, target="c99", name="row").run(feeds(row))
     check([outputs[n] for n in names], wanted, row.tolerance, "C")
