@@ -18,7 +18,7 @@ from ingot.errors import InputError
 from ingot.formula.expr import Array
 
 
-class IngotBackendRep(BackendRep):  # type: ignore[misc]
+class IngotBackendRep(BackendRep):
     """A compiled model."""
 
     def __init__(self, bundle: Bundle) -> None:
@@ -33,7 +33,7 @@ class IngotBackendRep(BackendRep):  # type: ignore[misc]
         return tuple(outputs[t["name"]] for t in self.bundle.manifest["outputs"])
 
 
-class IngotBackend(Backend):  # type: ignore[misc]
+class IngotBackend(Backend):
     """`prepare(model).run(inputs)`; options of `ingot.compile` may be given to `prepare`."""
 
     @classmethod

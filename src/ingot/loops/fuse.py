@@ -72,7 +72,8 @@ def _producer(
     for t in sorted(candidates, key=lambda t: -makers[t]):
         producer = items[makers[t]]
         assert isinstance(producer, Group)
-        if _joins(producer, consumer, t) and len(producer.nodes) + len(item.nodes) <= MOST_NODES:
+        alone = all(w is t or not readers[w] for w in producer.writes)  # else the group could not move down
+        if alone and _joins(producer, consumer, t) and len(producer.nodes) + len(item.nodes) <= MOST_NODES:
             return makers[t], t
     return None
 

@@ -1,0 +1,59 @@
+"""Fusion on text: what joins, and what must not."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import parser
+
+from ingot.frontends.onnx import read_model
+from ingot.loops.fuse import fuse
+from ingot.loops.region import formulate_graph, groups
+from ingot.ops.infer import infer
+from ingot.passes.prune import prune
+
+HEAD = '<ir_version: 10, opset_import: ["" : 17]>\n'
+
+
+def fused(text: str) -> list[str]:
+    """The nodes of each group after fusion, by their operators' first letters."""
+    graph = prune(infer(read_model(parser.parse_model(HEAD + text))))
+    return ["+".join(g.nodes) for g in groups(fuse(formulate_graph(graph)))]
+
+
+CASES = {
+    "chain": (
+        "g (float[4] x) => (float[4] y) { a = Relu(x) b = Tanh(a) y = Exp(b) }",
+        ["Relu+Tanh+Exp"],
+    ),
+    "residual": (
+        "g (float[2,3] x, float[3,3] w) => (float[2,3] y) { a = MatMul(x, w) b = Add(a, x) y = Relu(b) }",
+        ["MatMul+Add+Relu"],
+    ),
+    "two readers": (
+        "g (float[4] x) => (float[4] y, float[4] z) { a = Relu(x) y = Tanh(a) z = Exp(a) }",
+        ["Relu", "Tanh", "Exp"],
+    ),
+    "an output of the model": (
+        "g (float[4] x) => (float[4] a, float[4] y) { a = Relu(x) y = Tanh(a) }",
+        ["Relu", "Tanh"],
+    ),
+    "broadcast makes more points": (
+        "g (float[1,3] x, float[2,3] z) => (float[2,3] y) { a = Relu(x) y = Add(a, z) }",
+        ["Relu", "Add"],
+    ),
+    "a maker of several values cannot move down": (
+        "g (float[4] x) => (float[2] y, float[2] z) { a, b = Split<axis=0>(x) y = Relu(a) z = Tanh(b) }",
+        ["Split", "Relu", "Tanh"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fuse(name: str) -> None:
+    text, wanted = CASES[name]
+    assert fused(text) == wanted
+
+
+def test_a_long_chain_is_cut() -> None:
+    steps = " ".join(f"x{i + 1} = Relu(x{i})" for i in range(500))
+    assert len(fused(f"g (float[4] x0) => (float[4] x500) {{ {steps} }}")) < 100
