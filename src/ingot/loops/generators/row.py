@@ -107,7 +107,8 @@ def _reduce(r: Row, lanes: int) -> Iterator[Statement]:
     yield from _nest(r, tuple(inner))
     yield Let("acc", r.init, 1, True)
     names = [Var(f"p{i}", None, dtype) for i in range(count)]
-    yield Assign("p0", _fold(r.combine, list(names)), lanes)
+    if count > 1:
+        yield Assign("p0", _fold(r.combine, list(names)), lanes)
     lane_values: list[Expr] = [Var("acc", None, dtype), *(Lane(names[0], j) for j in range(lanes))]
     yield Assign("acc", _fold(r.combine, lane_values))
     if full < n:

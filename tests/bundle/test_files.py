@@ -1,0 +1,257 @@
+"""The files of a bundle: which are written, what is in them, saving and loading, building and linking."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ingot
+from ingot.bundle.run import aligned
+from ingot.targets.records import find, native
+from ingot.targets.toolchain import obstacle
+
+from .build import STRICT, compile_c, link, run, write
+from .models import bundle, image, made, random, recurrent, scores, small
+from .test_conventions import DIRECT, numbers
+
+APIS = ("direct", "static", "dynamic", "argument")
+EVERYTHING = ("c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main")
+FILES = {
+    "c": {"net.c", "net.h", "net_weights.c"},
+    "obj": {"net.h", "net.o"},
+    "lib": {"net.h", "libnet.a"},
+    "shared": {"net.h", "libnet.so"},
+    "weights-bin": {"net.weights.bin"},
+    "weights-txt": {"net.weights.txt"},
+    "main": {"net.h", "net.c", "net_weights.c", "net_main.c", "Makefile"},
+}
+
+
+@pytest.mark.parametrize("kind", EVERYTHING)
+def test_only_what_was_asked_for_is_written(kind: str) -> None:
+    found = bundle(target="c99", emit=(kind,))
+    assert set(found.files) == {*FILES[kind], "net.json"}
+    np.testing.assert_allclose(found.run({"image": image()})["scores"], scores(), atol=1e-6)
+
+
+def test_manifest_says_what_the_files_are() -> None:
+    found = bundle(emit=EVERYTHING)
+    manifest = json.loads(found.files["net.json"])
+    assert manifest == found.manifest and manifest["schema"] == 1
+    assert manifest["files"].keys() == found.files.keys() - {"net.json"}
+    for name, digest in manifest["files"].items():
+        assert hashlib.sha256(found.files[name]).hexdigest() == digest
+    assert manifest["inputs"] == [
+        {"name": "image", "symbol": "image", "dtype": "float32", "shape": [1, 1, 6, 6]}
+    ]
+    assert manifest["symbols"] == ["net"] and manifest["state"] == []
+    assert manifest["options"]["api"] == "direct" and manifest["target"] == native().name
+    assert manifest["sizes"]["weights_bytes"] == len(found.files["net.weights.bin"])
+    # dense: 108 x 5; the convolution reads 4 corners of 2 x 2, 16 edges of 2 x 3 and 16 of 3 x 3, 3 channels
+    assert sum(k["macs"] for k in manifest["kernels"]) >= 540 + 3 * (4 * 4 + 16 * 6 + 16 * 9)
+
+
+def test_weights_as_text_are_the_weights_as_bytes() -> None:
+    found = bundle().files
+    words = found["net.weights.txt"].decode().replace("\n", "").rstrip(",").split(",")
+    assert bytes(int(w, 16) for w in words) == found["net.weights.bin"]
+
+
+def test_the_object_holds_the_very_bytes_of_the_weights_file(tmp_path: Path) -> None:
+    write(tmp_path, bundle(target="c99").files)
+    main = """
+#include <stdio.h>
+extern const unsigned char net_weights_data[];
+int main(void) { return fwrite(net_weights_data, 1, SIZE, stdout) != SIZE; }
+"""
+    size = len(bundle(target="c99").files["net.weights.bin"])
+    write(tmp_path, {"main.c": main})
+    objects = [compile_c("gcc", tmp_path, "main.c", f"-DSIZE={size}"), "net.o"]
+    run(["sh", "-c", f"{link(tmp_path, objects)} > out"], tmp_path)
+    assert (tmp_path / "out").read_bytes() == bundle(target="c99").files["net.weights.bin"]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_golden_program_builds_and_passes(api: str, tmp_path: Path) -> None:
+    bundle(api=api, emit=EVERYTHING).save(tmp_path)
+    assert run(["make", "-s", "run"], tmp_path).endswith("OK\n")
+
+
+def test_golden_program_notices_a_wrong_answer(tmp_path: Path) -> None:
+    found = bundle(emit=EVERYTHING)
+    text = found.files["net_main.c"].decode()
+    at = text.index("want_scores[5] = {") + len("want_scores[5] = {\n    ")
+    found.save(tmp_path)
+    write(tmp_path, {"net_main.c": text[:at] + "7.0f + " + text[at:]})
+    run(["make", "-s", "run"], tmp_path, status=2)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_golden_program_is_strict_c(api: str, tmp_path: Path) -> None:
+    write(tmp_path, bundle(api=api, emit=EVERYTHING).files)
+    for kind in ("gcc", "clang"):
+        compile_c(kind, tmp_path, "net_main.c", "-std=c99", *STRICT)
+
+
+def test_static_library_and_shared_library(tmp_path: Path) -> None:
+    write(tmp_path, {**bundle(emit=EVERYTHING).files, "program.c": DIRECT})
+    main = compile_c("gcc", tmp_path, "program.c", "-std=c99", *STRICT)
+    for flags in (["-L.", "-l:libnet.a"], ["-L.", "-l:libnet.so", "-Wl,-rpath,."]):
+        found = numbers(run([link(tmp_path, [main], *flags)], tmp_path))
+        np.testing.assert_allclose(found, np.tile(scores()[0], 2), atol=1e-6)
+
+
+def test_shared_library_from_python(tmp_path: Path) -> None:
+    """The public symbols are visible under their own names, and only those."""
+    found = bundle(emit=EVERYTHING)
+    write(tmp_path, found.files)
+    library = ctypes.CDLL(str(tmp_path / "libnet.so"))
+    x, y, arena = image(), np.zeros(5, np.float32), aligned(found.manifest["sizes"]["arena_bytes"])
+    for _ in range(2):
+        status = library.net(*(ctypes.c_void_p(a.ctypes.data) for a in (x, y, arena)))
+        assert status == 0
+        np.testing.assert_allclose(y, scores()[0], atol=1e-6)
+    with pytest.raises(AttributeError):
+        _ = library.net_weights_data
+
+
+def test_large_constants_are_included_by_the_assembler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above 4 MB the constants are no C; here the limit is lower."""
+    monkeypatch.setattr("ingot.emit.weights.MOST_TEXT", 1024)
+    found = ingot.compile(small(), name="net", target="c99", emit=("c", "obj", "main"))
+    assert {"net_weights.S", "net.weights.bin"} <= found.files.keys() and "net_weights.c" not in found.files
+    np.testing.assert_allclose(found.run({"image": image()})["scores"], scores(), atol=1e-6)
+    write(tmp_path, found.files)
+    assert run(["make", "-s", "run"], tmp_path).endswith("OK\n")
+    section = '-DNET_WEIGHTS_SECTION=".flash.weights"'
+    run(["gcc", section, "-c", "net_weights.S", "-o", "w.o"], tmp_path)
+    assert ".flash.weights" in run(["objdump", "-h", "w.o"], tmp_path)
+
+
+def test_weights_section_can_be_chosen(tmp_path: Path) -> None:
+    write(tmp_path, bundle(target="c99").files)
+    run(["gcc", '-DNET_WEIGHTS_SECTION=".flash.weights"', "-c", "net_weights.c", "-o", "w.o"], tmp_path)
+    assert ".flash.weights" in run(["objdump", "-h", "w.o"], tmp_path)
+
+
+# ---- saving and loading
+
+
+def test_saved_bundles_run_when_loaded(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        bundle(name).save(tmp_path)
+    loaded = ingot.load(tmp_path / "two.json")
+    assert loaded.manifest == bundle("two").manifest and loaded.files == bundle("two").files
+    np.testing.assert_allclose(loaded.run({"image": image()})["scores"], scores(), atol=1e-6)
+    with pytest.raises(ingot.InputError, match="holds 2 bundles"):
+        ingot.load(tmp_path)
+
+
+def test_saving_leaves_foreign_files_alone(tmp_path: Path) -> None:
+    write(tmp_path, {"notes.txt": "mine", "net.c": "int mine;", "data.json": "[1]"})
+    with pytest.raises(ingot.InputError, match="is no file of a bundle"):
+        bundle().save(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.json", "net.c", "notes.txt"]
+    (tmp_path / "net.c").unlink()
+    bundle().save(tmp_path)
+    bundle().save(tmp_path)  # its own files may be replaced
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert {p.name for p in tmp_path.iterdir()} == {"notes.txt", "data.json", *bundle().files}
+
+
+def test_a_save_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        bundle().save(tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_bad_directories_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ingot.InputError, match="holds no bundle"):
+        ingot.load(tmp_path)
+    write(tmp_path, {"a.json": "{", "b.json": "{}", "file": ""})
+    with pytest.raises(ingot.InputError, match="holds no bundle"):
+        ingot.load(tmp_path)
+    with pytest.raises(ingot.InputError, match="not a directory"):
+        bundle().save(tmp_path / "file")
+    folder = bundle().save(tmp_path / "net")
+    (folder / "net.o").write_bytes(b"\x7fELF")
+    with pytest.raises(ingot.InputError, match="not the file that was written"):
+        ingot.load(folder)
+    (folder / "net.o").unlink()
+    with pytest.raises(ingot.InputError, match=r"has no net\.o"):
+        ingot.load(folder).run({"image": image()})
+
+
+# ---- options
+
+
+def test_conventions_refuse_what_they_have_no_place_for() -> None:
+    for options, words in (
+        ({"api": "argument", "weights": "external"}, "no argument for weights"),
+        ({"api": "static", "weights": "embedded"}, "from the caller"),
+        ({"emit": ("c", "exe")}, "cannot emit 'exe'"),
+        ({"api": "glow"}, "unknown api"),
+    ):
+        with pytest.raises(ingot.InputError, match=words):
+            ingot.compile(small(), name="net", target="c99", **options)
+
+
+@pytest.mark.parametrize("relocation", ["static", "pic"])
+def test_relocation_models(relocation: str, tmp_path: Path) -> None:
+    """Both run from Python and in the golden program; what is not position-independent gets a process."""
+    found = bundle(target="c99", relocation=relocation, emit=EVERYTHING)
+    np.testing.assert_allclose(found.run({"image": image()})["scores"], scores(), atol=1e-6)
+    write(tmp_path, found.files)
+    assert run(["make", "-s", "run"], tmp_path).endswith("OK\n")
+
+
+@pytest.mark.parametrize("api", ["direct", "static", "argument"])
+@pytest.mark.parametrize("target", ["aarch64", "s390x"])
+def test_objects_for_other_processors_run_under_their_emulator(target: str, api: str) -> None:
+    if reason := obstacle(find(target)):
+        pytest.skip(reason)
+    found = bundle(target=target, api=api)
+    np.testing.assert_allclose(found.run({"image": image()})["scores"], scores(), atol=1e-6)
+
+
+def test_external_weights_from_python() -> None:
+    found = bundle(weights="external")
+    np.testing.assert_allclose(found.run({"image": image()})["scores"], scores(), atol=1e-6)
+    assert "weights" in found.files["net.h"].decode()
+    assert len(found.files["net.o"]) < len(bundle().files["net.o"])
+
+
+def test_a_net_without_constants_has_no_weights(tmp_path: Path) -> None:
+    from onnx import helper
+
+    model = made([helper.make_node("Tanh", ["x"], ["y"])], {"x": (3,)}, {"y": (3,)}, {})
+    for api in APIS:
+        found = ingot.compile(model, name="net", api=api, emit=EVERYTHING)
+        x = random(3)
+        np.testing.assert_allclose(found.run({"x": x})["y"], np.tanh(x), atol=1e-6)
+        folder = tmp_path / api
+        found.save(folder)
+        assert run(["make", "-s", "run"], folder).endswith("OK\n")
+        assert ("net.weights.bin" in found.files) == (api in ("static", "dynamic"))
+
+
+def test_state_is_the_callers(tmp_path: Path) -> None:
+    """The same object, two sequences interleaved: nothing of one is seen by the other."""
+    found = ingot.compile(recurrent(), name="net", emit=("obj",))
+    x = (0.1 * np.arange(9, dtype=np.float32))[None]
+    first = second = np.zeros((1, 32), np.float32)
+    for _ in range(3):
+        first = found.run({"x": x, "state_in": first})["state_out"]
+        second = found.run({"x": x, "state_in": second})["state_out"]
+        np.testing.assert_array_equal(first, second)
