@@ -17,6 +17,7 @@ from ingot.formula.statements import (
     Statement,
     Store,
     When,
+    flatten,
 )
 
 
@@ -52,13 +53,14 @@ def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
 
 
 def apart(statements: tuple[Statement, ...], taken: set[str]) -> tuple[Statement, ...]:
-    """The statements with other names for the registers they declare outside any loop, where those are `taken`.
+    """The statements with other names for the registers they declare, where those are `taken`.
 
-    What they declare is added to `taken`: statements that follow in the same block cannot declare it again.
+    What they declare outside any loop is added to `taken`: statements that follow in the same block, or in loops
+    below it, cannot declare it again.
     """
-    declared = [s.name for s in statements if isinstance(s, Let)]
+    declared = [s.name for s in flatten(statements) if isinstance(s, Let)]
     names = {n: f"{n}_{len(taken)}" for n in declared if n in taken}
-    taken.update(names.get(n, n) for n in declared)
+    taken.update(names.get(s.name, s.name) for s in statements if isinstance(s, Let))
     return _renamed(statements, names) if names else statements
 
 

@@ -1,0 +1,170 @@
+"""Resize and Upsample: which axes change, by scales or sizes, known now or when the bundle runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ingot.formula.expr import Expr, Extent, Tensor, cast, maximum, minimum
+from ingot.formula.types import FLOAT32
+from ingot.ops.registry import Builder, op
+from ingot.ops.resample import How, Line, Number, resample
+
+
+def _given(t: Tensor | None) -> Tensor | None:
+    """An input that holds something: Resize-11 writes an empty tensor for one left out."""
+    return None if t is None or t.count == 0 else t
+
+
+def _element(t: Tensor, k: int) -> Number:
+    if t.value is not None:
+        return float(np.float32(t.value.reshape(-1)[k]))
+    return cast(t[k], FLOAT32)
+
+
+def _lines(
+    f: Builder,
+    x: Tensor,
+    where: Sequence[int],
+    scales: Sequence[Number],
+    shape: Sequence[Extent],
+    roi: Tensor | None,
+) -> list[Line]:
+    """The axes that change, with their numbers."""
+    out = []
+    for k, (a, s) in enumerate(zip(where, scales, strict=True)):
+        crop = (0.0, 1.0) if roi is None else (_element(roi, k), _element(roi, k + len(where)))
+        if isinstance(s, float) and s == 1 and shape[a] == x.shape[a] and crop == (0.0, 1.0):
+            continue
+        size, to = x.shape[a], shape[a]
+        f.require(isinstance(size, int) and isinstance(to, int), f"axis {a} is resized and must be static")
+        f.require(isinstance(s, Expr) or s > 0, f"scale {s} is not positive")
+        assert isinstance(size, int) and isinstance(to, int)
+        f.require(size > 0 or to == 0, f"axis {a} has no element to read")
+        out.append(Line(a, max(size, 1), to, s, *crop))
+    return out
+
+
+def _scaled(n: Extent, scale: float) -> Extent:
+    """floor(n * scale), in float32 as everyone computes it."""
+    if scale == 1:
+        return n
+    return math.floor(np.float32(n) * np.float32(scale)) if isinstance(n, int) else -1
+
+
+def _by_scales(f: Builder, x: Tensor, scales: Tensor, where: Sequence[int], roi: Tensor | None) -> list[Line]:
+    factors = [_element(scales, k) for k in range(scales.count)]
+    f.require(len(factors) == len(where), f"{len(factors)} scales for {len(where)} axes")
+    declared = f.declared(scales)
+    shape = list(declared if declared is not None else x.shape)
+    if declared is None:
+        f.static(scales, "scales")
+        for a, s in zip(where, factors, strict=True):
+            shape[a] = _scaled(x.shape[a], s) if isinstance(s, float) else -1
+    return _lines(f, x, where, factors, shape, roi)
+
+
+def _by_sizes(
+    f: Builder, x: Tensor, sizes: Tensor, where: Sequence[int], roi: Tensor | None, policy: str
+) -> list[Line]:
+    f.require(sizes.count == len(where), f"{sizes.count} sizes for {len(where)} axes")
+    f.require(policy in ("stretch", "not_larger", "not_smaller"), f"policy {policy!r} is unknown")
+    before = [int(x.shape[a]) for a in where]  # type: ignore[arg-type]
+    f.require(min(before, default=1) > 0, f"shape {list(x.shape)} has nothing to resize")
+    declared = f.declared(sizes)
+    shape = list(declared if declared is not None else x.shape)
+    if policy == "stretch":
+        for k, a in enumerate(where):
+            shape[a] = shape[a] if declared is not None else f.integers(sizes, "sizes")[k]
+        after = [int(shape[a]) for a in where]  # type: ignore[arg-type]
+        ratios = [_ratio(m, n) for m, n in zip(after, before, strict=True)]
+        return _lines(f, x, where, ratios, shape, roi)
+    one = _common([_ratio(_element(sizes, k), n) for k, n in enumerate(before)], policy)
+    if declared is None:
+        f.static(sizes, "sizes")
+        for a, n in zip(where, before, strict=True):
+            shape[a] = math.floor(n * one + 0.5) if isinstance(one, float) else -1
+    return _lines(f, x, where, [one] * len(where), shape, roi)
+
+
+def _ratio(size: Number, n: int) -> Number:
+    return size / n if isinstance(size, Expr) else float(np.float32(size) / np.float32(n))
+
+
+def _common(ratios: list[Number], policy: str) -> Number:
+    """The one scale of axes that keep their proportions."""
+    out = ratios[0]
+    for r in ratios[1:]:
+        if isinstance(out, Expr) or isinstance(r, Expr):
+            out = minimum(out, r) if policy == "not_larger" else maximum(out, r)
+        else:
+            out = min(out, r) if policy == "not_larger" else max(out, r)
+    return out
+
+
+@op("Resize", since=11)
+def resize(
+    f: Builder,
+    x: Tensor,
+    roi: Tensor | None = None,
+    scales: Tensor | None = None,
+    sizes: Tensor | None = None,
+    *,
+    antialias: int = 0,
+    axes: tuple[int, ...] | None = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Tensor:
+    """Each axis sampled at the places its scale, or its new size, gives (Resize-19)."""
+    where = [f.axis(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
+    how = How(
+        mode,
+        coordinate_transformation_mode,
+        nearest_mode,
+        cubic_coeff_a,
+        bool(exclude_outside),
+        bool(antialias),
+        extrapolation_value,
+    )
+    crop = _given(roi) if coordinate_transformation_mode == "tf_crop_and_resize" else None
+    f.require(
+        coordinate_transformation_mode != "tf_crop_and_resize" or crop is not None, "the roi is missing"
+    )
+    f.require(crop is None or crop.count == 2 * len(where), "the roi has a start and an end per axis")
+    factors, shape = _given(scales), _given(sizes)
+    f.require((factors is None) != (shape is None), "either scales or sizes are needed")
+    if factors is not None:
+        return resample(f, x, _by_scales(f, x, factors, where, crop), how)
+    assert shape is not None
+    return resample(f, x, _by_sizes(f, x, shape, where, crop, keep_aspect_ratio_policy), how)
+
+
+@op("Upsample", since=9)
+@op("Resize", since=10)
+def resize_10(f: Builder, x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
+    """Resize-10, Upsample-9: asymmetric places, rounded down, or up where the axis shrinks."""
+    lines = _by_scales(f, x, scales, range(x.rank), None)
+    shrinks = any(isinstance(line.scale, float) and line.scale < 1 for line in lines)
+    nearest = "ceil" if shrinks else "floor"
+    return resample(f, x, lines, How("linear" if mode == "bilinear" else mode, "asymmetric", nearest))
+
+
+@op("Upsample", since=7)
+def upsample_7(f: Builder, x: Tensor, *, scales: tuple[float, ...], mode: str = "nearest") -> Tensor:
+    """Upsample-7: the scales are an attribute."""
+    return resize_10(f, x, f.constant(np.array(scales, np.float32), "scales"), mode=mode)
+
+
+@op("Upsample")
+def upsample_1(
+    f: Builder, x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest"
+) -> Tensor:
+    """Upsample-1: two scales, of height and width."""
+    return upsample_7(f, x, scales=(1.0, 1.0, height_scale, width_scale), mode=mode)

@@ -1,0 +1,144 @@
+"""Rows of Resize and Upsample: every mode, with scales and sizes, known early and late."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.ops.rows import Array, Row, floats, integers
+
+X = floats(1, 2, 4, 5)
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+
+
+def by_scales(*scales: float, x: Array = X, note: str = "", **attributes: Any) -> Row:
+    values = np.array(scales, np.float32)
+    other = {k: attributes.pop(k) for k in ("opset", "oracle", "tolerance") if k in attributes}
+    roi = np.zeros(0, np.float32) if attributes.pop("roi", False) else None
+    return Row(
+        "Resize",
+        [x, roi, values],
+        attributes,
+        constant=[2] if roi is None else [1, 2],
+        note="_".join(["scales", *map(str, scales), note]),
+        **other,
+    )
+
+
+def by_sizes(*sizes: int, x: Array = X, note: str = "", **attributes: Any) -> Row:
+    values = np.array(sizes, np.int64)
+    other = {k: attributes.pop(k) for k in ("opset", "oracle", "tolerance", "declared") if k in attributes}
+    return Row(
+        "Resize",
+        [x, None, None, values],
+        attributes,
+        constant=[] if other.get("declared") else [3],
+        note="_".join(["sizes", *map(str, sizes), note]),
+        **other,
+    )
+
+
+def nearest() -> Iterator[Row]:
+    for how in COORDINATES:
+        for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+            more = {"mode": "nearest", "coordinate_transformation_mode": how, "nearest_mode": rounding}
+            yield by_scales(1, 1, 2, 1.6, **more, note=f"{how}_{rounding}")
+    yield by_scales(1, 1, 0.5, 0.6, mode="nearest")
+    yield by_sizes(1, 2, 7, 3, mode="nearest")
+    yield by_scales(
+        1, 1, 3, 2, mode="nearest", coordinate_transformation_mode="tf_half_pixel_for_nn", opset=11, roi=True
+    )
+    yield by_scales(2, x=integers(5, dtype=np.uint8), mode="nearest", note="u8")
+    yield by_scales(1, 1, 2, 2, x=integers(1, 1, 2, 2, dtype=np.int32), mode="nearest", note="i32")
+    yield by_scales(1, 1, 2, 2, x=floats(1, 1, 2, 2, dtype=np.float64), note="f64", oracle="reference")
+
+
+def between() -> Iterator[Row]:
+    for how in COORDINATES:
+        more = {"coordinate_transformation_mode": how, "note": how}
+        yield by_scales(1, 1, 2, 1.6, mode="linear", **more)
+        yield by_sizes(1, 2, 3, 9, mode="linear", **more)
+        yield by_scales(1, 1, 2, 0.6, mode="cubic", **more)
+    yield by_scales(1, 1, 1, 0.6, mode="linear", coordinate_transformation_mode="half_pixel_symmetric")
+    yield by_sizes(1, 2, 1, 1, mode="linear", coordinate_transformation_mode="pytorch_half_pixel")
+    yield by_scales(1, 1, 2, 2, mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1)
+    yield by_scales(2, 1.5, x=floats(3, 4), mode="linear", note="2d")
+    yield by_scales(1, 1, 2, 2, x=floats(1, 1, 3, 3, dtype=np.float16), mode="linear", oracle="reference")
+    for mode in ("linear", "cubic"):
+        yield by_scales(1, 1, 0.5, 0.6, mode=mode, antialias=1, note="antialias", oracle="reference")
+        yield by_sizes(1, 2, 3, 2, mode=mode, antialias=1, note="antialias", oracle="reference")
+
+
+def with_axes() -> Iterator[Row]:
+    yield by_scales(2, 3, mode="nearest", axes=[2, 3], opset=18)
+    yield by_scales(2, 3, mode="linear", axes=[3, 2], opset=18, oracle="reference")
+    yield by_sizes(7, 8, mode="nearest", axes=[-2, -1], opset=18, note="negative")
+    for policy in ("not_larger", "not_smaller"):
+        for sizes in ((7, 8), (2, 3)):
+            yield by_sizes(
+                *sizes, keep_aspect_ratio_policy=policy, axes=[2, 3], oracle="reference", note=policy
+            )
+
+
+def cropped(*roi: float, late: bool = False, **attributes: Any) -> Row:
+    inputs = [floats(1, 1, 4, 4), np.array(roi, np.float32), None, np.array([1, 1, 3, 3], np.int64)]
+    mode = {"coordinate_transformation_mode": "tf_crop_and_resize", **attributes}
+    declared = [(1, 1, 3, 3)] if late else []
+    return Row(
+        "Resize", inputs, mode, [] if late else [1, 3], declared=declared, note=str(roi).replace(" ", "")
+    )
+
+
+CROPPED = [
+    cropped(0, 0, 0.4, 0.6, 1, 1, 0.6, 0.8, mode="linear"),
+    cropped(0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7, mode="linear", extrapolation_value=10.0),
+    cropped(0, 0, -0.2, 0.6, 1, 1, 1.3, 0.7, mode="nearest", extrapolation_value=-1.0),
+    cropped(0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7, mode="linear", extrapolation_value=10.0, late=True),
+]
+
+
+def late(mode: str, to: tuple[int, ...], *scales: float, **attributes: Any) -> Row:
+    values = np.array(scales, np.float32)
+    attributes = {"mode": mode, **attributes}
+    return Row(
+        "Resize", [X, None, values], attributes, declared=[to], oracle="reference", note=f"late_{scales[2:]}"
+    )
+
+
+LATE = [
+    late("nearest", (1, 2, 8, 8), 1, 1, 2, 1.6),
+    late("linear", (1, 2, 8, 3), 1, 1, 2, 0.6),
+    late("cubic", (1, 2, 8, 3), 1, 1, 2, 0.6, exclude_outside=1),
+    late("linear", (1, 2, 2, 3), 1, 1, 0.5, 0.6, antialias=1),
+    by_sizes(1, 2, 3, 9, mode="linear", declared=[(1, 2, 3, 9)], note="late"),
+    by_sizes(
+        7,
+        8,
+        axes=[2, 3],
+        keep_aspect_ratio_policy="not_larger",
+        declared=[(1, 2, 6, 8)],
+        note="late",
+        oracle="reference",
+    ),
+]
+
+OLD = [
+    Row("Resize", [X, np.array([1, 1, 2, 2.5], np.float32)], {"mode": "nearest"}, constant=[1], opset=10),
+    Row("Resize", [X, np.array([1, 1, 0.5, 0.6], np.float32)], {"mode": "nearest"}, constant=[1], opset=10),
+    Row("Resize", [X, np.array([1, 1, 2, 2.5], np.float32)], {"mode": "linear"}, constant=[1], opset=10),
+    Row(
+        "Resize", [X, np.zeros(0, np.float32), np.array([1, 1, 2, 2], np.float32)], constant=[1, 2], opset=11
+    ),
+    Row("Upsample", [X, np.array([1, 1, 2, 3], np.float32)], {"mode": "nearest"}, constant=[1], opset=9),
+    Row("Upsample", [X, np.array([1, 1, 2, 3], np.float32)], {"mode": "linear"}, constant=[1], opset=9),
+    Row("Upsample", [X], {"mode": "nearest", "scales": [1.0, 1.0, 2.0, 1.5]}, opset=7),
+    Row(
+        "Upsample",
+        [X],
+        {"height_scale": 2.0, "width_scale": 1.0},
+        opset=1,
+        oracle=[np.repeat(X, 2, axis=2)],
+    ),
+]
+
+ROWS = [*nearest(), *between(), *with_axes(), *CROPPED, *LATE, *OLD]
