@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ingot.errors import InputError
-from ingot.formula.compute import Compute, Formula, Scan, Stage
+from ingot.formula.compute import Compute, Formula, Scan, Stage, writes
 from ingot.formula.expr import (
     Array,
     Binary,
@@ -55,6 +55,8 @@ def run_stages(stages: Iterable[Stage], arrays: Arrays, grid: Grid) -> None:
     """Run stages in order; what they write is added to `arrays`."""
     for stage in stages:
         if isinstance(stage, Scan):
+            for out in writes(stage):
+                _allocate(out, arrays, grid)  # here, for there may be no step
             for t in range(size(stage.axis.extent, grid)):
                 run_stages(stage.body, arrays, {**grid, stage.axis.name: np.int64(t)})
         else:
@@ -66,9 +68,13 @@ def size(n: Extent | None, grid: Grid) -> int:
     return n if isinstance(n, int) else int(value(n, {}, grid))
 
 
+def _allocate(t: Tensor, arrays: Arrays, grid: Grid) -> None:
+    if t not in arrays:
+        arrays[t] = np.zeros([size(n, grid) for n in t.shape], t.type.numpy)
+
+
 def _compute(c: Compute, arrays: Arrays, grid: Grid) -> None:
-    if c.out not in arrays:
-        arrays[c.out] = np.zeros([size(n, grid) for n in c.out.shape], c.out.type.numpy)
+    _allocate(c.out, arrays, grid)
     extents = [size(a.extent, grid) for a in c.axes]
     if 0 in extents:
         return

@@ -40,7 +40,8 @@ def _fold_group(group: Group, region: Region) -> None:
     kept: list[Stage] = []
     while stages:
         stage = stages.pop(0)
-        if not _is_known(stage) or _written(stage) & (last | set(region.outputs)):
+        again = {t for s in stages for t in _written(s)}  # carried by a scan: this is its first value
+        if not _is_known(stage) or _written(stage) & (last | again | set(region.outputs)):
             kept.append(stage)
             continue
         assert isinstance(stage, Compute)
