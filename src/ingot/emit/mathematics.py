@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ingot.emit.expression import bare, helper_name
 from ingot.emit.vector import VectorPrinter
-from ingot.formula.types import DTYPES
+from ingot.formula.types import DTYPES, DType
 from ingot.loops.math import function
 from ingot.targets.record import Target
 
@@ -15,7 +15,7 @@ def function_text(key: Key, target: Target, used: set[Key]) -> str:
     """The static inline function that `key` = (op, dtype[, lanes]) names."""
     op, dtype, *rest = key
     lanes = int(rest[0]) if rest else 1
-    f = function(op, DTYPES[dtype])
+    f = function(op, DTYPES[dtype], _native(target, DTYPES[dtype], lanes))
     p = VectorPrinter(target, lambda t: t.name)
     for v in f.parameters:
         p.registers[v.name] = (lanes, v.dtype)
@@ -31,3 +31,9 @@ def function_text(key: Key, target: Target, used: set[Key]) -> str:
     used |= p.used
     head = f"static inline {c} {helper_name(*key)}({parameters}) {{"
     return "\n".join([head, *rows, f"    return {result};", "}"])
+
+
+def _native(target: Target, dtype: DType, lanes: int) -> frozenset[str]:
+    """The roots and roundings that the target has an instruction for: they are not inlined."""
+    width = lanes * dtype.bytes if lanes > 1 else 0
+    return frozenset(op for op in ("sqrt", "round") if target.spelling(op, dtype.name, width))

@@ -91,6 +91,8 @@ def _roles(
         return None
     if a.tensor.value is not None and b.tensor.value is None:
         return None
+    if b.tensor.type.compute is not b.tensor.type:
+        return None  # a narrow float is widened one element at a time
     usable = [x for x, (p, q, _) in moves.items() if p == 0 and q != 0]
     if not usable:
         return None
