@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ingot.cli import compiling, running, tables, verifying
+from ingot.cli import compiling, inspecting, running, tables, verifying
 from ingot.cli.show import single_line
 from ingot.errors import IngotError, ToolchainError
 
@@ -55,7 +55,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (compiling.compile, running.run, verifying.verify, tables.targets, tables.ops):
+for command in (
+    compiling.compile,
+    running.run,
+    verifying.verify,
+    inspecting.inspect,
+    tables.targets,
+    tables.ops,
+):
     app.command()(command)
 
 

@@ -1,0 +1,30 @@
+"""A diagram drawn in layers. In: a Diagram; out: the text of an SVG file."""
+
+from __future__ import annotations
+
+from ingot.inspect.diagram import Box, Diagram
+from ingot.inspect.layered import place
+from ingot.inspect.svg import CHARACTER, COLOURS, Canvas, clean
+
+LINE_HEIGHT, PADDING = 15.0, 8.0
+
+
+def diagram_svg(diagram: Diagram) -> str:
+    """Boxes of text, arrows between them."""
+    sizes = [_size(box) for box in diagram.boxes]
+    placed = place(sizes, diagram.arrows)
+    canvas = Canvas(placed.width, placed.height)
+    for route in placed.routes:
+        canvas.arrow(list(route))
+    for box, (w, h), (x, y) in zip(diagram.boxes, sizes, placed.centres, strict=True):
+        canvas.rect(x - w / 2, y - h / 2, w, h, COLOURS[box.kind], radius=5)
+        at = y - h / 2 + PADDING + 10
+        canvas.text(x, at, clean(box.title), anchor="middle", font_weight="bold")
+        for k, line in enumerate(box.lines, 1):
+            canvas.text(x, at + k * LINE_HEIGHT, clean(line), anchor="middle", font_size="11")
+    return canvas.svg()
+
+
+def _size(box: Box) -> tuple[float, float]:
+    longest = max(len(clean(line)) for line in (box.title, *box.lines))
+    return longest * CHARACTER + 2 * PADDING, (1 + len(box.lines)) * LINE_HEIGHT + 2 * PADDING - 4

@@ -1,0 +1,152 @@
+"""`ingot inspect`: texts, tables and pictures of models and bundles."""
+
+from __future__ import annotations
+
+import json
+import random
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ingot.cli import app
+from ingot.driver import Stages, stages
+from ingot.formula.expr import Tensor
+from ingot.formula.types import BOOL, FLOAT32, INT64
+from ingot.inspect.arena import arena_svg, step_names
+from ingot.inspect.diagram import Box, Diagram, graph_diagram, program_diagram
+from ingot.inspect.dot import dot_text
+from ingot.inspect.layered import ACROSS, place
+from ingot.inspect.picture import diagram_svg
+from ingot.loops.program import Branch, Copy, Program, Repeat
+from ingot.options import Options
+
+DIGITS = Path(__file__).parent.parent / "examples" / "digits" / "digits.onnx"
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = 'a"]; <b>&\x1b[31m\\'
+
+
+def ingot(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def digits() -> Stages:
+    return stages(DIGITS, Options())
+
+
+def test_every_stage_as_text_json_and_picture(tmp_path: Path) -> None:
+    graph = ingot("inspect", DIGITS, "--svg", tmp_path / "g.svg", "--dot", tmp_path / "g.dot")
+    assert graph.stdout.startswith("graph digits(image: float32[1, 1, 8, 8]) -> scores\n")
+    assert "MaxPool" in (tmp_path / "g.svg").read_text() and "MaxPool" in (tmp_path / "g.dot").read_text()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["g.dot", "g.svg"]
+    program = ingot("inspect", DIGITS, "--stage", "program").stdout
+    assert "program digits" in program and "kernel conv1" in program
+    plan = json.loads(
+        ingot("inspect", DIGITS, "--stage", "plan", "--svg", tmp_path / "p.svg", "--json").stdout
+    )
+    assert sum(k["macs"] for k in plan["kernels"]) == 134592
+    assert plan["arena_bytes"] >= plan["arena_bound_bytes"] > 0
+    assert "conv2 + relu2" in ingot("inspect", DIGITS, "--stage", "plan").stdout
+    nodes = json.loads(ingot("inspect", DIGITS, "--json").stdout)["nodes"]
+    assert [n["op"] for n in nodes[:3]] == ["Conv", "Relu", "Conv"]
+
+
+def test_a_bundle_is_shown_with_its_object(tmp_path: Path) -> None:
+    ingot("compile", DIGITS, "-o", tmp_path / "out")
+    facts = json.loads(ingot("inspect", tmp_path / "out", "--json").stdout)["object"]
+    assert not facts["undefined"] and not facts["writable"] and facts["text"] > 1000
+    assert facts["frames"]["digits"][1] >= facts["frames"]["digits"][0] > 0
+    assert facts["deepest"][0] == "digits"
+    shown = ingot("inspect", tmp_path / "out").stdout
+    assert all(title in shown for title in ("Inputs", "Kernels", "Sections", "Symbols", "Stack"))
+    refused = CliRunner().invoke(app, ["inspect", str(tmp_path / "out"), "--stage", "plan"])
+    assert refused.exit_code == 2 and "no stages" in refused.stderr
+
+
+def test_the_arena_is_drawn_to_scale(digits: Stages) -> None:
+    """Every tensor is a rectangle of its bytes and steps; rectangles never overlap."""
+    tree = ElementTree.fromstring(arena_svg(digits.program, digits.plan))
+    boxes = [
+        tuple(float(r.attrib[k]) for k in ("x", "y", "width", "height"))
+        for r in tree.iter(f"{SVG}rect")
+        if r.find(f"{SVG}title") is not None
+    ]
+    assert len(boxes) == len(digits.plan.lifetimes)
+    areas = [b[2] * b[3] for b in boxes]
+    for box, area, span in zip(boxes, areas, digits.plan.lifetimes, strict=True):
+        wanted = span.bytes * (span.end - span.start)
+        assert area / wanted == pytest.approx(areas[0] / wanted_area(digits), rel=0.1), box
+    for i, (x, y, w, h) in enumerate(boxes):
+        for u, v, a, b in boxes[i + 1 :]:
+            assert x + w <= u + 0.2 or u + a <= x + 0.2 or y + h <= v + 0.2 or v + b <= y + 0.2
+    texts = " ".join(t.text or "" for t in tree.iter(f"{SVG}text"))
+    assert f"arena {digits.plan.arena_bytes:,} B" in texts and f"bound {digits.plan.bound_bytes:,} B" in texts
+
+
+def wanted_area(made: Stages) -> int:
+    first = made.plan.lifetimes[0]
+    return first.bytes * (first.end - first.start)
+
+
+def test_diagrams_follow_the_data(digits: Stages) -> None:
+    graph, program = graph_diagram(digits.graph), program_diagram(digits.program)
+    assert len(graph.boxes) == len(digits.graph.nodes) + 2 and len(graph.arrows) == len(graph.boxes) - 1
+    assert len(program.boxes) == len(digits.program.steps) + 2
+    assert [program.boxes[i].title for i in (0, -1)] == ["image", "scores"]
+    assert all(a < b for d in (graph, program) for a, b in d.arrows)
+    assert {b for _, b in program.arrows} == set(range(1, len(program.boxes)))
+
+
+def test_control_flow_is_drawn_and_counted_as_the_plan_counts() -> None:
+    x, y, z = (Tensor(name, FLOAT32, (4,)) for name in "xyz")
+    condition, i = Tensor("c", BOOL, (1,)), Tensor("i", INT64, (1,))
+    branch = Branch(condition, (Copy(x, y),), (Copy(z, y),))
+    program = Program("p", (x, z, condition), (y,), (), (branch, Repeat(i, None, condition, (Copy(y, z),))))
+    assert step_names(program) == ["if c", "copy y", "copy y", "repeat i", "copy z"]
+    diagram = program_diagram(program)
+    titles = [b.title for b in diagram.boxes]
+    assert titles == ["x", "z", "c", "if c", "copy", "copy", "repeat i", "copy", "y"]
+    assert {(0, 4), (1, 5), (2, 3), (2, 6), (5, 7)} <= set(diagram.arrows)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 60, 400])
+def test_boxes_do_not_overlap_and_arrows_run_down(count: int) -> None:
+    rng = random.Random(count)
+    sizes = [(rng.uniform(20, 200), rng.uniform(20, 90)) for _ in range(count)]
+    arrows = sorted({(rng.randrange(max(0, b - 9), b), b) for b in range(1, count) for _ in range(2)})
+    placed = place(sizes, arrows)
+    for (a, b), route in zip(arrows, placed.routes, strict=True):
+        assert route[0] == (placed.centres[a][0], placed.centres[a][1] + sizes[a][1] / 2)
+        assert route[-1] == (placed.centres[b][0], placed.centres[b][1] - sizes[b][1] / 2)
+        assert all(p[1] <= q[1] for p, q in zip(route, route[1:], strict=False))
+    rows: dict[float, list[tuple[float, float]]] = {}
+    for (x, y), (w, _) in zip(placed.centres, sizes, strict=True):
+        assert x - w / 2 >= 0 and x + w / 2 <= placed.width and 0 <= y <= placed.height
+        rows.setdefault(y, []).append((x - w / 2, x + w / 2))
+    for row in rows.values():
+        row.sort()
+        assert all(q[0] - p[1] >= ACROSS - 1e-6 for p, q in zip(row, row[1:], strict=False))
+
+
+def test_a_chain_is_straight_and_a_shortcut_passes_by() -> None:
+    placed = place([(50.0, 20.0)] * 4, [(0, 1), (1, 2), (2, 3), (0, 3)])
+    xs = [x for x, _ in placed.centres]
+    assert xs[1] == pytest.approx(xs[2], abs=1)
+    shortcut = placed.routes[3]
+    assert len(shortcut) == 6 and abs(shortcut[2][0] - xs[1]) > 25
+
+
+def test_hostile_names_stay_text() -> None:
+    diagram = Diagram(HOSTILE)
+    first = diagram.add(Box(HOSTILE, (HOSTILE * 1000,)), iter(()))
+    diagram.add(Box("end", (), "edge"), iter((first, first)))
+    assert diagram.arrows == [(0, 1)]
+    svg = diagram_svg(diagram)
+    texts = [t.text for t in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+    assert texts[0] == 'a"]; <b>&?[31m\\' and "\x1b" not in svg and len(svg) < 5000
+    dot = dot_text(diagram)
+    assert r'label="a\"]; <b>&?[31m\\\n' in dot and dot.count("\n") == 6
