@@ -60,8 +60,9 @@ def test_a_right_model_is_right_layer_by_layer() -> None:
     assert len(found.layers) == 4 and all(d.relative < 1e-6 for d in found.layers)
 
 
-def test_the_digits_model_is_right() -> None:
-    assert verify(DIGITS, Options(), compile_with).ok
+def test_the_digits_model_is_right_layer_by_layer() -> None:
+    found = verify(DIGITS, Options(), compile_with, layers=True)
+    assert found.ok and len(found.layers) == 11 and all(d.relative < 1e-5 for d in found.layers)
 
 
 @pytest.mark.usefixtures("broken_sub")

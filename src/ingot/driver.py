@@ -12,7 +12,7 @@ from ingot.frontends.onnx import read_model
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
-from ingot.log import Level
+from ingot.log import Level, announce
 from ingot.loops.assign import assign_layouts
 from ingot.loops.fold import fold_stages
 from ingot.loops.fuse import fuse
@@ -64,6 +64,7 @@ class Stages:
 def compile_with(model: Any, options: Options) -> Bundle:
     """All steps; see `compile`."""
     made = stages(model, options)
+    announce("compile C")
     return write(made.program, made.plan, made.target, options, Origin(digest(model), opsets(made.graph)))
 
 

@@ -34,7 +34,7 @@ def strictness() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Level(Generic[R]):
-    """A representation: how it is shown, and what must hold of it. Calling it runs one step that ends there."""
+    """A representation: how it is shown, what must hold of it. Calling it runs one step that ends there."""
 
     name: str
     text: Callable[[R], str]
