@@ -162,6 +162,8 @@ class Scope:
                 yield 1, {None: lo if below else hi}
             case Binary("floordiv", a, Const(k, _)) if k > 0:
                 yield int(k), add(self.form(a), {None: int(k) - 1}, -1) if below else self.form(a)
+                if (span := self._span(atom)) is not None:  # whole numbers: 5 // 3 is 1, not 5 / 3
+                    yield 1, {None: span[0] if below else span[1]}
             case Binary("max" | "min" as op, a, b) if (op == "max") == below:
                 yield from ((1, self.form(a)), (1, self.form(b)))
             case Gathered(_, lo, hi):
