@@ -115,12 +115,16 @@ class Builder:
         post: Callable[[Expr], Expr] = lambda acc: acc,
         dtype: DType | None = None,
         name: str = "y",
+        into: tuple[Tensor, tuple[Operand, ...]] | None = None,
     ) -> Tensor:
-        """A tensor over `axes`: `post` of the reduction of `term` over `over`, starting from `init`."""
+        """A tensor over `axes`: `post` of the reduction of `term` over `over`, starting from `init`.
+
+        `into` = (tensor, index): the results are put there, as by `put`.
+        """
         reduction = Reduction(combine, over, wrap(init, term.dtype), term)
         value = post(accumulator(term.dtype))
-        out = Tensor(name, dtype or value.dtype, self._shape(axes))
-        self.stages.append(Compute(out, axes, value, reduction))
+        out, at = into or (Tensor(name, dtype or value.dtype, self._shape(axes)), ())
+        self.stages.append(Compute(out, axes, value, reduction, tuple(wrap(i, INDEX) for i in at)))
         return out
 
     def empty(self, dtype: DType, shape: tuple[Extent, ...], name: str = "y") -> Tensor:
