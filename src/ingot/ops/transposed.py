@@ -1,0 +1,202 @@
+"""Transposed convolution, as sums over what each output gathers.
+
+Output o meets input i through tap k where o + pad == i*stride + k*dilation. Outputs of equal o % stride meet
+the same taps, so each such phase is a plain convolution with every (stride / gcd)-th tap: no loop divides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product as combinations
+from math import gcd, prod
+
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, extent
+from ingot.formula.index import as_expr
+from ingot.ops.contract import SPATIAL
+from ingot.ops.registry import Builder, op
+
+MOST_PHASES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One spatial axis: extents of input and output, kernel, stride, dilation, and padding before."""
+
+    size: Extent
+    out: Extent
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+
+    def phase(self, r: int) -> Phase:
+        """The taps that outputs r, r + stride, ... meet."""
+        base, common = r + self.before, gcd(self.stride, self.dilation)
+        every, apart = self.stride // common, self.dilation // common
+        first = next((k for k in range(every) if (base - k * self.dilation) % self.stride == 0), self.kernel)
+        taps = max(0, -(-(self.kernel - first) // every))
+        outputs = extent((as_expr(self.out) + (self.stride - 1 - r)) // self.stride)
+        # tap 0 of the phase is the kernel's last, so that positions in x grow with it
+        last = first + (taps - 1) * every
+        return Phase(r, outputs, taps, last, every, (base - last * self.dilation) // self.stride, apart)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Output q*stride + start meets input q + origin + j*apart through tap last - j*every, for j < taps."""
+
+    start: int
+    outputs: Extent
+    taps: int
+    last: int
+    every: int
+    origin: int
+    apart: int
+
+
+@op("ConvTranspose")
+def conv_transpose(
+    f: Builder,
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    output_padding: tuple[int, ...] | None = None,
+    output_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """y[n, oc, o...] = b[oc] + sum over ic, k... of x[n, ic, (o + pad - k*dilation) / stride] * w[ic, oc, k].
+
+    The sum takes the taps for which the division leaves no remainder (ONNX ConvTranspose-22).
+    """
+    rank = x.rank - 2
+    f.require(rank >= 1 and w.rank == x.rank, f"input rank {x.rank} and weight rank {w.rank} do not fit")
+    kernel = tuple(int(n) for n in w.shape[2:])  # type: ignore[arg-type]
+    fits = kernel_shape is None or tuple(kernel_shape) == kernel
+    f.require(fits, f"kernel_shape {kernel_shape} but weights {kernel}")
+    f.require(x.shape[1] == w.shape[0], f"{x.shape[1]} channels, the weights take {w.shape[0]}")
+    f.require(group > 0 and int(w.shape[0]) % group == 0, f"{w.shape[0]} channels in {group} groups")  # type: ignore[arg-type]
+    fits = b is None or b.shape == (int(w.shape[1]) * group,)  # type: ignore[arg-type]
+    f.require(fits, f"a bias of shape {b and b.shape} for {group} times {w.shape[1]} outputs")
+    s, d, more = (tuple(v or (n,) * rank) for v, n in ((strides, 1), (dilations, 1), (output_padding, 0)))
+    ends = tuple(pads or (0,) * 2 * rank)
+    sound = len(s) == len(d) == len(more) == rank and len(ends) == 2 * rank and min(*s, *d, *kernel) > 0
+    f.require(sound, f"strides {s}, dilations {d}, pads {ends}, output_padding {more}: {rank} spatial axes")
+    f.require(output_shape is None or len(output_shape) == rank, f"output_shape {output_shape}")
+    spreads = []
+    for i in range(rank):
+        wanted = None if output_shape is None else output_shape[i]
+        pair = (ends[i], ends[rank + i])
+        spreads.append(_spread(f, x.shape[2 + i], kernel[i], s[i], d[i], more[i], pair, wanted, auto_pad))
+    return _Transposed(f, x, w, b, group, tuple(spreads)).build()
+
+
+def _spread(
+    f: Builder,
+    size: Extent,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    more: int,
+    pads: tuple[int, int],
+    wanted: int | None,
+    auto_pad: str,
+) -> Spread:
+    """Resolve the padding of one axis: given, or what is left over from a given output, halved."""
+    span = extent((as_expr(size) - 1) * stride + more + (kernel - 1) * dilation + 1)
+    if wanted is None and auto_pad in ("NOTSET", "VALID"):
+        before, after = pads if auto_pad == "NOTSET" else (0, 0)
+        return Spread(size, extent(as_expr(span) - before - after), kernel, stride, dilation, before)
+    f.require(
+        auto_pad in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), f"auto_pad {auto_pad!r} is unknown"
+    )
+    f.require(isinstance(size, int) and isinstance(span, int), "a given output needs a static extent")
+    assert isinstance(size, int) and isinstance(span, int)
+    out = size * stride if wanted is None else wanted
+    total = max(span - out, 0)
+    # the odd element goes to the end for SAME_UPPER, to the start otherwise
+    before = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
+    return Spread(size, out, kernel, stride, dilation, before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Transposed:
+    """One node, its geometry resolved."""
+
+    f: Builder
+    x: Tensor
+    w: Tensor
+    b: Tensor | None
+    group: int
+    spreads: tuple[Spread, ...]
+
+    def build(self) -> Tensor:
+        strides = [s.stride for s in self.spreads]
+        channels = extent(as_expr(self.w.shape[1]) * self.group)
+        shape = (self.x.shape[0], channels, *(s.out for s in self.spreads))
+        for s in self.spreads:
+            self.f.require(not isinstance(s.out, int) or s.out > 0, f"output {shape} has no elements")
+        out = self.f.empty(self.x.type, shape)
+        if prod(strides) > MOST_PHASES and all(s.dilation == 1 for s in self.spreads):
+            self._at_once(out)
+            return out
+        for starts in combinations(*(range(s.stride) for s in self.spreads)):
+            phases = tuple(s.phase(r) for s, r in zip(self.spreads, starts, strict=True))
+            if all(not isinstance(p.outputs, int) or p.outputs > 0 for p in phases):
+                self._phase(out, phases)
+        return out
+
+    def _axes(self, outputs: tuple[Extent, ...]) -> tuple[Var, ...]:
+        names = " ".join(["n oc", *(f"o{s}" for s in SPATIAL[len(outputs)].split())])
+        channels = extent(as_expr(self.w.shape[1]) * self.group)
+        return self.f.axes((self.x.shape[0], channels, *outputs), names)
+
+    def _taps(self, counts: tuple[int, ...]) -> tuple[Var, ...]:
+        """The reduction's axes: input channels of the group, then taps."""
+        names = " ".join(["ic", *(f"k{s}" for s in SPATIAL[len(counts)].split())])
+        return self.f.axes((int(self.w.shape[0]) // self.group, *counts), names)  # type: ignore[arg-type]
+
+    def _channels(self, oc: Var, ic: Var) -> tuple[Expr, Expr]:
+        """The input channel that ic means for output channel oc, and oc within its group."""
+        if self.group == 1:
+            return ic, oc
+        outputs, inputs = as_expr(self.w.shape[1]), ic.extent
+        if outputs == Const(1):
+            return oc * inputs + ic, Const(0)  # type: ignore[operator]
+        return oc // outputs * inputs + ic, oc % outputs  # type: ignore[operator]
+
+    def _bias(self, acc: Expr, oc: Var) -> Expr:
+        return acc if self.b is None else acc + self.b[oc]
+
+    def _phase(self, out: Tensor, phases: tuple[Phase, ...]) -> None:
+        """The outputs of one residue per axis."""
+        axes = self._axes(tuple(p.outputs for p in phases))
+        n, oc, *q = axes
+        steps = zip(q, phases, self.spreads, strict=True)
+        at = (n, oc, *(v * s.stride + p.start for v, p, s in steps))
+        if not all(p.taps for p in phases):
+            self.f.put(out, axes, at, self._bias(Const(0.0, self.x.type.compute), oc))
+            return
+        taps = ic, *j = self._taps(tuple(p.taps for p in phases))
+        channel, local = self._channels(oc, ic)
+        where = tuple(v + p.origin + t * p.apart for v, t, p in zip(q, j, phases, strict=True))
+        weight = tuple(p.last - t * p.every for t, p in zip(j, phases, strict=True))
+        term = self.x.at((n, channel, *where), outside=0) * self.w.at((channel, local, *weight))
+        self.f.reduce("sum", axes, taps, term, post=lambda acc: self._bias(acc, oc), into=(out, at))
+
+    def _at_once(self, out: Tensor) -> None:
+        """All outputs in one stage, each with its own first tap: for strides with too many phases."""
+        axes = n, oc, *o = self._axes(tuple(s.out for s in self.spreads))
+        taps = ic, *j = self._taps(tuple(-(-s.kernel // s.stride) for s in self.spreads))
+        channel, local = self._channels(oc, ic)
+        rows = list(zip(o, j, self.spreads, strict=True))
+        where = tuple((v + s.before) // s.stride - t for v, t, s in rows)
+        weight = tuple((v + s.before) % s.stride + t * s.stride for v, t, s in rows)
+        x = self.x.at((n, channel, *where), outside=0)
+        term = x * self.w.at((channel, local, *weight), outside=0)
+        self.f.reduce("sum", axes, taps, term, post=lambda acc: self._bias(acc, oc), into=(out, axes))
