@@ -1,9 +1,13 @@
-"""Contractions: sums of products. Convolutions of any rank, matrix products, Gemm."""
+"""Contractions: sums of products. Convolutions of any rank, matrix products, Gemm.
+
+In: operands on ONNX's axes. Out: one stage each, a sum over products of two elements; what follows the sum
+(scale, bias) stands in its value. Generators know contractions by that form.
+"""
 
 from __future__ import annotations
 
-from ingot.formula.expr import Expr, Tensor, Var
-from ingot.ops.registry import Builder, op
+from ingot.formula.expr import Const, Expr, Tensor, Var
+from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
 from ingot.ops.window import Window, window
 
 SPATIAL = {0: "", 1: "w", 2: "h w", 3: "d h w"}
@@ -23,7 +27,10 @@ def conv(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
-    """y[n, oc, o...] = b[oc] + sum over ic, k... of x[n, g*IC + ic, o*stride + k*dilation - pad] * w[oc, ic, k...]."""
+    """y[n, oc, o...] = b[oc] + sum over ic, k of x[n, g*IC + ic, o*stride + k*dilation - pad] * w[oc, ic, k]
+
+    g is the group of oc; beyond the input stand zeros (ONNX Conv-22).
+    """
     f.require(x.rank >= 3 and w.rank == x.rank, f"input rank {x.rank} and weight rank {w.rank} do not fit")
     kernel = tuple(int(n) for n in w.shape[2:])  # type: ignore[arg-type]
     f.require(
@@ -36,6 +43,9 @@ def conv(
         f"{channels} channels, weights take {per_group} x {group} groups",
     )
     f.require(w.shape[0] % group == 0, f"{w.shape[0]} outputs are not divisible into {group} groups")
+    f.require(
+        b is None or b.shape == w.shape[:1], f"a bias of shape {b and b.shape} for {w.shape[0]} outputs"
+    )
     where = window(f, x.shape[2:], kernel, auto_pad, dilations, pads, strides)
     return _contract(f, x, w, b, group, where)
 
@@ -54,7 +64,7 @@ def _contract(f: Builder, x: Tensor, w: Tensor, b: Tensor | None, group: int, wh
     )
 
 
-@op("Gemm", since=7)
+@op("Gemm")
 def gemm(
     f: Builder,
     a: Tensor,
@@ -63,14 +73,20 @@ def gemm(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
+    broadcast: int = 1,
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """y[m, n] = alpha * sum over k of a[m, k] * b[k, n] + beta * c."""
+    """y[m, n] = alpha * sum over k of a[m, k] * b[k, n] + beta * c, where c broadcasts (ONNX Gemm-13).
+
+    Up to opset 6 a model asks for the broadcast by an attribute.
+    """
     f.require(a.rank == 2 and b.rank == 2, f"ranks {a.rank} and {b.rank}, 2 and 2 are needed")
     rows, inner = (a.shape[1], a.shape[0]) if transA else a.shape
     inner_b, columns = (b.shape[1], b.shape[0]) if transB else b.shape
     f.require(inner == inner_b, f"inner dimensions {inner} and {inner_b} differ")
+    fits = c is None or broadcast_shape(f, c.shape, (rows, columns)) == (rows, columns)
+    f.require(fits, f"c of shape {c and c.shape} does not broadcast to {(rows, columns)}")
     m, n = f.axes((rows, columns), "m n")
     k = Var("k", inner)
     term = a[(k, m) if transA else (m, k)] * b[(n, k) if transB else (k, n)]
@@ -79,24 +95,15 @@ def gemm(
         y = acc if alpha == 1 else acc * alpha
         if c is None:
             return y
-        bias = c[_matrix_index(c, m, n)]
+        bias = c[broadcast_index(c, (m, n))]
         return y + (bias if beta == 1 else bias * beta)
 
     return f.reduce("sum", (m, n), (k,), term, post=post, dtype=a.type)
 
 
-def _matrix_index(c: Tensor, m: Var, n: Var) -> tuple[Expr, ...]:
-    from ingot.ops.registry import broadcast_index
-
-    return broadcast_index(c, (m, n))
-
-
 @op("MatMul")
 def matmul(f: Builder, a: Tensor, b: Tensor) -> Tensor:
-    """numpy.matmul: y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n], batches broadcast, vectors promoted."""
-    from ingot.formula.expr import Const
-    from ingot.ops.registry import broadcast_shape
-
+    """y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; batches broadcast, vectors count as matrices."""
     f.require(a.rank >= 1 and b.rank >= 1, "a scalar has no matrix product")
     inner = a.shape[-1]
     f.require(inner == b.shape[-2 if b.rank > 1 else 0], f"shapes {a.shape} and {b.shape} do not fit")

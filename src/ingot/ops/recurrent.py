@@ -2,8 +2,8 @@
 
 In: x [t, batch, i], weights w [direction, gates, i] and r [direction, gates, hidden], and what else ONNX
 passes. Out: per direction one contraction of x with w for all steps at once, then a `Scan` whose steps
-multiply the state by r and overwrite it. Every step has its own place in y, also where sequences end early: there y is
-zero and the state is kept.
+multiply the state by r and overwrite it. Every step has its own place in y, also where sequences end early:
+there y is zero and the state is kept.
 """
 
 from __future__ import annotations
@@ -372,7 +372,8 @@ def lstm(
     """c = f(gate f) c + f(gate i) g(gate c), h = f(gate o) h(c) (ONNX LSTM-22).
 
     Outputs: every h, the last h, the last c. Each gate is x w + h r + biases, within -clip and clip;
-    peepholes p add p c to gates i and f before, and to o after, c is renewed. With input_forget the gate f is 1 - i.
+    peepholes p add p c to gates i and f before, and to o after, c is renewed. With input_forget the gate f is
+    1 - i.
     """
     names = activations or ("Sigmoid", "Tanh", "Tanh") * (1 + (direction == "bidirectional"))
     a = Attributes(names, activation_alpha, activation_beta, clip, direction, hidden_size, layout)

@@ -1,4 +1,4 @@
-"""Sliding windows: the one place where kernels, strides, dilations and every form of padding become index arithmetic."""
+"""Sliding windows: where kernels, strides, dilations and every form of padding become index arithmetic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Window:
         return tuple(o * s + k * d - p for o, k, s, d, p in rows)
 
     def taps_inside(self, outputs: Sequence[Var], limit_after: Sequence[int] | None = None) -> Expr:
-        """How many taps of the window at `outputs` fall on elements (and on `limit_after` elements beyond the end)."""
+        """How many taps of the window at `outputs` fall on elements (or up to `limit_after` beyond them)."""
         from ingot.formula.expr import Const
 
         total: Expr = Const(1)
@@ -61,7 +61,7 @@ def window(
     strides: tuple[int, ...] | None,
     ceil_mode: bool = False,
 ) -> Window:
-    """Resolve ONNX's window attributes (Conv-22, MaxPool-22: auto_pad, pads, ceil_mode). Raises ShapeError."""
+    """Resolve ONNX's window attributes (Conv-22 and MaxPool-22: auto_pad, ceil_mode). Raises ShapeError."""
     rank = len(size)
     strides = tuple(strides or (1,) * rank)
     dilations = tuple(dilations or (1,) * rank)
@@ -91,7 +91,7 @@ def window(
 
 
 def _same(f: Builder, n: Extent, span: int, stride: int, auto_pad: str) -> tuple[int, int]:
-    """ONNX Conv: output ceil(n / stride); the odd element goes to the end for SAME_UPPER, to the start for LOWER."""
+    """ONNX Conv: output ceil(n / stride); the odd element goes to the end for UPPER, else to the start."""
     f.require(isinstance(n, int), "auto_pad SAME needs a static extent")
     assert isinstance(n, int)
     total = max((-(-n // stride) - 1) * stride + span - n, 0)
