@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ingot.emit.expression import helper_name, short
-from ingot.formula.types import DTYPES, DType
+from ingot.emit.literals import literal
+from ingot.formula.types import DTYPES, INT32, INT64, DType
 from ingot.targets.record import Target
 
 Key = tuple[str, ...]
@@ -84,7 +85,7 @@ def _vector_extreme(key: Key, t: DType, lanes: int, target: Target) -> str:
 def _vector_abs(key: Key, t: DType, lanes: int) -> str:
     """The sign bit cleared; vectors of integers are not made."""
     vector, bits = f"{short(t.name)}x{lanes}", f"i{t.bits}x{lanes}"
-    mask = f"INT{t.bits}_MAX"
+    mask = literal((1 << (t.bits - 1)) - 1, INT64 if t.bits == 64 else INT32)
     return _function(key, vector, f"{vector} x", f"return ({vector})(({bits})x & {mask});")
 
 
@@ -162,8 +163,8 @@ def _to(key: Key, source: DType, to: DType) -> str:
     f = "f" if source.bits == 32 else ""
     lo, hi = float(to.lowest), float(to.highest) + (1.0 if to.bits < 53 else 0.0)
     above, below = f"x >= {hi!r}{f}", f"x < {lo!r}{f}" if to.kind == "i" else "x <= -1.0" + f
-    high = {"i": f"INT{to.bits}_MAX", "u": f"UINT{to.bits}_MAX", "x": "2147483647"}[to.kind]
-    low = "0" if to.kind == "u" else f"INT{to.bits}_MIN" if to.kind == "i" else "(-2147483647 - 1)"
+    whole = to if to.kind != "x" else INT32
+    high, low = literal(int(whole.highest), whole), literal(int(whole.lowest), whole)
     body = f"return x != x ? 0 : {above} ? {high} : {below} ? {low} : ({to.c})x;"
     return _function(key, to.c, f"{source.c} x", body)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ingot.emit.expression import COMPARE, INFIX, Printer, short
-from ingot.emit.literals import literal
 from ingot.formula.expr import Binary, Bitcast, Cast, Const, Expr, Load, Select, Unary, Var
 from ingot.formula.types import BOOL, INT32, INT64, DType
 
@@ -54,10 +53,6 @@ class VectorPrinter(Printer):
         spelled = self.target.spelling(op, t.name, lanes * t.bytes)
         if spelled:
             return spelled.format(a=x)
-        if op == "abs" and t.is_float:  # clear the sign bit
-            bits = INT64 if t.bits == 64 else INT32
-            mask = self._splat(literal(bits.highest, bits), bits, lanes)
-            return f"(({self.vector_type(t, lanes)})(({self.vector_type(bits, lanes)}){x} & {mask}))"
         self.vector_type(t, lanes)
         self.vector_type(INT64 if t.bits == 64 else INT32, lanes)
         return self.call(op, (t.name, str(lanes)), x)
