@@ -13,6 +13,7 @@ import pytest
 from onnx import helper
 
 import ingot
+from ingot.emit.helpers import helper as emitted
 from ingot.targets.process import zig_home
 from ingot.targets.records import native
 
@@ -216,3 +217,43 @@ def test_rename_gives_tensors_the_names_asked_for() -> None:
 def test_bad_renames_are_refused(rename: dict[str, str], words: str) -> None:
     with pytest.raises(ingot.InputError, match=words):
         ingot.compile(small(), name="net", api="static", target="c99", rename=rename)
+
+
+# ---- run-time extents
+
+
+@pytest.mark.parametrize(
+    "dimension", ["N", "n", "m", "w", "int", "acc", "x", "n+1 */ #include", "batch size"]
+)
+def test_extents_of_any_name(dimension: str, tmp_path: Path) -> None:
+    """A dimension may be called like a loop variable, a keyword, a tensor or an attack."""
+    options: dict[str, Any] = dict(name="net", define={dimension: (1, 8)}, target="c99")
+    found = ingot.compile(dynamic(dimension), emit=("c", "obj", "main"), **options)
+    assert [p["name"] for p in found.manifest["params"]] == [dimension]
+    write(tmp_path, found.files)
+    for name in ("net.c", "net_main.c"):
+        compile_c("gcc", tmp_path, name, "-std=c99", *STRICT)
+    assert run(["make", "-s", "run"], tmp_path).endswith("OK\n")
+    for n in (1, 5, 8):
+        x = random(n, 4)
+        np.testing.assert_allclose(found.run({"x": x})["y"], np.tanh(x @ random(4, 3)), atol=1e-6)
+    for n in (0, 9):
+        with pytest.raises(ingot.MismatchError, match="ERR_CAPACITY"):
+            found.run({"x": random(n, 4)})
+    with pytest.raises(ingot.InputError, match="--define"):
+        ingot.compile(dynamic(dimension), api="static", **options)
+
+
+def dynamic(dimension: str) -> onnx.ModelProto:
+    """y[N, 3] = tanh(x[N, 4] w)."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["z"], name="mm"), helper.make_node("Tanh", ["z"], ["y"])]
+    return made(nodes, {"x": (dimension, 4)}, {"y": (dimension, 3)}, {"w": random(4, 3)})
+
+
+def test_helpers_need_no_macros_of_stdint() -> None:
+    """The kernel has no INT32_MAX."""
+    for source, to in itertools.product(
+        ("float32", "float64"), ("int8", "uint16", "int32", "uint32", "int64")
+    ):
+        assert "INT" not in emitted(("to", source, to), native())
+    assert "INT" not in emitted(("abs", "float32", "4"), native())

@@ -43,12 +43,12 @@ def _extents(manifest: Manifest, inputs: Mapping[str, Array]) -> Extents:
     for t in manifest["inputs"]:
         given = np.shape(inputs.get(t["name"], ()))
         found.update({n: int(g) for n, g in zip(t["shape"], given, strict=False) if isinstance(n, str)})
-    return {p["name"]: found[p["name"]] for p in manifest["params"] if p["name"] in found}
+    return {p["symbol"]: found[p["symbol"]] for p in manifest["params"] if p["symbol"] in found}
 
 
 def capacity(manifest: Manifest) -> dict[str, int]:
     """Bytes of every input and output, by symbol, at the upper bounds of the extents."""
-    most = {p["name"]: int(p["hi"]) for p in manifest["params"]}
+    most = {p["symbol"]: int(p["hi"]) for p in manifest["params"]}
     tensors = (*manifest["inputs"], *manifest["outputs"])
     return {t["symbol"]: int(np.prod(shape(t, most))) * DTYPES[t["dtype"]].bytes for t in tensors}
 

@@ -13,7 +13,7 @@ from typing import Any
 from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.unit import Unit
 from ingot.emit.weights import size
-from ingot.formula.expr import Tensor, text
+from ingot.formula.expr import Expr, Param, Tensor, text, transform
 from ingot.loops.program import Call, calls
 from ingot.memory.plan import ALIGN
 from ingot.options import Options
@@ -39,7 +39,10 @@ def manifest(
         "options": _options(options),
         "inputs": [_tensor(unit, t) for t in program.inputs],
         "outputs": [_tensor(unit, t) for t in program.outputs],
-        "params": [{"name": p.name, "lo": p.lo, "hi": p.hi} for p in program.params],
+        "params": [
+            {"name": p.name.removeprefix("$"), "symbol": unit.extent(p), "lo": p.lo, "hi": p.hi}
+            for p in program.params
+        ],
         "state": [],
         "symbols": CONVENTIONS[unit.api].symbols(unit.name),
         "sizes": _sizes(unit, code, stack),
@@ -72,7 +75,12 @@ def _sizes(unit: Unit, code: bytes, stack: int | None) -> dict[str, Any]:
 
 
 def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
-    shape = [n if isinstance(n, int) else text(n) for n in t.shape]
+    """Run-time extents appear in the shape by their symbols."""
+
+    def symbol(e: Expr) -> Expr | None:
+        return Param(unit.extent(e), e.lo, e.hi) if isinstance(e, Param) else None
+
+    shape = [n if isinstance(n, int) else text(transform(n, symbol)) for n in t.shape]
     found: dict[str, Any] = {"name": t.name, "symbol": unit.argument(t), "dtype": t.type.name, "shape": shape}
     if unit.api in ("static", "dynamic"):
         found["offset"] = unit.mutable[t]

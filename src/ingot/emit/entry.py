@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ingot.emit.expression import Printer
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit
 from ingot.emit.weights import tag
-from ingot.formula.expr import Tensor, text
+from ingot.formula.expr import Tensor
+from ingot.formula.index import product, simplify
 from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls
 from ingot.memory.plan import base_of
+
+Used = set[tuple[str, ...]]
 
 
 def is_static(t: Tensor) -> bool:
@@ -30,17 +34,17 @@ def pointer(t: Tensor, const: bool) -> str:
 def entry_parameters(unit: Unit) -> str:
     """The parameter list of the direct convention: [weights] [extents] inputs outputs arena."""
     rows = ["const void *weights"] if unit.external else []
-    rows += [f"int {p.name}" for p in unit.program.params]
+    rows += [f"int {unit.extent(p)}" for p in unit.program.params]
     rows += [f"const {t.type.c} *{unit.argument(t)}" for t in unit.program.inputs]
     rows += [f"{t.type.c} *{unit.argument(t)}" for t in unit.program.outputs]
     return ", ".join([*rows, "void *arena"])
 
 
-def entry_text(unit: Unit) -> Iterator[str]:
-    """The definition; static where another convention is the public one."""
+def entry_text(unit: Unit, used: Used) -> Iterator[str]:
+    """The definition; static where another convention is the public one. Notes its helpers in `used`."""
     static = "" if unit.api == "direct" else "static "
     yield f"{static}int {unit.entry}({entry_parameters(unit)}) {{"
-    for part in (_locals(unit), _checks(unit), _steps(unit, unit.program.steps)):
+    for part in (_locals(unit), _checks(unit), _steps(unit, unit.program.steps, used)):
         yield from (INDENT + line for line in part)
     yield f"{INDENT}return {unit.upper}_OK;"
     yield "}"
@@ -76,38 +80,40 @@ def _checks(unit: Unit) -> Iterator[str]:
     if not unit.plan.arena_bytes:
         yield "(void)arena; /* nothing to keep between kernels: may be NULL */"
     for p in unit.program.params:
-        yield f"if ({p.name} < {p.lo} || {p.name} > {p.hi}) return {upper}_ERR_CAPACITY;"
+        n = unit.extent(p)
+        yield f"if ({n} < {p.lo} || {n} > {p.hi}) return {upper}_ERR_CAPACITY;"
 
 
-def _steps(unit: Unit, steps: tuple[Step, ...]) -> Iterator[str]:
+def _steps(unit: Unit, steps: tuple[Step, ...], used: Used) -> Iterator[str]:
     for step in steps:
         match step:
             case Call(kernel, _):
                 call = _call(unit, step)
                 yield f"if ((status = {call}) != 0) return status;" if kernel.may_fail else call + ";"
             case Copy(source, to):
-                yield from _copy(unit, source, to)
+                yield from _copy(unit, source, to, used)
             case Branch(condition, then, other):
                 yield f"if (*{_address(unit, condition, 'const uint8_t *')}) {{"
-                yield from (INDENT + line for line in _steps(unit, then))
+                yield from (INDENT + line for line in _steps(unit, then, used))
                 yield "} else {"
-                yield from (INDENT + line for line in _steps(unit, other))
+                yield from (INDENT + line for line in _steps(unit, other, used))
                 yield "}"
             case Repeat():
-                yield from _repeat(unit, step)
+                yield from _repeat(unit, step, used)
 
 
-def _repeat(unit: Unit, step: Repeat) -> Iterator[str]:
+def _repeat(unit: Unit, step: Repeat, used: Used) -> Iterator[str]:
     counter = _address(unit, step.counter, "int64_t *")
     tests = [] if step.trips is None else [f"*{counter} < *{_address(unit, step.trips, 'const int64_t *')}"]
     tests += [] if step.condition is None else [f"*{_address(unit, step.condition, 'const uint8_t *')}"]
     yield f"for (*{counter} = 0; {' && '.join(tests) or '1'}; ++*{counter}) {{"
-    yield from (INDENT + line for line in _steps(unit, step.body))
+    yield from (INDENT + line for line in _steps(unit, step.body, used))
     yield "}"
 
 
-def _copy(unit: Unit, source: Tensor, to: Tensor) -> Iterator[str]:
-    count = " * ".join(text(n) for n in to.shape) or "1"
+def _copy(unit: Unit, source: Tensor, to: Tensor, used: Used) -> Iterator[str]:
+    printer = Printer(unit.target, unit.argument, used, params=unit.extents)
+    count = printer.index(simplify(product(to.shape)))
     target, origin = (
         _address(unit, to, f"{to.type.c} *"),
         _address(unit, source, f"const {to.type.c} *"),
@@ -117,7 +123,7 @@ def _copy(unit: Unit, source: Tensor, to: Tensor) -> Iterator[str]:
 
 
 def _call(unit: Unit, step: Call) -> str:
-    arguments = [p.name for p in step.kernel.params]
+    arguments = [unit.extent(p) for p in step.kernel.params]
     for parameter, argument in zip(step.kernel.parameters, step.arguments, strict=True):
         const = parameter not in step.kernel.written
         arguments.append(_address(unit, argument, pointer(parameter, const), pointer(argument, const)))

@@ -1,12 +1,13 @@
 """Expressions as C text, scalar and vector.
 
-The printer notes what it used (helpers, vector types, library functions) in `used`; `emit/helpers.py` prints those once
-per file. Index arithmetic is printed in normal form, everything else keeps the shape of its tree.
+The printer notes what it used (helpers, vector types, library functions) in `used`; `emit/helpers.py`
+prints those once per file. Index arithmetic is printed in normal form, everything else keeps the shape of
+its tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ingot.emit.literals import literal
@@ -35,12 +36,17 @@ INDEX_CALLS = {"max": "imax", "min": "imin", "floordiv": "ifloordiv", "mod": "im
 
 @dataclass(slots=True)
 class Printer:
-    """Prints expressions of one function. `name_of` gives the identifier of a tensor, `lanes` the vector registers."""
+    """Prints expressions of one function.
+
+    `name_of` gives the identifier of a tensor, `params` those of run-time extents whose names are no
+    identifiers or are taken; `registers` holds lanes and type of each register declared so far.
+    """
 
     target: Target
     name_of: Callable[[Tensor], str]
     used: set[tuple[str, ...]] = field(default_factory=set)
     registers: dict[str, tuple[int, DType]] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
 
     def width(self, e: Expr) -> int:
         """Lanes of an expression: 1 for a scalar."""
@@ -64,8 +70,10 @@ class Printer:
         match e:
             case Const(value, dtype):
                 return literal(value, dtype)
-            case Var(name) | Param(name):
+            case Var(name):
                 return name
+            case Param(name):
+                return self.params.get(name, name)
             case Load():
                 return self._load(e)
             case Unary(op, a):
@@ -106,8 +114,10 @@ class Printer:
         match e:
             case Const(value, _):
                 return str(value)
-            case Var(name) | Param(name):
+            case Var(name):
                 return name
+            case Param(name):
+                return self.params.get(name, name)
             case Binary("mul", a, b):
                 return f"{self._factor(a)} * {self._factor(b)}"
             case Binary("floordiv" | "mod" as op, a, Const(k, _)) if _never_negative(a):
@@ -137,7 +147,8 @@ class Printer:
     # -- memory
 
     def element(self, load: Load) -> str:
-        """The element as an lvalue: `x[0][oh + kh][ic]`, or flat where a dimension is known at run time only."""
+        """The element as an lvalue: `x[0][oh + kh][ic]`, or flat where a dimension is known at run time
+        only."""
         shape, name = load.tensor.shape, self.name_of(load.tensor)
         if not shape:
             return f"{name}[0]"

@@ -11,11 +11,11 @@ from ingot.emit.entry import entry_text, is_static
 from ingot.emit.helpers import helper, is_helper, vector_types
 from ingot.emit.names import Scope, comment
 from ingot.emit.statement import INDENT, lines
-from ingot.emit.unit import Unit, provenance
+from ingot.emit.unit import Unit, describe, provenance
 from ingot.emit.vector import VectorPrinter
 from ingot.emit.weights import weights_struct
 from ingot.emit.wrap import wrap
-from ingot.formula.expr import Tensor, text
+from ingot.formula.expr import Tensor
 from ingot.formula.statements import For, Let, flatten
 from ingot.formula.types import DTYPES
 from ingot.loops.program import Kernel
@@ -27,13 +27,14 @@ def source(unit: Unit) -> str:
     """The text of NAME.c."""
     used: set[Key] = set()
     kernels = [kernel_text(unit, k, used) for k in unit.program.kernels]
+    entry = "\n".join(entry_text(unit, used))
     parts = [
         provenance(unit),
         f'#include "{unit.name}.h"\n' + unit.target.header.rstrip("\n"),
         weights_struct(unit),
         *_helpers(unit, used),
         *kernels,
-        "\n".join(entry_text(unit)),
+        entry,
         "\n".join(CONVENTIONS[unit.api].code(unit)),
     ]
     return wrap("\n\n".join(p.rstrip("\n") for p in parts if p.strip()) + "\n")
@@ -72,10 +73,11 @@ def _helper_text(unit: Unit, key: Key, used: set[Key]) -> str:
 def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     """One static function, with a comment that says what it computes."""
     locals_ = {s.var for s in flatten(kernel.body) if isinstance(s, For)}
-    locals_ |= {s.name for s in flatten(kernel.body) if isinstance(s, Let)} | {p.name for p in kernel.params}
+    locals_ |= {s.name for s in flatten(kernel.body) if isinstance(s, Let)}
     scope = Scope(locals_)
-    printer = VectorPrinter(unit.target, lambda t: scope.name(t, t.name, "t"))
-    parameters = [f"int {p.name}" for p in kernel.params]
+    params = {p.name: scope.name(p, p.name, "n") for p in kernel.params}
+    printer = VectorPrinter(unit.target, lambda t: scope.name(t, t.name, "t"), params=params)
+    parameters = [f"int {name}" for name in params.values()]
     parameters += [_parameter(t, scope, t not in kernel.written) for t in kernel.parameters]
     body = [INDENT + line for line in lines(kernel.body, printer, unit.errors)]
     if kernel.may_fail:
@@ -97,9 +99,7 @@ def _parameter(t: Tensor, scope: Scope, const: bool) -> str:
 
 
 def _kernel_comment(kernel: Kernel) -> str:
-    shapes = "; ".join(
-        f"{comment(t.name)} {t.type} {'x'.join(map(text, t.shape)) or 'scalar'}" for t in kernel.parameters
-    )
+    shapes = "; ".join(f"{comment(t.name)} {describe(t, '')}" for t in kernel.parameters)
     cost = f"; {kernel.macs} MACs" if kernel.macs else ""
     remark = f"\n   {comment(kernel.remark)}" if kernel.remark else ""
     return f"/* {comment(' + '.join(kernel.nodes))}{cost}\n   {shapes}{remark} */"

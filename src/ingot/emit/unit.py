@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ingot.emit.names import LONGEST, Scope, comment, is_identifier
 from ingot.errors import InputError
-from ingot.formula.expr import Tensor, text
+from ingot.formula.expr import Param, Tensor, text
 from ingot.loops.program import Kernel, Program
 from ingot.memory.plan import ALIGN, Plan
 from ingot.options import Api
@@ -50,12 +50,11 @@ class Unit:
 
     def __post_init__(self) -> None:
         """Name what the header shows before anything else, so that its names are the plainest."""
-        self.scope = Scope({self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights"})
-        self.scope.take(p.name for p in self.program.params)
+        self.scope = Scope({self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", "i"})
         self.scope.take(MACROS)  # `static` makes offset macros NAME_x of the arguments
         edge = (*self.program.inputs, *self.program.outputs)
         self._rename(edge)
-        arguments = [self.argument(t) for t in edge]
+        arguments = [*map(self.extent, self.program.params), *map(self.argument, edge)]
         self.macros = Scope((*MACROS, *arguments))
 
     def _rename(self, edge: tuple[Tensor, ...]) -> None:
@@ -96,6 +95,14 @@ class Unit:
         """The entry's parameter for an input or output."""
         return self.scope.name(t, t.name, "x")
 
+    def extent(self, p: Param) -> str:
+        """The entry's parameter for a run-time extent."""
+        return self.scope.name(p, p.name, "n")
+
+    @property
+    def extents(self) -> dict[str, str]:
+        return {p.name: self.extent(p) for p in self.program.params}
+
     def count_macro(self, t: Tensor) -> str:
         """`LENET_IMAGE_COUNT`."""
         stem = self.argument(t).upper()[: LONGEST - len("_COUNT") - 4]
@@ -124,9 +131,9 @@ def padded(size: int) -> int:
     return -(-max(size, 1) // ALIGN) * ALIGN
 
 
-def describe(t: Tensor) -> str:
+def describe(t: Tensor, comma: str = ",") -> str:
     """float32, 1x1x28x28"""
-    return comment(f"{t.type}, {'x'.join(map(text, t.shape)) or 'scalar'}")
+    return comment(f"{t.type}{comma} {'x'.join(map(text, t.shape)) or 'scalar'}")
 
 
 def provenance(unit: Unit) -> str:

@@ -76,7 +76,12 @@ def _extent(name: str, bounds: int | tuple[int, int]) -> Extent:
     lo, hi = (bounds, bounds) if isinstance(bounds, int) else bounds
     if not 0 <= lo <= hi < DIMENSION_LIMIT:
         raise InputError(f"--define {name}={bounds}: a dimension lies between 0 and {DIMENSION_LIMIT - 1}")
-    return lo if lo == hi else Param(name, lo, hi)
+    return lo if lo == hi else Param(_apart(name), lo, hi)
+
+
+def _apart(name: str) -> str:
+    """Loop variables and registers begin with a small letter; an extent that does gets a mark in front."""
+    return name if name[:1].isupper() else f"${name}"
 
 
 def _dtype(name: str, number: int) -> DType:
