@@ -17,6 +17,7 @@ from ingot.loops.assign import assign_layouts
 from ingot.loops.fold import fold_stages
 from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
+from ingot.loops.parallel import parallelize
 from ingot.loops.program import Program, program_text
 from ingot.loops.region import Region, formulate_graph, region_text
 from ingot.loops.verify import require_proved, verify_region
@@ -86,6 +87,8 @@ def stages(model: Any, options: Options) -> Stages:
         region = REGION(fuse, region)  # before layouts: what disappears needs none
     layouts = assign_layouts(region)
     program = PROGRAM(lower, region, layouts, bundle_name(options.name, model, graph.name), target)
+    if options.threads:
+        program = PROGRAM(parallelize, program)
     placed = PLAN(plan, program)  # last: the kernels decide what lives when
     return Stages(graph, region, program, placed, target)
 

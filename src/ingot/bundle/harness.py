@@ -109,6 +109,7 @@ def _call(manifest: Manifest) -> str:
     arguments = ["m[0]"] if manifest["weights"] == "external" else []
     arguments += [f"n[{i}]" for i in range(len(manifest["params"]))]
     arguments += [f"p[{i}]" for i in range(len(manifest["inputs"]) + len(manifest["outputs"]))]
+    arguments += ["0", "0"] if manifest["threaded"] else []  # one task after the other
     return f"{name}({', '.join([*arguments, 'm[2]'])})"
 
 

@@ -44,6 +44,7 @@ def manifest(
             for p in program.params
         ],
         "state": [],
+        "threaded": unit.is_threaded,
         "symbols": CONVENTIONS[unit.api].symbols(unit.name),
         "sizes": _sizes(unit, code, stack),
         "kernels": [_kernel(unit, c) for c in calls(program.steps)],

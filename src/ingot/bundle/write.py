@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
@@ -42,7 +43,7 @@ class Origin:
 def write(program: Program, plan: Plan, target: Target, options: Options, origin: Origin) -> Bundle:
     """Print, compile and describe."""
     _check(options)
-    external = check(options.api, options.weights, bool(program.params))
+    external = check(options.api, options.weights, bool(program.params), options.threads)
     unit = Unit(
         program,
         plan,
@@ -141,6 +142,12 @@ def _object(unit: Unit, files: Mapping[str, bytes], options: Options, *more: str
 def _stack(unit: Unit, code: bytes) -> int | None:
     """The deepest of the public functions; None where one is not known."""
     usage = stack_usage(code)
+    if unit.is_threaded:  # the caller's own `parallel_for` comes on top of what is counted here
+        tasks = [usage.bytes(f) for f in usage.frames if re.search(r"_task\d+$", f)]
+        if None in tasks:
+            return None
+        usage = stack_usage(code, indirect=max(t for t in tasks if t is not None))
+        usage = stack_usage(code, indirect=usage.bytes(f"{unit.name}_serial"))
     names = [e.format(name=unit.name) for e in CONVENTIONS[unit.api].entries]
     depths = [usage.bytes(n) for n in names]
     return None if None in depths else max(d for d in depths if d is not None)

@@ -39,11 +39,13 @@ class Convention:
         return [s.format(name=name) for s in (*self.entries, *self.data)]
 
 
-def check(api: str, weights: str | None, has_params: bool) -> bool:
+def check(api: str, weights: str | None, has_params: bool, threads: bool) -> bool:
     """Whether the caller brings the weights; InputError where a convention has no place for what is asked."""
     convention = CONVENTIONS[api]
     if has_params and not convention.takes_extents:
         raise InputError(f"--api {api} cannot pass dimensions at run time", remedy="give them with --define")
+    if threads and api != "direct":
+        raise InputError(f"--api {api} has no argument for threads", remedy="use --api direct")
     if weights == "embedded" and convention.brings_weights:
         raise InputError(f"--api {api} takes its weights from the caller", remedy="leave --weights out")
     if weights == "external" and not convention.takes_weights:
@@ -55,6 +57,10 @@ def check(api: str, weights: str | None, has_params: bool) -> bool:
 
 
 def _direct_header(unit: Unit) -> Lines:
+    if unit.is_threaded:
+        yield f"/* Runs task(context, i) for 0 <= i < n, in any order, at the same time if it can. NULL: one by one. */"
+        task = "void (*task)(void *context, int i)"
+        yield f"typedef void (*{unit.name}_parallel_for)(void *user, int n, {task}, void *context);"
     yield f"/* One inference: {unit.upper}_OK or an error. {_memory(unit)} */"
     yield f"int {unit.name}({entry_parameters(unit)});"
 

@@ -13,6 +13,7 @@ from ingot.emit.unit import Unit
 from ingot.emit.weights import tag
 from ingot.formula.expr import Tensor
 from ingot.formula.index import product, simplify
+from ingot.loops.parallel import is_parallel
 from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls
 from ingot.memory.plan import base_of
 
@@ -32,11 +33,12 @@ def pointer(t: Tensor, const: bool) -> str:
 
 
 def entry_parameters(unit: Unit) -> str:
-    """The parameter list of the direct convention: [weights] [extents] inputs outputs arena."""
+    """The parameters of the direct convention: [weights] [extents] inputs outputs [parallel_for, user] arena."""
     rows = ["const void *weights"] if unit.external else []
     rows += [f"int {unit.extent(p)}" for p in unit.program.params]
     rows += [f"const {t.type.c} *{unit.argument(t)}" for t in unit.program.inputs]
     rows += [f"{t.type.c} *{unit.argument(t)}" for t in unit.program.outputs]
+    rows += [f"{unit.name}_parallel_for parallel_for", "void *user"] if unit.is_threaded else []
     return ", ".join([*rows, "void *arena"])
 
 
@@ -79,6 +81,8 @@ def _checks(unit: Unit) -> Iterator[str]:
         yield f"if (w->tag[0] != 0x{low:08x}u || w->tag[1] != 0x{high:08x}u) return {upper}_ERR_WEIGHTS;"
     if not unit.plan.arena_bytes:
         yield "(void)arena; /* nothing to keep between kernels: may be NULL */"
+    if unit.is_threaded:
+        yield f"if (!parallel_for) parallel_for = {unit.name}_serial;"
     for p in unit.program.params:
         n = unit.extent(p)
         yield f"if ({n} < {p.lo} || {n} > {p.hi}) return {upper}_ERR_CAPACITY;"
@@ -127,6 +131,7 @@ def _call(unit: Unit, step: Call) -> str:
     for parameter, argument in zip(step.kernel.parameters, step.arguments, strict=True):
         const = parameter not in step.kernel.written
         arguments.append(_address(unit, argument, pointer(parameter, const), pointer(argument, const)))
+    arguments += ["parallel_for", "user"] if is_parallel(step.kernel) else []
     return f"{unit.function(step.kernel)}({', '.join(arguments)})"
 
 

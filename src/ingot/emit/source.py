@@ -10,6 +10,7 @@ from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.entry import entry_text, is_static
 from ingot.emit.helpers import helper, is_helper, vector_types
 from ingot.emit.names import Scope, comment
+from ingot.emit.parallel import OWN_NAMES, body_lines, is_parallel, serial, tasks_text
 from ingot.emit.statement import INDENT, lines
 from ingot.emit.unit import Unit, describe, provenance
 from ingot.emit.vector import VectorPrinter
@@ -34,6 +35,7 @@ def source(unit: Unit) -> str:
         weights_struct(unit),
         *_helpers(unit, used),
         *kernels,
+        serial(unit) if unit.is_threaded else "",
         entry,
         "\n".join(CONVENTIONS[unit.api].code(unit)),
     ]
@@ -71,23 +73,28 @@ def _helper_text(unit: Unit, key: Key, used: set[Key]) -> str:
 
 
 def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
-    """One static function, with a comment that says what it computes."""
+    """One static function, with a comment that says what it computes; its parallel loops' tasks before it."""
     locals_ = {s.var for s in flatten(kernel.body) if isinstance(s, For)}
     locals_ |= {s.name for s in flatten(kernel.body) if isinstance(s, Let)}
-    scope = Scope(locals_)
+    scope = Scope({*locals_, *OWN_NAMES})
     params = {p.name: scope.name(p, p.name, "n") for p in kernel.params}
     printer = VectorPrinter(unit.target, lambda t: scope.name(t, t.name, "t"), params=params)
     parameters = [f"int {name}" for name in params.values()]
     parameters += [_parameter(t, scope, t not in kernel.written) for t in kernel.parameters]
-    body = [INDENT + line for line in lines(kernel.body, printer, unit.errors)]
+    tasks = []
+    if is_parallel(kernel):
+        parameters += [f"{unit.name}_parallel_for parallel_for", "void *user"]
+        tasks = list(tasks_text(unit, kernel, scope, printer))
+        body = [INDENT + line for line in body_lines(unit, kernel, scope, printer)]
+    else:
+        body = [INDENT + line for line in lines(kernel.body, printer, unit.errors)]
     if kernel.may_fail:
         body.append(f"{INDENT}return 0;")
     used |= printer.used
     result = "int" if kernel.may_fail else "void"
     head = f"{unit.function(kernel)}({', '.join(parameters) or 'void'}) {{"
-    return "\n".join(
-        [_kernel_comment(kernel), f"static __attribute__((noinline)) {result} {head}", *body, "}"]
-    )
+    definition = f"static __attribute__((noinline)) {result} {head}"
+    return "\n".join([_kernel_comment(kernel), *tasks, definition, *body, "}"])
 
 
 def _parameter(t: Tensor, scope: Scope, const: bool) -> str:

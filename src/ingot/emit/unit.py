@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ingot.emit.names import LONGEST, Scope, comment, is_identifier
 from ingot.errors import InputError
 from ingot.formula.expr import Param, Tensor, text
+from ingot.loops.parallel import is_parallel
 from ingot.loops.program import Kernel, Program
 from ingot.memory.plan import ALIGN, Plan
 from ingot.options import Api
@@ -20,7 +21,7 @@ from ingot.targets.record import Target
 ERRORS = {"ERR_NULL": -1, "ERR_ALIGN": -2, "ERR_INDEX": -3, "ERR_CAPACITY": -4, "ERR_WEIGHTS": -5}
 SYMBOLS = (
     *("config", "symbols", "weights", "weights_data", "direct", "instance", "run"),
-    *("constructor", "destructor", "get_address_for_argument", "get_address_for_result"),
+    *("constructor", "destructor", "get_address_for_argument", "get_address_for_result", "parallel_for", "serial"),
 )
 """Our own names of the file scope, each behind `NAME_`."""
 MACROS = (
@@ -81,6 +82,11 @@ class Unit:
     def entry(self) -> str:
         """The function with the direct convention: public, or behind the other conventions."""
         return self.name if self.api == "direct" else f"{self.name}_direct"
+
+    @property
+    def is_threaded(self) -> bool:
+        """Whether the caller may bring a `parallel_for`."""
+        return any(is_parallel(k) for k in self.program.kernels)
 
     @property
     def has_weights(self) -> bool:

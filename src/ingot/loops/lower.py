@@ -12,6 +12,7 @@ from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step, touched
+from ingot.loops.rewrite import without_single_turns
 from ingot.loops.region import Either, Group, Iterate, Region
 from ingot.targets.record import Target
 
@@ -105,7 +106,8 @@ def _is_alias(group: Group, region: Region, storage: Storage) -> bool:
 def call(nodes: tuple[str, ...], stages: tuple[Stage, ...], storage: Storage, target: Target) -> Call:
     """The kernel of some stages, and the call that binds it to the program's tensors."""
     halos = tuple(dict.fromkeys(c.out for c in computes(stages) if storage.layout(c.out).has_halo))
-    body = (*(f for t in halos for f in fill_halo(t, storage)), *generate(stages, storage, target))
+    filled = (f for t in halos for f in fill_halo(t, storage))
+    body = without_single_turns((*filled, *generate(stages, storage, target)))
     parameters = _parameters(body)
     kernel = Kernel(nodes[0], parameters, body, nodes, macs(stages), _kernel_params(body))
     return Call(kernel, parameters)

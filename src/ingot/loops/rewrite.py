@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ingot.formula.expr import Expr, Load, Var, substitute, transform
+from ingot.formula.expr import Const, Expr, Load, Var, substitute, transform
 from ingot.formula.index import Bounds, simplify
 from ingot.formula.statements import (
     Assign,
@@ -79,3 +79,24 @@ def _renamed(statements: tuple[Statement, ...], names: Mapping[str, str]) -> tup
         return s
 
     return tuple(map(named, rewritten(statements, lambda e: transform(e, register))))
+
+
+def without_single_turns(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """A loop of one turn is its body, its variable the one value it takes.
+
+    Kept where its registers would meet those of a neighbour.
+    """
+    out: list[Statement] = []
+    for s in statements:
+        match s:
+            case For(var, Const(lo), Const(hi), step, body) if lo < hi <= lo + step:
+                inner = without_single_turns(substituted(body, {var: Const(lo)}, {}))
+                alone = len(statements) == 1 or not any(isinstance(t, Let) for t in inner)
+                out += inner if alone else (For(var, Const(lo), Const(hi), step, inner),)
+            case For(body=body):
+                out.append(replace(s, body=without_single_turns(body)))
+            case When(condition, body, other):
+                out.append(When(condition, without_single_turns(body), without_single_turns(other)))
+            case _:
+                out.append(s)
+    return tuple(out)
