@@ -6,9 +6,11 @@ In: operands on ONNX's axes. Out: one stage each, a sum over products of two ele
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ingot.formula.expr import Const, Expr, Tensor, Var
 from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
-from ingot.ops.window import Window, window
+from ingot.ops.window import window
 
 SPATIAL = {0: "", 1: "w", 2: "h w", 3: "d h w"}
 
@@ -31,6 +33,42 @@ def conv(
 
     g is the group of oc; beyond the input stand zeros (ONNX Conv-22).
     """
+    f.require(
+        b is None or b.shape == w.shape[:1], f"a bias of shape {b and b.shape} for {w.shape[0]} outputs"
+    )
+    over = convolution(f, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    return f.reduce(
+        "sum",
+        over.outer,
+        over.inner,
+        x.at(over.a, outside=0) * w.at(over.b),
+        post=lambda acc: acc if b is None else acc + b[over.outer[1]],
+        dtype=x.type,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A sum of products: the axes of its result, those summed over, and where the operands are read."""
+
+    outer: tuple[Var, ...]
+    inner: tuple[Var, ...]
+    a: tuple[Expr, ...]
+    b: tuple[Expr, ...]
+
+
+def convolution(
+    f: Builder,
+    x: Tensor,
+    w: Tensor,
+    auto_pad: str,
+    dilations: tuple[int, ...] | None,
+    group: int,
+    kernel_shape: tuple[int, ...] | None,
+    pads: tuple[int, ...] | None,
+    strides: tuple[int, ...] | None,
+) -> Contraction:
+    """ONNX Conv's attributes as index arithmetic; x may be read outside its shape. Raises ShapeError."""
     f.require(x.rank >= 3 and w.rank == x.rank, f"input rank {x.rank} and weight rank {w.rank} do not fit")
     kernel = tuple(int(n) for n in w.shape[2:])  # type: ignore[arg-type]
     f.require(
@@ -43,25 +81,13 @@ def conv(
         f"{channels} channels, weights take {per_group} x {group} groups",
     )
     f.require(w.shape[0] % group == 0, f"{w.shape[0]} outputs are not divisible into {group} groups")
-    f.require(
-        b is None or b.shape == w.shape[:1], f"a bias of shape {b and b.shape} for {w.shape[0]} outputs"
-    )
     where = window(f, x.shape[2:], kernel, auto_pad, dilations, pads, strides)
-    return _contract(f, x, w, b, group, where)
-
-
-def _contract(f: Builder, x: Tensor, w: Tensor, b: Tensor | None, group: int, where: Window) -> Tensor:
-    names = SPATIAL[len(where.out)]
-    n, oc, *o = f.axes(
-        (x.shape[0], w.shape[0], *where.out), " ".join(["n oc", *(f"o{s}" for s in names.split())])
-    )
-    ic, *k = f.axes(w.shape[1:], " ".join(["ic", *(f"k{s}" for s in names.split())]))
-    outputs, inputs = w.shape[0] // group, w.shape[1]
-    channel: Expr = ic if group == 1 else (oc if outputs == 1 else oc // outputs) * inputs + ic
-    term = x.at((n, channel, *where.positions(o, k)), outside=0) * w.at((oc, ic, *k))
-    return f.reduce(
-        "sum", (n, oc, *o), (ic, *k), term, post=lambda acc: acc if b is None else acc + b[oc], dtype=x.type
-    )
+    names = SPATIAL[len(where.out)].split()
+    n, oc, *o = f.axes((x.shape[0], w.shape[0], *where.out), " ".join(["n oc", *(f"o{s}" for s in names)]))
+    ic, *k = f.axes(w.shape[1:], " ".join(["ic", *(f"k{s}" for s in names)]))
+    outputs = w.shape[0] // group
+    channel: Expr = ic if group == 1 else (oc if outputs == 1 else oc // outputs) * per_group + ic
+    return Contraction((n, oc, *o), (ic, *k), (n, channel, *where.positions(o, k)), (oc, ic, *k))
 
 
 @op("Gemm")
@@ -104,6 +130,12 @@ def gemm(
 @op("MatMul")
 def matmul(f: Builder, a: Tensor, b: Tensor) -> Tensor:
     """y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; batches broadcast, vectors count as matrices."""
+    over = matrix_product(f, a, b)
+    return f.reduce("sum", over.outer, over.inner, a.at(over.a) * b.at(over.b), dtype=a.type)
+
+
+def matrix_product(f: Builder, a: Tensor, b: Tensor) -> Contraction:
+    """numpy.matmul's rule: batches broadcast, a vector is a row on the left and a column on the right."""
     f.require(a.rank >= 1 and b.rank >= 1, "a scalar has no matrix product")
     inner = a.shape[-1]
     f.require(inner == b.shape[-2 if b.rank > 1 else 0], f"shapes {a.shape} and {b.shape} do not fit")
@@ -119,5 +151,4 @@ def matmul(f: Builder, a: Tensor, b: Tensor) -> Tensor:
             Const(0) if e == 1 else x for e, x in zip(lead, outer[len(outer) - len(lead) :], strict=True)
         )
 
-    term = a.at((*batched(a), *m, k)) * b.at((*batched(b), k, *n))
-    return f.reduce("sum", (*outer, *m, *n), (k,), term, dtype=a.type)
+    return Contraction((*outer, *m, *n), (k,), (*batched(a), *m, k), (*batched(b), k, *n))
