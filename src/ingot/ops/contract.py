@@ -129,7 +129,7 @@ def gemm(
 
 @op("MatMul")
 def matmul(f: Builder, a: Tensor, b: Tensor) -> Tensor:
-    """y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; batches broadcast, vectors count as matrices."""
+    """y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; batches broadcast."""
     over = matrix_product(f, a, b)
     return f.reduce("sum", over.outer, over.inner, a.at(over.a) * b.at(over.b), dtype=a.type)
 

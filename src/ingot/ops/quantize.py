@@ -1,0 +1,233 @@
+"""Quantised operators: integers that stand for (q - zero point) * scale, integer accumulators.
+
+In: 8-, 16- and 32-bit integers with scales and zero points per tensor, per axis or per block. Out: the
+integer arithmetic of the standard; a result is scaled in float32, rounded half to even, moved by the zero
+point and saturated, in this order, as onnxruntime does.
+"""
+
+from __future__ import annotations
+
+from ingot.formula.expr import Const, Expr, Operand, Tensor, Var, call, cast, maximum, minimum
+from ingot.formula.types import FLOAT32, INT32, UINT8, DType
+from ingot.graph.onnx_types import dtype_from_onnx
+from ingot.ops.contract import Contraction, convolution, matrix_product
+from ingot.ops.registry import Builder, op
+
+Index = tuple[Expr, ...]
+
+
+def saturated(y: Expr, zero: Operand, to: DType) -> Expr:
+    """round(y) + zero, within the type."""
+    moved = call("round", y) + zero
+    return cast(minimum(maximum(moved, to.lowest), to.highest), to)
+
+
+def granule(f: Builder, t: Tensor, x: Tensor, axes: tuple[Var, ...], axis: int, block: int) -> Index:
+    """Where the scale or zero point of an element of x stands: per tensor, per axis or per block."""
+    if t.rank == 0 or t.shape == (1,):
+        return (Const(0),) * t.rank
+    at = f.axis(axis, x.rank)
+    if t.rank == 1:
+        f.require(t.shape[0] == x.shape[at], f"{t.shape[0]} scales for {x.shape[at]} elements of axis {axis}")
+        return (axes[at],)
+    f.require(t.rank == x.rank and block > 0, f"scale {t.shape} and block size {block} do not fit {x.shape}")
+    blocks = tuple((n + block - 1) // block if d == at else n for d, n in enumerate(x.shape))
+    f.require(t.shape == blocks, f"scale {t.shape}, blocks of {block} of {x.shape} need {blocks}")
+    return tuple(a // block if d == at else a for d, a in enumerate(axes))
+
+
+@op("QuantizeLinear", since=10)
+def quantize_linear(
+    f: Builder,
+    x: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> Tensor:
+    """y = saturate(round(x / scale) + zero point) (QuantizeLinear-21), the quotient in float32."""
+    to = dtype_from_onnx(output_dtype) if output_dtype else UINT8
+    to = to if y_zero_point is None else y_zero_point.type
+    f.require(to.is_integer, f"quantisation to {to} is not supported")
+    axes = f.axes(x.shape)
+    at = granule(f, y_scale, x, axes, axis, block_size)
+    quotient = cast(x[axes], FLOAT32) / cast(y_scale[at], FLOAT32)
+    if y_zero_point is None:
+        return f.map(axes, saturated(quotient, 0, to))
+    f.require(y_zero_point.shape == y_scale.shape, f"zero point {y_zero_point.shape}, scale {y_scale.shape}")
+    return f.map(axes, saturated(quotient, cast(y_zero_point[at], FLOAT32), to))
+
+
+@op("DequantizeLinear", since=10)
+def dequantize_linear(
+    f: Builder,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Tensor:
+    """y = (x - zero point) * scale (DequantizeLinear-21), the difference an integer."""
+    f.same_type((x,) if x_zero_point is None else (x, x_zero_point), "iu")
+    axes = f.axes(x.shape)
+    at = granule(f, x_scale, x, axes, axis, block_size)
+    q = cast(x[axes], INT32)
+    if x_zero_point is not None:
+        agree = x_zero_point.shape == x_scale.shape
+        f.require(agree, f"zero point {x_zero_point.shape}, scale {x_scale.shape}")
+        q = q - cast(x_zero_point[at], INT32)
+    y = cast(q, x_scale.type.compute) * x_scale[at]
+    return f.map(axes, y, dtype_from_onnx(output_dtype) if output_dtype else x_scale.type)
+
+
+# -- contractions
+
+
+def _zero(t: Tensor | None, index: Index) -> Expr:
+    """A zero point as int32: a literal where it is known, one number, or the one at `index`."""
+    if t is None:
+        return Const(0, INT32)
+    if t.count == 1:
+        return cast(t[(0,) * t.rank], INT32) if t.value is None else Const(int(t.value.item()), INT32)
+    return cast(t[index], INT32)
+
+
+def _centred(q: Expr, zero: Expr) -> Expr:
+    return cast(q, INT32) if zero == Const(0, INT32) else cast(q, INT32) - zero
+
+
+def _conv_term(x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | None, over: Contraction) -> Expr:
+    """(x - zero) * (w - zero); the padding is x's zero point, and contributes nothing."""
+    zero = _zero(x_zero, ())
+    padding = Const(zero.value, x.type) if isinstance(zero, Const) else cast(zero, x.type)
+    return _centred(x.at(over.a, outside=padding), zero) * _centred(w.at(over.b), _zero(w_zero, over.b[:1]))
+
+
+def _per_line(t: Tensor, index: Index, summed: Expr) -> Index:
+    """a_scale * b_scale / y_scale in this order; computed once, as a stage, where that is possible."""
+    if t.rank == 1:
+        rest = [i for i in index[-2:] if i is not summed]
+        return (Const(0),) if t.shape[0] == 1 else (rest[-1],)
+    full = index[len(index) - t.rank :]
+    return tuple(Const(0) if n == 1 else i for n, i in zip(t.shape, full, strict=True))
+
+
+def _matmul_term(
+    a: Tensor, a_zero: Tensor | None, b: Tensor, b_zero: Tensor | None, over: Contraction
+) -> Expr:
+    row, column = (
+        () if zero is None else _per_line(zero, index, over.inner[0])
+        for zero, index in ((a_zero, over.a), (b_zero, over.b))
+    )
+    return _centred(a.at(over.a), _zero(a_zero, row)) * _centred(b.at(over.b), _zero(b_zero, column))
+
+
+def _multiplier(f: Builder, a: Tensor, b: Tensor, y: Tensor, a_index: Index, b_index: Index) -> Expr:
+    """a_scale * b_scale / y_scale in this order; made once, in a stage, if it varies along one axis."""
+    f.require(y.count == 1, f"the scale of the result is {y.shape}, one number is needed")
+
+    def value(i: Index, j: Index) -> Expr:
+        return cast(a[i], FLOAT32) * cast(b[j], FLOAT32) / cast(y[(Const(0),) * y.rank], FLOAT32)
+
+    first = (Const(0),) * a.rank
+    if a.count > 1 or b.rank > 1:
+        return value(a_index if a.count > 1 else first, b_index)
+    c = f.axes(b.shape, "c" if b.rank else "")
+    made = f.map(c, value(first, c), name="multiplier")
+    return made[tuple(Const(0) if n == 1 else i for n, i in zip(b.shape, b_index, strict=False))]
+
+
+def _requantised(acc: Expr, multiplier: Expr, zero: Tensor) -> Expr:
+    """The accumulator as the result's integer."""
+    z = cast(zero[(Const(0),) * zero.rank], FLOAT32)
+    return saturated(cast(acc, FLOAT32) * multiplier, z, zero.type)
+
+
+@op("QLinearConv", since=10)
+def qlinear_conv(
+    f: Builder,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor,
+    w: Tensor,
+    w_scale: Tensor,
+    w_zero_point: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+    B: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """y = saturate(round((B + sum of (x - zero) * (w - zero)) * x_scale * w_scale / y_scale) + zero)."""
+    over = convolution(f, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    oc = over.outer[1:2]
+    multiplier = _multiplier(f, x_scale, w_scale, y_scale, (), oc)
+
+    def post(acc: Expr) -> Expr:
+        return _requantised(acc if B is None else acc + B[oc], multiplier, y_zero_point)
+
+    term = _conv_term(x, x_zero_point, w, w_zero_point, over)
+    return f.reduce("sum", over.outer, over.inner, term, post=post)
+
+
+@op("ConvInteger", since=10)
+def conv_integer(
+    f: Builder,
+    x: Tensor,
+    w: Tensor,
+    x_zero_point: Tensor | None = None,
+    w_zero_point: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """The int32 sums of (x - zero) * (w - zero)."""
+    over = convolution(f, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    return f.reduce("sum", over.outer, over.inner, _conv_term(x, x_zero_point, w, w_zero_point, over))
+
+
+@op("QLinearMatMul", since=10)
+def qlinear_matmul(
+    f: Builder,
+    a: Tensor,
+    a_scale: Tensor,
+    a_zero_point: Tensor,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero_point: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+) -> Tensor:
+    """y = saturate(round(sum of (a - zero) * (b - zero) * a_scale * b_scale / y_scale) + zero)."""
+    over = matrix_product(f, a, b)
+    k = over.inner[0]
+    rows, columns = _per_line(a_scale, over.a, k), _per_line(b_scale, over.b, k)
+    multiplier = _multiplier(f, a_scale, b_scale, y_scale, rows, columns)
+    term = _matmul_term(a, a_zero_point, b, b_zero_point, over)
+    return f.reduce(
+        "sum", over.outer, over.inner, term, post=lambda acc: _requantised(acc, multiplier, y_zero_point)
+    )
+
+
+@op("MatMulInteger", since=10)
+def matmul_integer(
+    f: Builder, a: Tensor, b: Tensor, a_zero_point: Tensor | None = None, b_zero_point: Tensor | None = None
+) -> Tensor:
+    """The int32 sums of (a - zero) * (b - zero)."""
+    over = matrix_product(f, a, b)
+    return f.reduce("sum", over.outer, over.inner, _matmul_term(a, a_zero_point, b, b_zero_point, over))
