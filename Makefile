@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint clean
+.PHONY: help demo test check lint bench clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -26,6 +26,10 @@ lint: ## format, lint and types, changing nothing
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
+
+bench: ## measure the models of benchmarks/ beside onnxruntime, into build/benchmarks
+	@tools/bootstrap.sh test
+	@$(BIN)/python benchmarks/run.py
 
 clean: ## remove build products and caches (keeps .venv)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

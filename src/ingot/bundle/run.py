@@ -60,7 +60,9 @@ class LibraryRunner:
             f"{name}.h": files[f"{name}.h"],
         }
         around = compile_c(sources, target, name="harness.c", relocation="pic")
-        self._library = _load(link_shared([files[f"{name}.o"], around], ["harness_call", "harness_time"]))
+        self._library = load_library(
+            link_shared([files[f"{name}.o"], around], ["harness_call", "harness_time"])
+        )
         self._call = getattr(self._library, exported("harness_call"))
         self._time = getattr(self._library, exported("harness_time"))
         sizes = manifest["sizes"]
@@ -146,7 +148,8 @@ def aligned(size: int, alignment: int = 64) -> Array:
     return raw[start : start + size]
 
 
-def _load(library: bytes) -> ctypes.CDLL:
+def load_library(library: bytes) -> ctypes.CDLL:
+    """A shared library, loaded into this process. ToolchainError if it does not fit this machine."""
     handle, path = tempfile.mkstemp(suffix=".so")
     try:
         with os.fdopen(handle, "wb") as f:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ingot.cli import compiling, inspecting, running, tables, verifying
+from ingot.cli import benching, compiling, inspecting, running, tables, verifying
 from ingot.cli.show import single_line
 from ingot.errors import IngotError, ToolchainError
 
@@ -60,6 +60,7 @@ for command in (
     running.run,
     verifying.verify,
     inspecting.inspect,
+    benching.bench,
     tables.targets,
     tables.ops,
 ):
