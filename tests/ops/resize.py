@@ -59,6 +59,9 @@ def between() -> Iterator[Row]:
         yield by_scales(1, 1, 2, 1.6, mode="linear", **more)
         yield by_sizes(1, 2, 3, 9, mode="linear", **more)
         yield by_scales(1, 1, 2, 0.6, mode="cubic", **more)
+    corners = {"coordinate_transformation_mode": "align_corners", "mode": "linear"}
+    yield by_scales(1, 1, 0.6, 0.7, **corners, oracle="reference", note="fraction")
+    yield by_scales(1, 1, 0.6, 0.7, **corners, opset=18, note="whole")
     yield by_scales(1, 1, 1, 0.6, mode="linear", coordinate_transformation_mode="half_pixel_symmetric")
     yield by_sizes(1, 2, 1, 1, mode="linear", coordinate_transformation_mode="pytorch_half_pixel")
     yield by_scales(1, 1, 2, 2, mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1)

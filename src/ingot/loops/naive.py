@@ -156,6 +156,8 @@ def _clip_index(
     rest = simplify(i - Var(k) * c, bounds)
     first, end = limits[k]
     # 0 <= rest + c*k < n  <=>  ceil(-rest / c) <= k < ceil((n - rest) / c)
+    if any(True for _ in loads(rest)):  # limits are read outside the loop: what comes from data stays guarded
+        return False
     limits[k] = (maximum(first, (Const(c - 1) - rest) // c), minimum(end, (as_expr(n) + (c - 1) - rest) // c))
     return True
 

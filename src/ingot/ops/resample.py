@@ -1,7 +1,7 @@
-"""Axes sampled at new places, nearest, linear or cubic: what Resize and Upsample are made of (ONNX Resize-19).
+"""Axes sampled at new places, nearest, linear or cubic: what Resize and Upsample are made of (Resize-19).
 
-Where the scales are known now, the tables of places and weights are computed now, by the expressions that compute
-them at run time otherwise; a table of places that a division describes becomes that division.
+Where the scales are known now, the tables of places and weights are computed now, by the expressions that
+compute them at run time otherwise; a table of places that a division describes becomes that division.
 """
 
 from __future__ import annotations
@@ -40,12 +40,16 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One axis: elements before and after, the scale, and the part that tf_crop_and_resize takes."""
+    """One axis: elements before and after, the scale, and the part that tf_crop_and_resize takes.
+
+    `length` is what align_corners takes for the length afterwards: Resize-19 lets it be a fraction.
+    """
 
     axis: int
     size: int
     out: int
     scale: Number
+    length: Number
     start: Number = 0.0
     end: Number = 1.0
 
@@ -69,7 +73,7 @@ def coordinate(line: Line, how: How, i: Expr) -> Expr:
         case "pytorch_half_pixel":
             return (x + 0.5) / s - 0.5 if out > 1 else x
         case "align_corners":
-            return x * (size - 1) / (out - 1) if out > 1 else x
+            return x * (size - 1) / (line.length - 1) if out > 1 else x
         case "asymmetric":
             return x / s
         case "tf_half_pixel_for_nn":
@@ -93,7 +97,7 @@ def _rounded(x: Expr, how: str) -> Expr:
     raise ValueError(f"nearest_mode {how!r} is unknown")
 
 
-def _kernel(mode: str, a: float, d: Expr) -> Expr:
+def kernel(mode: str, a: float, d: Expr) -> Expr:
     """The weight of an element at distance `d`: a hat, or Keys' cubic with parameter `a`."""
     x = call("abs", d)
     if mode == "linear":
@@ -178,7 +182,7 @@ def _weights(f: Builder, line: Line, how: How, place: Place, first: int, taps: i
         i, k = f.axes((line.out, taps), "i k")
         at = place(i) + first + k
         distance = cast(at, FLOAT32) - coordinate(line, how, i)
-        w = _kernel(how.mode, how.cubic, distance * squeeze)
+        w = kernel(how.mode, how.cubic, distance * squeeze)
         if how.exclude_outside:
             w = select((at >= 0) & (at < line.size), w, 0.0)
         out = f.map((i, k), w, name="weight")
@@ -191,7 +195,7 @@ def _weights(f: Builder, line: Line, how: How, place: Place, first: int, taps: i
 
 
 def _interpolated(f: Builder, x: Tensor, line: Line, how: How, dtype: DType) -> Tensor:
-    """One axis: a weighted sum of the elements around each place; those at the edge stand for those beyond."""
+    """One axis: a weighted sum of the elements around each place; edges stand for what is beyond."""
     reach = SUPPORT[how.mode] * (line.shrink if how.antialias else 1)
     first, taps = 1 - reach, 2 * reach
     place = _places(f, line, how, lambda p: call("floor", p), taps)

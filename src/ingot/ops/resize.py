@@ -31,6 +31,7 @@ def _lines(
     scales: Sequence[Number],
     shape: Sequence[Extent],
     roi: Tensor | None,
+    fractional: bool = False,
 ) -> list[Line]:
     """The axes that change, with their numbers."""
     out = []
@@ -43,8 +44,16 @@ def _lines(
         f.require(isinstance(s, Expr) or s > 0, f"scale {s} is not positive")
         assert isinstance(size, int) and isinstance(to, int)
         f.require(size > 0 or to == 0, f"axis {a} has no element to read")
-        out.append(Line(a, max(size, 1), to, s, *crop))
+        out.append(Line(a, max(size, 1), to, s, _length(size, s) if fractional else to, *crop))
     return out
+
+
+def _length(size: int, scale: Number) -> Number:
+    """size * scale, a fraction only where it is one beyond rounding."""
+    if isinstance(scale, Expr):
+        return scale * float(size)
+    exact = size * scale
+    return float(round(exact)) if abs(exact - round(exact)) < 1e-5 * exact else exact
 
 
 def _scaled(n: Extent, scale: float) -> Extent:
@@ -63,7 +72,7 @@ def _by_scales(f: Builder, x: Tensor, scales: Tensor, where: Sequence[int], roi:
         f.static(scales, "scales")
         for a, s in zip(where, factors, strict=True):
             shape[a] = _scaled(x.shape[a], s) if isinstance(s, float) else -1
-    return _lines(f, x, where, factors, shape, roi)
+    return _lines(f, x, where, factors, shape, roi, f.node.version >= 19)
 
 
 def _by_sizes(

@@ -1,0 +1,225 @@
+"""Images read or built at computed places: GridSample, AffineGrid, Col2Im, MaxUnpool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Extent,
+    Gathered,
+    Tensor,
+    Var,
+    call,
+    cast,
+    equal,
+    extent,
+    maximum,
+    minimum,
+    select,
+    substitute,
+    wrap,
+)
+from ingot.formula.index import as_expr, product
+from ingot.formula.types import FLOAT32, FLOAT64, INDEX
+from ingot.ops.registry import Builder, op
+from ingot.ops.resample import kernel
+
+FAR = 1 << 24  # beyond every axis, and exact in float32
+MODES = {"bilinear": "linear", "bicubic": "cubic"}
+
+
+@op("GridSample", since=16)
+def grid_sample(
+    f: Builder,
+    x: Tensor,
+    grid: Tensor,
+    *,
+    align_corners: int = 0,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+) -> Tensor:
+    """y[n, c, o...] = x[n, c] at the place grid[n, o..., :], last axis first (GridSample-22)."""
+    sizes = x.shape[2:]
+    f.require(
+        grid.rank == x.rank and grid.shape[-1] == len(sizes) and grid.shape[0] == x.shape[0],
+        f"shapes {list(x.shape)} and {list(grid.shape)} do not fit",
+    )
+    f.require(padding_mode in ("zeros", "border", "reflection"), f"padding {padding_mode!r} is unknown")
+    mode = MODES.get(mode, mode)
+    f.require(mode in ("nearest", "linear", "cubic"), f"mode {mode!r} is unknown")
+    lead = f.axes(grid.shape[:-1], " ".join(["n", *(f"o{d}" for d in range(len(sizes)))]))
+    wide = FLOAT64 if x.type is FLOAT64 else FLOAT32
+    places = []
+    for d, n in enumerate(sizes):
+        at = cast(grid.at((*lead, len(sizes) - 1 - d)), wide)
+        place = _place(at, cast(as_expr(n), wide), bool(align_corners), mode, padding_mode)
+        places.append(f.map(lead, place, wide, f"place{d}"))
+    return _sampled(f, x, lead, places, mode, padding_mode, bool(align_corners))
+
+
+def _place(at: Expr, size: Expr, corners: bool, mode: str, padding: str) -> Expr:
+    """A normalised coordinate as a place between elements; the padding brings back one out of sight."""
+    p = (at + 1.0) * 0.5 * (size - 1.0) if corners else ((at + 1.0) * size - 1.0) * 0.5
+    if mode == "nearest":
+        return call("round", p)
+    if padding == "zeros" or (mode == "cubic" and padding == "border"):
+        return p  # cubics continue the image at a border, not the place: so do onnxruntime and PyTorch
+    lo, hi = (wrap(0.0, p.dtype), size - 1.0) if corners else (wrap(-0.5, p.dtype), size - 0.5)
+    back = maximum(minimum(p, size - 1.0), 0.0)
+    if padding == "reflection":
+        turn = maximum((hi - lo) * 2.0, 1.0)
+        t = (p - lo) - turn * call("floor", (p - lo) / turn)
+        back = lo + minimum(t, turn - t)
+    return select((p < lo) | (p > hi), back, p)
+
+
+def _sampled(
+    f: Builder,
+    x: Tensor,
+    lead: tuple[Var, ...],
+    places: Sequence[Tensor],
+    mode: str,
+    padding: str,
+    corners: bool,
+) -> Tensor:
+    """A weighted sum over the elements around each place."""
+    n, *o = lead
+    c = Var("c", extent(x.shape[1]))
+    first, count = {"nearest": (0, 1), "linear": (0, 2), "cubic": (-1, 4)}[mode]
+    taps = [Var(f"k{d}", count) for d in range(len(places))]
+    weight: Expr | None = None
+    index = []
+    for place, k, size in zip(places, taps, x.shape[2:], strict=True):
+        p = place[lead]
+        floor = call("floor", p)
+        i = maximum(minimum(cast(floor, INDEX), FAR), -FAR) + first + k
+        index.append(i if padding == "zeros" else _padded(i, as_expr(size), padding, corners))
+        if mode != "nearest":
+            w = kernel(mode, -0.75, cast(k + first, p.dtype) - (p - floor))
+            weight = w if weight is None else weight * w
+    element = x.at((n, c, *index), outside=0 if padding == "zeros" else None)
+    term = element if weight is None else cast(element, weight.dtype) * weight
+    if mode == "nearest":
+        flat: dict[str, Expr] = {k.name: Const(0) for k in taps}
+        return f.map((n, c, *o), substitute(term, flat), x.type)
+    return f.reduce(
+        "sum", (n, c, *o), tuple(taps), term, post=lambda acc: cast(acc, x.type.compute), dtype=x.type
+    )
+
+
+def _padded(i: Expr, n: Expr, padding: str, corners: bool) -> Expr:
+    """An index beyond an axis as one within it."""
+    if padding == "border":
+        return maximum(minimum(i, n - 1), 0)
+    period = maximum(n * 2 - 2, 1) if corners else n * 2
+    around = i % period
+    return select(around < n, around, (n * 2 - 2 if corners else n * 2 - 1) - around)
+
+
+@op("AffineGrid", since=20)
+def affine_grid(f: Builder, theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
+    """y[n, o..., j] = theta[n, j, :] . (coordinates of o, last axis first, 1) (AffineGrid-20)."""
+    declared = f.declared(size)
+    shape: tuple[Extent, ...] = f.integers(size, "size") if declared is None else (0, 0, *declared[1:-1])
+    spatial = shape[2:]
+    dims = len(spatial)
+    f.require(
+        theta.rank == 3 and theta.shape[1:] == (dims, dims + 1), f"theta {list(theta.shape)} does not fit"
+    )
+    n, *o, j = f.axes((theta.shape[0], *spatial, dims), " ".join(["n", *(f"o{d}" for d in range(dims)), "j"]))
+    total: Expr = theta[n, j, dims]
+    for d, (i, m) in enumerate(zip(o, spatial, strict=True)):
+        last = int(m)  # type: ignore[arg-type]
+        x = cast(i, total.dtype) * 2.0
+        place = x / float(max(last - 1, 1)) - 1.0 if align_corners else (x + 1.0) / float(last) - 1.0
+        total = total + theta[n, j, dims - 1 - d] * place
+    return f.map((n, *o, j), total, theta.type)
+
+
+@op("Col2Im", since=18)
+def col2im(
+    f: Builder,
+    x: Tensor,
+    image_shape: Tensor,
+    block_shape: Tensor,
+    *,
+    dilations: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """y[n, c, p...] = sum over the blocks k..., l... with l*stride + k*dilation - pad == p (Col2Im-18)."""
+    image, block = f.integers(image_shape, "image_shape"), f.integers(block_shape, "block_shape")
+    dims = len(image)
+    dilation, stride = dilations or (1,) * dims, strides or (1,) * dims
+    pad = pads or (0,) * (2 * dims)
+    f.require(
+        len(block) == len(dilation) == len(stride) == dims and len(pad) == 2 * dims,
+        f"image {list(image)}, block {list(block)} and the attributes do not fit",
+    )
+    f.require(min((*block, *dilation, *stride)) > 0, "block, dilations and strides must be positive")
+    steps = tuple(
+        (m + pad[d] + pad[d + dims] - (block[d] - 1) * dilation[d] - 1) // stride[d] + 1
+        for d, m in enumerate(image)
+    )
+    taps = int(product(block).value)  # type: ignore[attr-defined]
+    wanted = (taps, int(product(steps).value))  # type: ignore[attr-defined]
+    channels = extent(as_expr(x.shape[1]) // taps)
+    f.require(
+        x.rank == 3 and x.shape[1:] == (extent(as_expr(channels) * taps), wanted[1]) and min(steps) > 0,
+        f"shape {list(x.shape)} does not hold blocks of {list(block)} at {list(steps)} places",
+    )
+    names = " ".join(["n", "c", *(f"p{d}" for d in range(dims))])
+    n, c, *p = f.axes((x.shape[0], channels, *image), names)
+    k = tuple(Var(f"k{d}", m) for d, m in enumerate(block))
+    tap, place, hit = as_expr(0), as_expr(0), equal(as_expr(0), 0)
+    for d in range(dims):
+        from_start = p[d] + pad[d] - k[d] * dilation[d]
+        step = from_start // stride[d]
+        tap = tap * block[d] + k[d]
+        place = place * steps[d] + step
+        hit = hit & equal(from_start % stride[d], 0) & (step >= 0) & (step < steps[d])
+    row = as_expr(taps) * c + tap
+    zero = wrap(0, x.type.compute)
+    term = select(hit, x.at((n, row, maximum(minimum(place, wanted[1] - 1), 0))), zero)
+    return f.reduce("sum", (n, c, *p), k, term, dtype=x.type)
+
+
+@op("MaxUnpool", since=9)
+def max_unpool(
+    f: Builder,
+    x: Tensor,
+    indices: Tensor,
+    output_shape: Tensor | None = None,
+    *,
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """Zeros, with x[i...] at the element that indices[i...] counts in the pooled tensor (MaxUnpool-11)."""
+    dims = x.rank - 2
+    stride, pad = strides or (1,) * dims, pads or (0,) * (2 * dims)
+    f.require(
+        indices.shape == x.shape and len(kernel_shape) == len(stride) == dims and len(pad) == 2 * dims,
+        f"shapes {list(x.shape)} and {list(indices.shape)} and the attributes do not fit",
+    )
+    pooled = list(x.shape[:2])
+    for d, n in enumerate(x.shape[2:]):
+        pooled.append(extent((as_expr(n) - 1) * stride[d] + (kernel_shape[d] - pad[d] - pad[d + dims])))
+    shape: Sequence[Extent] = pooled
+    if output_shape is not None:
+        declared = f.declared(output_shape)
+        shape = f.integers(output_shape, "output_shape") if declared is None else declared
+        fits = len(shape) == len(pooled) and all(int(a) >= int(b) for a, b in zip(shape, pooled, strict=True))  # type: ignore[arg-type]
+        f.require(fits, f"output_shape {list(shape)} is smaller than {pooled}")
+    everywhere = f.axes(tuple(shape))
+    out = f.map(everywhere, wrap(0, x.type.compute), x.type)
+    points = f.axes(x.shape)
+    rest: Expr = Gathered(indices[points], Const(0), product(tuple(pooled)))
+    at: list[Expr] = []
+    for n in reversed(pooled[1:]):
+        at.append(rest % as_expr(n))
+        rest = rest // as_expr(n)
+    f.put(out, points, (rest, *reversed(at)), x[points])
+    return out

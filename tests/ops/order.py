@@ -1,0 +1,32 @@
+"""Rows of TopK: both orders, ties, every place of the axis."""
+
+import numpy as np
+
+from tests.ops.rows import Row, floats, integers
+
+X = floats(3, 5, 4)
+TIES = np.array([[2, 1, 2, 2], [0, 0, 0, 0], [-1, 3, -1, 3]], np.float32)
+
+
+def k(n: int) -> np.ndarray:
+    return np.array([n], np.int64)
+
+
+ROWS = [
+    Row("TopK", [X, k(3)], constant=[1], outputs=2),
+    Row("TopK", [X, k(2)], {"axis": 1}, constant=[1], outputs=2),
+    Row("TopK", [X, k(3)], {"axis": 0, "largest": 0}, constant=[1], outputs=2),
+    Row("TopK", [TIES, k(3)], constant=[1], outputs=2, note="ties"),
+    Row("TopK", [TIES, k(3)], {"largest": 0}, constant=[1], outputs=2, note="ties"),
+    Row("TopK", [TIES, k(2)], declared=[(3, 2), (3, 2)], outputs=2, note="runtime"),
+    Row(
+        "TopK", [np.float32([np.inf, 1, -np.inf, np.inf, -np.inf]), k(5)], constant=[1], outputs=2, note="inf"
+    ),
+    Row("TopK", [integers(2, 6), k(4)], constant=[1], outputs=2, note="i64"),
+    Row("TopK", [integers(2, 6, dtype=np.int32), k(6)], {"largest": 0}, constant=[1], outputs=2, note="i32"),
+    Row("TopK", [floats(2, 6, dtype=np.float64), k(1)], constant=[1], outputs=2, note="f64"),
+    Row("TopK", [floats(2, 6, dtype=np.float16), k(2)], constant=[1], outputs=2, note="f16"),
+    Row("TopK", [X, k(0)], constant=[1], outputs=2, note="none"),
+    Row("TopK", [X, k(2)], constant=[1], outputs=2, opset=10),
+    Row("TopK", [X], {"k": 2, "axis": 1}, outputs=2, opset=9),
+]
