@@ -8,6 +8,7 @@ before use.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,13 +31,18 @@ def offsets(unit: Unit) -> dict[Tensor, int]:
     out, at = {}, ALIGN if unit.external else 0
     for t in unit.program.constants:
         out[t] = at
-        at += padded(t.bytes)
+        at += _room(t)
     return out
+
+
+def _room(t: Tensor) -> int:
+    """Bytes of a member; `_array` gives an empty dimension one element."""
+    return padded(math.prod(max(int(n), 1) for n in t.shape) * t.type.bytes)  # type: ignore[arg-type]
 
 
 def size(unit: Unit) -> int:
     """Bytes of the image."""
-    return (ALIGN if unit.external else 0) + sum(padded(t.bytes) for t in unit.program.constants)
+    return (ALIGN if unit.external else 0) + sum(map(_room, unit.program.constants))
 
 
 def image(unit: Unit) -> bytes:
