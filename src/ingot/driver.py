@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ingot.bundle.bundle import Bundle
+from ingot.bundle.variants import write_variants
 from ingot.bundle.write import Origin, write
 from ingot.frontends.onnx import read_model
 from ingot.graph.ir import Graph
@@ -64,9 +65,12 @@ class Stages:
 
 def compile_with(model: Any, options: Options) -> Bundle:
     """All steps; see `compile`."""
-    made = stages(model, options)
+    made = [stages(model, replace(options, target=t)) for t in options.target.split("+")]
     announce("compile C")
-    return write(made.program, made.plan, made.target, options, Origin(digest(model), opsets(made.graph)))
+    origin = Origin(digest(model), opsets(made[0].graph))
+    if len(made) > 1:
+        return write_variants([(m.program, m.plan, m.target) for m in made], options, origin)
+    return write(made[0].program, made[0].plan, made[0].target, options, origin)
 
 
 def front(model: Any, options: Options) -> Graph:

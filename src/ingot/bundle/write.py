@@ -42,23 +42,23 @@ class Origin:
 
 def write(program: Program, plan: Plan, target: Target, options: Options, origin: Origin) -> Bundle:
     """Print, compile and describe."""
-    _check(options)
+    check_options(options)
     external = check(options.api, options.weights, bool(program.params), options.threads)
     unit = Unit(
         program,
         plan,
         target,
         program.name,
-        _provenance(target, options, origin),
+        provenance_rows(target, options, origin),
         origin.sha256,
         options.api,
         external,
         options.rename,
     )
     name = unit.name
-    everything = _sources(unit)
-    everything[f"{name}.o"] = _object(unit, everything, options)
-    stack = _stack(unit, everything[f"{name}.o"])
+    everything = sources(unit)
+    everything[f"{name}.o"] = object_of(unit, everything, options)
+    stack = stack_of(unit, everything[f"{name}.o"])
     everything[f"{name}.h"] = header(unit, stack).encode()
     shown = manifest(unit, options, origin.opsets, everything[f"{name}.o"], stack)
     if "main" in options.emit:
@@ -72,7 +72,7 @@ def write(program: Program, plan: Plan, target: Target, options: Options, origin
     return Bundle(name, files, shown, everything)
 
 
-def _check(options: Options) -> None:
+def check_options(options: Options) -> None:
     unknown = [e for e in options.emit if e not in get_args(Emit)]
     if unknown:
         raise InputError(
@@ -82,7 +82,7 @@ def _check(options: Options) -> None:
         raise InputError(f"unknown api {options.api!r}", remedy=f"know {', '.join(CONVENTIONS)}")
 
 
-def _provenance(target: Target, options: Options, origin: Origin) -> tuple[str, ...]:
+def provenance_rows(target: Target, options: Options, origin: Origin) -> tuple[str, ...]:
     from importlib.metadata import version
 
     opsets = ", ".join(f"{domain} {v}" for domain, v in sorted(origin.opsets.items()))
@@ -110,7 +110,7 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def _sources(unit: Unit) -> dict[str, bytes]:
+def sources(unit: Unit) -> dict[str, bytes]:
     """Everything that is text before a compiler has run, and the weights as bytes."""
     name, data = unit.name, image(unit)
     files = {f"{name}.h": header(unit, None).encode(), f"{name}.c": source(unit).encode()}
@@ -122,7 +122,7 @@ def _sources(unit: Unit) -> dict[str, bytes]:
     return files
 
 
-def _object(unit: Unit, files: Mapping[str, bytes], options: Options, *more: str) -> bytes:
+def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: str) -> bytes:
     """The code, with its weights unless the caller brings them; `more` flags for a build of another kind."""
     objects = [
         compile_c(
@@ -139,7 +139,7 @@ def _object(unit: Unit, files: Mapping[str, bytes], options: Options, *more: str
     return objects[0] if len(objects) == 1 else relocatable(objects)
 
 
-def _stack(unit: Unit, code: bytes) -> int | None:
+def stack_of(unit: Unit, code: bytes) -> int | None:
     """The deepest of the public functions; None where one is not known."""
     usage = stack_usage(code)
     if unit.is_threaded:  # the caller's own `parallel_for` comes on top of what is counted here
@@ -159,7 +159,7 @@ def _libraries(unit: Unit, files: Mapping[str, bytes], options: Options) -> dict
     if "lib" in options.emit:
         made[f"lib{name}.a"] = archive({f"{name}.o": files[f"{name}.o"]})
     if "shared" in options.emit:
-        made[f"lib{name}.so"] = link_shared([_object(unit, files, options, "-fvisibility=default")], [])
+        made[f"lib{name}.so"] = link_shared([object_of(unit, files, options, "-fvisibility=default")], [])
     if f"{name}.weights.txt" in _wanted(unit, options.emit) and unit.has_weights:
         made[f"{name}.weights.txt"] = weights_text(files[f"{name}.weights.bin"]).encode()
     return made

@@ -1,0 +1,88 @@
+"""Variants of one network in one object, and the function that picks the best the processor can run.
+
+In: the face (the unit whose header and name the user sees) and its variants, each a unit of its own, weakest first. Out:
+the C of the public entry. x86 only: it asks CPUID what the processor has, and XGETBV what the system saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ingot.emit.entry import entry_parameters
+from ingot.emit.statement import INDENT
+from ingot.emit.unit import Unit, provenance
+from ingot.errors import UnsupportedError
+from ingot.targets.record import Target
+
+# Where CPUID tells of a feature: (leaf, index in eax ebx ecx edx, bit). Intel SDM volume 2A, CPUID.
+CPUID = {
+    "sse2": (1, 3, 26),
+    **{"pni": (1, 2, 0), "ssse3": (1, 2, 9), "fma": (1, 2, 12), "cx16": (1, 2, 13), "sse4_1": (1, 2, 19)},
+    **{"sse4_2": (1, 2, 20), "movbe": (1, 2, 22), "popcnt": (1, 2, 23), "xsave": (1, 2, 27)},
+    **{"avx": (1, 2, 28), "f16c": (1, 2, 29)},
+    **{"bmi1": (7, 1, 3), "avx2": (7, 1, 5), "bmi2": (7, 1, 8), "avx512f": (7, 1, 16), "avx512dq": (7, 1, 17)},
+    **{"avx512cd": (7, 1, 28), "avx512bw": (7, 1, 30), "avx512vl": (7, 1, 31)},
+    **{"lahf_lm": (0x80000001, 2, 0), "abm": (0x80000001, 2, 5)},
+}
+LEAVES = (1, 7, 0x80000001)
+YMM_STATE, ZMM_STATE = 0x6, 0xE6  # XCR0: what the system must save for AVX, for AVX-512
+
+PROBE = """\
+/* What the processor has (CPUID leaves 1, 7, 0x80000001) and which registers the system saves (XCR0). */
+static void probe(unsigned int found[3][4], unsigned int *saved) {
+    static const unsigned int leaves[3] = {1u, 7u, 0x80000001u};
+    unsigned int top, high;
+    __asm__("cpuid" : "=a"(top), "=b"(found[0][1]), "=c"(found[0][2]), "=d"(found[0][3]) : "a"(0), "c"(0));
+    for (int i = 0; i < 3; i++) {
+        unsigned int *const r = found[i];
+        r[0] = r[1] = r[2] = r[3] = 0;
+        if (leaves[i] >= 0x80000000u || leaves[i] <= top)
+            __asm__("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaves[i]), "c"(0));
+    }
+    *saved = 0;
+    if (found[0][2] >> 27 & 1u) __asm__("xgetbv" : "=a"(*saved), "=d"(high) : "c"(0));
+}"""
+
+
+def dispatcher(face: Unit, variants: Sequence[Unit]) -> str:
+    """The text of NAME.c: the entry that calls the strongest variant the processor runs."""
+    parts = [provenance(face), f'#include "{face.name}.h"', _declarations(variants), PROBE, _entry(face, variants)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _declarations(variants: Sequence[Unit]) -> str:
+    return "\n".join(f"int {v.entry}({entry_parameters(v)}); /* {v.target.description} */" for v in variants)
+
+
+def _entry(face: Unit, variants: Sequence[Unit]) -> str:
+    arguments = ", ".join(_names(face))
+    rows = ["unsigned int found[3][4], saved;", "probe(found, &saved);"]
+    for v in reversed(variants[1:]):
+        rows.append(f"if ({condition(v.target)})")
+        rows.append(f"{INDENT}return {v.entry}({arguments});")
+    rows.append(f"return {variants[0].entry}({arguments});")
+    head = f"int {face.entry}({entry_parameters(face)}) {{"
+    return "\n".join([head, *(INDENT + r for r in rows), "}"])
+
+
+def _names(face: Unit) -> list[str]:
+    """The arguments of the entry, by name."""
+    edge = (*face.program.inputs, *face.program.outputs)
+    weights = ["weights"] if face.external else []
+    threads = ["parallel_for", "user"] if face.is_threaded else []
+    return [*weights, *(face.extent(p) for p in face.program.params), *map(face.argument, edge), *threads, "arena"]
+
+
+def condition(target: Target) -> str:
+    """C that is true where the processor has all of the target's features and the system saves its registers."""
+    masks: dict[tuple[int, int], int] = {}
+    for feature in target.features:
+        if feature not in CPUID:
+            raise UnsupportedError(f"no test for the processor feature {feature!r}", remedy="name an x86 target")
+        leaf, register, bit = CPUID[feature]
+        key = (LEAVES.index(leaf), register)
+        masks[key] = masks.get(key, 0) | 1 << bit
+    tests = [f"(found[{i}][{r}] & 0x{m:x}u) == 0x{m:x}u" for (i, r), m in sorted(masks.items())]
+    state = ZMM_STATE if target.vector_bytes == 64 else YMM_STATE if target.vector_bytes == 32 else 0
+    tests += [f"(saved & 0x{state:x}u) == 0x{state:x}u"] if state else []
+    return " && ".join(tests) or "1"

@@ -1,0 +1,44 @@
+"""SSE2, AVX2 and AVX-512 variants and their dispatcher in one object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ingot
+from ingot.emit.dispatch import CPUID, condition
+from ingot.targets.objects import undefined_symbols, writable_bytes
+from ingot.targets.records import TARGETS
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
+LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
+
+
+def test_one_object_for_every_processor() -> None:
+    with np.load(DIGITS / "test_images.npz") as tests:
+        images, scores = tests["images"][:8].astype(np.float32), tests["scores"][:8]
+    bundle = ingot.compile(DIGITS / "digits.onnx", name="digits", target="+".join(LEVELS))
+    assert bundle.manifest["variants"] == list(LEVELS)
+    assert undefined_symbols(bundle.files["digits.o"]) == []
+    assert writable_bytes(bundle.files["digits.o"]) == 0
+    found = np.concatenate([bundle.run({"image": image[None]})["scores"] for image in images])
+    np.testing.assert_allclose(found, scores, atol=1e-5)
+
+
+def test_the_entry_tests_the_strongest_first() -> None:
+    text = ingot.compile(DIGITS / "digits.onnx", name="digits", target="+".join(LEVELS)).files["digits.c"].decode()
+    calls = [text.index(f"return digits_x86_64{suffix}(") for suffix in ("_v4", "_v3", "")]
+    assert calls == sorted(calls)
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_every_feature_has_a_test(name: str) -> None:
+    assert all(f in CPUID for f in TARGETS[name].features)
+    assert condition(TARGETS[name])
+
+
+def test_conventions_without_variants_say_so() -> None:
+    with pytest.raises(ingot.InputError, match="several targets"):
+        ingot.compile(DIGITS / "digits.onnx", target="x86-64+x86-64-v3", api="argument")
