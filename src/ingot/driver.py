@@ -21,6 +21,7 @@ from ingot.loops.lower import lower
 from ingot.loops.parallel import parallelize
 from ingot.loops.program import Program, program_text
 from ingot.loops.region import Region, formulate_graph, region_text
+from ingot.loops.share import share
 from ingot.loops.verify import require_proved, verify_region
 from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
@@ -93,6 +94,7 @@ def stages(model: Any, options: Options) -> Stages:
     program = PROGRAM(lower, region, layouts, bundle_name(options.name, model, graph.name), target)
     if options.threads:
         program = PROGRAM(parallelize, program)
+    program = PROGRAM(share, program)  # last change to kernels: now it shows which are the same
     placed = PLAN(plan, program)  # last: the kernels decide what lives when
     return Stages(graph, region, program, placed, target)
 

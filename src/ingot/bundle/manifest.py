@@ -91,4 +91,4 @@ def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
 def _kernel(unit: Unit, call: Call) -> dict[str, Any]:
     k = call.kernel
     moved = sum(t.bytes for t in call.arguments)
-    return {"name": unit.function(k), "nodes": list(k.nodes), "macs": k.macs, "bytes": moved}
+    return {"name": unit.function(k), "nodes": list(call.nodes or k.nodes), "macs": k.macs, "bytes": moved}

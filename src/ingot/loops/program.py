@@ -37,10 +37,14 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """kernel(arguments): the program's tensors in the order of the kernel's parameters."""
+    """kernel(arguments): the program's tensors in the order of the kernel's parameters.
+
+    `nodes` are the model's nodes this call computes, where they are not the kernel's: several calls share it.
+    """
 
     kernel: Kernel
     arguments: tuple[Tensor, ...]
+    nodes: tuple[str, ...] = ()
 
     @property
     def reads(self) -> tuple[Tensor, ...]:

@@ -1,0 +1,65 @@
+"""Sharing: kernels that do the same to other tensors become one kernel, called with each one's tensors.
+
+    conv2(c2.weight, a, b)          conv2(c2.weight, a, b)      one function, half the code:
+    conv3(c3.weight, b, c)    ->    conv2(c3.weight, b, c)      weights are arguments like any other
+
+In: a Program. Out: the same program with fewer kernels; the first of several equal ones stays. Equal are kernels
+whose parameters have the same types and shapes, and whose statements differ only in the tensors they touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from ingot.formula.expr import Expr, Load, Tensor, transform
+from ingot.formula.statements import statements_text
+from ingot.loops.program import Branch, Call, Kernel, Program, Repeat, Step
+from ingot.loops.rewrite import rewritten
+
+
+def share(program: Program) -> Program:
+    """The program with one kernel for each thing that is done."""
+    first: dict[Hashable, Kernel] = {}
+    places: dict[Hashable, Tensor] = {}
+    same = {k: first.setdefault(_key(k, places), k) for k in program.kernels}
+    if all(a is b for a, b in same.items()):
+        return program
+    final = {k: _described(k, [other for other, to in same.items() if to is k]) for k in first.values()}
+    merged = {k: final[to] for k, to in same.items()}
+    return replace(program, steps=tuple(_step(s, merged) for s in program.steps))
+
+
+def _key(kernel: Kernel, places: dict[Hashable, Tensor]) -> Hashable:
+    """Equal for kernels that differ in their tensors only. The text tells 0.0 from -0.0, which are equal."""
+    stands: dict[Tensor, Tensor] = {}
+    for n, t in enumerate(kernel.parameters):
+        stands[t] = places.setdefault((n, t.type, t.shape), Tensor(f"p{n}", t.type, t.shape))
+
+    def place(e: Expr) -> Expr | None:
+        if isinstance(e, Load):
+            return Load(stands[e.tensor], tuple(transform(i, place) for i in e.index), e.outside, e.lanes)
+        return None
+
+    body = rewritten(kernel.body, lambda e: transform(e, place))
+    return (*stands.values(), kernel.params, kernel.macs, body, "\n".join(statements_text(body)))
+
+
+def _described(kernel: Kernel, users: list[Kernel]) -> Kernel:
+    """The kernel with a remark that names everything it computes."""
+    if len(users) == 1:
+        return kernel
+    everyone = ", ".join(" + ".join(k.nodes) for k in users)
+    return replace(kernel, remark=f"{kernel.remark}; shared by {everyone}".removeprefix("; "))
+
+
+def _step(step: Step, merged: dict[Kernel, Kernel]) -> Step:
+    match step:
+        case Call(kernel):
+            return replace(step, kernel=merged[kernel], nodes=step.nodes or kernel.nodes)
+        case Branch(condition, then, other):
+            sides = (tuple(_step(s, merged) for s in side) for side in (then, other))
+            return Branch(condition, *sides)
+        case Repeat():
+            return replace(step, body=tuple(_step(s, merged) for s in step.body))
+    return step
