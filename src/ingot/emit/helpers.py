@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from ingot.emit.expression import helper_name, short
 from ingot.emit.literals import literal
 from ingot.formula.types import DTYPES, INT32, INT64, DType
+from ingot.formula.types import DTYPES, DType
+from ingot.loops.instructions import GROUP
 from ingot.targets.record import Target
 
 Key = tuple[str, ...]
@@ -216,6 +218,17 @@ def _splat(key: Key, t: DType) -> str:
     )
 
 
+def _dot(key: Key, a: DType, b: DType) -> str:
+    """c[i] += the products of the operands' i-th groups, summed (`loops/instructions.py`)."""
+    k, lanes = GROUP[key[0]], int(key[3])
+    x, y = (f"{short(t.name)}x{k * lanes}" for t in (a, b))
+    total = "int32_t" if lanes == 1 else f"i32x{lanes}"
+    at = "" if lanes == 1 else "[i]"
+    add = f"c{at} += (int32_t)x[{k} * i + j] * y[{k} * i + j];"
+    body = f"for (int i = 0; i < {lanes}; i++) for (int j = 0; j < {k}; j++) {add} return c;"
+    return _function(key, total, f"{x} x, {y} y, {total} c", body)
+
+
 def vector_types(used: set[Key]) -> Iterator[str]:
     """The typedefs of vectors: unaligned and free to alias, as loads and stores of arrays need."""
     for _, name, lanes in sorted(k for k in used if k[0] == "type"):
@@ -248,6 +261,8 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "widen": _widen,
     "narrow": _narrow,
     "isinf": _isinf,
+    "dot2": _dot,
+    "dot4": _dot,
     "splat": _splat,
     "isnan": _one("return x != x;", "uint8_t"),
 }

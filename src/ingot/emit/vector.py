@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ingot.emit.expression import COMPARE, INFIX, Printer, short
 from ingot.formula.expr import Binary, Bitcast, Cast, Const, Expr, Load, Select, Unary, Var
 from ingot.formula.types import BOOL, INT32, INT64, DType
+from ingot.loops.instructions import GROUP
 
 
 @dataclass(slots=True)
@@ -116,12 +117,24 @@ class VectorPrinter(Printer):
 
     def instruction(self, operation: str, name: str, a: Expr, b: Expr, lanes: int) -> str:
         """An accumulating instruction of the target, or the helper that means the same."""
-        t, wide = a.dtype, lanes * self.registers[name][1].bytes
-        arguments = dict(a=self.vector(a, self.width(a)), b=self.vector(b, self.width(b)), c=name)
-        spelled = self.target.spelling(operation, t.name, wide)
+        x, y = (self._group(e, GROUP[operation], lanes) for e in (a, b))
+        total = self.registers[name][1]
+        spelled = self.target.spelling(operation, a.dtype.name, lanes * total.bytes)
         if spelled:
-            return spelled.format(**arguments)
-        return self.call(operation, (t.name, str(lanes)), arguments["a"], arguments["b"], name)
+            return spelled.format(a=x, b=y, c=name)
+        if lanes > 1:
+            self.vector_type(total, lanes)
+        return self.call(operation, (a.dtype.name, b.dtype.name, str(lanes)), x, y, name)
+
+    def _group(self, e: Expr, k: int, lanes: int) -> str:
+        """The operand with k elements a lane; k that serve every lane are repeated as one 32-bit unit."""
+        width = k * lanes
+        if self.width(e) == width:
+            self.vector_type(e.dtype, width)
+            return self.vector(e, width)
+        unit = self.vector_type(INT32, 1)
+        one = f"(({unit})({self.vector(e, k)}))[0]"
+        return f"(({self.vector_type(e.dtype, width)}){self._splat(one, INT32, lanes)})"
 
     def store(self, to: Load, value: Expr, lanes: int) -> str:
         """Store `lanes` elements from `to` on."""
