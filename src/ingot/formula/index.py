@@ -6,6 +6,7 @@ division, a remainder, a gathered value). `interval` bounds it; `simplify` print
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from ingot.formula.expr import (
@@ -23,6 +24,7 @@ from ingot.formula.expr import (
     Var,
     binary,
     rebuild,
+    text,
     upper,
     wrap,
 )
@@ -48,9 +50,29 @@ def linear(e: Expr) -> Linear:
             if not (x.keys() - {None}) or not (y.keys() - {None}):
                 k, other = (x.get(None, 0), y) if not (x.keys() - {None}) else (y.get(None, 0), x)
                 return {atom: c * k for atom, c in other.items() if c * k}
+            if len(x) == len(y) == 1:  # run-time extents: 2 * N times h is h * N times 2
+                ((p, c),), ((q, d),) = x.items(), y.items()
+                return {_times((*_factors(p), *_factors(q))): c * d}
         case Unary("neg", a):
             return {atom: -c for atom, c in linear(a).items()}
     return {e: 1}
+
+
+def _factors(atom: Expr | None) -> tuple[Expr, ...]:
+    match atom:
+        case None:
+            return ()
+        case Binary("mul", a, b):
+            return (*_factors(a), *_factors(b))
+    return (atom,)
+
+
+def _times(factors: tuple[Expr, ...]) -> Expr | None:
+    """The product in the one order that makes equal products equal."""
+    out: Expr | None = None
+    for f in sorted(factors, key=text):
+        out = f if out is None else Binary("mul", out, f)
+    return out
 
 
 def from_linear(form: Linear) -> Expr:
@@ -168,7 +190,9 @@ def simplify(e: Expr, bounds: Bounds = NO_BOUNDS) -> Expr:
 def _divide(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
     """(k*q + r) // k == q + r // k;  (k*q + r) % k == r % k;  0 <= r < k: r // k == 0, r % k == r;
     x // j // k == x // (j*k);  x % (j*k) % k == x % k."""
-    if not isinstance(b, Const) or b.value <= 0:
+    if not isinstance(b, Const):
+        return _divide_by_extent(op, a, b, bounds)
+    if b.value <= 0:
         return binary(op, a, b)
     match op, a:
         case "floordiv", Binary("floordiv", x, Const(j)) if j > 0:
@@ -186,6 +210,51 @@ def _divide(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
         return quotient if op == "floordiv" else remainder
     inner = binary(op, remainder, b)
     return inner if op == "mod" else from_linear(linear(quotient + inner))
+
+
+def _divide_by_extent(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
+    """The same for a divisor known at run time only, where it is a product of positive extents."""
+    ((divisor, k),) = linear(b).items() if len(linear(b)) == 1 else ((None, 0),)
+    if divisor is None or k < 1 or not _positive(b, bounds):
+        return binary(op, a, b)
+    wanted = Counter(_factors(divisor))
+    whole: Linear = {}
+    rest: Linear = {}
+    for atom, c in linear(a).items():
+        factors = Counter(_factors(atom))
+        if factors >= wanted and c % k == 0:
+            whole[_times(tuple((factors - wanted).elements()))] = c // k
+        else:
+            rest[atom] = c
+    remainder = from_linear(rest)
+    if at_least(remainder, bounds) >= 0 and at_least(b - 1 - remainder, bounds) >= 0:
+        return from_linear(whole) if op == "floordiv" else remainder
+    inner = binary(op, remainder, b)
+    return inner if op == "mod" else from_linear(linear(from_linear(whole) + inner))
+
+
+def _positive(e: Expr, bounds: Bounds) -> bool:
+    try:
+        return interval(e, bounds)[0] > 0
+    except ValueError:
+        return False
+
+
+def at_least(e: Expr, bounds: Bounds = NO_BOUNDS) -> float:
+    """A number that the index never falls below (minus infinity if none is known).
+
+    A variable that runs to a run-time extent is taken at its last value first: N - 1 - n is at least 0.
+    """
+    form: Linear = {}
+    for atom, c in linear(e).items():
+        last = c < 0 and isinstance(atom, Var) and isinstance(atom.extent, Expr)
+        term = linear(atom.extent - 1) if last else {atom: 1}  # type: ignore[union-attr]
+        for part, k in term.items():
+            form[part] = form.get(part, 0) + c * k
+    try:
+        return interval(from_linear(form), bounds)[0]
+    except ValueError:
+        return float("-inf")
 
 
 def _within(e: Expr, k: int, bounds: Bounds) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingot.formula.expr import Const, Expr, Extent, Load, Select, Tensor, Var, transform
-from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, interval, simplify
+from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, at_least, simplify
 from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import BOOL
 
@@ -112,14 +112,9 @@ def _bind_load(load: Load, storage: Storage, bounds: Bounds) -> Expr:
 def _guards(i: Expr, n: Extent, before: int, after: int, bounds: Bounds) -> list[Expr]:
     """The comparisons that keep i in -before <= i < n + after, without those that always hold."""
     out = []
-    try:
-        lo = interval(i, bounds)[0]
-        room = interval(simplify(as_expr(n) + after - 1 - i, bounds), bounds)[0]
-    except ValueError:
-        lo, room = -1, -1
-    if lo < -before:
+    if at_least(i, bounds) < -before:
         out.append(i >= -before)
-    if room < 0:
+    if at_least(simplify(as_expr(n) + after - 1 - i, bounds), bounds) < 0:
         out.append(i < n + after)
     assert all(g.dtype is BOOL for g in out)
     return out

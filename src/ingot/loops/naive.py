@@ -21,7 +21,7 @@ from ingot.formula.expr import (
     minimum,
     transform,
 )
-from ingot.formula.index import Bounds, as_expr, coefficient, interval, simplify
+from ingot.formula.index import Bounds, as_expr, at_least, coefficient, interval, simplify
 from ingot.formula.statements import Assign, Check, For, Let, Madd, Statement, Store
 from ingot.loops.layout import Storage, bind
 
@@ -144,8 +144,8 @@ def _clip_index(
     bounds: Bounds,
 ) -> bool:
     """Fold 0 <= i < n into the limits of the one reduction axis that i moves with."""
-    room = interval(simplify(as_expr(n) - 1 - i, bounds), bounds)[0]
-    if interval(i, bounds)[0] >= -around[0] and room >= -around[1]:
+    room = at_least(simplify(as_expr(n) - 1 - i, bounds), bounds)
+    if at_least(i, bounds) >= -around[0] and room >= -around[1]:
         return True
     moving = [k for k in names if coefficient(i, k) != 0]
     if len(moving) != 1:
