@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ingot
+from ingot.bundle.run import ProcessRunner
 from ingot.emit.dispatch import CPUID, condition
 from ingot.targets.objects import undefined_symbols, writable_bytes
 from ingot.targets.records import TARGETS
@@ -42,3 +46,17 @@ def test_every_feature_has_a_test(name: str) -> None:
 def test_conventions_without_variants_say_so() -> None:
     with pytest.raises(ingot.InputError, match="several targets"):
         ingot.compile(DIGITS / "digits.onnx", target="x86-64+x86-64-v3", api="argument")
+
+
+@pytest.mark.parametrize("processor", ["qemu64", "max"])
+def test_a_processor_without_avx_gets_the_fallback(processor: str) -> None:
+    """Under an emulated processor with SSE2 only, a wrong choice is an illegal instruction."""
+    if shutil.which("qemu-x86_64") is None:
+        assert os.environ.get("CI") != "true", "qemu-x86_64 is missing; tools/debian-packages.txt lists qemu-user"
+        pytest.skip("qemu-x86_64 is not installed")
+    bundle = ingot.compile(DIGITS / "digits.onnx", name="digits", target="+".join(LEVELS))
+    emulated = replace(TARGETS["x86-64"], runner=("qemu-x86_64", "-cpu", processor))
+    with np.load(DIGITS / "test_images.npz") as tests:
+        image, scores = tests["images"][:1].astype(np.float32), tests["scores"][:1]
+    found = ProcessRunner("digits", bundle.files, bundle.manifest, emulated).run({"image": image})
+    np.testing.assert_allclose(found["scores"], scores, atol=1e-5)
