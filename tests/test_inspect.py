@@ -145,3 +145,9 @@ def test_hostile_names_stay_text() -> None:
     assert texts[0] == 'a"]; <b>&?[31m\\' and "\x1b" not in svg and len(svg) < 5000
     dot = dot_text(diagram)
     assert r'label="a\"]; <b>&?[31m\\\n' in dot and dot.count("\n") == 6
+
+
+def test_a_picture_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    target = tmp_path / "missing" / "g.svg"
+    refused = CliRunner().invoke(app, ["inspect", str(DIGITS), "--svg", str(target)])
+    assert refused.exit_code == 2 and f"cannot write {target}" in refused.stderr

@@ -2,8 +2,8 @@
 
 In: a model's message and inputs. Out: a `Peer` that runs it and takes samples. Called by `bench`. Python
 makes the session and the tensors; a few lines of C, built by the pinned compiler, call `Run` and read the
-clock, so that no interpreter stands between two inferences. The wheel holds the library but no header: functions are
-called by their place in the table `OrtApi`, which onnxruntime promises never to change.
+clock, so that no interpreter stands between two inferences. The wheel holds the library but no header:
+functions are called by their place in the table `OrtApi`, which onnxruntime promises never to change.
 """
 
 from __future__ import annotations

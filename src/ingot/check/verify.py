@@ -105,7 +105,7 @@ def verify(
     result = Verification(bundle.manifest["target"], truth.name, truth.reason, seed, tolerance, tuple(cases))
     if result.ok and not layers:
         return result
-    guilty = next((run for run, case in zip(runs, cases, strict=True) if not case.ok), runs[0])
+    guilty = next((run for run, case in zip(runs, cases, strict=True) if not case.ok), runs[-1])
     return replace(result, layers=tuple(_layers(proto, makers, options, build, guilty[0], tolerance)))
 
 

@@ -163,14 +163,12 @@ def _draw(diagram: Diagram, dot: Path | None, svg: Path | None) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """The file appears whole or not at all."""
-    handle, staging = tempfile.mkstemp(dir=path.parent, prefix=".ingot-")
+    """The file appears whole or not at all. Raises InputError where it cannot."""
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        os.chmod(staging, 0o644)
-        os.replace(staging, path)
-    except OSError:
-        os.unlink(staging)
-        raise
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ingot-") as staging:
+            made = Path(staging) / path.name
+            made.write_text(text, encoding="utf-8", errors="backslashreplace")
+            os.replace(made, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     note(f"wrote {path}")

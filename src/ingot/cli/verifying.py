@@ -81,7 +81,7 @@ def _table(title: str, differences: tuple[Difference, ...]) -> Table:
     rows = [
         (
             d.name,
-            f"{d.node} ({d.op})" if d.op else "",
+            f"{d.node} ({d.op})" if d.node != d.op else d.op,
             d.dtype,
             "x".join(map(str, d.shape)) or "scalar",
             float(d.max_abs),
