@@ -4,10 +4,10 @@ In: what holds at a point of a formula or a loop nest (loop bounds, conditions, 
 `Scope`. Out: whether an index can be shown to be non-negative there. The verifiers of the levels ask.
 
 A goal is a linear form over atoms (variables, parameters, and what linear algebra cannot open: divisions,
-maxima, loaded values). The innermost atom is replaced by one of the bounds known for it, until only a number is
-left. Any lower bound of an atom will do, so a loop that starts at `max(0, 1 - oh)` offers both; where one side
-of a maximum, minimum or Select is taken, the goal must hold for either. Forms are scaled instead of divided,
-and since the goal is an integer, `scale * goal > -scale` is enough.
+maxima, loaded values). The innermost atom is replaced by one of the bounds known for it, until only a number
+is left. Any lower bound of an atom will do, so a loop that starts at `max(0, 1 - oh)` offers both; where one
+side of a maximum, minimum or Select is taken, the goal must hold for either. Forms are scaled instead of
+divided, and since the goal is an integer, `scale * goal > -scale` is enough.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq
 
 @dataclass(frozen=True)
 class Scope:
-    """What is known at one point. Every method answers a new scope or a fact; nothing is changed in place."""
+    """What is known at one point. Methods answer a new scope or a fact; nothing known is changed in place."""
 
     order: Mapping[str, int] = field(default_factory=dict)
     lowers: Mapping[Expr, tuple[Bound, ...]] = field(default_factory=dict)
@@ -54,18 +54,22 @@ class Scope:
     lets: Mapping[str, Expr] = field(default_factory=dict)
     numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     dead: bool = False
+    answers: dict[tuple[Expr, Extent, int], bool] = field(default_factory=dict, compare=False)
 
     # -- what is known
 
     def variable(self, name: str, lo: Expr, hi: Expr, step: int = 1) -> Scope:
         """Inside `for name = lo; name < hi; name += step`."""
+        nothing = (
+            lo.value >= hi.value if isinstance(lo, Const) and isinstance(hi, Const) else self.proves(lo - hi)
+        )
         inner = Scope(
             {**self.order, name: len(self.order)},
             self.lowers,
             self.uppers,
             {k: v for k, v in self.lets.items() if k != name},
             {**self.numbers, **_numbers(name, lo, hi, self.numbers)},
-            self.dead or self.proves(lo - hi),
+            self.dead or nothing,
         )
         var, top = Var(name), add(self.form(hi), {None: 1}, -1)
         span = add(self.form(hi), self.form(lo), -1)
@@ -133,7 +137,19 @@ class Scope:
 
     def inside(self, index: Expr, extent: Extent, lanes: int = 1) -> bool:
         """Whether 0 <= index and index + lanes <= extent, provably."""
-        return self.proves(index) and self.proves(as_expr(extent) - lanes - index)
+        if isinstance(index, Const) and isinstance(extent, int):
+            return 0 <= index.value <= extent - lanes or self.dead
+        if isinstance(index, Var) and isinstance(extent, int) and index.name in self.numbers:
+            lo, hi = self.numbers[index.name]
+            if lo >= 0 and hi <= extent - lanes:
+                return True
+        key = (index, extent, lanes)
+        if key not in self.answers:  # unrolled loops ask the same again and again
+            form = self.form(index)
+            room = add(self.form(as_expr(extent) - lanes), form, -1)
+            fits = self._prove(form, 1, [PATIENCE]) and self._prove(room, 1, [PATIENCE])
+            self.answers[key] = self.dead or fits
+        return self.answers[key]
 
     def proves(self, goal: Expr) -> bool:
         """Whether goal >= 0, provably."""

@@ -7,8 +7,6 @@ that makes or rewrites formulas.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ingot.errors import InternalError
 from ingot.formula.compute import COMBINERS, Compute, Formula, Reduction, Scan, Stage, reads, writes
 from ingot.formula.expr import (
@@ -30,17 +28,16 @@ from ingot.formula.types import BOOL, INDEX
 
 def verify_formula(formula: Formula, where: str) -> None:
     """Stages are sound over the inputs, and every output is one of them or written."""
-    written = verify_stages(formula.stages, formula.inputs, where)
+    known = set(formula.inputs)
+    verify_stages(formula.stages, known, where)
     for t in formula.outputs:
-        if t not in written and t.value is None:
+        if t not in known and t.value is None:
             raise InternalError(f"{where}: output {t.name} is never written")
 
 
-def verify_stages(stages: Iterable[Stage], before: Iterable[Tensor], where: str) -> set[Tensor]:
-    """What is written once the stages ran on memory in which `before` is written."""
-    known = set(before)
-    _stages(tuple(stages), known, Scope(), where)
-    return known
+def verify_stages(stages: tuple[Stage, ...], known: set[Tensor], where: str) -> None:
+    """Stages run on memory in which `known` is written; what they write is added to it."""
+    _stages(stages, known, Scope(), where)
 
 
 def _stages(stages: tuple[Stage, ...], known: set[Tensor], scope: Scope, where: str) -> None:

@@ -3,8 +3,9 @@
     conv2(c2.weight, a, b)          conv2(c2.weight, a, b)      one function, half the code:
     conv3(c3.weight, b, c)    ->    conv2(c3.weight, b, c)      weights are arguments like any other
 
-In: a Program. Out: the same program with fewer kernels; the first of several equal ones stays. Equal are kernels
-whose parameters have the same types and shapes, and whose statements differ only in the tensors they touch.
+In: a Program. Out: the same program with fewer kernels; the first of several equal ones stays. Equal are
+kernels whose parameters have the same types and shapes, and whose statements differ only in the tensors they
+touch.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ def share(program: Program) -> Program:
     same = {k: first.setdefault(_key(k, places), k) for k in program.kernels}
     if all(a is b for a, b in same.items()):
         return program
-    final = {k: _described(k, [other for other, to in same.items() if to is k]) for k in first.values()}
-    merged = {k: final[to] for k, to in same.items()}
+    users: dict[Kernel, list[Kernel]] = {}
+    for k, to in same.items():
+        users.setdefault(to, []).append(k)
+    merged = {k: kept for to, all_ in users.items() for kept in [_described(to, all_)] for k in all_}
     return replace(program, steps=tuple(_step(s, merged) for s in program.steps))
 
 

@@ -375,23 +375,23 @@ def _spans(
 
 def verify_region(region: Region) -> None:
     """Every formula of the tree, in the order in which it runs; results are written before they are read."""
-    known = _region(region, set(region.inputs))
+    known: set[Tensor] = set()
+    _region(region, known)
     for t in region.outputs:
         if t not in known and t.value is None:
             raise InternalError(f"output {t.name} is never written")
 
 
-def _region(region: Region, known: set[Tensor]) -> set[Tensor]:
-    known = known | set(region.inputs)
+def _region(region: Region, known: set[Tensor]) -> None:
+    known.update(region.inputs)
     for item in region.items:
         match item:
             case Group():
-                known = verify_stages(item.stages, known, " + ".join(item.nodes))
+                verify_stages(item.stages, known, " + ".join(item.nodes))
             case Either():
-                for side in (item.then, item.other):
-                    _region(side, known)
+                _region(item.then, set(known))
+                _region(item.other, set(known))
                 known.update(item.results)
             case Iterate():
-                _region(item.body, known)
+                _region(item.body, set(known))
                 known.update(item.writes)
-    return known
