@@ -1,4 +1,5 @@
-"""Ingot behind onnx's standard backend interface, for its test runner and for whoever drives several runtimes alike.
+"""Ingot behind onnx's standard backend interface, for its test runner and for whoever drives several runtimes
+alike.
 
 `prepare` compiles; every graph input stays an argument of the bundle, initializers of the same name included.
 """
@@ -42,7 +43,9 @@ class IngotBackend(Backend):
         return IngotBackendRep(ingot.compile(model, name="model", keep_inputs=True, **kwargs))
 
     @classmethod
-    def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Array, ...]:
+    def run_model(
+        cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any
+    ) -> tuple[Array, ...]:
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod

@@ -1,7 +1,9 @@
-"""One row per operator case, and what "agree" means. The families beside this file hold the rows, `test_ops.py` runs them.
+"""One row per operator case, and what "agree" means. The families beside this file hold the rows,
+`test_ops.py` runs them.
 
-A row is checked three ways: the formula's own evaluation, the loops' evaluation and the compiled C, each against an oracle
-(onnxruntime first, onnx's reference evaluator where it has no kernel or is known to be wrong, or expected arrays).
+A row is checked three ways: the formula's own evaluation, the loops' evaluation and the compiled C, each
+against an oracle (onnxruntime first, onnx's reference evaluator where it has no kernel or is known to be
+wrong, or expected arrays).
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ SEED = 20261121
 class Row:
     """A node, its inputs, and how well its outputs must agree.
 
-    `constant`: which inputs are initializers (None: all that the operator needs statically are named by the family).
-    `declared`: the shapes that the model states for its outputs, where they cannot be inferred.
-    `oracle`: "ort", "reference", or the expected outputs. `tolerance` is relative to the largest output; integers, bools and
-    rows with tolerance 0 are compared exactly.
+    `constant`: which inputs are initializers (None: all that the operator needs statically are named by the
+    family). `declared`: the shapes that the model states for its outputs, where they cannot be inferred.
+    `oracle`: "ort", "reference", or the expected outputs. `tolerance` is relative to the largest output;
+    integers, bools and rows with tolerance 0 are compared exactly.
     """
 
     op: str

@@ -32,7 +32,11 @@ def test_one_object_for_every_processor() -> None:
 
 
 def test_the_entry_tests_the_strongest_first() -> None:
-    text = ingot.compile(DIGITS / "digits.onnx", name="digits", target="+".join(LEVELS)).files["digits.c"].decode()
+    text = (
+        ingot.compile(DIGITS / "digits.onnx", name="digits", target="+".join(LEVELS))
+        .files["digits.c"]
+        .decode()
+    )
     calls = [text.index(f"return digits_x86_64{suffix}(") for suffix in ("_v4", "_v3", "")]
     assert calls == sorted(calls)
 
@@ -52,7 +56,9 @@ def test_conventions_without_variants_say_so() -> None:
 def test_a_processor_without_avx_gets_the_fallback(processor: str) -> None:
     """Under an emulated processor with SSE2 only, a wrong choice is an illegal instruction."""
     if shutil.which("qemu-x86_64") is None:
-        assert os.environ.get("CI") != "true", "qemu-x86_64 is missing; tools/debian-packages.txt lists qemu-user"
+        assert os.environ.get("CI") != "true", (
+            "qemu-x86_64 is missing; tools/debian-packages.txt lists qemu-user"
+        )
         pytest.skip("qemu-x86_64 is not installed")
     bundle = ingot.compile(DIGITS / "digits.onnx", name="digits", target="+".join(LEVELS))
     emulated = replace(TARGETS["x86-64"], runner=("qemu-x86_64", "-cpu", processor))

@@ -1,7 +1,7 @@
 """A bundle that holds one network several times, for processors of different strength, behind one entry.
 
-`--target x86-64+x86-64-v3`: the header is that of any bundle, NAME.c picks the variant, NAME_x86_64.c and so on hold them. All
-of it is one object. The arena is as large as the largest variant's.
+`--target x86-64+x86-64-v3`: the header is that of any bundle, NAME.c picks the variant, NAME_x86_64.c and so
+on hold them. All of it is one object. The arena is as large as the largest variant's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def write_variants(made: Sequence[Made], options: Options, origin: Origin) -> Bu
     """Print, compile and describe; `made` in the order of the targets' strength, weakest first."""
     check_options(options)
     if options.api != "direct" or options.weights == "external" or options.threads:
-        raise InputError("several targets in one bundle need --api direct with embedded weights and no threads")
+        raise InputError(
+            "several targets in one bundle need --api direct with embedded weights and no threads"
+        )
     units = [_variant(m, options, origin) for m in made]
     face = _face(made, options, origin)
     files: dict[str, bytes] = {}
@@ -43,7 +45,9 @@ def write_variants(made: Sequence[Made], options: Options, origin: Origin) -> Bu
     files[f"{face.name}.h"] = header(face, None).encode()
     files[f"{face.name}.c"] = dispatcher(face, units).encode()
     text = {n: files[n].decode() for n in (f"{face.name}.h", f"{face.name}.c")}
-    objects.insert(0, compile_c(text, face.target, name=f"{face.name}.c", cc=options.cc, flags=options.cflags))
+    objects.insert(
+        0, compile_c(text, face.target, name=f"{face.name}.c", cc=options.cc, flags=options.cflags)
+    )
     code = relocatable(objects)
     stack = stack_of(face, code)
     files[f"{face.name}.h"] = header(face, stack).encode()
@@ -58,7 +62,9 @@ def _variant(made: Made, options: Options, origin: Origin) -> Unit:
     program, plan, target = made
     name = f"{program.name}_{identifier(target.name)}"
     rows = provenance_rows(target, options, origin)
-    return Unit(replace(program, name=name), plan, target, name, rows, origin.sha256, "direct", False, options.rename)
+    return Unit(
+        replace(program, name=name), plan, target, name, rows, origin.sha256, "direct", False, options.rename
+    )
 
 
 def _face(made: Sequence[Made], options: Options, origin: Origin) -> Unit:

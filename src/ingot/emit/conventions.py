@@ -58,7 +58,7 @@ def check(api: str, weights: str | None, has_params: bool, threads: bool) -> boo
 
 def _direct_header(unit: Unit) -> Lines:
     if unit.is_threaded:
-        yield f"/* Runs task(context, i) for 0 <= i < n, in any order, at the same time if it can. NULL: one by one. */"
+        yield "/* Runs task(context, i) for 0 <= i < n, in any order, at once if it can; NULL: one by one. */"
         task = "void (*task)(void *context, int i)"
         yield f"typedef void (*{unit.name}_parallel_for)(void *user, int n, {task}, void *context);"
     yield f"/* One inference: {unit.upper}_OK or an error. {_memory(unit)} */"

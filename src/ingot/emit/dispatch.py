@@ -1,7 +1,8 @@
 """Variants of one network in one object, and the function that picks the best the processor can run.
 
-In: the face (the unit whose header and name the user sees) and its variants, each a unit of its own, weakest first. Out:
-the C of the public entry. x86 only: it asks CPUID what the processor has, and XGETBV what the system saves.
+In: the face (the unit whose header and name the user sees) and its variants, each a unit of its own, weakest
+first. Out: the C of the public entry. x86 only: it asks CPUID what the processor has, and XGETBV what the
+system saves.
 """
 
 from __future__ import annotations
@@ -17,12 +18,27 @@ from ingot.targets.record import Target
 # Where CPUID tells of a feature: (leaf, index in eax ebx ecx edx, bit). Intel SDM volume 2A, CPUID.
 CPUID = {
     "sse2": (1, 3, 26),
-    **{"pni": (1, 2, 0), "ssse3": (1, 2, 9), "fma": (1, 2, 12), "cx16": (1, 2, 13), "sse4_1": (1, 2, 19)},
-    **{"sse4_2": (1, 2, 20), "movbe": (1, 2, 22), "popcnt": (1, 2, 23), "xsave": (1, 2, 27)},
-    **{"avx": (1, 2, 28), "f16c": (1, 2, 29)},
-    **{"bmi1": (7, 1, 3), "avx2": (7, 1, 5), "bmi2": (7, 1, 8), "avx512f": (7, 1, 16), "avx512dq": (7, 1, 17)},
-    **{"avx512cd": (7, 1, 28), "avx512bw": (7, 1, 30), "avx512vl": (7, 1, 31)},
-    **{"lahf_lm": (0x80000001, 2, 0), "abm": (0x80000001, 2, 5)},
+    "pni": (1, 2, 0),
+    "ssse3": (1, 2, 9),
+    "fma": (1, 2, 12),
+    "cx16": (1, 2, 13),
+    "sse4_1": (1, 2, 19),
+    "sse4_2": (1, 2, 20),
+    "movbe": (1, 2, 22),
+    "popcnt": (1, 2, 23),
+    "xsave": (1, 2, 27),
+    "avx": (1, 2, 28),
+    "f16c": (1, 2, 29),
+    "bmi1": (7, 1, 3),
+    "avx2": (7, 1, 5),
+    "bmi2": (7, 1, 8),
+    "avx512f": (7, 1, 16),
+    "avx512dq": (7, 1, 17),
+    "avx512cd": (7, 1, 28),
+    "avx512bw": (7, 1, 30),
+    "avx512vl": (7, 1, 31),
+    "lahf_lm": (0x80000001, 2, 0),
+    "abm": (0x80000001, 2, 5),
 }
 LEAVES = (1, 7, 0x80000001)
 YMM_STATE, ZMM_STATE = 0x6, 0xE6  # XCR0: what the system must save for AVX, for AVX-512
@@ -46,7 +62,13 @@ static void probe(unsigned int found[3][4], unsigned int *saved) {
 
 def dispatcher(face: Unit, variants: Sequence[Unit]) -> str:
     """The text of NAME.c: the entry that calls the strongest variant the processor runs."""
-    parts = [provenance(face), f'#include "{face.name}.h"', _declarations(variants), PROBE, _entry(face, variants)]
+    parts = [
+        provenance(face),
+        f'#include "{face.name}.h"',
+        _declarations(variants),
+        PROBE,
+        _entry(face, variants),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -70,15 +92,23 @@ def _names(face: Unit) -> list[str]:
     edge = (*face.program.inputs, *face.program.outputs)
     weights = ["weights"] if face.external else []
     threads = ["parallel_for", "user"] if face.is_threaded else []
-    return [*weights, *(face.extent(p) for p in face.program.params), *map(face.argument, edge), *threads, "arena"]
+    return [
+        *weights,
+        *(face.extent(p) for p in face.program.params),
+        *map(face.argument, edge),
+        *threads,
+        "arena",
+    ]
 
 
 def condition(target: Target) -> str:
-    """C that is true where the processor has all of the target's features and the system saves its registers."""
+    """C that is true where the processor has the features and the system saves the registers."""
     masks: dict[tuple[int, int], int] = {}
     for feature in target.features:
         if feature not in CPUID:
-            raise UnsupportedError(f"no test for the processor feature {feature!r}", remedy="name an x86 target")
+            raise UnsupportedError(
+                f"no test for the processor feature {feature!r}", remedy="name an x86 target"
+            )
         leaf, register, bit = CPUID[feature]
         key = (LEAVES.index(leaf), register)
         masks[key] = masks.get(key, 0) | 1 << bit

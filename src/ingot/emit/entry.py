@@ -33,7 +33,7 @@ def pointer(t: Tensor, const: bool) -> str:
 
 
 def entry_parameters(unit: Unit) -> str:
-    """The parameters of the direct convention: [weights] [extents] inputs outputs [parallel_for, user] arena."""
+    """Parameters of the direct convention: [weights] [extents] inputs outputs [parallel_for, user] arena."""
     rows = ["const void *weights"] if unit.external else []
     rows += [f"int {unit.extent(p)}" for p in unit.program.params]
     rows += [f"const {t.type.c} *{unit.argument(t)}" for t in unit.program.inputs]

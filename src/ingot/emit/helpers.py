@@ -1,7 +1,7 @@
 """The small static functions that emitted C calls, each printed once per file and only if used.
 
-Keys are what `Printer.used` collected: ("max", "float32"), ("to", "float32", "int8"), ("exp", "float32"), ... Functions
-of the math library are printed from their definitions in `ingot.loops.math`.
+Keys are what `Printer.used` collected: ("max", "float32"), ("to", "float32", "int8"), ("exp", "float32"), ...
+Functions of the math library are printed from their definitions in `ingot.loops.math`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from ingot.emit.expression import helper_name, short
 from ingot.emit.literals import literal
 from ingot.formula.types import DTYPES, INT32, INT64, DType
-from ingot.formula.types import DTYPES, DType
 from ingot.loops.instructions import GROUP
 from ingot.targets.record import Target
 
@@ -71,7 +70,7 @@ def _min(key: Key, t: DType) -> str:
 
 
 def _vector_extreme(key: Key, t: DType, lanes: int, target: Target) -> str:
-    """max or min that propagates NaN: the target's instruction answers its second operand where one is NaN."""
+    """max or min that propagates NaN; the instruction answers its second operand where one is NaN."""
     vector, bits = f"{short(t.name)}x{lanes}", f"i{t.bits}x{lanes}"
     spelled = target.spelling(key[0], t.name, lanes * t.bytes)
     sign = ">" if key[0] == "max" else "<"
@@ -181,7 +180,8 @@ def _widen(key: Key, t: DType) -> str:
         body = "union { uint32_t i; float f; } u; u.i = (uint32_t)x << 16; return u.f;"
     else:
         body = (
-            "union { uint32_t i; float f; } u; const uint32_t s = (uint32_t)(x & 0x8000u) << 16, e = (x >> 10) & 31u, m = x & 1023u; "
+            "union { uint32_t i; float f; } u; "
+            "const uint32_t s = (uint32_t)(x & 0x8000u) << 16, e = (x >> 10) & 31u, m = x & 1023u; "
             "if (e == 0) { u.f = (float)m * 5.9604644775390625e-08f; u.i |= s; } "
             "else u.i = s | ((e == 31u ? 255u : e + 112u) << 23) | (m << 13); return u.f;"
         )

@@ -24,7 +24,7 @@ def literal(value: int | float | bool, dtype: DType) -> str:
 
 
 def floating(x: float, dtype: DType) -> str:
-    """Shortest decimal that reads back as the same float or double; `__builtin_` spellings for inf and NaN."""
+    """Shortest decimal that reads back as the same number; `__builtin_` spellings for inf and NaN."""
     assert dtype in (FLOAT32, FLOAT64)
     f = "f" if dtype is FLOAT32 else ""
     if math.isnan(x):

@@ -1,4 +1,5 @@
-"""Parallel loops as C: the body becomes a task with a context, the loop a call of the caller's `parallel_for`.
+"""Parallel loops as C: the body becomes a task with a context, the loop a call of the caller's
+`parallel_for`.
 
     typedef void (*NAME_parallel_for)(void *user, int n, void (*task)(void *context, int i), void *context);
 """
@@ -17,7 +18,6 @@ from ingot.formula.statements import For, expressions, flatten
 from ingot.loops.parallel import is_parallel, tasks
 from ingot.loops.program import Kernel
 
-
 OWN_NAMES = ("context", "task", "c", "parallel_for", "user")
 """Names that tasks and the kernels that start them use beside the model's."""
 
@@ -32,14 +32,18 @@ def tasks_text(unit: Unit, kernel: Kernel, scope: Scope, p: VectorPrinter) -> It
 
 def serial(unit: Unit) -> str:
     """What runs the tasks when the caller brings no `parallel_for`."""
-    head = f"static void {unit.name}_serial(void *user, int n, void (*task)(void *context, int i), void *context)"
+    task = "void (*task)(void *context, int i)"
+    head = f"static void {unit.name}_serial(void *user, int n, {task}, void *context)"
     body = ["(void)user;", "for (int i = 0; i < n; i++) task(context, i);"]
     return "\n".join([f"{head} {{", *(INDENT + row for row in body), "}"])
 
 
 def _context(unit: Unit, kernel: Kernel, scope: Scope) -> str:
     """The struct that carries a kernel's tensors to its tasks."""
-    rows = [f"{INDENT}{_declarator(t, t not in kernel.written, scope.name(t, t.name, 't'))};" for t in kernel.parameters]
+    rows = [
+        f"{INDENT}{_declarator(t, t not in kernel.written, scope.name(t, t.name, 't'))};"
+        for t in kernel.parameters
+    ]
     return "\n".join([f"struct {unit.function(kernel)}_context {{", *rows, "};"])
 
 

@@ -21,7 +21,14 @@ from ingot.targets.record import Target
 ERRORS = {"ERR_NULL": -1, "ERR_ALIGN": -2, "ERR_INDEX": -3, "ERR_CAPACITY": -4, "ERR_WEIGHTS": -5}
 SYMBOLS = (
     *("config", "symbols", "weights", "weights_data", "direct", "instance", "run"),
-    *("constructor", "destructor", "get_address_for_argument", "get_address_for_result", "parallel_for", "serial"),
+    *(
+        "constructor",
+        "destructor",
+        "get_address_for_argument",
+        "get_address_for_result",
+        "parallel_for",
+        "serial",
+    ),
 )
 """Our own names of the file scope, each behind `NAME_`."""
 MACROS = (

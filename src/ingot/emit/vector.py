@@ -70,7 +70,9 @@ class VectorPrinter(Printer):
         return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
 
     def _extreme(self, op: str, a: Expr, b: Expr, lanes: int) -> str:
-        """max and min propagate NaN: the spelled instruction answers its second operand, so a constant goes first."""
+        """max and min propagate NaN: the spelled instruction answers its second operand, so a constant goes
+        first.
+        """
         t = a.dtype
         spelled = self.target.spelling(op, t.name, lanes * t.bytes)
         if spelled and (not t.is_float or isinstance(a, Const) or isinstance(b, Const)):

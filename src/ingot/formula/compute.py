@@ -1,9 +1,9 @@
 """Formulas: the executable meaning of an operator.
 
-A `Formula` is an ordered list of stages over named tensors. A `Compute` gives every element of one tensor (or of a
-rectangle of it) as an expression over its axes, optionally through one reduction. A `Scan` runs stages once per step of
-an axis, in order; what it carries is ordinary tensors that its stages overwrite. Shapes, reference semantics, loops,
-MAC counts and fusion are all read off these.
+A `Formula` is an ordered list of stages over named tensors. A `Compute` gives every element of one tensor (or
+of a rectangle of it) as an expression over its axes, optionally through one reduction. A `Scan` runs stages
+once per step of an axis, in order; what it carries is ordinary tensors that its stages overwrite. Shapes,
+reference semantics, loops, MAC counts and fusion are all read off these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ COMBINERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "an
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """`combine` (a key of COMBINERS) over `axes` of `term`, starting from `init`; its type is the accumulator's."""
+    """`combine` (a key of COMBINERS) over `axes` of `term`, starting from `init`; its type is the
+    accumulator's.
+    """
 
     combine: str
     axes: tuple[Var, ...]
@@ -35,7 +37,9 @@ def accumulator(dtype: DType) -> Var:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compute:
-    """out[at] = value for every point of `axes`; `at` is the axes themselves unless a part of `out` is written."""
+    """out[at] = value for every point of `axes`; `at` is the axes themselves unless a part of `out` is
+    written.
+    """
 
     out: Tensor
     axes: tuple[Var, ...]

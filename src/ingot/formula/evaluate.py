@@ -1,6 +1,8 @@
-"""The formula evaluator: a definition, run as it stands, is the reference the loops and the C are tested against.
+"""The formula evaluator: a definition, run as it stands, is the reference the loops and the C are tested
+against.
 
-Points are evaluated on numpy index grids, in tiles: a big convolution never materialises all of axes x reduction.
+Points are evaluated on numpy index grids, in tiles: a big convolution never materialises all of axes x
+reduction.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class IndexOutOfRange(InputError):
 def evaluate(
     formula: Formula, inputs: Iterable[Array], params: Mapping[str, int] | None = None
 ) -> list[Array]:
-    """The outputs of a formula for concrete inputs. Raises IndexOutOfRange where a bundle would return ERR_INDEX."""
+    """The outputs of a formula for concrete inputs. Raises IndexOutOfRange where a bundle would return
+    ERR_INDEX.
+    """
     arrays: Arrays = dict(zip(formula.inputs, inputs, strict=True))
     with np.errstate(all="ignore"):
         run_stages(formula.stages, arrays, dict(params or {}))
@@ -146,7 +150,9 @@ def _require(condition: bool, message: str) -> None:
 
 
 def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = False) -> Any:
-    """The value of an expression on an index grid. `guarded`: under a Select, where unread elements may lie outside."""
+    """The value of an expression on an index grid. `guarded`: under a Select, where unread elements may lie
+    outside.
+    """
     match e:
         case Const(v, dtype):
             return dtype.numpy.type(v)

@@ -178,7 +178,9 @@ class Select(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """The value in another type: floats round half to even; float to integer truncates and saturates, NaN is 0."""
+    """The value in another type: floats round half to even; float to integer truncates and saturates, NaN is
+    0.
+    """
 
     a: Expr
     type: DType
@@ -264,7 +266,7 @@ class Lane(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Gathered(Expr):
-    """An index that comes from data: lo <= value < hi is checked at run time before it is used (ERR_INDEX)."""
+    """An index that comes from data: lo <= value < hi is checked at run time, before use (ERR_INDEX)."""
 
     value: Expr
     lo: Expr

@@ -1,7 +1,8 @@
 """Index algebra: linear forms, intervals and the normal form of quasi-affine integer expressions.
 
-An index is a sum of integer multiples of *atoms* (variables, parameters, and anything the algebra cannot open: a floor
-division, a remainder, a gathered value). `interval` bounds it; `simplify` prints one normal form and cancels divisions.
+An index is a sum of integer multiples of *atoms* (variables, parameters, and anything the algebra cannot
+open: a floor division, a remainder, a gathered value). `interval` bounds it; `simplify` prints one normal
+form and cancels divisions.
 """
 
 from __future__ import annotations

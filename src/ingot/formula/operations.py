@@ -1,7 +1,7 @@
 """What each named operation means, on numpy arrays: the one table the formula and loop evaluators share.
 
-Integers wrap. Division by zero yields 0 on integers (C leaves it undefined; a bundle must not trap). A shift by the width
-or more yields what an infinitely wide register would.
+Integers wrap. Division by zero yields 0 on integers (C leaves it undefined; a bundle must not trap). A shift
+by the width or more yields what an infinitely wide register would.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ REDUCE: dict[str, Any] = {
 
 
 def convert(a: Array, to: DType) -> Array:
-    """`Cast`: float to integer truncates and saturates with NaN as 0; integer to integer wraps; else numpy's."""
+    """`Cast`: float to integer truncates and saturates, NaN is 0; integers wrap; else numpy's."""
     source = np.asarray(a)
     if source.dtype.kind not in "fV" or to.is_float or to.kind == "b":
         return source.astype(to.numpy)

@@ -1,4 +1,5 @@
-"""Statements: what loops are made of. A kernel is a tuple of these; the C printer and the loop evaluator read them.
+"""Statements: what loops are made of. A kernel is a tuple of these; the C printer and the loop evaluator read
+them.
 
 Vector registers are named variables with `lanes` > 1; a scalar met beside a vector is broadcast.
 """
@@ -55,7 +56,9 @@ class Madd:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """name = operation(name, a, b): a target's instruction (`dot4`, ...) by its meaning in `loops/instructions.py`."""
+    """name = operation(name, a, b): a target's instruction (`dot4`, ...) by its meaning in
+    `loops/instructions.py`.
+    """
 
     operation: str
     name: str
@@ -66,7 +69,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Write `value` to an element, or `lanes` of them along the last index; narrow floats are rounded here."""
+    """Write `value` to an element, or `lanes` of them along the last index; narrow floats round here."""
 
     to: Load
     value: Expr
@@ -92,7 +95,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Keep the C compiler from moving memory reads across this point (facts: unrolled taps spill otherwise)."""
+    """Keep the C compiler from moving memory reads across this point: unrolled taps spill otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,8 @@ def statements_text(statements: tuple[Statement, ...], indent: str = "  ") -> It
     for s in statements:
         match s:
             case For(var, lo, hi, step, _, parallel):
-                yield f"{indent}{'parallel ' if parallel else ''}for {var} in {text(lo)} .. {text(hi)} step {step}"
+                kind = "parallel for" if parallel else "for"
+                yield f"{indent}{kind} {var} in {text(lo)} .. {text(hi)} step {step}"
             case Let(name, value, lanes, mutable):
                 yield f"{indent}{'var' if mutable else 'let'} {name}:{lanes} = {text(value)}"
             case Assign(name, value, lanes):

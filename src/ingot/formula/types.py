@@ -1,7 +1,7 @@
 """Element types: what a tensor holds, how numpy stores it, what C calls it.
 
-`compute` is the type arithmetic happens in: float16 and bfloat16 are storage types whose values are widened to float32
-when they are read and rounded (half to even) when they are stored.
+`compute` is the type arithmetic happens in: float16 and bfloat16 are storage types whose values are widened
+to float32 when they are read and rounded (half to even) when they are stored.
 """
 
 from __future__ import annotations

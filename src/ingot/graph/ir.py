@@ -1,7 +1,8 @@
 """The graph: named values and named operations, in ONNX's terms. Mutable, but only through the helpers here.
 
-A `Value` is a formula tensor with a place in the graph, so that an operator's definition reads it directly. A graph's
-nodes stand in topological order; a subgraph (of If, Loop, Scan) sees the values of the graphs around it.
+A `Value` is a formula tensor with a place in the graph, so that an operator's definition reads it directly. A
+graph's nodes stand in topological order; a subgraph (of If, Loop, Scan) sees the values of the graphs around
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Attribute = Union[
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A tensor in the graph: type and shape are known once `infer` ran; `constant` holds its elements, if known."""
+    """A tensor in the graph: type and shape are known once `infer` ran; `constant` holds its elements, if
+    known.
+    """
 
     name: str
     type: DType | None = None
@@ -37,7 +40,9 @@ class Value:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One operation. `version` is the opset of its domain under which it was written; missing inputs are None."""
+    """One operation. `version` is the opset of its domain under which it was written; missing inputs are
+    None.
+    """
 
     op: str
     inputs: list[Value | None]
@@ -68,7 +73,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
 
     def values(self) -> Iterator[Value]:
-        """Inputs, then everything the nodes make; not the constants, which hang on the nodes that read them."""
+        """Inputs, then what the nodes make; not the constants, which hang on the nodes that read them."""
         yield from self.inputs
         for node in self.nodes:
             yield from (v for v in node.outputs if v is not None)
@@ -104,7 +109,9 @@ def captured(graph: Graph) -> Iterator[Value]:
 
 
 def replace_value(graph: Graph, old: Value, new: Value) -> None:
-    """Every read of `old`, in subgraphs too, becomes a read of `new`; graph outputs keep their names by the caller."""
+    """Every read of `old`, in subgraphs too, becomes a read of `new`; graph outputs keep their names by the
+    caller.
+    """
     for node in graph.nodes:
         node.inputs = [new if v is old else v for v in node.inputs]
         for sub in node.subgraphs.values():

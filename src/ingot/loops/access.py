@@ -1,4 +1,4 @@
-"""How loads move with loop variables: element strides over physical tensors, and vector forms of expressions."""
+"""How loads move with loop variables: element strides, and the vector forms of expressions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def step(load: Load, name: str) -> int | None:
 def vectorize(e: Expr, name: str, lanes: int) -> Expr:
     """The expression for `lanes` consecutive values of variable `name`.
 
-    Loads that move by one become vector loads, those that stay are broadcast. Raises NotVectorizable otherwise.
+    Loads that move by one become vector loads, those that stay are broadcast. Raises NotVectorizable
+    otherwise.
     """
     if lanes == 1:
         return e
@@ -71,7 +72,9 @@ def _vector_load(load: Load, name: str, lanes: int) -> Expr:
 
 
 def align_constants(e: Expr, name: str, storage: Storage) -> Expr:
-    """The expression with constants transposed at compile time so that they lie contiguous along variable `name`."""
+    """The expression with constants transposed at compile time so that they lie contiguous along variable
+    `name`.
+    """
 
     def aligned(node: Expr) -> Expr | None:
         if not isinstance(node, Load) or node.tensor.value is None or step(node, name) in (0, 1, None):

@@ -3,8 +3,9 @@
     image[1, 3, 32, 32] -> conv -> relu -> pool        image -> import -> conv -> ...
                                                               [1, 34, 34, 3] with a border of zeros
 
-In: a fused region. Out: a layout per tensor, and the region with an `import` group before a window that would read beyond the
-caller's memory. ONNX's spatial operators put channels at axis 1; that is the one thing taken from the operators here.
+In: a fused region. Out: a layout per tensor, and the region with an `import` group before a window that would
+read beyond the caller's memory. ONNX's spatial operators put channels at axis 1; that is the one thing taken
+from the operators here.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _channels_last(t: Tensor, halos: Halo) -> Layout:
 
 
 def windows(c: Compute) -> Iterator[Load]:
-    """The loads of a reduction that slide: some index moves with an output axis and a reduction axis at once."""
+    """The loads that slide: some index moves with an output axis and a reduction axis at once."""
     if c.reduction is None:
         return
     outer, inner = {a.name for a in c.axes}, {a.name for a in c.reduction.axes}
@@ -157,7 +158,7 @@ def _components(stages: list[Compute]) -> list[list[Tensor]]:
 
 
 def _aligned(load: Load, c: Compute) -> bool:
-    """Whether each index of the load moves only with what moves the same index of the output, or not at all."""
+    """Whether each index of the load moves only with what moves the same index of the output."""
     names = [a.name for a in c.axes]
     for i, at in zip(load.index, c.index, strict=True):
         for name in names:

@@ -1,6 +1,6 @@
 """Axes as generators want to see them: none of one element, and one for each thing an index says.
 
-    x[n, (oc // 8) * 4 + ic] for oc < 16        ->        x[n, g * 4 + ic] for g < 2, oc < 8
+x[n, (oc // 8) * 4 + ic] for oc < 16        ->        x[n, g * 4 + ic] for g < 2, oc < 8
 """
 
 from __future__ import annotations

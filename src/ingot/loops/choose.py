@@ -1,4 +1,6 @@
-"""Which generator writes which stage. The first that says it can and pays is taken; naive loops serve the rest."""
+"""Which generator writes which stage. The first that says it can and pays is taken; naive loops serve the
+rest.
+"""
 
 from __future__ import annotations
 

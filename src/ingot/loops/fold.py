@@ -4,8 +4,8 @@
     offset = b - mean * factor                 ->      (factor', offset' constants)
     y = x * factor + offset
 
-Needs a formulated region. Guarantees that every stage left reads something known at run time only, unless it makes a result
-that the region itself gives.
+Needs a formulated region. Guarantees that every stage left reads something known at run time only, unless it
+makes a result that the region itself gives.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     c = conv(x, w)            c = conv(x, w) |> relu(. + s)
     y = relu(c + s)     ->
 
-Works on formulas: the producer's last stage takes the consumer's expression as its own value. Needs a formulated region.
-Guarantees the same outputs, every intermediate that disappears being read by nobody else.
+Works on formulas: the producer's last stage takes the consumer's expression as its own value. Needs a
+formulated region. Guarantees the same outputs, every intermediate that disappears being read by nobody else.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ def _joins(producer: Group, consumer: Compute, t: Tensor) -> bool:
 
 
 def _same_point(load: Load, axes: tuple[Var, ...]) -> bool:
-    """Whether a load reads the very element that is being made; along an extent of 1 the index is 0 either way."""
+    """Whether a load reads the very element that is being made; along an extent of 1 the index is 0 either
+    way.
+    """
     pairs = zip(load.index, axes, strict=True)
     return load.outside is None and all(i == a or (a.extent == 1 and i == Const(0)) for i, a in pairs)
 
@@ -118,7 +120,7 @@ def _merged(producer: Group, consumer: Group, t: Tensor) -> Group:
 
 
 def _inline(e: Expr, t: Tensor, value: Expr, renamed: dict[str, Expr]) -> Expr:
-    """The consumer's expression over the producer's axes, its reads of `t` replaced by the producer's value."""
+    """The consumer's expression over the producer's axes, its reads of `t` being the producer's value."""
 
     def replace_node(node: Expr) -> Expr | None:
         match node:

@@ -1,7 +1,7 @@
 """The formula-level evaluator of a whole region: groups by their formulas, branches and loops as they read.
 
-In: a region and arrays for its inputs. Out: an array for every tensor reached. Tests use it to tell a wrong formula from wrong
-loops.
+In: a region and arrays for its inputs. Out: an array for every tensor reached. Tests use it to tell a wrong
+formula from wrong loops.
 """
 
 from __future__ import annotations

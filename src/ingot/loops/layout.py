@@ -1,7 +1,7 @@
 """Layouts: where the elements of a logical tensor stand in memory.
 
-A layout permutes the logical axes into a storage order and surrounds them with a halo that holds one fill value. Formulas
-never see it; `bind` turns their logical reads into physical ones.
+A layout permutes the logical axes into a storage order and surrounds them with a halo that holds one fill
+value. Formulas never see it; `bind` turns their logical reads into physical ones.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class Storage:
 
 
 def bind(e: Expr, storage: Storage, bounds: Bounds = NO_BOUNDS) -> Expr:
-    """The expression over physical tensors, indices in normal form, a guard only where a read may lie outside."""
+    """The expression over physical tensors, indices in normal form, a guard only where a read may lie
+    outside.
+    """
 
     def physical(node: Expr) -> Expr | None:
         return _bind_load(node, storage, bounds) if isinstance(node, Load) else None
@@ -121,7 +123,9 @@ def _guards(i: Expr, n: Extent, before: int, after: int, bounds: Bounds) -> list
 
 
 def fill_halo(t: Tensor, storage: Storage) -> tuple[Statement, ...]:
-    """Statements that write the fill around a tensor: in every run, for the arena arrives with anything in it."""
+    """Statements that write the fill around a tensor: in every run, for the arena arrives with anything in
+    it.
+    """
     layout, physical = storage.layout(t), storage.tensor(t)
     out: list[Statement] = []
     ranges = [(0, int(n)) for n in physical.shape]  # type: ignore[arg-type]

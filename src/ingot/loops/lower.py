@@ -1,6 +1,7 @@
 """From formulas to the Program: each group becomes a kernel and its call.
 
-The one place where a group's tensors become kernel parameters. Which generator writes the loops is `choose`'s business.
+The one place where a group's tensors become kernel parameters. Which generator writes the loops is `choose`'s
+business.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step, touched
-from ingot.loops.rewrite import without_single_turns
 from ingot.loops.region import Either, Group, Iterate, Region
+from ingot.loops.rewrite import without_single_turns
 from ingot.targets.record import Target
 
 
@@ -114,7 +115,9 @@ def call(nodes: tuple[str, ...], stages: tuple[Stage, ...], storage: Storage, ta
 
 
 def _parameters(body: tuple[Statement, ...]) -> tuple[Tensor, ...]:
-    """Every tensor the statements touch: what is only read first, then what is written, in order of appearance."""
+    """Every tensor the statements touch: what is only read first, then what is written, in order of
+    appearance.
+    """
     read: dict[Tensor, None] = {}
     written: dict[Tensor, None] = {}
     for s in flatten(body):

@@ -1,7 +1,8 @@
 """Naive loops: every formula as it reads, one loop per axis. The generator that serves everything.
 
-In: stages over logical tensors and the storage they live in. Out: statements. Reductions over a window that may leave its
-tensor are clipped to the taps that lie inside where that is exact, so that inner loops carry no guard.
+In: stages over logical tensors and the storage they live in. Out: statements. Reductions over a window that
+may leave its tensor are clipped to the taps that lie inside where that is exact, so that inner loops carry no
+guard.
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ def accumulate(combine: str, name: str, term: Expr, lanes: int = 1) -> Statement
 def clip(r: Reduction, storage: Storage, bounds: Bounds) -> tuple[dict[str, tuple[Expr, Expr]], Expr]:
     """Loop limits that keep reads inside, and the term without the guards they make needless.
 
-    Exact when a tap outside contributes the identity: a product with 0 in a sum, the lowest value in a max. A halo
-    that holds the same value needs no clipping.
+    Exact when a tap outside contributes the identity: a product with 0 in a sum, the lowest value in a max. A
+    halo that holds the same value needs no clipping.
     """
     limits: dict[str, tuple[Expr, Expr]] = {a.name: (Const(0), as_expr(a.extent or 0)) for a in r.axes}
     names = set(limits)
@@ -163,7 +164,7 @@ def _clip_index(
 
 
 def checked(e: Expr, prefix: str, seen: dict[Expr, Expr] | None = None) -> tuple[Expr, tuple[Statement, ...]]:
-    """Data-dependent indices become registers, range-checked before use; `seen` are those that already are."""
+    """Data-dependent indices become registers, range-checked before use; `seen` already are."""
     checks: list[Statement] = []
     seen = {} if seen is None else seen
 

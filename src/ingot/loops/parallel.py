@@ -1,8 +1,8 @@
 """Mark the loops whose iterations may run at the same time.
 
-A kernel's outermost loop is parallel if each iteration writes elements no other iteration touches: along one dimension of
-every tensor it stores to, iterations are further apart than what one of them reaches. Emission hands such loops to the
-caller's `parallel_for`.
+A kernel's outermost loop is parallel if each iteration writes elements no other iteration touches: along one
+dimension of every tensor it stores to, iterations are further apart than what one of them reaches. Emission
+hands such loops to the caller's `parallel_for`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def tasks(loop: For) -> int:
 
 
 def is_independent(loop: For) -> bool:
-    """Whether the iterations touch nothing in common, and need nothing from outside the loop but its tensors."""
+    """Whether iterations touch nothing in common, and need nothing from outside the loop but tensors."""
     if not isinstance(loop.lo, Const) or not isinstance(loop.hi, Const) or tasks(loop) < 2:
         return False
     if any(isinstance(s, Check) for s in flatten(loop.body)) or _borrowed(loop):
@@ -92,9 +92,7 @@ def is_independent(loop: For) -> bool:
     bounds = _bounds(loop)
     accesses = list(_accesses(loop))
     stored = {a.tensor for a, is_store in accesses if is_store}
-    return all(
-        _apart([a for a, _ in accesses if a.tensor is t], loop, bounds) for t in stored
-    )
+    return all(_apart([a for a, _ in accesses if a.tensor is t], loop, bounds) for t in stored)
 
 
 def _borrowed(loop: For) -> set[str]:
@@ -114,7 +112,10 @@ def _bounds(loop: For) -> Bounds:
     for s in flatten(loop.body):
         if isinstance(s, For):
             scope = {**bounds, loop.var: own}
-            bounds[s.var] = (interval(s.lo, scope)[0], max(interval(s.hi, scope)[1] - 1, interval(s.lo, scope)[0]))
+            bounds[s.var] = (
+                interval(s.lo, scope)[0],
+                max(interval(s.hi, scope)[1] - 1, interval(s.lo, scope)[0]),
+            )
     return bounds
 
 
@@ -155,5 +156,3 @@ def _reach(dim: int, access: Load, var: str, bounds: Bounds) -> Reach | None:
     except ValueError:
         return None
     return Reach(dim, scale, lo, hi + (access.lanes - 1 if dim == access.tensor.rank - 1 else 0))
-
-

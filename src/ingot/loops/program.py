@@ -1,7 +1,7 @@
 """The Program: a tree of kernel calls, branches and loops over physical tensors, and the kernels they call.
 
-A kernel's parameters are physical tensors (what C sees as arrays); a call binds them to the program's own. Two calls may
-share one kernel. Offsets are added by `memory.plan`; nothing here knows C.
+A kernel's parameters are physical tensors (what C sees as arrays); a call binds them to the program's own.
+Two calls may share one kernel. Offsets are added by `memory.plan`; nothing here knows C.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From graph to formulas: every node replaced by its definition, bound to one tensor per value.
 
-A `Region` is what lowering works on: an ordered list of `Group`s (stages that become one kernel) and control steps. Fusion
-merges groups, layouts are assigned to their tensors, generators turn each into a kernel.
+A `Region` is what lowering works on: an ordered list of `Group`s (stages that become one kernel) and control
+steps. Fusion merges groups, layouts are assigned to their tensors, generators turn each into a kernel.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ class Either:
 
 @dataclass(slots=True, eq=False)
 class Iterate:
-    """A Loop. The body's inputs are (turn, condition, carried ...), its outputs (condition, carried ..., stacked ...).
+    """A Loop. The body's inputs are (turn, condition, carried ...), its outputs (condition, carried ...,
+    stacked ...).
 
-    `initial` are the carried values' first contents, `results` where their last ones go, `stacked` collects one slice a
-    turn; results and slices nobody reads are None.
+    `initial` are the carried values' first contents, `results` where their last ones go, `stacked` collects
+    one slice a turn; results and slices nobody reads are None.
     """
 
     nodes: tuple[str, ...]

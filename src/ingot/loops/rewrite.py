@@ -55,8 +55,8 @@ def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
 def apart(statements: tuple[Statement, ...], taken: set[str]) -> tuple[Statement, ...]:
     """The statements with other names for the registers they declare, where those are `taken`.
 
-    What they declare outside any loop is added to `taken`: statements that follow in the same block, or in loops
-    below it, cannot declare it again.
+    What they declare outside any loop is added to `taken`: statements that follow in the same block, or in
+    loops below it, cannot declare it again.
     """
     declared = [s.name for s in flatten(statements) if isinstance(s, Let)]
     names = {n: f"{n}_{len(taken)}" for n in declared if n in taken}

@@ -1,8 +1,8 @@
 """Where every tensor lives: the caller's memory, the weights, or an offset in the arena.
 
-In: a Program. Out: a `Plan` with an offset for every tensor that needs arena bytes. Lifetimes are read off the tree (what
-a loop's body reads lives through the whole loop); offsets come from `omnimalloc` and are proved by `check`, which shares
-no code with it.
+In: a Program. Out: a `Plan` with an offset for every tensor that needs arena bytes. Lifetimes are read off
+the tree (what a loop's body reads lives through the whole loop); offsets come from `omnimalloc` and are
+proved by `check`, which shares no code with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""One definition per operator, by family. Importing this package reads every module and so fills the registry."""
+"""One definition per operator, by family. Importing this package reads every module and so fills the
+registry.
+"""
 
 import importlib
 import pkgutil

@@ -18,7 +18,9 @@ Infer = Callable[[Graph], Graph]
 
 
 def infer_control(node: Node, infer: Infer) -> None:
-    """Infer the graphs a node holds and declare its outputs. Raises ShapeError where shapes would vary at run time."""
+    """Infer the graphs a node holds and declare its outputs. Raises ShapeError where shapes would vary at run
+    time.
+    """
     {"If": _infer_if, "Loop": _infer_loop}[node.op](node, infer)
 
 
@@ -44,7 +46,9 @@ def _infer_if(node: Node, infer: Infer) -> None:
     for branch in branches:
         infer(branch)
         if len(branch.outputs) != len(node.outputs):
-            raise ModelError(f"{node.label}: {len(node.outputs)} outputs, but a branch gives {len(branch.outputs)}")
+            raise ModelError(
+                f"{node.label}: {len(node.outputs)} outputs, but a branch gives {len(branch.outputs)}"
+            )
     for i, value in enumerate(node.outputs):
         first, *others = (b.outputs[i] for b in branches)
         for other in others:
@@ -61,7 +65,9 @@ def _infer_if(node: Node, infer: Infer) -> None:
 def _infer_loop(node: Node, infer: Infer) -> None:
     graph, initial = body(node, "body"), node.inputs[2:]
     if len(graph.inputs) != 2 + len(initial) or len(graph.outputs) < 1 + len(initial):
-        raise ModelError(f"{node.label}: the body's inputs or outputs do not fit {len(initial)} carried values")
+        raise ModelError(
+            f"{node.label}: the body's inputs or outputs do not fit {len(initial)} carried values"
+        )
     counter, going, *carried = graph.inputs
     counter.type, counter.shape = INT64, ()
     going.type, going.shape = BOOL, ()
@@ -77,8 +83,8 @@ def _declare_loop(node: Node, graph: Graph, carried: list[Value]) -> None:
     for inner, made in zip(carried, graph.outputs[1:], strict=False):
         if (made.type, made.shape) != (inner.type, inner.shape):
             raise ShapeError(
-                f"{node.label}: carried value {inner.name!r} goes in as {inner.type}{inner.shape} and comes out as "
-                f"{made.type}{made.shape}; its shape must stay"
+                f"{node.label}: carried value {inner.name!r} goes in as {inner.type}{inner.shape} and "
+                f"comes out as {made.type}{made.shape}; its shape must stay"
             )
     results: list[tuple[Value, tuple[Extent, ...]]] = [(v, v.shape or ()) for v in carried]
     stacked = graph.outputs[1 + len(carried) :]
@@ -90,7 +96,9 @@ def _declare_loop(node: Node, graph: Graph, carried: list[Value]) -> None:
 
 
 def trip_count(node: Node, graph: Graph) -> int:
-    """The number of turns, where it is known. Raises UnsupportedError where scan outputs would need it at run time."""
+    """The number of turns, where it is known. Raises UnsupportedError where scan outputs would need it at run
+    time.
+    """
     limit, start = node.inputs[0], node.inputs[1]
     goes_on = _origin(graph.outputs[0], graph)
     always = goes_on is graph.inputs[1] or (goes_on.constant is not None and bool(goes_on.constant))

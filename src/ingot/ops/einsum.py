@@ -1,7 +1,8 @@
 """Einsum: any sum of products over named axes.
 
 In: an equation such as `...ij,...jk->...ik` and its operands. Out: one contraction, or a chain of them in
-which each operand is multiplied into what came before, and an axis is summed as soon as nothing later names it.
+which each operand is multiplied into what came before, and an axis is summed as soon as nothing later names
+it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Types, shapes and the values of constants, node by node in order.
 
-Goes in: a graph whose inputs have types and static (or bounded) shapes. Comes out: the same graph with every value typed
-and shaped, and with `constant` set wherever the elements follow from constants alone. Shapes come from the definitions'
-own formulas; constants are folded by evaluating them.
+Goes in: a graph whose inputs have types and static (or bounded) shapes. Comes out: the same graph with every
+value typed and shaped, and with `constant` set wherever the elements follow from constants alone. Shapes come
+from the definitions' own formulas; constants are folded by evaluating them.
 """
 
 from __future__ import annotations

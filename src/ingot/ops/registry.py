@@ -3,9 +3,10 @@
     @op("Softmax", since=13)
     def softmax(f, x, *, axis=-1): ...
 
-A definition takes a `Builder`, the node's inputs as tensors (None where an optional one is absent) and its attributes as
-keywords with ONNX's names and defaults; it returns the output tensor, or a tuple of them. Everything else about the
-operator (shapes, types, reference, loops, MACs, fusion) is read off the stages it built.
+A definition takes a `Builder`, the node's inputs as tensors (None where an optional one is absent) and its
+attributes as keywords with ONNX's names and defaults; it returns the output tensor, or a tuple of them.
+Everything else about the operator (shapes, types, reference, loops, MACs, fusion) is read off the stages it
+built.
 """
 
 from __future__ import annotations
@@ -148,8 +149,8 @@ class Builder:
             raise ModelError(f"{self.node.label}: the input '{what}' is missing")
         if tensor.value is None:
             raise UnsupportedError(
-                f"{self.node.label}: '{what}' ({tensor.name}) is computed at run time, but the shapes of the bundle "
-                "depend on it; make it a constant (initializer) of the model"
+                f"{self.node.label}: '{what}' ({tensor.name}) is computed at run time, but the shapes "
+                "of the bundle depend on it; make it a constant (initializer) of the model"
             )
         return tensor.value
 
@@ -202,7 +203,8 @@ class Builder:
 def formulate(node: Node, inputs: list[Tensor | None]) -> Formula:
     """The formula of a node over concrete input tensors.
 
-    Raises UnsupportedError for an unknown operator, ShapeError or ModelError where the node contradicts itself.
+    Raises UnsupportedError for an unknown operator, ShapeError or ModelError where the node contradicts
+    itself.
     """
     operator = find(node)
     if operator is None:

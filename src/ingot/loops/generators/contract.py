@@ -1,8 +1,9 @@
 """The contraction generator: register tiles over sums of products.
 
-Serves convolutions, matrix products and recurrent gates alike. The roles of the axes are read off the strides: the vector
-axis moves only one operand (`b`, packed in the order the loops read it when it is constant), the tile axes move only the
-other (`a`, read as scalars and broadcast). Accumulators are named vector registers, `rows` x `vectors` of them.
+Serves convolutions, matrix products and recurrent gates alike. The roles of the axes are read off the
+strides: the vector axis moves only one operand (`b`, packed in the order the loops read it when it is
+constant), the tile axes move only the other (`a`, read as scalars and broadcast). Accumulators are named
+vector registers, `rows` x `vectors` of them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ingot.formula.expr import Array, Binary, Const, Expr, Lane, Load, Tensor, V
 from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import Barrier, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
+from ingot.loops.axes import normal_axes
 from ingot.loops.layout import Storage, bind
 from ingot.loops.rewrite import substituted
-from ingot.loops.axes import normal_axes
 from ingot.targets.record import Target
 
 Points = list[dict[str, Expr]]
@@ -210,7 +211,9 @@ class _Generator:
             yield from self._store(points[i], j, Var(f"c{i}_{j}", None, dtype), lanes)
 
     def _reduction(self, points: Points, vectors: int) -> Iterator[Statement]:
-        """Rolled loops over the reduction; a short innermost axis is unrolled, its taps kept apart by barriers."""
+        """Rolled loops over the reduction; a short innermost axis is unrolled, its taps kept apart by
+        barriers.
+        """
         c, inner = self.c, self.c.reduce[-1]
         short = len(c.reduce) > 1 and int(inner.extent or 0) <= UNROLLED_TAPS  # type: ignore[arg-type]
         if short:

@@ -1,7 +1,9 @@
-"""The row generator: a reduction along the axis that lies contiguous in memory, as in softmax and layer normalisation.
+"""The row generator: a reduction along the axis that lies contiguous in memory, as in softmax and layer
+normalisation.
 
-Partial results are kept in a few vector registers, combined lane by lane at the end of the row; what does not fill a vector is
-added one element at a time. Serves sums, maxima and minima whose every operand moves by one along the row or stays.
+Partial results are kept in a few vector registers, combined lane by lane at the end of the row; what does not
+fill a vector is added one element at a time. Serves sums, maxima and minima whose every operand moves by one
+along the row or stays.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import Assign, For, Let, Statement, Store
 from ingot.formula.types import FLOAT32, FLOAT64
 from ingot.loops.access import NotVectorizable, step, vectorize
+from ingot.loops.axes import normal_axes
 from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import accumulate
-from ingot.loops.axes import normal_axes
 from ingot.targets.record import Target
 
 REGISTERS = 4  # partial results in flight: hides the latency of one add

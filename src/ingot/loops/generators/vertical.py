@@ -1,8 +1,8 @@
 """The vertical generator: every lane does the same thing at its own place.
 
-Serves elementwise maps, depthwise convolutions, pooling and reductions over outer axes: along the vector axis the output and
-every operand either move by one element or stay. A reduction keeps a tile of accumulators along a second axis, so that what
-neighbouring outputs share (weights, overlapping windows) is loaded once.
+Serves elementwise maps, depthwise convolutions, pooling and reductions over outer axes: along the vector axis
+the output and every operand either move by one element or stay. A reduction keeps a tile of accumulators
+along a second axis, so that what neighbouring outputs share (weights, overlapping windows) is loaded once.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
 from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
 from ingot.formula.types import BOOL
 from ingot.loops.access import NotVectorizable, align_constants, step, vectorize
+from ingot.loops.axes import normal_axes
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import clip
-from ingot.loops.axes import normal_axes
 from ingot.targets.record import Target
 
 TILE = 4
@@ -40,7 +40,7 @@ VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min"})
 
 @dataclass(frozen=True, slots=True)
 class Vertical:
-    """A matched stage: loads bound to physical tensors, limits of the reduction clipped to what lies inside."""
+    """A matched stage: loads bound to physical tensors, limits clipped to what lies inside."""
 
     to: Load
     value: Expr
@@ -174,7 +174,7 @@ def _at(e: Expr, point: dict[str, Expr], v: Vertical, lanes: int) -> Expr:
 
 
 def _reduction(v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: int) -> Iterator[Statement]:
-    """The taps: the innermost window axis is unrolled when it is short, so that overlapping loads are shared."""
+    """The taps: a short innermost window axis is unrolled, so that overlapping loads are shared."""
     inner = r.axes[-1]
     lo, hi = v.limits[inner.name]
     if isinstance(lo, Const) and isinstance(hi, Const) and hi.value - lo.value <= UNROLLED_TAPS:
