@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Union
 
 from ingot.formula.expr import Expr, Tensor, Var, loads, text, upper, walk
 from ingot.formula.types import DType
@@ -66,7 +65,7 @@ class Scan:
     carried: tuple[Tensor, ...]
 
 
-Stage = Union[Compute, Scan]
+Stage = Compute | Scan
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Union
 
 from ingot.formula.expr import Expr, Load, Tensor, text
 
@@ -105,7 +104,7 @@ class Remark:
     text: str
 
 
-Statement = Union[For, Let, Assign, Madd, Instruction, Store, When, Check, Barrier, Remark]
+Statement = For | Let | Assign | Madd | Instruction | Store | When | Check | Barrier | Remark
 
 
 def body_of(s: Statement) -> tuple[Statement, ...]:

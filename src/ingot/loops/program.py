@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Union
 
 from ingot.formula.expr import Param, Tensor, text
 from ingot.formula.statements import Check, Statement, flatten, statements_text, stored
@@ -87,7 +86,7 @@ class Repeat:
     body: tuple[Step, ...]
 
 
-Step = Union[Call, Copy, Branch, Repeat]
+Step = Call | Copy | Branch | Repeat
 
 
 @dataclass(frozen=True, slots=True, eq=False)

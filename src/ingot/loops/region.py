@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Union
 
 from ingot.formula.compute import Formula, Scan, Stage, reads, stages_text, writes
 from ingot.formula.expr import Expr, Load, Tensor, transform
@@ -73,7 +72,7 @@ class Iterate:
         return tuple(t for t in (*self.results, *self.stacked) if t is not None)
 
 
-Item = Union[Group, Either, Iterate]
+Item = Group | Either | Iterate
 
 
 @dataclass(slots=True, eq=False)

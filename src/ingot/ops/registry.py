@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, Union
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ingot.formula.expr import Array, Const, Expr, Extent, Operand, Tensor, Var,
 from ingot.formula.types import INDEX, DType
 from ingot.graph.ir import Graph, Node
 
-Outputs = Union[Tensor, tuple[Tensor, ...]]
+Outputs = Tensor | tuple[Tensor, ...]
 Definition = Callable[..., Outputs]
 D = TypeVar("D", bound=Definition)
 
