@@ -31,6 +31,7 @@ COMMON = (
     "-std=gnu99",
     "-ffreestanding",
     "-fno-math-errno",
+    "-fno-strict-aliasing",  # the arena holds floats now and integers a kernel later
     "-ffp-contract=off",
     "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
