@@ -23,6 +23,7 @@ from ingot.loops.program import Program, program_text
 from ingot.loops.region import Region, formulate_graph, region_text
 from ingot.loops.share import share
 from ingot.loops.verify import require_proved, verify_region
+from ingot.memory.check import check
 from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
@@ -34,7 +35,7 @@ from ingot.targets.records import find, native
 GRAPH = Level("graph", graph_text, verify)
 REGION = Level("region", region_text, verify_region)
 PROGRAM = Level("program", program_text, require_proved)
-PLAN = Level("plan", plan_text)
+PLAN = Level("plan", plan_text, check)
 
 
 def compile(

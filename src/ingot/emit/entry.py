@@ -15,7 +15,7 @@ from ingot.formula.expr import Tensor
 from ingot.formula.index import product, simplify
 from ingot.loops.parallel import is_parallel
 from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls
-from ingot.memory.plan import base_of
+from ingot.memory.tree import base_of
 
 Used = set[tuple[str, ...]]
 
@@ -116,6 +116,8 @@ def _repeat(unit: Unit, step: Repeat, used: Used) -> Iterator[str]:
 
 
 def _copy(unit: Unit, source: Tensor, to: Tensor, used: Used) -> Iterator[str]:
+    if _is_nothing(unit, source, to):
+        return
     printer = Printer(unit.target, unit.argument, used, params=unit.extents)
     count = printer.index(simplify(product(to.shape)))
     target, origin = (
@@ -124,6 +126,12 @@ def _copy(unit: Unit, source: Tensor, to: Tensor, used: Used) -> Iterator[str]:
     )
     target, origin = (f"({p})" if p.startswith("(") else p for p in (target, origin))
     yield f"for (int i = 0; i < {count}; i++) {target}[i] = {origin}[i];"
+
+
+def _is_nothing(unit: Unit, source: Tensor, to: Tensor) -> bool:
+    """Whether the plan has put both sides of a copy into the same bytes."""
+    at = unit.plan.offsets.get(base_of(unit.program, source))
+    return at is not None and at == unit.plan.offsets.get(base_of(unit.program, to))
 
 
 def _call(unit: Unit, step: Call) -> str:

@@ -60,7 +60,8 @@ def _task(unit: Unit, kernel: Kernel, scope: Scope, loop: For, number: int, p: V
     used = {load.tensor for s in flatten(loop.body) for e in expressions(s) for load in loads(e)}
     for t in (t for t in kernel.parameters if t in used):
         name = scope.name(t, t.name, "t")
-        rows.append(f"{_declarator(t, t not in kernel.written, f'restrict {name}')} = c->{name};")
+        alone = "" if t in unit.plan.aliasing(kernel) else "restrict "
+        rows.append(f"{_declarator(t, t not in kernel.written, alone + name)} = c->{name};")
     rows.append(f"const int {loop.var} = {p.index(loop.lo + Var('task') * loop.step)};")
     rows += lines(loop.body, p, unit.errors)
     head = f"static void {function}_task{number}(void *context, int task) {{"

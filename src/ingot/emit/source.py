@@ -80,7 +80,10 @@ def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     params = {p.name: scope.name(p, p.name, "n") for p in kernel.params}
     printer = VectorPrinter(unit.target, lambda t: scope.name(t, t.name, "t"), params=params)
     parameters = [f"int {name}" for name in params.values()]
-    parameters += [_parameter(t, scope, t not in kernel.written) for t in kernel.parameters]
+    aliasing = unit.plan.aliasing(kernel)
+    parameters += [
+        _parameter(t, scope, t not in kernel.written, t not in aliasing) for t in kernel.parameters
+    ]
     tasks = []
     if is_parallel(kernel):
         parameters += [f"{unit.name}_parallel_for parallel_for", "void *user"]
@@ -97,12 +100,14 @@ def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     return "\n".join([_kernel_comment(kernel), *tasks, definition, *body, "}"])
 
 
-def _parameter(t: Tensor, scope: Scope, const: bool) -> str:
+def _parameter(t: Tensor, scope: Scope, const: bool, alone: bool) -> str:
+    """`alone`: no other parameter points to the same bytes, and C may know."""
     name, qualifier = scope.name(t, t.name, "t"), "const " if const else ""
+    restrict = "restrict " if alone else ""
     if not is_static(t):
-        return f"{qualifier}{t.type.c} *restrict {name}"
+        return f"{qualifier}{t.type.c} *{restrict}{name}"
     sizes = [str(max(int(n), 1)) for n in t.shape] or ["1"]  # type: ignore[arg-type]
-    return f"{qualifier}{t.type.c} {name}[restrict {sizes[0]}]" + "".join(f"[{n}]" for n in sizes[1:])
+    return f"{qualifier}{t.type.c} {name}[{restrict}{sizes[0]}]" + "".join(f"[{n}]" for n in sizes[1:])
 
 
 def _kernel_comment(kernel: Kernel) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from ingot.formula.expr import Extent, Tensor, text
 from ingot.graph.ir import Attribute, Graph, Node, Value, reads
 from ingot.loops.program import Branch, Call, Copy, Program, Repeat, Step
-from ingot.memory.plan import base_of
+from ingot.memory.tree import base_of
 
 Kind = Literal["edge", "weighted", "plain", "control"]
 LINE_LIMIT = 36

@@ -1,0 +1,182 @@
+"""The independent proof of a plan: no line of it is shared with the planner.
+
+In: a Plan. `check` raises InternalError unless (1) no two tensors whose lives the plan draws overlap, and (2)
+walking through the program, whichever way its branches go and more than one turn of its loops, every step
+still finds in the arena what was written there for it. The second needs no lifetimes: it keeps account of
+whose content lies where.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ingot.errors import InternalError
+from ingot.formula.expr import Tensor
+from ingot.loops.program import Branch, Call, Copy, Repeat, Step, touched
+from ingot.memory.plan import ALIGN, Plan
+
+
+def check(plan: Plan) -> None:
+    check_overlaps(plan)
+    replay(plan)
+
+
+# -- lives as drawn
+
+
+def check_overlaps(plan: Plan) -> None:
+    """Sweep over time with the live tensors sorted by offset: neighbours must not touch."""
+    given: dict[Tensor, set[int]] = {}
+    for o in plan.overwrites:
+        _require(plan.offsets[o.x] == plan.offsets[o.y], f"{o.y.name} is not where {o.x.name} is")
+        given.setdefault(o.y, set()).add(o.number)
+    events: list[tuple[int, int, int, int, str]] = []
+    for life in plan.lifetimes:
+        at, size = plan.offsets[life.tensor], life.bytes
+        name = life.tensor.name
+        _require(size >= life.tensor.bytes and at % ALIGN == 0, f"{name} is misplaced")
+        _require(at >= 0 and at + size <= plan.arena_bytes, f"{name} leaves the arena")
+        for start, end in _without(life.spans, given.get(life.tensor, set())):
+            events += [(start, 1, at, size, name), (end, 0, at, size, name)]
+    live: list[tuple[int, int, str]] = []
+    for _, begins, at, size, name in sorted(events):
+        where = bisect_left(live, (at, size, name))
+        if not begins:
+            del live[where]
+            continue
+        for low, length, other in live[max(where - 1, 0) : where + 1]:
+            _require(low + length <= at or at + size <= low, f"{name} overlaps {other}")
+        live.insert(where, (at, size, name))
+
+
+def _without(spans: tuple[tuple[int, int], ...], steps: set[int]) -> Iterator[tuple[int, int]]:
+    """The spans less single steps."""
+    for start, end in spans:
+        for k in sorted(k for k in steps if start <= k < end):
+            if start < k:
+                yield start, k
+            start = k + 1
+        if start < end:
+            yield start, end
+
+
+# -- content as written
+
+
+@dataclass(slots=True)
+class _Arena:
+    """Whose content lies where: disjoint pieces (start, end, tensor's number), sorted."""
+
+    pieces: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def write(self, piece: tuple[int, int, int]) -> None:
+        start, end, _ = piece
+        first = bisect_left(self.pieces, (start, -1, -1))
+        if first and self.pieces[first - 1][1] > start:
+            first -= 1
+        last = bisect_left(self.pieces, (end, -1, -1))
+        self.pieces[first:last] = []
+        insort(self.pieces, piece)
+
+    def holds(self, piece: tuple[int, int, int]) -> bool:
+        where = bisect_left(self.pieces, piece)
+        return where < len(self.pieces) and self.pieces[where] == piece
+
+
+def replay(plan: Plan) -> None:
+    """Follow the program and require at every read that nothing was written over what is read."""
+    _Replay(plan).steps(plan.program.steps, _Arena())
+
+
+class _Replay:
+    def __init__(self, plan: Plan) -> None:
+        self.program, self.plan = plan.program, plan
+        self.users = Counter(self.base(t) for t in touched(plan.program.steps))
+        self.numbers = {t: i for i, t in enumerate(plan.offsets)}
+        self.allowed = {o.call for o in plan.overwrites if o.call is not None}
+
+    def base(self, t: Tensor) -> Tensor:
+        while t in self.program.aliases:
+            t = self.program.aliases[t]
+        return t
+
+    def piece(self, t: Tensor) -> tuple[int, int, int] | None:
+        """The bytes of an arena tensor; None for one that lives elsewhere."""
+        t = self.base(t)
+        if t not in self.plan.offsets:
+            owners = (*self.program.inputs, *self.program.outputs, *self.program.constants)
+            _require(t in owners, f"{t.name} has no place")
+            return None
+        start = self.plan.offsets[t]
+        return start, start + max(t.bytes, 1), self.numbers[t]
+
+    def read(self, t: Tensor | None, arena: _Arena) -> None:
+        piece = None if t is None else self.piece(t)
+        if t is not None and piece is not None:
+            _require(arena.holds(piece), f"{t.name} is read where other content lies")
+
+    def write(self, t: Tensor, arena: _Arena) -> None:
+        piece = self.piece(t)
+        if piece is not None:
+            arena.write(piece)
+
+    def steps(self, steps: tuple[Step, ...], arena: _Arena) -> None:
+        for step in steps:
+            match step:
+                case Call():
+                    self.call(step, arena)
+                case Copy(source, to):
+                    self.read(source, arena)
+                    self.apart(source, to, same=True)
+                    self.write(to, arena)
+                case Branch(condition, then, other):
+                    self.read(condition, arena)
+                    second = _Arena(list(arena.pieces))
+                    self.steps(then, arena)
+                    self.steps(other, second)
+                    both = set(second.pieces)
+                    arena.pieces = [p for p in arena.pieces if p in both]
+                case Repeat():
+                    self.repeat(step, arena)
+
+    def repeat(self, step: Repeat, arena: _Arena) -> None:
+        """Two turns: what a turn leaves behind is the same from the first on."""
+        self.write(step.counter, arena)
+        before = list(arena.pieces)
+        for _ in range(2):
+            for t in (step.counter, step.trips, step.condition):
+                self.read(t, arena)
+            self.steps(step.body, arena)
+            if arena.pieces == before:
+                break
+        for t in (step.counter, step.trips, step.condition):
+            self.read(t, arena)
+
+    def call(self, call: Call, arena: _Arena) -> None:
+        writes = call.writes
+        for t in call.reads:
+            # scratch: what only this call knows may hold anything before
+            if t not in writes or self.users[self.base(t)] > call.arguments.count(t):
+                self.read(t, arena)
+        pairs = list(zip(call.kernel.parameters, call.arguments, strict=True))
+        for q, y in pairs:
+            for p, x in pairs if q in call.kernel.written else []:
+                if p is not q:
+                    self.apart(x, y, same=(call.kernel, (p, q)) in self.allowed)
+        for t in writes:
+            self.write(t, arena)
+
+    def apart(self, x: Tensor, y: Tensor, same: bool) -> None:
+        """Two operands of a step are disjoint, or the same bytes where that is allowed."""
+        a, b = self.piece(x), self.piece(y)
+        if a is None or b is None or (same and a[:2] == b[:2]):
+            return
+        _require(a[1] <= b[0] or b[1] <= a[0], f"{x.name} overlaps {y.name} in one step")
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InternalError(f"memory plan: {message}")

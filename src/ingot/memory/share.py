@@ -1,0 +1,147 @@
+"""Which tensors share the same bytes although both are alive for one step: results written over operands.
+
+In: a Program and its lifetimes. Out: buffers (tensors that follow each other in the same bytes), and the
+parameters of kernels that alias because of it. A copy that is the last use of its source costs nothing then;
+a call that writes over an operand loses `restrict` on two parameters, so only calls at which memory would
+otherwise exceed the peak do so.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ingot.formula.expr import Tensor
+from ingot.loops.program import Call, Copy, Kernel, Program
+from ingot.memory.inplace import Pair, overwritable
+from ingot.memory.lifetimes import Lifetime, Span, profile
+from ingot.memory.tree import Node, base_of, everything
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Bytes that belong to one tensor after the other."""
+
+    tensors: tuple[Tensor, ...]
+    spans: tuple[Span, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """At step `number`, y is written over x; a call's parameters are `pair`, a copy has none."""
+
+    number: int
+    x: Tensor
+    y: Tensor
+    call: tuple[Kernel, Pair] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """The buffers of a program and the overwrites that made them."""
+
+    buffers: tuple[Buffer, ...]
+    overwrites: tuple[Overwrite, ...]
+
+    @property
+    def bound_bytes(self) -> int:
+        """The most bytes alive at once: no plan of these buffers needs less."""
+        return max(profile((b.spans, b.bytes) for b in self.buffers).values(), default=0)
+
+
+def sharings(program: Program, nodes: tuple[Node, ...], lives: tuple[Lifetime, ...]) -> tuple[Sharing, ...]:
+    """Sharings of the same least bound: one overwrites only where the peak asks for it, one where it can."""
+    everywhere = _shared(lives, tuple(_candidates(program, nodes, lives)))
+    copies = _shared(lives, tuple(o for o in everywhere.overwrites if o.call is None))
+    if copies.bound_bytes == everywhere.bound_bytes:
+        return (copies, everywhere)
+    crowded = _above(copies, everywhere.bound_bytes)
+    needed = _shared(lives, tuple(o for o in everywhere.overwrites if o.call is None or crowded(o.number)))
+    return (needed, everywhere) if needed.bound_bytes == everywhere.bound_bytes else (everywhere,)
+
+
+def _above(sharing: Sharing, limit: int) -> Callable[[int], bool]:
+    """Whether more than `limit` bytes are alive at a step."""
+    levels = profile((b.spans, b.bytes) for b in sharing.buffers)
+    numbers, sizes = list(levels), list(levels.values())
+    return lambda number: sizes[bisect_right(numbers, number) - 1] > limit
+
+
+def _candidates(
+    program: Program, nodes: tuple[Node, ...], lives: tuple[Lifetime, ...]
+) -> Iterator[Overwrite]:
+    """Every overwrite that is right by itself, in the order of the steps."""
+    known = {life.tensor: life for life in lives}
+    for node in everything(nodes):
+        if not isinstance(node.step, Call | Copy):
+            continue
+        possible = {
+            (x, y)
+            for x in node.reads
+            for y in node.writes
+            if x in known and y in known and _may_follow(known[x], known[y], node.number)
+        }
+        if possible and isinstance(node.step, Copy):
+            yield Overwrite(node.number, node.reads[0], node.writes[0])
+        elif possible and isinstance(node.step, Call):
+            yield from _overwrites(program, node.step, node.number, possible)
+
+
+def _may_follow(x: Lifetime, y: Lifetime, number: int) -> bool:
+    """Whether x ends and y begins at a step, as far as lives tell."""
+    ends = number in x.last and number not in y.last
+    return ends and x.bytes == y.bytes and _meet_at(x.spans, y.spans, number)
+
+
+def _overwrites(program: Program, call: Call, number: int, possible: set[Pair]) -> Iterator[Overwrite]:
+    """The call's possible overwrites that its kernel allows, no operand and no result taken twice."""
+    bound = [base_of(program, a) for a in call.arguments]
+    taken: set[Tensor] = set()
+    for p, q in sorted(overwritable(call.kernel), key=lambda pair: _places(call.kernel, pair)):
+        i, j = _places(call.kernel, (p, q))
+        x, y = bound[i], bound[j]
+        if (x, y) in possible and not taken & {x, y} and bound.count(x) == bound.count(y) == 1:
+            taken |= {x, y}
+            yield Overwrite(number, x, y, (call.kernel, (p, q)))
+
+
+def _places(kernel: Kernel, pair: Pair) -> tuple[int, int]:
+    return kernel.parameters.index(pair[0]), kernel.parameters.index(pair[1])
+
+
+def _meet_at(a: Iterable[Span], b: Iterable[Span], number: int) -> bool:
+    """Whether two lists of spans share exactly the one step."""
+    common = [
+        (max(p, r), min(q, s)) for p, q in a for r, s in b if p < s and r < q
+    ]  # spans are few: one, or one per side of a branch
+    return common == [(number, number + 1)]
+
+
+def _shared(lives: tuple[Lifetime, ...], wanted: tuple[Overwrite, ...]) -> Sharing:
+    """Buffers after as many of the wanted overwrites as go together."""
+    group = {life.tensor: [life] for life in lives}
+    spans: dict[int, tuple[Span, ...]] = {id(g): g[0].spans for g in group.values()}
+    done: list[Overwrite] = []
+    for o in wanted:
+        a, b = group[o.x], group[o.y]
+        if a is b or not _meet_at(spans[id(a)], spans[id(b)], o.number):
+            continue
+        spans[id(a)] = _united(spans[id(a)], spans[id(b)])
+        a += b
+        group.update((life.tensor, a) for life in b)
+        done.append(o)
+    groups = {id(g): g for g in group.values()}
+    buffers = (Buffer(tuple(v.tensor for v in g), spans[k], g[0].bytes) for k, g in groups.items())
+    return Sharing(tuple(buffers), tuple(done))
+
+
+def _united(a: tuple[Span, ...], b: tuple[Span, ...]) -> tuple[Span, ...]:
+    out: list[Span] = []
+    for start, end in sorted((*a, *b)):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        else:
+            out.append((start, end))
+    return tuple(out)
