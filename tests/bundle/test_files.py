@@ -62,7 +62,8 @@ def test_weights_as_text_are_the_weights_as_bytes() -> None:
     assert bytes(int(w, 16) for w in words) == found["net.weights.bin"]
 
 
-def test_the_object_holds_the_very_bytes_of_the_weights_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("origin", ["net.o", "net_weights.c"])
+def test_object_and_text_hold_the_bytes_of_the_weights_file(origin: str, tmp_path: Path) -> None:
     write(tmp_path, bundle(target="c99").files)
     main = """
 #include <stdio.h>
@@ -71,7 +72,8 @@ int main(void) { return fwrite(net_weights_data, 1, SIZE, stdout) != SIZE; }
 """
     size = len(bundle(target="c99").files["net.weights.bin"])
     write(tmp_path, {"main.c": main})
-    objects = [compile_c("gcc", tmp_path, "main.c", f"-DSIZE={size}"), "net.o"]
+    held = origin if origin.endswith(".o") else compile_c("gcc", tmp_path, origin)
+    objects = [compile_c("gcc", tmp_path, "main.c", f"-DSIZE={size}"), held]
     run(["sh", "-c", f"{link(tmp_path, objects)} > out"], tmp_path)
     assert (tmp_path / "out").read_bytes() == bundle(target="c99").files["net.weights.bin"]
 

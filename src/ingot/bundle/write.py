@@ -22,7 +22,7 @@ from ingot.emit.header import header
 from ingot.emit.main import main_source, makefile
 from ingot.emit.source import source
 from ingot.emit.unit import Unit
-from ingot.emit.weights import image, weights_file, weights_source, weights_text
+from ingot.emit.weights import assembly, image, weights_file, weights_source, weights_text
 from ingot.errors import InputError
 from ingot.loops.program import Program
 from ingot.memory.plan import Plan
@@ -123,18 +123,24 @@ def sources(unit: Unit) -> dict[str, bytes]:
 
 
 def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: str) -> bytes:
-    """The code, with its weights unless the caller brings them; `more` flags for a build of another kind."""
+    """The code, with its weights unless the caller brings them; `more` flags for a build of another kind.
+
+    The weights come from their bytes: the same as from C text, which takes a compiler seconds per megabyte.
+    """
+    name, data = unit.name, f"{unit.name}.weights.bin"
+    parts = {f"{name}.c": {n: files[n] for n in (f"{name}.c", f"{name}.h")}}
+    if weights_file(unit):
+        parts[f"{name}_weights.S"] = {f"{name}_weights.S": assembly(unit).encode(), data: files[data]}
     objects = [
         compile_c(
-            {n: files[n] for n in (file, f"{unit.name}.h", f"{unit.name}.weights.bin") if n in files},
+            part,
             unit.target,
-            name=file,
+            name=main,
             cc=options.cc,
             flags=(*options.cflags, *more),
             relocation="pic" if more else options.relocation,
         )
-        for file in (f"{unit.name}.c", weights_file(unit))
-        if file is not None
+        for main, part in parts.items()
     ]
     return objects[0] if len(objects) == 1 else relocatable(objects)
 

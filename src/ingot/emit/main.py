@@ -88,6 +88,7 @@ def _direct_run(unit: Unit, golden: Golden) -> Lines:
     rows += [str(n) for n in golden.extents]
     rows += [f"in_{unit.argument(t)}" for t in unit.program.inputs]
     rows += [f"out_{unit.argument(t)}" for t in unit.program.outputs]
+    rows += ["NULL", "NULL"] if unit.is_threaded else []  # one task after the other
     yield "static int run(void) {"
     yield f"{INDENT}memset(arena, 0xFF, sizeof arena); /* may hold anything */"
     yield f"{INDENT}return {unit.name}({', '.join([*rows, 'arena'])});"

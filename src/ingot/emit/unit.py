@@ -59,6 +59,7 @@ class Unit:
     def __post_init__(self) -> None:
         """Name what the header shows before anything else, so that its names are the plainest."""
         self.scope = Scope({self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", "i"})
+        self.scope.take(("parallel_for", "user", "task", "context"))
         self.scope.take(MACROS)  # `static` makes offset macros NAME_x of the arguments
         edge = (*self.program.inputs, *self.program.outputs)
         self._rename(edge)

@@ -108,7 +108,7 @@ def weights_file(unit: Unit) -> str | None:
 
 def weights_source(unit: Unit) -> str:
     """The text of NAME_weights.c or, beyond MOST_TEXT, of NAME_weights.S, which includes NAME.weights.bin."""
-    return _c_source(unit) if size(unit) <= MOST_TEXT else _assembly(unit)
+    return _c_source(unit) if size(unit) <= MOST_TEXT else assembly(unit)
 
 
 def _c_source(unit: Unit) -> str:
@@ -122,7 +122,8 @@ def _c_source(unit: Unit) -> str:
     )
 
 
-def _assembly(unit: Unit) -> str:
+def assembly(unit: Unit) -> str:
+    """The constants as the assembler takes them, out of NAME.weights.bin."""
     symbol, section = f"{unit.name}_weights_data", f"{unit.upper}_WEIGHTS_SECTION"
     return f"""{provenance(unit)}
 
