@@ -19,6 +19,7 @@ EXAMPLES = dict(re.findall(r"^```c (\w+)\n(.*?)^```", DOCUMENT, re.S | re.M))
 OPTIONS = {
     "direct": {},
     "external": {"weights": "external"},
+    "threads": {"threads": True},
     "static": {"api": "static"},
     "dynamic": {"api": "dynamic"},
     "argument": {"api": "argument"},
@@ -36,7 +37,7 @@ def test_example(which: str, tmp_path: Path) -> None:
     write(tmp_path, {"main.c": EXAMPLES[which]})
     for kind in ("gcc", "clang"):
         main = compile_c(kind, tmp_path, "main.c", "-std=c99", *STRICT, "-Ibuild")
-        run([link(tmp_path, [main, "build/lenet.o"])], tmp_path)
+        run([link(tmp_path, [main, "build/lenet.o"], "-pthread")], tmp_path)
 
 
 def test_python_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

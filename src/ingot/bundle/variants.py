@@ -62,9 +62,7 @@ def _variant(made: Made, options: Options, origin: Origin) -> Unit:
     program, plan, target = made
     name = f"{program.name}_{identifier(target.name)}"
     rows = provenance_rows(target, options, origin)
-    return Unit(
-        replace(program, name=name), plan, target, name, rows, origin.sha256, "direct", False, options.rename
-    )
+    return Unit(replace(program, name=name), plan, target, name, rows, origin.sha256, rename=options.rename)
 
 
 def _face(made: Sequence[Made], options: Options, origin: Origin) -> Unit:
@@ -73,4 +71,4 @@ def _face(made: Sequence[Made], options: Options, origin: Origin) -> Unit:
     program, plan, target = made[0]
     arena = replace(plan, arena_bytes=max(p.arena_bytes for _, p, _ in made))
     rows = provenance_rows(target, options, origin)
-    return Unit(program, arena, target, program.name, rows, origin.sha256, "direct", False, options.rename)
+    return Unit(program, arena, target, program.name, rows, origin.sha256, rename=options.rename)

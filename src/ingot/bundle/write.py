@@ -51,9 +51,10 @@ def write(program: Program, plan: Plan, target: Target, options: Options, origin
         program.name,
         provenance_rows(target, options, origin),
         origin.sha256,
-        options.api,
-        external,
-        options.rename,
+        api=options.api,
+        external=external,
+        is_threaded=options.threads,
+        rename=options.rename,
     )
     name = unit.name
     everything = sources(unit)
@@ -148,7 +149,7 @@ def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: s
 def stack_of(unit: Unit, code: bytes) -> int | None:
     """The deepest of the public functions; None where one is not known."""
     usage = stack_usage(code)
-    if unit.is_threaded:  # the caller's own `parallel_for` comes on top of what is counted here
+    if unit.has_tasks:  # the caller's own `parallel_for` comes on top of what is counted here
         tasks = [usage.bytes(f) for f in usage.frames if re.search(r"_task\d+$", f)]
         if None in tasks:
             return None

@@ -81,7 +81,10 @@ def _checks(unit: Unit) -> Iterator[str]:
         yield f"if (w->tag[0] != 0x{low:08x}u || w->tag[1] != 0x{high:08x}u) return {upper}_ERR_WEIGHTS;"
     if not unit.plan.arena_bytes:
         yield "(void)arena; /* nothing to keep between kernels: may be NULL */"
-    if unit.is_threaded:
+    if unit.is_threaded and not unit.has_tasks:
+        yield "(void)parallel_for; /* no kernel has enough work to share */"
+        yield "(void)user;"
+    if unit.has_tasks:
         yield f"if (!parallel_for) parallel_for = {unit.name}_serial;"
     for p in unit.program.params:
         n = unit.extent(p)

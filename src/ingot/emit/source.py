@@ -35,7 +35,7 @@ def source(unit: Unit) -> str:
         weights_struct(unit),
         *_helpers(unit, used),
         *kernels,
-        serial(unit) if unit.is_threaded else "",
+        serial(unit) if unit.has_tasks else "",
         entry,
         "\n".join(CONVENTIONS[unit.api].code(unit)),
     ]

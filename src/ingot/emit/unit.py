@@ -41,7 +41,11 @@ MACROS = (
 
 @dataclass(slots=True)
 class Unit:
-    """One bundle to be printed. `external`: the caller brings the weights; `rename`: C names of tensors."""
+    """One bundle to be printed.
+
+    `external`: the caller brings the weights; `is_threaded`: the caller may bring threads; `rename` gives
+    inputs and outputs their C names.
+    """
 
     program: Program
     plan: Plan
@@ -51,6 +55,7 @@ class Unit:
     sha256: str = ""
     api: Api = "direct"
     external: bool = False
+    is_threaded: bool = False
     rename: Mapping[str, str] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
@@ -92,8 +97,8 @@ class Unit:
         return self.name if self.api == "direct" else f"{self.name}_direct"
 
     @property
-    def is_threaded(self) -> bool:
-        """Whether the caller may bring a `parallel_for`."""
+    def has_tasks(self) -> bool:
+        """Whether there is anything to hand to the caller's `parallel_for`."""
         return any(is_parallel(k) for k in self.program.kernels)
 
     @property
