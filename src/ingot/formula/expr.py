@@ -206,13 +206,15 @@ class Bitcast(Expr):
 class Tensor:
     """A named array that formulas and loops read and write. `value` holds the elements of a constant.
 
-    Compared by identity: two tensors of one name are two tensors.
+    `known` holds them as index expressions where they follow from run-time extents. Compared by identity: two tensors
+    of one name are two tensors.
     """
 
     name: str
     type: DType
     shape: tuple[Extent, ...]
     value: Array | None = None
+    known: tuple[Expr, ...] | None = field(default=None, repr=False)
 
     def __getitem__(self, index: Operand | tuple[Operand, ...]) -> Load:
         return self.at(index)

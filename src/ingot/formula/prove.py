@@ -182,6 +182,8 @@ class Scope:
                     yield 1, {None: span[0] if below else span[1]}
             case Binary("max" | "min" as op, a, b) if (op == "max") == below:
                 yield from ((1, self.form(a)), (1, self.form(b)))
+            case Binary("mod", _, b) if not isinstance(b, Const) and self.proves(b - 1):
+                yield 1, {} if below else add(self.form(b), {None: 1}, -1)
             case Gathered(_, lo, hi):
                 yield 1, self.form(lo) if below else add(self.form(hi), {None: 1}, -1)
             case _ if (span := self._span(atom)) is not None:

@@ -13,7 +13,7 @@ from typing import Union
 
 import numpy as np
 
-from ingot.formula.expr import Array, Extent, Tensor
+from ingot.formula.expr import Array, Expr, Extent, Tensor
 from ingot.formula.types import DType, dtype_of
 
 Attribute = Union[
@@ -23,19 +23,21 @@ Attribute = Union[
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A tensor in the graph: type and shape are known once `infer` ran; `constant` holds its elements, if
-    known.
+    """A tensor in the graph: `infer` gives it type and shape; `constant` holds its elements, if known.
+
+    `known` holds them as expressions over run-time extents: the shape of a tensor with bounded dimensions.
     """
 
     name: str
     type: DType | None = None
     shape: tuple[Extent, ...] | None = None
     constant: Array | None = None
+    known: tuple[Expr, ...] | None = None
 
     def tensor(self) -> Tensor:
         """The formula tensor of this value. Needs an inferred type and shape."""
         assert self.type is not None and self.shape is not None, f"{self.name} has not been inferred"
-        return Tensor(self.name, self.type, self.shape, self.constant)
+        return Tensor(self.name, self.type, self.shape, self.constant, self.known)
 
 
 @dataclass(slots=True, eq=False)

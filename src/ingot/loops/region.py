@@ -136,7 +136,39 @@ def _region(graph: Graph, tensors: dict[Value, Tensor]) -> Region:
         if all(v is None or v.constant is not None for v in node.outputs):
             continue
         items.append(_item(node, tensors))
-    return Region(inputs, tuple(_tensor(v, tensors) for v in graph.outputs), items)
+    outputs = tuple(_tensor(v, tensors) for v in graph.outputs)
+    return Region(inputs, outputs, _needed(items, outputs))
+
+
+def _needed(items: list[Item], outputs: tuple[Tensor, ...]) -> list[Item]:
+    """Without groups that nobody reads: shape arithmetic whose outcome is known is an input only of nodes."""
+    wanted, kept = set(outputs), list[Item]()
+    for item in reversed(items):
+        if not isinstance(item, Group) or item.writes & wanted:
+            wanted.update(_reads(item))
+            kept.append(item)
+    return kept[::-1]
+
+
+def _reads(item: Item) -> Iterator[Tensor]:
+    match item:
+        case Group() | Iterate():
+            yield from item.reads
+        case Either():
+            yield item.condition
+    for inner in _regions(item):
+        yield from inner.outputs
+        for below in inner.items:
+            yield from _reads(below)
+
+
+def _regions(item: Item) -> tuple[Region, ...]:
+    match item:
+        case Either(_, _, then, other, _):
+            return then, other
+        case Iterate(body=body):
+            return (body,)
+    return ()
 
 
 def _tensor(value: Value, tensors: dict[Value, Tensor]) -> Tensor:
@@ -187,10 +219,11 @@ def _input(node: Node, i: int, tensors: dict[Value, Tensor]) -> Tensor | None:
 
 
 def _named(formula: Formula, node: Node) -> Formula:
-    """Outputs take the names of the model's values (names only; tensors keep their identity)."""
+    """Outputs take the names of the model's values, and what is known of them; tensors keep their identity."""
     for value, tensor in zip(node.outputs, formula.outputs, strict=False):
         if value is not None:
             object.__setattr__(tensor, "name", value.name)
+            object.__setattr__(tensor, "known", value.known)
     return formula
 
 

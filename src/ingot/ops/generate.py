@@ -18,7 +18,7 @@ FAR = 1 << 30  # beyond every axis: diagonals further out are all the same
 def constant_of_shape(f: Builder, shape: Tensor, *, value: Array | None = None) -> Tensor:
     """One value everywhere; float32 zeros by default (ConstantOfShape-20)."""
     declared = f.declared(shape)
-    extents = declared if declared is not None else f.integers(shape, "shape")
+    extents = declared if declared is not None else f.extents(shape, "shape")
     f.require(all(not isinstance(n, int) or n >= 0 for n in extents), f"shape {list(extents)} is negative")
     fill = np.zeros(1, np.float32) if value is None else np.asarray(value)
     f.require(fill.size == 1, f"the value has {fill.size} elements instead of one")

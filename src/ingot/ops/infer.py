@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from ingot.errors import ModelError, ShapeError, UnsupportedError
 from ingot.formula.compute import Formula, reads, writes
 from ingot.formula.evaluate import evaluate
-from ingot.formula.expr import Tensor, upper
+from ingot.formula.expr import Const, Param, Tensor, upper, walk
+from ingot.formula.index import as_expr
+from ingot.formula.symbolic import known_elements
 from ingot.graph.ir import Graph, Node, Value
 from ingot.ops.registry import find, formulate
 
@@ -73,6 +77,19 @@ def _infer_node(node: Node) -> None:
         arrays = evaluate(wanted, [t.value for t in formula.inputs])  # type: ignore[misc]
         for (value, _), array in zip(pairs, arrays, strict=True):
             value.constant = array
+    else:
+        _see_through(formula, pairs)
+
+
+def _see_through(formula: Formula, pairs: list[tuple[Value, Tensor]]) -> None:
+    """Elements that follow from run-time extents; constants where these cancel out."""
+    for t, elements in known_elements(formula).items():
+        for value in (v for v, tensor in pairs if tensor is t):
+            numbers = [e.value for e in elements if isinstance(e, Const)]
+            if len(numbers) == len(elements):
+                value.constant = np.array(numbers, t.type.numpy).reshape([int(upper(n)) for n in t.shape])
+            else:
+                value.known = elements
 
 
 def _declare(node: Node, value: Value, tensor: Tensor) -> None:
@@ -85,8 +102,12 @@ def _declare(node: Node, value: Value, tensor: Tensor) -> None:
 
 
 def is_constant(formula: Formula) -> bool:
-    """Whether the outputs follow from constants alone."""
+    """Whether the outputs follow from constants alone, run-time extents excluded."""
     made = {t for s in formula.stages for t in writes(s)}
+    extents = [n for c in formula.computes for n in (*c.out.shape, *(a.extent or 0 for a in c.axes))]
+    used = [*map(as_expr, extents), *(e for c in formula.computes for e in c.expressions)]
+    if any(isinstance(n, Param) for e in used for n in walk(e)):
+        return False
     return all(t.value is not None or t in made for s in formula.stages for t in reads(s)) and all(
         t.value is not None
         for t in formula.inputs

@@ -22,7 +22,7 @@ from ingot.formula.expr import (
     minimum,
     select,
 )
-from ingot.formula.index import as_expr, simplify
+from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
 from ingot.ops.runtime import parameter
@@ -147,8 +147,8 @@ def slice_(
     return _slice(
         f,
         data,
-        f.integers(starts, "starts"),
-        f.integers(ends, "ends"),
+        f.extents(starts, "starts"),
+        f.extents(ends, "ends"),
         None if axes is None else f.integers(axes, "axes"),
         None if steps is None else f.integers(steps, "steps"),
     )
@@ -157,8 +157,8 @@ def slice_(
 def _slice(
     f: Builder,
     x: Tensor,
-    starts: tuple[int, ...],
-    ends: tuple[int, ...],
+    starts: tuple[Extent, ...],
+    ends: tuple[Extent, ...],
     axes: tuple[int, ...] | None,
     steps: tuple[int, ...] | None,
 ) -> Tensor:
@@ -180,11 +180,19 @@ def _slice(
     return f.map(points, x[index], x.type)
 
 
-def _range(n: Extent, start: int, end: int, step: int) -> tuple[Expr, Extent]:
+def _counted(bound: Extent, size: Expr) -> Expr:
+    """A bound from the start of the axis. Raises ValueError where only the bundle's run shows its sign."""
+    lo, hi = interval(bound)
+    if lo < 0 <= hi:
+        raise ValueError("a bound may be negative or not")
+    return as_expr(bound) if lo >= 0 else as_expr(bound) + size
+
+
+def _range(n: Extent, start: Extent, end: Extent, step: int) -> tuple[Expr, Extent]:
     """The first element and how many: negative bounds count from n, then both are clamped (Slice-13)."""
     size = as_expr(n)
     lo, hi = (Const(0), size) if step > 0 else (Const(-1), size - 1)
-    begin, stop = (simplify(maximum(minimum(v + size if v < 0 else Const(v), hi), lo)) for v in (start, end))
+    begin, stop = (simplify(maximum(minimum(_counted(v, size), hi), lo)) for v in (start, end))
     span = stop - begin if step > 0 else begin - stop
     return begin, extent(simplify(maximum((span + (abs(step) - 1)) // abs(step), 0)))
 
@@ -215,7 +223,7 @@ def _slice_at_run_time(
 def expand(f: Builder, x: Tensor, shape: Tensor) -> Tensor:
     """Broadcast to a shape, both ways (Expand-13)."""
     declared = f.declared(shape)
-    wanted = declared if declared is not None else f.integers(shape, "shape")
+    wanted = declared if declared is not None else f.extents(shape, "shape")
     axes = f.axes(broadcast_shape(f, x.shape, wanted))
     return f.map(axes, x[broadcast_index(x, axes)], x.type)
 
@@ -234,7 +242,7 @@ def tile(f: Builder, x: Tensor, repeats: Tensor) -> Tensor:
     declared = f.declared(repeats)
     if declared is not None:
         return _tile(f, x, declared)
-    times = f.integers(repeats, "repeats")
+    times = f.extents(repeats, "repeats")
     f.require(len(times) == x.rank, f"{len(times)} repeats for rank {x.rank}")
     return _tile(f, x, tuple(extent(as_expr(n) * t) for n, t in zip(x.shape, times, strict=True)))
 

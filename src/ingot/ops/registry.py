@@ -158,12 +158,19 @@ class Builder:
         """A static integer vector (or scalar) as a tuple."""
         return tuple(int(v) for v in np.asarray(self.static(tensor, what)).reshape(-1))
 
+    def extents(self, tensor: Tensor | None, what: str) -> tuple[Extent, ...]:
+        """An integer vector that is static, or known in terms of run-time extents."""
+        if tensor is not None and tensor.known is not None:
+            return tuple(map(extent, tensor.known))
+        return self.integers(tensor, what)
+
     def declared(self, *parameters: Tensor | None, output: int = 0) -> tuple[Extent, ...] | None:
         """The shape the model declares for an output that depends on a parameter known at run time only.
 
         None where all are known now or nothing is declared: then `integers` answers, or says what is missing.
         """
-        if all(p is None or p.value is not None for p in parameters) or output >= len(self.node.outputs):
+        late = any(p is not None and p.value is None and not p.known for p in parameters)
+        if not late or output >= len(self.node.outputs):
             return None
         value = self.node.outputs[output]
         return None if value is None else value.shape

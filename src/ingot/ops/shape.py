@@ -30,9 +30,10 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     return f.map(axes, x[(flat, *reversed(index)) if x.rank else ()], x.type)
 
 
-def _resolve(f: Builder, x: Tensor, wanted: tuple[int, ...], allowzero: bool) -> tuple[Extent, ...]:
+def _resolve(f: Builder, x: Tensor, wanted: tuple[Extent, ...], allowzero: bool) -> tuple[Extent, ...]:
     """Reshape-14: 0 keeps an extent (unless `allowzero`), one -1 takes what is left."""
-    f.require(min(wanted, default=0) >= -1 and wanted.count(-1) <= 1, f"shape {list(wanted)} is not a shape")
+    least = min((n for n in wanted if isinstance(n, int)), default=0)
+    f.require(least >= -1 and wanted.count(-1) <= 1, f"shape {list(wanted)} is not a shape")
     f.require(not (allowzero and 0 in wanted and -1 in wanted), "0 and -1 together leave -1 undetermined")
     shape: list[Extent] = []
     for i, n in enumerate(wanted):
@@ -42,10 +43,20 @@ def _resolve(f: Builder, x: Tensor, wanted: tuple[int, ...], allowzero: bool) ->
         shape.append(x.shape[i] if n == 0 and not allowzero else n)
     if -1 in wanted:
         at = wanted.index(-1)
-        rest = extent(product((*shape[:at], *shape[at + 1 :])))
-        f.require(rest != 0, f"shape {list(wanted)} leaves -1 undetermined")
-        shape[at] = extent(simplify(product(x.shape) // as_expr(rest)))
+        shape[at] = _quotient(f, x.shape, (*shape[:at], *shape[at + 1 :]))
     return tuple(shape)
+
+
+def _quotient(f: Builder, whole: tuple[Extent, ...], part: tuple[Extent, ...]) -> Extent:
+    """The product of `whole` over that of `part`; what stands in both cancels."""
+    f.require(0 not in part, f"shape {list(part)} leaves -1 undetermined")
+    above, below = list(whole), list[Extent]()
+    for n in part:
+        if n in above:
+            above.remove(n)
+        else:
+            below.append(n)
+    return extent(simplify(product(tuple(above)) // product(tuple(below))))
 
 
 @op("Reshape")
@@ -62,7 +73,7 @@ def reshape(f: Builder, data: Tensor, shape: Tensor, *, allowzero: int = 0) -> T
     declared = f.declared(shape)
     if declared is not None:
         return reshape_to(f, data, declared)
-    return reshape_to(f, data, _resolve(f, data, f.integers(shape, "shape"), bool(allowzero)))
+    return reshape_to(f, data, _resolve(f, data, f.extents(shape, "shape"), bool(allowzero)))
 
 
 @op("Flatten")

@@ -1,0 +1,82 @@
+"""Operators that move elements, on a dimension known at run time only: one bundle for N = 2 .. 5."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from onnx import parser
+
+import ingot
+
+HEAD = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[N,3,4] x, int64[N] idx) => (%s)
+<int64[3] keep={0,-1,2}, int64[2] flat={0,-1}, int64[1] minus={-1}, int64[1] zero={0}, int64[1] one={1},
+ int64[1] two={2}, int64[1] end={9223372036854775807}, int64[1] front={-9223372036854775807},
+ int64[6] pads={1,0,1,0,2,0}, int64[3] times={2,1,2}>
+{ %s }
+"""
+CASES = {
+    "reshape": "y = Reshape(x, keep)",
+    "reshape_flat": "y = Reshape(x, flat)",
+    "flatten": "y = Flatten <axis=2> (x)",
+    "transpose": "y = Transpose <perm=[2,0,1]> (x)",
+    "unsqueeze": "y = Unsqueeze(x, zero)",
+    "concat": "y = Concat <axis=0> (x, x)",
+    "slice": "y = Slice(x, one, end, zero)",
+    "slice_last": "y = Slice(x, minus, end, zero)",
+    "slice_back": "y = Slice(x, end, front, zero, minus)",
+    "pad": "y = Pad(x, pads)",
+    "pad_edge": 'y = Pad <mode="edge"> (x, pads)',
+    "pad_wrap": 'y = Pad <mode="wrap"> (x, pads)',
+    "tile": "y = Tile(x, times)",
+    "gather": "y = Gather(x, idx)",
+    "gather_last": "i = Constant <value_int=-1> () y = Gather(x, i)",
+    "scatter": "q = Unsqueeze(idx, minus) y = ScatterND(x, q, x)",
+    "split": "y, w = Split <axis=2, num_outputs=2> (x)",
+    "split_dynamic": "w, y = Split <axis=0, num_outputs=2> (x)",
+    "resize": "s = Constant <value_floats=[1.0,2.0,2.0]> () y = Resize(x, , s)",
+    "top": "w, y = TopK <axis=1> (x, two)",
+    "shape": "y = Shape(x)",
+    "size": "y = Size(x)",
+    "shape_known": "s = Shape(x) n = Gather(s, zero) t = Concat <axis=0> (n, minus) y = Reshape(x, t)",
+    "shape_sum": "s = Shape(x) n = ReduceSum <keepdims=1> (s) m = Sub(n, one) y = ConstantOfShape(m)",
+    "shape_slice": "s = Shape <end=1> (x) m = Sub(s, one) y = Slice(x, zero, m, zero)",
+    "shape_expand": "s = Shape(x) o = Constant <value_floats=[1.0]> () y = Expand(o, s)",
+}
+RANKS = {
+    "reshape_flat": 2,
+    "flatten": 2,
+    "unsqueeze": 4,
+    "gather_last": 2,
+    "shape": 1,
+    "size": 0,
+    "shape_known": 2,
+    "shape_sum": 1,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounded_dimension(name: str) -> None:
+    """The same bundle agrees with onnxruntime for every N."""
+    kind = "int64" if name in ("shape", "size", "top") else "float"
+    shape = ",".join("abcd"[: RANKS.get(name, 3)])
+    result = f"{kind}[{shape}] y" if shape else f"{kind} y"
+    model = parser.parse_model(HEAD % (result, CASES[name]))
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    bundle = ingot.compile(model, target="c99", name="dynamic", define={"N": (2, 5)})
+    for n in (2, 3, 5):
+        feeds = {"x": np.random.default_rng(n).random((n, 3, 4), np.float32), "idx": np.arange(n) - 1}
+        wanted = session.run(["y"], feeds)[0]
+        found = bundle.run(feeds)["y"]
+        assert found.shape == wanted.shape and np.array_equal(found, wanted)
+
+
+def test_shape_arithmetic_costs_nothing() -> None:
+    """What is known of the shapes is not computed when the bundle runs."""
+    model = parser.parse_model(HEAD % ("float[a,b] y", CASES["shape_known"]))
+    bundle = ingot.compile(model, target="c99", name="dynamic", define={"N": (2, 5)})
+    assert [k["nodes"] for k in bundle.manifest["kernels"]] == [["Reshape"]]
