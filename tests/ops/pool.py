@@ -28,6 +28,7 @@ WINDOWS: list[tuple[Any, dict[str, Any]]] = [
     (X2, {**SQUARE, "auto_pad": "SAME_UPPER"}),
     (X2, {"kernel_shape": [2, 4], "strides": [1, 3], "auto_pad": "SAME_LOWER"}),
     (X2, {**SQUARE, "auto_pad": "VALID"}),
+    (X2, {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "VALID", "ceil_mode": 1}),
     (X3, {"kernel_shape": [2, 3, 3], "strides": [2, 1, 2], "pads": [1, 0, 1, 0, 1, 1]}),
 ]
 DILATED: list[tuple[Any, dict[str, Any]]] = [

@@ -28,6 +28,7 @@ ROWS = [
     row(X2, W2, {"strides": [2, 2], "output_shape": [6, 9]}, B),
     row(X2, W2, {"strides": [2, 2], "output_shape": [6, 10], "auto_pad": "SAME_UPPER"}),
     *(row(X2, W2, {"strides": [2, 2], "auto_pad": a}, B) for a in ("SAME_UPPER", "SAME_LOWER", "VALID")),
+    row(X2, floats(4, 3, 1, 2), {"strides": [3, 2], "auto_pad": "SAME_UPPER"}, note="gaps"),
     row(X2, W2, {"kernel_shape": [3, 2]}, opset=1),
     row(X3, W3, {"strides": [2, 1, 2], "pads": [0, 1, 0, 1, 0, 1]}, B),
     row(X3, W3, {"strides": [1, 2, 3], "dilations": [2, 1, 1], "output_padding": [0, 1, 2]}),

@@ -117,7 +117,7 @@ def _spread(
     )
     f.require(isinstance(size, int) and isinstance(span, int), "a given output needs a static extent")
     assert isinstance(size, int) and isinstance(span, int)
-    out = size * stride if wanted is None else wanted
+    out = min(size * stride, span) if wanted is None else wanted
     total = max(span - out, 0)
     # the odd element goes to the end for SAME_UPPER, to the start otherwise
     before = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2

@@ -86,7 +86,7 @@ def window(
             before[i] = after[i] = 0
         else:
             f.require(auto_pad == "NOTSET", f"auto_pad {auto_pad!r} is unknown")
-        out.append(_extent(f, n, span, s, before[i], after[i], ceil_mode and auto_pad == "NOTSET"))
+        out.append(_extent(f, n, span, s, before[i], after[i], ceil_mode and auto_pad in ("NOTSET", "VALID")))
     return Window(size, tuple(out), kernel, strides, dilations, tuple(before), tuple(after))
 
 
@@ -113,4 +113,6 @@ def _extent(
     count = -(-room // stride) + 1
     assert isinstance(n, int)
     # the last window must start inside the input or its left padding (ONNX MaxPool, ceil_mode)
-    return count - 1 if (count - 1) * stride >= n + before else count
+    count -= (count - 1) * stride >= n + before
+    f.require(count > 0, f"no window of {span} fits {n} elements padded by {before} and {after}")
+    return count
