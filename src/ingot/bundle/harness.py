@@ -12,42 +12,43 @@ from typing import Any
 
 Manifest = Mapping[str, Any]
 
+# Every name that stands where the bundle is called begins with harness_: bundles have any other name.
 COMMON = """\
-static void copy(void *to, const void *from, long n) {{
+static void harness_copy(void *to, const void *from, long n) {{
     unsigned char *a = to;
     const unsigned char *b = from;
     while (n-- > 0) *a++ = *b++;
 }}
-static void put(void **p) {{
-    (void)p;
-    (void)copy;
+static void harness_put(void **harness_p) {{
+    (void)harness_p;
+    (void)harness_copy;
 {put}}}
-static void get(void **p) {{
-    (void)p;
+static void harness_get(void **harness_p) {{
+    (void)harness_p;
 {get}}}
-static int call(void **p, const int *n) {{
-    void **m = p + {tensors};
-    (void)m;
-    (void)n;
+static int harness_run(void **harness_p, const int *harness_n) {{
+    void **harness_m = harness_p + {tensors};
+    (void)harness_m;
+    (void)harness_n;
     return {call};
 }}
-int harness_call(void **p, const int *n) {{
-    int status;
-{construct}    put(p);
-    status = call(p, n);
-    get(p);
-    return status;
+int harness_call(void **harness_p, const int *harness_n) {{
+    int harness_status;
+{construct}    harness_put(harness_p);
+    harness_status = harness_run(harness_p, harness_n);
+    harness_get(harness_p);
+    return harness_status;
 }}
 """
 TIMER = """
-typedef int (*clock_fn)(int, long *);
+typedef int (*harness_clock)(int, long *);
 /* nanoseconds of `samples` samples of `inner` calls each, per call */
-void harness_time(void **p, const int *n, clock_fn now, double *ns, int samples, int inner) {
-    put(p);
+void harness_time(void **p, const int *n, harness_clock now, double *ns, int samples, int inner) {
+    harness_put(p);
     for (int s = 0; s < samples; s++) {
         long t0[2], t1[2];
         now(1, t0);
-        for (int i = 0; i < inner; i++) (void)call(p, n);
+        for (int i = 0; i < inner; i++) (void)harness_run(p, n);
         now(1, t1);
         ns[s] = ((double)(t1[0] - t0[0]) * 1e9 + (double)(t1[1] - t0[1])) / inner;
     }
@@ -56,12 +57,12 @@ void harness_time(void **p, const int *n, clock_fn now, double *ns, int samples,
 PROGRAM = """
 long ingot_read(int, void *, long);
 long ingot_write(int, const void *, long);
-static unsigned char memory[{total}] __attribute__((aligned(64)));
+static unsigned char harness_memory[{total}] __attribute__((aligned(64)));
 int main(void) {{
     static int n[{numbers}];
     void *p[] = {{{pointers}}};
     int status, i;
-    for (i = 0; i < {total}; i++) memory[i] = 0xFF; /* bundles must not rely on what they find */
+    for (i = 0; i < {total}; i++) harness_memory[i] = 0xFF; /* bundles must not rely on what they find */
     ingot_read(0, n, sizeof n);
     ingot_read(0, p[{weights}], {weights_bytes});
     for (i = 0; i < {inputs}; i++) ingot_read(0, p[i], n[{params} + i]);
@@ -80,8 +81,8 @@ def harness(manifest: Manifest, bytes_of: Mapping[str, int]) -> str:
     for i, t in enumerate(tensors):
         is_input, size = i < len(manifest["inputs"]), bytes_of[t["symbol"]]
         if place := _place(manifest, t, i, is_input):
-            arguments = f"{place}, p[{i}]" if is_input else f"p[{i}], {place}"
-            rows["put" if is_input else "get"] += f"    copy({arguments}, {size});\n"
+            arguments = f"{place}, harness_p[{i}]" if is_input else f"harness_p[{i}], {place}"
+            rows["put" if is_input else "get"] += f"    harness_copy({arguments}, {size});\n"
     construct = f"    {name}_constructor();\n" if manifest["api"] == "argument" else ""
     text = COMMON.format(call=_call(manifest), tensors=len(tensors), construct=construct, **rows)
     return f'#include "{name}.h"\n{text}'
@@ -92,7 +93,7 @@ def _place(manifest: Manifest, tensor: Mapping[str, Any], index: int, is_input: 
     match manifest["api"]:
         case "static" | "dynamic":
             memory = len(manifest["inputs"]) + len(manifest["outputs"]) + 1
-            return f"(unsigned char *)p[{memory}] + {tensor['offset']}"
+            return f"(unsigned char *)harness_p[{memory}] + {tensor['offset']}"
         case "argument":
             number = index if is_input else index - len(manifest["inputs"])
             return f"{manifest['name']}_get_address_for_{'argument' if is_input else 'result'}({number})"
@@ -103,14 +104,14 @@ def _call(manifest: Manifest) -> str:
     name = manifest["name"]
     match manifest["api"]:
         case "static" | "dynamic":
-            return f"{name}(m[0], m[1], m[2])"
+            return f"{name}(harness_m[0], harness_m[1], harness_m[2])"
         case "argument":
             return f"{name}_run()"
-    arguments = ["m[0]"] if manifest["weights"] == "external" else []
-    arguments += [f"n[{i}]" for i in range(len(manifest["params"]))]
-    arguments += [f"p[{i}]" for i in range(len(manifest["inputs"]) + len(manifest["outputs"]))]
+    arguments = ["harness_m[0]"] if manifest["weights"] == "external" else []
+    arguments += [f"harness_n[{i}]" for i in range(len(manifest["params"]))]
+    arguments += [f"harness_p[{i}]" for i in range(len(manifest["inputs"]) + len(manifest["outputs"]))]
     arguments += ["0", "0"] if manifest["threaded"] else []  # one task after the other
-    return f"{name}({', '.join([*arguments, 'm[2]'])})"
+    return f"{name}({', '.join([*arguments, 'harness_m[2]'])})"
 
 
 def program(manifest: Manifest, bytes_of: Mapping[str, int]) -> str:
@@ -121,7 +122,7 @@ def program(manifest: Manifest, bytes_of: Mapping[str, int]) -> str:
     body = PROGRAM.format(
         total=sum(sizes),
         numbers=len(manifest["params"]) + tensors,
-        pointers=", ".join(f"memory + {at}" for at in offsets),
+        pointers=", ".join(f"harness_memory + {at}" for at in offsets),
         weights=tensors,
         weights_bytes=manifest["sizes"]["weights_bytes"] if manifest["weights"] == "external" else 0,
         inputs=len(manifest["inputs"]),

@@ -135,6 +135,12 @@ def _call(program: Program, call: Call, written: set[Tensor]) -> None:
                 f"for {parameter.name} {parameter.type}{_shape(parameter)}"
             )
     made = {_base(program, t) for t in call.writes}
+    bases = [_base(program, t) for t in call.arguments]
+    for t, base in zip(call.arguments, bases, strict=True):
+        if base in made and bases.count(base) > 1:  # parameters are `restrict`
+            raise InternalError(
+                f"program {program.name}, {where}: two of its arguments are {t.name}, one written"
+            )
     for t in call.reads:
         if _base(program, t) not in made:
             _require_written(program, t, written, where)
