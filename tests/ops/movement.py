@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.ops.rows import Array, Row, extremes, floats, integers
@@ -52,6 +53,7 @@ X = floats(2, 3, 4)
 L = floats(20, 10, 5)
 V = floats(7)
 EMPTY = floats(2, 0, 3)
+BRAIN = floats(3, 4, dtype=ml_dtypes.bfloat16)
 ORT_PADS = (
     np.int8,
     np.int32,
@@ -72,6 +74,7 @@ TRANSPOSE = [
     Row("Transpose", [floats()]),
     Row("Transpose", [EMPTY], {"perm": [2, 0, 1]}),
     *(Row("Transpose", [x], note=str(x.dtype)) for x in every_type()),
+    Row("Transpose", [BRAIN], oracle=[BRAIN.T], note="bf16"),
 ]
 
 CONCAT = [
@@ -118,6 +121,7 @@ SLICE = [
     slices(L, [1, 0, 3], [20, 10, 4], constant=(), declared=[(19, 10, 1)], note="runtime_defaults"),
     Row("Slice", [L], {"starts": [1, -4], "ends": [7, 100], "axes": [0, 1]}, opset=1),
     Row("Slice", [L], {"starts": [1], "ends": [-1]}, opset=9),
+    slices(BRAIN, [1], [3], oracle=[BRAIN[1:3]], note="bf16"),
     *(slices(x, [2, 0], [-4, 4], None, [-1, 2], note=str(x.dtype)) for x in every_type()),
 ]
 

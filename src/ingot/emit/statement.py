@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ingot.emit.expression import Printer, bare
 from ingot.emit.names import comment
 from ingot.emit.vector import VectorPrinter
-from ingot.formula.expr import Expr, Var
+from ingot.formula.expr import Expr, Load, Var
 from ingot.formula.index import simplify
 from ingot.formula.statements import (
     Assign,
@@ -69,6 +69,8 @@ def _simple(s: Statement, p: VectorPrinter) -> str:
             return f"{name} = {p.instruction(operation, name, a, b, lanes)};"
         case Store(to, value, 1):
             narrow = to.tensor.type
+            if isinstance(value, Load) and value.tensor.type is narrow:  # moved, not widened and rounded
+                return f"{p.element(to)} = {p.element(value)};"
             text = bare(p.scalar(value))
             if narrow.compute is not narrow:
                 text = p.call("narrow", (narrow.name,), text)

@@ -1,8 +1,8 @@
 """The elements of small integer tensors as expressions over run-time extents: shape arithmetic seen through.
 
 In: a formula, some of whose inputs have `known` elements: the shape of a tensor with bounded dimensions, and
-what is computed from it. Out: the same of its outputs, where index arithmetic alone leads there. `infer` asks,
-so that `Reshape(x, Concat(Shape(x)[:1], [-1]))` has a shape although N is known at run time only.
+what follows from it. Out: the same of its outputs, where index arithmetic alone leads there. `infer` asks, so
+that `Reshape(x, Concat(Shape(x)[:1], [-1]))` has a shape although N is known at run time only.
 """
 
 from __future__ import annotations
