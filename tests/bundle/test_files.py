@@ -143,6 +143,24 @@ def test_weights_section_can_be_chosen(tmp_path: Path) -> None:
     assert ".flash.weights" in run(["objdump", "-h", "w.o"], tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["c", "lib", "shared", "weights-txt", "main"])
+def test_variants_write_only_what_was_asked_for(kind: str, tmp_path: Path) -> None:
+    """One object for three processors; its C is in a file for each and one that chooses."""
+    found = bundle(target="x86-64+x86-64-v3", emit=(kind,))
+    stems = ("net", "net_x86_64", "net_x86_64_v3")
+    expected = {
+        "c": {f"{s}{end}" for s in stems for end in (".c", ".h")} | {f"{s}_weights.c" for s in stems[1:]},
+        "lib": {"net.h", "libnet.a"},
+        "shared": {"net.h", "libnet.so"},
+        "weights-txt": {f"{s}.weights.txt" for s in stems[1:]},
+        "main": {"net.h", "net.o", "net_main.c", "Makefile"},
+    }
+    assert set(found.files) == {*expected[kind], "net.json"} and all(found.files.values())
+    if kind == "main":
+        write(tmp_path, found.files)
+        assert run(["make", "-s", "run"], tmp_path).endswith("OK\n")
+
+
 # ---- saving and loading
 
 

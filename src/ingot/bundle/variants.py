@@ -6,13 +6,12 @@ on hold them. All of it is one object. The arena is as large as the largest vari
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ingot.bundle.build import sources
 from ingot.bundle.bundle import Bundle
-from ingot.bundle.manifest import manifest
-from ingot.bundle.write import Origin, check_options, object_of, provenance_rows, sources, stack_of
+from ingot.bundle.write import Origin, check_options, finish, provenance_rows
 from ingot.emit.conventions import check
 from ingot.emit.dispatch import dispatcher
 from ingot.emit.header import header
@@ -23,7 +22,6 @@ from ingot.loops.program import Program
 from ingot.memory.plan import Plan
 from ingot.options import Options
 from ingot.targets.record import Target
-from ingot.targets.toolchain import compile_c, relocatable
 
 Made = tuple[Program, Plan, Target]
 
@@ -37,25 +35,10 @@ def write_variants(made: Sequence[Made], options: Options, origin: Origin) -> Bu
         )
     units = [_variant(m, options, origin) for m in made]
     face = _face(made, options, origin)
-    files: dict[str, bytes] = {}
-    objects = []
-    for unit in units:
-        files |= sources(unit)
-        objects.append(object_of(unit, files, options))
+    files = {name: data for unit in units for name, data in sources(unit).items()}
     files[f"{face.name}.h"] = header(face, None).encode()
     files[f"{face.name}.c"] = dispatcher(face, units).encode()
-    text = {n: files[n].decode() for n in (f"{face.name}.h", f"{face.name}.c")}
-    objects.insert(
-        0, compile_c(text, face.target, name=f"{face.name}.c", cc=options.cc, flags=options.cflags)
-    )
-    code = relocatable(objects)
-    stack = stack_of(face, code)
-    files[f"{face.name}.h"] = header(face, stack).encode()
-    files[f"{face.name}.o"] = code
-    shown = manifest(face, options, origin.opsets, code, stack)
-    shown["variants"] = [u.target.name for u in units]
-    shown["files"] = {n: hashlib.sha256(data).hexdigest() for n, data in sorted(files.items())}
-    return Bundle(face.name, files, shown, files)
+    return finish(face, units, files, options, origin)
 
 
 def _variant(made: Made, options: Options, origin: Origin) -> Unit:

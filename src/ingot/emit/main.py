@@ -248,12 +248,12 @@ def _main(unit: Unit, golden: Golden) -> Lines:
     yield "}"
 
 
-def makefile(unit: Unit, options: Options) -> str:
+def makefile(unit: Unit, options: Options, has_object: bool) -> str:
     """The text of the Makefile: links the shipped object, or compiles the C where there is none."""
     name, target = unit.name, unit.target
     weights = weights_file(unit)
     static = (options.relocation or target.relocation) == "static"
-    parts = [f"{name}.o"] if "obj" in options.emit else [f"{name}.c", *([weights] if weights else [])]
+    parts = [f"{name}.o"] if has_object else [f"{name}.c", *([weights] if weights else [])]
     needs = [f"{name}.h", *([f"{name}.weights.txt"] if unit.external else [])]
     needs += [f"{name}.weights.bin"] if weights and weights.endswith(".S") else []
     machine = " ".join(target.gcc[1:] if target.gcc else ())

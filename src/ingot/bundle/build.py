@@ -1,0 +1,128 @@
+"""Compiling a bundle: the texts of its units, the one object they make, libraries of it, and which files are
+kept.
+
+In: units about to be printed. Out: bytes by file name. Called by `write` and `variants`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ingot.emit.conventions import CONVENTIONS
+from ingot.emit.header import header
+from ingot.emit.source import source
+from ingot.emit.unit import Unit
+from ingot.emit.weights import assembly, image, weights_file, weights_source, weights_text
+from ingot.options import Emit, Options
+from ingot.targets.stack import stack_usage
+from ingot.targets.toolchain import archive, compile_c, link_shared, relocatable
+
+Files = Mapping[str, bytes]
+SHOWN, HIDDEN = "-fvisibility=default", "-fvisibility=hidden"
+
+
+def sources(unit: Unit) -> dict[str, bytes]:
+    """Everything that is text before a compiler has run, and the weights as bytes."""
+    name, data = unit.name, image(unit)
+    files = {f"{name}.h": header(unit, None).encode(), f"{name}.c": source(unit).encode()}
+    if weights := weights_file(unit):
+        files[weights] = weights_source(unit).encode()
+    if unit.has_weights:
+        files[f"{name}.weights.bin"] = data
+    return files
+
+
+def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: str) -> bytes:
+    """The code, with its weights unless the caller brings them; `more` flags for a build of another kind.
+
+    The weights come from their bytes: the same as from C text, which takes a compiler seconds per megabyte.
+    """
+    name, data = unit.name, f"{unit.name}.weights.bin"
+    parts = {f"{name}.c": {n: files[n] for n in (f"{name}.c", f"{name}.h")}}
+    if weights_file(unit):
+        parts[f"{name}_weights.S"] = {f"{name}_weights.S": assembly(unit).encode(), data: files[data]}
+    objects = [
+        compile_c(
+            part,
+            unit.target,
+            name=main,
+            cc=options.cc,
+            flags=(*options.cflags, *more),
+            relocation="pic" if more else options.relocation,
+        )
+        for main, part in parts.items()
+    ]
+    return objects[0] if len(objects) == 1 else relocatable(objects)
+
+
+def stack_of(unit: Unit, code: bytes) -> int | None:
+    """The deepest of the public functions; None where one is not known."""
+    usage = stack_usage(code)
+    if unit.has_tasks:  # the caller's own `parallel_for` comes on top of what is counted here
+        tasks = [usage.bytes(f) for f in usage.frames if re.search(r"_task\d+$", f)]
+        if None in tasks:
+            return None
+        usage = stack_usage(code, indirect=max(t for t in tasks if t is not None))
+        usage = stack_usage(code, indirect=usage.bytes(f"{unit.name}_serial"))
+    names = [e.format(name=unit.name) for e in CONVENTIONS[unit.api].entries]
+    depths = [usage.bytes(n) for n in names]
+    return None if None in depths else max(d for d in depths if d is not None)
+
+
+def build(face: Unit, units: Sequence[Unit], files: Files, options: Options, shared: bool = False) -> bytes:
+    """The object of the whole bundle; for a shared library only what the user calls is visible."""
+    if list(units) == [face]:
+        return object_of(face, files, options, *([SHOWN] if shared else []))
+    name = f"{face.name}.c"
+    entry = compile_c(
+        {n: files[n] for n in (name, f"{face.name}.h")},
+        face.target,
+        name=name,
+        cc=options.cc,
+        flags=(*options.cflags, *([SHOWN] if shared else [])),
+        relocation="pic" if shared else options.relocation,
+    )
+    return relocatable([entry, *(object_of(u, files, options, *([HIDDEN] if shared else [])) for u in units)])
+
+
+def libraries(face: Unit, units: Sequence[Unit], files: Files, options: Options) -> dict[str, bytes]:
+    """What is made of the object, and the weights as text."""
+    name, made = face.name, {}
+    if "lib" in options.emit:
+        made[f"lib{name}.a"] = archive({f"{name}.o": files[f"{name}.o"]})
+    if "shared" in options.emit:
+        made[f"lib{name}.so"] = link_shared([build(face, units, files, options, shared=True)], [])
+    keep = wanted(face, units, options.emit)
+    for u in units:
+        if u.has_weights and f"{u.name}.weights.txt" in keep:
+            made[f"{u.name}.weights.txt"] = weights_text(files[f"{u.name}.weights.bin"]).encode()
+    return made
+
+
+def wanted(face: Unit, units: Sequence[Unit], emit: tuple[Emit, ...]) -> set[str]:
+    """The names of the files of each kind; a header goes with every kind that is code."""
+    name = face.name
+    texts = {f"{name}.c", *(f for u in units for f in _texts(u))}
+    if list(units) != [face]:
+        texts |= {f"{u.name}.h" for u in units}
+    kinds: dict[str, set[str]] = {
+        "c": texts,
+        "obj": {f"{name}.o"},
+        "lib": {f"lib{name}.a"},
+        "shared": {f"lib{name}.so"},
+        "weights-bin": {f"{u.name}.weights.bin" for u in units},
+        "weights-txt": {f"{u.name}.weights.txt" for u in units},
+        "main": {f"{name}_main.c", "Makefile", *([f"{name}.weights.txt"] if face.external else [])},
+    }
+    if "main" in emit and "obj" not in emit:  # variants need flags of their own each: link their object
+        kinds["main"] |= texts if list(units) == [face] else kinds["obj"]
+    found = set().union(*(kinds[e] for e in emit))
+    return found | ({f"{name}.h"} if set(emit) & {"c", "obj", "lib", "shared", "main"} else set())
+
+
+def _texts(unit: Unit) -> set[str]:
+    """The C of a unit, and what it cannot be compiled without."""
+    weights = weights_file(unit)
+    found = {f"{unit.name}.c", *([weights] if weights else [])}
+    return found | ({f"{unit.name}.weights.bin"} if weights and weights.endswith(".S") else set())
