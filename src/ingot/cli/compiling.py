@@ -37,6 +37,7 @@ EmitList = Annotated[
         "(default: c,obj,weights-bin,weights-txt)",
     ),
 ]
+Threads = Annotated[bool, typer.Option(help="Give the entry a parallel_for of the caller's.")]
 Rename = Annotated[list[str] | None, typer.Option(metavar="A=B", help="Call the tensor A B in the header.")]
 
 
@@ -53,6 +54,7 @@ def compile(
     relocation: Relocation = None,
     emit: EmitList = None,
     rename: Rename = None,
+    threads: Threads = False,
     as_json: arg.Json = False,
 ) -> None:
     """Compile a model to a bundle: C, header, weights, object, manifest."""
@@ -67,6 +69,7 @@ def compile(
         weights=weights,
         relocation=relocation,
         rename=arg.parse_rename(rename),
+        threads=threads,
     )
     bundle = compiled(model, wanted)
     directory = bundle.save(output or Path(bundle.name))

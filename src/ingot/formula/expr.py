@@ -206,8 +206,8 @@ class Bitcast(Expr):
 class Tensor:
     """A named array that formulas and loops read and write. `value` holds the elements of a constant.
 
-    `known` holds them as index expressions where they follow from run-time extents. Compared by identity: two tensors
-    of one name are two tensors.
+    `known` holds them as index expressions where they follow from run-time extents. Compared by identity: two
+    tensors of one name are two tensors.
     """
 
     name: str

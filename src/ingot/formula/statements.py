@@ -139,6 +139,11 @@ def expressions(s: Statement) -> tuple[Expr, ...]:
     return ()
 
 
+def loaded(s: Statement) -> tuple[Expr, ...]:
+    """The expressions whose loads a statement performs: of a store's target only the indices."""
+    return (*s.to.index, s.value) if isinstance(s, Store) else expressions(s)
+
+
 def stored(statements: tuple[Statement, ...]) -> Iterator[Tensor]:
     return (s.to.tensor for s in flatten(statements) if isinstance(s, Store))
 

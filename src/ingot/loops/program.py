@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ingot.formula.expr import Param, Tensor, text
-from ingot.formula.statements import Check, Statement, flatten, statements_text, stored
+from ingot.formula.expr import Param, Tensor, loads, text
+from ingot.formula.statements import Check, Statement, flatten, loaded, statements_text, stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +26,13 @@ class Kernel:
     remark: str = ""
 
     @property
+    def read(self) -> frozenset[Tensor]:
+        """The parameters it loads from."""
+        return frozenset(load.tensor for s in flatten(self.body) for e in loaded(s) for load in loads(e))
+
+    @property
     def written(self) -> frozenset[Tensor]:
+        """The parameters it stores to."""
         return frozenset(stored(self.body))
 
     @property
@@ -48,9 +54,7 @@ class Call:
     @property
     def reads(self) -> tuple[Tensor, ...]:
         """What the call reads; a parameter that is also written counts, for its old content may matter."""
-        from ingot.loops.facts import read_parameters
-
-        wanted = read_parameters(self.kernel)
+        wanted = self.kernel.read
         return tuple(a for p, a in zip(self.kernel.parameters, self.arguments, strict=True) if p in wanted)
 
     @property

@@ -219,7 +219,7 @@ def _input(node: Node, i: int, tensors: dict[Value, Tensor]) -> Tensor | None:
 
 
 def _named(formula: Formula, node: Node) -> Formula:
-    """Outputs take the names of the model's values, and what is known of them; tensors keep their identity."""
+    """Outputs take the names of the model's values, and what is known of them; not their identity."""
     for value, tensor in zip(node.outputs, formula.outputs, strict=False):
         if value is not None:
             object.__setattr__(tensor, "name", value.name)

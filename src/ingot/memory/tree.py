@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ingot.formula.expr import Tensor
-from ingot.loops.facts import read_parameters
 from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step
 
 ALIGN = 64
@@ -81,7 +80,7 @@ class _Builder:
             case Call(kernel, arguments):
                 read = self.read.get(kernel)
                 if read is None:
-                    read = self.read[kernel] = read_parameters(kernel)
+                    read = self.read[kernel] = kernel.read
                 pairs = zip(kernel.parameters, arguments, strict=True)
                 return [a for p, a in pairs if p in read], step.writes
             case Copy(source, to):
