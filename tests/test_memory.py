@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import onnx
@@ -585,7 +586,7 @@ class Net:
         self.constants: list[onnx.TensorProto] = []
         self.known = {"x": (3, size)}  # channels and size of each image, the first dimension being 1
 
-    def add(self, op: str, operands: list[str], shape: tuple[int, int], **attributes: object) -> str:
+    def add(self, op: str, operands: list[str], shape: tuple[int, int], **attributes: Any) -> str:
         name = f"{op.lower()}{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, operands, [name], **attributes))
         self.known[name] = shape
