@@ -139,8 +139,9 @@ def _is_nothing(unit: Unit, source: Tensor, to: Tensor) -> bool:
 
 def _call(unit: Unit, step: Call) -> str:
     arguments = [unit.extent(p) for p in step.kernel.params]
+    written = step.kernel.written
     for parameter, argument in zip(step.kernel.parameters, step.arguments, strict=True):
-        const = parameter not in step.kernel.written
+        const = parameter not in written
         arguments.append(_address(unit, argument, pointer(parameter, const), pointer(argument, const)))
     arguments += ["parallel_for", "user"] if is_parallel(step.kernel) else []
     return f"{unit.function(step.kernel)}({', '.join(arguments)})"
@@ -149,7 +150,7 @@ def _call(unit: Unit, step: Call) -> str:
 def _address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:
     """Where a tensor's bytes are, as a pointer of type `wanted`; a cast has no parentheses around it."""
     base = base_of(unit.program, t)
-    if base in unit.program.constants:
+    if base in unit.constants:
         member = f"w->{unit.constant(base)}"
         return member if base is t and wanted == own else f"({wanted}){member}"
     if base in unit.plan.offsets:

@@ -77,13 +77,12 @@ def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     locals_ = {s.var for s in flatten(kernel.body) if isinstance(s, For)}
     locals_ |= {s.name for s in flatten(kernel.body) if isinstance(s, Let)}
     scope = Scope({*locals_, *OWN_NAMES})
+    written = kernel.written
     params = {p.name: scope.name(p, p.name, "n") for p in kernel.params}
     printer = VectorPrinter(unit.target, lambda t: scope.name(t, t.name, "t"), params=params)
     parameters = [f"int {name}" for name in params.values()]
     aliasing = unit.plan.aliasing(kernel)
-    parameters += [
-        _parameter(t, scope, t not in kernel.written, t not in aliasing) for t in kernel.parameters
-    ]
+    parameters += [_parameter(t, scope, t not in written, t not in aliasing) for t in kernel.parameters]
     tasks = []
     if is_parallel(kernel):
         parameters += [f"{unit.name}_parallel_for parallel_for", "void *user"]
