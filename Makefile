@@ -1,12 +1,12 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench clean
+.PHONY: help demo test check lint bench conformance clean
 
 BIN := .venv/bin
 WORKERS ?= 2
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## compile a digit classifier, run it on 360 images, show what it costs
 	@tools/bootstrap.sh
@@ -30,6 +30,10 @@ lint: ## format, lint and types, changing nothing
 bench: ## measure the models of benchmarks/ beside onnxruntime, into build/benchmarks
 	@tools/bootstrap.sh test
 	@$(BIN)/python benchmarks/run.py
+
+conformance: ## run onnx's 2033 backend tests, write docs/conformance.md
+	@tools/bootstrap.sh test
+	@$(BIN)/python -m tests.conformance.runner --workers $(WORKERS)
 
 clean: ## remove build products and caches (keeps .venv)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

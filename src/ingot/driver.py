@@ -24,6 +24,7 @@ from ingot.loops.region import Region, formulate_graph, region_text
 from ingot.loops.share import share
 from ingot.loops.verify import require_proved, verify_region
 from ingot.memory.check import check
+from ingot.memory.order import order
 from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
@@ -96,6 +97,7 @@ def stages(model: Any, options: Options) -> Stages:
     if options.threads:
         program = PROGRAM(parallelize, program)
     program = PROGRAM(share, program)  # last change to kernels: now it shows which are the same
+    program = PROGRAM(order, program)  # after everything that makes or merges steps
     placed = PLAN(plan, program)  # last: the kernels decide what lives when
     return Stages(graph, region, program, placed, target)
 

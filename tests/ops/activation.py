@@ -9,16 +9,13 @@ X = np.linspace(-6, 6, 24, dtype=np.float32).reshape(2, 3, 4)
 
 
 def activation(op: str, double: object = "reference", opset: int = 21, **attributes: object) -> list[Row]:
-    """Special values, an ordinary range in both float types, half precision, attributes, odd shapes."""
+    """Special values, an ordinary range in both float types, attributes."""
     short = [Row(op, [X], dict(attributes), opset=opset)] if attributes else []
     return [
         *short,
         Row(op, [special()], opset=opset, note="special"),
         Row(op, [X], opset=opset),
         Row(op, [X.astype(np.float64)], opset=opset, oracle=double, tolerance=1e-7, note="f64"),
-        Row(op, [X.astype(np.float16)], opset=opset, **HALF),  # type: ignore[arg-type]
-        Row(op, [np.array(-0.5, np.float32)], opset=opset),
-        Row(op, [np.zeros((0, 3), np.float32)], opset=opset),
     ]
 
 
@@ -43,6 +40,8 @@ SWISH = [
     for values in (X, X.astype(np.float64))
     for attributes in ({}, {"alpha": 0.5})
 ]
+HALVES = [Row(op, [X.astype(np.float16)], **HALF) for op in ("Relu", "Gelu", "HardSwish")]
+SHAPES = [Row(op, [x]) for op in ("Relu", "Mish") for x in (floats(), floats(0, 3))]
 INTEGERS = [
     *(Row("Relu", [extremes(t)], oracle=[np.maximum(extremes(t), 0)]) for t in (np.int8, np.int16, np.int64)),
     Row("Relu", [extremes(np.int32)]),
@@ -107,4 +106,4 @@ DROPOUT = [Row("Dropout", [X], outputs=2, opset=opset) for opset in (21, 12)] + 
     Row("Dropout", [X], {"ratio": 0.3, "is_test": 1}, opset=6, outputs=2, oracle=[X, np.ones_like(X)]),
     Row("Dropout", [X.astype(np.float16)], outputs=2, oracle="reference", note="f16"),
 ]
-ROWS = [*ACTIVATIONS, *SWISH, *INTEGERS, *PRELU, *CLIP, *DROPOUT]
+ROWS = [*ACTIVATIONS, *SWISH, *HALVES, *SHAPES, *INTEGERS, *PRELU, *CLIP, *DROPOUT]

@@ -6,8 +6,8 @@ from tests.ops.rows import Array, Row, extremes, floats, integers, special
 
 SUMS = ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp")
 EXTREMES = ("ReduceMax", "ReduceMin")
+FEW = ("ReduceMean", "ReduceL2", "ReduceLogSumExp")
 ALL = (*SUMS, *EXTREMES, "ReduceLogSum")
-INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 
 
 def axes_of(*axes: int) -> Array:
@@ -28,12 +28,11 @@ def lines(*values: float, dtype: type = np.float32) -> Array:
 SHAPES = [
     *(Row(op, [positive(3, 4, 5), axes_of(1)], constant=[1]) for op in ALL),
     *(Row(op, [positive(3, 4, 5), axes_of(-1, 0)], {"keepdims": 0}, constant=[1]) for op in ALL),
-    *(Row(op, [positive(3, 4, 5)]) for op in ALL),
     *(Row(op, [positive(3, 4), axes_of()], {"noop_with_empty_axes": 1}, constant=[1]) for op in ALL),
-    *(Row(op, [positive(3, 4), axes_of()], {"keepdims": 0}, constant=[1]) for op in ALL),
-    *(Row(op, [positive()], {"keepdims": 0}) for op in ALL),
+    *(Row(op, [positive(3, 4), axes_of()], {"keepdims": 0}, constant=[1]) for op in FEW),
+    *(Row(op, [positive()], {"keepdims": 0}) for op in FEW),
     *(Row(op, [positive(3, 4, 5)], {"axes": [1, 2], "keepdims": 0}, opset=11) for op in ALL),
-    *(Row(op, [positive(3, 4)], opset=11) for op in ALL),
+    *(Row(op, [positive(3, 4)], opset=11) for op in FEW),
 ]
 TYPES = [
     *(Row(op, [positive(3, 4, dtype=np.float64), axes_of(1)], constant=[1], note="f64") for op in ALL),
@@ -45,7 +44,7 @@ TYPES = [
             oracle="reference",
             tolerance=3e-3,
         )
-        for op in ALL
+        for op in ("ReduceSum", "ReduceMax", *FEW)
     ),
     *(
         Row(
@@ -56,7 +55,7 @@ TYPES = [
             note=np.dtype(t).name,
         )
         for op in ("ReduceSum", "ReduceProd", "ReduceL1", *EXTREMES)
-        for t in (np.int32, np.int64, np.uint32, np.uint64)
+        for t in (np.int64, np.uint32)
     ),
     *(
         Row(op, [integers(3, 4, dtype=t, low=-9, high=9), axes_of(1)], constant=[1], note=np.dtype(t).name)
@@ -93,7 +92,7 @@ EMPTY = [
         Row(op, [floats(2, 0, 3), axes_of(1)], constant=[1], oracle=[np.full((2, 1, 3), v, np.float32)])
         for op, v in NOTHING.items()
     ),
-    *(Row(op, [floats(2, 0, 3), axes_of(2)], constant=[1], oracle=[floats(2, 0, 1)]) for op in NOTHING),
+    *(Row(op, [floats(2, 0, 3), axes_of(2)], constant=[1], oracle=[floats(2, 0, 1)]) for op in FEW),
     Row(
         "ReduceMax",
         [np.zeros((0, 2), np.int8), axes_of(0)],
@@ -105,7 +104,7 @@ EMPTY = [
 RUN_TIME = [
     *(
         Row(op, [positive(3, 4, 4), axes_of(1)], {"keepdims": k}, declared=[shape], note="run time")
-        for op in ALL
+        for op in ("ReduceSum", "ReduceMax", *FEW)
         for k, shape in [(0, (3, 4)), (1, (3, 1, 4))]
     ),
     Row("ReduceMean", [positive(3, 4, 4), axes_of(-1, 0)], {"keepdims": 0}, declared=[(4,)], note="run time"),

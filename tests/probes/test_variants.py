@@ -64,5 +64,5 @@ def test_a_processor_without_avx_gets_the_fallback(processor: str) -> None:
     emulated = replace(TARGETS["x86-64"], runner=("qemu-x86_64", "-cpu", processor))
     with np.load(DIGITS / "test_images.npz") as tests:
         image, scores = tests["images"][:1].astype(np.float32), tests["scores"][:1]
-    found = ProcessRunner("digits", bundle.files, bundle.manifest, emulated).run({"image": image})
+    found = ProcessRunner("digits", bundle.files, bundle.manifest, emulated).call({"image": image})[1]
     np.testing.assert_allclose(found["scores"], scores, atol=1e-5)

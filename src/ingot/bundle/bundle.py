@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ingot.bundle.run import Runner, runner
+from ingot.bundle.run import Runner, check, runner
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 
@@ -43,8 +43,10 @@ class Bundle:
         return self._runner
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Execute the shipped object. Raises InputError for a missing, misshapen or wrongly typed input."""
-        return self.runner.run(inputs)
+        """Execute the shipped object. InputError for inputs that are missing, misshapen or out of range."""
+        status, outputs = self.runner.call(inputs)
+        check(self.manifest, status)
+        return outputs
 
     def time(self, inputs: Mapping[str, Array], repeat: int = 100) -> list[float]:
         """Seconds per inference of `repeat` samples, measured in a C loop around the shipped object."""

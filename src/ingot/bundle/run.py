@@ -16,7 +16,7 @@ import numpy as np
 
 from ingot.bundle.binding import Manifest, bind, capacity
 from ingot.bundle.harness import TIMER, harness, program
-from ingot.errors import InputError, MismatchError, ToolchainError
+from ingot.errors import InputError, ToolchainError
 from ingot.formula.expr import Array
 from ingot.targets.process import Content
 from ingot.targets.record import Target
@@ -24,13 +24,17 @@ from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c, execute, exported, link_executable, link_shared, obstacle
 
 ERRORS = {-1: "ERR_NULL", -2: "ERR_ALIGN", -3: "ERR_INDEX", -4: "ERR_CAPACITY", -5: "ERR_WEIGHTS"}
+REMEDIES = {
+    -3: "an index or a count among the inputs is out of range",
+    -4: "a dimension is outside the bounds it was compiled for",
+}
 Files = Mapping[str, bytes]
 
 
 class Runner(Protocol):
-    """What runs a shipped object."""
+    """What runs a shipped object. `call` gives its status; the outputs mean something if that is 0."""
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]: ...
+    def call(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]: ...
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]: ...
 
@@ -70,14 +74,13 @@ class LibraryRunner:
         self._memory = [aligned(len(weights)), aligned(sizes["mutable_bytes"]), aligned(sizes["arena_bytes"])]
         self._memory[0][:] = weights
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def call(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]:
         pointers, numbers, outputs, _keep = self._bind(inputs)
-        _check(self.manifest, self._call(pointers, numbers))
-        return outputs
+        return int(self._call(pointers, numbers)), outputs
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]:
         pointers, numbers, _outputs, _keep = self._bind(inputs)
-        _check(self.manifest, self._call(pointers, numbers))
+        check(self.manifest, self._call(pointers, numbers))
         ns = np.zeros(max(repeat, 3))
         clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p)
         to = ns.ctypes.data_as(ctypes.c_void_p)
@@ -108,18 +111,17 @@ class ProcessRunner:
         external = manifest["weights"] == "external"
         self._weights = files[f"{name}.weights.bin"] if external else b""
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def call(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]:
         arrays, outputs, extents = bind(self.manifest, inputs)
         numbers = [*extents.values(), *(a.nbytes for a in (*arrays, *outputs.values()))]
         words = b"".join(n.to_bytes(4, self._target.endian) for n in numbers)
         sent = words + self._weights + b"".join(map(self._bytes, arrays))
         answer = execute(self._program, self._target, sent)
-        _check(self.manifest, int.from_bytes(answer[:4], self._target.endian, signed=True))
         at = 4
         for array in outputs.values():
             array[...] = self._array(answer[at : at + array.nbytes], array)
             at += array.nbytes
-        return outputs
+        return int.from_bytes(answer[:4], self._target.endian, signed=True), outputs
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]:
         raise ToolchainError(f"only objects that run in this process can be timed, not {self._target.name}")
@@ -136,9 +138,12 @@ class ProcessRunner:
         return found
 
 
-def _check(manifest: Manifest, status: int) -> None:
+def check(manifest: Manifest, status: int) -> None:
+    """InputError unless a run went well: every error of a bundle is about what it was given."""
     if status:
-        raise MismatchError(f"{manifest['name']} returned {ERRORS.get(status, status)}")
+        raise InputError(
+            f"{manifest['name']} returned {ERRORS.get(status, status)}", remedy=REMEDIES.get(status, "")
+        )
 
 
 def aligned(size: int, alignment: int = 64) -> Array:

@@ -86,7 +86,7 @@ def _candidates(
         if possible and isinstance(node.step, Copy):
             yield Overwrite(node.number, node.reads[0], node.writes[0])
         elif possible and isinstance(node.step, Call):
-            yield from _overwrites(program, node.step, node.number, possible)
+            yield from overwrites(program, node.step, node.number, possible)
 
 
 def _may_follow(x: Lifetime, y: Lifetime, number: int) -> bool:
@@ -95,7 +95,7 @@ def _may_follow(x: Lifetime, y: Lifetime, number: int) -> bool:
     return ends and x.bytes == y.bytes and _meet_at(x.spans, y.spans, number)
 
 
-def _overwrites(program: Program, call: Call, number: int, possible: set[Pair]) -> Iterator[Overwrite]:
+def overwrites(program: Program, call: Call, number: int, possible: set[Pair]) -> Iterator[Overwrite]:
     """The call's possible overwrites that its kernel allows, no operand and no result taken twice."""
     bound = [base_of(program, a) for a in call.arguments]
     taken: set[Tensor] = set()

@@ -110,7 +110,7 @@ def _conv_term(x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | Non
 
 
 def _per_line(t: Tensor, index: Index, summed: Expr) -> Index:
-    """a_scale * b_scale / y_scale in this order; computed once, as a stage, where that is possible."""
+    """Where a scale or zero point per row or column of a matrix stands: a vector, or of its rank."""
     if t.rank == 1:
         rest = [i for i in index[-2:] if i is not summed]
         return (Const(0),) if t.shape[0] == 1 else (rest[-1],)

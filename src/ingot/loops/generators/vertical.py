@@ -26,7 +26,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
 from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
-from ingot.formula.types import BOOL
+from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, align_constants, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.layout import Storage, bind
@@ -102,6 +102,8 @@ def has_vector_form(e: Expr) -> bool:
                 return False
             case Select(condition, _, _) if condition.dtype is BOOL:
                 return False
+            case Cast(a, _) if a.dtype is INDEX:
+                continue  # a number per point, such as how many taps a pool counts; the lanes share it
             case Cast() | Unary("sign" | "isnan" | "isinf" | "not", _):
                 return False
             case Load(tensor=t) if not t.type.is_float or t.type.compute is not t.type:

@@ -1,0 +1,71 @@
+"""One case through `ingot.onnx_backend`, judged as onnx's standard runner does.
+
+In: a `Case`; out: a `Verdict`. The tolerances are the runner's (rtol 1e-3 and atol 1e-7 unless the case says
+otherwise, two ULP for bfloat16); element types and shapes must agree exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ingot import onnx_backend
+from ingot.errors import InputError
+
+from .cases import Case
+
+Result = Literal["pass", "unsupported", "wrong", "crash"]
+RESULTS: tuple[Result, ...] = ("pass", "unsupported", "wrong", "crash")
+BFLOAT16_RTOL = 2.0**-6
+REASON_LENGTH = 200
+
+
+class Verdict(NamedTuple):
+    """`unsupported` is a clean refusal, an InputError while compiling; every other exception is a crash."""
+
+    result: Result
+    reason: str = ""
+
+
+def judge(case: Case, **options: Any) -> Verdict:
+    """Compile the case and run all its data sets; `options` are those of `ingot.compile`."""
+    try:
+        model, sets = case.load()
+        try:
+            prepared = onnx_backend.prepare(model, **options)
+        except InputError as error:
+            return Verdict("unsupported", _one_line(error))
+        for inputs, wanted in sets:
+            reason = compare(prepared.run(inputs), wanted, case.test.rtol, case.test.atol)
+            if reason:
+                return Verdict("wrong", reason)
+    except Exception as error:  # what escapes here would have escaped to a user
+        return Verdict("crash", _one_line(error))
+    return Verdict("pass")
+
+
+def compare(outputs: tuple[Any, ...], wanted: list[Any], rtol: float, atol: float) -> str:
+    """What is wrong with the outputs, or nothing."""
+    if len(outputs) != len(wanted):
+        return f"{len(outputs)} outputs instead of {len(wanted)}"
+    for i, (found, expected) in enumerate(zip(outputs, map(np.asarray, wanted), strict=True)):
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            is_, want = f"{found.dtype}{list(found.shape)}", f"{expected.dtype}{list(expected.shape)}"
+            return f"output {i} is {is_} instead of {want}"
+        if found.dtype.name == "bfloat16":
+            found, expected, rtol = *_float32(found, expected), max(rtol, BFLOAT16_RTOL)
+        try:
+            np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
+        except AssertionError as error:
+            lines = [line.strip() for line in str(error).splitlines()]
+            return f"output {i}: " + ", ".join(s for s in lines if s.startswith(("Mismatch", "Max ", "nan")))
+    return ""
+
+
+def _float32(*arrays: Any) -> list[Any]:
+    return [a.astype(np.float32) for a in arrays]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:REASON_LENGTH]
