@@ -40,6 +40,11 @@ SWISH = [
     for values in (X, X.astype(np.float64))
     for attributes in ({}, {"alpha": 0.5})
 ]
+GATED = [
+    Row("SwiGLU", [X, X[::-1].copy()], opset=28, oracle="reference"),
+    Row("SwiGLU", [X, X[::-1].copy()], {"alpha": 1.7}, opset=28, oracle="reference"),
+    Row("SwiGLU", [special(), special()], opset=28, oracle="reference", note="special"),
+]
 HALVES = [Row(op, [X.astype(np.float16)], **HALF) for op in ("Relu", "Gelu", "HardSwish")]
 SHAPES = [Row(op, [x]) for op in ("Relu", "Mish") for x in (floats(), floats(0, 3))]
 INTEGERS = [
@@ -106,4 +111,4 @@ DROPOUT = [Row("Dropout", [X], outputs=2, opset=opset) for opset in (21, 12)] + 
     Row("Dropout", [X], {"ratio": 0.3, "is_test": 1}, opset=6, outputs=2, oracle=[X, np.ones_like(X)]),
     Row("Dropout", [X.astype(np.float16)], outputs=2, oracle="reference", note="f16"),
 ]
-ROWS = [*ACTIVATIONS, *SWISH, *HALVES, *SHAPES, *INTEGERS, *PRELU, *CLIP, *DROPOUT]
+ROWS = [*ACTIVATIONS, *SWISH, *GATED, *HALVES, *SHAPES, *INTEGERS, *PRELU, *CLIP, *DROPOUT]
