@@ -80,4 +80,22 @@ LIKE = [
     )
     for a, b in [("float32", "int32"), ("int32", "float64"), ("bool", "float16"), ("float32", "bool")]
 ]
-ROWS = [*PAIRS, *OUT_OF_RANGE, *FLOATS, *OLD, *LIKE]
+
+
+def bits(x: Array, to: str) -> Row:
+    """The bytes of `x` as `to`."""
+    dtype = DTYPES[to].numpy
+    return Row(
+        "BitCast", [x], {"to": onnx_type(np.zeros(1, dtype))}, opset=26, oracle=[x.view(dtype)], tolerance=0
+    )
+
+
+BITS = [
+    bits(special(), "int32"),
+    bits(special(np.float64), "uint64"),
+    bits(np.array([0, 1, -1, 2**30, -(2**31)], np.int32), "float32"),
+    bits(extremes(np.uint8), "int8"),
+    bits(extremes(np.int16), "uint16"),
+    bits(extremes(np.int64), "int64"),
+]
+ROWS = [*BITS, *PAIRS, *OUT_OF_RANGE, *FLOATS, *OLD, *LIKE]

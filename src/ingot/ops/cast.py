@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ingot.errors import UnsupportedError
-from ingot.formula.expr import Tensor, cast
+from ingot.formula.expr import Bitcast, Tensor, cast
 from ingot.formula.types import DTYPES, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.registry import Builder, op
@@ -33,3 +33,13 @@ def cast_(f: Builder, x: Tensor, *, to: int | str, saturate: int = 1, round_mode
 @op("CastLike", since=15)
 def cast_like(f: Builder, x: Tensor, like: Tensor, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
     return cast_to(f, x, like.type)
+
+
+@op("BitCast", since=26)
+def bit_cast(f: Builder, x: Tensor, *, to: int) -> Tensor:
+    """The same bits read as another type of the same width (BitCast-26)."""
+    dtype = dtype_from_onnx(to)
+    whole = x.type.compute is x.type and dtype.compute is dtype
+    f.require(dtype.bits == x.type.bits and whole, f"no {dtype} has the bits of {x.type}")
+    axes = f.axes(x.shape)
+    return f.map(axes, x[axes] if dtype is x.type else Bitcast(x[axes], dtype))
