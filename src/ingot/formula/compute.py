@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ingot.formula.expr import Expr, Tensor, Var, loads, text, upper, walk
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, text, upper, walk
 from ingot.formula.types import DType
 
 COMBINERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
@@ -103,6 +103,13 @@ def reads(stage: Stage) -> Iterator[Tensor]:
 
 def writes(stage: Stage) -> Iterator[Tensor]:
     return (c.out for c in computes((stage,)))
+
+
+def same_point(load: Load, axes: tuple[Var, ...]) -> bool:
+    """Whether a load reads at `axes` themselves; along an extent of 1 the index is 0 either way."""
+    if load.outside is not None or len(load.index) != len(axes):
+        return False
+    return all(i == a or (a.extent == 1 and i == Const(0)) for i, a in zip(load.index, axes, strict=True))
 
 
 def points(axes: tuple[Var, ...]) -> int:

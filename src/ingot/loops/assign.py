@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ingot.formula.compute import Compute, computes
+from ingot.formula.compute import Compute, computes, same_point
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads
 from ingot.formula.index import coefficient, interval, linear
 from ingot.loops.layout import Layout
@@ -28,6 +28,7 @@ def assign_layouts(region: Region) -> dict[Tensor, Layout]:
     spatial = _spatial(stages)
     free = _free(region)
     halos = _halos(stages)
+    _share_halos(halos, stages)
     layouts: dict[Tensor, Layout] = {}
     for component in _components(stages):
         if not any(t in spatial for t in component):
@@ -135,26 +136,44 @@ def _grow(halos: Halo, load: Load) -> None:
 
 def _components(stages: list[Compute]) -> list[list[Tensor]]:
     """Tensors of equal rank that some stage reads and writes at the same place, up to constants."""
-    parent: dict[Tensor, Tensor] = {}
+    reads = [(load, c) for c in stages for e in c.expressions for load in loads(e)]
+    pairs = [(x.tensor, c.out) for x, c in reads if x.tensor.rank == c.out.rank >= 3 and _aligned(x, c)]
+    return _classes([*(c.out for c in stages), *(x.tensor for x, _ in reads)], pairs)
+
+
+def _classes(members: list[Tensor], pairs: list[tuple[Tensor, Tensor]]) -> list[list[Tensor]]:
+    """The members, grouped by what the pairs connect."""
+    parent = {t: t for t in members}
 
     def root(t: Tensor) -> Tensor:
-        parent.setdefault(t, t)
         while parent[t] is not t:
             parent[t] = parent[parent[t]]
             t = parent[t]
         return t
 
-    for c in stages:
-        root(c.out)
-        for e in c.expressions:
-            for load in loads(e):
-                root(load.tensor)
-                if load.tensor.rank == c.out.rank >= 3 and _aligned(load, c):
-                    parent[root(load.tensor)] = root(c.out)
+    for t, other in pairs:
+        parent[root(t)] = root(other)
     groups: dict[Tensor, list[Tensor]] = {}
-    for t in list(parent):
+    for t in parent:
         groups.setdefault(root(t), []).append(t)
     return list(groups.values())
+
+
+def _share_halos(halos: Halo, stages: list[Compute]) -> None:
+    """What a stage reads at the very element it makes gets the same halo: then it may be overwritten."""
+    pairs = [
+        (load.tensor, c.out)
+        for c in stages
+        for load in loads(c.value)
+        if not c.at and load.tensor.shape == c.out.shape and same_point(load, c.axes)
+    ]
+    for group in _classes([t for pair in pairs for t in pair], pairs):
+        known = [halos[t] for t in group if t in halos]
+        if known:
+            before, after = (
+                [max(sides) for sides in zip(*(h[i] for h in known), strict=True)] for i in (0, 1)
+            )
+            halos.update({t: (before, after) for t in group})
 
 
 def _aligned(load: Load, c: Compute) -> bool:

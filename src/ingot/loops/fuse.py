@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ingot.formula.compute import Compute, Stage, reads
-from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, transform, walk
+from ingot.formula.compute import Compute, Stage, reads, same_point
+from ingot.formula.expr import Expr, Load, Tensor, Var, loads, transform, walk
 from ingot.loops.region import Either, Group, Item, Iterate, Region
 
 MOST_NODES = 32  # of the model in one kernel: keeps names, code size and expression depth within reason
@@ -95,18 +95,10 @@ def _joins(producer: Group, consumer: Compute, t: Tensor) -> bool:
     if any(t in reads(s) for s in producer.stages):
         return False
     here = [load for load in loads(consumer.value) if load.tensor is t]
-    if not all(_same_point(load, consumer.axes) for load in here):
+    if not all(same_point(load, consumer.axes) for load in here):
         return False
     size = sum(1 for _ in walk(last.value)) * len(here) + sum(1 for _ in walk(consumer.value))
     return size <= DEEPEST and (len(here) == 1 or last.reduction is not None)
-
-
-def _same_point(load: Load, axes: tuple[Var, ...]) -> bool:
-    """Whether a load reads the very element that is being made; along an extent of 1 the index is 0 either
-    way.
-    """
-    pairs = zip(load.index, axes, strict=True)
-    return load.outside is None and all(i == a or (a.extent == 1 and i == Const(0)) for i, a in pairs)
 
 
 def _merged(producer: Group, consumer: Group, t: Tensor) -> Group:
