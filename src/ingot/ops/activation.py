@@ -138,9 +138,10 @@ def dropout(
     f: Builder, x: Tensor, ratio: Tensor | None = None, training_mode: Tensor | None = None, *, seed: int = 0
 ) -> tuple[Tensor, ...]:
     """Dropout-13 with training_mode false: y = x, the mask is true everywhere."""
-    training = training_mode is not None and bool(f.static(training_mode, "training_mode"))
-    if training and (ratio is None or float(f.static(ratio, "ratio")) != 0):
-        raise UnsupportedError(f"{f.node.label}: training_mode is set, but bundles are for inference")
+    known = [None if t is None or t.value is None else t.value.item() for t in (training_mode, ratio)]
+    if training_mode is not None and known[0] is not False and known[1] != 0:
+        reason = "training_mode is set or not known, but bundles are for inference; make it a constant false"
+        raise UnsupportedError(f"{f.node.label}: {reason}")
     return _kept(f, x, BOOL)
 
 

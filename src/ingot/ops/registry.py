@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ingot.errors import ModelError, ShapeError, UnsupportedError
+from ingot.errors import InputError, ModelError, ShapeError, UnsupportedError
 from ingot.formula.compute import Compute, Formula, Reduction, Scan, Stage, accumulator
 from ingot.formula.expr import Array, Const, Expr, Extent, Operand, Tensor, Var, constant, extent, wrap
 from ingot.formula.types import INDEX, DType
@@ -220,6 +220,10 @@ def formulate(node: Node, inputs: list[Tensor | None]) -> Formula:
     positional, keywords = _positional(operator, node, inputs), _keywords(operator, node)
     try:
         outputs = operator.define(builder, *positional, **keywords)
+    except InputError as error:
+        if node.label in str(error):
+            raise
+        raise type(error)(f"{node.label}: {error}") from None
     except (AssertionError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         read = ", ".join("nothing" if t is None else f"{t.type}{_shapes((t.shape,))}" for t in inputs)
         reason = f"{node.op} cannot take {read or 'no inputs'} with these attributes ({error})"
