@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ingot
-from ingot.errors import MismatchError, ModelError
+from ingot.errors import InputError, ModelError
 from ingot.formula.evaluate import IndexOutOfRange, run_stages
 from ingot.frontends.onnx import read_model
 from ingot.loops.region import formulate_graph, groups
@@ -56,7 +56,7 @@ def test_an_index_out_of_range_is_an_error(row: Row) -> None:
         for group in groups(region):
             run_stages(group.stages, arrays, {})
     bundle = ingot.compile(proto, target="c99", name="row")
-    with pytest.raises(MismatchError, match="ERR_INDEX"):
+    with pytest.raises(InputError, match="ERR_INDEX"):
         bundle.run(feeds(row))
 
 

@@ -178,7 +178,7 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
     "mixed types": (
         lambda: text("{ y = Add(x, w) }", "(float[2] x, int64[2] w) => (float[2] y)"),
         ModelError,
-        "Add node 'y': Add cannot take float32[2], int64[2]",
+        "Add node 'y': the inputs are of different types, float32 and int64",
     ),
     "shapes do not fit": (
         lambda: text("{ y = Add(x, w) }", "(float[2] x, float[3] w) => (float[2] y)"),
