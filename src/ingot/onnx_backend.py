@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
 import ingot
@@ -20,18 +20,28 @@ from ingot.formula.expr import Array
 
 
 class IngotBackendRep(BackendRep):
-    """A compiled model."""
+    """A compiled model, and the elements of the inputs that the model also has as initializers."""
 
-    def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
+    def __init__(self, bundle: Bundle, defaults: Mapping[str, Array]) -> None:
+        self.bundle, self.defaults = bundle, defaults
 
     def run(self, inputs: Sequence[Array] | Mapping[str, Array], **kwargs: Any) -> tuple[Array, ...]:
-        """Outputs in the model's order for inputs in the model's order, or by name."""
-        names = [t["name"] for t in self.bundle.manifest["inputs"]]
+        """Outputs in the model's order for inputs by name or in the model's order.
+
+        Inputs with a default may be left out, in a sequence all of them or none.
+        """
         if not isinstance(inputs, Mapping):
-            inputs = dict(zip(names, map(np.asarray, inputs), strict=True))
-        outputs = self.bundle.run(inputs)
+            inputs = dict(zip(self._names(len(inputs)), map(np.asarray, inputs), strict=True))
+        outputs = self.bundle.run({**self.defaults, **inputs})
         return tuple(outputs[t["name"]] for t in self.bundle.manifest["outputs"])
+
+    def _names(self, count: int) -> list[str]:
+        """The inputs that a sequence of so many values means. Raises InputError where none fit."""
+        every = [t["name"] for t in self.bundle.manifest["inputs"]]
+        needed = [name for name in every if name not in self.defaults]
+        if count not in (len(every), len(needed)):
+            raise InputError(f"{count} inputs; the model takes {', '.join(every)}")
+        return every if count == len(every) else needed
 
 
 class IngotBackend(Backend):
@@ -40,7 +50,10 @@ class IngotBackend(Backend):
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> IngotBackendRep:
         """Compile. Raises InputError where the model cannot be compiled."""
-        return IngotBackendRep(ingot.compile(model, name="model", keep_inputs=True, **kwargs))
+        bundle = ingot.compile(model, name="model", keep_inputs=True, **kwargs)
+        inputs = {i.name for i in model.graph.input}
+        weights = (t for t in model.graph.initializer if t.name in inputs)
+        return IngotBackendRep(bundle, {t.name: numpy_helper.to_array(t) for t in weights})
 
     @classmethod
     def run_model(
