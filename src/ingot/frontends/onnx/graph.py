@@ -8,7 +8,7 @@ name is taken already, so that a name means one value. Declared types and shapes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx
 
@@ -18,6 +18,7 @@ from ingot.formula.expr import Array
 from ingot.formula.types import dtype_of
 from ingot.frontends.onnx.attributes import attribute_of, constant_of
 from ingot.frontends.onnx.functions import Body, Functions, LazyTypes, light, normal
+from ingot.frontends.onnx.scan import as_loop
 from ingot.frontends.onnx.scope import Scope
 from ingot.frontends.onnx.shapes import Dimensions
 from ingot.frontends.onnx.tensors import Folder, array_of, dense
@@ -104,6 +105,9 @@ class Reader:
     def _body(self, graph: Graph, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
         for proto in nodes:
             node = self._node(proto, scope)
+            if (node.domain, node.op) == ("", "Scan"):
+                self._scan(graph, proto, node, scope)
+                continue
             body = self._function(proto, node, scope)
             if body is not None:
                 self._expand(graph, proto, node, body, scope)
@@ -139,6 +143,14 @@ class Reader:
         if a.type == onnx.AttributeProto.GRAPH:
             return self._graph(a.g, a.g.input, scope.subgraph())
         return attribute_of(a, self.folder, f"{node.label}: attribute {a.name!r}")
+
+    def _scan(self, graph: Graph, proto: onnx.NodeProto, node: Node, scope: Scope) -> None:
+        """Scan is a Loop over slices; the nodes around that are written in the newest opset."""
+        newest = replace(scope, opsets={**scope.opsets, "": onnx.defs.onnx_opset_version()})
+        before, loop, after = as_loop(proto, node.version, node.label, scope.types)
+        self._body(graph, before, newest)
+        self._body(graph, [loop], scope)
+        self._body(graph, after, newest)
 
     def _function(self, proto: onnx.NodeProto, node: Node, scope: Scope) -> Body | None:
         """The body to put in the node's place. The model's own functions hide operators of their name."""
