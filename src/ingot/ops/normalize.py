@@ -16,9 +16,10 @@ STASH = {1: FLOAT32, 10: FLOAT16, 11: FLOAT64, 16: BFLOAT16}
 
 
 def _softmax(f: Builder, x: Tensor, axes: Axes, rest: Axes, along: Axes) -> Tensor:
+    """16-bit floats round where Softmax-13's function body does: two cases of Attention show it."""
     top = f.reduce("max", rest, along, x[axes], init=x.type.compute.lowest, name="top")
-    e = f.map(axes, call("exp", x[axes] - top[rest]), name="e")
-    total = f.reduce("sum", rest, along, e[axes], name="total")
+    e = f.map(axes, call("exp", x[axes] - top[rest]), x.type, name="e")
+    total = f.reduce("sum", rest, along, e[axes], dtype=x.type, name="total")
     return f.map(axes, e[axes] / total[rest], x.type)
 
 
