@@ -9,7 +9,7 @@ from __future__ import annotations
 from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, binary, call, cast, extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
-from ingot.ops.registry import Builder, op
+from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
 
 Axes = tuple[Var, ...]
 STASH = {1: FLOAT32, 10: FLOAT16, 11: FLOAT64, 16: BFLOAT16}
@@ -76,6 +76,12 @@ def _count(extents: tuple[Extent, ...], dtype: DType) -> Expr:
     return Const(float(n), dtype) if isinstance(n, int) else cast(n, dtype)
 
 
+def _require_shape(f: Builder, shape: tuple[Extent, ...], **parameters: Tensor) -> None:
+    """Raise ShapeError unless every parameter has the shape."""
+    for name, t in parameters.items():
+        f.require(t.shape == shape, f"{name} of shape {t.shape}, {shape} is needed")
+
+
 def _mean(f: Builder, rest: Axes, along: Axes, element: Expr, name: str = "mean") -> Tensor:
     count = _count(tuple(a.extent for a in along if a.extent is not None), element.dtype)
     return f.reduce("sum", rest, along, element, post=lambda acc: acc / count, name=name)
@@ -117,6 +123,7 @@ def batch_normalization(
     axes = f.axes(x.shape)
     channel: Axes = axes[1:2] if spatial else axes[1:]
     channel = channel or f.axes((1,), "c")
+    _require_shape(f, tuple(a.extent or 0 for a in channel), scale=scale, b=b, mean=mean, var=var)
     t = x.type.compute
     if training_mode:
         rest = (*axes[:1], *axes[2:])
@@ -158,6 +165,7 @@ def instance_normalization(
 ) -> Tensor:
     """y = scale[c] * (x - mean) / sqrt(variance + epsilon) + b[c], per sample and channel."""
     f.require(x.rank >= 2, f"input rank {x.rank}, at least 2 is needed")
+    _require_shape(f, x.shape[1:2], scale=scale, b=b)
     n, c, *s = axes = f.axes(x.shape, " ".join(["n c", *(f"s{i}" for i in range(x.rank - 2))]))
     mean = _mean(f, (n, c), tuple(s), x[axes])
     centred = x[axes] - mean[n, c]
@@ -209,8 +217,9 @@ def _stored(f: Builder, axes: Axes, t: Tensor, to: DType, output: int) -> Tensor
 
 def _scaled(f: Builder, x: Tensor, axes: Axes, value: Expr, scale: Tensor, b: Tensor | None) -> Tensor:
     """value * scale + b in the type of `x`; scale and b broadcast as numpy does."""
-    from ingot.ops.registry import broadcast_index
-
+    for given in (scale, b):
+        fits = given is None or broadcast_shape(f, x.shape, given.shape) == x.shape
+        f.require(fits, f"a parameter of shape {given and given.shape} does not broadcast to {x.shape}")
     t = x.type.compute
     y = cast(value, t) * cast(scale[broadcast_index(scale, axes)], t)
     if b is not None:
@@ -264,6 +273,7 @@ def _grouped(
         isinstance(channels, Const) and groups > 0 and channels.value % groups == 0,
         f"{x.shape[1]} channels are not divisible into {groups} groups",
     )
+    _require_shape(f, (groups,) if per_group else x.shape[1:2], scale=scale, bias=bias)
     size = extent(channels // groups)
     n, c, *s = axes = f.axes(x.shape, " ".join(["n c", *(f"s{i}" for i in range(x.rank - 2))]))
     g, m = f.axes((groups, size), "g m")
