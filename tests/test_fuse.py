@@ -41,6 +41,10 @@ CASES = {
         "g (float[1,3] x, float[2,3] z) => (float[2,3] y) { a = Relu(x) y = Add(a, z) }",
         ["Relu", "Add"],
     ),
+    "a tensor made in parts": (
+        "g (float[2,3] x, float[4,3] z) => (float[6,3] y) { a = Concat<axis=0>(x, z) y = Relu(a) }",
+        ["Concat+Relu"],
+    ),
     "a maker of several values cannot move down": (
         "g (float[4] x) => (float[2] y, float[2] z) { a, b = Split<axis=0>(x) y = Relu(a) z = Tanh(b) }",
         ["Split", "Relu", "Tanh"],

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ingot.formula.compute import Compute, Stage, reads, same_point
+from ingot.formula.compute import Compute, Stage, reads, same_point, writes
 from ingot.formula.expr import Expr, Load, Tensor, Var, loads, transform, walk
 from ingot.loops.region import Either, Group, Item, Iterate, Region
 
 MOST_NODES = 32  # of the model in one kernel: keeps names, code size and expression depth within reason
+MOST_PARTS = 16  # stages that make one tensor in parts: each repeats the consumer's expression
 DEEPEST = 200  # nodes of one fused expression
 
 
@@ -86,29 +87,41 @@ def _pointwise(group: Group) -> Compute | None:
     return stage
 
 
+def _writers(producer: Group, t: Tensor) -> list[Compute]:
+    """The stages that make `t`, where nothing else of the group touches it; several that each make a part."""
+    writers = [s for s in producer.stages if isinstance(s, Compute) and s.out is t]
+    others = [s for s in producer.stages if s not in writers]
+    touched = {x for s in others for x in (*reads(s), *writes(s))} | {x for s in writers for x in reads(s)}
+    in_order = list(producer.stages[-len(writers) :]) == writers  # what made the operands has run by then
+    return [] if producer.view or t in touched or not in_order else writers
+
+
 def _joins(producer: Group, consumer: Compute, t: Tensor) -> bool:
-    last = producer.stages[-1]
-    if not isinstance(last, Compute) or last.out is not t or last.at or producer.view:
-        return False
-    if t.type.compute is not t.type or t.shape != consumer.out.shape:
+    writers = _writers(producer, t)
+    if not writers or t.type.compute is not t.type or t.shape != consumer.out.shape:
         return False  # a narrow type rounds when it is stored
-    if any(t in reads(s) for s in producer.stages):
-        return False
     here = [load for load in loads(consumer.value) if load.tensor is t]
     if not all(same_point(load, consumer.axes) for load in here):
         return False
-    size = sum(1 for _ in walk(last.value)) * len(here) + sum(1 for _ in walk(consumer.value))
-    return size <= DEEPEST and (len(here) == 1 or last.reduction is not None)
+    after = sum(1 for _ in walk(consumer.value))
+    sizes = [sum(1 for _ in walk(w.value)) * len(here) + after for w in writers]
+    once = len(here) == 1 or all(w.reduction is not None for w in writers)
+    return once and max(sizes) <= DEEPEST and len(writers) <= MOST_PARTS
 
 
 def _merged(producer: Group, consumer: Group, t: Tensor) -> Group:
-    """Both groups as one; the producer's last stage computes the consumer's value."""
-    last, after = producer.stages[-1], consumer.stages[0]
-    assert isinstance(last, Compute) and isinstance(after, Compute)
-    renamed: dict[str, Expr] = {a.name: b for a, b in zip(after.axes, last.axes, strict=True)}
-    value = _inline(after.value, t, last.value, renamed)
-    merged: Stage = replace(last, out=after.out, value=value)
-    return Group((*producer.nodes, *consumer.nodes), (*producer.stages[:-1], merged))
+    """Both groups as one; what made the operand computes the consumer's value."""
+    after = consumer.stages[0]
+    assert isinstance(after, Compute)
+    writers = _writers(producer, t)
+    stages = [_with_value(s, after, t) if s in writers else s for s in producer.stages]
+    return Group((*producer.nodes, *consumer.nodes), tuple(stages))
+
+
+def _with_value(stage: Stage, after: Compute, t: Tensor) -> Compute:
+    assert isinstance(stage, Compute)
+    renamed = {a.name: i for a, i in zip(after.axes, stage.index, strict=True)}
+    return replace(stage, out=after.out, value=_inline(after.value, t, stage.value, renamed))
 
 
 def _inline(e: Expr, t: Tensor, value: Expr, renamed: dict[str, Expr]) -> Expr:
