@@ -377,3 +377,9 @@ def test_functions_that_multiply() -> None:
         calls = " ".join(f"{'b' if k == 9 else f'v{k}'} = own.f{i - 1}(a)" for k in range(10))
         source += _function(f"f{i}", calls)
     refuse(parser.parse_model(source), UnsupportedError, "expand to more than")
+
+
+def test_an_equation_on_which_shape_inference_never_ends() -> None:
+    """A function body that depends on types makes us ask onnx for types; a stray dot would loop there for ever."""
+    steps = '{ a = Einsum <equation = "i.j->i"> (x) y = MeanVarianceNormalization <axes = [0]> (a) }'
+    refuse(text(steps, opset='"" : 18'), InputError, "")

@@ -191,10 +191,24 @@ def _inferred(graph: onnx.GraphProto, opsets: Mapping[str, int], functions: Func
     imports = [onnx.OperatorSetIdProto(domain=d, version=v) for d, v in opsets.items()]
     model = onnx.ModelProto(ir_version=10, opset_import=imports, graph=graph)
     model.functions.extend(functions.local.values())
+    if _hangs(graph):
+        return graph
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     except (onnx.shape_inference.InferenceError, Error, RuntimeError, ValueError):
         return graph
+
+
+def _hangs(graph: onnx.GraphProto) -> bool:
+    """Whether onnx's shape inference would not come back: an Einsum equation with a stray dot loops for ever."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH and _hangs(attribute.g):
+                return True
+            stray = b"." in attribute.s.replace(b"...", b"")
+            if node.op_type == "Einsum" and attribute.name == "equation" and stray:
+                return True
+    return False
 
 
 def _collect(graph: onnx.GraphProto, out: dict[str, onnx.TypeProto]) -> None:
