@@ -200,7 +200,7 @@ def _inferred(graph: onnx.GraphProto, opsets: Mapping[str, int], functions: Func
 
 
 def _hangs(graph: onnx.GraphProto) -> bool:
-    """Whether onnx's shape inference would not come back: an Einsum equation with a stray dot loops for ever."""
+    """Whether onnx's shape inference would never end: it loops on a stray dot in an Einsum equation."""
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH and _hangs(attribute.g):
