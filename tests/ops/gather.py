@@ -51,6 +51,30 @@ def scatter(reduction: str, data: Array, at: Array, updates: Array, **more: Any)
     ]
 
 
+CACHE, NEW = floats(2, 3, 4, 5), floats(2, 3, 2, 5, seed=1)
+TENSOR_SCATTER = [
+    Row("TensorScatter", [CACHE, NEW, indices(1, 2)], opset=24, oracle="reference"),
+    Row("TensorScatter", [CACHE, NEW], opset=24, oracle="reference"),
+    *(
+        Row(
+            "TensorScatter",
+            [CACHE, NEW, indices(3, 1)],
+            {"mode": "circular"},
+            c,
+            opset=24,
+            oracle="reference",
+        )
+        for c in ([], [2])
+    ),
+    Row(
+        "TensorScatter",
+        [floats(2, 4, 5), floats(2, 4, 1, seed=2), indices(0, 4)],
+        {"axis": 2},
+        opset=24,
+        oracle="reference",
+    ),
+]
+
 SCATTER = [
     Row("Scatter", [M, indices([1, 0, 2], [0, 2, 1]), floats(2, 3, seed=1)], opset=9),
     Row("ScatterElements", [M, indices([1, 0, 2], [0, 2, -2]), floats(2, 3, seed=1)], opset=11),
@@ -93,4 +117,4 @@ HOT = [
     Row("OneHot", [indices(0, 2), np.array(3.0, np.float32), floats(2)], declared=[(2, 3)], note="runtime"),
 ]
 
-ROWS = [*GATHER, *SCATTER, *HOT]
+ROWS = [*GATHER, *SCATTER, *TENSOR_SCATTER, *HOT]

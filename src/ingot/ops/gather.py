@@ -136,6 +136,30 @@ def scatter_nd(
     return _update(f, out, axes, (*chosen, *axes[lead:]), updates, reduction)
 
 
+@op("TensorScatter", since=24)
+def tensor_scatter(
+    f: Builder,
+    past_cache: Tensor,
+    update: Tensor,
+    write_indices: Tensor | None = None,
+    *,
+    axis: int = -2,
+    mode: str = "linear",
+) -> Tensor:
+    """y = x; then y[b, ..., w[b] + s, ...] = updates[b, ..., s, ...], circular: modulo the axis (-24)."""
+    f.require(mode in ("linear", "circular"), f"mode {mode!r} is unknown")
+    f.require(past_cache.rank == update.rank, f"ranks {past_cache.rank} and {update.rank} differ")
+    a = f.axis(axis, past_cache.rank)
+    out = _copy(f, past_cache)
+    axes, n = f.axes(update.shape), past_cache.shape[a]
+    start: Expr = Const(0, INT64) if write_indices is None else cast(write_indices.at(axes[:1]), INT64)
+    place = start + cast(axes[a], INT64)
+    if mode == "circular":
+        place = place % cast(as_expr(n), INT64)
+    at = Gathered(place, Const(0), as_expr(n))
+    return _update(f, out, axes, (*axes[:a], at, *axes[a + 1 :]), update, "none")
+
+
 def _copy(f: Builder, data: Tensor) -> Tensor:
     axes = f.axes(data.shape)
     return f.map(axes, data[axes], data.type)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ingot.formula.expr import Array, Const, Expr, Tensor, call, cast, equal, select, wrap
+from ingot.formula.index import as_expr
 from ingot.formula.types import dtype_of
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.registry import Builder, op
@@ -63,9 +64,10 @@ def _steps(first: float, last: float, step: float) -> int:
 @op("HannWindow", since=17)
 def hann_window(f: Builder, size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
     """y[i] = sin(pi * i / n)^2, n = size or (periodic = 0) size - 1 (HannWindow-17)."""
-    (n,) = f.integers(size, "size")
-    f.require(n >= 0, f"size {n} is negative")
+    (n,) = f.declared(size) or f.integers(size, "size")
+    f.require(not isinstance(n, int) or n >= 0, f"size {n} is negative")
     (i,) = f.axes((n,), "i")
     dtype = dtype_from_onnx(output_datatype)
-    s = call("sin", cast(i, dtype.compute) * math.pi / (n if periodic else n - 1))
+    turns = cast(as_expr(n), dtype.compute) if periodic else cast(as_expr(n) - 1, dtype.compute)
+    s = call("sin", cast(i, dtype.compute) * math.pi / turns)
     return f.map((i,), s * s, dtype)

@@ -18,6 +18,7 @@ from ingot.formula.expr import Const, Param, Tensor, upper, walk
 from ingot.formula.index import as_expr
 from ingot.formula.symbolic import known_elements
 from ingot.graph.ir import Graph, Node, Value
+from ingot.ops.declared import spread_declared
 from ingot.ops.registry import find, formulate
 
 FOLD_LIMIT_BYTES = 1 << 28
@@ -28,6 +29,7 @@ CONTROL = frozenset({"If", "Loop"})
 def infer(graph: Graph) -> Graph:
     """Infer in place and return the graph. Raises UnsupportedError listing every unknown operator at once."""
     _require_known(graph)
+    spread_declared(graph)
     for node in graph.nodes:
         if node.op in CONTROL and node.domain == "":
             from ingot.ops.control import infer_control
