@@ -6,8 +6,11 @@ addresses upwards; lines mark the size of the arena, the bound no plan can go be
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ingot.inspect.svg import CHARACTER, Canvas, clean
 from ingot.loops.program import Branch, Call, Copy, Program, Repeat, Step, steps_of
+from ingot.memory.lifetimes import Lifetime
 from ingot.memory.plan import Plan
 
 LEFT, TOP, HEIGHT, RIGHT = 90.0, 50.0, 460.0, 30.0
@@ -55,15 +58,12 @@ def arena_svg(program: Program, plan: Plan) -> str:
 
     title = f"{clean(program.name)}: arena {plan.arena_bytes:,} B, liveness bound {plan.bound_bytes:,} B"
     canvas.text(LEFT, TOP - 26, title, font_weight="bold", font_size="14")
-    for i, span in enumerate(plan.lifetimes):
-        x, width, at = LEFT + span.start * column, (span.end - span.start) * column, plan.offsets[span.tensor]
-        hue = (i * GOLDEN_ANGLE) % 360
-        tip = f"{span.tensor.name}: {span.bytes:,} B at {at:,}, steps {span.start} to {span.end - 1}"
-        canvas.rect(x, y(at + span.bytes), width, span.bytes * scale, f"hsl({hue:.0f},60%,82%)", tip)
-        _name(canvas, span.tensor.name, span.bytes, (x, y(at + span.bytes), width, span.bytes * scale))
+    for i, life in enumerate(plan.lifetimes):
+        for span in life.spans:
+            _rectangle(canvas, life, plan.offsets[life.tensor], span, (column, y, (i * GOLDEN_ANGLE) % 360))
     _axes(canvas, plan, labels, steps, column, y(0))
     right = LEFT + steps * column
-    live = [sum(s.bytes for s in plan.lifetimes if s.start <= t < s.end) for t in range(steps)]
+    live = [bytes_alive(plan, t) for t in range(steps)]
     stairs = [(LEFT + (t + d) * column, y(n)) for t, n in enumerate(live) for d in (0, 1)]
     canvas.line(stairs, "#333333", width=1.4, dash="2,2")
     apart = y(plan.bound_bytes) - y(plan.arena_bytes) >= 14
@@ -75,6 +75,35 @@ def arena_svg(program: Program, plan: Plan) -> str:
         canvas.text(right + 6, y(bytes_) + lift, f"{what} {bytes_:,} B", fill=colour)
     canvas.text(right + 6, y(live[-1] if live else 0) + 4, "bytes alive", font_size="11")
     return canvas.svg()
+
+
+def _rectangle(
+    canvas: Canvas,
+    life: Lifetime,
+    at: int,
+    span: tuple[int, int],
+    place: tuple[float, Callable[[float], float], float],
+) -> None:
+    """One span of a tensor's life."""
+    column, y, hue = place
+    x, width = LEFT + span[0] * column, (span[1] - span[0]) * column
+    top, height = y(at + life.bytes), y(at) - y(at + life.bytes)
+    tip = f"{life.tensor.name}: {life.bytes:,} B at {at:,}, steps {span[0]} to {span[1] - 1}"
+    canvas.rect(x, top, width, height, f"hsl({hue:.0f},60%,82%)", tip)
+    _name(canvas, life.tensor.name, life.bytes, (x, top, width, height))
+
+
+def bytes_alive(plan: Plan, step: int) -> int:
+    """Bytes of the arena whose content matters at a step; what overwrites its operand counts once."""
+    taken = sorted(
+        (plan.offsets[life.tensor], plan.offsets[life.tensor] + life.bytes)
+        for life in plan.lifetimes
+        if any(lo <= step < hi for lo, hi in life.spans)
+    )
+    total = end = 0
+    for lo, hi in taken:
+        total, end = total + max(0, hi - max(lo, end)), max(end, hi)
+    return total
 
 
 def _name(canvas: Canvas, name: str, size: int, box: tuple[float, float, float, float]) -> None:
