@@ -365,9 +365,9 @@ def test_twenty_thousand_buffers_take_seconds() -> None:
     x, y = tensor("x"), tensor("y")
     parts = [tensor(f"t{k}", 1 + k % 7) for k in range(20_000)]
     p = program([across(b, a) for a, b in zip([x, *parts], [*parts, y], strict=True)], [x], [y])
-    begin = time.perf_counter()
+    begin = time.process_time()
     made = proved(p)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     assert made.arena_bytes == made.bound_bytes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,6 @@ from ingot.targets.records import find, native
 
 GRAPH = Level("graph", graph_text, verify)
 REGION = Level("region", region_text, verify_region)
-PROGRAM = Level("program", program_text, require_proved)
 PLAN = Level("plan", plan_text, check)
 
 
@@ -93,11 +93,12 @@ def stages(model: Any, options: Options) -> Stages:
     if options.fuse:
         region = REGION(fuse, region)  # before layouts: what disappears needs none
     layouts = assign_layouts(region)
-    program = PROGRAM(lower, region, layouts, bundle_name(options.name, model, graph.name), target)
+    programs = Level("program", program_text, partial(require_proved, proved={}))  # proves a kernel once
+    program = programs(lower, region, layouts, bundle_name(options.name, model, graph.name), target)
     if options.threads:
-        program = PROGRAM(parallelize, program)
-    program = PROGRAM(share, program)  # last change to kernels: now it shows which are the same
-    program = PROGRAM(order, program)  # after everything that makes or merges steps
+        program = programs(parallelize, program)
+    program = programs(share, program)  # last change to kernels: now it shows which are the same
+    program = programs(order, program)  # after everything that makes or merges steps
     placed = PLAN(plan, program)  # last: the kernels decide what lives when
     return Stages(graph, region, program, placed, target)
 

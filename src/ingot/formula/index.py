@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ingot.formula.expr import (
     FOLD,
@@ -21,6 +22,7 @@ from ingot.formula.expr import (
     Load,
     Param,
     Select,
+    Tensor,
     Unary,
     Var,
     binary,
@@ -128,8 +130,8 @@ def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
         case Select(_, a, b):
             (al, ah), (bl, bh) = interval(a, bounds), interval(b, bounds)
             return min(al, bl), max(ah, bh)
-        case Load(tensor=t, outside=None) if t.value is not None and t.value.size and t.type.is_integer:
-            return int(t.value.min()), int(t.value.max())
+        case Load(tensor=t, outside=None) if t.type.is_integer and (span := value_range(t)) is not None:
+            return span
         case Load() if e.dtype.is_integer:
             return int(e.dtype.lowest), int(e.dtype.highest)
         case Cast(a, t) if a.dtype.is_integer and t.is_integer:
@@ -144,6 +146,17 @@ def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
             lo_, hi_ = interval(a, bounds)
             return -hi_, -lo_
     raise ValueError(f"no bounds are known for {e}")
+
+
+def value_range(t: Tensor) -> tuple[int, int] | None:
+    """The least and largest element of a constant of integers or bools: all that is read off values here."""
+    return None if t.value is None or not t.value.size or t.type.is_float else _range(t)
+
+
+@lru_cache(maxsize=256)
+def _range(t: Tensor) -> tuple[int, int]:
+    assert t.value is not None
+    return int(t.value.min()), int(t.value.max())
 
 
 def _linear_interval(e: Expr, bounds: Bounds) -> tuple[int, int]:

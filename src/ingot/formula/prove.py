@@ -16,8 +16,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-import numpy as np
-
 from ingot.formula.expr import (
     COMPARISONS,
     Binary,
@@ -29,12 +27,11 @@ from ingot.formula.expr import (
     Load,
     Param,
     Select,
-    Tensor,
     Unary,
     Var,
     walk,
 )
-from ingot.formula.index import as_expr, from_linear, interval
+from ingot.formula.index import as_expr, from_linear, interval, value_range
 from ingot.formula.types import BOOL, INDEX, DType
 
 Form = dict[Expr | None, int]  # atom: coefficient; the constant under None
@@ -329,8 +326,8 @@ def data_range(e: Expr) -> tuple[int, int] | None:
     match e:
         case Const(v, _):
             return int(v), int(v)
-        case Load(tensor) if tensor.value is not None and tensor.value.size:
-            return _table_range(tensor)
+        case Load(tensor) if (span := value_range(tensor)) is not None:
+            return span
         case Binary("and", _, Const(v, _)) | Binary("and", Const(v, _), _) if v >= 0:
             return 0, int(v)
         case Binary("shr", a, Const(k, _)) if (inner := data_range(a)) is not None:
@@ -342,9 +339,3 @@ def data_range(e: Expr) -> tuple[int, int] | None:
 
 def _holds(t: DType, span: tuple[int, int]) -> bool:
     return t is INDEX or (t.is_integer and t.lowest <= span[0] and span[1] <= t.highest)
-
-
-@lru_cache(maxsize=256)
-def _table_range(t: Tensor) -> tuple[int, int]:
-    assert t.value is not None
-    return int(np.min(t.value)), int(np.max(t.value))

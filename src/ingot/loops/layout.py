@@ -6,11 +6,12 @@ value. Formulas never see it; `bind` turns their logical reads into physical one
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ingot.formula.expr import Const, Expr, Extent, Load, Select, Tensor, Var, transform
+from ingot.formula.expr import Array, Const, Expr, Extent, Load, Select, Tensor, Var, transform
 from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, at_least, simplify
 from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import BOOL
@@ -51,11 +52,16 @@ def dense(rank: int) -> Layout:
 
 @dataclass(slots=True)
 class Storage:
-    """The physical tensor of each logical one, made on first use."""
+    """The physical tensor of each logical one, made on first use.
+
+    It remembers how each was made: stages that differ in their tensors only become one kernel, called with
+    the physical tensors of each (`again`).
+    """
 
     layouts: dict[Tensor, Layout]
-    physical: dict[Tensor, Tensor]
-    packed: dict[object, Tensor] = field(default_factory=dict)  # constants in the order their loops read them
+    physical: dict[Tensor, Tensor] = field(default_factory=dict)
+    packed: dict[tuple[Tensor, Hashable], Tensor] = field(default_factory=dict)
+    recipes: dict[Tensor, Callable[[Mapping[Tensor, Tensor]], Tensor]] = field(default_factory=dict)
 
     def layout(self, t: Tensor) -> Layout:
         return self.layouts.get(t) or dense(t.rank)
@@ -67,20 +73,36 @@ class Storage:
             return ((0, 0),) * load.tensor.rank
         return tuple(zip(layout.before, layout.after, strict=True))
 
-    def transposed(self, t: Tensor, order: tuple[int, ...]) -> Tensor:
-        """A physical constant with its dimensions in another order."""
-        if (t, order) not in self.packed:
-            assert t.value is not None
-            value = np.ascontiguousarray(t.value.transpose(order))
-            self.packed[t, order] = Tensor(t.name, t.type, value.shape, value)
-        return self.packed[t, order]
-
     def tensor(self, t: Tensor) -> Tensor:
         if t not in self.physical:
             layout = self.layout(t)
             value = None if t.value is None else np.asarray(t.value.transpose(layout.order), order="C")
-            self.physical[t] = Tensor(t.name, t.type, layout.shape(t.shape), value)
+            made = self.physical[t] = Tensor(t.name, t.type, layout.shape(t.shape), value)
+            self.recipes[made] = lambda others: self.tensor(others[t])
         return self.physical[t]
+
+    def transposed(self, t: Tensor, order: tuple[int, ...]) -> Tensor:
+        """A physical constant with its dimensions in another order."""
+        return self.derived(t, order, lambda value: np.ascontiguousarray(value.transpose(order)))
+
+    def derived(self, t: Tensor, how: Hashable, make: Callable[[Array], Array]) -> Tensor:
+        """A physical constant in the order its loops read it, made of another once for each `how`."""
+        if (t, how) not in self.packed:
+            assert t.value is not None
+            value = make(t.value)
+            made = self.packed[t, how] = Tensor(t.name, t.type, value.shape, value)
+            self.recipes[made] = lambda others: self.derived(self.again(t, others), how, make)
+        return self.packed[t, how]
+
+    def scratch(self, t: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Memory for a physical tensor's elements in the order its loops read them, packed at run time."""
+        made = Tensor(f"{t.name}_packed", t.type, shape)
+        self.recipes[made] = lambda others: self.scratch(self.again(t, others), shape)
+        return made
+
+    def again(self, physical: Tensor, others: Mapping[Tensor, Tensor]) -> Tensor:
+        """What the physical tensor would be, had it been made of these logical tensors instead."""
+        return self.recipes[physical](others)
 
 
 def bind(e: Expr, storage: Storage, bounds: Bounds = NO_BOUNDS) -> Expr:

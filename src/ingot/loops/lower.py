@@ -1,14 +1,18 @@
-"""From formulas to the Program: each group becomes a kernel and its call.
+"""From formulas to the Program: each group becomes a call of a kernel.
 
-The one place where a group's tensors become kernel parameters. Which generator writes the loops is `choose`'s
-business.
+The one place where a group's tensors become kernel parameters. Groups whose formulas differ in their tensors
+only call one kernel, made for the first of them. Which generator writes the loops is `choose`'s business.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
 from ingot.formula.compute import Compute, Stage, computes, macs
 from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, loads, walk
-from ingot.formula.index import as_expr
+from ingot.formula.index import as_expr, value_range
+from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
@@ -20,49 +24,60 @@ from ingot.targets.record import Target
 
 def lower(region: Region, layouts: dict[Tensor, Layout], name: str, target: Target) -> Program:
     """The program of a region."""
-    storage = Storage(dict(layouts), {})
-    aliases: dict[Tensor, Tensor] = {}
-    steps = _steps(region, storage, aliases, target)
-    inputs = tuple(storage.tensor(t) for t in region.inputs)
-    outputs, copies = _outputs(region, storage, aliases)
-    program = Program(name, inputs, outputs, (), (*steps, *copies), aliases)
-    return Program(name, inputs, outputs, _constants(program), program.steps, aliases, _params(program))
+    work = _Work(Storage(dict(layouts)), target)
+    steps = _steps(region, work)
+    inputs = tuple(work.storage.tensor(t) for t in region.inputs)
+    outputs, copies = _outputs(region, work.storage)
+    program = Program(name, inputs, outputs, (), (*steps, *copies), work.aliases)
+    return Program(name, inputs, outputs, _constants(program), program.steps, work.aliases, _params(program))
 
 
-def _steps(region: Region, storage: Storage, aliases: dict[Tensor, Tensor], target: Target) -> list[Step]:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What lowering carries along: the tensors' storage, the views, each kernel by what it does (`_key`)."""
+
+    storage: Storage
+    target: Target
+    aliases: dict[Tensor, Tensor] = field(default_factory=dict)
+    kernels: dict[Hashable, tuple[Kernel, tuple[Tensor, ...]]] = field(default_factory=dict)
+
+
+def _steps(region: Region, work: _Work) -> list[Step]:
+    storage = work.storage
     steps: list[Step] = []
     for item in region.items:
         match item:
             case Either():
-                steps.append(_branch(item, storage, aliases, target))
+                steps.append(_branch(item, work))
             case Iterate():
-                steps += _repeat(item, storage, aliases, target)
+                steps += _repeat(item, work)
             case Group(view=(view, base)) if _is_alias(item, region, storage):
-                aliases[storage.tensor(view)] = storage.tensor(base)
+                work.aliases[storage.tensor(view)] = storage.tensor(base)
             case Group():
-                steps.append(call(item.nodes, item.stages, storage, target))
+                steps.append(_call(item.nodes, item.stages, work))
     return steps
 
 
-def _branch(item: Either, storage: Storage, aliases: dict[Tensor, Tensor], target: Target) -> Branch:
+def _branch(item: Either, work: _Work) -> Branch:
     """Each side ends with copies into the results."""
-    sides = []
+    storage, sides = work.storage, []
     for region in (item.then, item.other):
-        steps = _steps(region, storage, aliases, target)
+        steps = _steps(region, work)
         pairs = zip(region.outputs, item.results, strict=True)
         steps += [Copy(storage.tensor(a), storage.tensor(b)) for a, b in pairs]
         sides.append(tuple(steps))
     return Branch(storage.tensor(item.condition), *sides)
 
 
-def _repeat(item: Iterate, storage: Storage, aliases: dict[Tensor, Tensor], target: Target) -> list[Step]:
+def _repeat(item: Iterate, work: _Work) -> list[Step]:
     """Copies in, the loop whose body ends by copying what it made over what it carries, copies out."""
+    storage = work.storage
     turn, going, *carried = (storage.tensor(t) for t in item.body.inputs)
     condition, *made = item.body.outputs
     first: list[Step] = [] if item.condition is None else [Copy(storage.tensor(item.condition), going)]
     starts = [Copy(storage.tensor(t), c) for t, c in zip(item.initial, carried, strict=True)]
-    body = _steps(item.body, storage, aliases, target)
-    body += _slices(item, storage, target)
+    body = _steps(item.body, work)
+    body += _slices(item, work)
     fresh = [
         Tensor(f"{c.name}_next", c.type, c.shape) for c in carried
     ]  # what is made may be what is carried
@@ -79,7 +94,7 @@ def _repeat(item: Iterate, storage: Storage, aliases: dict[Tensor, Tensor], targ
     return [*first, *starts, loop, *ends]
 
 
-def _slices(item: Iterate, storage: Storage, target: Target) -> list[Step]:
+def _slices(item: Iterate, work: _Work) -> list[Step]:
     """stacked[turn] = slice, for each scan output that is read."""
     steps: list[Step] = []
     turn = item.body.inputs[0]
@@ -88,7 +103,7 @@ def _slices(item: Iterate, storage: Storage, target: Target) -> list[Step]:
             axes = tuple(Var(f"i{d}", n) for d, n in enumerate(slice_.shape))
             at = Gathered(turn[()], Const(0), as_expr(whole.shape[0]))
             stage = Compute(whole, axes, slice_[axes], None, (at, *axes))
-            steps.append(call(item.nodes, (stage,), storage, target))
+            steps.append(_call(item.nodes, (stage,), work))
     return steps
 
 
@@ -104,14 +119,30 @@ def _is_alias(group: Group, region: Region, storage: Storage) -> bool:
     return view not in region.outputs and storage.layout(view).is_dense and storage.layout(base).is_dense
 
 
-def call(nodes: tuple[str, ...], stages: tuple[Stage, ...], storage: Storage, target: Target) -> Call:
-    """The kernel of some stages, and the call that binds it to the program's tensors."""
+def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Call:
+    """The call of some stages' kernel: a new one, or the one of earlier stages that do the same."""
+    what, tensors = signature(stages)
+    key = (what, *(_key(t, work.storage) for t in tensors))
+    if key not in work.kernels:
+        made = _kernel(nodes, stages, work.storage, work.target)
+        work.kernels[key] = made, tensors
+        return Call(made, made.parameters)
+    made, first = work.kernels[key]
+    others = dict(zip(first, tensors, strict=True))
+    return Call(made, tuple(work.storage.again(p, others) for p in made.parameters), nodes)
+
+
+def _key(t: Tensor, storage: Storage) -> Hashable:
+    """All that generators ask of a tensor."""
+    return t.type.name, t.shape, storage.layout(t), t.value is None, value_range(t)
+
+
+def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], storage: Storage, target: Target) -> Kernel:
+    """The kernel of some stages; its parameters are the physical tensors they touch."""
     halos = tuple(dict.fromkeys(c.out for c in computes(stages) if storage.layout(c.out).has_halo))
     filled = (f for t in halos for f in fill_halo(t, storage))
     body = without_single_turns((*filled, *generate(stages, storage, target)))
-    parameters = _parameters(body)
-    kernel = Kernel(nodes[0], parameters, body, nodes, macs(stages), _kernel_params(body))
-    return Call(kernel, parameters)
+    return Kernel(nodes[0], _parameters(body), body, nodes, macs(stages), _kernel_params(body))
 
 
 def _parameters(body: tuple[Statement, ...]) -> tuple[Tensor, ...]:
@@ -134,9 +165,7 @@ def _kernel_params(body: tuple[Statement, ...]) -> tuple[Param, ...]:
     return tuple(sorted({*found, *(n for n in shapes if isinstance(n, Param))}, key=lambda p: p.name))
 
 
-def _outputs(
-    region: Region, storage: Storage, aliases: dict[Tensor, Tensor]
-) -> tuple[tuple[Tensor, ...], list[Step]]:
+def _outputs(region: Region, storage: Storage) -> tuple[tuple[Tensor, ...], list[Step]]:
     """Physical outputs; one that is an input, a constant or a second output of the same value is copied."""
     out: list[Tensor] = []
     copies: list[Step] = []

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ingot.formula.expr import Param, Tensor, loads, text
 from ingot.formula.statements import Check, Statement, flatten, loaded, statements_text, stored
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Kernel:
-    """One C function. `nodes` are the model's nodes it computes, `macs` its multiply-accumulates per call."""
+    """One C function. `nodes` are the model's nodes it computes, `macs` its multiply-accumulates per call.
+
+    What it reads and writes is found once: every call of it asks.
+    """
 
     name: str
     parameters: tuple[Tensor, ...]
@@ -25,17 +29,17 @@ class Kernel:
     params: tuple[Param, ...] = ()
     remark: str = ""
 
-    @property
+    @cached_property
     def read(self) -> frozenset[Tensor]:
         """The parameters it loads from."""
         return frozenset(load.tensor for s in flatten(self.body) for e in loaded(s) for load in loads(e))
 
-    @property
+    @cached_property
     def written(self) -> frozenset[Tensor]:
         """The parameters it stores to."""
         return frozenset(stored(self.body))
 
-    @property
+    @cached_property
     def may_fail(self) -> bool:
         return any(isinstance(s, Check) for s in flatten(self.body))
 

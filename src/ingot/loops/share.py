@@ -3,19 +3,22 @@
     conv2(c2.weight, a, b)          conv2(c2.weight, a, b)      one function, half the code:
     conv3(c3.weight, b, c)    ->    conv2(c3.weight, b, c)      weights are arguments like any other
 
-In: a Program. Out: the same program with fewer kernels; the first of several equal ones stays. Equal are
-kernels whose parameters have the same types and shapes, and whose statements differ only in the tensors they
-touch.
+In: a Program, in which calls of equal formulas share already. Out: the same program with one kernel for each
+thing that is done, whatever formula it came from; the first of several equal ones stays and says in a remark
+whom it serves. Equal are kernels whose parameters have the same types and shapes, and whose statements differ
+only in the tensors they touch.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
 
 from ingot.formula.expr import Expr, Load, Tensor, transform
+from ingot.formula.index import value_range
 from ingot.formula.statements import statements_text
-from ingot.loops.program import Branch, Call, Kernel, Program, Repeat, Step
+from ingot.loops.program import Branch, Call, Kernel, Program, Repeat, Step, calls
 from ingot.loops.rewrite import rewritten
 
 
@@ -23,14 +26,22 @@ def share(program: Program) -> Program:
     """The program with one kernel for each thing that is done."""
     first: dict[Hashable, Kernel] = {}
     places: dict[Hashable, Tensor] = {}
-    same = {k: first.setdefault(_key(k, places), k) for k in program.kernels}
-    if all(a is b for a, b in same.items()):
+    kinds = Counter(map(_kind, program.kernels))
+    same = {k: first.setdefault(_key(k, places), k) if kinds[_kind(k)] > 1 else k for k in program.kernels}
+    users: dict[Kernel, list[tuple[str, ...]]] = {}
+    for call in calls(program.steps):
+        users.setdefault(same[call.kernel], []).append(call.nodes or call.kernel.nodes)
+    if all(len(nodes) == 1 for nodes in users.values()):
         return program
-    users: dict[Kernel, list[Kernel]] = {}
-    for k, to in same.items():
-        users.setdefault(to, []).append(k)
-    merged = {k: kept for to, all_ in users.items() for kept in [_described(to, all_)] for k in all_}
+    described = {k: _described(k, nodes) for k, nodes in users.items()}
+    merged = {k: described[to] for k, to in same.items()}
     return replace(program, steps=tuple(_step(s, merged) for s in program.steps))
+
+
+def _kind(kernel: Kernel) -> Hashable:
+    """What equal kernels have in common and is quickly told."""
+    parameters = tuple((t.type, t.shape, value_range(t)) for t in kernel.parameters)
+    return parameters, kernel.params, kernel.macs, len(kernel.body)
 
 
 def _key(kernel: Kernel, places: dict[Hashable, Tensor]) -> Hashable:
@@ -45,14 +56,14 @@ def _key(kernel: Kernel, places: dict[Hashable, Tensor]) -> Hashable:
         return None
 
     body = rewritten(kernel.body, lambda e: transform(e, place))
-    return (*stands.values(), kernel.params, kernel.macs, body, "\n".join(statements_text(body)))
+    return (_kind(kernel), body, "\n".join(statements_text(body)))
 
 
-def _described(kernel: Kernel, users: list[Kernel]) -> Kernel:
+def _described(kernel: Kernel, users: list[tuple[str, ...]]) -> Kernel:
     """The kernel with a remark that names everything it computes."""
     if len(users) == 1:
         return kernel
-    everyone = ", ".join(" + ".join(k.nodes) for k in users)
+    everyone = ", ".join(" + ".join(nodes) for nodes in users)
     return replace(kernel, remark=f"{kernel.remark}; shared by {everyone}".removeprefix("; "))
 
 

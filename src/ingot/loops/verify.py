@@ -1,9 +1,9 @@
 """The verifier of the Program: what the C compiler, the sanitizers or the user would find, found here.
 
-In: a Program. Out: `Findings` (accesses that could be neither proved inside nor shown outside, vector
-registers needed at once), or InternalError naming kernel and statement. Registers are declared once, before
-use, and used with their lanes and type; every access of every iteration lies inside its tensor; kernels write
-only their parameters, calls never a constant or an input; what is read was written.
+In: a Program. Out: the accesses that could be neither proved inside nor shown outside, or InternalError
+naming kernel and statement. Registers are declared once, before use, and used with their lanes and type;
+every access of every iteration lies inside its tensor; kernels write only their parameters, calls never a
+constant or an input; what is read was written.
 """
 
 from __future__ import annotations
@@ -56,36 +56,34 @@ from ingot.loops.region import Either, Group, Iterate, Region
 
 
 @dataclass(frozen=True)
-class Findings:
-    """`unproved`: accesses left to trust, as text. `pressure`: vector registers live at once, by kernel."""
-
-    unproved: tuple[str, ...]
-    pressure: dict[str, int]
-
-
-@dataclass(frozen=True)
 class Register:
     dtype: DType
     lanes: int
     mutable: bool
 
 
-def verify_program(program: Program) -> Findings:
-    """Every kernel once, then the steps in order."""
-    unproved: list[str] = []
+Proved = dict[Kernel, list[str]]
+"""Kernels that were verified already, and the accesses in them that could not be proved."""
+
+
+def verify_program(program: Program, proved: Proved | None = None) -> list[str]:
+    """Every kernel once, then the steps in order; the accesses left to trust, as text. `proved` grows."""
+    proved = {} if proved is None else proved
     for kernel in program.kernels:
-        unproved += verify_kernel(kernel)
-    written = {*program.inputs, *program.constants}
-    _steps(program, program.steps, written)
+        if kernel not in proved:
+            proved[kernel] = verify_kernel(kernel)
+    steps = _Steps(program, {*program.inputs, *program.constants})
+    written = set(steps.foreign)
+    steps.follow(program.steps, written)
     for t in program.outputs:
-        if _base(program, t) not in written:
+        if steps.base(t) not in written:
             raise InternalError(f"program {program.name}: output {t.name} is never written")
-    return Findings(tuple(unproved), {k.name: pressure(k.body) for k in program.kernels})
+    return [access for kernel in program.kernels for access in proved[kernel]]
 
 
-def require_proved(program: Program) -> None:
+def require_proved(program: Program, proved: Proved | None = None) -> None:
     """Verify; with INGOT_CHECK=2 an access that could not be proved is an InternalError too."""
-    unproved = verify_program(program).unproved
+    unproved = verify_program(program, proved)
     if unproved and strictness() > 1:
         raise InternalError(f"{len(unproved)} accesses cannot be proved: " + "; ".join(unproved[:4]))
 
@@ -93,75 +91,77 @@ def require_proved(program: Program) -> None:
 # -- the steps
 
 
-def _base(program: Program, t: Tensor) -> Tensor:
-    while t in program.aliases:
-        t = program.aliases[t]
-    return t
+@dataclass(frozen=True)
+class _Steps:
+    """The program whose steps are followed; `foreign` are its inputs and constants."""
 
+    program: Program
+    foreign: set[Tensor]
 
-def _steps(program: Program, steps: Iterable[Step], written: set[Tensor]) -> None:
-    """Follow the steps, adding to `written` what stands in memory after them."""
-    for step in steps:
-        match step:
-            case Call():
-                _call(program, step, written)
-            case Copy(source, to):
-                _require_written(program, source, written, f"{to.name} = {source.name}")
-                if source.type is not to.type or source.shape != to.shape:
-                    raise InternalError(f"program {program.name}: {source.name} does not fit {to.name}")
-                _write(program, to, written, f"{to.name} = {source.name}")
-            case Branch(condition, then, other):
-                _require_written(program, condition, written, "if")
-                sides = [set(written), set(written)]
-                _steps(program, then, sides[0])
-                _steps(program, other, sides[1])
-                written |= sides[0] & sides[1]
-            case Repeat(counter, trips, going, body):
-                for t in (trips, going):
-                    if t is not None:
-                        _require_written(program, t, written, "repeat")
-                written.add(_base(program, counter))
-                _steps(program, body, written)  # slices of no turn at all: nobody reads them
+    def fail(self, where: str, message: str) -> InternalError:
+        return InternalError(f"program {self.program.name}, {where}: {message}")
 
+    def base(self, t: Tensor) -> Tensor:
+        while t in self.program.aliases:
+            t = self.program.aliases[t]
+        return t
 
-def _call(program: Program, call: Call, written: set[Tensor]) -> None:
-    where = f"call of {call.kernel.name}"
-    if len(call.arguments) != len(call.kernel.parameters):
-        raise InternalError(f"program {program.name}, {where}: {len(call.arguments)} arguments")
-    for parameter, argument in zip(call.kernel.parameters, call.arguments, strict=True):
-        if parameter.type is not argument.type or parameter.shape != argument.shape:
-            raise InternalError(
-                f"program {program.name}, {where}: {argument.name} {argument.type}{_shape(argument)} "
-                f"for {parameter.name} {parameter.type}{_shape(parameter)}"
-            )
-    made = {_base(program, t) for t in call.writes}
-    bases = [_base(program, t) for t in call.arguments]
-    for t, base in zip(call.arguments, bases, strict=True):
-        if base in made and bases.count(base) > 1:  # parameters are `restrict`
-            raise InternalError(
-                f"program {program.name}, {where}: two of its arguments are {t.name}, one written"
-            )
-    for t in call.reads:
-        if _base(program, t) not in made:
-            _require_written(program, t, written, where)
-    for t in call.writes:
-        _write(program, t, written, where)
+    def follow(self, steps: Iterable[Step], written: set[Tensor]) -> None:
+        """Add to `written` what stands in memory after the steps."""
+        for step in steps:
+            match step:
+                case Call():
+                    self.call(step, written)
+                case Copy(source, to):
+                    where = f"{to.name} = {source.name}"
+                    self.require_written(source, written, where)
+                    if source.type is not to.type or source.shape != to.shape:
+                        raise self.fail(where, "one does not fit the other")
+                    self.write(to, written, where)
+                case Branch(condition, then, other):
+                    self.require_written(condition, written, "if")
+                    sides = [set(written), set(written)]
+                    self.follow(then, sides[0])
+                    self.follow(other, sides[1])
+                    written |= sides[0] & sides[1]
+                case Repeat(counter, trips, going, body):
+                    for t in (trips, going):
+                        if t is not None:
+                            self.require_written(t, written, "repeat")
+                    written.add(self.base(counter))
+                    self.follow(body, written)  # slices of no turn at all: nobody reads them
+
+    def call(self, call: Call, written: set[Tensor]) -> None:
+        where = f"call of {call.kernel.name}"
+        if len(call.arguments) != len(call.kernel.parameters):
+            raise self.fail(where, f"{len(call.arguments)} arguments")
+        for p, a in zip(call.kernel.parameters, call.arguments, strict=True):
+            if p.type is not a.type or p.shape != a.shape:
+                raise self.fail(where, f"{a.name} {a.type}{_shape(a)} for {p.name} {p.type}{_shape(p)}")
+        made = {self.base(t) for t in call.writes}
+        bases = [self.base(t) for t in call.arguments]
+        for t, base in zip(call.arguments, bases, strict=True):
+            if base in made and bases.count(base) > 1:  # parameters are `restrict`
+                raise self.fail(where, f"two of its arguments are {t.name}, one written")
+        for t in call.reads:
+            if self.base(t) not in made:
+                self.require_written(t, written, where)
+        for t in call.writes:
+            self.write(t, written, where)
+
+    def require_written(self, t: Tensor, written: set[Tensor], where: str) -> None:
+        if self.base(t) not in written:
+            raise self.fail(where, f"{t.name} is read before it is written")
+
+    def write(self, t: Tensor, written: set[Tensor], where: str) -> None:
+        base = self.base(t)
+        if base.value is not None or base in self.foreign:
+            raise self.fail(where, f"{t.name} is written but belongs to others")
+        written.add(base)
 
 
 def _shape(t: Tensor) -> str:
     return f"[{', '.join(map(text, t.shape))}]"
-
-
-def _require_written(program: Program, t: Tensor, written: set[Tensor], where: str) -> None:
-    if _base(program, t) not in written:
-        raise InternalError(f"program {program.name}, {where}: {t.name} is read before it is written")
-
-
-def _write(program: Program, t: Tensor, written: set[Tensor], where: str) -> None:
-    base = _base(program, t)
-    if base.value is not None or base in program.constants or base in program.inputs:
-        raise InternalError(f"program {program.name}, {where}: {t.name} is written but belongs to others")
-    written.add(base)
 
 
 # -- a kernel

@@ -96,6 +96,7 @@ class _Replay:
         self.program, self.plan = plan.program, plan
         self.users = Counter(self.base(t) for t in touched(plan.program.steps))
         self.numbers = {t: i for i, t in enumerate(plan.offsets)}
+        self.elsewhere = {*self.program.inputs, *self.program.outputs, *self.program.constants}
         self.allowed = {o.call for o in plan.overwrites if o.call is not None}
 
     def base(self, t: Tensor) -> Tensor:
@@ -107,8 +108,7 @@ class _Replay:
         """The bytes of an arena tensor; None for one that lives elsewhere."""
         t = self.base(t)
         if t not in self.plan.offsets:
-            owners = (*self.program.inputs, *self.program.outputs, *self.program.constants)
-            _require(t in owners, f"{t.name} has no place")
+            _require(t in self.elsewhere, f"{t.name} has no place")
             return None
         start = self.plan.offsets[t]
         return start, start + max(t.bytes, 1), self.numbers[t]

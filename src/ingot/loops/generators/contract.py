@@ -9,7 +9,7 @@ vector registers, `rows` x `vectors` of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -148,21 +148,22 @@ class _Generator:
         index = (v // self.block, *axes, *self.c.reduce, v % self.block)
         if b.tensor.value is not None:
             return Load(self._packed(axes, extents), index)
-        packed = Tensor(f"{b.tensor.name}_packed", b.tensor.type, extents)
+        packed = self.storage.scratch(b.tensor, extents)
         self.prologue = self._pack(packed, axes, extents)
         return Load(packed, index)
 
     def _packed(self, axes: list[Var], extents: tuple[int, ...]) -> Tensor:
-        b, v = self.c.b, self.c.vector
-        key = (b, tuple(x.name for x in axes), extents)
-        if key not in self.storage.packed:
-            grid = _grid([Var("block"), *axes, *self.c.reduce, Var("lane")], extents)
+        b, names = self.c.b, [x.name for x in (*axes, *self.c.reduce)]
+
+        def pack(array: Array) -> Array:
+            grid = _grid(["block", *names, "lane"], extents)
             channel = grid["block"] * self.block + grid["lane"]
-            grid[v.name] = np.minimum(channel, self.count - 1)
-            array = np.broadcast_to(evaluate(b, {}, grid), extents)
-            array = np.where(channel < self.count, array, 0).astype(b.tensor.type.numpy)
-            self.storage.packed[key] = Tensor(b.tensor.name, b.tensor.type, extents, array)
-        return self.storage.packed[key]
+            grid[self.c.vector.name] = np.minimum(channel, self.count - 1)
+            read = replace(b, tensor=replace(b.tensor, value=array))
+            packed = np.broadcast_to(evaluate(read, {}, grid), extents)
+            return np.where(channel < self.count, packed, 0).astype(array.dtype)
+
+        return self.storage.derived(b.tensor, (b.index, *names, extents), pack)
 
     def _pack(self, packed: Tensor, axes: list[Var], extents: tuple[int, ...]) -> tuple[Statement, ...]:
         """Copy `b` into scratch; lanes beyond the last channel are zero."""
@@ -327,9 +328,8 @@ def _points(axes: tuple[Var, ...], sizes: dict[str, int]) -> Iterator[dict[str, 
             yield {first.name: first + i, **point}
 
 
-def _grid(axes: list[Var], extents: tuple[int, ...]) -> dict[str, Array]:
-    grids = np.ogrid[tuple(slice(n) for n in extents)]
-    return {x.name: g for x, g in zip(axes, grids, strict=True)}
+def _grid(names: list[str], extents: tuple[int, ...]) -> dict[str, Array]:
+    return dict(zip(names, np.ogrid[tuple(slice(n) for n in extents)], strict=True))
 
 
 def _guarded(channel: Expr, count: int, read: Expr, zero: Expr) -> Expr:
