@@ -1,7 +1,8 @@
 """Ingot behind onnx's standard backend interface, for its test runner and for whoever drives several runtimes
 alike.
 
-`prepare` compiles; every graph input stays an argument of the bundle, initializers of the same name included.
+`prepare` compiles; every graph input stays an argument of the bundle, initializers of the same name included
+unless shapes depend on them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from onnx.backend.base import Backend, BackendRep
 
 import ingot
 from ingot.bundle.bundle import Bundle
-from ingot.errors import InputError
+from ingot.errors import InputError, UnsupportedError
 from ingot.formula.expr import Array
 
 
@@ -49,10 +50,21 @@ class IngotBackend(Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> IngotBackendRep:
-        """Compile. Raises InputError where the model cannot be compiled."""
-        bundle = ingot.compile(model, name="model", keep_inputs=True, **kwargs)
+        """Compile. Raises InputError where the model cannot be compiled.
+
+        Initializers that are inputs are constants only where shapes follow from one of them.
+        """
+        options = {"name": "model", "emit": ("c", "obj", "weights-bin"), **kwargs}
         inputs = {i.name for i in model.graph.input}
-        weights = (t for t in model.graph.initializer if t.name in inputs)
+        weights = [t for t in model.graph.initializer if t.name in inputs]
+        try:
+            bundle = ingot.compile(model, keep_inputs=True, **options)
+        except UnsupportedError:
+            if not weights:
+                raise
+            bundle = ingot.compile(model, **options)
+            kept = {t["name"] for t in bundle.manifest["inputs"]}
+            weights = [t for t in weights if t.name in kept]
         return IngotBackendRep(bundle, {t.name: numpy_helper.to_array(t) for t in weights})
 
     @classmethod
