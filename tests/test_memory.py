@@ -215,6 +215,14 @@ def test_vectors_and_a_rest_are_counted() -> None:
     assert pairs(kernel(y, *stores(16, 15), reads=(x,))) == []  # element 15 is stored twice
 
 
+def test_one_vector_is_all_there_is() -> None:
+    x, y, wide, out = grid("x", 4), grid("y", 4), grid("wide", 3, 4), grid("out", 3, 4)
+    zero = Const(0)
+    assert pairs(kernel(y, Store(y[zero], Load(x, (zero,), None, 4), 4), reads=(x,))) == [("x", "y")]
+    row = Store(out[i, zero], Load(wide, (i, zero), None, 4), 4)
+    assert pairs(kernel(out, loop("i", 3, row), reads=(wide,))) == [("wide", "out")]
+
+
 def test_epilogues_may_overwrite_what_they_add() -> None:
     x, s, y = grid("x", N), grid("s", 2, N), grid("y", 2, N)
     j, acc = Var("j"), Var("acc", None, FLOAT32)

@@ -85,9 +85,12 @@ def _is_plain(n: _Nest) -> bool:
     names = [i.name for i in index if isinstance(i, Var)]
     if len(names) < len(index) or sorted(names) != sorted(steps) or len(steps) < len(n.loops):
         return False
-    return n.store.lanes == 1 or (
-        n.store.to.index[-1] == Var(names[-1]) and steps[names[-1]] == n.store.lanes
-    )
+    if n.store.lanes == 1:
+        return True
+    last = n.store.to.index[-1]
+    if isinstance(last, Const):  # one vector is all there is along the last axis
+        return True
+    return last == Var(names[-1]) and steps[names[-1]] == n.store.lanes
 
 
 def _counted_once(nests: list[_Nest], y: Tensor) -> bool:
