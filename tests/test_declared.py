@@ -7,7 +7,7 @@ import onnx.parser
 import pytest
 
 import ingot
-from ingot.errors import UnsupportedError
+from ingot.errors import InputError, UnsupportedError
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>\n'
 
@@ -49,3 +49,12 @@ def test_another_operand_may_be_the_larger() -> None:
     }"""
     with pytest.raises(UnsupportedError, match="computed at run time"):
         ingot.compile(onnx.parser.parse_model(HEAD + text))
+
+
+@pytest.mark.parametrize("x", [[1, 0, 1, 0], [1, 1, 1, 1]])
+def test_another_number_than_declared_is_an_error_code(x: list[int]) -> None:
+    text = "f (int64[4] x) => (int64[1,3] y) { y = NonZero (x) }"
+    bundle = ingot.compile(onnx.parser.parse_model(HEAD + text), name="declared")
+    assert bundle.run({"x": np.array([5, 0, 1, 2])})["y"].tolist() == [[0, 2, 3]]
+    with pytest.raises(InputError, match="INDEX"):
+        bundle.run({"x": np.array(x)})

@@ -1,6 +1,6 @@
 """`make conformance`: all backend tests on worker processes, a table, the ledger and docs/conformance.md.
 
-    python -m tests.conformance.runner [--only TEXT]... [--again] [--workers 2] [--seconds 120] [--quiet]
+    python -m tests.conformance.runner [--only TEXT]... [--again] [--workers 2] [--seconds 900] [--quiet]
 
 `--only` takes the cases whose name or operator holds the text (`=NAME`: is the text), `--again` those that
 the ledger does not list as passed; the verdicts of the others stay as the ledger has them.
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", action="append", default=[], metavar="TEXT")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seconds", type=float, default=900.0)
     parser.add_argument("--quiet", action="store_true", help="no table by operator")
     return parser
 
