@@ -114,6 +114,8 @@ SLICE = [
     slices(V, [6], [NEAREST], [0], [-FURTHEST]),
     slices(V, [5], [2]),
     slices(V, [2], [5], None, [-1]),
+    slices(V, [-100], [NEAREST], [0], [-2]),
+    slices(EMPTY, [-5], [-9], [1], [-1]),
     slices(EMPTY, [0], [2], [1]),
     slices(V, [1], [5], None, None, opset=10),
     slices(V, [1], [5], [0], [2], constant=(), declared=[(2,)], note="runtime"),

@@ -140,7 +140,7 @@ def slice_(
     axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:
-    """y[i] = x[start + i * step], bounds clamped as numpy does (Slice-13)."""
+    """y[i] = x[start + i * step], bounds clamped into the axis (Slice-13)."""
     declared = f.declared(starts, ends, axes, steps)
     if declared is not None:
         return _slice_at_run_time(f, data, starts, axes, steps, declared)
@@ -192,7 +192,8 @@ def _range(n: Extent, start: Extent, end: Extent, step: int) -> tuple[Expr, Exte
     """The first element and how many: negative bounds count from n, then both are clamped (Slice-13)."""
     size = as_expr(n)
     lo, hi = (Const(0), size) if step > 0 else (Const(-1), size - 1)
-    begin, stop = (simplify(maximum(minimum(_counted(v, size), hi), lo)) for v in (start, end))
+    begin = simplify(minimum(maximum(_counted(start, size), 0), hi))  # 0 also backwards, unlike numpy's
+    stop = simplify(maximum(minimum(_counted(end, size), hi), lo))
     span = stop - begin if step > 0 else begin - stop
     return begin, extent(simplify(maximum((span + (abs(step) - 1)) // abs(step), 0)))
 
