@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ingot.emit.expression import COMPARE, INFIX, Printer, short
 from ingot.formula.expr import Binary, Bitcast, Cast, Const, Expr, Load, Select, Unary, Var
-from ingot.formula.types import BOOL, INT32, INT64, DType
+from ingot.formula.types import BOOL, DTYPES, INT32, INT64, DType
 from ingot.loops.instructions import GROUP
 
 
@@ -47,6 +47,8 @@ class VectorPrinter(Printer):
 
     def _vector_unary(self, op: str, a: Expr, lanes: int) -> str:
         x, t = self.vector(a, lanes), a.dtype
+        if op == "neg" and t.kind == "i":
+            return f"(({self.vector_type(t, lanes)})-({self._modular_type(t, lanes)}){x})"
         if op == "neg":
             return f"(-{x})"
         if op == "invert":
@@ -60,6 +62,9 @@ class VectorPrinter(Printer):
 
     def _vector_binary(self, op: str, a: Expr, b: Expr, lanes: int) -> str:
         t = a.dtype
+        if op in ("add", "sub", "mul") and t.kind == "i":
+            wraps, x, y = self._modular_type(t, lanes), self.vector(a, lanes), self.vector(b, lanes)
+            return f"(({self.vector_type(t, lanes)})(({wraps}){x} {INFIX[op]} ({wraps}){y}))"
         if op in INFIX:
             return f"({self.vector(a, lanes)} {INFIX[op]} {self.vector(b, lanes)})"
         if op in ("shl", "shr"):
@@ -68,6 +73,10 @@ class VectorPrinter(Printer):
             return self._extreme(op, a, b, lanes)
         self.vector_type(t, lanes)
         return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
+
+    def _modular_type(self, t: DType, lanes: int) -> str:
+        """The type under which signed integers wrap instead of overflowing."""
+        return self.vector_type(DTYPES[f"uint{t.bits}"], lanes)
 
     def _extreme(self, op: str, a: Expr, b: Expr, lanes: int) -> str:
         """max and min propagate NaN: the spelled instruction answers its second operand, so a constant goes

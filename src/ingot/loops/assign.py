@@ -39,7 +39,18 @@ def assign_layouts(region: Region) -> dict[Tensor, Layout]:
     for item in region.items:
         for inner in _inside(item):
             layouts.update(assign_layouts(inner))
-    return layouts
+    copied = set(_copied(region))
+    return {t: layout for t, layout in layouts.items() if t not in copied}
+
+
+def _copied(region: Region) -> Iterator[Tensor]:
+    """What steps between kernels copy byte for byte, constants too: it stays as the model has it."""
+    yield from region.outputs
+    for item in region.items:
+        if isinstance(item, Iterate):
+            yield from item.reads
+        for inner in _inside(item):
+            yield from _copied(inner)
 
 
 def _inside(item: object) -> Iterator[Region]:

@@ -9,13 +9,12 @@ whose content lies where.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ingot.errors import InternalError
 from ingot.formula.expr import Tensor
-from ingot.loops.program import Branch, Call, Copy, Repeat, Step, touched
+from ingot.loops.program import Branch, Call, Copy, Repeat, Step, operands, steps_of
 from ingot.memory.plan import ALIGN, Plan
 
 
@@ -94,15 +93,30 @@ def replay(plan: Plan) -> None:
 class _Replay:
     def __init__(self, plan: Plan) -> None:
         self.program, self.plan = plan.program, plan
-        self.users = Counter(self.base(t) for t in touched(plan.program.steps))
         self.numbers = {t: i for i, t in enumerate(plan.offsets)}
         self.elsewhere = {*self.program.inputs, *self.program.outputs, *self.program.constants}
         self.allowed = {o.call for o in plan.overwrites if o.call is not None}
+        self.fresh: set[tuple[Step, Tensor]] = set()
+        self.find_fresh(plan.program.steps, set())
 
     def base(self, t: Tensor) -> Tensor:
         while t in self.program.aliases:
             t = self.program.aliases[t]
         return t
+
+    def find_fresh(self, steps: tuple[Step, ...], seen: set[Tensor]) -> None:
+        """The steps that touch a tensor before every other: what they find in it cannot matter."""
+        for step in steps:
+            mine = {self.base(t) for t in operands(step)}
+            self.fresh.update((step, t) for t in mine - seen)
+            seen |= mine
+            if isinstance(step, Branch):
+                other = set(seen)
+                self.find_fresh(step.then, seen)
+                self.find_fresh(step.other, other)
+                seen |= other
+            else:
+                self.find_fresh(steps_of(step), seen)
 
     def piece(self, t: Tensor) -> tuple[int, int, int] | None:
         """The bytes of an arena tensor; None for one that lives elsewhere."""
@@ -158,8 +172,7 @@ class _Replay:
     def call(self, call: Call, arena: _Arena) -> None:
         writes = call.writes
         for t in call.reads:
-            # scratch: what only this call knows may hold anything before
-            if t not in writes or self.users[self.base(t)] > call.arguments.count(t):
+            if t not in writes or (call, self.base(t)) not in self.fresh:
                 self.read(t, arena)
         pairs = list(zip(call.kernel.parameters, call.arguments, strict=True))
         for q, y in pairs:
