@@ -1,9 +1,11 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench conformance clean
+.PHONY: help demo test check lint bench conformance fuzz clean
 
 BIN := .venv/bin
 WORKERS ?= 2
+N ?= 1000
+SEED ?= 0
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +36,10 @@ bench: ## measure the models of benchmarks/ beside onnxruntime, into build/bench
 conformance: ## run onnx's 2033 backend tests, write docs/conformance.md
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.conformance.runner --workers $(WORKERS)
+
+fuzz: ## N=1000 random models from SEED=0 on, at every level, beside onnxruntime
+	@tools/bootstrap.sh test
+	@$(BIN)/python -m tests.fuzz $(N) $(SEED)
 
 clean: ## remove build products and caches (keeps .venv)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

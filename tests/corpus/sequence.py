@@ -37,8 +37,8 @@ def lstm(net: Net) -> tuple[str, ...]:
     starts = net.const(net.random(2, 3, 7)), net.const(net.random(2, 3, 7)), net.weight(2, 21)
     y, h, c = net("LSTM", x, *weights, lengths, *starts, outputs=3, hidden_size=7, direction="bidirectional")
     y = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const([6, 3, 14]))
-    weights = net.weight(1, 52, 14, fan=14), net.weight(1, 52, 13, fan=13)
-    last = net("LSTM", y, *weights, outputs=["", "last"], hidden_size=13, direction="reverse")[1]
+    second = net.weight(1, 52, 14, fan=14), net.weight(1, 52, 13, fan=13)
+    last = net("LSTM", y, *second, outputs=["", "last"], hidden_size=13, direction="reverse")[1]
     return last, y, h, c
 
 
@@ -47,8 +47,8 @@ def gru(net: Net) -> tuple[str, ...]:
     weights = net.weight(2, 27, 13, fan=13), net.weight(2, 27, 9, fan=9), net.weight(2, 54)
     y, h = net("GRU", x, *weights, outputs=2, hidden_size=9, direction="bidirectional", linear_before_reset=1)
     y = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const([7, 2, 18]))
-    weights = net.weight(1, 51, 18, fan=18), net.weight(1, 51, 17, fan=17)
-    z = net("GRU", y, *weights, outputs=2, hidden_size=17)[0]
+    second = net.weight(1, 51, 18, fan=18), net.weight(1, 51, 17, fan=17)
+    z = net("GRU", y, *second, outputs=2, hidden_size=17)[0]
     return h, str(net("RNN", net("Squeeze", z, net.const([1])), net.weight(1, 5, 17), net.weight(1, 5, 5),
                       outputs=2, hidden_size=5)[0])  # fmt: skip
 

@@ -1,0 +1,70 @@
+"""Models that once failed, as small as `minimise` made them: what is wrong once stays tested.
+
+Each is a text in ONNX's own notation; its inputs are random. `test_fuzz.py` runs them at every level.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import onnx
+from onnx import helper, parser
+
+from tests.corpus.cases import onnxruntime_outputs
+from tests.fuzz.grow import Garden, Grown, Known
+
+FOUND = {
+    # The memory plan's proof took a kernel that reads what it wrote for one that reads what nobody wrote.
+    "output_read_back": """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[8] x) => (float[8] y) <int64[2] at = {1, 5}, float[2] new = {0.5, -2}> {
+            s = ScatterElements <axis: int = 0, reduction: string = "min"> (x, at, new)
+            y = Clip (s)
+        }""",
+    # A constant laid out channels last for the convolution, copied as it lies by the loop.
+    "constant_read_twice": """
+        <ir_version: 10, opset_import: ["" : 17]>
+        g (float[3, 2, 3] x, float[2, 2, 3] w) => (float[3, 2, 3] y, float[3, 2, 1] z)
+        <int64 trips = {2}, float[3, 2, 3] c = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}> {
+            y = Loop (trips, "", c) <body: graph = body (int64 i, bool on, float[3, 2, 3] s)
+                    => (bool go, float[3, 2, 3] n) {
+                n = Add (s, x)
+                go = Identity (on)
+            }>
+            z = Conv (c, w)
+        }""",
+    # Slice counts a start before the beginning from the beginning, backwards too; numpy does not.
+    "slice_from_before_the_start": """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[17, 1] x) => (float[8, 1] y)
+        <int64[2] start = {-9, -3}, int64[2] end = {-1, -99}, int64[2] axes = {0, 1}, int64[2] by = {1, -2}> {
+            y = Slice (x, start, end, axes, by)
+        }""",
+    # A store of one vector, without any loop around it.
+    "one_vector": """
+        <ir_version: 10, opset_import: ["" : 17]>
+        g (float[8] x, float[8] z) => (float[8] y) <int64 trips = {2}> {
+            y, all = Loop (trips, "", x) <body: graph = body (int64 i, bool c, float[8] s)
+                    => (bool go, float[8] n, float[8] k) {
+                t = Add (s, z)
+                n = Tanh (t)
+                k = Mul (n, n)
+                go = Identity (c)
+            }>
+        }""",
+}
+
+
+def grown(name: str) -> Grown:
+    """The model with random inputs, and what onnxruntime answers."""
+    model = parser.parse_model(FOUND[name])
+    garden, feeds = Garden(zlib.crc32(name.encode())), {}
+    for i in model.graph.input:
+        kind = helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
+        feeds[i.name] = garden.array(str(kind), [d.dim_value for d in i.type.tensor_type.shape.dim])
+    answers = onnxruntime_outputs(model, feeds)
+    known = {
+        o.name: Known(o.name, a, a, a.dtype.kind != "f")
+        for o, a in zip(model.graph.output, answers, strict=True)
+    }
+    return Grown(0, onnx.shape_inference.infer_shapes(model), feeds, known)

@@ -1,0 +1,139 @@
+"""Runs a random model at every level and compares with what is known of its values.
+
+The levels, in order: onnxruntime on the whole model (does the oracle agree with itself, node by node?), the
+formula evaluator, the loop evaluator and the compiled C, each for several targets. `failure` names the first
+that differs; `minimise` cuts the model down to the nodes that still make it differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import printer
+
+import ingot
+from ingot.driver import front, stages
+from ingot.loops.evaluate import run as run_program
+from ingot.loops.interpret import interpret
+from ingot.loops.region import formulate_graph
+from ingot.options import Options
+from tests.corpus.cases import onnxruntime_outputs
+from tests.corpus.net import Array
+from tests.fuzz.grow import Grown, Known, build
+
+Run = Callable[[onnx.ModelProto, Mapping[str, Array]], Sequence[Array]]
+ORACLE = "onnxruntime, all nodes at once"
+
+
+def formula(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Sequence[Array]:
+    return interpret(formulate_graph(front(model, Options())), feeds)
+
+
+def loops(target: str) -> Run:
+    def run(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Sequence[Array]:
+        return run_program(stages(model, Options(target=target, name="fuzz")).program, feeds)
+
+    return run
+
+
+def compiled(target: str) -> Run:
+    def run(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Sequence[Array]:
+        made = ingot.compile(model, target=target, name="fuzz", emit=("obj",))
+        first, second = (list(made.run(feeds).values()) for _ in range(2))
+        for a, b in zip(first, second, strict=True):
+            assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f"), (
+                "the second run differs from the first"
+            )
+        return first
+
+    return run
+
+
+LEVELS: dict[str, Run] = {
+    ORACLE: onnxruntime_outputs,
+    "formula": formula,
+    "loops for c99": loops("c99"),
+    "loops for x86-64-v3": loops("x86-64-v3"),
+    "C for c99": compiled("c99"),
+    "C for x86-64-v3": compiled("x86-64-v3"),
+}
+
+
+def failure(grown: Grown, levels: Mapping[str, Run] = LEVELS) -> tuple[str, str] | None:
+    """The first level that differs, and how; None where all agree.
+
+    A model that onnxruntime answers otherwise as a whole than node by node says nothing: None as well.
+    """
+    for level, run in levels.items():
+        said = differs(run, grown.model, grown.feeds, grown.wanted)
+        if said:
+            return None if level == ORACLE else (level, said)
+    return None
+
+
+def differs(run: Run, model: onnx.ModelProto, feeds: Mapping[str, Array], wanted: Sequence[Known]) -> str:
+    """How the outputs differ from what is wanted; empty where they do not."""
+    try:
+        found = run(model, feeds)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:500]}"
+    return next((s for f, w in zip(found, wanted, strict=True) if (s := compare(np.asarray(f), w))), "")
+
+
+def compare(found: Array, wanted: Known) -> str:
+    """Types and shapes equal, integers and exact floats too, NaN and infinities where they should be."""
+    right, name = wanted.array, wanted.name
+    if found.dtype != right.dtype or found.shape != right.shape:
+        return f"{name} is {found.dtype}{found.shape}, not {right.dtype}{right.shape}"
+    if right.dtype.kind != "f":
+        same = found == right
+    else:
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(found.astype(np.float64) - right.astype(np.float64))
+        same = (found == right) | (np.isnan(found) & np.isnan(right)) | (apart <= wanted.allowed)
+    if same.all():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(~same)[0])
+    count, allowed = int(np.sum(~same)), wanted.allowed
+    return f"{name}{list(at)} = {found[at]}, not {right[at]} (within {allowed:.2g}; {count} of {same.size})"
+
+
+def minimise(grown: Grown, run: Run) -> tuple[onnx.ModelProto, dict[str, Array], list[Known]]:
+    """The fewest nodes of the model that still differ: one after the other is left out, its values given."""
+    nodes, opset = list(grown.model.graph.node), grown.model.opset_import[0].version
+    outputs = _one_output(grown, run)
+
+    def attempt(
+        kept: Sequence[onnx.NodeProto], shown: Sequence[str]
+    ) -> tuple[onnx.ModelProto, dict[str, Array], list[Known]]:
+        model = build(kept, grown.values, shown, opset)
+        return model, grown.feeds_of(model), [grown.values[o] for o in shown]
+
+    for node in list(reversed(nodes)):
+        fewer = [n for n in nodes if n is not node]
+        shown = [o for o in outputs if o not in node.output]
+        if shown and differs(run, *attempt(fewer, shown)):
+            nodes, outputs = fewer, shown
+    return attempt(nodes, outputs)
+
+
+def _one_output(grown: Grown, run: Run) -> list[str]:
+    """The first value of the model, in its order, that differs on its own; all outputs where none does."""
+    nodes, opset = list(grown.model.graph.node), grown.model.opset_import[0].version
+    for i, node in enumerate(nodes):
+        for name in node.output:
+            model = build(nodes[: i + 1], grown.values, [name], opset)
+            if differs(run, model, grown.feeds_of(model), [grown.values[name]]):
+                return [name]
+    return [o.name for o in grown.model.graph.output]
+
+
+def report(grown: Grown, level: str, said: str) -> str:
+    """Seed, level, difference, and the smallest model that shows it."""
+    model, feeds, wanted = minimise(grown, LEVELS[level])
+    again = differs(LEVELS[level], model, feeds, wanted)
+    values = "\n".join(f"  {n} = {np.array2string(a, threshold=40)}" for n, a in feeds.items())
+    text = printer.to_text(model)
+    return f"seed {grown.seed}, {level}: {said}\nminimised: {again}\n{text}\n{values}\n"
