@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime as ort
 import pytest
-from onnx import parser
+from onnx import TensorProto, helper, parser
 
 import ingot
 
@@ -73,6 +73,36 @@ def test_bounded_dimension(name: str) -> None:
         wanted = session.run(["y"], feeds)[0]
         found = bundle.run(feeds)["y"]
         assert found.shape == wanted.shape and np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [
+        (("B", "N", 4), (-1, 4)),  # as attention folds batch and heads
+        (("B", "N", 4), (-1,)),
+        (("B", "N", 4), (0, 0, 2, 2)),
+        (("N", 3, 4), (12, -1)),
+        (("B", 6, "N"), (-1, 3)),
+        (("B", 6, "N"), (6, -1)),
+        ((9, "N", 72), (0, 0, 3, 24)),
+        ((9, "N", 72), (9, -1, 24)),
+    ],
+)
+def test_reshape_of_two_bounded_dimensions(shape: tuple[int | str, ...], wanted: tuple[int, ...]) -> None:
+    """The elements keep their order; as an output of the bundle they are copied, not aliased."""
+    nodes = [helper.make_node("Reshape", ["x", "s"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [f"d{i}" for i in range(len(wanted))])
+    known = helper.make_tensor("s", TensorProto.INT64, [len(wanted)], wanted)
+    graph = helper.make_graph(nodes, "g", [x], [y], [known])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    bounds = {"N": (1, 4), "B": (1, 3)}
+    bundle = ingot.compile(model, target="c99", define={k: v for k, v in bounds.items() if k in shape})
+    for n, b in ((1, 3), (4, 1), (3, 2)):
+        given = [d if isinstance(d, int) else {"N": n, "B": b}[d] for d in shape]
+        feed = np.random.default_rng(n).random(given, np.float32)
+        target = [given[i] if d == 0 else d for i, d in enumerate(wanted)]
+        assert np.array_equal(bundle.run({"x": feed})["y"], feed.reshape(target))
 
 
 def test_shape_arithmetic_costs_nothing() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from ingot.formula.expr import (
     maximum,
     minimum,
     select,
+    transform,
 )
 from ingot.formula.index import interval, simplify
 from ingot.formula.prove import Scope
@@ -198,6 +200,42 @@ def test_index_algebra(seed: int) -> None:
 
 
 # -- proofs
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_proofs_about_run_time_extents_are_true(seed: int) -> None:
+    """i < N, j < 3 * M * N: what is proved of products and quotients holds for every N and M."""
+    rng = np.random.default_rng(seed)
+    i, j, n, m = Var("i"), Var("j"), Param("N", 1, 4), Param("M", 1, 3)
+    scope = Scope().variable("i", Const(0), n).variable("j", Const(0), n * m * 3)
+
+    def index(depth: int) -> Expr:
+        if depth == 0:
+            return [i, j, n, m, Const(int(rng.integers(-3, 4)))][int(rng.integers(5))]
+        a, k = index(depth - 1), [n, m, n * m, Const(3)][int(rng.integers(4))]
+        kinds = (a + index(depth - 1), a - index(depth - 1), a * k, a // k, a % k)
+        return kinds[int(rng.integers(5))]
+
+    for _ in range(20):
+        e, proved = index(3), list[int]()
+        proved += [c for c in range(-6, 7) if scope.proves(e - c)]
+        for at_n, at_m in itertools.product(range(1, 5), range(1, 4)):
+            there = _with_extents(e, {"N": at_n, "M": at_m})
+            points = np.ogrid[:at_n, : 3 * at_m * at_n]
+            values = value(there, {}, dict(zip("ij", points, strict=True)))
+            assert all(np.min(values) >= c for c in proved), f"{e} >= {proved} for N {at_n}, M {at_m}"
+
+
+def _with_extents(e: Expr, known: Mapping[str, int]) -> Expr:
+    return transform(e, lambda x: Const(known[x.name]) if isinstance(x, Param) else None)
+
+
+def test_divisions_by_run_time_extents_are_undone() -> None:
+    i, j, n, m = Var("i"), Var("j"), Param("N", 1, 4), Param("M", 1, 4)
+    flat = Scope().variable("i", Const(0), n * m)
+    assert flat.inside(i // n, m) and not flat.inside(i // n + 1, m)
+    nest = Scope().variable("i", Const(0), n * m * 2).variable("j", Const(0), Const(3))
+    assert nest.inside((i * 3 + j) // n // 6, m) and not nest.inside((i * 3 + j) // n // 5, m)
 
 
 def window(scope: Scope, n: int, taps: int, stride: int, dilation: int, pad: int) -> tuple[Scope, Expr]:

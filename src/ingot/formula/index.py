@@ -55,22 +55,23 @@ def linear(e: Expr) -> Linear:
                 return {atom: c * k for atom, c in other.items() if c * k}
             if len(x) == len(y) == 1:  # run-time extents: 2 * N times h is h * N times 2
                 ((p, c),), ((q, d),) = x.items(), y.items()
-                return {_times((*_factors(p), *_factors(q))): c * d}
+                return {times((*factors_of(p), *factors_of(q))): c * d}
         case Unary("neg", a):
             return {atom: -c for atom, c in linear(a).items()}
     return {e: 1}
 
 
-def _factors(atom: Expr | None) -> tuple[Expr, ...]:
+def factors_of(atom: Expr | None) -> tuple[Expr, ...]:
+    """What a product is made of; the constant term is made of nothing."""
     match atom:
         case None:
             return ()
         case Binary("mul", a, b):
-            return (*_factors(a), *_factors(b))
+            return (*factors_of(a), *factors_of(b))
     return (atom,)
 
 
-def _times(factors: tuple[Expr, ...]) -> Expr | None:
+def times(factors: tuple[Expr, ...]) -> Expr | None:
     """The product in the one order that makes equal products equal."""
     out: Expr | None = None
     for f in sorted(factors, key=text):
@@ -231,13 +232,13 @@ def _divide_by_extent(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
     ((divisor, k),) = linear(b).items() if len(linear(b)) == 1 else ((None, 0),)
     if divisor is None or k < 1 or not _positive(b, bounds):
         return binary(op, a, b)
-    wanted = Counter(_factors(divisor))
+    wanted = Counter(factors_of(divisor))
     whole: Linear = {}
     rest: Linear = {}
     for atom, c in linear(a).items():
-        factors = Counter(_factors(atom))
+        factors = Counter(factors_of(atom))
         if factors >= wanted and c % k == 0:
-            whole[_times(tuple((factors - wanted).elements()))] = c // k
+            whole[times(tuple((factors - wanted).elements()))] = c // k
         else:
             rest[atom] = c
     remainder = from_linear(rest)

@@ -31,7 +31,7 @@ from ingot.formula.expr import (
     Var,
     walk,
 )
-from ingot.formula.index import as_expr, from_linear, interval, value_range
+from ingot.formula.index import as_expr, factors_of, from_linear, interval, times, value_range
 from ingot.formula.types import BOOL, INDEX, DType
 
 Form = dict[Expr | None, int]  # atom: coefficient; the constant under None
@@ -161,11 +161,24 @@ class Scope:
             return False
         atom = max(atoms, key=self._rank)
         c, rest = goal[atom], {a: k for a, k in goal.items() if a != atom}
+        if (whole := self._undivided(atom, c, add(rest, {None: slack - 1}))) is not None:
+            return self._prove(whole, 1, patience)
         for scale, bound in self._bounds(atom, c > 0):
             if self._prove(add(scaled(rest, scale), bound, c), slack * scale, patience):
                 return True
         sides = list(self._sides(atom, c > 0))
         return bool(sides) and all(s._prove(add(rest, f, c), slack, patience) for s, f in sides)
+
+    def _undivided(self, atom: Expr, c: int, rest: Form) -> Form | None:
+        """A goal without the division it holds by an extent d > 0: it is met where this form is.
+
+        r + a // d >= 0 where r * d + a >= 0; r - a // d >= 0 where r * d - a + d - 1 >= 0.
+        """
+        match atom:
+            case Binary("floordiv", a, d) if not isinstance(d, Const) and abs(c) == 1 and self.proves(d - 1):
+                whole = add(self._product(rest, self.form(d)), self.form(a), c)
+                return whole if c > 0 else add(add(whole, self.form(d)), {None: 1}, -1)
+        return None
 
     def _bounds(self, atom: Expr, below: bool) -> Iterator[Bound]:
         """Forms that `atom` is never below (or never above)."""
@@ -179,12 +192,26 @@ class Scope:
                     yield 1, {None: span[0] if below else span[1]}
             case Binary("max" | "min" as op, a, b) if (op == "max") == below:
                 yield from ((1, self.form(a)), (1, self.form(b)))
+            case Binary("mul"):
+                yield from self._product_bounds(atom, below)
+                if (span := self._span(atom)) is not None:
+                    yield 1, {None: span[0] if below else span[1]}
             case Binary("mod", _, b) if not isinstance(b, Const) and self.proves(b - 1):
                 yield 1, {} if below else add(self.form(b), {None: 1}, -1)
             case Gathered(_, lo, hi):
                 yield 1, self.form(lo) if below else add(self.form(hi), {None: 1}, -1)
             case _ if (span := self._span(atom)) is not None:
                 yield 1, {None: span[0] if below else span[1]}
+
+    def _product_bounds(self, atom: Expr, below: bool) -> Iterator[Bound]:
+        """x * p for p >= 0: what bounds the innermost factor x, p times."""
+        parts = list(factors_of(atom))
+        x = max(parts, key=self._rank)
+        parts.remove(x)
+        others = times(tuple(parts))
+        if others is not None and x not in parts and self.proves(others):
+            for scale, bound in self._bounds(x, below):
+                yield scale, self._product(bound, {others: 1})
 
     def _span(self, atom: Expr) -> tuple[int, int] | None:
         """The numbers between which a value stays whatever the variables are."""
@@ -235,11 +262,12 @@ class Scope:
         return {e: 1}
 
     def _product(self, a: Form, b: Form) -> Form:
-        if not a.keys() - {None}:
-            return scaled(b, a.get(None, 0))
-        if not b.keys() - {None}:
-            return scaled(a, b.get(None, 0))
-        return {Binary("mul", _index(a), _index(b)): 1}
+        out: Form = {}
+        for x, c in a.items():
+            for y, k in b.items():
+                parts = (f for t in (x, y) if t is not None for f in factors_of(_index({t: 1})))
+                out = add(out, {times(tuple(parts)): c * k})
+        return out
 
     def _quotient(self, form: Form, k: int) -> Form:
         """(k*q + r) // k == q + r // k, and r // k == 0 where 0 <= r < k."""

@@ -19,15 +19,27 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     f.require(surplus == Const(0), f"shape {list(shape)} does not hold the elements of {list(x.shape)}")
     axes = f.axes(shape)
     f.view = x
+    first, last = _kept(x.shape, shape)
     flat: Expr = Const(0)
-    for a, n in zip(axes, shape, strict=True):
+    for a, n in zip(axes[first : len(shape) - last], shape[first : len(shape) - last], strict=True):
         flat = flat * n + a
-    index: list[Expr] = []
-    for n in reversed(x.shape[1:]):
+    middle: list[Expr] = []
+    for n in reversed(x.shape[first + 1 : x.rank - last]):
         size = as_expr(n) if n != 0 else Const(1)  # nothing is read of an empty tensor
-        index.append(flat % size)
+        middle.append(flat % size)
         flat = flat // size
-    return f.map(axes, x[(flat, *reversed(index)) if x.rank else ()], x.type)
+    if x.rank > first + last:
+        middle.append(flat)
+    index = (*axes[:first], *reversed(middle), *axes[len(shape) - last :])
+    return f.map(axes, x[index], x.type)
+
+
+def _kept(old: tuple[Extent, ...], new: tuple[Extent, ...]) -> tuple[int, int]:
+    """How many axes at the front, and how many at the end, stay as they are."""
+    most = min(len(old), len(new))
+    first = next((d for d in range(most) if old[d] != new[d]), most)
+    last = next((d for d in range(most - first) if old[-1 - d] != new[-1 - d]), most - first)
+    return first, last
 
 
 def _resolve(f: Builder, x: Tensor, wanted: tuple[Extent, ...], allowzero: bool) -> tuple[Extent, ...]:
