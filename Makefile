@@ -17,7 +17,7 @@ demo: ## compile a digit classifier, run it on 360 images, show what it costs
 test: ## run every test (WORKERS=2 processes)
 	@tools/bootstrap.sh test
 	@tools/debian-packages.sh
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: lint ## before a commit, under 15 s: lint, the layering test, one net end to end
 	@tools/bootstrap.sh test dev

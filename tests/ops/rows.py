@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 SEED = 20261121
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """A node, its inputs, and how well its outputs must agree.
 
