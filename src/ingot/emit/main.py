@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, padded, provenance
 from ingot.emit.weights import size, weights_file, words
@@ -36,14 +37,9 @@ class Golden:
 def main_source(unit: Unit, golden: Golden) -> str:
     """The text of NAME_main.c."""
     program = unit.program
-    arrays = [
-        _constant(f"in_{unit.argument(t)}", t, a) for t, a in zip(program.inputs, golden.inputs, strict=True)
-    ]
-    arrays += [
-        _constant(f"want_{unit.argument(t)}", t, a)
-        for t, a in zip(program.outputs, golden.outputs, strict=True)
-    ]
-    arrays += [f"static {t.type.c} out_{unit.argument(t)}[{max(t.count, 1)}];" for t in program.outputs]
+    arrays = [_constant(_in(unit, t), t, a) for t, a in zip(program.inputs, golden.inputs, strict=True)]
+    arrays += [_constant(_want(unit, t), t, a) for t, a in zip(program.outputs, golden.outputs, strict=True)]
+    arrays += [f"static {t.type.c} {_out(unit, t)}[{max(t.count, 1)}];" for t in program.outputs]
     parts = [
         provenance(unit),
         f'#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n#include "{unit.name}.h"',
@@ -68,6 +64,28 @@ def _constant(name: str, t: Tensor, values: Array) -> str:
     return f"static const {t.type.c} {name}[{max(values.size, 1)}] = {{\n{body}\n}};"
 
 
+def _own(unit: Unit, name: str) -> str:
+    """A name of this file, kept apart from the bundle's: one may be called `run`, or `in_x`."""
+    return f"{name}_" if name in CONVENTIONS[unit.api].symbols(unit.name) else name
+
+
+def _in(unit: Unit, t: Tensor) -> str:
+    return _own(unit, f"in_{unit.argument(t)}")
+
+
+def _out(unit: Unit, t: Tensor) -> str:
+    return _own(unit, f"out_{unit.argument(t)}")
+
+
+def _want(unit: Unit, t: Tensor) -> str:
+    return _own(unit, f"want_{unit.argument(t)}")
+
+
+def _glow(unit: Unit) -> tuple[str, str, str]:
+    """Glow's three memories, as its documentation calls them."""
+    return (_own(unit, "constantWeight"), _own(unit, "mutableWeight"), _own(unit, "activations"))
+
+
 # ---- memory and one run, as each convention wants them
 
 
@@ -77,60 +95,65 @@ def _included(unit: Unit) -> Lines:
 
 
 def _direct_memory(unit: Unit) -> Lines:
+    aligned = f"__attribute__((aligned({ALIGN})))"
     if unit.external:
-        yield f"static const unsigned char weights[{size(unit)}] __attribute__((aligned({ALIGN}))) = {{"
+        yield f"static const unsigned char {_own(unit, 'weights')}[{size(unit)}] {aligned} = {{"
         yield from _included(unit)
-    yield f"static unsigned char arena[{padded(unit.plan.arena_bytes)}] __attribute__((aligned({ALIGN})));"
+    yield f"static unsigned char {_own(unit, 'arena')}[{padded(unit.plan.arena_bytes)}] {aligned};"
 
 
 def _direct_run(unit: Unit, golden: Golden) -> Lines:
-    rows = ["weights"] if unit.external else []
+    arena = _own(unit, "arena")
+    rows = [_own(unit, "weights")] if unit.external else []
     rows += [str(n) for n in golden.extents]
-    rows += [f"in_{unit.argument(t)}" for t in unit.program.inputs]
-    rows += [f"out_{unit.argument(t)}" for t in unit.program.outputs]
+    rows += [_in(unit, t) for t in unit.program.inputs]
+    rows += [_out(unit, t) for t in unit.program.outputs]
     rows += ["NULL", "NULL"] if unit.is_threaded else []  # one task after the other
-    yield "static int run(void) {"
-    yield f"{INDENT}memset(arena, 0xFF, sizeof arena); /* may hold anything */"
-    yield f"{INDENT}return {unit.name}({', '.join([*rows, 'arena'])});"
+    yield f"static int {_own(unit, 'run')}(void) {{"
+    yield f"{INDENT}memset({arena}, 0xFF, sizeof {arena}); /* may hold anything */"
+    yield f"{INDENT}return {unit.name}({', '.join([*rows, arena])});"
     yield "}"
 
 
 def _static_memory(unit: Unit) -> Lines:
     align = f"GLOW_MEM_ALIGN({unit.upper}_MEM_ALIGN)"
-    yield f"{align} static uint8_t constantWeight[{unit.upper}_CONSTANT_MEM_SIZE] = {{"
+    constant, mutable, activations = _glow(unit)
+    yield f"{align} static uint8_t {constant}[{unit.upper}_CONSTANT_MEM_SIZE] = {{"
     yield from _included(unit)
-    yield f"{align} static uint8_t mutableWeight[{unit.upper}_MUTABLE_MEM_SIZE];"
-    yield f"{align} static uint8_t activations[{unit.upper}_ACTIVATIONS_MEM_SIZE];"
+    yield f"{align} static uint8_t {mutable}[{unit.upper}_MUTABLE_MEM_SIZE];"
+    yield f"{align} static uint8_t {activations}[{unit.upper}_ACTIVATIONS_MEM_SIZE];"
 
 
 def _static_run(unit: Unit, _: Golden) -> Lines:
-    def place(t: Tensor) -> str:
-        return f"GLOW_GET_ADDR(mutableWeight, {unit.upper}_{unit.argument(t)})"
+    constant, mutable, activations = _glow(unit)
 
-    yield "static int run(void) {"
+    def place(t: Tensor) -> str:
+        return f"GLOW_GET_ADDR({mutable}, {unit.upper}_{unit.argument(t)})"
+
+    yield f"static int {_own(unit, 'run')}(void) {{"
     yield f"{INDENT}int status;"
-    yield f"{INDENT}memset(activations, 0xFF, sizeof activations); /* may hold anything */"
+    yield f"{INDENT}memset({activations}, 0xFF, sizeof {activations}); /* may hold anything */"
     yield from _copies_in(unit, place)
-    yield f"{INDENT}status = {unit.name}(constantWeight, mutableWeight, activations);"
+    yield f"{INDENT}status = {unit.name}({constant}, {mutable}, {activations});"
     yield from _copies_out(unit, place)
     yield f"{INDENT}return status;"
     yield "}"
 
 
 def _dynamic_memory(unit: Unit) -> Lines:
-    yield f"static const uint8_t weights[{size(unit)}] = {{"
+    yield f"static const uint8_t {_own(unit, 'weights')}[{size(unit)}] = {{"
     yield from _included(unit)
     yield f"""
-static uint8_t *allocate(uint64_t bytes) {{
+static uint8_t *{_own(unit, "allocate")}(uint64_t bytes) {{
     uint8_t *const memory = malloc((size_t)(bytes + {unit.name}_config.alignment));
     if (!memory) exit(2);
     return memory + ({unit.name}_config.alignment - (uintptr_t)memory % {unit.name}_config.alignment);
 }}
 
-static uint8_t *find(uint8_t *mutableWeight, const char *name) {{
+static uint8_t *{_own(unit, "find")}(uint8_t *memory, const char *name) {{
     for (uint64_t i = 0; i < {unit.name}_config.numSymbols; i++) {{
         const SymbolTableEntry *const entry = &{unit.name}_config.symbolTable[i];
-        if (entry->kind == 1 && strcmp(entry->name, name) == 0) return mutableWeight + entry->offset;
+        if (entry->kind == 1 && strcmp(entry->name, name) == 0) return memory + entry->offset;
     }}
     printf("no symbol %s\\n", name);
     exit(2);
@@ -138,22 +161,25 @@ static uint8_t *find(uint8_t *mutableWeight, const char *name) {{
 
 
 def _dynamic_run(unit: Unit, _: Golden) -> Lines:
-    def place(t: Tensor) -> str:
-        return f'find(mutableWeight, "{unit.argument(t)}")'
+    constant, mutable, activations = _glow(unit)
+    config, weights = f"{unit.name}_config", _own(unit, "weights")
 
-    config = f"{unit.name}_config"
-    yield "static int run(void) {"
-    yield f"{INDENT}static uint8_t *constantWeight, *mutableWeight, *activations;"
+    def place(t: Tensor) -> str:
+        return f'{_own(unit, "find")}({mutable}, "{unit.argument(t)}")'
+
+    yield f"static int {_own(unit, 'run')}(void) {{"
+    yield f"{INDENT}static uint8_t *{constant}, *{mutable}, *{activations};"
     yield f"{INDENT}int status;"
-    yield f"{INDENT}if (!constantWeight) {{"
-    yield f"{INDENT}{INDENT}constantWeight = allocate({config}.constantWeightVarsMemSize);"
-    yield f"{INDENT}{INDENT}mutableWeight = allocate({config}.mutableWeightVarsMemSize);"
-    yield f"{INDENT}{INDENT}activations = allocate({config}.activationsMemSize);"
-    yield f"{INDENT}{INDENT}memcpy(constantWeight, weights, sizeof weights);"
+    yield f"{INDENT}if (!{constant}) {{"
+    for memory, member in zip(
+        _glow(unit), ("constantWeightVars", "mutableWeightVars", "activations"), strict=True
+    ):
+        yield f"{INDENT}{INDENT}{memory} = {_own(unit, 'allocate')}({config}.{member}MemSize);"
+    yield f"{INDENT}{INDENT}memcpy({constant}, {weights}, sizeof {weights});"
     yield f"{INDENT}}}"
-    yield f"{INDENT}memset(activations, 0xFF, (size_t){config}.activationsMemSize); /* may hold anything */"
+    yield f"{INDENT}memset({activations}, 0xFF, (size_t){config}.activationsMemSize); /* may hold anything */"
     yield from _copies_in(unit, place)
-    yield f"{INDENT}status = {unit.name}(constantWeight, mutableWeight, activations);"
+    yield f"{INDENT}status = {unit.name}({constant}, {mutable}, {activations});"
     yield from _copies_out(unit, place)
     yield f"{INDENT}return status;"
     yield "}"
@@ -161,7 +187,7 @@ def _dynamic_run(unit: Unit, _: Golden) -> Lines:
 
 def _argument_run(unit: Unit, _: Golden) -> Lines:
     inputs, outputs = unit.program.inputs, unit.program.outputs
-    yield "static int run(void) {"
+    yield f"static int {_own(unit, 'run')}(void) {{"
     yield f"{INDENT}int status;"
     yield f"{INDENT}if (!{unit.name}_constructor()) return 1;"
     yield from _copies_in(unit, lambda t: f"{unit.name}_get_address_for_argument({inputs.index(t)})")
@@ -175,13 +201,13 @@ def _argument_run(unit: Unit, _: Golden) -> Lines:
 def _copies_in(unit: Unit, place: Place) -> Lines:
     for t in unit.program.inputs:
         if t.bytes:
-            yield f"{INDENT}memcpy({place(t)}, in_{unit.argument(t)}, sizeof in_{unit.argument(t)});"
+            yield f"{INDENT}memcpy({place(t)}, {_in(unit, t)}, sizeof {_in(unit, t)});"
 
 
 def _copies_out(unit: Unit, place: Place) -> Lines:
     for t in unit.program.outputs:
         if t.bytes:
-            yield f"{INDENT}memcpy(out_{unit.argument(t)}, {place(t)}, sizeof out_{unit.argument(t)});"
+            yield f"{INDENT}memcpy({_out(unit, t)}, {place(t)}, sizeof {_out(unit, t)});"
 
 
 def _no_memory(_: Unit) -> Lines:
@@ -202,15 +228,15 @@ _RUN = {"direct": _direct_run, "static": _static_run, "dynamic": _dynamic_run, "
 
 def _check(unit: Unit, t: Tensor, count: int) -> Lines:
     """A function that prints the first values of an output and counts those that are wrong."""
-    name = unit.argument(t)
+    name, out, want = unit.argument(t), _out(unit, t), _want(unit, t)
     wide = "double" if t.type.is_float and t.type.bits >= 32 else "long long"
     show = "%.7g" if wide == "double" else "%lld"
-    yield f"static int check_{name}(void) {{"
+    yield f"static int {_own(unit, f'check_{name}')}(void) {{"
     yield f"{INDENT}int wrong = 0;"
     if wide == "double":
         yield f"{INDENT}double allowed = 0;"
         yield f"{INDENT}for (int i = 0; i < {count}; i++) {{ /* {TOLERANCE} of the largest */"
-        size = f"want_{name}[i] < 0 ? -want_{name}[i] : want_{name}[i]"
+        size = f"{want}[i] < 0 ? -{want}[i] : {want}[i]"
         yield f"{INDENT}{INDENT}const double most = {TOLERANCE} * ({size});"
         yield f"{INDENT}{INDENT}if (most - most == 0 && most > allowed) allowed = most;"
         yield f"{INDENT}}}"
@@ -220,7 +246,7 @@ def _check(unit: Unit, t: Tensor, count: int) -> Lines:
         yield f"{INDENT}const long long allowed = 0;"
     yield f'{INDENT}printf("{name}:");'
     yield f"{INDENT}for (int i = 0; i < {count}; i++) {{"
-    yield f"{INDENT}{INDENT}const {wide} found = ({wide})out_{name}[i], wanted = ({wide})want_{name}[i];"
+    yield f"{INDENT}{INDENT}const {wide} found = ({wide}){out}[i], wanted = ({wide}){want}[i];"
     yield f"{INDENT}{INDENT}const {wide} off = found < wanted ? wanted - found : found - wanted;"
     yield f'{INDENT}{INDENT}if (i < 10) printf(" {show}", found);'
     yield f"{INDENT}{INDENT}const int same = found == wanted || (found != found && wanted != wanted);"
@@ -235,13 +261,16 @@ def _main(unit: Unit, golden: Golden) -> Lines:
     yield "int main(void) {"
     yield f"{INDENT}int wrong = 0;"
     yield f"{INDENT}for (int i = 0; i < 2; i++) {{ /* twice: a run leaves nothing behind */"
-    yield f"{INDENT}{INDENT}const int status = run();"
+    yield f"{INDENT}{INDENT}const int status = {_own(unit, 'run')}();"
     yield f"{INDENT}{INDENT}if (status != {golden.status}) {{"
     yield f'{INDENT}{INDENT}{INDENT}printf("{unit.name} returned %d, expected {golden.status}\\n", status);'
     yield f"{INDENT}{INDENT}{INDENT}return 1;"
     yield f"{INDENT}{INDENT}}}"
     if golden.status == 0:
-        yield from (f"{INDENT}{INDENT}wrong += check_{unit.argument(t)}();" for t in unit.program.outputs)
+        yield from (
+            f"{INDENT}{INDENT}wrong += {_own(unit, f'check_{unit.argument(t)}')}();"
+            for t in unit.program.outputs
+        )
     yield f"{INDENT}}}"
     yield f'{INDENT}printf("%s\\n", wrong ? "FAILED" : "OK");'
     yield f"{INDENT}return wrong != 0;"
