@@ -84,6 +84,22 @@ def test_golden_program_builds_and_passes(api: str, tmp_path: Path) -> None:
     assert run(["make", "-s", "run"], tmp_path).endswith("OK\n")
 
 
+@pytest.mark.parametrize(
+    ("api", "name"),
+    [
+        *(("direct", n) for n in ("run", "arena", "in_image", "check_scores")),
+        *(("static", n) for n in ("run", "mutableWeight", "want_scores")),
+        *(("dynamic", n) for n in ("activations", "allocate", "find", "weights", "out_scores")),
+    ],
+)
+def test_golden_program_of_a_bundle_called_as_something_in_it(api: str, name: str, tmp_path: Path) -> None:
+    files = bundle(name, api=api, emit=("c", "main")).files
+    write(tmp_path, files)
+    flags = ("-std=c99", *STRICT, "-fno-strict-aliasing", "-march=native")
+    objects = [compile_c("gcc", tmp_path, n, *flags) for n in files if n.endswith(".c")]
+    assert run([link(tmp_path, objects)], tmp_path).endswith("OK\n")
+
+
 def test_golden_program_notices_a_wrong_answer(tmp_path: Path) -> None:
     found = bundle(emit=EVERYTHING)
     text = found.files["net_main.c"].decode()
@@ -184,6 +200,32 @@ def test_saving_leaves_foreign_files_alone(tmp_path: Path) -> None:
     bundle().save(tmp_path)  # its own files may be replaced
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert {p.name for p in tmp_path.iterdir()} == {"notes.txt", "data.json", *bundle().files}
+
+
+def test_saving_takes_back_what_an_earlier_save_left(tmp_path: Path) -> None:
+    """Nothing stale stays, so that the same command works again; what was edited is its editor's."""
+    everything, plain = bundle(emit=EVERYTHING), bundle()
+    everything.save(tmp_path)
+    plain.save(tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {*plain.files}
+    everything.save(tmp_path)
+    write(tmp_path, {"net_main.c": "int mine;"})
+    bundle("other").save(tmp_path)
+    plain.save(tmp_path)
+    assert (tmp_path / "net_main.c").read_text() == "int mine;"
+    assert (tmp_path / "other.o").is_file() and not (tmp_path / "libnet.a").exists()
+    with pytest.raises(ingot.InputError, match=r"net_main\.c exists and is no file"):
+        everything.save(tmp_path)
+
+
+def test_no_manifest_can_name_a_file_elsewhere(tmp_path: Path) -> None:
+    folder = bundle().save(tmp_path / "net")
+    write(tmp_path, {"notes.txt": "mine"})
+    listed = json.loads((folder / "net.json").read_text())
+    listed["files"]["../notes.txt"] = hashlib.sha256(b"mine").hexdigest()
+    write(folder, {"net.json": json.dumps(listed)})
+    bundle().save(folder)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 def test_a_save_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

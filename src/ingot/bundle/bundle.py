@@ -55,7 +55,9 @@ class Bundle:
     def save(self, directory: str | Path) -> Path:
         """Write the files; they appear whole or not at all.
 
-        Files that no bundle wrote are never touched: InputError if one stands where a file of ours belongs.
+        What an earlier save of this bundle left and this one does not bring is removed: a golden program of
+        other weights, say. Files that no bundle wrote, or that were edited since, are never touched:
+        InputError if one stands where a file of ours belongs.
         """
         target = Path(directory)
         if target.exists() and not target.is_dir():
@@ -68,6 +70,8 @@ class Bundle:
         with tempfile.TemporaryDirectory(dir=target, prefix=".ingot-") as staging:
             for name, content in self.files.items():
                 (Path(staging) / name).write_bytes(content)
+            for name in _left_over(target / f"{self.name}.json") - self.files.keys():
+                (target / name).unlink()
             for name in self.files:
                 os.replace(Path(staging) / name, target / name)
         return target
@@ -84,6 +88,19 @@ def _manifests(folder: Path) -> dict[Path, dict[str, Any]]:
         if isinstance(content, dict) and {"schema", "name", "files", "symbols"} <= content.keys():
             found[path] = content
     return found
+
+
+def _left_over(path: Path) -> set[str]:
+    """The files that a manifest lists, as they were written, and that no other bundle beside it has too."""
+    found = _manifests(path.parent)
+    mine = found.pop(path, {"files": {}})["files"]
+    shared = {n for m in found.values() for n in m["files"]}
+    listed = {n: h for n, h in mine.items() if n not in shared and Path(n).name == n}
+    return {n for n, h in listed.items() if _hash(path.parent / n) == h}
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _written_by_us(folder: Path) -> set[str]:
@@ -110,6 +127,6 @@ def load(directory: str | Path) -> Bundle:
 def _read(path: Path, sha256: str) -> bytes:
     """A file of the bundle; what runs must be what was compiled, the C may have been edited."""
     data = path.read_bytes()
-    if path.suffix in (".o", ".bin") and hashlib.sha256(data).hexdigest() != sha256:
+    if path.suffix in (".o", ".bin") and _hash(path) != sha256:
         raise InputError(f"{path} is not the file that was written", remedy="compile the model again")
     return data
