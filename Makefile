@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench conformance fuzz clean
+.PHONY: help demo test check lint bench conformance fuzz light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -40,6 +40,10 @@ conformance: ## run onnx's 2033 backend tests, write docs/conformance.md
 fuzz: ## N=1000 random models from SEED=0 on, at every level, beside onnxruntime
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.fuzz $(N) $(SEED)
+
+light: ## the nine light models of the onnx package, random weights, beside onnxruntime
+	@tools/bootstrap.sh test
+	@$(BIN)/python -m tests.light
 
 clean: ## remove build products and caches (keeps .venv)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

@@ -16,6 +16,7 @@ import ingot
 from ingot.targets.objects import undefined_symbols, writable_bytes
 from ingot.targets.records import find, native
 from ingot.targets.toolchain import obstacle
+from tests import light
 from tests.corpus import CASES, Case
 from tests.corpus.__main__ import digests
 from tests.ops.rows import check
@@ -89,3 +90,9 @@ def test_file_hashes_are_those_of_the_files() -> None:
     made = ingot.compile(CASES[0].model, target="c99", name="net")
     found = {n: hashlib.sha256(data).hexdigest() for n, data in made.files.items() if n != "net.json"}
     assert found == made.manifest["files"]
+
+
+def test_a_net_of_the_onnx_package_agrees() -> None:
+    """SqueezeNet with random weights, its logits too; `make light` runs all nine."""
+    for found, wanted in light.outputs("squeezenet", "native"):
+        check([found], [wanted], light.TOLERANCE, "squeezenet")
