@@ -35,7 +35,6 @@ from ingot.targets.record import Target
 from ingot.targets.records import find, native
 
 GRAPH = Level("graph", graph_text, verify)
-REGION = Level("region", region_text, verify_region)
 PLAN = Level("plan", plan_text, check)
 
 
@@ -88,12 +87,14 @@ def stages(model: Any, options: Options) -> Stages:
     """The steps from the model to offsets in the arena; only printing and compiling C is left."""
     target = native() if options.target == "native" else find(options.target)
     graph = front(model, options)
-    region = REGION(formulate_graph, graph)
-    region = REGION(fold_stages, region)  # before fuse: what is left of a batch normalisation is a map
+    # what stays the same from step to step is proved once
+    regions = Level("region", region_text, partial(verify_region, sound=set()))
+    programs = Level("program", program_text, partial(require_proved, proved={}))
+    region = regions(formulate_graph, graph)
+    region = regions(fold_stages, region)  # before fuse: what is left of a batch normalisation is a map
     if options.fuse:
-        region = REGION(fuse, region)  # before layouts: what disappears needs none
+        region = regions(fuse, region)  # before layouts: what disappears needs none
     layouts = assign_layouts(region)
-    programs = Level("program", program_text, partial(require_proved, proved={}))  # proves a kernel once
     program = programs(lower, region, layouts, bundle_name(options.name, model, graph.name), target)
     if options.threads:
         program = programs(parallelize, program)

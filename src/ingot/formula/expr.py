@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
+from operator import is_
 from typing import Any, Union
 
 import numpy as np
@@ -233,7 +235,7 @@ class Tensor:
     @property
     def count(self) -> int:
         """Elements, at the upper bound of every bounded dimension."""
-        return int(np.prod([upper(n) for n in self.shape], dtype=object)) if self.shape else 1
+        return prod(map(upper, self.shape))
 
     @property
     def bytes(self) -> int:
@@ -356,6 +358,8 @@ def extent(n: Extent) -> Extent:
 
 def children(e: Expr) -> tuple[Expr, ...]:
     match e:
+        case Const() | Var() | Param():
+            return ()
         case Unary(_, a) | Cast(a, _) | Bitcast(a, _) | Lane(a, _):
             return (a,)
         case Binary(_, a, b):
@@ -371,9 +375,11 @@ def children(e: Expr) -> tuple[Expr, ...]:
 
 def walk(e: Expr) -> Iterator[Expr]:
     """Every node of the expression, parents first."""
-    yield e
-    for child in children(e):
-        yield from walk(child)
+    waiting = [e]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(children(node))
 
 
 def loads(e: Expr) -> Iterator[Load]:
@@ -381,25 +387,33 @@ def loads(e: Expr) -> Iterator[Load]:
 
 
 def rebuild(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
-    """The node with `f` applied to each child."""
-    match e:
-        case Unary(op, a):
-            return Unary(op, f(a))
-        case Binary(op, a, b):
-            return binary(op, f(a), f(b))
-        case Select(c, a, b):
-            return Select(f(c), f(a), f(b))
-        case Cast(a, dtype):
-            return cast(f(a), dtype)
-        case Bitcast(a, dtype):
-            return Bitcast(f(a), dtype)
-        case Lane(a, lane):
-            return Lane(f(a), lane)
-        case Load(tensor, index, outside, lanes):
-            return Load(tensor, tuple(map(f, index)), None if outside is None else f(outside), lanes)
-        case Gathered(value, lo, hi):
-            return Gathered(f(value), f(lo), f(hi))
-    return e
+    """The node with `f` applied to each child: the very node where that changes none of them."""
+    old = children(e)
+    new = tuple(map(f, old))
+    return e if all(map(is_, new, old)) else _with_children(e, new)
+
+
+def _with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
+    match e, new:
+        case Unary(op, _), (a,):
+            return Unary(op, a)
+        case Binary(op, _, _), (a, b):
+            return binary(op, a, b)
+        case Select(), (c, a, b):
+            return Select(c, a, b)
+        case Cast(_, dtype), (a,):
+            return cast(a, dtype)
+        case Bitcast(_, dtype), (a,):
+            return Bitcast(a, dtype)
+        case Lane(_, lane), (a,):
+            return Lane(a, lane)
+        case Load(tensor, _, None, lanes), index:
+            return Load(tensor, index, None, lanes)
+        case Load(tensor, _, _, lanes), (*index, outside):
+            return Load(tensor, tuple(index), outside, lanes)
+        case Gathered(), (value, lo, hi):
+            return Gathered(value, lo, hi)
+    raise TypeError(f"{e!r} has no children")
 
 
 def substitute(e: Expr, environment: Mapping[str, Expr]) -> Expr:

@@ -35,23 +35,34 @@ def verify_formula(formula: Formula, where: str) -> None:
             raise InternalError(f"{where}: output {t.name} is never written")
 
 
-def verify_stages(stages: tuple[Stage, ...], known: set[Tensor], where: str) -> None:
-    """Stages run on memory in which `known` is written; what they write is added to it."""
-    _stages(stages, known, Scope(), where)
+def verify_stages(
+    stages: tuple[Stage, ...], known: set[Tensor], where: str, sound: set[Stage] | None = None
+) -> None:
+    """Stages run on memory in which `known` is written; what they write is added to it.
+
+    Those of `sound` are proved already; what is proved now is added.
+    """
+    sound = set() if sound is None else sound
+    _stages(tuple(s for s in stages if s not in sound), Scope(), where)
+    sound.update(stages)
+    _flow(stages, known, where)
 
 
-def _stages(stages: tuple[Stage, ...], known: set[Tensor], scope: Scope, where: str) -> None:
+def _flow(stages: tuple[Stage, ...], known: set[Tensor], where: str) -> None:
+    """What is read was written."""
     for stage in stages:
-        if isinstance(stage, Compute):
-            _compute(stage, known, scope, where)
-            known.add(stage.out)
-        else:
-            _scan(stage, known, scope, where)
+        if isinstance(stage, Scan):
+            _carried(stage, known, f"{where}, scan over {stage.axis.name}")
+            _flow(stage.body, known, where)
+            continue
+        for t in reads(stage):
+            if t.value is None and t not in known:
+                raise InternalError(f"{where}, {stage.out.name}: {t.name} is read before it is written")
+        known.add(stage.out)
 
 
-def _scan(scan: Scan, known: set[Tensor], scope: Scope, where: str) -> None:
+def _carried(scan: Scan, known: set[Tensor], here: str) -> None:
     """What a step reads was made in the same step, before the scan, or is carried and has a first value."""
-    here = f"{where}, scan over {scan.axis.name}"
     made, fresh = {t for s in scan.body for t in writes(s)}, set[Tensor]()
     for t in scan.carried:
         if t not in known and t.value is None:
@@ -61,21 +72,29 @@ def _scan(scan: Scan, known: set[Tensor], scope: Scope, where: str) -> None:
             if t in made - fresh and t not in scan.carried:
                 raise InternalError(f"{here}: {t.name} lives from step to step but is not carried")
         fresh |= set(writes(stage))
-    _stages(scan.body, known, _over((scan.axis,), scope, where), where)
 
 
-def _compute(c: Compute, known: set[Tensor], scope: Scope, where: str) -> None:
+def _stages(stages: tuple[Stage, ...], scope: Scope, where: str) -> None:
+    for stage in stages:
+        if isinstance(stage, Compute):
+            _compute(stage, scope, where)
+        else:
+            here = f"{where}, scan over {stage.axis.name}"
+            _stages(stage.body, _over((stage.axis,), scope, here), where)
+
+
+def _compute(c: Compute, scope: Scope, where: str) -> None:
     here = f"{where}, {c.out.name}"
     if c.out.value is not None:
         raise InternalError(f"{here}: a constant is written")
     inner = _over(c.axes, scope, here)
     registers: dict[str, Var] = {}
     if c.reduction is not None:
-        _reduction(c.reduction, inner, known, here)
+        _reduction(c.reduction, inner, here)
         registers["acc"] = Var("acc", None, c.reduction.term.dtype)
     if c.value.dtype not in (c.out.type, c.out.type.compute):
         raise InternalError(f"{here}: a {c.value.dtype} value becomes {c.out.type} without a cast")
-    _expression(c.value, inner, registers, known, here)
+    _expression(c.value, inner, registers, here)
     _place(c, inner, here)
 
 
@@ -84,18 +103,18 @@ def _place(c: Compute, scope: Scope, here: str) -> None:
     if len(c.index) != c.out.rank:
         raise InternalError(f"{here}: {len(c.index)} indices for rank {c.out.rank}")
     for i, n in zip(c.index, c.out.shape, strict=True):
-        _expression(i, scope, {}, None, here)
+        _expression(i, scope, {}, here)
         if not scope.inside(i, n):
             raise InternalError(f"{here}: index {text(i)} of the result may leave 0 .. {text(n)}")
 
 
-def _reduction(r: Reduction, scope: Scope, known: set[Tensor], here: str) -> None:
+def _reduction(r: Reduction, scope: Scope, here: str) -> None:
     if r.combine not in COMBINERS:
         raise InternalError(f"{here}: unknown combiner {r.combine}")
     if r.init.dtype is not r.term.dtype:
         raise InternalError(f"{here}: a {r.init.dtype} start for a reduction of {r.term.dtype}")
-    _expression(r.init, scope, {}, known, here)
-    _expression(r.term, _over(r.axes, scope, here), {}, known, here)
+    _expression(r.init, scope, {}, here)
+    _expression(r.term, _over(r.axes, scope, here), {}, here)
 
 
 def _over(axes: tuple[Var, ...], scope: Scope, here: str) -> Scope:
@@ -109,29 +128,25 @@ def _over(axes: tuple[Var, ...], scope: Scope, here: str) -> Scope:
     return scope
 
 
-def _expression(
-    e: Expr, scope: Scope, registers: dict[str, Var], known: set[Tensor] | None, here: str
-) -> None:
-    """Names, types, and reads (where `known` tells what is written) of an expression, the innermost first."""
+def _expression(e: Expr, scope: Scope, registers: dict[str, Var], here: str) -> None:
+    """Names, types, and places of reads of an expression, the innermost first."""
     if isinstance(e, Select):
-        _expression(e.condition, scope, registers, known, here)
-        _expression(e.a, scope.given(e.condition), registers, known, here)
-        _expression(e.b, scope.given(e.condition, False), registers, known, here)
+        _expression(e.condition, scope, registers, here)
+        _expression(e.a, scope.given(e.condition), registers, here)
+        _expression(e.b, scope.given(e.condition, False), registers, here)
     else:
         for child in children(e):
-            _expression(child, scope, registers, known, here)
+            _expression(child, scope, registers, here)
     check_types(e, here)
     if isinstance(e, Load):
-        _load(e, scope, known, here)
+        _load(e, scope, here)
     if isinstance(e, Var):
         register = registers.get(e.name)
         if e.name not in scope.order and (register is None or register.dtype is not e.dtype):
             raise InternalError(f"{here}: {e.name} ({e.dtype}) is not in scope")
 
 
-def _load(e: Load, scope: Scope, known: set[Tensor] | None, here: str) -> None:
-    if known is not None and e.tensor.value is None and e.tensor not in known:
-        raise InternalError(f"{here}: {e.tensor.name} is read before it is written")
+def _load(e: Load, scope: Scope, here: str) -> None:
     if len(e.index) != e.tensor.rank:
         raise InternalError(f"{here}: {len(e.index)} indices for {e.tensor.name} of rank {e.tensor.rank}")
     if e.outside is not None:

@@ -24,8 +24,13 @@ from ingot.formula.statements import (
 def substituted(
     statements: tuple[Statement, ...], env: Mapping[str, Expr], bounds: Bounds
 ) -> tuple[Statement, ...]:
-    """The statements with variables replaced, indices in normal form again."""
-    return rewritten(statements, lambda e: simplify(substitute(e, env), bounds))
+    """The statements with variables replaced, indices in normal form again where something was."""
+
+    def put(e: Expr) -> Expr:
+        new = substitute(e, env)
+        return e if new is e else simplify(new, bounds)
+
+    return rewritten(statements, put)
 
 
 def rewritten(statements: tuple[Statement, ...], f: Callable[[Expr], Expr]) -> tuple[Statement, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ingot.errors import InternalError
+from ingot.formula.compute import Stage
 from ingot.formula.expr import (
     Binary,
     Bitcast,
@@ -379,25 +380,28 @@ def _spans(
 # -- the formulas of a region
 
 
-def verify_region(region: Region) -> None:
-    """Every formula of the tree, in the order in which it runs; results are written before they are read."""
+def verify_region(region: Region, sound: set[Stage] | None = None) -> None:
+    """Every formula of the tree, in the order in which it runs; results are written before they are read.
+
+    Stages of `sound` are proved already; it grows.
+    """
     known: set[Tensor] = set()
-    _region(region, known)
+    _region(region, known, set() if sound is None else sound)
     for t in region.outputs:
         if t not in known and t.value is None:
             raise InternalError(f"output {t.name} is never written")
 
 
-def _region(region: Region, known: set[Tensor]) -> None:
+def _region(region: Region, known: set[Tensor], sound: set[Stage]) -> None:
     known.update(region.inputs)
     for item in region.items:
         match item:
             case Group():
-                verify_stages(item.stages, known, " + ".join(item.nodes))
+                verify_stages(item.stages, known, " + ".join(item.nodes), sound)
             case Either():
-                _region(item.then, set(known))
-                _region(item.other, set(known))
+                _region(item.then, set(known), sound)
+                _region(item.other, set(known), sound)
                 known.update(item.results)
             case Iterate():
-                _region(item.body, set(known))
+                _region(item.body, set(known), sound)
                 known.update(item.writes)

@@ -20,6 +20,7 @@ from itertools import accumulate
 
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Branch, Call, Copy, Program, Repeat, Step
+from ingot.memory.inplace import overwritable
 from ingot.memory.lifetimes import Lifetime, lifetimes, profile
 from ingot.memory.plan import bound_bytes
 from ingot.memory.share import overwrites
@@ -253,7 +254,8 @@ class _Orderer:
             if x in names and y in names and x is not y and arena_bytes(x) == arena_bytes(y)
         }
         if possible and isinstance(node.step, Call):
-            found = overwrites(self.program, node.step, node.number, possible)
+            allowed = overwritable(node.step.kernel)
+            found = overwrites(self.program, node.step, node.number, possible, allowed)
             return [(names[o.x], names[o.y]) for o in found]
         return [(names[x], names[y]) for x, y in possible] if isinstance(node.step, Copy) else []
 

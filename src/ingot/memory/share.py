@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Call, Copy, Kernel, Program
@@ -74,6 +75,7 @@ def _candidates(
 ) -> Iterator[Overwrite]:
     """Every overwrite that is right by itself, in the order of the steps."""
     known = {life.tensor: life for life in lives}
+    allowed = cache(overwritable)
     for node in everything(nodes):
         if not isinstance(node.step, Call | Copy):
             continue
@@ -86,7 +88,7 @@ def _candidates(
         if possible and isinstance(node.step, Copy):
             yield Overwrite(node.number, node.reads[0], node.writes[0])
         elif possible and isinstance(node.step, Call):
-            yield from overwrites(program, node.step, node.number, possible)
+            yield from overwrites(program, node.step, node.number, possible, allowed(node.step.kernel))
 
 
 def _may_follow(x: Lifetime, y: Lifetime, number: int) -> bool:
@@ -95,11 +97,13 @@ def _may_follow(x: Lifetime, y: Lifetime, number: int) -> bool:
     return ends and x.bytes == y.bytes and _meet_at(x.spans, y.spans, number)
 
 
-def overwrites(program: Program, call: Call, number: int, possible: set[Pair]) -> Iterator[Overwrite]:
-    """The call's possible overwrites that its kernel allows, no operand and no result taken twice."""
+def overwrites(
+    program: Program, call: Call, number: int, possible: set[Pair], allowed: frozenset[Pair]
+) -> Iterator[Overwrite]:
+    """The call's possible overwrites that its kernel allows (`overwritable`), no tensor taken twice."""
     bound = [base_of(program, a) for a in call.arguments]
     taken: set[Tensor] = set()
-    for p, q in sorted(overwritable(call.kernel), key=lambda pair: _places(call.kernel, pair)):
+    for p, q in sorted(allowed, key=lambda pair: _places(call.kernel, pair)):
         i, j = _places(call.kernel, (p, q))
         x, y = bound[i], bound[j]
         if (x, y) in possible and not taken & {x, y} and bound.count(x) == bound.count(y) == 1:
