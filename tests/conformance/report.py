@@ -70,6 +70,7 @@ def reasons(rows: Iterable[Row]) -> list[tuple[str, ...]]:
 
 def _class(reason: str) -> str:
     text = re.sub(r"^(\w+: )node '[^']*' ", r"\1", reason)
+    text = re.sub(r" \(opset \d+\)|; at .*|; make it a const.*|; `ingot ops.*", "", text)
     if text.startswith("output "):
         return "type or shape" if " instead of " in text else "values"
     return re.sub(r"\[[^\]]*\]", "[...]", re.sub(r"'[^']*'", "'...'", text))
