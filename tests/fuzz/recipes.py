@@ -106,7 +106,7 @@ def modulo(g: Garden) -> Candidate:
     x = g.pick("fiu", exact=True)
     y = g.companion(x, exact=True)
     need(x.kind == "f" or _divides(x, y))
-    fmod = int(x.kind == "f" or g.chance(0.5))
+    fmod = int(x.kind == "f" or (g.chance(0.5) and x.array.dtype.itemsize < 8))  # in double, there
     return Candidate("Mod", [x, y], {"fmod": fmod}, is_exact=True)
 
 
@@ -481,6 +481,7 @@ def pool(g: Garden) -> Candidate:
     if op.startswith("Global"):
         return Candidate(op, [x], is_exact=op == "GlobalMaxPool")
     window = _window(g, x.shape[2:], dilate=op == "MaxPool")
+    need(not {"dilations", "auto_pad"} <= window.keys())  # onnxruntime forgets the dilations
     if op != "LpPool" and g.chance(0.3):
         window["ceil_mode"] = 1
     if op == "AveragePool":
