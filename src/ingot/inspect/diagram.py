@@ -133,7 +133,7 @@ def _step_box(step: Step, where: str) -> tuple[Box, tuple[Tensor, ...], tuple[Te
     inside = (where.strip(),) if where else ()
     match step:
         case Call(kernel):
-            lines = (*inside, *_wrapped(list(kernel.nodes)))
+            lines = (*inside, *_wrapped(list(step.nodes or kernel.nodes)))
             lines += (f"{kernel.macs:,} MACs",) if kernel.macs else ()
             lines += tuple(f"-> {t.name} {_tensor(t)}" for t in step.writes)
             weighted = any(t.value is not None for t in step.arguments)

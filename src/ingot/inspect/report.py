@@ -52,7 +52,7 @@ class ObjectFacts:
 def kernel_costs(program: Program) -> list[KernelCost]:
     """In the order of the calls."""
     return [
-        KernelCost(c.kernel.name, c.kernel.nodes, c.kernel.macs, sum(t.bytes for t in c.arguments))
+        KernelCost(c.kernel.name, c.nodes or c.kernel.nodes, c.kernel.macs, sum(t.bytes for t in c.arguments))
         for c in calls(program.steps)
     ]
 
