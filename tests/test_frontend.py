@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import onnx.shape_inference
 import pytest
 from onnx import helper, numpy_helper, parser
 
+from ingot.driver import digest
 from ingot.errors import InputError, ModelError
 from ingot.formula.expr import Param
 from ingot.formula.types import DTYPES
@@ -158,6 +160,23 @@ def test_external_data(entries: dict[str, str], tmp_path: Path) -> None:
     first = int(entries.get("offset", "0")) // 4
     assert found is not None and found.constant is not None
     assert found.constant.tolist() == np.arange(first, first + 6).reshape(2, 3).tolist()
+
+
+def test_the_hash_of_a_model_covers_its_external_data(tmp_path: Path) -> None:
+    """Other weights, another hash, even where the weights lie in an attribute of a subgraph."""
+    tensor = onnx.TensorProto(name="w", data_type=1, dims=[2], data_location=onnx.TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="w.bin")
+    result = [helper.make_tensor_value_info("t", 1, [2])]
+    branch = helper.make_graph([helper.make_node("Constant", [], ["t"], value=tensor)], "b", [], result)
+    onnx.save(model([node("If", "x", "y", then_branch=branch, else_branch=branch)]), tmp_path / "m.onnx")
+    hashes = set()
+    for value in (1.0, 2.0):
+        (tmp_path / "w.bin").write_bytes(np.full(2, value, np.float32).tobytes())
+        hashes.add(digest(tmp_path / "m.onnx"))
+    assert len(hashes) == 2
+    onnx.save(model([node("Relu", "x", "y")]), tmp_path / "plain.onnx")
+    plain = (tmp_path / "plain.onnx").read_bytes()
+    assert digest(tmp_path / "plain.onnx") == digest(plain) == hashlib.sha256(plain).hexdigest()
 
 
 # Dimensions -------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from typing import Any
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import Origin, write
-from ingot.frontends.onnx import read_model
+from ingot.frontends.onnx import read_model, read_proto
+from ingot.frontends.onnx.tensors import external_files
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
@@ -122,9 +123,12 @@ def opsets(graph: Graph) -> dict[str, int]:
 
 
 def digest(model: Any) -> str:
-    """SHA-256 of the model file's bytes."""
+    """SHA-256 of the model file's bytes; if weights lie in files beside it, their names and hashes follow."""
     import hashlib
 
-    if isinstance(model, str | Path):
-        return hashlib.sha256(Path(model).read_bytes()).hexdigest()
-    return hashlib.sha256(model if isinstance(model, bytes) else model.SerializeToString()).hexdigest()
+    if not isinstance(model, str | Path):
+        return hashlib.sha256(model if isinstance(model, bytes) else model.SerializeToString()).hexdigest()
+    total = hashlib.sha256(Path(model).read_bytes())
+    for location, path in sorted(external_files(read_proto(model), Path(model).parent).items()):
+        total.update(f"\n{location} {hashlib.sha256(path.read_bytes()).hexdigest()}".encode())
+    return total.hexdigest()

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 import onnx
+from google.protobuf.message import Message  # type: ignore[import-untyped]
 from onnx import numpy_helper
 
 from ingot.errors import IngotError, ModelError, UnsupportedError
@@ -90,6 +91,21 @@ def _external(tensor: onnx.TensorProto, folder: Folder, dtype: DType, shape: tup
     if wanted == 0:
         return np.zeros(shape, dtype.numpy)
     return _clean(np.asarray(np.memmap(path, dtype.numpy, "r", offset, shape)))
+
+
+def external_files(message: Message, folder: Path) -> dict[str, Path]:
+    """The files beside a model that hold elements of its tensors, by location."""
+    found: dict[str, Path] = {}
+    if isinstance(message, onnx.TensorProto):
+        if message.data_location == onnx.TensorProto.EXTERNAL:
+            location = {e.key: e.value for e in message.external_data}.get("location", "")
+            found[location] = _inside(folder, location)
+        return found
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in (value,) if isinstance(value, Message) else value:
+                found |= external_files(part, folder)
+    return found
 
 
 def _clean(array: Array) -> Array:
