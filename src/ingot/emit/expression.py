@@ -93,7 +93,7 @@ class Printer:
     def call(self, op: str, types: tuple[str, ...], *arguments: str) -> str:
         """A call of one of our helpers, noted as used."""
         self.used.add((op, *types))
-        return f"{helper_name(op, *types)}({', '.join(arguments)})"
+        return f"{helper_name(op, *types)}({', '.join(map(bare, arguments))})"
 
     # -- indices
 
