@@ -62,6 +62,19 @@ def test_not_text(content: bytes, tmp_path: Path) -> None:
     refuse(path, InputError, "")
 
 
+def test_axes_without_end_are_refused() -> None:
+    """A thousand loops in each other are no program; a resized axis of 2e9 needs no table of 2e9 places."""
+    refuse(model([RELU], {"x": [1] * 65}, {"y": [1] * 65}), ModelError, "65 axes, more than 64")
+    axes = numpy_helper.from_array(np.arange(64), "a")
+    unsqueeze = helper.make_node("Unsqueeze", ["x", "a"], ["y"])
+    refuse(model([unsqueeze], {"x": [1]}, {"x": [1]}, (axes,)), ShapeError, "65 axes, more than 64")
+    scales = numpy_helper.from_array(np.array([1, 1, 1e9, 1e9], np.float32), "s")
+    resize = helper.make_node("Resize", ["x", "", "s"], ["y"])
+    refuse(
+        model([resize], {"x": [1, 1, 2, 2]}, {"x": [1, 1, 2, 2]}, (scales,)), ShapeError, "axis 2 is resized"
+    )
+
+
 # Names ------------------------------------------------------------------------------------------------------
 
 NAMES = [

@@ -13,7 +13,8 @@ from ingot.errors import ModelError
 from ingot.formula.expr import upper
 from ingot.graph.ir import Graph, Node, Value
 
-COUNT_LIMIT = 1 << 31
+COUNT_LIMIT = 1 << 31  # elements of a tensor: they are counted in int
+RANK_LIMIT = 64  # axes of a tensor, as numpy has it: loops are nested so deep
 DEPTH_LIMIT = 64
 
 
@@ -79,6 +80,8 @@ def _readable(value: Value, what: str, seen: set[Value]) -> None:
 def _sane(value: Value, what: str) -> None:
     """Type, shape and elements of one value fit each other."""
     if value.shape is not None:
+        if len(value.shape) > RANK_LIMIT:
+            raise ModelError(f"{what} {value.name!r}: {len(value.shape)} axes, more than {RANK_LIMIT}")
         count = 1
         for n in value.shape:
             count *= upper(n)

@@ -18,11 +18,11 @@ from ingot.formula.expr import Const, Param, Tensor, upper, walk
 from ingot.formula.index import as_expr
 from ingot.formula.symbolic import known_elements
 from ingot.graph.ir import Graph, Node, Value
+from ingot.graph.verify import COUNT_LIMIT, RANK_LIMIT
 from ingot.ops.declared import spread_declared
 from ingot.ops.registry import find, formulate
 
 FOLD_LIMIT_BYTES = 1 << 28
-COUNT_LIMIT = 1 << 31
 CONTROL = frozenset({"If", "Loop"})
 
 
@@ -95,7 +95,11 @@ def _see_through(formula: Formula, pairs: list[tuple[Value, Tensor]]) -> None:
 
 
 def _declare(node: Node, value: Value, tensor: Tensor) -> None:
-    """Set the inferred type and shape. Raises ShapeError where the model declares another."""
+    """Set the inferred type and shape. Raises ShapeError where they are absurd."""
+    if tensor.rank > RANK_LIMIT:
+        raise ShapeError(
+            f"{node.label}: output {value.name!r} has {tensor.rank} axes, more than {RANK_LIMIT}"
+        )
     if tensor.count >= COUNT_LIMIT or any(upper(n) < 0 for n in tensor.shape):
         raise ShapeError(
             f"{node.label}: output {value.name!r} of shape {list(tensor.shape)} is too large or negative"

@@ -12,6 +12,8 @@ from ingot.formula.types import FLOAT32
 from ingot.ops.registry import Builder, op
 from ingot.ops.resample import How, Line, Number, resample
 
+LONGEST = 1 << 22  # elements of a resized axis: tables of places are made per axis
+
 
 def _given(t: Tensor | None) -> Tensor | None:
     """An input that holds something: Resize-11 writes an empty tensor for one left out."""
@@ -44,6 +46,7 @@ def _lines(
         f.require(isinstance(s, Expr) or s > 0, f"scale {s} is not positive")
         assert isinstance(size, int) and isinstance(to, int)
         f.require(size > 0 or to == 0, f"axis {a} has no element to read")
+        f.require(to <= LONGEST, f"axis {a} is resized to {to} elements, more than {LONGEST}")
         out.append(Line(a, max(size, 1), to, s, _length(size, s) if fractional else to, *crop))
     return out
 

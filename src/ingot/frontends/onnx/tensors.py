@@ -19,8 +19,8 @@ from ingot.errors import IngotError, ModelError, UnsupportedError
 from ingot.formula.expr import Array
 from ingot.formula.types import DType
 from ingot.graph.onnx_types import dtype_from_onnx
+from ingot.graph.verify import COUNT_LIMIT
 
-COUNT_LIMIT = 1 << 31
 Folder: TypeAlias = "Path | None"
 # Where elements that are not raw bytes stand; all other types share int32_data.
 _FIELDS = {
