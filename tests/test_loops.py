@@ -45,6 +45,7 @@ from ingot.formula.types import BOOL, FLOAT32, INDEX, INT8, INT32, INT64, UINT8,
 from ingot.loops.evaluate import Compiler, run
 from ingot.loops.layout import Storage
 from ingot.loops.naive import naive
+from ingot.loops.parallel import is_independent
 from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step, program_text
 from ingot.loops.verify import pressure, require_proved, verify_kernel, verify_program
 from ingot.options import Options
@@ -435,3 +436,16 @@ def test_naive_loops_clip_and_guard(golden: Golden) -> None:
     for name, r in (("clipped", one), ("guarded", two)):
         body = naive((Compute(y, (oc, o), acc, r),), Storage({}, {}))
         golden(f"loops_{name}", "\n".join(statements_text(body, "")))
+
+
+# Independence -----------------------------------------------------------------------------------------------
+
+
+def test_loops_of_one_name_reach_as_far_as_the_farthest() -> None:
+    """for i: y[4 i + j] for j < 8, then for j < 2: the first overlaps with its neighbours."""
+    y, i, j = Tensor("y", FLOAT32, (40,)), Var("i"), Var("j")
+    store = Store(y[i * 4 + j], Const(0.0, FLOAT32))
+    wide, narrow = (For("j", Const(0), Const(n), 1, (store,)) for n in (8, 2))
+    assert not is_independent(For("i", Const(0), Const(8), 1, (wide, narrow)))
+    assert not is_independent(For("i", Const(0), Const(8), 1, (narrow, wide)))
+    assert is_independent(For("i", Const(0), Const(8), 1, (narrow, narrow)))

@@ -112,10 +112,10 @@ def _bounds(loop: For) -> Bounds:
     for s in flatten(loop.body):
         if isinstance(s, For):
             scope = {**bounds, loop.var: own}
-            bounds[s.var] = (
-                interval(s.lo, scope)[0],
-                max(interval(s.hi, scope)[1] - 1, interval(s.lo, scope)[0]),
-            )
+            lo = interval(s.lo, scope)[0]
+            hi = max(interval(s.hi, scope)[1] - 1, lo)
+            first, last = bounds.get(s.var, (lo, hi))  # a tile and its remainder: loops of one name
+            bounds[s.var] = (min(first, lo), max(last, hi))
     return bounds
 
 
