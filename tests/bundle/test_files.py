@@ -12,8 +12,9 @@ import pytest
 
 import ingot
 from ingot.bundle.run import aligned
+from ingot.emit.main import NEEDED
 from ingot.targets.records import find, native
-from ingot.targets.toolchain import obstacle
+from ingot.targets.toolchain import COMMON, obstacle
 
 from .build import STRICT, compile_c, link, run, write
 from .models import bundle, image, made, random, recurrent, scores, small
@@ -98,6 +99,12 @@ def test_golden_program_of_a_bundle_called_as_something_in_it(api: str, name: st
     flags = ("-std=c99", *STRICT, "-fno-strict-aliasing", "-march=native")
     objects = [compile_c("gcc", tmp_path, n, *flags) for n in files if n.endswith(".c")]
     assert run([link(tmp_path, objects)], tmp_path).endswith("OK\n")
+
+
+def test_a_makefile_without_an_object_compiles_as_we_do() -> None:
+    """What the C is right under, and what its rounding was verified under."""
+    flags = bundle(emit=("c", "main")).files["Makefile"].decode()
+    assert "-fno-strict-aliasing -ffp-contract=off" in flags and set(NEEDED) <= set(COMMON)
 
 
 def test_golden_program_notices_a_wrong_answer(tmp_path: Path) -> None:

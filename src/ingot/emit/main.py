@@ -20,6 +20,7 @@ from ingot.options import Options
 Lines = Iterator[str]
 Place = Callable[[Tensor], str]
 TOLERANCE = 1e-4
+NEEDED = ("-fno-strict-aliasing", "-ffp-contract=off")  # docs/bundle.md says why
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +294,7 @@ def makefile(unit: Unit, options: Options, has_object: bool) -> str:
 ifeq ($(origin CC),default)
 CC = {target.gcc[0] if target.gcc else "cc"}
 endif
-CFLAGS ?= {f"-O3 {machine}".strip()}
+CFLAGS ?= {f"-O3 {' '.join(NEEDED)} {machine}".strip()}
 LDFLAGS ?= {link}
 RUN ?= {" ".join(target.runner)}
 
