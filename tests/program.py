@@ -24,6 +24,7 @@ from ingot.emit.unit import Unit
 from ingot.emit.weights import image
 from ingot.formula.expr import Array
 from ingot.loops.program import Program
+from ingot.memory.plan import Plan
 from ingot.options import Options
 from ingot.targets.records import find
 
@@ -98,10 +99,15 @@ def member(
 ) -> Member:
     """The C of a model whose weights the program reads, which spares the compiler their text."""
     made = stages(model, Options(name=name, target=target, weights="external", **options))
-    unit = Unit(made.program, made.plan, find(target), made.program.name, external=True)
+    return planned(made.program, made.plan, feeds, target)
+
+
+def planned(made: Program, plan: Plan, feeds: Mapping[str, Array], target: str = "c99") -> Member:
+    """The C of a program that has its offsets."""
+    unit = Unit(made, plan, find(target), made.name, external=True)
     files = {f"{unit.name}.h": header(unit, None), f"{unit.name}.c": source(unit)}
     flags = (unit.target.gcc or ("gcc",))[1:]
-    return Member(unit.name, files, image(unit), made.program, made.plan.arena_bytes, flags, feeds)
+    return Member(unit.name, files, image(unit), made, plan.arena_bytes, flags, feeds)
 
 
 def run(

@@ -22,7 +22,10 @@ from ingot.ops.registry import Builder
 from ingot.options import Options
 from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
+from tests.bundle.build import need
 from tests.ops.rows import check
+from tests.program import planned
+from tests.program import run as sanitized
 
 Arrays = Mapping[Tensor, Array]
 TARGETS = ("c99", "x86-64", "x86-64-v3")
@@ -64,7 +67,21 @@ def agree_from_loops(
     for _ in range(2):
         found = bundle.run(given)
         check([found[t.name] for t in program.outputs], wanted, tolerance, f"C for {target}")
+    under_sanitizers(program, given, wanted, tolerance, target)
     return bundle
+
+
+def under_sanitizers(
+    made: Program, given: Mapping[str, Array], wanted: Sequence[Array], tolerance: float, target: str
+) -> None:
+    """The same C built by gcc with its address and undefined-behaviour sanitizers."""
+    need("gcc")
+    if made.params or target not in ("c99", "x86-64-v3"):
+        return
+    (answer,) = sanitized([planned(made, plan(made), given, target)])
+    assert answer.status == 0
+    for found in answer.runs:
+        check(found, wanted, tolerance, f"sanitized C for {target}")
 
 
 def build(program: Program, target: str = "c99") -> Bundle:

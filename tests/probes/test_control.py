@@ -20,6 +20,9 @@ from ingot.loops.region import formulate_graph
 from ingot.ops.infer import infer
 from ingot.passes.prune import prune
 from ingot.targets.records import find
+from tests.bundle.build import need
+from tests.program import member
+from tests.program import run as sanitized
 
 Array = np.ndarray[Any, Any]
 HEAD = '<ir_version: 10, opset_import: ["" : 17]>\n'
@@ -111,6 +114,14 @@ def test_control(name: str) -> None:
         for level, found in levels.items():
             for f, w in zip(found, wanted, strict=True):
                 np.testing.assert_allclose(f, w, rtol=1e-5, atol=1e-6, err_msg=level)
+
+
+def test_control_under_sanitizers() -> None:
+    """Every case with its first input, in one program built by gcc's sanitizers."""
+    need("gcc")
+    texts = [(parser.parse_model(HEAD + text), feeds[0]) for text, feeds in CASES.values()]
+    for answer in sanitized([member(m, feed, f"net{i}") for i, (m, feed) in enumerate(texts)]):
+        assert answer.status == 0
 
 
 def test_a_loop_whose_slices_cannot_be_counted() -> None:
