@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from ingot.errors import InternalError
+from ingot.errors import InternalError, UnsupportedError
 from ingot.formula.compute import Compute, Formula, Reduction, Scan, accumulator, formula_text
 from ingot.formula.evaluate import IndexOutOfRange, evaluate, value
 from ingot.formula.expr import (
@@ -353,3 +353,13 @@ RIGHT: dict[str, Formula] = {
 def test_sound_formulas_pass_and_read_as_they_are(name: str, golden: Golden) -> None:
     verify_formula(RIGHT[name], "test")
     golden(f"formula_{name}", formula_text(RIGHT[name]))
+
+
+def test_what_run_time_extents_leave_unproved_is_the_users_to_mend() -> None:
+    """A read that depends on an extent may be out of the prover's reach; with constants it is our fault."""
+    n = Param("N", 1, 8)
+    x = Tensor("x", FLOAT32, (n,))
+    i = Var("i", n * n)
+    formula = Formula((x,), (Compute(Tensor("y", FLOAT32, (n * n,)), (i,), x[i]),), ())
+    with pytest.raises(UnsupportedError, match="--define"):
+        verify_formula(formula, "probe")

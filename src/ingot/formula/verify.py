@@ -1,25 +1,28 @@
 """The verifier of formulas: types agree, names are in scope, reads are inside and follow a write.
 
 In: the stages of one kernel or one operator, with what stands in memory before them. Out: nothing, or
-InternalError naming the stage: a model cannot cause one, a wrong definition or pass can. Run after each step
+InternalError naming the stage: a model cannot cause one, a wrong definition or pass can. What cannot be
+proved of dimensions known at run time only is an UnsupportedError: fixing one helps. Run after each step
 that makes or rewrites formulas.
 """
 
 from __future__ import annotations
 
-from ingot.errors import InternalError
+from ingot.errors import InternalError, UnsupportedError
 from ingot.formula.compute import COMBINERS, Compute, Formula, Reduction, Scan, Stage, reads, writes
 from ingot.formula.expr import (
     Binary,
     Expr,
     Gathered,
     Load,
+    Param,
     Select,
     Tensor,
     Unary,
     Var,
     children,
     text,
+    walk,
 )
 from ingot.formula.index import as_expr
 from ingot.formula.prove import Scope
@@ -152,10 +155,13 @@ def _load(e: Load, scope: Scope, here: str) -> None:
     if e.outside is not None:
         return
     for i, n in zip(e.index, e.tensor.shape, strict=True):
-        if not scope.inside(i, n):
-            raise InternalError(
-                f"{here}: {text(e)} may leave the tensor: {text(i)} in 0 .. {text(n)} is not provable"
-            )
+        if scope.inside(i, n):
+            continue
+        why = f"{here}: {text(e)} may leave the tensor: {text(i)} in 0 .. {text(n)} is not provable"
+        params = sorted({p.name for x in (i, as_expr(n)) for p in walk(x) if isinstance(p, Param)})
+        if params:
+            raise UnsupportedError(why, remedy=f"give {' or '.join(params)} one value with --define")
+        raise InternalError(why)
 
 
 def check_types(e: Expr, here: str) -> None:
