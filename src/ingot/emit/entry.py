@@ -11,7 +11,7 @@ from ingot.emit.expression import Printer
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit
 from ingot.emit.weights import tag
-from ingot.formula.expr import Tensor
+from ingot.formula.expr import Tensor, static
 from ingot.formula.index import product, simplify
 from ingot.loops.parallel import is_parallel
 from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls
@@ -29,7 +29,7 @@ def pointer(t: Tensor, const: bool) -> str:
     head = f"{'const ' if const else ''}{t.type.c} "
     if not is_static(t) or t.rank <= 1:
         return head + "*"
-    return head + "(*)" + "".join(f"[{max(int(n), 1)}]" for n in t.shape[1:])  # type: ignore[arg-type]
+    return head + "(*)" + "".join(f"[{max(static(n), 1)}]" for n in t.shape[1:])
 
 
 def entry_parameters(unit: Unit) -> str:

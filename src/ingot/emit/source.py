@@ -16,7 +16,7 @@ from ingot.emit.unit import Unit, describe, provenance
 from ingot.emit.vector import VectorPrinter
 from ingot.emit.weights import weights_struct
 from ingot.emit.wrap import wrap
-from ingot.formula.expr import Tensor
+from ingot.formula.expr import Tensor, static
 from ingot.formula.statements import For, Let, flatten
 from ingot.formula.types import DTYPES
 from ingot.loops.program import Kernel
@@ -105,7 +105,7 @@ def _parameter(t: Tensor, scope: Scope, const: bool, alone: bool) -> str:
     restrict = "restrict " if alone else ""
     if not is_static(t):
         return f"{qualifier}{t.type.c} *{restrict}{name}"
-    sizes = [str(max(int(n), 1)) for n in t.shape] or ["1"]  # type: ignore[arg-type]
+    sizes = [str(max(static(n), 1)) for n in t.shape] or ["1"]
     return f"{qualifier}{t.type.c} {name}[{restrict}{sizes[0]}]" + "".join(f"[{n}]" for n in sizes[1:])
 
 

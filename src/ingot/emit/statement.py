@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ingot.emit.expression import Printer, bare
+from ingot.emit.expression import bare
 from ingot.emit.names import comment
 from ingot.emit.vector import VectorPrinter
 from ingot.formula.expr import Expr, Load, Var
@@ -82,8 +82,8 @@ def _simple(s: Statement, p: VectorPrinter) -> str:
     raise TypeError(f"no C for {s!r}")
 
 
-def _type(value: Expr, lanes: int, p: Printer) -> str:
-    return value.dtype.c if lanes == 1 else p.vector_type(value.dtype, lanes)  # type: ignore[attr-defined]
+def _type(value: Expr, lanes: int, p: VectorPrinter) -> str:
+    return value.dtype.c if lanes == 1 else p.vector_type(value.dtype, lanes)
 
 
 def _value(value: Expr, lanes: int, p: VectorPrinter) -> str:

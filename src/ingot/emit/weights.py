@@ -16,7 +16,7 @@ import numpy as np
 from ingot.emit.literals import literal
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, padded, provenance
-from ingot.formula.expr import Array, Tensor
+from ingot.formula.expr import Array, Tensor, static
 from ingot.formula.types import DType
 from ingot.memory.plan import ALIGN
 
@@ -37,7 +37,7 @@ def offsets(unit: Unit) -> dict[Tensor, int]:
 
 def _room(t: Tensor) -> int:
     """Bytes of a member; `_array` gives an empty dimension one element."""
-    return padded(math.prod(max(int(n), 1) for n in t.shape) * t.type.bytes)  # type: ignore[arg-type]
+    return padded(math.prod(max(static(n), 1) for n in t.shape) * t.type.bytes)
 
 
 def size(unit: Unit) -> int:
@@ -96,7 +96,7 @@ def weights_struct(unit: Unit) -> str:
 
 def _array(t: Tensor) -> str:
     """`[1][8][8]`: the dimensions as C writes them; an empty one gets one element."""
-    return "".join(f"[{max(int(n), 1)}]" for n in t.shape) or "[1]"  # type: ignore[arg-type]
+    return "".join(f"[{max(static(n), 1)}]" for n in t.shape) or "[1]"
 
 
 def weights_file(unit: Unit) -> str | None:
@@ -188,7 +188,7 @@ def _row(items: list[str]) -> str:
 
 def _nest(items: list[str], t: Tensor) -> str:
     """Braces around every row, one row a line."""
-    shape = [max(int(n), 1) for n in t.shape]  # type: ignore[arg-type]
+    shape = [max(static(n), 1) for n in t.shape]
     rows: list[str] = [_row(items[i : i + shape[-1]]) for i in range(0, len(items), shape[-1])]
     for n in reversed(shape[:-1]):
         rows = ["{" + f",\n{INDENT}{INDENT}".join(rows[i : i + n]) + "}" for i in range(0, len(rows), n)]

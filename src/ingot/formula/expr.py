@@ -351,6 +351,12 @@ def upper(n: Extent) -> int:
     return interval(n)[1]
 
 
+def static(n: Extent | None) -> int:
+    """An extent that the caller knows to be a plain int."""
+    assert isinstance(n, int), f"{n} is known at run time only"
+    return n
+
+
 def extent(n: Extent) -> Extent:
     """An extent in its simplest form: a plain int where it is one."""
     return int(n.value) if isinstance(n, Const) else n

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ingot.formula.expr import Array, Const, Expr, Extent, Load, Select, Tensor, Var, transform
+from ingot.formula.expr import Array, Const, Expr, Extent, Load, Select, Tensor, Var, static, transform
 from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, at_least, simplify
 from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import BOOL
@@ -150,7 +150,7 @@ def fill_halo(t: Tensor, storage: Storage) -> tuple[Statement, ...]:
     """
     layout, physical = storage.layout(t), storage.tensor(t)
     out: list[Statement] = []
-    ranges = [(0, int(n)) for n in physical.shape]  # type: ignore[arg-type]
+    ranges = [(0, static(n)) for n in physical.shape]
     for d, axis in enumerate(layout.order):
         total, before, after = ranges[d][1], layout.before[axis], layout.after[axis]
         for lo, hi in ((0, before), (total - after, total)):

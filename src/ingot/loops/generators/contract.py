@@ -15,7 +15,7 @@ import numpy as np
 
 from ingot.formula.compute import Compute
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import Array, Binary, Const, Expr, Lane, Load, Tensor, Var, select, substitute
+from ingot.formula.expr import Array, Binary, Const, Expr, Lane, Load, Tensor, Var, select, static, substitute
 from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import Barrier, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
@@ -97,7 +97,7 @@ def _roles(
     usable = [x for x, (p, q, _) in moves.items() if p == 0 and q != 0]
     if not usable:
         return None
-    vector = min(usable, key=lambda x: (moves[x][2] != 1, moves[x][1] != 1, -int(x.extent or 0)))  # type: ignore[arg-type]
+    vector = min(usable, key=lambda x: (moves[x][2] != 1, moves[x][1] != 1, -static(x.extent)))
     tile = [x for x, (p, q, _) in moves.items() if p != 0 and q == 0]
     tile.sort(key=lambda x: -(moves[x][2] or 0))
     return vector, tuple(tile[-2:]), tuple(x for x in axes if x is not vector and x not in tile[-2:])
@@ -108,10 +108,10 @@ class _Generator:
 
     def __init__(self, c: Contraction, storage: Storage, target: Target) -> None:
         self.c, self.storage = c, storage
-        self.count = int(c.vector.extent)  # type: ignore[arg-type]
+        self.count = static(c.vector.extent)
         item = c.b.tensor.type.compute.bytes
         self.lanes = best_lanes(self.count, max(1, target.vector_bytes // item))
-        pixels = [int(x.extent) for x in c.tile]  # type: ignore[arg-type]
+        pixels = [static(x.extent) for x in c.tile]
         self.vectors, self.rows = best_tile(target, -(-self.count // self.lanes), int(np.prod(pixels or [1])))
         self.block = self.lanes * self.vectors
         self.prologue: tuple[Statement, ...] = ()
@@ -144,7 +144,7 @@ class _Generator:
             return b
         axes = [x for x in self.c.outer if step(b, x.name) != 0]
         blocks = -(-self.count // self.block)
-        extents = (blocks, *(int(x.extent) for x in (*axes, *self.c.reduce)), self.block)  # type: ignore[arg-type]
+        extents = (blocks, *(static(x.extent) for x in (*axes, *self.c.reduce)), self.block)
         index = (v // self.block, *axes, *self.c.reduce, v % self.block)
         if b.tensor.value is not None:
             return Load(self._packed(axes, extents), index)
@@ -184,7 +184,7 @@ class _Generator:
 
     def _tiles(self, vectors: int, last: int) -> tuple[Statement, ...]:
         """The tile axes' loops around one register tile; remainders are smaller tiles of the same kind."""
-        shape = tile_shape([int(x.extent) for x in self.c.tile], self.rows)  # type: ignore[arg-type]
+        shape = tile_shape([static(x.extent) for x in self.c.tile], self.rows)
         return tuple(self._nest(0, shape, {}, vectors, last))
 
     def _nest(
@@ -194,7 +194,7 @@ class _Generator:
             yield from self._tile(taken, vectors, last)
             return
         x = self.c.tile[depth]
-        n, size = int(x.extent), shape[depth]  # type: ignore[arg-type]
+        n, size = static(x.extent), shape[depth]
         for lo, hi, part in ((0, n // size * size, size), (n // size * size, n, n % size)):
             if hi > lo:
                 body = tuple(self._nest(depth + 1, shape, {**taken, x.name: part}, vectors, last))
@@ -216,10 +216,10 @@ class _Generator:
         barriers.
         """
         c, inner = self.c, self.c.reduce[-1]
-        short = len(c.reduce) > 1 and int(inner.extent or 0) <= UNROLLED_TAPS  # type: ignore[arg-type]
+        short = len(c.reduce) > 1 and static(inner.extent) <= UNROLLED_TAPS
         if short:
             body: tuple[Statement, ...] = ()
-            for t in range(int(inner.extent or 0)):  # type: ignore[arg-type]
+            for t in range(static(inner.extent)):
                 tap = substituted(
                     tuple(self._madds(points, vectors, f"_{t}")), {inner.name: Const(t)}, c.bounds
                 )

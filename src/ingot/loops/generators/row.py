@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingot.formula.compute import COMBINERS, Compute
-from ingot.formula.expr import Binary, Const, Expr, Lane, Load, Var, loads, substitute
+from ingot.formula.expr import Binary, Const, Expr, Lane, Load, Var, loads, static, substitute
 from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import Assign, For, Let, Statement, Store
 from ingot.formula.types import FLOAT32, FLOAT64
@@ -50,7 +50,7 @@ def row(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[S
     if found is None:
         return None
     lanes = target.vector_bytes // found.term.dtype.bytes
-    while lanes > int(found.along.extent or 0):  # type: ignore[arg-type]
+    while lanes > static(found.along.extent):
         lanes //= 2
     try:
         return None if lanes < 2 else _loops(found, lanes)
@@ -75,7 +75,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Row | None:
         return None
     index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
-    x = max(along, key=lambda a: int(a.extent or 0))  # type: ignore[arg-type]
+    x = max(along, key=lambda a: static(a.extent))
     others = tuple(a for a in r.axes if a is not x)
     value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
     return Row(c, to, value, init, term, r.combine, x, others, inner)
@@ -95,7 +95,7 @@ def _loops(r: Row, lanes: int) -> tuple[Statement, ...]:
 
 def _reduce(r: Row, lanes: int) -> Iterator[Statement]:
     """Vector registers over the bulk, their lanes, the rest."""
-    n, dtype = int(r.along.extent or 0), r.term.dtype  # type: ignore[arg-type]
+    n, dtype = static(r.along.extent), r.term.dtype
     count = max(1, min(REGISTERS, n // lanes))
     full, wide = n // lanes * lanes, n // (lanes * count) * lanes * count
     identity = Const(IDENTITY[r.combine], dtype)

@@ -20,6 +20,7 @@ from ingot.formula.expr import (
     Select,
     Unary,
     Var,
+    static,
     substitute,
     transform,
     walk,
@@ -83,7 +84,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
     candidates = [x for x in c.axes if step(to, x.name) == 1]
     if not candidates or not all(has_vector_form(e) for e in (value, *((r.init, r.term) if r else ()))):
         return None
-    x = max(candidates, key=lambda a: int(a.extent or 0))  # type: ignore[arg-type]
+    x = max(candidates, key=lambda a: static(a.extent))
     if any(mentions(e, x.name) for pair in limits.values() for e in pair):
         return None
     value = align_constants(value, x.name, storage)
@@ -113,7 +114,7 @@ def has_vector_form(e: Expr) -> bool:
 
 def _lanes(v: Vertical, target: Target) -> int:
     most = target.vector_bytes // v.to.tensor.type.bytes
-    n = int(v.vector.extent or 0)  # type: ignore[arg-type]
+    n = static(v.vector.extent)
     while most > 1 and most > n:
         most //= 2
     return most
@@ -121,7 +122,7 @@ def _lanes(v: Vertical, target: Target) -> int:
 
 def _loops(v: Vertical, lanes: int) -> Iterator[Statement]:
     """Full vectors, then what is left one element at a time."""
-    n = int(v.vector.extent or 0)  # type: ignore[arg-type]
+    n = static(v.vector.extent)
     full = n // lanes * lanes
     inner = [For(v.vector.name, Const(0), Const(full), lanes, tuple(_body(v, lanes)))]
     if full < n:
@@ -142,7 +143,7 @@ def _limited(v: Vertical, axis: Var) -> bool:
 
 def _tiled(v: Vertical, axis: Var, lanes: int, n: int, full: int) -> tuple[Statement, ...]:
     """Tiles of neighbouring outputs along `axis`, the last one smaller."""
-    extent = int(axis.extent or 0)  # type: ignore[arg-type]
+    extent = static(axis.extent)
     size = -(-extent // -(-extent // TILE))
     out: list[Statement] = []
     for lo, hi, part in ((0, extent // size * size, size), (extent // size * size, extent, extent % size)):
