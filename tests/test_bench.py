@@ -16,7 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ingot.check import bench as measuring
-from ingot.check.bench import Benchmark, bench, in_turns, markdown, pinned
+from ingot.check.bench import Benchmark, bench, in_turns, markdown
+from ingot.check.machine import pinned
 from ingot.check.peer import onnxruntime_peer
 from ingot.cli import app
 from ingot.driver import compile_with
@@ -53,7 +54,7 @@ def test_both_are_measured_and_agree(digits: Benchmark) -> None:
 
 def test_the_report_is_markdown_and_json(digits: Benchmark) -> None:
     lines = markdown([digits, replace(digits, peer=None, ratio=None, relative=None)]).splitlines()
-    assert lines[0].startswith("| model |") and {line.count("|") for line in lines[:4]} == {9}
+    assert lines[0].startswith("| model |") and {line.count("|") for line in lines[:4]} == {10}
     assert lines[2].startswith("| digits | 134,592 |") and "onnxruntime" in lines[5]
     assert json.loads(json.dumps(asdict(digits)))["ours"]["samples"] == digits.ours.samples
 

@@ -20,7 +20,8 @@ class Options:
     `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `fuse` off
     keeps one kernel per node (for verification layer by layer). `generators` off keeps naive loops
     everywhere. `target` may name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run
-    time. `threads` gives the entry a `parallel_for` of the caller's. `weights` None is what the api means:
+    time. `threads` gives the entry a `parallel_for` of the caller's. `profile` makes the entry report to
+    `NAME_profile` where its time goes. `weights` None is what the api means:
     external for Glow's two, embedded for the others. `rename` gives inputs and outputs C names of the user's
     choice; `cflags` go to the compiler behind our own.
     """
@@ -38,4 +39,5 @@ class Options:
     keep_inputs: bool = False
     fuse: bool = True
     threads: bool = False
+    profile: bool = False
     generators: bool = True

@@ -54,6 +54,44 @@ void harness_time(void **p, const int *n, harness_clock now, double *ns, int sam
     }
 }
 """
+PROFILER = """
+typedef int (*harness_clock)(int, long *);
+static harness_clock harness_now;
+static long harness_since, harness_spent[{accounts}];
+static int harness_account;
+static long harness_nanoseconds(void) {{
+    long t[2] = {{0, 0}};
+    if (harness_now) harness_now(1, t);
+    return t[0] * 1000000000 + t[1];
+}}
+void {name}_profile(int account) {{
+    const long now = harness_nanoseconds();
+    harness_spent[harness_account] += now - harness_since;
+    harness_account = account < 0 ? {accounts} - 1 : account;
+    harness_since = harness_nanoseconds();
+}}
+static void harness_start(void) {{
+    for (int i = 0; i < {accounts}; i++) harness_spent[i] = 0;
+    {name}_profile(-1);
+    harness_spent[harness_account] = 0;
+}}
+/* the least nanoseconds of each account in `runs` inferences, and of one in which nothing happens */
+void harness_profile(void **p, const int *n, harness_clock now, long *ns, int runs) {{
+    harness_now = now;
+    harness_put(p);
+    for (int i = 0; i <= {accounts}; i++) ns[i] = -1;
+    for (int run = 0; run < runs; run++) {{
+        harness_start();
+        (void)harness_run(p, n);
+        for (int i = 0; i < {accounts}; i++)
+            if (ns[i] < 0 || harness_spent[i] < ns[i]) ns[i] = harness_spent[i];
+        harness_start();
+        {name}_profile(0);
+        {name}_profile(-1);
+        if (ns[{accounts}] < 0 || harness_spent[0] < ns[{accounts}]) ns[{accounts}] = harness_spent[0];
+    }}
+}}
+"""
 PROGRAM = """
 long ingot_read(int, void *, long);
 long ingot_write(int, const void *, long);
@@ -86,6 +124,11 @@ def harness(manifest: Manifest, bytes_of: Mapping[str, int]) -> str:
     construct = f"    {name}_constructor();\n" if manifest["api"] == "argument" else ""
     text = COMMON.format(call=_call(manifest), tensors=len(tensors), construct=construct, **rows)
     return f'#include "{name}.h"\n{text}'
+
+
+def profiler(manifest: Manifest) -> str:
+    """What a bundle compiled with `profile` reports to, and what reads it."""
+    return PROFILER.format(name=manifest["name"], accounts=len(manifest["kernels"]) + 1)
 
 
 def _place(manifest: Manifest, tensor: Mapping[str, Any], index: int, is_input: bool) -> str:

@@ -16,6 +16,7 @@ from ingot.emit.weights import size
 from ingot.formula.expr import Expr, Param, Tensor, text, transform
 from ingot.loops.program import Call, calls
 from ingot.memory.plan import ALIGN
+from ingot.memory.tree import base_of
 from ingot.options import Options
 from ingot.targets.objects import sections
 
@@ -90,5 +91,11 @@ def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
 
 def _kernel(unit: Unit, call: Call) -> dict[str, Any]:
     k = call.kernel
-    moved = sum(t.bytes for t in call.arguments)
-    return {"name": unit.function(k), "nodes": list(call.nodes or k.nodes), "macs": k.macs, "bytes": moved}
+    weights = sum(t.bytes for t in call.arguments if base_of(unit.program, t) in unit.constants)
+    return {
+        "name": unit.function(k),
+        "nodes": list(call.nodes or k.nodes),
+        "macs": k.macs,
+        "bytes": sum(t.bytes for t in call.arguments),
+        "weights_bytes": weights,
+    }

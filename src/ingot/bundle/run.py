@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ingot.bundle.binding import Manifest, bind, capacity
-from ingot.bundle.harness import TIMER, harness, program
+from ingot.bundle.harness import TIMER, harness, profiler, program
 from ingot.errors import InputError, ToolchainError
 from ingot.formula.expr import Array
 from ingot.targets.process import Content
@@ -38,6 +38,8 @@ class Runner(Protocol):
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]: ...
 
+    def profile(self, inputs: Mapping[str, Array], runs: int) -> list[float]: ...
+
 
 def runner(name: str, files: Files, manifest: Manifest) -> Runner:
     """What suits the object. InputError if a file is missing, ToolchainError if it cannot run here."""
@@ -51,6 +53,8 @@ def runner(name: str, files: Files, manifest: Manifest) -> Runner:
         raise ToolchainError(f"cannot run the object: {reason}")
     relocation = manifest["options"]["relocation"] or target.relocation
     kind = ProcessRunner if target.runner or relocation == "static" else LibraryRunner
+    if manifest["options"].get("profile") and kind is ProcessRunner:
+        raise InputError(f"a profile is taken in this process, where {target.name} does not run")
     return kind(name, files, manifest, target)
 
 
@@ -59,16 +63,17 @@ class LibraryRunner:
 
     def __init__(self, name: str, files: Files, manifest: Manifest, target: Target) -> None:
         self.manifest = manifest
+        profiled = bool(manifest["options"].get("profile"))
+        more = profiler(manifest) if profiled else TIMER
         sources: dict[str, Content] = {
-            "harness.c": harness(manifest, capacity(manifest)) + TIMER,
+            "harness.c": harness(manifest, capacity(manifest)) + more,
             f"{name}.h": files[f"{name}.h"],
         }
         around = compile_c(sources, target, name="harness.c", relocation="pic")
-        self._library = load_library(
-            link_shared([files[f"{name}.o"], around], ["harness_call", "harness_time"])
-        )
+        measure = "harness_profile" if profiled else "harness_time"
+        self._library = load_library(link_shared([files[f"{name}.o"], around], ["harness_call", measure]))
         self._call = getattr(self._library, exported("harness_call"))
-        self._time = getattr(self._library, exported("harness_time"))
+        self._measure = getattr(self._library, exported(measure))
         sizes = manifest["sizes"]
         weights = np.frombuffer(files.get(f"{name}.weights.bin", b""), np.uint8)
         self._memory = [aligned(len(weights)), aligned(sizes["mutable_bytes"]), aligned(sizes["arena_bytes"])]
@@ -84,10 +89,18 @@ class LibraryRunner:
         ns = np.zeros(max(repeat, 3))
         clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p)
         to = ns.ctypes.data_as(ctypes.c_void_p)
-        self._time(pointers, numbers, clock, to, 3, 1)
+        self._measure(pointers, numbers, clock, to, 3, 1)
         inner = int(np.clip(2e4 / max(float(ns[:3].min()), 1.0), 1, 10000))  # at least 20 us a sample
-        self._time(pointers, numbers, clock, to, repeat, inner)
+        self._measure(pointers, numbers, clock, to, repeat, inner)
         return [float(v) * 1e-9 for v in ns[:repeat]]
+
+    def profile(self, inputs: Mapping[str, Array], runs: int) -> list[float]:
+        pointers, numbers, _outputs, _keep = self._bind(inputs)
+        check(self.manifest, self._call(pointers, numbers))
+        ns = np.zeros(len(self.manifest["kernels"]) + 2, np.int64)
+        clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p)
+        self._measure(pointers, numbers, clock, ns.ctypes.data_as(ctypes.c_void_p), runs)
+        return [max(int(n) - int(ns[-1]), 0) * 1e-9 for n in ns[:-1]]
 
     def _bind(self, inputs: Mapping[str, Array]) -> tuple[Any, Any, dict[str, Array], list[Array]]:
         arrays, outputs, extents = bind(self.manifest, inputs)
@@ -124,6 +137,9 @@ class ProcessRunner:
         return int.from_bytes(answer[:4], self._target.endian, signed=True), outputs
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]:
+        raise ToolchainError(f"only objects that run in this process can be timed, not {self._target.name}")
+
+    def profile(self, inputs: Mapping[str, Array], runs: int) -> list[float]:
         raise ToolchainError(f"only objects that run in this process can be timed, not {self._target.name}")
 
     def _bytes(self, array: Array) -> bytes:

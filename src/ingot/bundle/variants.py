@@ -29,9 +29,9 @@ Made = tuple[Program, Plan, Target]
 def write_variants(made: Sequence[Made], options: Options, origin: Origin) -> Bundle:
     """Print, compile and describe; `made` in the order of the targets' strength, weakest first."""
     check_options(options)
-    if options.api != "direct" or options.weights == "external" or options.threads:
+    if options.api != "direct" or options.weights == "external" or options.threads or options.profile:
         raise InputError(
-            "several targets in one bundle need --api direct with embedded weights and no threads"
+            "several targets in one bundle need --api direct with embedded weights, no threads and no profile"
         )
     units = [_variant(m, options, origin) for m in made]
     face = _face(made, options, origin)

@@ -50,6 +50,7 @@ def write(program: Program, plan: Plan, target: Target, options: Options, origin
         api=options.api,
         external=external,
         is_threaded=options.threads,
+        is_profiled=options.profile,
         rename=options.rename,
     )
     return finish(unit, [unit], sources(unit), options, origin)

@@ -9,22 +9,23 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from ingot.bundle.bundle import Bundle
 from ingot.check.compare import compare
-from ingot.check.inputs import random_inputs
+from ingot.check.limits import limits
+from ingot.check.machine import machine, pinned
 from ingot.check.peer import onnxruntime_peer
-from ingot.check.verify import Build, corners, whole
+from ingot.check.profile import sample_inputs
+from ingot.check.verify import Build, whole
 from ingot.formula.expr import Array
-from ingot.frontends.onnx import read_model
 from ingot.log import announce
-from ingot.ops.infer import infer
 from ingot.options import Options
+from ingot.targets.records import find
 
 SECONDS = 4.0
 TURN_SECONDS = 0.04
@@ -43,7 +44,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """`ratio` is our median over the peer's: below 1 is faster. `relative`: max|d|/max|y| of the outputs."""
+    """`ratio` is our median over the peer's: below 1 is faster. `relative`: max|d|/max|y| of the outputs.
+
+    `roofline`: the seconds that `Limits.roofline_seconds` leaves, for this machine and target.
+    """
 
     model: str
     target: str
@@ -53,6 +57,7 @@ class Benchmark:
     macs: int
     flash_bytes: int
     arena_bytes: int
+    roofline: float
     ours: Timing
     peer: Timing | None
     ratio: float | None
@@ -63,6 +68,11 @@ class Benchmark:
     def gmacs(self) -> float:
         """Multiply-accumulates per nanosecond at the best time."""
         return self.macs / self.ours.minimum * 1e-9
+
+    @property
+    def roofline_share(self) -> float:
+        """How near the best time is to the roofline; above 1: fewer multiplications than the model has."""
+        return self.roofline / self.ours.minimum
 
 
 class _Sampler(Protocol):
@@ -75,9 +85,8 @@ def bench(
     """Compile and measure for about `seconds`. UnsupportedError where the peer is missing or refuses."""
     bundle = build(model, options)
     proto = whole(model)
-    graph = infer(read_model(proto, define=options.define))
-    extents = corners(bundle.manifest["params"], {}, bundle.manifest["inputs"])[-1]
-    inputs = random_inputs(graph, bundle.manifest["inputs"], extents, 0)
+    inputs = sample_inputs(proto, options, bundle.manifest)
+    roofline = limits(find(bundle.manifest["target"])).roofline_seconds(bundle.manifest)
     outputs = bundle.run(inputs)
     with ExitStack() as stack:
         core = stack.enter_context(pinned())
@@ -99,6 +108,7 @@ def bench(
         core,
         load,
         *_costs(bundle),
+        roofline,
         ours,
         other,
         ours.median / other.median if other else None,
@@ -145,18 +155,6 @@ def _timing(name: str, samples: list[float]) -> Timing:
     return Timing(name, statistics.median(samples), min(samples), len(samples))
 
 
-@contextmanager
-def pinned() -> Iterator[int]:
-    """This thread stays on one core within the block: the last it may use, which interrupts seldom take."""
-    before = os.sched_getaffinity(0)
-    core = max(before)
-    os.sched_setaffinity(0, {core})
-    try:
-        yield core
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 def versioned(package: str | None) -> str:
     """The name and version of an installed package."""
     from importlib.metadata import version
@@ -164,19 +162,11 @@ def versioned(package: str | None) -> str:
     return f"{package} {version(package)}" if package else ""
 
 
-def machine() -> str:
-    """The processor's name."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return os.uname().machine
-
-
 def markdown(found: Iterable[Benchmark]) -> str:
     """A table with one row per model, and a line that says where it was measured."""
     rows = list(found)
-    head = ("model", "MACs", "ingot median (min)", "peer median (min)", "ratio", "max d/y", "flash", "RAM")
-    lines = [_row(head), _row(("---", *["---:"] * 7)), *(_row(_cells(b)) for b in rows)]
+    head = ("model", "MACs", "ingot median (min)", "% of roofline", "peer median (min)", "ratio", "max d/y")
+    lines = [_row((*head, "flash", "RAM")), _row(("---", *["---:"] * 8)), *(_row(_cells(b)) for b in rows)]
     if rows:
         peer = next((b.peer.name for b in rows if b.peer), "no peer")
         where = f"{rows[0].machine}, one core, target {rows[0].target}; peer: {peer}; times in us"
@@ -189,6 +179,7 @@ def _cells(b: Benchmark) -> tuple[str, ...]:
         b.model,
         f"{b.macs:,}",
         _us(b.ours),
+        f"{100 * b.roofline_share:.0f}",
         _us(b.peer) if b.peer else "",
         f"{b.ratio:.2f}" if b.ratio is not None else "",
         f"{b.relative:.0e}" if b.relative is not None else "",

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ingot.check.bench import Benchmark
+    from ingot.check.profile import Profile as Profiled
 
 Against = Annotated[Literal["onnxruntime"] | None, typer.Option(help="What to measure beside the bundle.")]
+Profile = Annotated[bool, typer.Option("--profile", help="Also time every kernel beside the machine's peak.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Report as a Markdown table.")]
 
 
@@ -26,20 +28,26 @@ def bench(
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
+    profile: Profile = False,
     markdown: Markdown = False,
     as_json: arg.Json = False,
 ) -> None:
-    """Measure a model's bundle on one core, in turns with a peer."""
+    """Measure a model's bundle on one core, in turns with a peer; with --profile, kernel by kernel."""
     wanted = arg.options(target, define, cc, cflags)
     with progress(f"Measuring {model.name}"):
         from ingot.check import bench as measuring
+        from ingot.check import profile as profiling
         from ingot.driver import compile_with
 
         found = measuring.bench(model, wanted, compile_with, against=against)
+        taken = profiling.profile(model, wanted, compile_with) if profile else None
     if markdown and not as_json:
         text_block(measuring.markdown([found]).rstrip("\n"))
+        if taken is not None:
+            text_block("\n" + profiling.profile_markdown(taken).rstrip("\n"))
     else:
-        report(asdict(found), as_json, _table(found))
+        data = asdict(found) | ({"profile": asdict(taken)} if taken is not None else {})
+        report(data, as_json, _table(found), *([_profile_table(taken)] if taken is not None else []))
     if found.load > 1.5:
         note(f"the machine is busy (load {found.load:.1f}); trust the minima more than the medians")
     if not found.agrees:
@@ -56,5 +64,25 @@ def _table(found: Benchmark) -> Table:
     if found.ratio is not None and found.peer is not None:
         best = found.ours.minimum / found.peer.minimum
         rows.append(("ratio", f"{found.ratio:.3f}", f"{best:.3f}", found.peer.samples))
-    title = f"{found.model} on {found.target}, core {found.core}: {found.gmacs:.1f} GMAC/s at best"
+    title = (
+        f"{found.model} on {found.target}, core {found.core}: {found.gmacs:.1f} GMAC/s at best, "
+        f"{100 * found.roofline_share:.0f} % of the roofline"
+    )
     return table(title, ("", "median us>", "minimum us>", "samples>"), rows)
+
+
+def _profile_table(found: Profiled) -> Table:
+    from ingot.check.profile import cells, summary
+
+    columns = (
+        "kernel",
+        "us>",
+        "% of time>",
+        "MACs>",
+        "GFLOP/s>",
+        "% of peak>",
+        "bytes>",
+        "GB/s>",
+        "% of bw>",
+    )
+    return table(summary(found), columns, map(cells, found.kernels))

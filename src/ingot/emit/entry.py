@@ -45,11 +45,23 @@ def entry_parameters(unit: Unit) -> str:
 def entry_text(unit: Unit, used: Used) -> Iterator[str]:
     """The definition; static where another convention is the public one. Notes its helpers in `used`."""
     static = "" if unit.api == "direct" else "static "
+    if unit.is_profiled:
+        yield "/* Time counts for kernel call i from here on; one more: copies between them; -1: nothing. */"
+        yield f"void {unit.name}_profile(int i);"
     yield f"{static}int {unit.entry}({entry_parameters(unit)}) {{"
     for part in (_locals(unit), _checks(unit), _steps(unit, unit.program.steps, used)):
         yield from (INDENT + line for line in part)
+    yield from (INDENT + line for line in _account(unit, None))
     yield f"{INDENT}return {unit.upper}_OK;"
     yield "}"
+
+
+def _account(unit: Unit, step: Step | None) -> Iterator[str]:
+    """The call that says what runs next."""
+    if unit.is_profiled:
+        made = list(calls(unit.program.steps))
+        number = -1 if step is None else made.index(step) if isinstance(step, Call) else len(made)
+        yield f"{unit.name}_profile({number});"
 
 
 def _locals(unit: Unit) -> Iterator[str]:
@@ -96,8 +108,10 @@ def _steps(unit: Unit, steps: tuple[Step, ...], used: Used) -> Iterator[str]:
         match step:
             case Call(kernel, _):
                 call = _call(unit, step)
+                yield from _account(unit, step)
                 yield f"if ((status = {call}) != 0) return status;" if kernel.may_fail else call + ";"
             case Copy(source, to):
+                yield from _account(unit, step)
                 yield from _copy(unit, source, to, used)
             case Branch(condition, then, other):
                 yield f"if (*{_address(unit, condition, 'const uint8_t *')}) {{"

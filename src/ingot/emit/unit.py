@@ -28,6 +28,7 @@ SYMBOLS = (
         "get_address_for_result",
         "parallel_for",
         "serial",
+        "profile",
     ),
 )
 """Our own names of the file scope, each behind `NAME_`."""
@@ -43,8 +44,8 @@ MACROS = (
 class Unit:
     """One bundle to be printed.
 
-    `external`: the caller brings the weights; `is_threaded`: the caller may bring threads; `rename` gives
-    inputs and outputs their C names.
+    `external`: the caller brings the weights; `is_threaded`: the caller may bring threads; `is_profiled`: the
+    caller brings a clock; `rename` gives inputs and outputs their C names.
     """
 
     program: Program
@@ -56,6 +57,7 @@ class Unit:
     api: Api = "direct"
     external: bool = False
     is_threaded: bool = False
+    is_profiled: bool = False
     rename: Mapping[str, str] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
