@@ -17,6 +17,7 @@ from ingot.formula.expr import (
     Cast,
     Const,
     Expr,
+    Fma,
     Lane,
     Load,
     Param,
@@ -59,8 +60,8 @@ class Printer:
                 return self.width(a)
             case Binary(_, a, b):
                 return max(self.width(a), self.width(b))
-            case Select(c, a, b):
-                return max(self.width(c), self.width(a), self.width(b))
+            case Fma(a, b, c) | Select(a, b, c):
+                return max(self.width(a), self.width(b), self.width(c))
         return 1
 
     def scalar(self, e: Expr) -> str:
@@ -80,6 +81,8 @@ class Printer:
                 return self._unary(op, a)
             case Binary(op, a, b):
                 return self._binary(op, a, b)
+            case Fma(a, b, c):
+                return self.fused(a, b, c, 1)
             case Select(c, a, b):
                 return f"({self.scalar(c)} ? {self.scalar(a)} : {self.scalar(b)})"
             case Cast(a, dtype):
@@ -89,6 +92,18 @@ class Printer:
             case Bitcast(a, dtype):
                 return self.call("bits", (a.dtype.name, dtype.name), self.scalar(a))
         raise TypeError(f"no C for {e!r}")
+
+    def fused(self, a: Expr, b: Expr, c: Expr, lanes: int) -> str:
+        """a * b + c by the target's instruction; only targets that have one meet such a node."""
+        t = c.dtype
+        spelled = self.target.spelling("madd", t.name, 0 if lanes == 1 else lanes * t.bytes)
+        assert spelled is not None, f"{self.target.name} has no fused multiply-add on {lanes} of {t}"
+        x, y, z = (self.scalar(e) if lanes == 1 else self.vector(e, lanes) for e in (a, b, c))
+        return spelled.format(a=bare(x), b=bare(y), c=bare(z))
+
+    def vector(self, e: Expr, lanes: int) -> str:
+        """C text of `e` as a vector: only `VectorPrinter` has vectors."""
+        raise NotImplementedError
 
     def call(self, op: str, types: tuple[str, ...], *arguments: str) -> str:
         """A call of one of our helpers, noted as used."""

@@ -9,6 +9,7 @@ from ingot.loops.math import function
 from ingot.targets.record import Target
 
 Key = tuple[str, ...]
+INSTRUCTIONS = ("sqrt", "round", "madd", "scalef")
 
 
 def function_text(key: Key, target: Target, used: set[Key]) -> str:
@@ -34,6 +35,6 @@ def function_text(key: Key, target: Target, used: set[Key]) -> str:
 
 
 def _native(target: Target, dtype: DType, lanes: int) -> frozenset[str]:
-    """The roots and roundings that the target has an instruction for: they are not inlined."""
+    """What the target has an instruction for: it is not written out."""
     width = lanes * dtype.bytes if lanes > 1 else 0
-    return frozenset(op for op in ("sqrt", "round") if target.spelling(op, dtype.name, width))
+    return frozenset(op for op in INSTRUCTIONS if target.spelling(op, dtype.name, width))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ingot.emit.expression import COMPARE, INFIX, Printer, short
-from ingot.formula.expr import Binary, Bitcast, Cast, Const, Expr, Load, Select, Unary, Var
+from ingot.emit.expression import COMPARE, INFIX, Printer, bare, short
+from ingot.formula.expr import Binary, Bitcast, Cast, Const, Expr, Fma, Load, Select, Unary, Var
 from ingot.formula.types import BOOL, DTYPES, INT32, INT64, DType
 from ingot.loops.instructions import GROUP
 
@@ -32,6 +32,8 @@ class VectorPrinter(Printer):
                 return self._vector_unary(op, a, lanes)
             case Binary(op, a, b):
                 return self._vector_binary(op, a, b, lanes)
+            case Fma(a, b, c):
+                return self.fused(a, b, c, lanes)
             case Select(c, a, b):
                 return self._select(self.mask(c, lanes), a, b, lanes)
             case Cast(a, dtype):
@@ -71,6 +73,8 @@ class VectorPrinter(Printer):
             return f"({self.vector(a, lanes)} {'<<' if op == 'shl' else '>>'} {self.vector(b, lanes)})"
         if op in ("max", "min"):
             return self._extreme(op, a, b, lanes)
+        if spelled := self.target.spelling(op, t.name, lanes * t.bytes):
+            return spelled.format(a=bare(self.vector(a, lanes)), b=bare(self.vector(b, lanes)))
         self.vector_type(t, lanes)
         return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
 

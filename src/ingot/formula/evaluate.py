@@ -22,6 +22,7 @@ from ingot.formula.expr import (
     Const,
     Expr,
     Extent,
+    Fma,
     Gathered,
     Load,
     Param,
@@ -32,7 +33,7 @@ from ingot.formula.expr import (
     loads,
     walk,
 )
-from ingot.formula.operations import BINARY, REDUCE, UNARY, convert
+from ingot.formula.operations import BINARY, REDUCE, UNARY, convert, fma
 
 TILE_POINTS = 1 << 22
 Grid = dict[str, Any]
@@ -162,6 +163,8 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
             return UNARY[op](value(a, arrays, grid, guarded))
         case Binary(op, a, b):
             return BINARY[op](value(a, arrays, grid, guarded), value(b, arrays, grid, guarded))
+        case Fma(a, b, c):
+            return fma(*(value(x, arrays, grid, guarded) for x in (a, b, c)))
         case Select(c, a, b):
             chosen = value(c, arrays, grid, guarded)
             return np.where(chosen, value(a, arrays, grid, True), value(b, arrays, grid, True))

@@ -154,7 +154,7 @@ class Unary(Expr):
 @dataclass(frozen=True, slots=True)
 class Binary(Expr):
     """add sub mul div (C's truncating division on integers) floordiv mod fmod max min pow and or xor shl shr
-    mulhi and the comparisons. Integers wrap. max and min propagate NaN."""
+    mulhi scalef (a * 2^b, b integral) and the comparisons. Integers wrap. max and min propagate NaN."""
 
     op: str
     a: Expr
@@ -163,6 +163,19 @@ class Binary(Expr):
     @property
     def dtype(self) -> DType:
         return BOOL if self.op in COMPARISONS else self.a.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Fma(Expr):
+    """a * b + c, rounded once. Made only for targets that have the instruction."""
+
+    a: Expr
+    b: Expr
+    c: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.c.dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +383,8 @@ def children(e: Expr) -> tuple[Expr, ...]:
             return (a,)
         case Binary(_, a, b):
             return (a, b)
-        case Select(c, a, b):
-            return (c, a, b)
+        case Fma(a, b, c) | Select(a, b, c):
+            return (a, b, c)
         case Load(_, index, outside, _):
             return (*index, outside) if outside is not None else index
         case Gathered(value, lo, hi):
@@ -405,6 +418,8 @@ def _with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return Unary(op, a)
         case Binary(op, _, _), (a, b):
             return binary(op, a, b)
+        case Fma(), (a, b, c):
+            return Fma(a, b, c)
         case Select(), (c, a, b):
             return Select(c, a, b)
         case Cast(_, dtype), (a,):
@@ -473,6 +488,8 @@ def text(e: Expr | int) -> str:
             return f"({text(a)} {SYMBOLS[op]} {text(b)})"
         case Binary(op, a, b):
             return f"{op}({text(a)}, {text(b)})"
+        case Fma(a, b, c):
+            return f"fma({text(a)}, {text(b)}, {text(c)})"
         case Select(c, a, b):
             return f"({text(a)} if {text(c)} else {text(b)})"
         case Cast(a, dtype) | Bitcast(a, dtype):

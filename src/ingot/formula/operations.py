@@ -89,6 +89,58 @@ def _sigmoid(a: Array) -> Array:
     return np.where(np.asarray(a) < 0, small / (1 + small), 1 / (1 + small))
 
 
+def scalef(a: Array, b: Array) -> Array:
+    """a * 2^b for an integral float b, rounded once: overflow gives infinity, denormals come out right."""
+    steps = np.clip(np.nan_to_num(b), -(2**14), 2**14).astype(np.int32)
+    return np.where(np.isnan(b), b, np.ldexp(a, steps)).astype(np.asarray(a).dtype)
+
+
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c rounded once (where neither a*b's rounding error nor a sum leaves the range).
+
+    The exact sum is a pair of wider numbers; its low part goes into the high one's last bit (rounding to odd:
+    Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", 2008), so that the last rounding is the
+    only one.
+    """
+    dtype = np.asarray(c).dtype
+    if dtype == np.float32:
+        product, addend = np.multiply(a, b, dtype=np.float64), np.asarray(c, np.float64)  # exact
+        return _to_odd(*_exact_sum(product, addend)).astype(dtype)
+    high, low = _exact_product(np.asarray(a), np.asarray(b))
+    head, rest = _exact_sum(np.asarray(c), low)
+    top, middle = _exact_sum(high, head)
+    exact = top + _to_odd(*_exact_sum(rest, middle))
+    return np.where(np.isfinite(exact), exact, np.asarray(a) * b + c)
+
+
+def _exact_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """a + b and what its rounding lost (Knuth, TAOCP 2, 4.2.2)."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
+
+
+def _exact_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """a * b of float64 and what its rounding lost (Dekker 1971)."""
+    product = a * b
+    (ah, al), (bh, bl) = _halves(a), _halves(b)
+    return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
+
+
+def _halves(a: Array) -> tuple[Array, Array]:
+    high = a * 134217729.0
+    high = high - (high - a)
+    return high, a - high
+
+
+def _to_odd(total: Array, lost: Array) -> Array:
+    """The sum with its last bit set where something was lost, on the side where the exact sum lies."""
+    total, lost = np.broadcast_arrays(np.asarray(total, np.float64), np.asarray(lost, np.float64))
+    inexact = (lost != 0) & np.isfinite(lost) & (total.view(np.int64) & 1 == 0)
+    towards = np.where(lost > 0, np.inf, -np.inf)
+    return np.where(inexact, np.nextafter(total, towards), total)
+
+
 UNARY: dict[str, Callable[[Array], Array]] = {
     "neg": np.negative,
     "abs": np.abs,
@@ -135,6 +187,7 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "max": np.maximum,
     "min": np.minimum,
     "pow": _pow,
+    "scalef": scalef,
     "shl": _shl,
     "shr": _shr,
     "mulhi": mulhi,

@@ -26,6 +26,7 @@ from ingot.formula.expr import (
     Cast,
     Const,
     Expr,
+    Fma,
     Lane,
     Load,
     Param,
@@ -35,7 +36,7 @@ from ingot.formula.expr import (
     Var,
     loads,
 )
-from ingot.formula.operations import BINARY, UNARY, convert
+from ingot.formula.operations import BINARY, UNARY, convert, fma
 from ingot.formula.statements import (
     Assign,
     Barrier,
@@ -398,6 +399,9 @@ class Compiler:
                 return lambda f: one(x(f))
             case Binary(op, a, b):
                 return self.binary(op, a, b)
+            case Fma(a, b, c):
+                x, y, z = self.expression(a), self.expression(b), self.expression(c)
+                return lambda f: _scalar(fma(x(f), y(f), z(f)))
             case Select():
                 return self.select(e)
             case Cast(a, dtype):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ingot.formula.expr import Bitcast, Const, Expr, Unary, Var, maximum, minimum
+from ingot.formula.expr import Binary, Bitcast, Const, Expr, Fma, Operand, Unary, Var, maximum, minimum, wrap
 from ingot.formula.statements import Let
 from ingot.formula.types import FLOAT32, INT32, INT64, DType
 from ingot.loops.math.coefficients import CONSTANTS, POLYNOMIALS
@@ -19,7 +19,11 @@ from ingot.loops.math.coefficients import CONSTANTS, POLYNOMIALS
 
 @dataclass(slots=True)
 class Body:
-    """Definitions in the making. `native`: operations the target has as instructions, left as Unary nodes."""
+    """Definitions in the making.
+
+    `native`: operations the target has as instructions: sqrt and round stay Unary nodes, with madd products
+    are added in one rounding, with scalef results are scaled in one.
+    """
 
     dtype: DType
     native: frozenset[str] = frozenset()
@@ -78,9 +82,24 @@ class Body:
     def constant(self, name: str) -> float:
         return self.constants(name)[0]
 
-    def polynomial(self, name: str, u: Expr) -> Expr:
-        """P(u) by Horner's rule."""
-        return horner([self.number(c) for c in POLYNOMIALS[name][self.digits]], u)
+    @property
+    def is_fused(self) -> bool:
+        return "madd" in self.native
+
+    def fma(self, x: Operand, y: Operand, z: Operand) -> Expr:
+        """x * y + z, in one rounding where the target has that."""
+        x, y, z = (wrap(v, self.dtype) for v in (x, y, z))
+        return Fma(x, y, z) if self.is_fused else x * y + z
+
+    def polynomial(self, name: str, u: Expr, *below: float) -> Expr:
+        """P(u) by Horner's rule; `below` are coefficients of lower powers, lowest first, that P lacks."""
+        return self.horner([self.number(c) for c in (*below, *POLYNOMIALS[name][self.digits])], u)
+
+    def horner(self, coefficients: Iterable[Expr], u: Expr) -> Expr:
+        total, *rest = reversed(list(coefficients))
+        for c in rest:
+            total = self.let("p", self.fma(total, u, c)) if self.is_fused else total * u + c
+        return total
 
     def bits(self, x: Expr) -> Expr:
         return Bitcast(x, self.integer)
@@ -92,6 +111,10 @@ class Body:
         """2^k for an integer k within the exponent's range."""
         return self.floating((k + self.bias) << (self.digits - 1))
 
+    def scaled(self, x: Expr, n: Expr) -> Expr:
+        """x * 2^n for an integral float n; only where the target has `scalef`."""
+        return Binary("scalef", x, n)
+
     def to_float(self, k: Expr) -> Expr:
         """A small integer as a float, by way of `magic`."""
         return self.floating(k + self.magic_bits) - self.magic
@@ -100,22 +123,17 @@ class Body:
     def magic_bits(self) -> int:
         return (self.bias + self.digits - 1 << self.digits - 1) | (1 << self.digits - 2)
 
-    def nearest(self, x: Expr) -> tuple[Var, Var]:
-        """The integer nearest to x as a float and as an integer, |x| < 2^(digits-2); half to even."""
-        shifted = self.let("shifted", x + self.magic)
+    def nearest(self, x: Expr, factor: float = 1.0) -> tuple[Var, Var]:
+        """The integer nearest to x * factor as a float and as an integer, if below 2^(digits-2); half to
+        even.
+        """
+        shifted = self.let("shifted", x + self.magic if factor == 1.0 else self.fma(x, factor, self.magic))
         n = self.let("n", shifted - self.magic)
         return n, self.let("k", self.bits(shifted) - self.magic_bits)
 
     def with_sign(self, magnitude: Expr, x: Expr) -> Expr:
         """A magnitude that is not negative, with the sign of x."""
         return self.floating(self.bits(magnitude) | (self.bits(x) & self.sign_bit))
-
-
-def horner(coefficients: Iterable[Expr], u: Expr) -> Expr:
-    first, *rest = reversed(list(coefficients))
-    for c in rest:
-        first = first * u + c
-    return first
 
 
 def clamp(x: Expr, lo: float, hi: float) -> Expr:

@@ -9,9 +9,9 @@ Measured, ulp (float32, float64): erf 1.11, 0.92.
 from __future__ import annotations
 
 from ingot.formula.expr import Expr, Select, minimum
-from ingot.loops.math.body import Body, horner, size
+from ingot.loops.math.body import Body, size
 from ingot.loops.math.coefficients import POLYNOMIALS
-from ingot.loops.math.exponential import exp_reduced, reduce
+from ingot.loops.math.exponential import grown, reduce, value
 
 
 def _log_of_rest(b: Body, x: Expr) -> Expr:
@@ -24,16 +24,16 @@ def _log_of_rest(b: Body, x: Expr) -> Expr:
     near, far = (list(POLYNOMIALS[name][53]) for name in ("erf_tail_near", "erf_tail_far"))
     far += [0.0] * (len(near) - len(far))
     chosen = (Select(x < border, b.number(p), b.number(q)) for p, q in zip(near, far, strict=True))
-    return horner(chosen, u)
+    return b.horner(chosen, u)
 
 
 def erf(b: Body, x: Expr) -> Expr:
     magnitude = b.let("magnitude", size(x))
     z = b.let("z", magnitude * magnitude)
-    central = magnitude + magnitude * (b.constant("ERF_LEAD") + z * b.polynomial("erf", z))
+    central = b.fma(magnitude, b.polynomial("erf", z, b.constant("ERF_LEAD")), magnitude)
     end = b.constant("ERF_END")
     limited = b.let("limited", minimum(magnitude, end))
     reduced = reduce(b, b.let("exponent", _log_of_rest(b, limited)))
-    outer = 1.0 - exp_reduced(b, reduced) * b.two_to(reduced.k)
+    outer = b.fma(-grown(b, reduced.r), value(b, reduced.power), 1.0)
     outer = Select(magnitude >= end, b.number(1.0), outer)
     return b.with_sign(Select(magnitude < b.constant("ERF_SPLIT"), central, outer), x)

@@ -2,57 +2,86 @@
 
 Argument reduction: x = n*ln(2) + r, |r| <= ln(2)/2, ln(2) in two parts of which the first is short enough for
 n*part to be exact (Cody & Waite, "Software Manual for the Elementary Functions", 1980, ch. 6); exp(r) is a
-minimax polynomial. The power of two is applied in two factors, so that denormal results are rounded once and
-overflow gives infinity.
-
-Measured, ulp (float32, float64): exp 0.91, 0.92; exp2 1.05, 1.13; expm1 1.19, 1.18; sigmoid 1.52, 1.55.
+minimax polynomial. The power of two is applied by the target's own instruction or in two factors, so that
+denormal results are rounded once and overflow gives infinity.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from ingot.formula.expr import Const, Expr, Select
+from ingot.formula.expr import Expr, Select, Unary, Var
 from ingot.loops.math.body import Body, clamp, size
-from ingot.loops.math.pairs import Pair, exact_sum, quick_sum
+from ingot.loops.math.pairs import Pair, quick_sum
 
 # Beyond these the results are 0 and infinity; far enough for sinh and cosh, whose results are halved.
 LIMITS = {24: (-104.0, 90.0), 53: (-746.0, 711.0)}
 
 
-class Reduced(NamedTuple):
-    """x == n*ln(2) + r + c: the integer k == n, the rounded remainder r and what its rounding lost."""
+@dataclass(frozen=True, slots=True)
+class Power:
+    """2^n. `k` is n as an integer; None where the target scales by n itself."""
 
-    k: Expr
-    r: Expr
-    c: Expr
+    n: Expr
+    k: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """x == n*ln(2) + r, the power 2^n beside the rounded remainder r; `head` is r before the last step."""
+
+    power: Power
+    head: Var
+    r: Var
+
+
+def whole(b: Body, x: Expr, factor: float = 1.0) -> Power:
+    """2 to the integer nearest to x * factor."""
+    if "scalef" in b.native and "round" in b.native:
+        product = x if factor == 1.0 else x * factor
+        return Power(b.let("n", Unary("round", product)), None)
+    return Power(*b.nearest(x, factor))
 
 
 def reduce(b: Body, x: Expr) -> Reduced:
+    x = b.named(x)
     ln2_hi, ln2_lo = b.constants("LN2")
-    n, k = b.nearest(x * b.constant("LOG2_E"))
-    head = b.let("head", x - n * ln2_hi)
-    tail = b.let("tail", n * ln2_lo)
-    r = b.let("r", head - tail)
-    return Reduced(k, r, b.let("c", (head - r) - tail))
+    power = whole(b, x, b.constant("LOG2_E"))
+    head = b.let("head", b.fma(power.n, -ln2_hi, x))
+    return Reduced(power, head, b.let("r", b.fma(power.n, -ln2_lo, head)))
 
 
-def scaled(b: Body, x: Expr, k: Expr) -> Expr:
-    """x * 2^k for any k that exp meets, 1/2 <= x <= 2, rounded once."""
+def value(b: Body, power: Power, extra: int = 0) -> Expr:
+    """2^(n + extra) itself, where that is a normal number."""
+    if power.k is None:
+        return b.scaled(b.number(2.0**extra), power.n)
+    return b.two_to(power.k + extra if extra else power.k)
+
+
+def scaled(b: Body, x: Expr, power: Power, extra: int = 0) -> Expr:
+    """x * 2^(n + extra) for any n that exp meets, 1/2 <= x <= 2, rounded once."""
+    if power.k is None:
+        return b.scaled(x, power.n + float(extra) if extra else power.n)
+    k = power.k + extra if extra else power.k
     a = b.let("a", k >> 1)
     return x * b.two_to(a) * b.two_to(k - a)
 
 
-def exp_reduced(b: Body, x: Reduced) -> Expr:
-    """exp(r + c), within 0.8 ulp."""
-    return b.let("p", 1.0 + (x.r + (x.r * x.r * b.polynomial("exp", x.r) + x.c)))
+def grown(b: Body, r: Var) -> Expr:
+    """exp(r)."""
+    return b.named(b.polynomial("exp", r, 1.0, 1.0))
+
+
+def grown_less_one(b: Body, x: Reduced) -> Expr:
+    """exp(r) - 1, to the last digit near 0 too: what the rounding of r lost comes back."""
+    lost = b.fma(x.power.n, -b.constants("LN2")[1], x.head - x.r)
+    return b.let("q", x.r + b.fma(b.let("z", x.r * x.r), b.polynomial("exp", x.r), lost))
 
 
 def exp_limited(b: Body, x: Expr, extra: int = 0) -> Expr:
     """exp(x) * 2^extra."""
-    x = b.let("limited", clamp(x, *LIMITS[b.digits]))
-    reduced = reduce(b, x)
-    return scaled(b, exp_reduced(b, reduced), reduced.k + extra if extra else reduced.k)
+    reduced = reduce(b, b.let("limited", clamp(x, *LIMITS[b.digits])))
+    return scaled(b, grown(b, reduced.r), reduced.power, extra)
 
 
 def exp(b: Body, x: Expr) -> Expr:
@@ -61,48 +90,42 @@ def exp(b: Body, x: Expr) -> Expr:
 
 def exp2_pair(b: Body, x: Pair) -> Expr:
     """2^(x.hi + x.lo), x.hi within the limits of exp2."""
-    n, k = b.nearest(x.hi)
-    f, lo = quick_sum(b, x.hi - n, x.lo)
+    power = whole(b, x.hi)
+    f, lo = quick_sum(b, x.hi - power.n, x.lo)
     ln2 = b.constant("LN2_EXACT")
-    p = b.let("p", 1.0 + (f * ln2 + (f * f * b.polynomial("exp2", f) + lo * ln2)))
-    return scaled(b, p, k)
+    tail = b.fma(b.let("z", f * f), b.polynomial("exp2", f), lo * ln2)
+    return scaled(b, b.let("p", 1.0 + b.fma(f, ln2, tail)), power)
 
 
 def exp2(b: Body, x: Expr) -> Expr:
     lo, hi = (-151.0, 129.0) if b.digits == 24 else (-1076.0, 1025.0)
     x = b.let("limited", clamp(x, lo, hi))
-    n, k = b.nearest(x)
-    f = b.let("f", x - n)
-    p = b.let("p", 1.0 + (f * b.constant("LN2_EXACT") + f * f * b.polynomial("exp2", f)))
-    return scaled(b, p, k)
+    power = whole(b, x)
+    f = b.let("f", x - power.n)
+    tail = b.fma(f, b.constant("LN2_EXACT"), b.let("z", f * f) * b.polynomial("exp2", f))
+    return scaled(b, b.let("p", 1.0 + tail), power)
 
 
 def expm1(b: Body, x: Expr) -> Expr:
-    """(2^(k-1) - 1/2) + 2^(k-1)*(exp(r) - 1), the head summed exactly, then doubled."""
+    """2 * (s*(exp(r) - 1) + (s - 1/2)), s = 2^(n-1): 2^128 is out of range, but half of it is not."""
     limited = b.let("limited", clamp(x, -0.75 * b.digits, 89.0 if b.digits == 24 else 710.0))
-    k, r, c = reduce(b, limited)
-    s = b.let("s", b.two_to(k - 1))
-    low = b.let("low", r * r * b.polynomial("exp", r) + c)
-    base, grown = b.let("base", s - 0.5), b.let("grown", s * r)
-    hi = b.let("hi", base + grown)
-    back = b.let("back", hi - base)
-    lost = b.let("lost", (base - (hi - back)) + (grown - back))
-    result = b.let("result", 2.0 * (hi + (lost + s * low)))
+    reduced = reduce(b, limited)
+    s = b.let("s", value(b, reduced.power, -1))
+    result = b.let("result", 2.0 * b.fma(s, grown_less_one(b, reduced), s - 0.5))
     return Select(size(x) < 2.0**-b.digits, x, result)
 
 
 def sigmoid(b: Body, x: Expr) -> Expr:
-    """1 / (1 + exp(-x)), exp(-x) = 2^k*((1 + r) + low); 1 + 2^k*(1 + r) is summed exactly, rounded once.
-
-    Below -40 all is scaled by 2^-64 until the end, so that denormal results come out.
+    """1 / (1 + exp(-x)) == 2^-n / (2^-n + exp(r)), -x = n*ln(2) + r: nothing overflows, and the one rounding
+    of a denormal result is the last.
     """
     limited = b.let("limited", clamp(-x, -0.75 * b.digits, -LIMITS[b.digits][0]))
-    k, r, c = reduce(b, limited)
-    tiny = 64 if b.digits == 24 else 128
-    far = limited > 40.0
-    one = b.let("one", Select(far, b.number(2.0**-tiny), b.number(1.0)))
-    power = b.let("power", b.two_to(k - Select(far, Const(tiny, b.integer), Const(0, b.integer))))
-    hi, lo = quick_sum(b, b.number(1.0), r)
-    low = b.let("low", lo + (r * r * b.polynomial("exp", r) + c))
-    total, lost = exact_sum(b, one, power * hi)
-    return 1.0 / b.let("sum", total + (lost + power * low)) * one
+    reduced = reduce(b, limited)
+    power, r = reduced.power, reduced.r
+    inverse = Power(-power.n, None if power.k is None else -power.k)
+    shrunk = b.let("shrunk", scaled(b, b.number(1.0), inverse))
+    head, lost = quick_sum(b, b.number(1.0), shrunk)  # nothing is lost where shrunk is the larger
+    total = b.let("total", head + b.fma(b.polynomial("exp", r, 1.0), r, lost))
+    if power.k is None:
+        return scaled(b, 1.0 / total, inverse)
+    return 1.0 / total * shrunk

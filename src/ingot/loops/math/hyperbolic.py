@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ingot.formula.expr import Expr, Select, equal, minimum, select
 from ingot.loops.math.body import Body, size
-from ingot.loops.math.exponential import exp_limited, exp_reduced, reduce
+from ingot.loops.math.exponential import exp_limited, grown, reduce, value
 from ingot.loops.math.logarithm import log_pair
 from ingot.loops.math.pairs import Pair, exact_sum, residue, square
 from ingot.loops.math.root import sqrt
@@ -19,7 +19,7 @@ from ingot.loops.math.root import sqrt
 def odd(b: Body, name: str, x: Expr) -> Expr:
     """x + x^3 * P(x^2)."""
     z = b.let("z", x * x)
-    return x + x * (z * b.polynomial(name, z))
+    return b.fma(x, z * b.polynomial(name, z), x)
 
 
 def tanh(b: Body, x: Expr) -> Expr:
@@ -27,8 +27,7 @@ def tanh(b: Body, x: Expr) -> Expr:
     magnitude = b.let("magnitude", size(x))
     limited = b.let("limited", minimum(magnitude, 10.0 if b.digits == 24 else 22.0))
     reduced = reduce(b, 2.0 * limited)
-    grown = exp_reduced(b, reduced) * b.two_to(reduced.k)
-    outer = 1.0 - 2.0 / (grown + 1.0)
+    outer = 1.0 - 2.0 / b.fma(grown(b, reduced.r), value(b, reduced.power), 1.0)
     return b.with_sign(Select(magnitude < 0.625, odd(b, "tanh", magnitude), outer), x)
 
 

@@ -2,7 +2,8 @@
 
 Sums: Knuth, TAOCP 2, 4.2.2 theorem B; products: Dekker, "A floating-point technique for extending the
 available precision" (1971), but split by masking bits, which no multiplication touches: every product whose
-rounding would matter is exact, so contraction to fused multiply-adds changes nothing here.
+rounding would matter is exact, so contraction to fused multiply-adds changes nothing here. A target with that
+instruction says what a product's rounding lost in one operation.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ def exact_sum(b: Body, x: Expr, y: Expr) -> Pair:
 
 def product(b: Body, x: Pair, y: Pair) -> Pair:
     """x * y, to about 3/2 of the type's digits."""
+    if b.is_fused:
+        head = b.let("head", x.hi * y.hi)
+        lost = b.fma(x.hi, y.hi, -head)
+        return quick_sum(b, head, b.let("rest", b.fma(x.hi, y.lo, b.fma(x.lo, y.hi, lost))))
     (xh, xl), (yh, yl) = split(b, x.hi), split(b, y.hi)
     rest = b.let("rest", (xh * yl + xl * y.hi) + (x.hi * y.lo + x.lo * y.hi))
     return quick_sum(b, b.let("head", xh * yh), rest)
@@ -53,11 +58,17 @@ def product(b: Body, x: Pair, y: Pair) -> Pair:
 
 def square(b: Body, x: Expr) -> Pair:
     """x * x, as exactly as a pair can."""
+    if b.is_fused:
+        x = b.named(x)
+        head = b.let("head", x * x)
+        return Pair(head, b.let("rest", b.fma(x, x, -head)))
     hi, lo = split(b, x)
     return quick_sum(b, b.let("head", hi * hi), b.let("rest", 2.0 * hi * lo + lo * lo))
 
 
 def residue(b: Body, x: Expr, q: Expr, y: Expr) -> Expr:
     """x - q*y where q*y is close to x: all the products are exact, the sums nearly."""
+    if b.is_fused:
+        return b.let("residue", b.fma(-q, y, x))
     (qh, ql), (yh, yl) = split(b, q), split(b, y)
     return b.let("residue", (((x - qh * yh) - qh * yl) - ql * yh) - ql * yl)
