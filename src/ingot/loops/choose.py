@@ -11,13 +11,14 @@ from ingot.formula.statements import Statement
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.row import row
 from ingot.loops.generators.vertical import vertical
+from ingot.loops.generators.window import window
 from ingot.loops.layout import Storage
 from ingot.loops.naive import compute as naive
 from ingot.loops.naive import loop
 from ingot.loops.rewrite import apart
 from ingot.targets.record import Target
 
-GENERATORS = (contract, row, vertical)
+GENERATORS = (contract, row, window, vertical)
 
 
 def generate(

@@ -4,17 +4,20 @@
     offset = b - mean * factor                 ->      (factor', offset' constants)
     y = x * factor + offset
 
-Needs a formulated region. Guarantees that every stage left reads something known at run time only, unless it
-makes a result that the region itself gives.
+A float constant of one element is read as a literal: the limits of a Clip, a scale. Needs a formulated
+region. Guarantees that every stage left reads something known at run time only, unless it makes a result that
+the region itself gives.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ingot.formula.compute import Compute, Stage, reads, writes
+from ingot.formula.compute import Compute, Scan, Stage, reads, writes
 from ingot.formula.evaluate import Arrays, run_stages
-from ingot.formula.expr import Tensor
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, transform
 from ingot.loops.region import Either, Group, Iterate, Region, read_instead
 
 LIMIT_BYTES = 1 << 26
@@ -47,7 +50,31 @@ def _fold_group(group: Group, region: Region) -> None:
         assert isinstance(stage, Compute)
         known = _evaluated(stage)
         stages = [read_instead(s, stage.out, known) for s in stages]
-    group.stages = tuple(kept)
+    group.stages = tuple(map(_with_literals, kept))
+
+
+def _with_literals(stage: Stage) -> Stage:
+    """The stage with reads of one-element float constants replaced by their values."""
+    if isinstance(stage, Scan):
+        return replace(stage, body=tuple(map(_with_literals, stage.body)))
+    if not any(_literal(load) for e in stage.expressions for load in loads(e)):
+        return stage
+
+    def put(e: Expr) -> Expr:
+        return transform(e, _literal)
+
+    r = stage.reduction
+    r = None if r is None else replace(r, init=put(r.init), term=put(r.term))
+    return Compute(stage.out, stage.axes, put(stage.value), r, tuple(map(put, stage.at)))
+
+
+def _literal(e: Expr) -> Const | None:
+    """The value of a read that can only meet the one element of a constant."""
+    match e:
+        case Load(Tensor(value=np.ndarray(size=1) as value), index, None) if e.dtype.is_float:
+            if all(i == Const(0) or isinstance(i, Var) for i in index):
+                return Const(float(value.reshape(-1)[0]), e.dtype)
+    return None
 
 
 def _written(stage: Stage) -> set[Tensor]:

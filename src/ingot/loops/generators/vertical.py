@@ -112,6 +112,33 @@ def has_vector_form(e: Expr) -> bool:
     return True
 
 
+def pieces(n: int, widest: int, overlap: bool = False) -> Iterator[tuple[int, int, int]]:
+    """How n elements are cut into vectors: (from, to, lanes), wide ones first.
+
+        58 by 16:       0 .. 48 by 16, 48 .. 56 by 8, 56 .. 58 by 2
+        with overlap:   0 .. 48 by 16, 42 .. 58 by 16
+
+    With `overlap` the rest is one vector that repeats some of what its neighbour did; not for what may be
+    written over its operand.
+    """
+    lanes = next((w for w in _widths(widest) if w <= n), 1)
+    full = n // lanes * lanes
+    yield 0, full, lanes
+    rest = n - full
+    if overlap and rest:
+        narrow = next(w for w in reversed(_widths(lanes)) if w >= min(max(rest, 2), lanes))
+        yield n - narrow, n, narrow
+    while not overlap and full < n:
+        narrow = next(w for w in _widths(lanes) if w <= n - full)
+        yield full, full + narrow, narrow
+        full += narrow
+
+
+def _widths(widest: int) -> list[int]:
+    """Powers of two, the widest first."""
+    return [1 << i for i in reversed(range(widest.bit_length())) if 1 << i <= widest]
+
+
 def _lanes(v: Vertical, target: Target) -> int:
     most = target.vector_bytes // v.to.tensor.type.bytes
     n = static(v.vector.extent)
