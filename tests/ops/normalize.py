@@ -8,6 +8,7 @@ from tests.ops.rows import Row, floats
 
 X3, X4 = floats(3, 5, 7), floats(1, 4, 3, 5)
 LARGE = floats(3, 9, scale=60.0)
+ROWS_OF = (2, 5, 10, 16, 33, 100, 263, 333, 1000)  # lengths: fewer and more than vectors, held and walked
 
 
 def positive(*shape: int, seed: int = 0, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
@@ -26,6 +27,9 @@ SOFTMAX = [
     ),
     Row("Softmax", [np.array([[0, -np.inf, 1], [-np.inf, -np.inf, -np.inf], [np.nan, 0, 1]], np.float32)]),
     Row("Softmax", [floats(3, 1)], note="one"),
+    *(Row(op, [floats(3, n)]) for op in ("Softmax", "LogSoftmax") for n in ROWS_OF),
+    Row("Softmax", [floats(2, 3, 61)], {"axis": 1}, opset=11, note="two_axes_along"),
+    Row("Softmax", [floats(4, 37, dtype=np.float64)], tolerance=1e-12, note="f64"),
 ]
 
 
@@ -67,6 +71,9 @@ LAYER = [
         for a in (-1, 0, 1, 2, -2)
     ),
     Row("LayerNormalization", affine(X3, 7)),
+    *(Row("LayerNormalization", affine(floats(3, n), n), outputs=1 + 2 * (n % 2)) for n in ROWS_OF),
+    Row("LayerNormalization", affine(floats(2, 9, 21), 9, 21), {"axis": 1}, note="held_on_two_axes"),
+    Row("LayerNormalization", affine(floats(2, 19, 43), 19, 43), {"axis": 1}, note="walked_on_two_axes"),
     Row("LayerNormalization", affine(X3, 7)[:2], {"epsilon": 0.1}, opset=17),
     Row("LayerNormalization", affine(X3, 7), outputs=[True, False, True], note="no_mean"),
     Row("LayerNormalization", affine(X3, 1, 7), note="broadcast"),

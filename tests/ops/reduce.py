@@ -28,6 +28,7 @@ def lines(*values: float, dtype: type = np.float32) -> Array:
 SHAPES = [
     *(Row(op, [positive(3, 4, 5), axes_of(1)], constant=[1]) for op in ALL),
     *(Row(op, [positive(3, 4, 5), axes_of(-1, 0)], {"keepdims": 0}, constant=[1]) for op in ALL),
+    *(Row(op, [positive(2, 83), axes_of(1)], constant=[1]) for op in ALL),
     *(Row(op, [positive(3, 4), axes_of()], {"noop_with_empty_axes": 1}, constant=[1]) for op in ALL),
     *(Row(op, [positive(3, 4), axes_of()], {"keepdims": 0}, constant=[1]) for op in FEW),
     *(Row(op, [positive()], {"keepdims": 0}) for op in FEW),

@@ -22,6 +22,7 @@ from ingot.formula.expr import (
     Load,
     Param,
     Select,
+    Shuffle,
     Tensor,
     Unary,
     Var,
@@ -60,6 +61,8 @@ class Printer:
                 return self.width(a)
             case Binary(_, a, b):
                 return max(self.width(a), self.width(b))
+            case Shuffle(_, _, index):
+                return len(index)
             case Fma(a, b, c) | Select(a, b, c):
                 return max(self.width(a), self.width(b), self.width(c))
         return 1

@@ -22,6 +22,8 @@ def helper(key: Key, target: Target) -> str:
     op, *types = key
     if op == "abs" and len(types) == 2:
         return _vector_abs(key, DTYPES[types[0]], int(types[1]))
+    if op == "larger" and len(types) == 2:
+        return _vector_larger(key, DTYPES[types[0]], int(types[1]))
     if op in ("max", "min") and len(types) == 2:
         return _vector_extreme(key, DTYPES[types[0]], int(types[1]), target)
     return _HELPERS[op](key, *[DTYPES.get(t) or DTYPES["int32"] for t in types if not t.isdigit()])
@@ -80,6 +82,12 @@ def _vector_extreme(key: Key, t: DType, lanes: int, target: Target) -> str:
     mask = "x != x" if spelled else f"(x {sign} y) | (x != x)"
     other = spelled.format(a="x", b="y") if spelled else "y"
     body = f"const {bits} m = {mask}; return ({vector})((m & ({bits})x) | (~m & ({bits}){other}));"
+    return _function(key, vector, f"{vector} x, {vector} y", body)
+
+
+def _vector_larger(key: Key, t: DType, lanes: int) -> str:
+    vector, bits = f"{short(t.name)}x{lanes}", f"i{t.bits}x{lanes}"
+    body = f"const {bits} m = x > y; return ({vector})((m & ({bits})x) | (~m & ({bits})y));"
     return _function(key, vector, f"{vector} x, {vector} y", body)
 
 
@@ -245,6 +253,7 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "imod": _imod,
     "max": _max,
     "min": _min,
+    "larger": _two("return x > y ? x : y;"),
     "abs": _abs,
     "neg": _neg,
     "sign": _sign,

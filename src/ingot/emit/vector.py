@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ingot.emit.expression import COMPARE, INFIX, Printer, bare, short
-from ingot.formula.expr import Binary, Bitcast, Cast, Const, Expr, Fma, Load, Select, Unary, Var
+from ingot.formula.expr import Binary, Bitcast, Cast, Const, Expr, Fma, Load, Select, Shuffle, Unary, Var
 from ingot.formula.types import BOOL, DTYPES, INT32, INT64, DType
 from ingot.loops.instructions import GROUP
 
@@ -34,6 +34,9 @@ class VectorPrinter(Printer):
                 return self._vector_binary(op, a, b, lanes)
             case Fma(a, b, c):
                 return self.fused(a, b, c, lanes)
+            case Shuffle(a, b, index):
+                x, y = (self.vector(v, self.width(v)) for v in (a, b))
+                return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, index))})"
             case Select(c, a, b):
                 return self._select(self.mask(c, lanes), a, b, lanes)
             case Cast(a, dtype):
@@ -73,9 +76,12 @@ class VectorPrinter(Printer):
             return f"({self.vector(a, lanes)} {'<<' if op == 'shl' else '>>'} {self.vector(b, lanes)})"
         if op in ("max", "min"):
             return self._extreme(op, a, b, lanes)
+        if op == "larger" and (spelled := self.target.spelling("max", t.name, lanes * t.bytes)):
+            return spelled.format(a=bare(self.vector(a, lanes)), b=bare(self.vector(b, lanes)))
         if spelled := self.target.spelling(op, t.name, lanes * t.bytes):
             return spelled.format(a=bare(self.vector(a, lanes)), b=bare(self.vector(b, lanes)))
         self.vector_type(t, lanes)
+        self.vector_type(INT64 if t.bits == 64 else INT32, lanes)
         return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
 
     def _modular_type(self, t: DType, lanes: int) -> str:

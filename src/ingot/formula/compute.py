@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, text, upper, walk
 from ingot.formula.types import DType
 
-COMBINERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
+COMBINERS = {
+    "sum": "add",
+    "prod": "mul",
+    "max": "max",
+    "min": "min",
+    "largest": "larger",  # a maximum that may overlook NaN: where what follows meets the NaN again
+    "and": "and",
+    "or": "or",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,8 @@ class Unary(Expr):
 @dataclass(frozen=True, slots=True)
 class Binary(Expr):
     """add sub mul div (C's truncating division on integers) floordiv mod fmod max min pow and or xor shl shr
-    mulhi scalef (a * 2^b, b integral) and the comparisons. Integers wrap. max and min propagate NaN."""
+    mulhi scalef (a * 2^b, b integral) larger (a > b ? a : b) and the comparisons. Integers wrap. max and min
+    propagate NaN."""
 
     op: str
     a: Expr
@@ -282,6 +283,19 @@ class Lane(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Shuffle(Expr):
+    """A vector of lanes picked from two vector registers of one width: those of `b` count on from `a`'s."""
+
+    a: Expr
+    b: Expr
+    index: tuple[int, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.a.dtype
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered(Expr):
     """An index that comes from data: lo <= value < hi is checked at run time, before use (ERR_INDEX)."""
 
@@ -381,7 +395,7 @@ def children(e: Expr) -> tuple[Expr, ...]:
             return ()
         case Unary(_, a) | Cast(a, _) | Bitcast(a, _) | Lane(a, _):
             return (a,)
-        case Binary(_, a, b):
+        case Binary(_, a, b) | Shuffle(a, b, _):
             return (a, b)
         case Fma(a, b, c) | Select(a, b, c):
             return (a, b, c)
@@ -428,6 +442,8 @@ def _with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return Bitcast(a, dtype)
         case Lane(_, lane), (a,):
             return Lane(a, lane)
+        case Shuffle(_, _, index), (a, b):
+            return Shuffle(a, b, index)
         case Load(tensor, _, None, lanes), index:
             return Load(tensor, index, None, lanes)
         case Load(tensor, _, _, lanes), (*index, outside):
@@ -499,6 +515,8 @@ def text(e: Expr | int) -> str:
             return f"{tensor.name}[{inner}]" + (f":{lanes}" if lanes > 1 else "")
         case Lane(a, lane):
             return f"{text(a)}.{lane}"
+        case Shuffle(a, b, index):
+            return f"shuffle({text(a)}, {text(b)}, {', '.join(map(str, index))})"
         case Gathered(value, lo, hi):
             return f"gathered({text(value)}, {text(lo)}, {text(hi)})"
     return str(e)

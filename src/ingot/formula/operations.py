@@ -186,6 +186,7 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "fmod": _fmod,
     "max": np.maximum,
     "min": np.minimum,
+    "larger": lambda a, b: np.where(np.greater(a, b), a, b),
     "pow": _pow,
     "scalef": scalef,
     "shl": _shl,
@@ -207,6 +208,7 @@ REDUCE: dict[str, Any] = {
     "prod": np.multiply,
     "max": np.maximum,
     "min": np.minimum,
+    "largest": np.fmax,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
 }

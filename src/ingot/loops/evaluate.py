@@ -31,6 +31,7 @@ from ingot.formula.expr import (
     Load,
     Param,
     Select,
+    Shuffle,
     Tensor,
     Unary,
     Var,
@@ -412,6 +413,9 @@ class Compiler:
             case Lane(a, lane):
                 x = self.expression(a)
                 return lambda f: x(f)[:, lane : lane + 1]
+            case Shuffle(a, b, index):
+                x, y, picked = self.expression(a), self.expression(b), list(index)
+                return lambda f: _beside(x(f), y(f))[:, picked]
             case Load(tensor, _, _, lanes):
                 locate, compute = self.address(e, lanes), tensor.type.compute.numpy
                 narrow = tensor.type.numpy != compute
@@ -462,6 +466,12 @@ def bits(value: Evaluate, dtype: np.dtype[Any]) -> Evaluate:
         return _scalar(np.ascontiguousarray(v).view(dtype).reshape(np.shape(v)))
 
     return execute
+
+
+def _beside(x: Array, y: Array) -> Array:
+    """The lanes of two registers in a row, for threads of either."""
+    threads = max(len(x), len(y))
+    return np.concatenate([np.broadcast_to(v, (threads, v.shape[1])) for v in (x, y)], axis=1)
 
 
 def _scalar(v: Value) -> Value:

@@ -59,6 +59,7 @@ class Storage:
     """
 
     layouts: dict[Tensor, Layout]
+    inner: frozenset[Tensor] = frozenset()  # read by nobody but the group that makes them
     physical: dict[Tensor, Tensor] = field(default_factory=dict)
     packed: dict[tuple[Tensor, Hashable], Tensor] = field(default_factory=dict)
     recipes: dict[Tensor, Callable[[Mapping[Tensor, Tensor]], Tensor]] = field(default_factory=dict)

@@ -17,14 +17,14 @@ from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step, touched
-from ingot.loops.region import Either, Group, Iterate, Region
+from ingot.loops.region import Either, Group, Iterate, Region, inner_tensors
 from ingot.loops.rewrite import without_single_turns
 from ingot.targets.record import Target
 
 
 def lower(region: Region, layouts: dict[Tensor, Layout], name: str, target: Target) -> Program:
     """The program of a region."""
-    work = _Work(Storage(dict(layouts)), target)
+    work = _Work(Storage(dict(layouts), inner_tensors(region)), target)
     steps = _steps(region, work)
     inputs = tuple(work.storage.tensor(t) for t in region.inputs)
     outputs, copies = _outputs(region, work.storage)
@@ -134,7 +134,7 @@ def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Cal
 
 def _key(t: Tensor, storage: Storage) -> Hashable:
     """All that generators ask of a tensor."""
-    return t.type.name, t.shape, storage.layout(t), t.value is None, value_range(t)
+    return t.type.name, t.shape, storage.layout(t), t.value is None, value_range(t), t in storage.inner
 
 
 def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], storage: Storage, target: Target) -> Kernel:

@@ -97,6 +97,35 @@ def groups(region: Region) -> Iterator[Group]:
                 yield from groups(body)
 
 
+def inner_tensors(region: Region) -> frozenset[Tensor]:
+    """What one group makes and nobody else reads, outside of scans: it need not be in memory."""
+    made: dict[Tensor, int] = {}
+    read: set[Tensor] = set()
+    _uses(region, made, read)
+    return frozenset(t for t, count in made.items() if count == 1 and t not in read)
+
+
+def _uses(region: Region, made: dict[Tensor, int], read: set[Tensor]) -> None:
+    """Count the stages that write each tensor; note what is read across groups or touched by a scan."""
+    read.update((*region.inputs, *region.outputs))
+    for item in region.items:
+        match item:
+            case Group(_, stages, view):
+                read |= item.reads | set(view or ())
+                for s in stages:
+                    if isinstance(s, Scan):
+                        read.update((*reads(s), *writes(s)))
+                    else:
+                        made[s.out] = made.get(s.out, 0) + 1
+            case Either(_, condition, then, other, results):
+                read.update((condition, *results))
+                _uses(then, made, read)
+                _uses(other, made, read)
+            case Iterate(body=body):
+                read.update((*item.reads, *item.writes))
+                _uses(body, made, read)
+
+
 def region_text(region: Region) -> str:
     """The text form, for dumps and golden tests."""
     return "\n".join(_lines(region, ""))

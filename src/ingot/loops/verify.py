@@ -19,11 +19,13 @@ from ingot.formula.expr import (
     Cast,
     Const,
     Expr,
+    Fma,
     Gathered,
     Lane,
     Load,
     Param,
     Select,
+    Shuffle,
     Tensor,
     Unary,
     Var,
@@ -330,9 +332,14 @@ class _Checker:
                 if lane >= self.lanes(a, known):
                     raise self.fail(f"{text(e)}: no such lane")
                 return 1
+            case Shuffle(a, b, index):
+                width = self.lanes(a, known)
+                if self.lanes(b, known) != width or not all(0 <= i < 2 * width for i in index):
+                    raise self.fail(f"{text(e)}: no such lanes")
+                return len(index)
             case Const() | Param():
                 return 1
-            case Unary() | Binary() | Select() | Cast() | Bitcast():
+            case Unary() | Binary() | Fma() | Select() | Cast() | Bitcast():
                 widths = {self.lanes(c, known) for c in children(e)} - {1}
                 if len(widths) > 1:
                     raise self.fail(f"{text(e)} mixes {sorted(widths)} lanes")

@@ -16,15 +16,21 @@ STASH = {1: FLOAT32, 10: FLOAT16, 11: FLOAT64, 16: BFLOAT16}
 
 
 def _softmax(f: Builder, x: Tensor, axes: Axes, rest: Axes, along: Axes) -> Tensor:
-    """16-bit floats round where Softmax-13's function body does: two cases of Attention show it."""
-    top = f.reduce("max", rest, along, x[axes], init=x.type.compute.lowest, name="top")
+    """16-bit floats round where Softmax-13's function body does: two cases of Attention show it.
+
+    The others multiply by the sum's inverse: one division a row. A NaN overlooked in `top` is in the sum.
+    """
+    top = f.reduce("largest", rest, along, x[axes], init=x.type.compute.lowest, name="top")
     e = f.map(axes, call("exp", x[axes] - top[rest]), x.type, name="e")
-    total = f.reduce("sum", rest, along, e[axes], dtype=x.type, name="total")
-    return f.map(axes, e[axes] / total[rest], x.type)
+    if x.type is not x.type.compute:
+        total = f.reduce("sum", rest, along, e[axes], dtype=x.type, name="total")
+        return f.map(axes, e[axes] / total[rest], x.type)
+    inverse = f.reduce("sum", rest, along, e[axes], post=lambda acc: 1 / acc, name="inverse")
+    return f.map(axes, e[axes] * inverse[rest], x.type)
 
 
 def _log_softmax(f: Builder, x: Tensor, axes: Axes, rest: Axes, along: Axes) -> Tensor:
-    top = f.reduce("max", rest, along, x[axes], init=x.type.compute.lowest, name="top")
+    top = f.reduce("largest", rest, along, x[axes], init=x.type.compute.lowest, name="top")
     shifted = x[axes] - top[rest]
     log = f.reduce(
         "sum", rest, along, call("exp", shifted), post=lambda acc: call("log", acc), name="log_total"

@@ -1,138 +1,321 @@
-"""The row generator: a reduction along the axis that lies contiguous in memory, as in softmax and layer
-normalisation.
+"""The row generator: stages that reduce along the axis that lies contiguous in memory, and what they feed, as
+one loop over rows: softmax, layer normalisation, the reductions.
 
-Partial results are kept in a few vector registers, combined lane by lane at the end of the row; what does not
-fill a vector is added one element at a time. Serves sums, maxima and minima whose every operand moves by one
-along the row or stays.
+    top = max x; e = exp(x - top); total = sum e; y = e / total      for each row, not for each tensor
+
+In: the first stages of a group, over logical tensors. Out: statements, and how many stages they serve. A row
+that fits stays in named vector registers from its first read to its last write; a longer one is walked once
+per phase, a phase being the stages that wait for the same statistics. What does not fill a vector goes into
+narrower ones. Serves sums, maxima and minima whose every operand moves by one along the row or stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from itertools import product
 
-from ingot.formula.compute import COMBINERS, Compute
-from ingot.formula.expr import Binary, Const, Expr, Lane, Load, Var, loads, static, substitute
-from ingot.formula.index import Bounds, as_expr, interval, simplify
-from ingot.formula.statements import Assign, For, Let, Statement, Store
-from ingot.formula.types import FLOAT32, FLOAT64
+from ingot.formula.compute import COMBINERS, Reduction, Stage
+from ingot.formula.expr import (
+    Binary,
+    Const,
+    Expr,
+    Lane,
+    Load,
+    Shuffle,
+    Tensor,
+    Var,
+    loads,
+    static,
+    substitute,
+    transform,
+)
+from ingot.formula.index import Bounds, as_expr, simplify
+from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
-from ingot.loops.axes import normal_axes
-from ingot.loops.generators.vertical import has_vector_form
-from ingot.loops.layout import Storage, bind
+from ingot.loops.generators.run import IDENTITY, Run, Step, match
+from ingot.loops.layout import Storage
 from ingot.loops.naive import accumulate
 from ingot.targets.record import Target
 
-REGISTERS = 4  # partial results in flight: hides the latency of one add
-IDENTITY = {"sum": 0.0, "max": float("-inf"), "min": float("inf")}
+PARTIAL = 4  # results of a reduction in flight: hides the latency of one add
+
+
+def rows(
+    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds
+) -> tuple[tuple[Statement, ...], int] | None:
+    """Statements for as many of the first stages as go together along rows; None if the first does not."""
+    if target.vector_bytes == 0:
+        return None
+    run = match(stages, storage, bounds)
+    while run is not None and run.steps:
+        try:
+            count = len(run.steps)
+            return tuple(_Rows(run.before(stages[count:]), target).statements()), count
+        except NotVectorizable:
+            run = run.without_last()
+    return None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A matched stage: everything bound to physical tensors, `along` the axis of the row."""
+class Chunk:
+    """`lanes` neighbours of a row: where they start, and what tells them from the others in names."""
 
-    c: Compute
-    to: Load
-    value: Expr
-    init: Expr
-    term: Expr
-    combine: str
-    along: Var
-    others: tuple[Var, ...]
-    bounds: Bounds
+    lanes: int
+    at: dict[str, Expr]
+    name: str
 
 
-def row(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
-    """Statements for a reduction along rows, or None."""
-    if target.vector_bytes == 0:
-        return None
-    found = match(normal_axes(c), storage, bounds)
-    if found is None:
-        return None
-    lanes = target.vector_bytes // found.term.dtype.bytes
-    while lanes > static(found.along.extent):
+@dataclass(slots=True)
+class _Rows:
+    """Writes the loops of one run. Registers: e values of maps, x operands, p partial results."""
+
+    run: Run
+    target: Target
+    lanes: int = 1
+    held: bool = False  # whether the row stays in registers
+    values: dict[Tensor, str] = field(default_factory=dict)  # statistics, by the tensor that would hold them
+    known: dict[tuple[Load, str], str] = field(
+        default_factory=dict
+    )  # registers of a chunk, by what they hold
+    operands: dict[Load, int] = field(default_factory=dict)  # the numbers in their registers' names
+    partial: dict[tuple[int, int], list[str]] = field(default_factory=dict)  # of a step, by width
+
+    def __post_init__(self) -> None:
+        n = static(self.run.x.extent)
+        self.lanes = self.target.lanes(self.run.dtype.bytes)
+        while self.lanes > n:
+            self.lanes //= 2
+        if self.lanes < 2:
+            raise NotVectorizable("one element a row")
+        points = 1
+        for a in self.run.others:
+            points *= static(a.extent)
+        self.held = points * len(widths(n, self.lanes)) <= self.target.registers // 2
+
+    def statements(self) -> Iterator[Statement]:
+        body: list[Statement] = []
+        for phase in phases(self.run):
+            body += self._phase(phase)
+        nest = tuple(body)
+        for a in reversed(self.run.outer):
+            nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
+        yield from nest
+
+    def _phase(self, phase: list[int]) -> Iterator[Statement]:
+        """One walk along the row, then the statistics it gives."""
+        walks = [k for k in phase if self.run.steps[k].kind != "number"]
+        if walks:
+            yield from self._held_walk(walks) if self.held else self._rolled_walk(walks)
+        for k in phase:
+            s = self.run.steps[k]
+            if s.reduction is not None:
+                yield from self._finish(k, s, s.reduction)
+            elif s.kind == "number":
+                yield from self._number(k, s, self._named(s.value, None))
+
+    # -- walking along a row
+
+    def _held_walk(self, walks: list[int]) -> Iterator[Statement]:
+        for i, chunk in enumerate(self._chunks()):
+            yield from self._chunk(walks, chunk, i)
+
+    def _chunks(self) -> Iterator[Chunk]:
+        """Every chunk of a row, unrolled."""
+        places = [range(static(a.extent)) for a in self.run.others]
+        for i, place in enumerate(product(*places)):
+            outer: dict[str, Expr] = {a.name: Const(v) for a, v in zip(self.run.others, place, strict=True)}
+            at = 0
+            for j, lanes in enumerate(widths(static(self.run.x.extent), self.lanes)):
+                yield Chunk(lanes, {**outer, self.run.x.name: Const(at)}, f"{i}_{j}" if places else f"{j}")
+                at += lanes
+
+    def _rolled_walk(self, walks: list[int]) -> Iterator[Statement]:
+        """Loops over full vectors, a few at a time, and the narrower rest."""
+        x, n = self.run.x, static(self.run.x.extent)
+        narrow = [w for w in widths(n, self.lanes) if w < self.lanes]
+        full = n // self.lanes * self.lanes
+        count = min(PARTIAL, full // self.lanes)
+        wide = full // (count * self.lanes) * count * self.lanes
+        yield from self._declare(walks, count, narrow)
+        inner: list[Statement] = []
+        for lo, hi, parts in ((0, wide, count), (wide, full, 1)):
+            if lo < hi:
+                chunks = [Chunk(self.lanes, {x.name: x + j * self.lanes}, f"{j}") for j in range(parts)]
+                body = tuple(s for j, c in enumerate(chunks) for s in self._chunk(walks, c, j))
+                inner.append(For(x.name, Const(lo), Const(hi), parts * self.lanes, body))
+                self.known.clear()
+        at = full
+        for j, lanes in enumerate(narrow):
+            inner += self._chunk(walks, Chunk(lanes, {x.name: Const(at)}, f"{count + j}"), 0)
+            at += lanes
+        self.known.clear()
+        body = tuple(inner)
+        for a in reversed(self.run.others):
+            body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
+        yield from body
+
+    def _declare(self, walks: list[int], count: int, narrow: list[int]) -> Iterator[Statement]:
+        """The partial results before the first chunk: the combiner's identity."""
+        for k in walks:
+            r = self.run.steps[k].reduction
+            if r is None:
+                continue
+            identity = Const(IDENTITY[r.combine], r.term.dtype)
+            for lanes, parts in ((self.lanes, count), *((w, 1) for w in dict.fromkeys(narrow))):
+                for j in range(parts):
+                    yield Let(self._partial(k, lanes, j), identity, lanes, True)
+
+    def _partial(self, k: int, lanes: int, j: int) -> str:
+        """The name of a partial result of step k, noted the first time it is asked for."""
+        found = self.partial.setdefault((k, lanes), [])
+        name = f"p{k}_{j}" if lanes == self.lanes else f"p{k}_of{lanes}"
+        if name not in found:
+            found.append(name)
+        return name
+
+    def _chunk(self, walks: list[int], chunk: Chunk, i: int) -> Iterator[Statement]:
+        for k in walks:
+            s = self.run.steps[k]
+            if s.reduction is not None:
+                term = yield from self._value(s.reduction.term, chunk, k)
+                yield self._accumulate(k, s.reduction, term, chunk, i)
+                continue
+            value = yield from self._value(s.value, chunk, k)
+            if self._is_read(k, walks):
+                name = f"e{k}_{chunk.name}"
+                yield Let(name, value, chunk.lanes)
+                value = self._note(s.to, chunk, name)
+            if self._is_stored(k, walks):
+                to = self._placed(s.to, chunk)
+                assert isinstance(to, Load)
+                yield Store(Load(to.tensor, to.index), value, chunk.lanes)
+
+    def _accumulate(self, k: int, r: Reduction, term: Expr, chunk: Chunk, i: int) -> Statement:
+        """The chunk's term joins a partial result; in a held row the first to come is one."""
+        before = list(self.partial.get((k, chunk.lanes), ()))
+        name = self._partial(k, chunk.lanes, i % PARTIAL if chunk.lanes == self.lanes else 0)
+        if self.held and name not in before:
+            return Let(name, term, chunk.lanes, True)
+        return accumulate(r.combine, name, term, chunk.lanes)
+
+    def _is_read(self, k: int, walks: list[int]) -> bool:
+        """Whether a register is worth it: a later step reads what step k makes, and still can."""
+        later = range(k + 1, len(self.run.steps)) if self.held else [j for j in walks if j > k]
+        return any(self.run.reads(j, k) for j in later)
+
+    def _is_stored(self, k: int, walks: list[int]) -> bool:
+        s = self.run.steps[k]
+        if not s.is_private:
+            return True
+        return not self.held and any(
+            self.run.reads(j, k) for j in range(k + 1, len(self.run.steps)) if j not in walks
+        )
+
+    def _value(self, e: Expr, chunk: Chunk, k: int) -> Generator[Statement, None, Expr]:
+        """The expression for a chunk; operands that later steps read too are loaded once."""
+        for load in dict.fromkeys(loads(e)):
+            shared = load.tensor not in self.values and step(load, self.run.x.name) == 1
+            if shared and (load, chunk.name) not in self.known and self._is_shared(load, k):
+                name = f"x{self.operands.setdefault(load, len(self.operands))}_{chunk.name}"
+                yield Let(name, self._placed(load, chunk), chunk.lanes)
+                self._note(load, chunk, name)
+        return self._placed(self._named(e, chunk), chunk)
+
+    def _is_shared(self, load: Load, k: int) -> bool:
+        others = self.run.steps[k + 1 :] if self.held else []
+        return any(load in loads(e) for s in others for e in s.expressions)
+
+    def _note(self, load: Load, chunk: Chunk, name: str) -> Var:
+        self.known[load, chunk.name] = name
+        return Var(name, None, load.dtype)
+
+    def _named(self, e: Expr, chunk: Chunk | None) -> Expr:
+        """Reads of what stands in a register become that register."""
+
+        def register(node: Expr) -> Expr | None:
+            if not isinstance(node, Load):
+                return None
+            if node.tensor in self.values:
+                return Var(self.values[node.tensor], None, node.dtype)
+            name = None if chunk is None else self.known.get((node, chunk.name))
+            return None if name is None else Var(name, None, node.dtype)
+
+        return transform(e, register)
+
+    def _placed(self, e: Expr, chunk: Chunk) -> Expr:
+        return simplify(substitute(vectorize(e, self.run.x.name, chunk.lanes), chunk.at), self.run.bounds)
+
+    # -- the statistics
+
+    def _finish(self, k: int, s: Step, r: Reduction) -> Iterator[Statement]:
+        """Partial results folded: the halves of a vector, then what is just as wide."""
+        names = self.partial.pop((k, self.lanes))
+        total = _fold(r, [Var(n, None, r.term.dtype) for n in names])
+        width = self.lanes
+        while width > 1:
+            if not isinstance(total, Var):
+                name = f"t{k}_{width}"
+                yield Let(name, total, width)
+                total = Var(name, None, r.term.dtype)
+            width //= 2
+            total = _fold(r, _halves(total, width))
+            for n in self.partial.pop((k, width), ()):
+                total = _fold(r, [total, Var(n, None, r.term.dtype)])
+        if r.init != Const(IDENTITY[r.combine], r.term.dtype):
+            total = _fold(r, [self._named(r.init, None), total])
+        yield Let(f"acc{k}", total)
+        value = substitute(self._named(s.value, None), {"acc": Var(f"acc{k}", None, total.dtype)})
+        yield from self._number(k, s, value)
+
+    def _number(self, k: int, s: Step, value: Expr) -> Iterator[Statement]:
+        """A statistic of the row: a register for later steps, memory for others."""
+        if not isinstance(value, Var):
+            name = f"number{k}"
+            yield Let(name, value)
+            value = Var(name, None, value.dtype)
+        self.values[s.to.tensor] = value.name
+        if not s.is_private:
+            yield Store(s.to, value)
+
+
+def phases(run: Run) -> Iterator[list[int]]:
+    """The steps in order, parted where one waits for a statistic of the walk before it."""
+    current: list[int] = []
+    waiting = False  # whether numbers of this phase have been made already
+    for k, s in enumerate(run.steps):
+        waits = any(run.reads(k, j) and run.steps[j].kind != "map" for j in current)
+        if current and s.kind != "number" and (waits or waiting):
+            yield current
+            current, waiting = [], False
+        current.append(k)
+        waiting = waiting or s.kind == "number"
+    if current:
+        yield current
+
+
+def widths(n: int, lanes: int) -> list[int]:
+    """Vectors that make up n elements: full ones, then ever narrower ones."""
+    out = [lanes] * (n // lanes)
+    while lanes > 1:
         lanes //= 2
-    try:
-        return None if lanes < 2 else _loops(found, lanes)
-    except NotVectorizable:
-        return None
+        if n & lanes:
+            out.append(lanes)
+    return out
 
 
-def match(c: Compute, storage: Storage, bounds: Bounds) -> Row | None:
-    """A reduction by a combiner with an identity, one of whose axes every operand walks by one element."""
-    r = c.reduction
-    if r is None or r.combine not in IDENTITY or r.term.dtype not in (FLOAT32, FLOAT64) or not r.axes:
-        return None
-    axes = (*c.axes, *r.axes)
-    if not all(isinstance(a.extent, int) for a in axes) or any(x.outside is not None for x in loads(r.term)):
-        return None
-    inner = {**bounds, **{a.name: interval(a) for a in axes}}
-    term = bind(r.term, storage, inner)
-    if not has_vector_form(term):
-        return None
-    along = [a for a in r.axes if _walks(term, a)]
-    if not along:
-        return None
-    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
-    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
-    x = max(along, key=lambda a: static(a.extent))
-    others = tuple(a for a in r.axes if a is not x)
-    value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
-    return Row(c, to, value, init, term, r.combine, x, others, inner)
+def _halves(v: Var, width: int) -> list[Expr]:
+    """The two halves of a vector of 2 * width lanes."""
+    if width == 1:
+        return [Lane(v, 0), Lane(v, 1)]
+    return [Shuffle(v, v, tuple(range(lo, lo + width))) for lo in (0, width)]
 
 
-def _walks(term: Expr, a: Var) -> bool:
-    moves = [step(x, a.name) for x in loads(term)]
-    return 1 in moves and all(m in (0, 1) for m in moves)
-
-
-def _loops(r: Row, lanes: int) -> tuple[Statement, ...]:
-    body = (*_reduce(r, lanes), Store(r.to, r.value))
-    for a in reversed(r.c.axes):
-        body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
-    return body
-
-
-def _reduce(r: Row, lanes: int) -> Iterator[Statement]:
-    """Vector registers over the bulk, their lanes, the rest."""
-    n, dtype = static(r.along.extent), r.term.dtype
-    count = max(1, min(REGISTERS, n // lanes))
-    full, wide = n // lanes * lanes, n // (lanes * count) * lanes * count
-    identity = Const(IDENTITY[r.combine], dtype)
-    for i in range(count):
-        yield Let(f"p{i}", identity, lanes, True)
-    inner: list[Statement] = [
-        For(r.along.name, Const(0), Const(wide), lanes * count, tuple(_terms(r, lanes, count)))
-    ]
-    if wide < full:
-        inner.append(For(r.along.name, Const(wide), Const(full), lanes, tuple(_terms(r, lanes, 1))))
-    yield from _nest(r, tuple(inner))
-    yield Let("acc", r.init, 1, True)
-    names = [Var(f"p{i}", None, dtype) for i in range(count)]
-    if count > 1:
-        yield Assign("p0", _fold(r.combine, list(names)), lanes)
-    lane_values: list[Expr] = [Var("acc", None, dtype), *(Lane(names[0], j) for j in range(lanes))]
-    yield Assign("acc", _fold(r.combine, lane_values))
-    if full < n:
-        rest = For(r.along.name, Const(full), Const(n), 1, (accumulate(r.combine, "acc", r.term),))
-        yield from _nest(r, (rest,))
-
-
-def _nest(r: Row, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    for a in reversed(r.others):
-        body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
-    return body
-
-
-def _terms(r: Row, lanes: int, count: int) -> Iterator[Statement]:
-    for i in range(count):
-        moved = simplify(substitute(r.term, {r.along.name: r.along + i * lanes}), r.bounds)
-        yield accumulate(r.combine, f"p{i}", vectorize(moved, r.along.name, lanes), lanes)
-
-
-def _fold(combine: str, parts: list[Expr]) -> Expr:
+def _fold(r: Reduction, parts: list[Expr]) -> Expr:
     """A balanced tree: short dependency chains, and the order of addition is fixed."""
     while len(parts) > 1:
-        pairs = [Binary(COMBINERS[combine], a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        pairs: list[Expr] = [
+            Binary(COMBINERS[r.combine], a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)
+        ]
         parts = pairs + parts[2 * len(pairs) :]
     return parts[0]
