@@ -35,6 +35,7 @@ from ingot.loops.naive import clip
 from ingot.targets.record import Target
 
 TILE = 4
+VECTORS = 8  # accumulators of a reduction that has no tile
 UNROLLED_TAPS = 8
 VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min"})
 
@@ -115,7 +116,7 @@ def has_vector_form(e: Expr) -> bool:
 def pieces(n: int, widest: int, overlap: bool = False) -> Iterator[tuple[int, int, int]]:
     """How n elements are cut into vectors: (from, to, lanes), wide ones first.
 
-        58 by 16:       0 .. 48 by 16, 48 .. 56 by 8, 56 .. 58 by 2
+        58 by 16:       0 .. 48 by 16, 48 .. 56 by 8, 56 .. 58 by 1
         with overlap:   0 .. 48 by 16, 42 .. 58 by 16
 
     With `overlap` the rest is one vector that repeats some of what its neighbour did; not for what may be
@@ -129,9 +130,10 @@ def pieces(n: int, widest: int, overlap: bool = False) -> Iterator[tuple[int, in
         narrow = next(w for w in reversed(_widths(lanes)) if w >= min(max(rest, 2), lanes))
         yield n - narrow, n, narrow
     while not overlap and full < n:
-        narrow = next(w for w in _widths(lanes) if w <= n - full)
-        yield full, full + narrow, narrow
-        full += narrow
+        narrow = next((w for w in _widths(lanes) if 4 <= w <= n - full), 1)
+        end = full + narrow if narrow > 1 else n
+        yield full, end, narrow
+        full = end
 
 
 def _widths(widest: int) -> list[int]:
@@ -148,19 +150,28 @@ def _lanes(v: Vertical, target: Target) -> int:
 
 
 def _loops(v: Vertical, lanes: int) -> Iterator[Statement]:
-    """Full vectors, then what is left one element at a time."""
-    n = static(v.vector.extent)
-    full = n // lanes * lanes
-    inner = [For(v.vector.name, Const(0), Const(full), lanes, tuple(_body(v, lanes)))]
-    if full < n:
-        inner.append(For(v.vector.name, Const(full), Const(n), 1, tuple(_body(v, 1))))
-    nest: tuple[Statement, ...] = tuple(inner)
+    """Vectors of all widths that the axis needs, inside the other axes."""
     outer = sorted(v.outer, key=lambda a: step(v.to, a.name) or 0)
     if v.reduction is not None and outer and not _limited(v, outer[0]):
-        nest = _tiled(v, outer.pop(0), lanes, n, full)
+        nest = _tiled(v, outer.pop(0), lanes)
+    else:
+        nest = tuple(_across(v, lanes))
     for axis in outer:
         nest = (For(axis.name, Const(0), as_expr(axis.extent or 0), 1, nest),)
     yield from nest
+
+
+def _across(v: Vertical, lanes: int, points: list[dict[str, Expr]] | None = None) -> Iterator[Statement]:
+    """The loops over the vector axis; a reduction of one output at a time takes several vectors at once."""
+    x = v.vector
+    for lo, hi, width in pieces(static(x.extent), lanes):
+        several = 1 if points or v.reduction is None else min(VECTORS, (hi - lo) // width)
+        middle = hi - (hi - lo) % (width * several)
+        for first, last, vectors in ((lo, middle, several), (middle, hi, (hi - middle) // width)):
+            if first < last:
+                at = points or [{x.name: x + i * width} for i in range(vectors)]
+                body = tuple(_body(v, width, at))
+                yield For(x.name, Const(first), Const(last), width * vectors, body)
 
 
 def _limited(v: Vertical, axis: Var) -> bool:
@@ -168,25 +179,20 @@ def _limited(v: Vertical, axis: Var) -> bool:
     return any(mentions(e, axis.name) for pair in v.limits.values() for e in pair)
 
 
-def _tiled(v: Vertical, axis: Var, lanes: int, n: int, full: int) -> tuple[Statement, ...]:
+def _tiled(v: Vertical, axis: Var, lanes: int) -> tuple[Statement, ...]:
     """Tiles of neighbouring outputs along `axis`, the last one smaller."""
     extent = static(axis.extent)
     size = -(-extent // -(-extent // TILE))
     out: list[Statement] = []
     for lo, hi, part in ((0, extent // size * size, size), (extent // size * size, extent, extent % size)):
-        if hi == lo:
-            continue
-        points = [{axis.name: axis + i} for i in range(part)]
-        body = [For(v.vector.name, Const(0), Const(full), lanes, tuple(_body(v, lanes, points)))]
-        if full < n:
-            body.append(For(v.vector.name, Const(full), Const(n), 1, tuple(_body(v, 1, points))))
-        out.append(For(axis.name, Const(lo), Const(hi), part, tuple(body)))
+        if lo < hi:
+            points = [{axis.name: axis + i} for i in range(part)]
+            out.append(For(axis.name, Const(lo), Const(hi), part, tuple(_across(v, lanes, points))))
     return tuple(out)
 
 
-def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]] | None = None) -> Iterator[Statement]:
-    """One vector of outputs, or a tile of them."""
-    points = points or [{}]
+def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]]) -> Iterator[Statement]:
+    """One vector of outputs for each point of a tile."""
     r = v.reduction
     if r is not None:
         for i, point in enumerate(points):
