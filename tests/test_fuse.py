@@ -41,9 +41,18 @@ CASES = {
         "g (float[1,3] x, float[2,3] z) => (float[2,3] y) { a = Relu(x) y = Add(a, z) }",
         ["Relu", "Add"],
     ),
-    "a tensor made in parts": (
+    "a tensor put together": (
         "g (float[2,3] x, float[4,3] z) => (float[6,3] y) { a = Concat<axis=0>(x, z) y = Relu(a) }",
-        ["Concat+Relu"],
+        ["Relu", "Relu", "Concat"],
+    ),
+    "the maker of a part": (
+        "g (float[2,3] x) => (float[4,3] y) { s = Exp(x) a = Concat<axis=0>(x, s) y = Relu(a) }",
+        ["Relu", "Exp+Relu", "Concat"],
+    ),
+    "a part that others read": (
+        "g (float[2,3] x) => (float[4,3] y, float[2,3] z) "
+        "{ s = Exp(x) a = Concat<axis=0>(x, s) y = Relu(a) z = Tanh(s) }",
+        ["Exp", "Relu", "Relu", "Concat", "Tanh"],
     ),
     "a maker of several values cannot move down": (
         "g (float[4] x) => (float[2] y, float[2] z) { a, b = Split<axis=0>(x) y = Relu(a) z = Tanh(b) }",

@@ -46,7 +46,7 @@ from ingot.loops.evaluate import Compiler, run
 from ingot.loops.layout import Storage
 from ingot.loops.naive import naive
 from ingot.loops.parallel import is_independent
-from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step, program_text
+from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, program_text
 from ingot.loops.verify import pressure, require_proved, verify_kernel, verify_program
 from ingot.options import Options
 from tests.probes.levels import build
@@ -211,7 +211,7 @@ def test_views_share_their_bytes() -> None:
         Call(kernel(fill, parameters=(x, view)), (x, view)),
         Call(kernel(turn, parameters=(a, y)), (a, y)),
     )
-    p = Program("p", (x,), (y,), (), steps, {view: a})
+    p = Program("p", (x,), (y,), (), steps, {view: Alias(a)})
     assert result(p, np.arange(6, dtype=np.float32)).tolist() == [5, 3, 1, 4, 2, 0]
 
 
@@ -379,7 +379,7 @@ STEPS: dict[str, tuple[tuple[Step, ...], str]] = {
     "argument of another shape": ((call(COPY, parameters=(X, Y), arguments=(X, OTHER)),), "for y"),
     "read and written at once": (
         (Copy(X, A), call(COPY, parameters=(X, Y), arguments=(A, A))),
-        "two of its",
+        "share elements",
     ),
     "written on one side only": (
         (Branch(CHOICE, (Copy(X, A),), ()),),

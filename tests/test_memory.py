@@ -25,7 +25,7 @@ from ingot.errors import InternalError
 from ingot.formula.expr import Array, Const, Expr, Lane, Load, Tensor, Var
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, FLOAT32, INT64, DType
-from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step
+from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step
 from ingot.memory.arena import height, place
 from ingot.memory.check import check, check_overlaps, replay
 from ingot.memory.inplace import overwritable
@@ -174,7 +174,7 @@ def test_scratch_of_one_call_is_apart_from_all_its_operands() -> None:
 
 def test_views_are_their_base() -> None:
     x, y, a, view = tensor("x"), tensor("y"), tensor("a"), tensor("view")
-    p = program([across(a, x), across(tensor("b"), x), across(y, view)], [x], [y], aliases={view: a})
+    p = program([across(a, x), across(tensor("b"), x), across(y, view)], [x], [y], aliases={view: Alias(a)})
     assert spans(p)["a"] == ((0, 3),)
     assert set(proved(p).offsets) == {a, p.steps[1].writes[0]}  # type: ignore[union-attr]
 

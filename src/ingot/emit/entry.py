@@ -15,7 +15,6 @@ from ingot.formula.expr import Tensor, static
 from ingot.formula.index import product, simplify
 from ingot.loops.parallel import is_parallel
 from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls
-from ingot.memory.tree import base_of
 
 Used = set[tuple[str, ...]]
 
@@ -29,7 +28,7 @@ def pointer(t: Tensor, const: bool) -> str:
     head = f"{'const ' if const else ''}{t.type.c} "
     if not is_static(t) or t.rank <= 1:
         return head + "*"
-    return head + "(*)" + "".join(f"[{max(static(n), 1)}]" for n in t.shape[1:])
+    return head + "(*)" + "".join(f"[{max(static(n), 1)}]" for n in t.spans[1:])
 
 
 def entry_parameters(unit: Unit) -> str:
@@ -147,8 +146,9 @@ def _copy(unit: Unit, source: Tensor, to: Tensor, used: Used) -> Iterator[str]:
 
 def _is_nothing(unit: Unit, source: Tensor, to: Tensor) -> bool:
     """Whether the plan has put both sides of a copy into the same bytes."""
-    at = unit.plan.offsets.get(base_of(unit.program, source))
-    return at is not None and at == unit.plan.offsets.get(base_of(unit.program, to))
+    here, there = unit.program.place(source), unit.program.place(to)
+    at = unit.plan.offsets.get(here.base)
+    return at is not None and at == unit.plan.offsets.get(there.base) and here.start == there.start
 
 
 def _call(unit: Unit, step: Call) -> str:
@@ -163,12 +163,15 @@ def _call(unit: Unit, step: Call) -> str:
 
 def _address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:
     """Where a tensor's bytes are, as a pointer of type `wanted`; a cast has no parentheses around it."""
-    base = base_of(unit.program, t)
+    place = unit.program.place(t)
+    base = place.base
     if base in unit.constants:
         member = f"w->{unit.constant(base)}"
         return member if base is t and wanted == own else f"({wanted}){member}"
     if base in unit.plan.offsets:
-        offset = unit.plan.offsets[base]
+        offset = unit.plan.offsets[base] + place.start * t.type.bytes
         return f"({wanted})(a + {offset})" if offset else f"({wanted})a"
     name = unit.argument(base)
+    if place.start:
+        return f"({wanted})({name} + {place.start})"
     return name if wanted in (f"const {t.type.c} *", f"{t.type.c} *") and base is t else f"({wanted}){name}"

@@ -105,7 +105,7 @@ def _parameter(t: Tensor, scope: Scope, const: bool, alone: bool) -> str:
     restrict = "restrict " if alone else ""
     if not is_static(t):
         return f"{qualifier}{t.type.c} *{restrict}{name}"
-    sizes = [str(max(static(n), 1)) for n in t.shape] or ["1"]
+    sizes = [str(max(static(n), 1)) for n in t.spans] or ["1"]
     return f"{qualifier}{t.type.c} {name}[{restrict}{sizes[0]}]" + "".join(f"[{n}]" for n in sizes[1:])
 
 

@@ -222,8 +222,9 @@ class Bitcast(Expr):
 class Tensor:
     """A named array that formulas and loops read and write. `value` holds the elements of a constant.
 
-    `known` holds them as index expressions where they follow from run-time extents. Compared by identity: two
-    tensors of one name are two tensors.
+    `known` holds them as index expressions where they follow from run-time extents. `pitch` are the extents
+    of the larger array of which this is a corner, where it is one: they give the strides. Compared by
+    identity: two tensors of one name are two tensors.
     """
 
     name: str
@@ -231,6 +232,7 @@ class Tensor:
     shape: tuple[Extent, ...]
     value: Array | None = None
     known: tuple[Expr, ...] | None = field(default=None, repr=False)
+    pitch: tuple[int, ...] | None = None
 
     def __getitem__(self, index: Operand | tuple[Operand, ...]) -> Load:
         return self.at(index)
@@ -247,6 +249,16 @@ class Tensor:
         return len(self.shape)
 
     @property
+    def spans(self) -> tuple[Extent, ...]:
+        """The extents of the array in memory: what strides are products of."""
+        return self.pitch or self.shape
+
+    @property
+    def lane_axis(self) -> int:
+        """The axis along which the lanes of a vector lie: the last that has more than one element."""
+        return next((d for d in range(self.rank - 1, 0, -1) if self.spans[d] != 1), 0)
+
+    @property
     def count(self) -> int:
         """Elements, at the upper bound of every bounded dimension."""
         return prod(map(upper, self.shape))
@@ -258,7 +270,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Load(Expr):
-    """One element of a tensor, or `lanes` of them along the last index. Narrow floats arrive widened."""
+    """One element of a tensor, or `lanes` of them along its `lane_axis`. Narrow floats arrive widened."""
 
     tensor: Tensor
     index: tuple[Expr, ...]

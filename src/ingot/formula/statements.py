@@ -68,7 +68,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Write `value` to an element, or `lanes` of them along the last index; narrow floats round here."""
+    """Write `value` to an element, or `lanes` of them along the `lane_axis`; narrow floats round here."""
 
     to: Load
     value: Expr

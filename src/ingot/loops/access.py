@@ -14,7 +14,7 @@ class NotVectorizable(Exception):
 def strides(t: Tensor) -> tuple[int, ...] | None:
     """Elements between neighbours along each dimension; None unless all dimensions are static."""
     out, step = [], 1
-    for n in reversed(t.shape):
+    for n in reversed(t.spans):
         if not isinstance(n, int):
             return None
         out.append(step)
@@ -63,8 +63,7 @@ def _vector_load(load: Load, name: str, lanes: int) -> Expr:
     moved = step(load, name)
     if moved == 0:
         return load
-    last = load.index[-1] if load.index else None
-    if moved != 1 or last is None or coefficient(last, name) != 1:
+    if moved != 1 or not load.index or coefficient(load.index[load.tensor.lane_axis], name) != 1:
         raise NotVectorizable(f"{load.tensor.name} moves by {moved} with {name}")
     if load.tensor.type.compute is not load.tensor.type or load.tensor.type.bits < 32:
         raise NotVectorizable("a narrow element type")

@@ -4,18 +4,21 @@
                                                               [1, 34, 34, 3] with a border of zeros
 
 In: a fused region. Out: a layout per tensor, and the region with an `import` group before a window that would
-read beyond the caller's memory. ONNX's spatial operators put channels at axis 1; that is the one thing taken
-from the operators here.
+read beyond the caller's memory. Parts of a concatenation, and slices, get a place in the whole where both are
+stored alike; a part that cannot have one is copied to a tensor that has (a group of its own). ONNX's spatial
+operators put channels at axis 1; that is the one thing taken from the operators here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ingot.formula.compute import Compute, computes, same_point
+from ingot.formula.compute import Compute, Stage, computes, same_point
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads
 from ingot.formula.index import coefficient, interval, linear
-from ingot.loops.layout import Layout
+from ingot.loops.layout import Layout, Place, dense
+from ingot.loops.place import Rectangle, is_in_place, move_of, rectangles
 from ingot.loops.region import Either, Group, Iterate, Region, read_instead
 
 Halo = dict[Tensor, tuple[list[int], list[int]]]
@@ -27,8 +30,8 @@ def assign_layouts(region: Region) -> dict[Tensor, Layout]:
     stages = [c for g in _groups(region) for c in computes(g.stages)]
     spatial = _spatial(stages)
     free = _free(region)
-    halos = _halos(stages)
-    _share_halos(halos, stages)
+    parts = rectangles(_groups(region), free)
+    halos, parts = _shared_halos(_halos(stages), stages, parts)
     layouts: dict[Tensor, Layout] = {}
     for component in _components(stages):
         if not any(t in spatial for t in component):
@@ -40,7 +43,9 @@ def assign_layouts(region: Region) -> dict[Tensor, Layout]:
         for inner in _inside(item):
             layouts.update(assign_layouts(inner))
     copied = set(_copied(region))
-    return {t: layout for t, layout in layouts.items() if t not in copied}
+    layouts = {t: layout for t, layout in layouts.items() if t not in copied}
+    _place(region, layouts, [r for r in parts if r.part not in copied])
+    return layouts
 
 
 def _copied(region: Region) -> Iterator[Tensor]:
@@ -170,21 +175,67 @@ def _classes(members: list[Tensor], pairs: list[tuple[Tensor, Tensor]]) -> list[
     return list(groups.values())
 
 
-def _share_halos(halos: Halo, stages: list[Compute]) -> None:
-    """What a stage reads at the very element it makes gets the same halo: then it may be overwritten."""
+def _shared_halos(halos: Halo, stages: list[Compute], parts: list[Rectangle]) -> tuple[Halo, list[Rectangle]]:
+    """What a stage reads at the very element it makes gets the same halo: then it may be overwritten. So do
+    parts and their wholes; a part that is shorter where a halo would lie has no place in its whole.
+    """
     pairs = [
         (load.tensor, c.out)
         for c in stages
         for load in loads(c.value)
         if not c.at and load.tensor.shape == c.out.shape and same_point(load, c.axes)
     ]
+    all_placed = _united_halos(halos, [*pairs, *((r.part, r.whole) for r in parts)])
+    parts = [r for r in parts if not any(side[d] for side in all_placed.get(r.whole, ()) for d in r.moved)]
+    return _united_halos(halos, [*pairs, *((r.part, r.whole) for r in parts)]), parts
+
+
+def _united_halos(halos: Halo, pairs: list[tuple[Tensor, Tensor]]) -> Halo:
+    """Halos large enough for everyone whom the pairs connect."""
+    out = dict(halos)
     for group in _classes([t for pair in pairs for t in pair], pairs):
         known = [halos[t] for t in group if t in halos]
         if known:
             before, after = (
                 [max(sides) for sides in zip(*(h[i] for h in known), strict=True)] for i in (0, 1)
             )
-            halos.update({t: (before, after) for t in group})
+            out.update({t: (before, after) for t in group})
+    return out
+
+
+def _place(region: Region, layouts: dict[Tensor, Layout], parts: list[Rectangle]) -> None:
+    """Give the parts that are stored like their wholes a place there, and copies a place where only some
+    could have one.
+    """
+    for r in parts:
+        own, whole = (layouts.get(t) or dense(t.rank) for t in (r.part, r.whole))
+        if replace(own, place=None) == replace(whole, place=None):
+            layouts[r.part] = replace(own, place=Place(r.whole, r.corner))
+    for group in _groups(region):
+        _copy_others(region, group, layouts)
+
+
+def _copy_others(region: Region, group: Group, layouts: dict[Tensor, Layout]) -> None:
+    """Parts without a place in a whole that has parts: a copy of each, made in place."""
+    moves = [move_of(s) for s in group.stages]
+    placed = [m is not None and is_in_place(m, layouts) for m in moves]
+    if not any(placed) or any(m is None for m in moves):
+        return
+    stages = list(group.stages)
+    for i, m in enumerate(moves):
+        if m is None or placed[i] or m.extents == m.out.shape:
+            continue
+        copy = Tensor(f"{m.source.name}_copy", m.source.type, m.extents)
+        first, stages[i] = _in_two(stages[i], copy)
+        layouts[copy] = replace(layouts.get(m.out) or dense(m.out.rank), place=Place(m.out, m.to))
+        region.items.insert(region.items.index(group), Group(group.nodes, (first,)))
+    group.stages = tuple(stages)
+
+
+def _in_two(stage: Stage, copy: Tensor) -> tuple[Compute, Compute]:
+    """copy = source, out[..] = copy"""
+    assert isinstance(stage, Compute)
+    return Compute(copy, stage.axes, stage.value), replace(stage, value=copy[stage.axes])
 
 
 def _aligned(load: Load, c: Compute) -> bool:

@@ -101,17 +101,13 @@ class Machine:
 
     def flat(self, t: Tensor) -> Array:
         """The elements; memory that was never written holds 0xFF bytes, which is NaN in floats."""
-        base = self.base(t)
+        place = self.program.place(t)
+        base = place.base
         if base not in self.memory:
             count = int(np.prod(self.shape(base), dtype=object))
             self.memory[base] = np.full(count * base.type.bytes, 0xFF, np.uint8).view(base.type.numpy)
         elements: Array = self.memory[base].view(t.type.numpy)
-        return elements
-
-    def base(self, t: Tensor) -> Tensor:
-        while t in self.program.aliases:
-            t = self.program.aliases[t]
-        return t
+        return elements[place.start :]
 
     def array(self, t: Tensor) -> Array:
         whole: Array = self.flat(t).reshape(self.shape(t)).copy()
@@ -140,7 +136,7 @@ class Machine:
     def call(self, step: Call) -> None:
         kernel = step.kernel
         bound = dict(zip(kernel.parameters, step.arguments, strict=True))
-        bases = {p: self.base(a) for p, a in bound.items()}
+        bases = {p: self.program.place(a).base for p, a in bound.items()}
         key = (kernel, tuple(bases.values()))
         if key not in self.compiled:
             self.compiled[key] = Compiler(kernel, bases).block(kernel.body)
@@ -357,11 +353,15 @@ class Compiler:
         def locate(f: Frame) -> tuple[Array, Value]:
             flat, shape = f.memory[tensor]
             at: Value = np.int64(0)
-            for axis, (place, n) in enumerate(zip(index, shape, strict=True)):
+            for axis, (place, n, pitch) in enumerate(zip(index, shape, tensor.pitch or shape, strict=True)):
                 i = place(f)
                 if np.any(i < 0) or np.any(i >= n):
                     self.fail(tensor, f"index {np.ravel(i)[:4]} of axis {axis}, which has {n} elements")
-                at = at * n + i
+                if tensor.pitch and axis == tensor.lane_axis and np.any(i + lanes > n):
+                    self.fail(
+                        tensor, f"{lanes} lanes from {np.ravel(i)[:4]} of axis {axis}, which ends at {n}"
+                    )
+                at = at * pitch + i
             if lanes > 1 and np.any(at + lanes > flat.size):
                 self.fail(tensor, f"{lanes} lanes from element {np.max(at)} of {flat.size}")
             return flat, at + lane

@@ -3,17 +3,23 @@
     c = conv(x, w)            c = conv(x, w) |> relu(. + s)
     y = relu(c + s)     ->
 
-Works on formulas: the producer's last stage takes the consumer's expression as its own value. Needs a
-formulated region. Guarantees the same outputs, every intermediate that disappears being read by nobody else.
+Works on formulas: the producer's last stage takes the consumer's expression as its own value. Where the
+producer only puts parts together, the expression goes to the makers of the parts, which write them in place:
+
+    y = relu(concat(a, b))    ->    y = concat(relu(a), relu(b))
+
+Needs a formulated region. Guarantees the same outputs, every intermediate that disappears being read by
+nobody else.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage, reads, same_point, writes
 from ingot.formula.expr import Expr, Load, Tensor, Var, loads, transform, walk
+from ingot.loops.place import move_of
 from ingot.loops.region import Either, Group, Item, Iterate, Region
 
 MOST_NODES = 32  # of the model in one kernel: keeps names, code size and expression depth within reason
@@ -26,7 +32,9 @@ def fuse(region: Region) -> Region:
     items: list[Item] = []
     readers = _readers(region)
     makers: dict[Tensor, int] = {}
-    for item in region.items:
+    waiting = deque(region.items)
+    while waiting:
+        item = waiting.popleft()
         if isinstance(item, Either):
             fuse(item.then)
             fuse(item.other)
@@ -37,6 +45,9 @@ def fuse(region: Region) -> Region:
             producer = items[at]
             assert isinstance(producer, Group)
             items[at] = Group((), ())  # the merged group stands where its consumer stood
+            if _is_concatenation(producer):
+                waiting.extendleft(reversed(_pushed(producer, item, tensor, readers)))
+                continue
             item = _merged(producer, item, tensor)
         items.append(item)
         if isinstance(item, Group):
@@ -116,6 +127,29 @@ def _merged(producer: Group, consumer: Group, t: Tensor) -> Group:
     writers = _writers(producer, t)
     stages = [_with_value(s, after, t) if s in writers else s for s in producer.stages]
     return Group((*producer.nodes, *consumer.nodes), tuple(stages))
+
+
+def _is_concatenation(group: Group) -> bool:
+    """Whether a group puts tensors together and does nothing else."""
+    moves = [move_of(s) for s in group.stages]
+    return len(moves) > 1 and all(m is not None and m.extents == m.source.shape for m in moves)
+
+
+def _pushed(producer: Group, consumer: Group, t: Tensor, readers: Counter[Tensor]) -> list[Group]:
+    """The consumer applied to each part that makes up `t`, and the parts of its result put together."""
+    after = consumer.stages[0]
+    assert isinstance(after, Compute)
+    maps: list[Group] = []
+    together: list[Stage] = []
+    for stage in producer.stages:
+        whole = _with_value(stage, after, t)
+        part = Tensor(after.out.name, after.out.type, tuple(a.extent or 0 for a in whole.axes))
+        maps.append(Group(consumer.nodes, (Compute(part, whole.axes, whole.value),)))
+        together.append(replace(whole, value=part[whole.axes]))
+        readers[part] = 1
+    others = [x for x in consumer.reads if x is not t]
+    readers.update(others * (len(maps) - 1))
+    return [*maps, Group(producer.nodes, tuple(together))]
 
 
 def _with_value(stage: Stage, after: Compute, t: Tensor) -> Compute:

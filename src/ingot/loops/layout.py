@@ -1,7 +1,8 @@
 """Layouts: where the elements of a logical tensor stand in memory.
 
 A layout permutes the logical axes into a storage order and surrounds them with a halo that holds one fill
-value. Formulas never see it; `bind` turns their logical reads into physical ones.
+value. It may place a tensor inside another one's memory: a concatenation's part, a slice. Formulas never see
+it; `bind` turns their logical reads into physical ones.
 """
 
 from __future__ import annotations
@@ -15,16 +16,29 @@ from ingot.formula.expr import Array, Const, Expr, Extent, Load, Select, Tensor,
 from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, at_least, simplify
 from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import BOOL
+from ingot.loops.program import Alias
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Inside `whole`, from its element `corner` on."""
+
+    whole: Tensor
+    corner: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`order[i]` is the logical axis stored i-th; the halo is given per logical axis."""
+    """`order[i]` is the logical axis stored i-th; the halo is given per logical axis.
+
+    A tensor with a `place` is stored like its whole, without a halo along the axes in which it is shorter.
+    """
 
     order: tuple[int, ...]
     before: tuple[int, ...]
     after: tuple[int, ...]
     fill: float | int = 0
+    place: Place | None = None
 
     def shape(self, shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
         """The physical shape of a logical one."""
@@ -43,7 +57,7 @@ class Layout:
     @property
     def is_dense(self) -> bool:
         """Whether it is plain row-major order."""
-        return self.order == tuple(range(len(self.order))) and not self.has_halo
+        return self.order == tuple(range(len(self.order))) and not self.has_halo and self.place is None
 
 
 def dense(rank: int) -> Layout:
@@ -63,6 +77,7 @@ class Storage:
     physical: dict[Tensor, Tensor] = field(default_factory=dict)
     packed: dict[tuple[Tensor, Hashable], Tensor] = field(default_factory=dict)
     recipes: dict[Tensor, Callable[[Mapping[Tensor, Tensor]], Tensor]] = field(default_factory=dict)
+    aliases: dict[Tensor, Alias] = field(default_factory=dict)
 
     def layout(self, t: Tensor) -> Layout:
         return self.layouts.get(t) or dense(t.rank)
@@ -78,9 +93,23 @@ class Storage:
         if t not in self.physical:
             layout = self.layout(t)
             value = None if t.value is None else np.asarray(t.value.transpose(layout.order), order="C")
-            made = self.physical[t] = Tensor(t.name, t.type, layout.shape(t.shape), value)
+            pitch = (
+                None if layout.place is None else tuple(map(static, self.tensor(layout.place.whole).spans))
+            )
+            made = Tensor(t.name, t.type, layout.shape(t.shape), value, pitch=pitch)
+            self.physical[t] = made
+            if layout.place is not None:
+                self.aliases[made] = self._inside(layout.place, layout)
             self.recipes[made] = lambda others: self.tensor(others[t])
         return self.physical[t]
+
+    def _inside(self, place: Place, layout: Layout) -> Alias:
+        """The physical place of a part. Its halo is the whole's, so that the two corners are of one kind."""
+        whole = self.tensor(place.whole)
+        start = 0
+        for d, n in zip(layout.order, whole.spans, strict=True):
+            start = start * static(n) + place.corner[d]
+        return Alias(whole, start)
 
     def transposed(self, t: Tensor, order: tuple[int, ...]) -> Tensor:
         """A physical constant with its dimensions in another order."""

@@ -7,7 +7,7 @@ only call one kernel, made for the first of them. Which generator writes the loo
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ingot.formula.compute import Compute, Stage, computes, macs
 from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, loads, walk
@@ -16,7 +16,8 @@ from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
-from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step, touched
+from ingot.loops.place import is_in_place, move_of
+from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, touched
 from ingot.loops.region import Either, Group, Iterate, Region, inner_tensors
 from ingot.loops.rewrite import without_single_turns
 from ingot.targets.record import Target
@@ -28,17 +29,17 @@ def lower(region: Region, layouts: dict[Tensor, Layout], name: str, target: Targ
     steps = _steps(region, work)
     inputs = tuple(work.storage.tensor(t) for t in region.inputs)
     outputs, copies = _outputs(region, work.storage)
-    program = Program(name, inputs, outputs, (), (*steps, *copies), work.aliases)
-    return Program(name, inputs, outputs, _constants(program), program.steps, work.aliases, _params(program))
+    aliases = work.storage.aliases
+    program = Program(name, inputs, outputs, (), (*steps, *copies), aliases)
+    return Program(name, inputs, outputs, _constants(program), program.steps, aliases, _params(program))
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What lowering carries along: the tensors' storage, the views, each kernel by what it does (`_key`)."""
+    """What lowering carries along: the tensors' storage, each kernel by what it does (`_key`)."""
 
     storage: Storage
     target: Target
-    aliases: dict[Tensor, Tensor] = field(default_factory=dict)
     kernels: dict[Hashable, tuple[Kernel, tuple[Tensor, ...]]] = field(default_factory=dict)
 
 
@@ -52,10 +53,17 @@ def _steps(region: Region, work: _Work) -> list[Step]:
             case Iterate():
                 steps += _repeat(item, work)
             case Group(view=(view, base)) if _is_alias(item, region, storage):
-                work.aliases[storage.tensor(view)] = storage.tensor(base)
+                storage.aliases[storage.tensor(view)] = Alias(storage.tensor(base))
             case Group():
-                steps.append(_call(item.nodes, item.stages, work))
+                stages = tuple(s for s in item.stages if not _is_nothing(s, storage))
+                steps += [_call(item.nodes, stages, work)] if stages else []
     return steps
+
+
+def _is_nothing(stage: Stage, storage: Storage) -> bool:
+    """Whether a stage would copy elements onto themselves: its result has its place where the operand is."""
+    move = move_of(stage)
+    return move is not None and is_in_place(move, storage.layouts)
 
 
 def _branch(item: Either, work: _Work) -> Branch:
@@ -134,7 +142,9 @@ def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Cal
 
 def _key(t: Tensor, storage: Storage) -> Hashable:
     """All that generators ask of a tensor."""
-    return t.type.name, t.shape, storage.layout(t), t.value is None, value_range(t), t in storage.inner
+    layout, pitch = replace(storage.layout(t), place=None), storage.tensor(t).pitch
+    is_inner = t in storage.inner
+    return t.type.name, t.shape, layout, pitch, t.value is None, value_range(t), is_inner
 
 
 def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], storage: Storage, target: Target) -> Kernel:
@@ -184,10 +194,9 @@ def _constants(program: Program) -> tuple[Tensor, ...]:
     """Every tensor with known elements that a step touches, views of such included through their base."""
     found: dict[Tensor, None] = {}
     for t in touched(program.steps):
-        while t in program.aliases:
-            t = program.aliases[t]
-        if t.value is not None:
-            found[t] = None
+        base = program.place(t).base
+        if base.value is not None:
+            found[base] = None
     return tuple(found)
 
 

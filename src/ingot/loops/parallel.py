@@ -155,4 +155,4 @@ def _reach(dim: int, access: Load, var: str, bounds: Bounds) -> Reach | None:
         lo, hi = interval(simplify(index - Var(var) * scale, bounds), bounds)
     except ValueError:
         return None
-    return Reach(dim, scale, lo, hi + (access.lanes - 1 if dim == access.tensor.rank - 1 else 0))
+    return Reach(dim, scale, lo, hi + (access.lanes - 1 if dim == access.tensor.lane_axis else 0))

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ingot.formula.expr import Param, Tensor, loads, text
+from ingot.formula.box import Box
+from ingot.formula.expr import Param, Tensor, loads, text, upper
 from ingot.formula.statements import Check, Statement, flatten, loaded, statements_text, stored
 
 
@@ -97,22 +98,55 @@ class Repeat:
 Step = Call | Copy | Branch | Repeat
 
 
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Memory inside another tensor's: from its element `start` on, the strides being those of the `pitch`."""
+
+    base: Tensor
+    start: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """Everything the bundle does, in order. `constants` are the weights in the order they are stored."""
+    """Everything the bundle does, in order. `constants` are the weights in the order they are stored.
+
+    `aliases` are the tensors that have no bytes of their own.
+    """
 
     name: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     constants: tuple[Tensor, ...]
     steps: tuple[Step, ...]
-    aliases: dict[Tensor, Tensor] = field(default_factory=dict)
+    aliases: dict[Tensor, Alias] = field(default_factory=dict)
     params: tuple[Param, ...] = ()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """Each kernel once, in the order of first call."""
         return tuple(dict.fromkeys(c.kernel for c in calls(self.steps)))
+
+    def place(self, t: Tensor) -> Alias:
+        """The tensor that owns the bytes of `t`, and where in it they begin."""
+        start = 0
+        while t in self.aliases:
+            alias = self.aliases[t]
+            t, start = alias.base, start + alias.start
+        return Alias(t, start)
+
+    def box(self, t: Tensor) -> tuple[Tensor, Box]:
+        """The tensor that owns the bytes of `t`, and the elements of it that `t` may touch."""
+        start = 0
+        while t in self.aliases and t.pitch is None:  # a view, or a tensor all of which is something else
+            t, start = self.aliases[t].base, start + self.aliases[t].start
+        assert start == 0, f"a view of a part of {t.name}"
+        if t.pitch is None:
+            return t, tuple((0, upper(n)) for n in t.shape)
+        place, corner = self.place(t), list[int]()
+        for n in reversed(t.pitch):
+            corner.append(place.start % n)
+            place = Alias(place.base, place.start // n)
+        return place.base, tuple((k, k + upper(n)) for k, n in zip(reversed(corner), t.shape, strict=True))
 
 
 def steps_of(step: Step) -> tuple[Step, ...]:
@@ -159,12 +193,14 @@ def program_text(program: Program) -> str:
         lines.append(f"kernel {kernel.name}({', '.join(describe(t) for t in kernel.parameters)})")
         lines += statements_text(kernel.body)
     lines.append(f"program {program.name}({', '.join(describe(t) for t in program.inputs)})")
+    lines += [f"  {t.name} is {a.base.name} from element {a.start}" for t, a in program.aliases.items()]
     lines += _steps_text(program.steps, "  ")
     return "\n".join(lines)
 
 
 def describe(t: Tensor) -> str:
-    return f"{t.name}: {t.type}[{', '.join(map(text, t.shape))}]"
+    within = "" if t.pitch is None else f" in [{', '.join(map(text, t.pitch))}]"
+    return f"{t.name}: {t.type}[{', '.join(map(text, t.shape))}]{within}"
 
 
 def _steps_text(steps: tuple[Step, ...], indent: str) -> Iterator[str]:

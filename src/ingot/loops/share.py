@@ -40,7 +40,7 @@ def share(program: Program) -> Program:
 
 def _kind(kernel: Kernel) -> Hashable:
     """What equal kernels have in common and is quickly told."""
-    parameters = tuple((t.type, t.shape, value_range(t)) for t in kernel.parameters)
+    parameters = tuple((t.type, t.shape, t.pitch, value_range(t)) for t in kernel.parameters)
     return parameters, kernel.params, kernel.macs, len(kernel.body)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ingot.errors import InternalError
+from ingot.formula.box import Box, covered, meet
 from ingot.formula.compute import Stage
 from ingot.formula.expr import (
     Binary,
@@ -65,6 +66,7 @@ class Register:
     mutable: bool
 
 
+Written = set[tuple[Tensor, Box]]
 Proved = dict[Kernel, list[str]]
 """Kernels that were verified already, and the accesses in them that could not be proved."""
 
@@ -76,10 +78,10 @@ def verify_program(program: Program, proved: Proved | None = None) -> list[str]:
         if kernel not in proved:
             proved[kernel] = verify_kernel(kernel)
     steps = _Steps(program, {*program.inputs, *program.constants})
-    written = set(steps.foreign)
+    written = {program.box(t) for t in steps.foreign}
     steps.follow(program.steps, written)
     for t in program.outputs:
-        if steps.base(t) not in written:
+        if not steps.is_written(t, written):
             raise InternalError(f"program {program.name}: output {t.name} is never written")
     return [access for kernel in program.kernels for access in proved[kernel]]
 
@@ -104,12 +106,7 @@ class _Steps:
     def fail(self, where: str, message: str) -> InternalError:
         return InternalError(f"program {self.program.name}, {where}: {message}")
 
-    def base(self, t: Tensor) -> Tensor:
-        while t in self.program.aliases:
-            t = self.program.aliases[t]
-        return t
-
-    def follow(self, steps: Iterable[Step], written: set[Tensor]) -> None:
+    def follow(self, steps: Iterable[Step], written: Written) -> None:
         """Add to `written` what stands in memory after the steps."""
         for step in steps:
             match step:
@@ -131,36 +128,46 @@ class _Steps:
                     for t in (trips, going):
                         if t is not None:
                             self.require_written(t, written, "repeat")
-                    written.add(self.base(counter))
+                    written.add(self.program.box(counter))
                     self.follow(body, written)  # slices of no turn at all: nobody reads them
 
-    def call(self, call: Call, written: set[Tensor]) -> None:
+    def call(self, call: Call, written: Written) -> None:
         where = f"call of {call.kernel.name}"
         if len(call.arguments) != len(call.kernel.parameters):
             raise self.fail(where, f"{len(call.arguments)} arguments")
         for p, a in zip(call.kernel.parameters, call.arguments, strict=True):
-            if p.type is not a.type or p.shape != a.shape:
+            if p.type is not a.type or p.shape != a.shape or p.pitch != a.pitch:
                 raise self.fail(where, f"{a.name} {a.type}{_shape(a)} for {p.name} {p.type}{_shape(p)}")
-        made = {self.base(t) for t in call.writes}
-        bases = [self.base(t) for t in call.arguments]
-        for t, base in zip(call.arguments, bases, strict=True):
-            if base in made and bases.count(base) > 1:  # parameters are `restrict`
-                raise self.fail(where, f"two of its arguments are {t.name}, one written")
+        made = call.writes
+        for i, t in enumerate(call.arguments):
+            for other in call.arguments[:i]:  # parameters are `restrict`
+                if (t in made or other in made) and self.share(t, other):
+                    raise self.fail(where, f"its arguments {t.name} and {other.name} share elements")
         for t in call.reads:
-            if self.base(t) not in made:
+            if t not in made:
                 self.require_written(t, written, where)
         for t in call.writes:
             self.write(t, written, where)
 
-    def require_written(self, t: Tensor, written: set[Tensor], where: str) -> None:
-        if self.base(t) not in written:
+    def share(self, t: Tensor, other: Tensor) -> bool:
+        """Whether two tensors have elements in common."""
+        (base, box), (base2, box2) = self.program.box(t), self.program.box(other)
+        return base is base2 and meet(box, box2)
+
+    def is_written(self, t: Tensor, written: Written) -> bool:
+        """Whether every element was: by itself, or by parts."""
+        base, box = self.program.box(t)
+        return (base, box) in written or covered(box, (b for owner, b in written if owner is base))
+
+    def require_written(self, t: Tensor, written: Written, where: str) -> None:
+        if not self.is_written(t, written):
             raise self.fail(where, f"{t.name} is read before it is written")
 
-    def write(self, t: Tensor, written: set[Tensor], where: str) -> None:
-        base = self.base(t)
+    def write(self, t: Tensor, written: Written, where: str) -> None:
+        base, box = self.program.box(t)
         if base.value is not None or base in self.foreign:
             raise self.fail(where, f"{t.name} is written but belongs to others")
-        written.add(base)
+        written.add((base, box))
 
 
 def _shape(t: Tensor) -> str:
@@ -310,8 +317,11 @@ class _Checker:
 
     @staticmethod
     def lanes_inside(load: Load, scope: Scope) -> bool:
-        if scope.inside(load.index[-1], load.tensor.shape[-1], load.lanes):
+        d = load.tensor.lane_axis
+        if scope.inside(load.index[d], load.tensor.shape[d], load.lanes):
             return True
+        if load.tensor.pitch is not None:
+            return False
         flat, total = as_expr(0), as_expr(1)
         for i, n in zip(load.index, load.tensor.shape, strict=True):
             flat, total = flat * as_expr(n) + i, total * n

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ingot.errors import InternalError
+from ingot.formula.box import meet
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Branch, Call, Copy, Repeat, Step, operands, steps_of
 from ingot.memory.plan import ALIGN, Plan
@@ -100,9 +101,7 @@ class _Replay:
         self.find_fresh(plan.program.steps, set())
 
     def base(self, t: Tensor) -> Tensor:
-        while t in self.program.aliases:
-            t = self.program.aliases[t]
-        return t
+        return self.program.place(t).base
 
     def find_fresh(self, steps: tuple[Step, ...], seen: set[Tensor]) -> None:
         """The steps that touch a tensor before every other: what they find in it cannot matter."""
@@ -184,6 +183,9 @@ class _Replay:
 
     def apart(self, x: Tensor, y: Tensor, same: bool) -> None:
         """Two operands of a step are disjoint, or the same bytes where that is allowed."""
+        (base, box), (other, box2) = self.program.box(x), self.program.box(y)
+        if base is other and not meet(box, box2):
+            return  # parts of one tensor
         a, b = self.piece(x), self.piece(y)
         if a is None or b is None or (same and a[:2] == b[:2]):
             return

@@ -48,7 +48,8 @@ def _aligned_pairs(kernel: Kernel) -> list[Pair]:
             else:
                 spoiled.add(load.tensor)
     only = [(x, next(iter(ys))) for x, ys in users.items() if len(ys) == 1 and x not in spoiled]
-    return [(x, y) for x, y in only if x.type is y.type and x.shape == y.shape and x.value is None]
+    whole = [(x, y) for x, y in only if x.pitch is None and y.pitch is None]  # no corner of something larger
+    return [(x, y) for x, y in whole if x.type is y.type and x.shape == y.shape and x.value is None]
 
 
 def _same_place(load: Load, s: Store) -> bool:
@@ -87,8 +88,8 @@ def _is_plain(n: _Nest) -> bool:
         return False
     if n.store.lanes == 1:
         return True
-    last = n.store.to.index[-1]
-    if isinstance(last, Const):  # one vector is all there is along the last axis
+    last = n.store.to.index[n.store.to.tensor.lane_axis]
+    if isinstance(last, Const):  # one vector is all there is along that axis
         return True
     return last == Var(names[-1]) and steps[names[-1]] == n.store.lanes
 

@@ -34,10 +34,8 @@ class Node:
 
 
 def base_of(program: Program, t: Tensor) -> Tensor:
-    """The tensor whose bytes `t` is a view of."""
-    while t in program.aliases:
-        t = program.aliases[t]
-    return t
+    """The tensor that owns the bytes of `t`."""
+    return program.place(t).base
 
 
 def arena_bytes(t: Tensor) -> int:

@@ -1,0 +1,35 @@
+"""Boxes: rectangles of a tensor as half-open ranges, one per axis.
+
+Verifiers ask whether two meet and whether some together cover another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+Box = tuple[tuple[int, int], ...]
+
+
+def meet(a: Box, b: Box) -> bool:
+    """Whether the boxes have an element in common."""
+    return all(max(p, r) < min(q, s) for (p, q), (r, s) in zip(a, b, strict=True))
+
+
+def without(a: Box, b: Box) -> Iterator[Box]:
+    """Disjoint boxes that make up `a` less `b`."""
+    if not meet(a, b):
+        yield a
+        return
+    for d, ((p, q), (r, s)) in enumerate(zip(a, b, strict=True)):
+        for lo, hi in ((p, max(p, r)), (min(q, s), q)):
+            if lo < hi:
+                yield (*a[:d], (lo, hi), *a[d + 1 :])
+        a = (*a[:d], (max(p, r), min(q, s)), *a[d + 1 :])
+
+
+def covered(a: Box, by: Iterable[Box]) -> bool:
+    """Whether every element of `a` is in one of the boxes."""
+    left = [a] if all(lo < hi for lo, hi in a) else []
+    for b in by:
+        left = [rest for box in left for rest in without(box, b)]
+    return not left
