@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench conformance fuzz light clean
+.PHONY: help demo test check lint bench bench-all conformance fuzz light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -8,7 +8,7 @@ N ?= 1000
 SEED ?= 0
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## compile a digit classifier, run it on 360 images, show what it costs
 	@tools/bootstrap.sh
@@ -31,7 +31,12 @@ lint: ## format, lint and types, changing nothing
 
 bench: ## measure the models of benchmarks/ beside onnxruntime, into build/benchmarks
 	@tools/bootstrap.sh test
-	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python -m benchmarks.run
+
+bench-all: ## the whole suite beside every peer that PEERS=python EMX=.. ONNX2C=.. have, into its README
+	@tools/bootstrap.sh test
+	@$(BIN)/python -m benchmarks.run --all --random --update \
+	  $(if $(PEERS),--peers-python $(PEERS)) $(if $(EMX),--emx $(EMX)) $(if $(ONNX2C),--onnx2c $(ONNX2C))
 
 conformance: ## run onnx's 2033 backend tests, write docs/conformance.md
 	@tools/bootstrap.sh test

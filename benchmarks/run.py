@@ -1,69 +1,142 @@
-"""Measures the models of `models.py` beside onnxruntime. `make bench` calls this.
+"""Measures models of `models.py` beside other runtimes. `make bench` and `make bench-all` call this.
 
-In: names of models on the command line (default: all); `--update` also puts the table into README.md. Out: a
-table on standard output, `results.json` and `results.md` in `build/benchmarks`, and exit code 0 only if all
-outputs agree.
+In: names of models on the command line (default: the light ones), or `--all`. Out: tables on standard
+output; `report.md`, `report.json` and `report.svg` in `build/benchmarks`, written after every model; the
+tables in README.md with `--update`; exit code 0 only if all outputs agree.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import datetime
+import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import asdict
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
-from models import MODELS
-from rich.console import Console
-from rich.progress import track
 
-from ingot.check.bench import SECONDS, Benchmark, bench, markdown
+from benchmarks.generators import generated
+from benchmarks.models import GROUPS, MODELS
+from benchmarks.random_models import SEED, draw
+from ingot.check.bench import Benchmark, bench
+from ingot.check.report import markdown, write
 from ingot.driver import compile_with
+from ingot.errors import IngotError
 from ingot.options import Options
 
 OUTPUT = Path("build/benchmarks")
 README = Path(__file__).parent / "README.md"
 BEGIN, END = "<!-- results: begin -->\n", "<!-- results: end -->\n"
+LIGHT = ("digits", "lenet5", "resnet8", "ds_cnn", "mobilenet", "autoencoder")
+COMMON = ("onnxruntime", "openvino")
+PEERS = {
+    "overhead": (*COMMON, "litert"),
+    "small": (*COMMON, "litert"),
+    "large": (*COMMON, "litert"),
+    "dense": (*COMMON, "torch", "iree"),
+    "sequence": COMMON,
+    "random": COMMON,
+}
+"""Who is worth measuring, by group: the others were several times slower than the best of these."""
+HUGE = ("vgg16",)  # half a gigabyte of weights: only the peers that read the file themselves
+GENERATED = ("emx", "onnx2c")  # their own table: not contenders, but the same kind of tool
 
 
-def measure(names: list[str], target: str, seconds: float) -> Iterator[Benchmark]:
-    """One benchmark per model, each in turns with onnxruntime."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name in track(names, description="Measuring", console=Console(stderr=True), transient=True):
+def group_of(name: str) -> str:
+    return next((group for group, names in GROUPS.items() if name in names), "random")
+
+
+def peers_of(name: str) -> tuple[str, ...]:
+    return COMMON if name in HUGE else PEERS[group_of(name)]
+
+
+def measure(arguments: argparse.Namespace, names: Sequence[str]) -> Iterator[Benchmark]:
+    """One benchmark per model, all peers in turns. A model that fails is reported and left out."""
+    drawn = draw(SEED)
+    with tempfile.TemporaryDirectory(prefix="ingot-bench-") as folder:
+        for number, name in enumerate(names):
             path = Path(folder) / f"{name}.onnx"
-            onnx.save(MODELS[name](), path)
-            yield bench(path, Options(target=target), compile_with, against="onnxruntime", seconds=seconds)
+            onnx.save(drawn[name] if name in drawn else MODELS[name](), path)
+            against = list(arguments.against or (peers_of(name) if arguments.all else ("onnxruntime",)))
+            if arguments.all and group_of(name) == "small":
+                against += generated(path, Path(folder), arguments.emx, arguments.onnx2c)
+            begin = time.monotonic()
+            try:
+                found = bench(
+                    path,
+                    Options(target=arguments.target, cc=arguments.cc),
+                    compile_with,
+                    against=against,
+                    seconds=arguments.seconds,
+                    python=arguments.peers_python,
+                )
+            except IngotError as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                continue
+            finally:
+                path.unlink()
+            ratio = f"{found.best.ratio:.2f} ({found.best.name})" if found.best and found.best.ratio else ""
+            spent = f"{time.monotonic() - begin:.0f} s"
+            print(f"[{number + 1}/{len(names)}] {name}: {ratio}, {spent}", file=sys.stderr, flush=True)
+            yield found
+
+
+def tables(found: Sequence[Benchmark]) -> str:
+    """The runtimes, then the generators of C."""
+    runtimes = [replace(b, rivals=tuple(r for r in b.rivals if r.name not in GENERATED)) for b in found]
+    sources = [replace(b, rivals=tuple(r for r in b.rivals if r.name in GENERATED)) for b in found]
+    sources = [b for b in sources if b.rivals]
+    text = markdown(runtimes)
+    if sources:
+        text += f"\nGenerated C, compiled by `gcc -O3 -march=native`:\n\n{markdown(sources)}"
+    load = max(b.load for b in found) if found else 0.0
+    return f"{text}\nMeasured on {datetime.date.today()}; load of the machine at most {load:.1f}.\n"
 
 
 def update(table: str) -> None:
-    """Replace the table in README.md."""
+    """Replace the tables in README.md."""
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
 
 
-def main() -> int:
-    """Measure, write, print; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Measure models beside onnxruntime.")
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure models beside other runtimes.")
     parser.add_argument("names", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}")
+    parser.add_argument("--all", action="store_true", help="the whole suite, each with the peers worth it")
+    parser.add_argument("--random", action="store_true", help="the ten models of random_models.py as well")
+    parser.add_argument("--against", action="append", metavar="PEER", help="as for ingot bench")
+    python = os.environ.get("INGOT_PEERS_PYTHON")
+    parser.add_argument("--peers-python", metavar="CMD", default=python, help="the one that has the peers")
+    parser.add_argument("--emx", metavar="CMD", help="emx-onnx-cgen, for its generated C")
+    parser.add_argument("--onnx2c", metavar="CMD", help="onnx2c, for its generated C")
     parser.add_argument("--target", default="native")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="per model")
-    parser.add_argument("--update", action="store_true", help="put the table into benchmarks/README.md")
+    parser.add_argument("--cc", help="the C compiler for our bundles")
+    parser.add_argument("--seconds", type=float, default=1.5, help="for each model and contender")
+    parser.add_argument("--update", action="store_true", help="put the tables into benchmarks/README.md")
     arguments = parser.parse_args()
     unknown = [n for n in arguments.names if n not in MODELS]
     if unknown:
         parser.error(f"no such model: {', '.join(unknown)}; there are {', '.join(MODELS)}")
-    found = list(measure(arguments.names or list(MODELS), arguments.target, arguments.seconds))
-    table = markdown(found)
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    (OUTPUT / "results.json").write_text(json.dumps([asdict(b) for b in found], indent=2) + "\n")
-    (OUTPUT / "results.md").write_text(table)
+    return arguments
+
+
+def main() -> int:
+    """Measure, write, print; returns the exit code."""
+    arguments = parsed()
+    names = arguments.names or (list(MODELS) if arguments.all else list(LIGHT))
+    found: list[Benchmark] = []
+    for one in measure(arguments, [*names, *(draw(SEED) if arguments.random else ())]):
+        found.append(one)
+        write(found, OUTPUT)
+    (OUTPUT / "report.md").write_text(tables(found))
     if arguments.update:
-        update(table)
-    print(table, end="")
+        update(tables(found))
+    print(tables(found), end="")
     return 0 if all(b.agrees for b in found) else 1
 
 

@@ -1,71 +1,79 @@
-"""`ingot bench`: both sides are measured in turns, and must compute the same."""
+"""`ingot bench`: all sides are measured in turns, in processes of their own, and must compute the same."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
-from dataclasses import asdict, replace
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks import run
+from benchmarks.generators import generated
+from benchmarks.models import GROUPS, MODELS
+from benchmarks.random_models import draw
 from ingot.check import bench as measuring
-from ingot.check.bench import Benchmark, bench, in_turns, markdown
+from ingot.check.bench import Benchmark, Rival, Timing, bench, in_turns
 from ingot.check.machine import pinned
-from ingot.check.peer import onnxruntime_peer
+from ingot.check.peers import KINDS, Kind
+from ingot.check.peers.job import Called, Refused
+from ingot.check.peers.opponent import Arena, labelled, opponent
+from ingot.check.peers.source import entry
+from ingot.check.report import as_data, chart, geometric_means, markdown, write
 from ingot.cli import app
 from ingot.driver import compile_with
-from ingot.errors import UnsupportedError
+from ingot.errors import InputError, UnsupportedError
 from ingot.options import Options
 
 ROOT = Path(__file__).parent.parent
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
+DOUBLE = """
+<ir_version: 10, opset_import: ["" : 21]>
+double (float[4] x) => (float[4] y) { y = Add (x, x) }
+"""
+X = {"x": np.arange(4, dtype=np.float32)}
+HERE = Arena(max(os.sched_getaffinity(0)))
+PEERS = replace(HERE, python=os.environ.get("INGOT_PEERS_PYTHON"))
 
 
 @pytest.fixture(scope="module")
 def digits() -> Benchmark:
-    return bench(DIGITS, Options(), compile_with, against="onnxruntime", seconds=0.2)
+    return bench(DIGITS, Options(), compile_with, against=["onnxruntime"], seconds=0.1)
 
 
-@pytest.fixture(scope="module")
-def models() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("benchmark_models", ROOT / "benchmarks" / "models.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+@contextmanager
+def doubled(name: str, model: str = DOUBLE, arena: Arena = HERE) -> Iterator[Any]:
+    """The peer on the model that doubles."""
+    with opponent(name, onnx.parser.parse_model(model), X, {"y": X["x"]}, arena) as peer:
+        yield peer
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "net.c"
+    path.write_text(text)
+    return f"c:{path}"
+
+
+# ---- measuring
 
 
 def test_both_are_measured_and_agree(digits: Benchmark) -> None:
-    assert digits.peer is not None and digits.peer.name.startswith("onnxruntime ")
-    for timing in (digits.ours, digits.peer):
+    (peer,) = digits.rivals
+    assert peer.title.startswith("onnxruntime 1.") and peer.timing is not None
+    for timing in (digits.ours, peer.timing):
         assert 1e-7 < timing.minimum <= timing.median < 0.1 and timing.samples >= 3
-    assert digits.ratio == digits.ours.median / digits.peer.median
-    assert digits.agrees and digits.relative is not None and digits.relative < 1e-5
-    assert digits.macs == 134592 and digits.model == "digits"
-
-
-def test_the_report_is_markdown_and_json(digits: Benchmark) -> None:
-    lines = markdown([digits, replace(digits, peer=None, ratio=None, relative=None)]).splitlines()
-    assert lines[0].startswith("| model |") and {line.count("|") for line in lines[:4]} == {10}
-    assert lines[2].startswith("| digits | 134,592 |") and "onnxruntime" in lines[5]
-    assert json.loads(json.dumps(asdict(digits)))["ours"]["samples"] == digits.ours.samples
-
-
-def test_the_command_reports(monkeypatch: pytest.MonkeyPatch, digits: Benchmark) -> None:
-    monkeypatch.setattr(measuring, "bench", lambda *a, **k: digits)
-    assert "GMAC/s" in CliRunner().invoke(app, ["bench", str(DIGITS)]).stdout
-    assert CliRunner().invoke(app, ["bench", str(DIGITS), "--markdown"]).stdout == markdown([digits])
-    assert json.loads(CliRunner().invoke(app, ["bench", str(DIGITS), "--json"]).stdout)["macs"] == 134592
-    monkeypatch.setattr(measuring, "bench", lambda *a, **k: replace(digits, agrees=False))
-    assert CliRunner().invoke(app, ["bench", str(DIGITS)]).exit_code == 1
+    assert peer.ratio == peer.timing.median / digits.ours.median and digits.best is peer
+    assert digits.agrees and peer.relative is not None and peer.relative < 1e-5
+    assert digits.macs == 134592 and digits.model == "digits" and 0 < digits.roofline_share < 20
 
 
 def test_turns_alternate() -> None:
@@ -79,7 +87,7 @@ def test_turns_alternate() -> None:
         return sample
 
     samples = in_turns([sampler("a"), sampler("b")], 0.0)
-    assert calls == ["a", "a", "b", "b", "a", "b"] and all(len(s) == measuring.MOST_SAMPLES for s in samples)
+    assert calls == [*"aaabbb", "a", "b"] and all(len(s) == measuring.MOST_SAMPLES for s in samples)
 
 
 def test_pinning_is_undone() -> None:
@@ -89,19 +97,262 @@ def test_pinning_is_undone() -> None:
     assert os.sched_getaffinity(0) == before
 
 
+def test_long_calls_are_timed_with_the_processors_clock() -> None:
+    import time
+
+    asleep = Called(lambda: time.sleep(0.002), dict)
+    assert max(asleep.time(2)) < 0.001
+    assert min(Called(lambda: time.sleep(2e-5), dict).time(2)) > 2e-5
+
+
+# ---- peers
+
+
+def test_onnxruntime_computes_and_is_timed() -> None:
+    with doubled("onnxruntime") as peer:
+        np.testing.assert_array_equal(peer.outputs["y"], 2 * X["x"])
+        times = peer.time(5)
+    assert len(times) == 5 and all(1e-8 < t < 0.1 for t in times)
+
+
 def test_what_the_peer_refuses_is_an_error() -> None:
-    text = """<ir_version: 10, opset_import: ["" : 21]> bad (float[2] x) => (float[2] y) { y = Nothing(x) }"""
-    x = {"x": np.zeros(2, np.float32)}
     with (
         pytest.raises(UnsupportedError, match=r"onnxruntime: .*Nothing"),
-        onnxruntime_peer(onnx.parser.parse_model(text), x, {"y": x["x"]}),
+        doubled("onnxruntime", DOUBLE.replace("Add (x, x)", "Nothing (x)")),
     ):
         pass
 
 
-def test_the_models_are_valid_and_always_the_same(models: ModuleType) -> None:
-    for name, make in models.MODELS.items():
-        model = make()
+def test_an_unknown_peer_is_an_error_before_anything_runs() -> None:
+    with pytest.raises(InputError, match=r"no peer 'tensorrt'.*know onnxruntime"):
+        bench(DIGITS, Options(), lambda *_: pytest.fail("compiled"), against=["tensorrt"])
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = Kind("absent_module", "absent-package", ("and-more",))
+    monkeypatch.setitem(KINDS, "absent", absent)
+    said = r"absent is not installed; pip install absent-package and-more"
+    with pytest.raises(UnsupportedError, match=said), doubled("absent"):
+        pass
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_every_peer_runs_or_says_what_to_install(name: str) -> None:
+    try:
+        with doubled(name, arena=PEERS) as peer:
+            np.testing.assert_allclose(peer.outputs["y"], 2 * X["x"])
+            assert peer.version and min(peer.time(3)) > 0
+    except UnsupportedError as error:
+        assert f"{name} is not installed; {KINDS[name].command}" in str(error)
+
+
+def test_an_interpreter_that_is_none_is_an_error() -> None:
+    with (
+        pytest.raises(InputError, match="cannot run /no/python"),
+        doubled("onnxruntime", arena=replace(HERE, python="/no/python")),
+    ):
+        pass
+
+
+def test_one_of_several_that_fails_is_reported(tmp_path: Path) -> None:
+    broken = written(tmp_path, "int broken(")
+    found = bench(DIGITS, Options(), compile_with, against=["onnxruntime", broken], seconds=0.02)
+    assert [r.error == "" for r in found.rivals] == [True, False] and found.agrees
+    assert "net.c: no public function with 2 pointers" in found.rivals[1].error
+    assert "no public function" in markdown([found])
+
+
+# ---- C from disk
+
+
+def test_c_from_disk_is_called(tmp_path: Path) -> None:
+    text = """
+        #include <math.h>
+        static const char *text = "void fake(float *a, float *b) {"; /* void faker(float *a, float *b) { */
+        #define NODE static inline
+        NODE void part(const float x[4], float y[4]) { for (int i = 0; i < 4; i++) y[i] = 2 * x[i]; }
+        void other(float *x) { x[0] = sqrtf(0); }
+        void net(const float x[restrict 4], float y[restrict 4]) { part(x, y); (void)text; }
+    """
+    with doubled(f"mine={written(tmp_path, text)}") as peer:
+        assert peer.name == "mine" and peer.version == ""
+        np.testing.assert_array_equal(peer.outputs["y"], 2 * X["x"])
+        assert len(peer.time(4)) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "said"),
+    [
+        ("void a(float *x, float *y) {} void b(float *x, float *y) {}", "", "several functions fit: a, b"),
+        ("static void a(float *x, float *y) {}", "", "no public function with 2 pointers"),
+        ("void a(float *x, int n) {}", "", "no public function with 2 pointers"),
+        ("void a(float *x, float *y) {}", "b", "b is no public function"),
+    ],
+)
+def test_an_entry_that_is_not_clear_is_an_error(text: str, wanted: str, said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        entry(text, 2, wanted)
+
+
+def test_entries_are_found_by_name_and_signature() -> None:
+    assert entry("int f(void) { return 1; }\nvoid g(float x[2][3], float (*y)[3])\n{\n}", 2) == "g"
+    assert entry("void a(float *x, float *y) {} void b(float *x, float *y) {}", 2, "a") == "a"
+    assert entry("void b(float *x, float *y) {} void a(float *x, float *y) { b(x, y); }", 2) == "a"
+
+
+def test_a_peer_that_dies_is_an_error(tmp_path: Path) -> None:
+    crash = written(tmp_path, "void net(float *x, float *y) { *(volatile int *)0 = (int)(x[0] + y[0]); }")
+    with pytest.raises(UnsupportedError, match=r"net.c died: signal 11"), doubled(crash):
+        pass
+
+
+def test_a_compiler_that_fails_says_why(tmp_path: Path) -> None:
+    wrong = written(tmp_path, "void net(float *x, float *y) { nothing; }")
+    with pytest.raises(UnsupportedError, match=r"net.c: gcc: .*nothing"), doubled(wrong):
+        pass
+    with (
+        pytest.raises(UnsupportedError, match="cannot run no-compiler"),
+        doubled(wrong, arena=replace(HERE, cc="no-compiler -O2")),
+    ):
+        pass
+    with pytest.raises(InputError, match="no such file"), doubled("c:nowhere.c"):
+        pass
+
+
+def test_labels() -> None:
+    assert labelled("onnx2c=c:a=b/net.c") == ("onnx2c", "c:a=b/net.c")
+    assert labelled("c:a=b/net.c") == ("net.c", "c:a=b/net.c")
+
+
+# ---- reports
+
+
+def compared(digits: Benchmark) -> list[Benchmark]:
+    """Two models beside two peers, one of which fails once."""
+    fast = Rival("swift", "2.0", Timing(4 * digits.ours.median, 4 * digits.ours.minimum, 9), 4.0, 1e-7)
+    slow = Rival("snail", "1.0", Timing(9 * digits.ours.median, 9 * digits.ours.minimum, 9), 9.0, 2e-7)
+    failed = Rival("snail", error="snail: no Softmax")
+    return [replace(digits, rivals=(fast, slow)), replace(digits, model="other", rivals=(fast, failed))]
+
+
+def test_the_table_has_a_column_per_peer(digits: Benchmark) -> None:
+    lines = markdown(compared(digits)).splitlines()
+    assert lines[0].startswith("| model |") and {line.count("|") for line in lines[:4]} == {11}
+    assert "4.00x" in lines[2] and "9.00x" in lines[2] and "4.00 (swift)" in lines[2]
+    assert "| - |" in lines[3] and lines[-1] == "other: snail: no Softmax"
+    assert "swift 4.00 (2), snail 9.00 (1), best 4.00 (2)" in lines[-3]
+    assert geometric_means(compared(digits)[:1]) == []
+
+
+def test_what_differs_does_not_count(digits: Benchmark) -> None:
+    one = compared(digits)[0]
+    wrong = replace(one, rivals=(replace(one.rivals[0], agrees=False), one.rivals[1]))
+    assert wrong.best is one.rivals[1] and not wrong.agrees
+    assert "differs" in markdown([wrong]) and "9.00 (snail)" in markdown([wrong])
+
+
+def test_the_reports_are_written(digits: Benchmark, tmp_path: Path) -> None:
+    found = compared(digits)
+    write(found, tmp_path / "new", "\nmore\n", {"profile": 1})
+    assert (tmp_path / "new" / "report.md").read_text() == markdown(found) + "\nmore\n"
+    data = json.loads((tmp_path / "new" / "report.json").read_text())
+    assert data["profile"] == 1 and data["benchmarks"][0] == json.loads(json.dumps(as_data(found[0])))
+    assert data["benchmarks"][0]["best"] == "swift" and data["benchmarks"][0]["ratio_to_best"] == 4.0
+    assert (tmp_path / "new" / "report.svg").read_text() == chart(found)
+
+
+def test_the_chart_has_a_bar_per_ratio(digits: Benchmark) -> None:
+    found = [replace(b, model="a<b") for b in compared(digits)]
+    root = ET.fromstring(chart(found))
+    space = "{http://www.w3.org/2000/svg}"
+    bars = [r for r in root.iter(f"{space}rect") if r.get("height") != "12"]
+    assert len(bars) == 3 and len({b.get("width") for b in bars}) == 1  # 4 and 9: as long as bars get
+    assert "a<b" in [t.text for t in root.iter(f"{space}text")]
+    assert ET.fromstring(chart([])) is not None
+
+
+def test_the_command_reports(monkeypatch: pytest.MonkeyPatch, digits: Benchmark, tmp_path: Path) -> None:
+    asked: list[Mapping[str, Any]] = []
+
+    def measured(*_: Any, **how: Any) -> Benchmark:
+        asked.append(how)
+        return digits
+
+    monkeypatch.setattr(measuring, "bench", measured)
+    plain = CliRunner().invoke(
+        app, ["bench", str(DIGITS), "--against", "onnxruntime,torch", "--against", "c:x.c"]
+    )
+    assert "GMAC/s" in plain.stdout and asked[-1]["against"] == ["onnxruntime", "torch", "c:x.c"]
+    assert CliRunner().invoke(app, ["bench", str(DIGITS), "--markdown"]).stdout == markdown([digits])
+    assert json.loads(CliRunner().invoke(app, ["bench", str(DIGITS), "--json"]).stdout)["macs"] == 134592
+    CliRunner().invoke(app, ["bench", str(DIGITS), "--report", str(tmp_path)])
+    assert (tmp_path / "report.md").read_text() == markdown([digits])
+    bad = replace(digits, rivals=tuple(replace(r, agrees=False) for r in digits.rivals))
+    monkeypatch.setattr(measuring, "bench", lambda *a, **k: bad)
+    assert CliRunner().invoke(app, ["bench", str(DIGITS)]).exit_code == 1
+
+
+# ---- the suite
+
+QUICK = [n for n in MODELS if n not in ("vgg16", "fc6", "fc7", "densenet121", "resnet50", "resnet18")]
+
+
+def test_the_models_are_valid_and_always_the_same() -> None:
+    assert sorted(n for names in GROUPS.values() for n in names) == sorted(MODELS)
+    for name in QUICK:
+        model = MODELS[name]()
         onnx.checker.check_model(model, full_check=True)
-        assert model.SerializeToString() == make().SerializeToString(), name
-        assert model.ir_version <= 10 and 17 <= model.opset_import[0].version <= 21
+        assert model.SerializeToString() == MODELS[name]().SerializeToString(), name
+        assert model.ir_version <= 10 and model.opset_import[0].version <= 21
+
+
+def test_every_model_has_peers_that_exist() -> None:
+    for name in [*MODELS, "drawn"]:
+        assert set(run.peers_of(name)) <= set(KINDS) and "onnxruntime" in run.peers_of(name)
+
+
+def test_random_models_are_valid_and_depend_on_the_seed() -> None:
+    drawn, again, other = draw(1), draw(1), draw(2)
+    assert len(drawn) == 10
+    for name, model in drawn.items():
+        onnx.checker.check_model(model, full_check=True)
+        assert model.SerializeToString() == again[name].SerializeToString(), name
+    assert {m.SerializeToString() for m in drawn.values()}.isdisjoint(
+        m.SerializeToString() for m in other.values()
+    )
+
+
+def test_a_random_model_computes_what_onnxruntime_does() -> None:
+    name, model = list(draw(3).items())[8]
+    found = bench(model, Options(name=name), compile_with, against=["onnxruntime"], seconds=0.01)
+    assert found.agrees and found.rivals[0].relative is not None
+
+
+def test_the_suite_is_measured_and_put_into_its_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run, "README", tmp_path / "README.md")
+    run.README.write_text(f"before\n{run.BEGIN}old\n{run.END}after\n")
+    monkeypatch.setattr(sys, "argv", ["run", "ball", "overhead", "--seconds", "0.02", "--update"])
+    assert run.main() == 0
+    text = run.README.read_text()
+    assert text.startswith(f"before\n{run.BEGIN}\n| model |") and text.endswith(f"{run.END}after\n")
+    assert "| ball | 16,352 |" in text and "| overhead | 0 |" in text and "old" not in text
+    data = json.loads((tmp_path / run.OUTPUT / "report.json").read_text())
+    assert [b["model"] for b in data["benchmarks"]] == ["ball", "overhead"]
+    assert "Geometric means" in capsys.readouterr().out
+
+
+def test_generators_that_fail_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert generated(DIGITS, tmp_path, None, None) == []
+    assert generated(DIGITS, tmp_path, "/no/emx", "false") == []
+    assert generated(DIGITS, tmp_path, None, "echo") == [f"onnx2c=c:{tmp_path / 'digits_onnx2c.c'}"]
+    assert "emx: digits: " in capsys.readouterr().err
+
+
+def test_generated_c_has_a_table_of_its_own(digits: Benchmark) -> None:
+    both = replace(digits, rivals=(*digits.rivals, replace(digits.rivals[0], name="emx", version="")))
+    text = run.tables([both, digits])
+    assert text.count("| model |") == 2 and "| emx |" in text.partition("Generated C")[2]
+    assert "emx" not in text.partition("Generated C")[0]

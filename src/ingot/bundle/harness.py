@@ -43,13 +43,13 @@ int harness_call(void **harness_p, const int *harness_n) {{
 TIMER = """
 typedef int (*harness_clock)(int, long *);
 /* nanoseconds of `samples` samples of `inner` calls each, per call */
-void harness_time(void **p, const int *n, harness_clock now, double *ns, int samples, int inner) {
+void harness_time(void **p, const int *n, harness_clock now, int clock, double *ns, int samples, int inner) {
     harness_put(p);
     for (int s = 0; s < samples; s++) {
         long t0[2], t1[2];
-        now(1, t0);
+        now(clock, t0);
         for (int i = 0; i < inner; i++) (void)harness_run(p, n);
-        now(1, t1);
+        now(clock, t1);
         ns[s] = ((double)(t1[0] - t0[0]) * 1e9 + (double)(t1[1] - t0[1])) / inner;
     }
 }

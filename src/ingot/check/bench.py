@@ -1,7 +1,8 @@
-"""How fast is a bundle, beside another runtime? In: a model and options; out: a `Benchmark`, and tables.
+"""How fast is a bundle, beside other runtimes? In: a model and options; out: a `Benchmark`.
 
-Both run on the same inputs, on one pinned core, in turns of a few dozen milliseconds, so that a busy moment
-or a change of clock rate meets both. Times come from loops in C. Called by `ingot bench` and `make bench`.
+All run on the same inputs, on one pinned core, in turns of a few dozen milliseconds, so that a busy moment or
+a change of clock rate meets all. Times come from loops in C where the peer has a C interface. Called by
+`ingot bench` and `make bench`; `report.py` shows what is found.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,10 @@ from ingot.bundle.bundle import Bundle
 from ingot.check.compare import compare
 from ingot.check.limits import limits
 from ingot.check.machine import machine, pinned
-from ingot.check.peer import onnxruntime_peer
+from ingot.check.peers.opponent import Arena, Opponent, kind_of, labelled, opponent
 from ingot.check.profile import sample_inputs
 from ingot.check.verify import Build, whole
+from ingot.errors import UnsupportedError
 from ingot.formula.expr import Array
 from ingot.log import announce
 from ingot.options import Options
@@ -36,17 +38,37 @@ MOST_SAMPLES, FEWEST_SAMPLES = 400, 3
 class Timing:
     """Seconds per inference."""
 
-    name: str
     median: float
     minimum: float
     samples: int
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
-    """`ratio` is our median over the peer's: below 1 is faster. `relative`: max|d|/max|y| of the outputs.
+class Rival:
+    """A peer: its time and how many times as long it takes (medians), or why it has none.
 
-    `roofline`: the seconds that `Limits.roofline_seconds` leaves, for this machine and target.
+    `relative` is max|d|/max|y| of the outputs, `agrees` whether that is within what their types allow.
+    """
+
+    name: str
+    version: str = ""
+    timing: Timing | None = None
+    ratio: float | None = None
+    relative: float | None = None
+    agrees: bool = True
+    error: str = ""
+
+    @property
+    def title(self) -> str:
+        """`onnxruntime 1.31.1`"""
+        return f"{self.name} {self.version}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """`roofline`: the seconds that `Limits.roofline_seconds` leaves, for this machine and target.
+
+    `flash_bytes` and `arena_bytes` are the bundle's; `load` is the machine's when the measuring began.
     """
 
     model: str
@@ -59,10 +81,7 @@ class Benchmark:
     arena_bytes: int
     roofline: float
     ours: Timing
-    peer: Timing | None
-    ratio: float | None
-    relative: float | None
-    agrees: bool
+    rivals: tuple[Rival, ...] = ()
 
     @property
     def gmacs(self) -> float:
@@ -74,46 +93,97 @@ class Benchmark:
         """How near the best time is to the roofline; above 1: fewer multiplications than the model has."""
         return self.roofline / self.ours.minimum
 
+    @property
+    def agrees(self) -> bool:
+        return all(r.agrees for r in self.rivals)
+
+    @property
+    def best(self) -> Rival | None:
+        """The fastest peer among those that compute the same."""
+        timed = [r for r in self.rivals if r.timing is not None and r.agrees]
+        return min(timed, key=lambda r: r.timing.median if r.timing else 0, default=None)
+
 
 class _Sampler(Protocol):
     def __call__(self, repeat: int) -> list[float]: ...
 
 
 def bench(
-    model: Any, options: Options, build: Build, *, against: str | None = None, seconds: float = SECONDS
+    model: Any,
+    options: Options,
+    build: Build,
+    *,
+    against: Sequence[str] = (),
+    seconds: float = SECONDS,
+    python: str | None = None,
+    cc: str | None = None,
+    entry: str | None = None,
 ) -> Benchmark:
-    """Compile and measure for about `seconds`. UnsupportedError where the peer is missing or refuses."""
-    bundle = build(model, options)
-    proto = whole(model)
+    """Compile and measure for about `seconds` each.
+
+    UnsupportedError where the only peer is missing or refuses; one of several is reported with its reason.
+    `python` is the interpreter that has the peers; `cc` and `entry` are for C from disk.
+    """
+    peers = {labelled(word)[0]: word for word in against}
+    for word in against:
+        kind_of(labelled(word)[1])
+    bundle, proto = build(model, options), whole(model)
     inputs = sample_inputs(proto, options, bundle.manifest)
     roofline = limits(find(bundle.manifest["target"])).roofline_seconds(bundle.manifest)
     outputs = bundle.run(inputs)
     with ExitStack() as stack:
         core = stack.enter_context(pinned())
-        samplers: list[_Sampler] = [lambda repeat: bundle.time(inputs, repeat)]
-        relative, agrees = None, True
-        if against == "onnxruntime":
-            peer = stack.enter_context(onnxruntime_peer(proto, inputs, outputs))
-            relative, agrees = _compared(outputs, peer.run())
-            samplers.append(peer.time)
+        arena = Arena(core, python, cc, entry) if cc else Arena(core, python, entry=entry)
+        entered: dict[str, Opponent | UnsupportedError] = {}
+        for name, word in peers.items():
+            announce(f"preparing {name}")
+            entered[name] = _entered(stack, opponent(word, proto, inputs, outputs, arena), len(peers) == 1)
+        ready = [o for o in entered.values() if isinstance(o, Opponent)]
         load = os.getloadavg()[0]
-        samples = in_turns(samplers, seconds)
-    times = [_timing(n, s) for n, s in zip(("ingot", versioned(against)), samples, strict=False)]
-    ours, other = times[0], times[1] if len(times) > 1 else None
-    name = Path(model).stem if isinstance(model, (str, Path)) else bundle.name
+        samplers: list[_Sampler] = [lambda repeat: bundle.time(inputs, repeat), *(o.time for o in ready)]
+        timings = [_timing(s) for s in in_turns(samplers, seconds * len(samplers))]
+    times = dict(zip((o.name for o in ready), timings[1:], strict=True))
+    rivals = tuple(_rival(n, o, outputs, timings[0], times) for n, o in entered.items())
     return Benchmark(
-        name,
+        Path(model).stem if isinstance(model, (str, Path)) else bundle.name,
         bundle.manifest["target"],
         machine(),
         core,
         load,
         *_costs(bundle),
         roofline,
-        ours,
-        other,
-        ours.median / other.median if other else None,
-        relative,
-        agrees,
+        timings[0],
+        rivals,
+    )
+
+
+def _entered(stack: ExitStack, made: Any, is_only: bool) -> Opponent | UnsupportedError:
+    try:
+        found: Opponent = stack.enter_context(made)
+    except UnsupportedError as error:
+        if is_only:
+            raise
+        return error
+    return found
+
+
+def _rival(
+    name: str,
+    made: Opponent | UnsupportedError,
+    ours: Mapping[str, Array],
+    timing: Timing,
+    times: Mapping[str, Timing],
+) -> Rival:
+    if isinstance(made, UnsupportedError):
+        return Rival(name, error=str(made))
+    differences = [compare(ours[n], made.outputs[n]) for n in ours]
+    return Rival(
+        name,
+        made.version,
+        times[name],
+        times[name].median / timing.median,
+        max(d.relative for d in differences),
+        all(d.ok for d in differences),
     )
 
 
@@ -123,12 +193,7 @@ def _costs(bundle: Bundle) -> tuple[int, int, int]:
     return macs, sizes["flash_bytes"], sizes["arena_bytes"]
 
 
-def _compared(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> tuple[float, bool]:
-    differences = [compare(ours[name], theirs[name]) for name in ours]
-    return max(d.relative for d in differences), all(d.ok for d in differences)
-
-
-def in_turns(samplers: list[_Sampler], seconds: float) -> list[list[float]]:
+def in_turns(samplers: Sequence[_Sampler], seconds: float) -> list[list[float]]:
     """Samples of each, taken in turns of TURN_SECONDS whose order alternates, until the time is over."""
     out: list[list[float]] = [[] for _ in samplers]
     repeats = [_fitting(sampler) for sampler in samplers]
@@ -144,53 +209,14 @@ def in_turns(samplers: list[_Sampler], seconds: float) -> list[list[float]]:
 
 def _fitting(sampler: _Sampler) -> int:
     """How many samples fit a turn. These calls also warm the caches and are not kept."""
-    sampler(FEWEST_SAMPLES)
-    begin = time.perf_counter()
-    sampler(FEWEST_SAMPLES)
-    each = (time.perf_counter() - begin) / FEWEST_SAMPLES
+    spent = []
+    for _ in range(FEWEST_SAMPLES):  # the least of a few: one alone may meet another program
+        begin = time.perf_counter()
+        sampler(FEWEST_SAMPLES)
+        spent.append(time.perf_counter() - begin)
+    each = min(spent) / FEWEST_SAMPLES
     return min(max(int(TURN_SECONDS / max(each, 1e-9)), FEWEST_SAMPLES), MOST_SAMPLES)
 
 
-def _timing(name: str, samples: list[float]) -> Timing:
-    return Timing(name, statistics.median(samples), min(samples), len(samples))
-
-
-def versioned(package: str | None) -> str:
-    """The name and version of an installed package."""
-    from importlib.metadata import version
-
-    return f"{package} {version(package)}" if package else ""
-
-
-def markdown(found: Iterable[Benchmark]) -> str:
-    """A table with one row per model, and a line that says where it was measured."""
-    rows = list(found)
-    head = ("model", "MACs", "ingot median (min)", "% of roofline", "peer median (min)", "ratio", "max d/y")
-    lines = [_row((*head, "flash", "RAM")), _row(("---", *["---:"] * 8)), *(_row(_cells(b)) for b in rows)]
-    if rows:
-        peer = next((b.peer.name for b in rows if b.peer), "no peer")
-        where = f"{rows[0].machine}, one core, target {rows[0].target}; peer: {peer}; times in us"
-        lines += ["", f"{where}; ratio below 1: the bundle is faster."]
-    return "\n".join(lines) + "\n"
-
-
-def _cells(b: Benchmark) -> tuple[str, ...]:
-    return (
-        b.model,
-        f"{b.macs:,}",
-        _us(b.ours),
-        f"{100 * b.roofline_share:.0f}",
-        _us(b.peer) if b.peer else "",
-        f"{b.ratio:.2f}" if b.ratio is not None else "",
-        f"{b.relative:.0e}" if b.relative is not None else "",
-        f"{b.flash_bytes:,}",
-        f"{b.arena_bytes:,}",
-    )
-
-
-def _us(t: Timing) -> str:
-    return f"{t.median * 1e6:.1f} ({t.minimum * 1e6:.1f})"
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _timing(samples: list[float]) -> Timing:
+    return Timing(statistics.median(samples), min(samples), len(samples))

@@ -10,14 +10,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ingot.bundle.run import aligned, load_library
-from ingot.check.machine import fingerprint, machine, pinned
+from ingot.check.machine import cache_folder, fingerprint, machine, pinned
 from ingot.targets.process import zig_version
 from ingot.targets.record import Target
 from ingot.targets.toolchain import compile_c, exported, link_shared
@@ -115,18 +114,12 @@ class Limits:
 
 def limits(target: Target) -> Limits:
     """Of this machine, from the file if they were measured before."""
-    path = _folder() / f"limits-{_key(target)}.json"
+    path = cache_folder() / f"limits-{_key(target)}.json"
     known = _read(path)
     if known is None:
         known = measure(target)
         _write(path, known)
     return known
-
-
-def _folder() -> Path:
-    if directory := os.environ.get("INGOT_CACHE"):
-        return Path(directory)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ingot"
 
 
 def _key(target: Target) -> str:

@@ -40,3 +40,10 @@ def _cpuinfo() -> dict[str, str]:
         return {}
     rows = (line.partition(":") for line in first.splitlines())
     return {key.strip(): value.strip() for key, _, value in rows}
+
+
+def cache_folder() -> Path:
+    """Where what was measured or compiled once is kept: INGOT_CACHE, or a folder of the user's."""
+    if directory := os.environ.get("INGOT_CACHE"):
+        return Path(directory)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ingot"

@@ -1,9 +1,10 @@
-"""`ingot bench`: how fast the shipped object is, beside onnxruntime."""
+"""`ingot bench`: how fast the shipped object is, beside other runtimes, and where its time goes."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,59 +17,102 @@ if TYPE_CHECKING:
     from ingot.check.bench import Benchmark
     from ingot.check.profile import Profile as Profiled
 
-Against = Annotated[Literal["onnxruntime"] | None, typer.Option(help="What to measure beside the bundle.")]
+BUSY = 1.5
+Against = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PEER",
+        help="Measure beside the bundle: onnxruntime, openvino, tvm, iree, torch, litert, or c:PATH.c for C "
+        "from disk; several with commas or repeated.",
+    ),
+]
+Seconds = Annotated[float, typer.Option(min=0, help="For each of those that are measured.")]
+PeersPython = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CMD", envvar="INGOT_PEERS_PYTHON", help="The interpreter that has the peers (default: this)."
+    ),
+]
+PeerCompiler = Annotated[
+    str | None, typer.Option(metavar="CMD", help="For c:PATH.c (default: gcc -O3 -march=native)")
+]
+Entry = Annotated[str | None, typer.Option(metavar="NAME", help="The function of c:PATH.c to call.")]
 Profile = Annotated[bool, typer.Option("--profile", help="Also time every kernel beside the machine's peak.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Report as a Markdown table.")]
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="DIR", help="Also write report.md, report.json, report.svg."),
+]
 
 
 def bench(
     model: arg.ModelFile,
     against: Against = None,
+    seconds: Seconds = 4.0,
     define: arg.Defines = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
+    peers_python: PeersPython = None,
+    peer_cc: PeerCompiler = None,
+    entry: Entry = None,
     profile: Profile = False,
+    report_to: Report = None,
     markdown: Markdown = False,
     as_json: arg.Json = False,
 ) -> None:
-    """Measure a model's bundle on one core, in turns with a peer; with --profile, kernel by kernel."""
+    """Measure a model's bundle on one core, in turns with peers; with --profile, kernel by kernel."""
     wanted = arg.options(target, define, cc, cflags)
+    names = [n.strip() for word in against or () for n in word.split(",") if n.strip()]
     with progress(f"Measuring {model.name}"):
         from ingot.check import bench as measuring
         from ingot.check import profile as profiling
+        from ingot.check import report as reporting
         from ingot.driver import compile_with
 
-        found = measuring.bench(model, wanted, compile_with, against=against)
+        peers: dict[str, Any] = {"python": peers_python, "cc": peer_cc, "entry": entry}
+        found = measuring.bench(model, wanted, compile_with, against=names, seconds=seconds, **peers)
         taken = profiling.profile(model, wanted, compile_with) if profile else None
+    data = {"profile": asdict(taken)} if taken is not None else {}
+    more = f"\n{profiling.profile_markdown(taken)}" if taken is not None else ""
+    if report_to is not None:
+        reporting.write([found], report_to, more, data)
     if markdown and not as_json:
-        text_block(measuring.markdown([found]).rstrip("\n"))
-        if taken is not None:
-            text_block("\n" + profiling.profile_markdown(taken).rstrip("\n"))
+        text_block((reporting.markdown([found]) + more).rstrip("\n"))
     else:
-        data = asdict(found) | ({"profile": asdict(taken)} if taken is not None else {})
-        report(data, as_json, _table(found), *([_profile_table(taken)] if taken is not None else []))
-    if found.load > 1.5:
+        tables = [_table(found), *([_profile_table(taken)] if taken is not None else [])]
+        report(reporting.as_data(found) | data, as_json, *tables)
+    _remarks(found)
+
+
+def _remarks(found: Benchmark) -> None:
+    """What to know before one believes the figures; exit code 1 where outputs differ."""
+    if found.load > BUSY:
         note(f"the machine is busy (load {found.load:.1f}); trust the minima more than the medians")
+    for rival in found.rivals:
+        if rival.error:
+            note(f"not measured: {rival.error}")
+        elif not rival.agrees:
+            note(f"the outputs of {rival.name} differ by {rival.relative:.3g} of max|y|; see ingot verify")
     if not found.agrees:
-        note(f"the outputs differ by {found.relative:.3g} of max|y|; see ingot verify")
         raise typer.Exit(1)
 
 
 def _table(found: Benchmark) -> Table:
-    rows = [
-        (t.name, f"{t.median * 1e6:.2f}", f"{t.minimum * 1e6:.2f}", t.samples)
-        for t in (found.ours, found.peer)
-        if t is not None
-    ]
-    if found.ratio is not None and found.peer is not None:
-        best = found.ours.minimum / found.peer.minimum
-        rows.append(("ratio", f"{found.ratio:.3f}", f"{best:.3f}", found.peer.samples))
+    def times(name: str, t: Any, *ratios: str) -> tuple[Any, ...]:
+        return (name, f"{t.median * 1e6:.3f}", f"{t.minimum * 1e6:.3f}", t.samples, *(ratios or ("", "")))
+
+    rows = [times("ingot", found.ours)]
+    for r in found.rivals:
+        if r.timing is not None:
+            ratios = f"{r.ratio:.2f}", f"{r.timing.minimum / found.ours.minimum:.2f}"
+            rows.append(times(r.title, r.timing, *ratios))
+    best = f"; {found.best.ratio:.2f} times as fast as the best" if found.best and found.best.ratio else ""
     title = (
         f"{found.model} on {found.target}, core {found.core}: {found.gmacs:.1f} GMAC/s at best, "
-        f"{100 * found.roofline_share:.0f} % of the roofline"
+        f"{100 * found.roofline_share:.0f} % of the roofline{best}"
     )
-    return table(title, ("", "median us>", "minimum us>", "samples>"), rows)
+    return table(title, ("", "median us>", "minimum us>", "samples>", "ratio>", "of minima>"), rows)
 
 
 def _profile_table(found: Profiled) -> Table:

@@ -1,0 +1,152 @@
+"""Benchmarks as people read them: a Markdown table, JSON, and a bar chart in SVG.
+
+In: `Benchmark`s of one machine. Out: text. Called by `ingot bench` and `make bench`.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ingot.check.bench import Benchmark, Rival, Timing
+
+BAR, GAP, LABEL, WIDTH, MOST = 16, 10, 190, 760, 4.0
+COLOURS = ("#1b6ca8", "#e07a1f", "#3a9a5b", "#a83b6b", "#7a5cc0", "#8a8a8a", "#b8a12e", "#2aa6a6")
+
+
+def rivals_of(found: Sequence[Benchmark]) -> list[str]:
+    """The names of all peers, in the order in which they were first met."""
+    return list(dict.fromkeys(r.name for b in found for r in b.rivals))
+
+
+def markdown(found: Iterable[Benchmark]) -> str:
+    """A table with one row per model and one column per peer, and a line that says where it was measured."""
+    rows = list(found)
+    names = rivals_of(rows)
+    head = ["model", "MACs", "ingot: us, median (min)", "% of roofline", *names]
+    head += ["best / ingot"] if len(names) > 1 else []
+    head += ["max d/y", "flash", "RAM"]
+    lines = [_row(head), _row(("---", *["---:"] * (len(head) - 1)))]
+    lines += [_row(_cells(b, names)) for b in rows]
+    return "\n".join([*lines, *_legend(rows, names)]) + "\n"
+
+
+def _cells(b: Benchmark, names: Sequence[str]) -> list[str]:
+    by_name = {r.name: r for r in b.rivals}
+    cells = [b.model, f"{b.macs:,}", _us(b.ours), f"{100 * b.roofline_share:.0f}"]
+    cells += [_rival_cell(by_name.get(n)) for n in names]
+    if len(names) > 1:
+        cells.append(f"{b.best.ratio:.2f} ({b.best.name})" if b.best and b.best.ratio else "")
+    worst = max((r.relative for r in b.rivals if r.relative is not None), default=None)
+    return [*cells, "" if worst is None else f"{worst:.0e}", f"{b.flash_bytes:,}", f"{b.arena_bytes:,}"]
+
+
+def _rival_cell(r: Rival | None) -> str:
+    if r is None or r.timing is None or r.ratio is None:
+        return "-"
+    return f"{r.ratio:.2f}x: {_us(r.timing)}" if r.agrees else "differs"
+
+
+def _us(t: Timing) -> str:
+    digits = 3 if t.median < 1e-5 else 1
+    return f"{t.median * 1e6:,.{digits}f} ({t.minimum * 1e6:,.{digits}f})"
+
+
+def _legend(rows: Sequence[Benchmark], names: Sequence[str]) -> list[str]:
+    if not rows:
+        return []
+    titles = {r.name: r.title for b in rows for r in b.rivals if r.version}
+    peers = ", ".join(titles.get(n, n) for n in names) or "none"
+    where = f"{rows[0].machine}, one core, target {rows[0].target}; peers: {peers}."
+    ratios = "1.50x: ingot is 1.5 times as fast, by the medians. " if names else ""
+    means = [f"{n} {mean:.2f} ({count})" for n, mean, count in geometric_means(rows)]
+    summary = [f"Geometric means of the ratios (models): {', '.join(means)}."] if means else []
+    refused = [f"{b.model}: {r.error}" for b in rows for r in b.rivals if r.error]
+    return [
+        "",
+        f"{ratios}{where}",
+        *(["", *summary] if summary else []),
+        *(["", *refused] if refused else []),
+    ]
+
+
+def geometric_means(found: Sequence[Benchmark]) -> list[tuple[str, float, int]]:
+    """(peer, geometric mean of the ratios, models), at last against the best of each. Needs two models."""
+    if len(found) < 2:
+        return []
+    parts = [(n, [r.ratio for b in found for r in b.rivals if r.name == n]) for n in rivals_of(found)]
+    parts.append(("best", [b.best.ratio for b in found if b.best]))
+    known = [(n, [r for r in ratios if r]) for n, ratios in parts]
+    return [(n, statistics.geometric_mean(r), len(r)) for n, r in known if r]
+
+
+def as_data(found: Benchmark) -> dict[str, Any]:
+    """Everything, as JSON has it."""
+    best = found.best
+    return asdict(found) | {
+        "gmacs": found.gmacs,
+        "roofline_share": found.roofline_share,
+        "best": best.name if best else None,
+        "ratio_to_best": best.ratio if best else None,
+        "agrees": found.agrees,
+    }
+
+
+def chart(found: Iterable[Benchmark]) -> str:
+    """Bars of how many times as long every peer takes; the line at 1 is ingot."""
+    rows = [b for b in found if any(r.ratio for r in b.rivals)]
+    names = rivals_of(rows)
+    parts, y = [_legend_svg(names)], 2 * BAR + GAP
+    for b in rows:
+        bars = [r for r in b.rivals if r.ratio and r.agrees]
+        parts.append(_text(LABEL - 6, y + BAR * max(len(bars), 1) / 2 + 4, b.model, "end"))
+        for r in bars:
+            parts.append(_bar(y, r.ratio or 0, COLOURS[names.index(r.name) % len(COLOURS)]))
+            y += BAR
+        y += GAP
+    line = LABEL + (WIDTH - LABEL) / MOST
+    parts.append(f'<line x1="{line:.0f}" y1="{2 * BAR}" x2="{line:.0f}" y2="{y}" stroke="#000"/>')
+    style = "font: 12px sans-serif"
+    size = f'width="{WIDTH + 60}" height="{y + GAP}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{style}">\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def _bar(y: float, ratio: float, colour: str) -> str:
+    width = (WIDTH - LABEL) * min(ratio, MOST) / MOST
+    shape = f'<rect x="{LABEL}" y="{y}" width="{width:.1f}" height="{BAR - 2}" fill="{colour}"/>'
+    return shape + _text(LABEL + width + 4, y + BAR - 5, f"{ratio:.2f}{' ...' if ratio > MOST else ''}")
+
+
+def _legend_svg(names: Sequence[str]) -> str:
+    parts, x = [], float(LABEL)
+    for i, name in enumerate(names):
+        parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{COLOURS[i % len(COLOURS)]}"/>')
+        parts.append(_text(x + 16, 14, name))
+        x += 30 + 7 * len(name)
+    return "".join(parts) + _text(LABEL - 6, 14, "time / ingot's:", "end")
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def write(
+    found: Sequence[Benchmark], folder: Path, more: str = "", data: dict[str, Any] | None = None
+) -> None:
+    """report.md, report.json and report.svg; `more` goes below the table, `data` into the JSON."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.md").write_text(markdown(found) + more)
+    everything = {"benchmarks": [as_data(b) for b in found], **(data or {})}
+    (folder / "report.json").write_text(json.dumps(everything, indent=2) + "\n")
+    (folder / "report.svg").write_text(chart(found))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
