@@ -97,12 +97,21 @@ def test_pinning_is_undone() -> None:
     assert os.sched_getaffinity(0) == before
 
 
-def test_long_calls_are_timed_with_the_processors_clock() -> None:
-    import time
+@pytest.mark.parametrize(
+    ("ns", "clock", "inner"),
+    [(1e3, "perf_counter_ns", 20), (1e5, "perf_counter_ns", 1), (1e6, "process_time_ns", 1)],
+)
+def test_long_calls_are_timed_with_the_processors_clock(
+    monkeypatch: pytest.MonkeyPatch, ns: float, clock: str, inner: int
+) -> None:
+    asked: list[tuple[int, str]] = []
 
-    asleep = Called(lambda: time.sleep(0.002), dict)
-    assert max(asleep.time(2)) < 0.001
-    assert min(Called(lambda: time.sleep(2e-5), dict).time(2)) > 2e-5
+    def sample(_: Called, count: int, by: Any) -> float:
+        asked.append((count, by.__name__))
+        return ns
+
+    monkeypatch.setattr(Called, "_sample", sample)
+    assert Called(lambda: None, dict).time(2) == [ns * 1e-9] * 2 and asked[-2:] == [(inner, clock)] * 2
 
 
 # ---- peers
