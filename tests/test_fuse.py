@@ -29,6 +29,14 @@ CASES = {
         "g (float[2,3] x, float[3,3] w) => (float[2,3] y) { a = MatMul(x, w) b = Add(a, x) y = Relu(b) }",
         ["MatMul+Add+Relu"],
     ),
+    "a gate and what it gates": (
+        "g (float[2,3] x, float[3,3] w) => (float[2,3] y) { a = MatMul(x, w) b = Sigmoid(a) y = Mul(a, b) }",
+        ["MatMul+Sigmoid+Mul"],
+    ),
+    "a map read twice is not computed twice": (
+        "g (float[4] x) => (float[4] y) { a = Relu(x) b = Sigmoid(a) y = Mul(a, b) }",
+        ["Relu", "Sigmoid+Mul"],
+    ),
     "two readers": (
         "g (float[4] x) => (float[4] y, float[4] z) { a = Relu(x) y = Tanh(a) z = Exp(a) }",
         ["Relu", "Tanh", "Exp"],

@@ -48,7 +48,9 @@ def fuse(region: Region) -> Region:
             if _is_concatenation(producer):
                 waiting.extendleft(reversed(_pushed(producer, item, tensor, readers)))
                 continue
-            item = _merged(producer, item, tensor)
+            readers.subtract(producer.reads & item.reads)  # two readers of these are one now
+            waiting.appendleft(_merged(producer, item, tensor))  # which may join what makes its operands
+            continue
         items.append(item)
         if isinstance(item, Group):
             makers.update(dict.fromkeys(item.writes, len(items) - 1))
