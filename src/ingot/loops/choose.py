@@ -10,6 +10,7 @@ from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.row import rows
+from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
 from ingot.loops.generators.window import window
 from ingot.loops.layout import Storage
@@ -46,7 +47,7 @@ def _first(
         return found, 1
     if (together := rows(stages, storage, target, bounds)) is not None:
         return together
-    for generator in (window, vertical):
+    for generator in (window, vertical, transpose):
         if (found := generator(stage, storage, target, bounds)) is not None:
             return found, 1
     return naive(stage, storage, bounds), 1
