@@ -14,11 +14,14 @@ import shutil
 import struct
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
 
 from ingot.errors import InputError, ToolchainError
+from ingot.loops.generators.tiles import Sizes, best_tile
 from ingot.targets import TARGETS, Target, find, native
 from ingot.targets.objects import defined_symbols, sections, undefined_symbols, writable_bytes
 from ingot.targets.records import cpu_features
@@ -137,13 +140,20 @@ def test_records_are_consistent():
     for name, target in TARGETS.items():
         assert target.name == name and target == pickle.loads(pickle.dumps(target))
         assert hash(target) and target.lanes(4) == max(1, target.vector_bytes // 4)
-        rows, vectors = target.tile
-        assert rows * vectors + vectors <= target.registers, f"{name}: the tile does not fit the registers"
         for tables in (target.operations, target.scalar_operations, *target.narrow_operations.values()):
             assert all(text.format(a="x", b="y", c="z") for text in tables.values())
     assert TARGETS["x86-64-v4"].spelling("madd", "float32", 32) == TARGETS["x86-64-v3"].spelling(
         "madd", "float32"
     )
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_register_tiles_fit(name):
+    target = TARGETS[name]
+    for channels, points, terms in product((1, 3, 10, 24, 58, 64, 1000), ((), (7, 7), (169,)), (3, 1000)):
+        tile = best_tile(target, Sizes(channels, target.lanes(4), points, terms))
+        needed = tile.rows * tile.vectors + tile.vectors * (tile.rows > 1)
+        assert needed < target.registers and tile.rows <= prod(points), f"{name}: {tile}"
 
 
 # ---- compiling ---------------------------------------------------------------------------------------------

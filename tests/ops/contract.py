@@ -74,6 +74,29 @@ CONV = [
     ),
 ]
 
+# Tails of every kind: channels of one lane, half a vector, some vectors and more; points no tile divides.
+TAILS = (
+    (5, 10, 7, 7),
+    (3, 24, 13, 13),
+    (16, 58, 5, 5),
+    (4, 40, 3, 11),
+    (2, 1, 6, 6),
+    (7, 17, 1, 1),
+    (3, 33, 2, 29),
+)
+TILES = [
+    *(
+        conv(floats(1, c, h, w), floats(k, c, 1, 1, seed=1), {}, bias(k), constant=(1, 2), note="constants")
+        for c, k, h, w in TAILS
+    ),
+    conv(floats(3, 4, 5, 5), floats(9, 4, 1, 1), {}, bias(9), constant=(1, 2), note="batch"),
+    conv(floats(1, 3, 65, 83), floats(37, 3, 3, 3), {}, bias(37), constant=(1, 2), note="rows first"),
+    conv(floats(1, 3, 15, 9), floats(20, 3, 3, 3), {"pads": [1] * 4, "dilations": [1, 2]}, constant=(1,)),
+    conv(floats(1, 5, 31), floats(20, 5, 7), {"pads": [3, 3], "strides": [2]}, constant=(1,)),
+    *(Row("Gemm", [floats(1, k), floats(k, n, seed=1), bias(n)]) for k, n in ((37, 3), (100, 10), (64, 150))),
+    *(Row("MatMul", [floats(2, 13, 9), floats(2, 9, n, seed=1)]) for n in (8, 10, 12, 20, 36)),
+]
+
 A, BM = floats(3, 7), floats(7, 5, seed=1)
 
 
@@ -190,4 +213,4 @@ EINSUM = [
         note="f64",
     ),
 ]
-ROWS = [*CONV, *GEMM, *MATMUL, *EINSUM]
+ROWS = [*CONV, *TILES, *GEMM, *MATMUL, *EINSUM]

@@ -55,7 +55,7 @@ class Printer:
         match e:
             case Var(name):
                 return self.registers.get(name, (1, INDEX))[0]
-            case Load(lanes=lanes):
+            case Load(lanes=lanes) | Lane(lanes=lanes):
                 return lanes
             case Unary(_, a) | Cast(a, _) | Bitcast(a, _):
                 return self.width(a)

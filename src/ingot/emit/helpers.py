@@ -226,6 +226,15 @@ def _splat(key: Key, t: DType) -> str:
     )
 
 
+def _part(key: Key, t: DType) -> str:
+    """Some neighbouring lanes of a longer vector."""
+    whole, lanes, first = map(int, key[2:])
+    picks = ", ".join(str(first + i) for i in range(lanes))
+    name = short(t.name)
+    body = f"return __builtin_shufflevector(x, x, {picks});"
+    return _function(key, f"{name}x{lanes}", f"{name}x{whole} x", body)
+
+
 def _dot(key: Key, a: DType, b: DType) -> str:
     """c[i] += the products of the operands' i-th groups, summed (`loops/instructions.py`)."""
     k, lanes = GROUP[key[0]], int(key[3])
@@ -273,5 +282,6 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "dot2": _dot,
     "dot4": _dot,
     "splat": _splat,
+    "part": _part,
     "isnan": _one("return x != x;", "uint8_t"),
 }

@@ -17,6 +17,7 @@ from ingot.formula.statements import (
     Instruction,
     Let,
     Madd,
+    Prefetch,
     Remark,
     Statement,
     Store,
@@ -79,6 +80,8 @@ def _simple(s: Statement, p: VectorPrinter) -> str:
             return p.store(to, value, lanes)
         case Barrier():
             return '__asm__ volatile("" ::: "memory");'
+        case Prefetch(at, ahead):
+            return f"__builtin_prefetch((const void *)((uintptr_t)&{p.element(at)} + {ahead}));"
     raise TypeError(f"no C for {s!r}")
 
 

@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ingot.emit.expression import COMPARE, INFIX, Printer, bare, short
-from ingot.formula.expr import Binary, Bitcast, Cast, Const, Expr, Fma, Load, Select, Shuffle, Unary, Var
+from ingot.formula.expr import (
+    Binary,
+    Bitcast,
+    Cast,
+    Const,
+    Expr,
+    Fma,
+    Lane,
+    Load,
+    Select,
+    Shuffle,
+    Unary,
+    Var,
+)
 from ingot.formula.types import BOOL, DTYPES, INT32, INT64, DType
 from ingot.loops.instructions import GROUP
 
@@ -28,6 +41,8 @@ class VectorPrinter(Printer):
                 return name
             case Load():
                 return f"*(const {self.vector_type(e.tensor.type, lanes)} *)&{self.element(e)}"
+            case Lane(a, lane, _):
+                return self._part(a, lane, lanes)
             case Unary(op, a):
                 return self._vector_unary(op, a, lanes)
             case Binary(op, a, b):
@@ -49,6 +64,12 @@ class VectorPrinter(Printer):
     def _splat(self, text: str, dtype: DType, lanes: int) -> str:
         self.vector_type(dtype, lanes)
         return self.call("splat", (dtype.name, str(lanes)), text)
+
+    def _part(self, a: Expr, lane: int, lanes: int) -> str:
+        whole = self.width(a)
+        self.vector_type(a.dtype, whole)
+        self.vector_type(a.dtype, lanes)
+        return self.call("part", (a.dtype.name, str(whole), str(lanes), str(lane)), self.vector(a, whole))
 
     def _vector_unary(self, op: str, a: Expr, lanes: int) -> str:
         x, t = self.vector(a, lanes), a.dtype

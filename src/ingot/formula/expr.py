@@ -284,10 +284,11 @@ class Load(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Lane(Expr):
-    """One element of a vector register."""
+    """One element of a vector register, or `lanes` of them from `lane` on."""
 
     a: Expr
     lane: int
+    lanes: int = 1
 
     @property
     def dtype(self) -> DType:
@@ -452,8 +453,8 @@ def _with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return cast(a, dtype)
         case Bitcast(_, dtype), (a,):
             return Bitcast(a, dtype)
-        case Lane(_, lane), (a,):
-            return Lane(a, lane)
+        case Lane(_, lane, lanes), (a,):
+            return Lane(a, lane, lanes)
         case Shuffle(_, _, index), (a, b):
             return Shuffle(a, b, index)
         case Load(tensor, _, None, lanes), index:
@@ -525,8 +526,8 @@ def text(e: Expr | int) -> str:
         case Load(tensor, index, outside, lanes):
             inner = ", ".join(map(text, index)) + ("" if outside is None else f" else {text(outside)}")
             return f"{tensor.name}[{inner}]" + (f":{lanes}" if lanes > 1 else "")
-        case Lane(a, lane):
-            return f"{text(a)}.{lane}"
+        case Lane(a, lane, lanes):
+            return f"{text(a)}.{lane}" + (f":{lanes}" if lanes > 1 else "")
         case Shuffle(a, b, index):
             return f"shuffle({text(a)}, {text(b)}, {', '.join(map(str, index))})"
         case Gathered(value, lo, hi):

@@ -74,8 +74,8 @@ class _Spelling:
                 self.words.append(dtype.name)
             case Load(tensor, _, outside, lanes):
                 self.words += (self.tensor(tensor), outside is None, lanes)
-            case Lane(_, lane):
-                self.words.append(lane)
+            case Lane(_, lane, lanes):
+                self.words += (lane, lanes)
         for child in children(e):
             self.expression(child)
 

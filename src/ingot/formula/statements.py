@@ -98,13 +98,21 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Ask for the cache line that lies `ahead` bytes after an element, which may be beyond its tensor."""
+
+    at: Load
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
 class Remark:
     """A comment that survives to the C."""
 
     text: str
 
 
-Statement = For | Let | Assign | Madd | Instruction | Store | When | Check | Barrier | Remark
+Statement = For | Let | Assign | Madd | Instruction | Store | When | Check | Barrier | Prefetch | Remark
 
 
 def body_of(s: Statement) -> tuple[Statement, ...]:
@@ -136,6 +144,8 @@ def expressions(s: Statement) -> tuple[Expr, ...]:
             return (to, value)
         case When(condition) | Check(condition):
             return (condition,)
+        case Prefetch(at):
+            return (at,)
     return ()
 
 
@@ -171,6 +181,8 @@ def statements_text(statements: tuple[Statement, ...], indent: str = "  ") -> It
                 yield f"{indent}check {text(condition)} or {error}"
             case Barrier():
                 yield f"{indent}barrier"
+            case Prefetch(at, ahead):
+                yield f"{indent}prefetch {text(at)} + {ahead} bytes"
             case Remark(note):
                 yield f"{indent}# {note}"
         if isinstance(s, When) and s.other:

@@ -46,6 +46,7 @@ from ingot.formula.statements import (
     Instruction,
     Let,
     Madd,
+    Prefetch,
     Remark,
     Statement,
     Store,
@@ -206,7 +207,7 @@ class Compiler:
     bases: Mapping[Tensor, Tensor]
 
     def block(self, body: tuple[Statement, ...]) -> Execute:
-        parts = [self.statement(s) for s in body if not isinstance(s, Barrier | Remark)]
+        parts = [self.statement(s) for s in body if not isinstance(s, Barrier | Prefetch | Remark)]
 
         def execute(f: Frame) -> None:
             for part in parts:
@@ -410,9 +411,9 @@ class Compiler:
                 return lambda f: _scalar(convert(x(f), dtype))
             case Bitcast(a, dtype):
                 return bits(self.expression(a), dtype.numpy)
-            case Lane(a, lane):
+            case Lane(a, lane, lanes):
                 x = self.expression(a)
-                return lambda f: x(f)[:, lane : lane + 1]
+                return lambda f: x(f)[:, lane : lane + lanes]
             case Shuffle(a, b, index):
                 x, y, picked = self.expression(a), self.expression(b), list(index)
                 return lambda f: _beside(x(f), y(f))[:, picked]

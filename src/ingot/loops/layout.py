@@ -78,6 +78,9 @@ class Storage:
     packed: dict[tuple[Tensor, Hashable], Tensor] = field(default_factory=dict)
     recipes: dict[Tensor, Callable[[Mapping[Tensor, Tensor]], Tensor]] = field(default_factory=dict)
     aliases: dict[Tensor, Alias] = field(default_factory=dict)
+    views: dict[Tensor, Tensor] = field(default_factory=dict)
+    fixed: frozenset[Tensor] = frozenset()
+    """Physical tensors that the kernel in the making must see in one shape only: see `view`."""
 
     def layout(self, t: Tensor) -> Layout:
         return self.layouts.get(t) or dense(t.rank)
@@ -123,6 +126,20 @@ class Storage:
             made = self.packed[t, how] = Tensor(t.name, t.type, value.shape, value)
             self.recipes[made] = lambda others: self.derived(self.again(t, others), how, make)
         return self.packed[t, how]
+
+    def view(self, t: Tensor, shape: tuple[int, ...], spans: tuple[int, ...]) -> Tensor:
+        """The elements of a physical tensor in row-major order under another shape.
+
+        A kernel that writes one of the two and touches the other would have parameters that alias.
+        """
+        t = self.views.get(t, t)
+        if (t, shape) not in self.packed:
+            value = None if t.value is None else t.value.reshape(shape)
+            made = Tensor(t.name, t.type, shape, value, pitch=None if t.pitch is None else spans)
+            self.packed[t, shape] = made
+            self.views[made] = t
+            self.recipes[made] = lambda others: self.view(self.again(t, others), shape, spans)
+        return self.packed[t, shape]
 
     def scratch(self, t: Tensor, shape: tuple[int, ...]) -> Tensor:
         """Memory for a physical tensor's elements in the order its loops read them, packed at run time."""

@@ -6,10 +6,10 @@ only call one kernel, made for the first of them. Which generator writes the loo
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ingot.formula.compute import Compute, Stage, computes, macs
+from ingot.formula.compute import Compute, Stage, computes, macs, reads
 from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, loads, walk
 from ingot.formula.index import as_expr, value_range
 from ingot.formula.signature import signature
@@ -29,9 +29,15 @@ def lower(region: Region, layouts: dict[Tensor, Layout], name: str, target: Targ
     steps = _steps(region, work)
     inputs = tuple(work.storage.tensor(t) for t in region.inputs)
     outputs, copies = _outputs(region, work.storage)
-    aliases = work.storage.aliases
+    aliases = {**work.storage.aliases, **_views(steps, work.storage)}
     program = Program(name, inputs, outputs, (), (*steps, *copies), aliases)
     return Program(name, inputs, outputs, _constants(program), program.steps, aliases, _params(program))
+
+
+def _views(steps: Iterable[Step], storage: Storage) -> dict[Tensor, Alias]:
+    """Of the views that generators made, those that a step touches."""
+    found = set(touched(tuple(steps)))
+    return {view: Alias(base) for view, base in storage.views.items() if view in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +157,15 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], storage: Storage,
     """The kernel of some stages; its parameters are the physical tensors they touch."""
     halos = tuple(dict.fromkeys(c.out for c in computes(stages) if storage.layout(c.out).has_halo))
     filled = (f for t in halos for f in fill_halo(t, storage))
+    storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages))))
     body = without_single_turns((*filled, *generate(stages, storage, target)))
     return Kernel(nodes[0], _parameters(body), body, nodes, macs(stages), _kernel_params(body))
+
+
+def _shared(stages: tuple[Stage, ...]) -> Iterator[Tensor]:
+    """What is written and touched elsewhere in the kernel too."""
+    made = [c.out for c in computes(stages)]
+    yield from made if len(made) > 1 else (t for t in reads(stages[0]) if t in made)
 
 
 def _parameters(body: tuple[Statement, ...]) -> tuple[Tensor, ...]:

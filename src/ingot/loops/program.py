@@ -137,8 +137,8 @@ class Program:
     def box(self, t: Tensor) -> tuple[Tensor, Box]:
         """The tensor that owns the bytes of `t`, and the elements of it that `t` may touch."""
         start = 0
-        while t in self.aliases and t.pitch is None:  # a view, or a tensor all of which is something else
-            t, start = self.aliases[t].base, start + self.aliases[t].start
+        while t in self.aliases and (t.pitch is None or t.count == self.aliases[t].base.count):
+            t, start = self.aliases[t].base, start + self.aliases[t].start  # a view: all of something else
         assert start == 0, f"a view of a part of {t.name}"
         if t.pitch is None:
             return t, tuple((0, upper(n)) for n in t.shape)

@@ -14,6 +14,7 @@ from ingot.formula.statements import (
     Instruction,
     Let,
     Madd,
+    Prefetch,
     Statement,
     Store,
     When,
@@ -54,6 +55,10 @@ def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
             return When(f(condition), rewritten(body, f), rewritten(other, f))
         case Check(condition, error):
             return Check(f(condition), error)
+        case Prefetch(at, ahead):
+            moved = f(at)
+            assert isinstance(moved, Load)
+            return Prefetch(moved, ahead)
     return s
 
 

@@ -44,6 +44,7 @@ from ingot.formula.statements import (
     Instruction,
     Let,
     Madd,
+    Prefetch,
     Remark,
     Statement,
     Store,
@@ -230,7 +231,7 @@ class _Checker:
             case Check(condition):
                 self.boolean(condition)
                 return scope.given(condition)
-            case Barrier() | Remark():
+            case Barrier() | Prefetch() | Remark():
                 pass
         return scope
 
@@ -338,10 +339,10 @@ class _Checker:
                 return known[name].lanes
             case Load(lanes=lanes):
                 return lanes
-            case Lane(a, lane):
-                if lane >= self.lanes(a, known):
+            case Lane(a, lane, lanes):
+                if lane + lanes > self.lanes(a, known):
                     raise self.fail(f"{text(e)}: no such lane")
-                return 1
+                return lanes
             case Shuffle(a, b, index):
                 width = self.lanes(a, known)
                 if self.lanes(b, known) != width or not all(0 <= i < 2 * width for i in index):

@@ -31,7 +31,7 @@ class Target:
     pointer_bytes: int = 8
     vector_bytes: int = 0  # 0: scalar
     registers: int = 16  # of vector_bytes each; of scalar floats when vector_bytes is 0
-    tile: tuple[int, int] = (4, 2)  # rows x vectors of accumulators in a float contraction
+    caches: tuple[int, int, int] = (32 << 10, 256 << 10, 8 << 20)  # bytes of L1 data, L2, L3 per core
     header: str = ""
     features: tuple[str, ...] = ()  # as /proc/cpuinfo spells them
     runner: tuple[str, ...] = ()  # command before a static Linux ELF; () runs as it is, see `runs`

@@ -1,0 +1,186 @@
+"""What the axes of a contraction are: read off the strides of its two operands.
+
+In: a stage. Out: a `Contraction`, its loads bound to physical tensors. The vector axis moves only one operand
+(`b`), the tile axes move only the other (`a`, read as scalars and broadcast). `merge_terms` and
+`merge_points` join neighbouring axes that memory does not tell apart, through views of the tensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from ingot.formula.compute import Compute
+from ingot.formula.expr import Binary, Expr, Extent, Load, Var, loads, static, substitute, transform
+from ingot.formula.index import Bounds, Linear, from_linear, interval, linear, mentions, simplify
+from ingot.loops.access import step, strides
+from ingot.loops.layout import Storage, bind
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A matched stage: out[to] = value(init + sum over reduce of a * b), loads bound to physical tensors.
+
+    `tile` are the axes that move `a` alone, innermost last; `reduce` runs forward through `a`.
+    """
+
+    a: Load
+    b: Load
+    to: Load
+    value: Expr
+    init: Expr
+    vector: Var
+    tile: tuple[Var, ...]
+    outer: tuple[Var, ...]
+    reduce: tuple[Var, ...]
+    bounds: Bounds
+
+    @property
+    def channels(self) -> int:
+        return static(self.vector.extent)
+
+    @property
+    def points(self) -> tuple[int, ...]:
+        return tuple(static(x.extent) for x in self.tile)
+
+    @property
+    def terms(self) -> int:
+        return prod(static(k.extent) for k in self.reduce)
+
+
+def match(c: Compute, storage: Storage, bounds: Bounds) -> Contraction | None:
+    """Recognise a sum of products of two affine loads and give its axes their roles."""
+    r = c.reduction
+    if r is None or r.combine != "sum" or not r.axes or not r.term.dtype.is_float:
+        return None
+    if not all(isinstance(a.extent, int) for a in (*c.axes, *r.axes)):
+        return None
+    inner = {**bounds, **{a.name: interval(a) for a in (*c.axes, *r.axes)}}
+    term = bind(r.term, storage, inner)
+    if not (
+        isinstance(term, Binary)
+        and term.op == "mul"
+        and isinstance(term.a, Load)
+        and isinstance(term.b, Load)
+    ):
+        return None
+    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
+    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
+    for a, b in ((term.a, term.b), (term.b, term.a)):
+        roles = _roles(a, b, to, c.axes)
+        if roles is not None:
+            vector, tile, outer = roles
+            reduce = tuple(sorted(r.axes, key=lambda k: -abs(step(a, k.name) or 0)))
+            value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
+            return Contraction(a, b, to, value, init, vector, tile, outer, reduce, inner)
+    return None
+
+
+def _roles(
+    a: Load, b: Load, to: Load, axes: tuple[Var, ...]
+) -> tuple[Var, tuple[Var, ...], tuple[Var, ...]] | None:
+    """Vector axis, tile axes (innermost last) and outer axes, with `a` broadcast and `b` as vectors."""
+    moves = {x: (step(a, x.name), step(b, x.name), step(to, x.name)) for x in axes}
+    if any(None in m for m in moves.values()):
+        return None
+    if a.tensor.value is not None and b.tensor.value is None:
+        return None
+    if b.tensor.type.compute is not b.tensor.type:
+        return None  # a narrow float is widened one element at a time
+    usable = [x for x, (p, q, _) in moves.items() if p == 0 and q != 0]
+    if not usable:
+        return None
+    vector = min(usable, key=lambda x: (moves[x][2] != 1, moves[x][1] != 1, -static(x.extent)))
+    tile = [x for x, (p, q, _) in moves.items() if p != 0 and q == 0]
+    tile.sort(key=lambda x: -(moves[x][2] or 0))
+    return vector, tuple(tile), tuple(x for x in axes if x is not vector and x not in tile)
+
+
+def merge_terms(c: Contraction, storage: Storage) -> Contraction:
+    """Neighbouring reduction axes made one where `a` runs on through both.
+
+    x[.., ow + kw, ic] for kw < 3, ic < 8        ->        x[.., 8 * ow + k] for k < 24
+    """
+    for outer, inner in zip(c.reduce, c.reduce[1:], strict=False):
+        merged = _merged(c, storage, outer, inner)
+        if merged is not None:
+            axis, changed = merged
+            left = tuple(axis if k is inner else k for k in c.reduce if k is not outer)
+            return merge_terms(replace(changed, reduce=left), storage)
+    return c
+
+
+def merge_points(c: Contraction, storage: Storage) -> Contraction:
+    """Neighbouring tile axes made one where everything runs on through both: pixels of a 1x1 convolution."""
+    for outer, inner in zip(c.tile, c.tile[1:], strict=False):
+        merged = _merged(c, storage, outer, inner)
+        if merged is not None:
+            axis, changed = merged
+            left = tuple(axis if x is inner else x for x in c.tile if x is not outer)
+            return merge_points(replace(changed, tile=left), storage)
+    return c
+
+
+def _merged(c: Contraction, storage: Storage, outer: Var, inner: Var) -> tuple[Var, Contraction] | None:
+    """The one axis that the two become, and the contraction over it; None where memory tells them apart."""
+    count = static(inner.extent)
+    axis = Var(outer.name + inner.name, static(outer.extent) * count)
+    packed = c.b.tensor.value is not None
+    moved = [c.a, c.to, *loads(c.value), *loads(c.init), *([] if packed else [c.b])]
+    if axis.name in c.bounds or not all(_runs_on(x, storage, outer, inner, count) for x in moved):
+        return None
+
+    def joined(load: Load) -> Load:
+        return _joined(load, storage, outer, inner, axis)
+
+    def put(e: Expr) -> Expr:
+        return transform(e, lambda n: joined(n) if isinstance(n, Load) else None)
+
+    value, init = put(c.value), put(c.init)
+    if any(mentions(e, x.name) for e in (value, init) for x in (outer, inner)):
+        return None
+    bounds = {**c.bounds, axis.name: interval(axis)}
+    parts = {outer.name: axis // count, inner.name: axis % count}
+    b = substitute(c.b, parts) if packed else joined(c.b)
+    assert isinstance(b, Load)
+    changed = replace(c, a=joined(c.a), b=b, to=joined(c.to), value=value, init=init, bounds=bounds)
+    return axis, changed
+
+
+def _runs_on(load: Load, storage: Storage, outer: Var, inner: Var, count: int) -> bool:
+    """Whether one step of the outer axis is where the inner axis' next step after its last would be."""
+    far, near = step(load, outer.name), step(load, inner.name)
+    if far is None or near is None or far != near * count:
+        return False
+    lo, hi = _moved(load, outer, inner)
+    t = load.tensor
+    return near == 0 or (t not in storage.fixed and t.shape[lo:hi] == t.spans[lo:hi])
+
+
+def _moved(load: Load, outer: Var, inner: Var) -> tuple[int, int]:
+    """The dimensions that the axes move, from the first to behind the last."""
+    dims = [d for d, i in enumerate(load.index) if mentions(i, outer.name) or mentions(i, inner.name)]
+    return (dims[0], dims[-1] + 1) if dims else (0, 0)
+
+
+def _joined(load: Load, storage: Storage, outer: Var, inner: Var, axis: Var) -> Load:
+    """The load over a view whose dimensions from the outer axis' to the inner's are one."""
+    lo, hi = _moved(load, outer, inner)
+    if hi == 0:
+        return load
+    t, sizes = load.tensor, strides(load.tensor)
+    assert sizes is not None
+    form: Linear = {}
+    for d in range(lo, hi):
+        for atom, k in linear(load.index[d]).items():
+            form[atom] = form.get(atom, 0) + k * (sizes[d] // sizes[hi - 1])
+    del form[outer]
+    form[axis] = form.pop(inner)
+    if hi - lo > 1:
+        t = storage.view(t, _collapsed(t.shape, lo, hi), _collapsed(t.spans, lo, hi))
+    return Load(t, (*load.index[:lo], from_linear(form), *load.index[hi:]))
+
+
+def _collapsed(extents: tuple[Extent, ...], lo: int, hi: int) -> tuple[int, ...]:
+    whole = tuple(map(static, extents))
+    return (*whole[:lo], prod(whole[lo:hi]), *whole[hi:])

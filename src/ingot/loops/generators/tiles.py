@@ -1,0 +1,162 @@
+"""Which register tile a contraction gets: a small explicit cost model over the target's record.
+
+In: the sizes of a contraction. Out: rows and vectors of the tile, how rows spread over the tile axes, and how
+channels are cut into blocks of vectors. Deterministic; every candidate that fits the registers is costed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from ingot.targets.record import Target
+
+MOST_ROWS = 16
+MOST_VECTORS = 9
+LINE = 64
+CHAINS = 8  # accumulators that keep two multipliers of four cycles busy
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Accumulators: `rows` points by `vectors` registers of channels."""
+
+    rows: int
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the choice of a tile depends on."""
+
+    channels: int
+    lanes: int
+    points: tuple[int, ...]
+    terms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`blocks` equal blocks of channels from `first` on; one is held by registers of `widths` lanes.
+
+    Of the lanes of a block `channels` exist: what is beyond is computed and not stored.
+    """
+
+    first: int
+    blocks: int
+    widths: tuple[int, ...]
+    channels: int
+
+    @property
+    def size(self) -> int:
+        return sum(self.widths)
+
+    @property
+    def end(self) -> int:
+        return self.first + self.blocks * self.size
+
+
+def best_tile(target: Target, sizes: Sizes) -> Tile:
+    """The tile of the least cost; of equal ones the one with more rows."""
+    return min(_candidates(target, sizes), key=lambda t: (cost(target, sizes, t), -t.rows, -t.vectors))
+
+
+def _candidates(target: Target, sizes: Sizes) -> Iterator[Tile]:
+    """Every tile whose registers are there: accumulators, a row of `b`, one of `a`, and a product."""
+    spare = target.registers - (1 if _fused(target, sizes) else 2)
+    vectors = -(-sizes.channels // sizes.lanes)
+    yield Tile(1, 1)
+    for v, r in product(range(1, min(vectors, MOST_VECTORS) + 1), range(1, MOST_ROWS + 1)):
+        if r * v + (v if r > 1 else 1) <= spare and r <= prod(sizes.points):
+            yield Tile(r, v)
+
+
+def _fused(target: Target, sizes: Sizes) -> bool:
+    return target.spelling("madd", "float32", None if sizes.lanes > 1 else 0) is not None
+
+
+def cost(target: Target, sizes: Sizes, tile: Tile) -> float:
+    """Estimated cycles of the whole contraction, up to a factor."""
+    total = 0.0
+    rows = _row_counts(sizes.points, tile.rows)
+    for segment in segments(sizes.channels, sizes.lanes, tile.vectors):
+        slice_bytes = 4 * segment.size * sizes.terms
+        far = slice_bytes > target.caches[0] // 2
+        for r, times in rows:
+            step = _step(target, sizes, r, len(segment.widths), far)
+            total += segment.blocks * times * (sizes.terms * step + 2 * r * len(segment.widths) + 12)
+    return total
+
+
+def _step(target: Target, sizes: Sizes, rows: int, vectors: int, far: bool) -> float:
+    """Cycles of one term of a tile: two multiply-adds, two loads and four instructions a cycle."""
+    fused = _fused(target, sizes)
+    accumulators, loaded = rows * vectors, rows + vectors
+    instructions = accumulators * (1 if fused else 3) + loaded + (0 if fused else rows) + 2
+    cycles = max(accumulators / 2, loaded / 2, CHAINS / 2, instructions / 4)
+    lines = vectors * sizes.lanes * 4 / LINE
+    return cycles + 0.02 * instructions + (0.25 * lines if far else 0)
+
+
+def _row_counts(points: tuple[int, ...], rows: int) -> list[tuple[int, int]]:
+    """(rows of a tile, how many such tiles) for each combination of pieces along the axes."""
+    shape = tile_shape(points, rows)
+    sides = zip(points, shape, strict=True)
+    along = [[(part, (hi - lo) // part) for lo, hi, part in pieces(n, most)] for n, most in sides]
+    return [(prod(p for p, _ in c), prod(t for _, t in c)) for c in product(*along)]
+
+
+def tile_shape(points: tuple[int, ...], rows: int) -> list[int]:
+    """How a tile of at most `rows` points spreads over the tile axes, innermost first."""
+    shape = []
+    for n in reversed(points):
+        take = min(n, max(1, rows))
+        take = -(-n // -(-n // take))
+        shape.append(take)
+        rows //= take
+    return shape[::-1]
+
+
+def pieces(n: int, most: int) -> Iterator[tuple[int, int, int]]:
+    """(from, to, size) of runs of equal pieces no longer than `most`; sizes differ by one at most.
+
+    49 by 14                ->                (0, 13, 13), (13, 49, 12)
+    """
+    count = -(-n // most)
+    small = n // count
+    large = n - count * small
+    if large:
+        yield 0, large * (small + 1), small + 1
+    yield large * (small + 1), n, small
+
+
+def segments(channels: int, lanes: int, vectors: int, exact: bool = False) -> tuple[Segment, ...]:
+    """Full blocks of `vectors` registers, then what is left; its last register is as narrow as serves.
+
+    `exact`: no lane beyond the last channel, for an operand that cannot be padded.
+    """
+    block = lanes * vectors
+    full, rest = divmod(channels, block)
+    out = [Segment(0, full, (lanes,) * vectors, block)] if full else []
+    if rest:
+        whole, left = divmod(rest, lanes)
+        narrow = parts(left, lanes) if exact else _narrow(left, lanes)
+        out.append(Segment(full * block, 1, (lanes,) * whole + narrow, rest))
+    return tuple(out)
+
+
+def _narrow(count: int, lanes: int) -> tuple[int, ...]:
+    """The width of one register for `count` lanes."""
+    return (min((n for n in (4, 8, 16, 32) if count <= n < lanes), default=lanes),) if count else ()
+
+
+def parts(count: int, lanes: int) -> tuple[int, ...]:
+    """`count` lanes as vectors of at most `lanes`, at least four, and single elements: 14 is 8, 4, 1, 1."""
+    out: list[int] = []
+    for n in (64, 32, 16, 8, 4, 1):
+        if n <= lanes:
+            out += [n] * (count // n)
+            count %= n
+    return tuple(out)
