@@ -96,7 +96,9 @@ def stages(model: Any, options: Options) -> Stages:
     if options.fuse:
         region = regions(fuse, region)  # before layouts: what disappears needs none
     layouts = assign_layouts(region)
-    program = programs(lower, region, layouts, bundle_name(options.name, model, graph.name), target)
+    program = programs(
+        lower, region, layouts, bundle_name(options.name, model, graph.name), target, options.math
+    )
     if options.threads:
         program = programs(parallelize, program)
     program = programs(share, program)  # last change to kernels: now it shows which are the same

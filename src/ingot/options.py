@@ -9,6 +9,7 @@ from typing import Literal
 Define = Mapping[str, int | tuple[int, int]]
 Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"]
 Api = Literal["direct", "static", "dynamic", "argument"]
+Math = Literal["exact", "standard"]
 
 DEFAULT_EMIT: tuple[Emit, ...] = ("c", "obj", "weights-bin", "weights-txt")
 
@@ -19,7 +20,8 @@ class Options:
 
     `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `fuse` off
     keeps one kernel per node (for verification layer by layer). `generators` off keeps naive loops
-    everywhere. `target` may name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run
+    everywhere. `math` "exact" adds and multiplies what the model says, as it says it: no fast convolution
+    algorithms. `target` may name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run
     time. `threads` gives the entry a `parallel_for` of the caller's. `profile` makes the entry report to
     `NAME_profile` where its time goes. `weights` None is what the api means:
     external for Glow's two, embedded for the others. `rename` gives inputs and outputs C names of the user's
@@ -41,3 +43,4 @@ class Options:
     threads: bool = False
     profile: bool = False
     generators: bool = True
+    math: Math = "standard"

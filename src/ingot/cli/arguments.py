@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -35,6 +35,10 @@ Defines = Annotated[
 Compiler = Annotated[str | None, typer.Option("--cc", metavar="CMD", help="Your own C compiler.")]
 Flags = Annotated[
     list[str] | None, typer.Option("--cflags", metavar="FLAGS", help="More flags for the C compiler.")
+]
+Arithmetic = Annotated[
+    Literal["exact", "standard"],
+    typer.Option("--math", help="exact: no fast convolution algorithms, only the model's own sums."),
 ]
 Inputs = Annotated[
     list[str] | None, typer.Option("--input", metavar="NAME=FILE.npy", help="An input's elements.")

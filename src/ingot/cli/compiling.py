@@ -55,6 +55,7 @@ def compile(
     emit: EmitList = None,
     rename: Rename = None,
     threads: Threads = False,
+    math: arg.Arithmetic = "standard",
     as_json: arg.Json = False,
 ) -> None:
     """Compile a model to a bundle: C, header, weights, object, manifest."""
@@ -70,6 +71,7 @@ def compile(
         relocation=relocation,
         rename=arg.parse_rename(rename),
         threads=threads,
+        math=math,
     )
     bundle = compiled(model, wanted)
     directory = bundle.save(output or Path(bundle.name))

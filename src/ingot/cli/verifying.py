@@ -37,10 +37,11 @@ def verify(
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
+    math: arg.Arithmetic = "standard",
     as_json: arg.Json = False,
 ) -> None:
     """Compare the shipped object with onnxruntime; find the first layer that differs."""
-    wanted = arg.options(target, define, cc, cflags)
+    wanted = arg.options(target, define, cc, cflags, math=math)
     with progress(f"Verifying {model.name}"):
         from ingot.check.verify import verify as check
         from ingot.driver import compile_with

@@ -77,7 +77,10 @@ class Scope:
         starts = tuple((1, self.form(piece)) for piece in _pieces("max", lo))
         ends: tuple[Bound, ...] = ((1, top),)
         if isinstance(hi, Binary) and hi.op == "min":
-            ends += tuple((1, add(self.form(p), {None: 1}, -1)) for p in _pieces("min", hi))
+            pieces = [self.form(p) for p in _pieces("min", hi)]
+            spans = [add(p, self.form(lo), -1) for p in pieces]
+            even = all(c % step == 0 for s in spans for c in s.values())
+            ends += tuple((1, add(p, {None: step if even else 1}, -1)) for p in pieces)
         return inner.bounded(var, starts, ends, anew=True)
 
     def bounded(

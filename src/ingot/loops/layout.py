@@ -141,10 +141,10 @@ class Storage:
             self.recipes[made] = lambda others: self.view(self.again(t, others), shape, spans)
         return self.packed[t, shape]
 
-    def scratch(self, t: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """Memory for a physical tensor's elements in the order its loops read them, packed at run time."""
-        made = Tensor(f"{t.name}_packed", t.type, shape)
-        self.recipes[made] = lambda others: self.scratch(self.again(t, others), shape)
+    def scratch(self, t: Tensor, shape: tuple[int, ...], what: str = "packed") -> Tensor:
+        """Memory for what a kernel makes of a physical tensor, in the order its loops read it."""
+        made = Tensor(f"{t.name}_{what}", t.type, shape)
+        self.recipes[made] = lambda others: self.scratch(self.again(t, others), shape, what)
         return made
 
     def again(self, physical: Tensor, others: Mapping[Tensor, Tensor]) -> Tensor:

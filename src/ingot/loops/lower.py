@@ -14,18 +14,23 @@ from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, loads,
 from ingot.formula.index import as_expr, value_range
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
+from ingot.loops.choice import Choices, Chooser
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.place import is_in_place, move_of
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, touched
-from ingot.loops.region import Either, Group, Iterate, Region, inner_tensors
+from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
 from ingot.loops.rewrite import without_single_turns
+from ingot.options import Math
 from ingot.targets.record import Target
 
 
-def lower(region: Region, layouts: dict[Tensor, Layout], name: str, target: Target) -> Program:
+def lower(
+    region: Region, layouts: dict[Tensor, Layout], name: str, target: Target, math: Math = "standard"
+) -> Program:
     """The program of a region."""
-    work = _Work(Storage(dict(layouts), inner_tensors(region)), target)
+    choose = Chooser(target, math, _constant_bytes(region))
+    work = _Work(Storage(dict(layouts), inner_tensors(region)), target, choose)
     steps = _steps(region, work)
     inputs = tuple(work.storage.tensor(t) for t in region.inputs)
     outputs, copies = _outputs(region, work.storage)
@@ -46,7 +51,14 @@ class _Work:
 
     storage: Storage
     target: Target
+    choose: Chooser
     kernels: dict[Hashable, tuple[Kernel, tuple[Tensor, ...]]] = field(default_factory=dict)
+
+
+def _constant_bytes(region: Region) -> int:
+    """How much memory the constants take that a region reads."""
+    found = {t for g in groups(region) for t in g.reads}
+    return sum(t.value.nbytes for t in found if t.value is not None)
 
 
 def _steps(region: Region, work: _Work) -> list[Step]:
@@ -136,9 +148,10 @@ def _is_alias(group: Group, region: Region, storage: Storage) -> bool:
 def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Call:
     """The call of some stages' kernel: a new one, or the one of earlier stages that do the same."""
     what, tensors = signature(stages)
-    key = (what, *(_key(t, work.storage) for t in tensors))
+    choices = work.choose(stages, work.storage)
+    key = (what, *choices.values(), *(_key(t, work.storage) for t in tensors))
     if key not in work.kernels:
-        made = _kernel(nodes, stages, work.storage, work.target)
+        made = _kernel(nodes, stages, work, choices)
         work.kernels[key] = made, tensors
         return Call(made, made.parameters)
     made, first = work.kernels[key]
@@ -153,12 +166,13 @@ def _key(t: Tensor, storage: Storage) -> Hashable:
     return t.type.name, t.shape, layout, pitch, t.value is None, value_range(t), is_inner
 
 
-def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], storage: Storage, target: Target) -> Kernel:
+def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choices: Choices) -> Kernel:
     """The kernel of some stages; its parameters are the physical tensors they touch."""
+    storage = work.storage
     halos = tuple(dict.fromkeys(c.out for c in computes(stages) if storage.layout(c.out).has_halo))
     filled = (f for t in halos for f in fill_halo(t, storage))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages))))
-    body = without_single_turns((*filled, *generate(stages, storage, target)))
+    body = without_single_turns((*filled, *generate(stages, storage, work.target, None, choices)))
     return Kernel(nodes[0], _parameters(body), body, nodes, macs(stages), _kernel_params(body))
 
 

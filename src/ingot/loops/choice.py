@@ -1,0 +1,164 @@
+"""How a stage is computed where there is more than one way.
+
+In: a stage, its storage, the target. Out: a `Choice`, which the generators are given. The choice depends on
+nothing but the model and the target, so the same bundle is made everywhere. Called by `lower`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ingot.formula.compute import Compute, Stage, computes
+from ingot.formula.expr import Array
+from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
+from ingot.loops.generators.winograd.blocking import blocking
+from ingot.loops.generators.winograd.match import TAPS, Convolution, match, taps_of
+from ingot.loops.layout import Storage
+from ingot.options import Math
+from ingot.targets.record import Target
+
+TOLERANCE = 1e-4  # max|d| / max|y| of one layer
+TILES = (2, 3, 4, 5)  # outputs of a tile along a window: more save more and lose more
+SAMPLED_FEATURES, SAMPLED_TILES = 32, 8
+# bytes a cycle that weights arrive with from the second cache, the third and memory, and where those end
+STREAMS = ((768 << 10, 48.0), (24 << 20, 20.0), (1 << 62, 10.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`winograd`: outputs of a tile along each window of F(m, 3); 0 multiplies directly."""
+
+    winograd: int = 0
+
+
+DEFAULT = Choice()
+Choices = Mapping[Compute, Choice]
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser:
+    """Chooses by a cost model. `weights` are the bytes of all constants: what exceeds the caches streams."""
+
+    target: Target
+    math: Math
+    weights: int
+
+    def __call__(self, stages: tuple[Stage, ...], storage: Storage) -> Choices:
+        """A choice for every stage that has one."""
+        return {c: self._choice(c, storage) for c in computes(stages)}
+
+    def _choice(self, c: Compute, storage: Storage) -> Choice:
+        if self.math == "exact" or not self.target.vector_bytes or c.reduction is None:
+            return DEFAULT
+        conv = match(c, storage, {})
+        if conv is None:
+            return DEFAULT
+        ways = sorted((self.cycles(conv, m), m) for m in TILES)
+        direct = self.direct_cycles(conv)
+        for cycles, m in ways:
+            if cycles < direct and error(conv, m) <= TOLERANCE:
+                return Choice(winograd=m)
+        return DEFAULT
+
+    def direct_cycles(self, conv: Convolution) -> float:
+        """Of the plain contraction: two multiply-adds a cycle."""
+        lanes = self.target.lanes(4)
+        pixels = prod(w.extent for w in conv.windows)
+        vectors = -(-conv.features // lanes)
+        taps = TAPS ** len(conv.windows)
+        compute = pixels * vectors * conv.channels * taps / 2
+        return self._with_stream(compute, conv, taps, 1)
+
+    def cycles(self, conv: Convolution, m: int) -> float:
+        """Of F(m, 3): transforms, products and the weights' way from memory."""
+        how, algorithm = blocking(conv, m, self.target), cook_toom(m, TAPS)
+        dims, lanes = len(conv.windows), self.target.lanes(4)
+        tiles = prod(w.tiles(m) for w in conv.windows)
+        vectors = -(-conv.features // how.block) * how.vectors
+        points = algorithm.points**dims
+        rows = -(-how.count // how.rows) * how.rows / how.count
+        latency = max(1.0, 8 / (how.rows * how.vectors))
+        products = points * tiles * rows * vectors * conv.channels / 2 * latency
+        into = tiles * -(-conv.channels // lanes) * _transform(algorithm, dims, inputs=True)
+        back = tiles * vectors * _transform(algorithm, dims, inputs=False)
+        blocks = prod(-(-w.tiles(m) // n) for w, n in zip(conv.windows, how.tiles, strict=True))
+        return self._with_stream(products, conv, points, blocks) + into + back
+
+    def _with_stream(self, compute: float, conv: Convolution, points: int, passes: int) -> float:
+        size = points * conv.channels * conv.features * 4
+        first = next(speed for limit, speed in STREAMS if max(size, self.weights) <= limit)
+        again = next(speed for limit, speed in STREAMS if size <= limit)
+        stream = size / first + (passes - 1) * size / again
+        return max(compute, stream) + 0.2 * min(compute, stream)
+
+
+def _transform(algorithm: Algorithm, dims: int, inputs: bool) -> float:
+    """Cycles of one tile and vector: three operations a cycle, one store."""
+    lines = algorithm.inputs() if inputs else algorithm.outputs()
+    results = algorithm.points if inputs else algorithm.m
+    operations, before, after = 0, algorithm.points**dims, 0
+    for axis in range(dims):
+        rows = results**axis * algorithm.points ** (dims - 1 - axis)
+        operations += rows * sum(len(line.terms) for line in lines)
+        after = results ** (axis + 1) * algorithm.points ** (dims - 1 - axis)
+    return float(operations + before) / 3 + float(after)
+
+
+def error(conv: Convolution, m: int) -> float:
+    """max|d| / max|y| of F(m, 3) in single precision on a sample of random inputs and the layer's weights."""
+    algorithm, dims = cook_toom(m, TAPS), len(conv.windows)
+    some = np.unique(np.linspace(0, conv.features - 1, SAMPLED_FEATURES).astype(int))
+    taps = taps_of(conv, some)
+    taps = taps.reshape(-1, conv.channels, *[TAPS] * dims)[: 4 * SAMPLED_FEATURES]
+    rng = np.random.default_rng(0)
+    shape = (SAMPLED_TILES, conv.channels, *[algorithm.points] * dims)
+    tiles = np.maximum(rng.standard_normal(shape), 0).astype(np.float32)
+    found = _tiles_by(algorithm, dims, tiles, taps)
+    exact = _tiles_exactly(m, dims, tiles, taps)
+    largest = float(np.abs(exact).max())
+    return float(np.abs(found - exact).max()) / largest if largest > 0 else 0.0
+
+
+def _tiles_by(algorithm: Algorithm, dims: int, tiles: Array, taps: Array) -> Array:
+    """[tile, feature, outputs ...] as the generated code computes them."""
+    v: Array = tiles
+    for axis in range(2, 2 + dims):
+        v = _transformed(algorithm.inputs(), v, axis)
+    u = algorithm.weights(taps, dims).astype(np.float32)
+    inputs = v.reshape(*v.shape[:2], -1).transpose(2, 0, 1)
+    weights = u.reshape(*u.shape[:2], -1).transpose(2, 1, 0)
+    products = np.matmul(inputs, weights)
+    out: Array = products.transpose(1, 2, 0).reshape(len(tiles), len(taps), *[algorithm.points] * dims)
+    for axis in range(2, 2 + dims):
+        out = _transformed(algorithm.outputs(), out, axis)
+    return out
+
+
+def _transformed(lines: tuple[Line, ...], values: Array, axis: int) -> Array:
+    parts = [np.take(values, i, axis) for i in range(values.shape[axis])]
+    return np.stack(follow(lines, parts), axis)
+
+
+def _tiles_exactly(m: int, dims: int, tiles: Array, taps: Array) -> Array:
+    """[tile, feature, outputs ...] in double precision."""
+    total = np.zeros(())
+    for at in product(range(TAPS), repeat=dims):
+        window: tuple[Any, ...] = (..., *(slice(i, i + m) for i in at))
+        tap: tuple[Any, ...] = (..., *at)
+        exact = tiles[window].astype(np.float64), taps[tap].astype(np.float64)
+        total = total + np.einsum("tc...,kc->tk...", *exact)
+    return total
+
+
+def candidates(conv: Convolution) -> Iterator[Choice]:
+    """Every way a convolution could be computed within the tolerance, for who measures."""
+    yield DEFAULT
+    for m in TILES:
+        if error(conv, m) <= TOLERANCE:
+            yield Choice(winograd=m)

@@ -1,0 +1,364 @@
+"""The Winograd generator: convolutions with windows of three, stride 1, by fewer multiplications.
+
+    y = A [ sum over channels of (G w) * (B x) ]        F(m, 3) along each axis of the window
+
+A kernel of three stages under a loop over blocks of tiles: the inputs of every tile are transformed into `V`;
+for each block of output channels every point of the transform is a small matrix product with the transformed
+constant weights, into `M`; the outputs of every tile are transformed back, and stored with bias and
+activation. `V` and `M` are scratch that stays in the cache. Where tiles do not divide the image, and where
+the channels do not fill a vector, tiles pass through a buffer of their own size, in and out.
+
+Measured, one AVX-512 core: 82 to 95 % of the multiplication bound for 32 channels and more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from ingot.formula.compute import Compute
+from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, static, substitute
+from ingot.formula.index import Bounds, simplify
+from ingot.formula.statements import For, Let, Madd, Statement, Store
+from ingot.formula.types import FLOAT32
+from ingot.loops.access import NotVectorizable, vectorize
+from ingot.loops.cook_toom import Algorithm, cook_toom
+from ingot.loops.generators.winograd.blocking import blocking
+from ingot.loops.generators.winograd.match import TAPS, Convolution, Window, match, moving, taps_of
+from ingot.loops.generators.winograd.transforms import along, register
+from ingot.loops.layout import Storage
+from ingot.targets.record import Target
+
+LINE = 16  # elements
+
+
+def winograd(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds, m: int
+) -> tuple[Statement, ...] | None:
+    """Statements by F(m, 3), or None if the stage is no such convolution."""
+    found = match(c, storage, bounds)
+    if found is None or found.c.a.tensor.value is not None:
+        return None
+    try:
+        return _Generator(found, storage, target, cook_toom(m, TAPS)).statements()
+    except NotVectorizable:
+        return None
+
+
+class _Generator:
+    """Builds the loops of one convolution."""
+
+    def __init__(self, conv: Convolution, storage: Storage, target: Target, algorithm: Algorithm) -> None:
+        self.conv, self.c, self.algorithm = conv, conv.c, algorithm
+        self.dims = len(conv.windows)
+        self.blocking = blocking(conv, algorithm.m, target)
+        self.in_lanes = best_input_lanes(conv.channels, target.lanes(FLOAT32.bytes))
+        points, b = algorithm.points**self.dims, self.blocking
+        self.row = _apart(conv.channels)  # one tile of a plane of `v`
+        planes = [_apart(b.count * n) for n in (self.row, b.block)]
+        self.v = storage.scratch(self.c.a.tensor, (points, planes[0]), "transformed")
+        self.m = storage.scratch(self.c.a.tensor, (points, planes[1]), "products")
+        whole = all(w.extent % algorithm.m == 0 for w in conv.windows)
+        self.tile_in = (
+            None
+            if whole
+            else storage.scratch(self.c.a.tensor, (*[algorithm.points] * self.dims, self.in_lanes), "tile")
+        )
+        self.scattered = not self._stores_vectors()
+        staged = not whole or conv.features % b.lanes or self.scattered
+        self.tile_out = (
+            storage.scratch(self.c.a.tensor, (*[algorithm.m] * self.dims, b.block), "outputs")
+            if staged
+            else None
+        )
+        self.u = self._weights(storage)
+
+    # -- the weights
+
+    def _weights(self, storage: Storage) -> Tensor:
+        """The transformed weights [groups ..., block of features, point, channel, feature]."""
+        conv, algorithm, block, dims = self.conv, self.algorithm, self.blocking.block, self.dims
+        blocks = -(-conv.features // block)
+
+        def transform(array: Array) -> Array:
+            b = replace(conv.c.b, tensor=replace(conv.c.b.tensor, value=array))
+            known = replace(conv, c=replace(conv.c, b=b))
+            taps = algorithm.weights(taps_of(known, np.arange(conv.features)), dims)
+            outer = taps.shape[: -2 - dims]
+            padded = np.zeros((*outer, blocks * block, *taps.shape[len(outer) + 1 :]), np.float32)
+            padded[(slice(None),) * len(outer) + (slice(conv.features),)] = taps
+            points = padded.reshape(*outer, blocks, block, conv.channels, algorithm.points**dims)
+            axis = len(outer)
+            return np.ascontiguousarray(points.transpose(*range(axis), axis, axis + 3, axis + 2, axis + 1))
+
+        names = tuple(x.name for x in (*moving(conv), conv.c.vector, conv.channel))
+        how = ("winograd", algorithm.m, conv.c.b.index, names, blocks, block)
+        return storage.derived(conv.c.b.tensor, how, transform)
+
+    # -- the loops
+
+    def statements(self) -> tuple[Statement, ...]:
+        body: tuple[Statement, ...] = (*self._inputs(), self._blocks_of_features())
+        for w, size in reversed(list(zip(self.conv.windows, self.blocking.tiles, strict=True))):
+            body = (For(_block(w), Const(0), Const(w.tiles(self.algorithm.m)), size, body),)
+        for x in reversed(self.conv.outer):
+            body = (For(x.name, Const(0), Const(static(x.extent)), 1, body),)
+        return body
+
+    def _blocks_of_features(self) -> Statement:
+        v, block = self.c.vector, self.blocking.block
+        body = (*self._products(), *self._outputs())
+        return For(f"{v.name}_block", Const(0), Const(-(-self.conv.features // block)), 1, body)
+
+    def _tiles(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """The body for each tile of the block."""
+        for w, size in reversed(list(zip(self.conv.windows, self.blocking.tiles, strict=True))):
+            body = (For(_tile_name(w), Const(0), self._length(w, size), 1, body),)
+        return body
+
+    def _length(self, w: Window, size: int) -> Expr:
+        """How many tiles the block has along a window: fewer in the last one."""
+        n = w.tiles(self.algorithm.m)
+        return Const(size) if n % size == 0 else Binary("min", Const(size), n - Var(_block(w)))
+
+    def _place(self) -> Expr:
+        """The tile's number in its block."""
+        at: Expr = Const(0)
+        for w, size in zip(self.conv.windows, self.blocking.tiles, strict=True):
+            at = at * size + Var(_tile_name(w))
+        return simplify(at)
+
+    def _first(self, w: Window) -> Expr:
+        """Where the tile begins along a window."""
+        return (Var(_block(w)) + Var(_tile_name(w))) * self.algorithm.m
+
+    # -- inputs
+
+    def _inputs(self) -> tuple[Statement, ...]:
+        """V[point][tile, channel] = B x, for every tile of the block."""
+        n, lanes, channel = self.conv.channels, self.in_lanes, self.conv.channel
+        turns = -(-n // lanes)
+        start: Expr = Var(channel.name)
+        if n % lanes:  # the last vector overlaps the one before: the same again
+            start = Binary("min", start, Const(n - lanes))
+        fill = () if self.tile_in is None else tuple(self._fill(start))
+        body = (*fill, *self._transform_inputs(start))
+        return self._tiles((For(channel.name, Const(0), Const(turns * lanes), lanes, body),))
+
+    def _read(self, offsets: tuple[Expr, ...], start: Expr) -> Load:
+        """The input `offsets` into the tile."""
+        env: dict[str, Expr] = {self.conv.channel.name: start}
+        for w, i in zip(self.conv.windows, offsets, strict=True):
+            env |= {w.axis.name: self._first(w), w.tap.name: i}
+        read = simplify(substitute(self.c.a, env))
+        assert isinstance(read, Load)
+        return read
+
+    def _fill(self, start: Expr) -> Iterator[Statement]:
+        """The tile's inputs, zeros beyond the image."""
+        assert self.tile_in is not None
+        names = [f"{w.axis.name}_in" for w in self.conv.windows]
+        index = tuple(map(Var, names))
+        copy: Statement = Store(
+            Load(self.tile_in, (*index, Const(0))),
+            replace(self._read(index, start), lanes=self.in_lanes),
+            self.in_lanes,
+        )
+        zero: Statement = Store(Load(self.tile_in, (*index, Const(0))), Const(0.0, FLOAT32), self.in_lanes)
+        points = Const(self.algorithm.points)
+        inside = [self._inside(w) for w in self.conv.windows]
+        for d in range(self.dims):  # what lies beyond along this window, inside along those before
+            body: tuple[Statement, ...] = (zero,)
+            for j in reversed(range(self.dims)):
+                lo, hi = (
+                    (Const(0), points) if j > d else (inside[d], points) if j == d else (Const(0), inside[j])
+                )
+                body = (For(names[j], lo, hi, 1, body),)
+            yield from body
+        inner: tuple[Statement, ...] = (copy,)
+        for name, hi in reversed(list(zip(names, inside, strict=True))):
+            inner = (For(name, Const(0), hi, 1, inner),)
+        yield from inner
+
+    def _inside(self, w: Window) -> Expr:
+        """How much of the tile's inputs lies inside the tensor along a window."""
+        index = substitute(self.c.a.index[w.dim], {w.axis.name: self._first(w), w.tap.name: Const(0)})
+        size = static(self.c.a.tensor.shape[w.dim])
+        return Binary("min", Const(self.algorithm.points), simplify(size - index))
+
+    def _transform_inputs(self, start: Expr) -> Iterator[Statement]:
+        n, lanes = self.algorithm.points, self.in_lanes
+        values: dict[tuple[int, ...], Expr] = {}
+        for at in product(range(n), repeat=self.dims):
+            index = tuple(Const(i) for i in at)
+            read = (
+                self._read(index, start) if self.tile_in is None else Load(self.tile_in, (*index, Const(0)))
+            )
+            values[at] = replace(read, lanes=lanes)
+        lines = self.algorithm.inputs()
+        for axis in range(self.dims):
+            statements, values = along(axis, lines, values, lanes, f"{'dtv'[axis]}")
+            yield from statements
+        place = simplify(self._place() * self.row + start)
+        for at, value in values.items():
+            yield Store(Load(self.v, (Const(_number(at, n)), place)), value, lanes)
+
+    # -- products
+
+    def _products(self) -> tuple[Statement, ...]:
+        """M[point][tile, feature]: the sum of V[point][tile, channel] * U[point][channel, feature]."""
+        b, point, tile = self.blocking, Var("point"), Var("tile")
+        count: Expr = Const(1)
+        for w, size in zip(self.conv.windows, b.tiles, strict=True):
+            length = self._length(w, size)
+            count = length if count == Const(1) else simplify(count * length)
+        whole = b.tiles[-1] % b.rows == 0 or (isinstance(count, Const) and b.count % b.rows == 0)
+        first: Expr = tile if whole else Binary("min", tile, count - b.rows)
+        body = tuple(self._micro(point, first))
+        rows = For("tile", Const(0), count, b.rows, body)
+        return (For("point", Const(0), Const(self.algorithm.points**self.dims), 1, (rows,)),)
+
+    def _micro(self, point: Expr, first: Expr) -> Iterator[Statement]:
+        """A register tile: rows of tiles x vectors of features."""
+        b, k = self.blocking, self.conv.channel
+        registers = list(product(range(b.rows), range(b.vectors)))
+        for i, j in registers:
+            yield Let(f"c{i}_{j}", Const(0.0, FLOAT32), b.lanes, mutable=True)
+        body: list[Statement] = []
+        outer = tuple(moving(self.conv))
+        block = Var(f"{self.c.vector.name}_block")
+        for j in range(b.vectors):
+            at = (*outer, block, point, k, Const(j * b.lanes))
+            body.append(Let(f"b{j}", Load(self.u, at, None, b.lanes), b.lanes))
+        for i in range(b.rows):
+            at = (point, simplify((first + i) * self.row + k))
+            body.append(Let(f"a{i}", Load(self.v, at)))
+            for j in range(b.vectors):
+                body.append(
+                    Madd(f"c{i}_{j}", Var(f"a{i}", None, FLOAT32), Var(f"b{j}", None, FLOAT32), b.lanes)
+                )
+        yield For(k.name, Const(0), Const(self.conv.channels), 1, tuple(body))
+        for i, j in registers:
+            to = Load(self.m, (point, simplify((first + i) * b.block + j * b.lanes)))
+            yield Store(to, register(f"c{i}_{j}"), b.lanes)
+
+    # -- outputs
+
+    def _outputs(self) -> tuple[Statement, ...]:
+        """y = value(A M) for every tile of the block and every feature of the pass."""
+        b, v = self.blocking, self.c.vector
+        lane = Var(f"{v.name}_lane")
+        if self.tile_out is None:
+            body = tuple(self._transform_outputs(lane, self._store))
+            return self._tiles((For(lane.name, Const(0), Const(b.block), b.lanes, body),))
+        body = tuple(self._transform_outputs(lane, self._keep))
+        return self._tiles((For(lane.name, Const(0), Const(b.block), b.lanes, body), *self._drain()))
+
+    def _transform_outputs(self, lane: Expr, store: object) -> Iterator[Statement]:
+        n, b = self.algorithm.points, self.blocking
+        place = simplify(self._place() * b.block + lane)
+        values: dict[tuple[int, ...], Expr] = {
+            at: Load(self.m, (Const(_number(at, n)), place), None, b.lanes)
+            for at in product(range(n), repeat=self.dims)
+        }
+        lines = self.algorithm.outputs()
+        for axis in range(self.dims):
+            statements, values = along(axis, lines, values, b.lanes, f"{'dtv'[axis]}")
+            yield from statements
+        assert callable(store)
+        for at, value in values.items():
+            yield store(at, lane, value)
+
+    def _store(self, at: tuple[int, ...], lane: Expr, value: Expr) -> Statement:
+        """The element itself, bias and activation applied."""
+        return self._element(tuple(Const(i) for i in at), lane, value, self.blocking.lanes)
+
+    def _keep(self, at: tuple[int, ...], lane: Expr, value: Expr) -> Statement:
+        """The sum, in the tile's own buffer."""
+        assert self.tile_out is not None
+        return Store(Load(self.tile_out, (*(Const(i) for i in at), lane)), value, self.blocking.lanes)
+
+    def _element(self, at: tuple[Expr, ...], lane: Expr, acc: Expr, lanes: int) -> Statement:
+        v, block = self.c.vector, Var(f"{self.c.vector.name}_block")
+        env: dict[str, Expr] = {v.name: simplify(block * self.blocking.block + lane)}
+        for w, i in zip(self.conv.windows, at, strict=True):
+            env[w.axis.name] = simplify(self._first(w) + i)
+        to, value = simplify(substitute(self.c.to, env)), simplify(substitute(self.c.value, env))
+        assert isinstance(to, Load)
+        if lanes > 1:
+            assert isinstance(lane, Var)
+            vectorize(to, lane.name, lanes)
+            value = vectorize(value, lane.name, lanes)
+        return Store(to, substitute(value, {"acc": acc}), lanes)
+
+    def _drain(self) -> Iterator[Statement]:
+        """From the tile's buffer to the image, what lies inside."""
+        assert self.tile_out is not None
+        b, v, features = self.blocking, self.c.vector, self.conv.features
+        names = [f"{w.axis.name}_out" for w in self.conv.windows]
+        index, lane = tuple(map(Var, names)), Var(f"{v.name}_lane")
+        kept = Load(self.tile_out, (*index, lane))
+        whole, end = self._lanes(features // b.lanes * b.lanes), self._lanes(features)
+        if self.scattered:
+            each = self._over_tile(names, (self._element(index, lane, kept, 1),))
+            yield For(lane.name, Const(0), end, 1, each)
+            return
+        vector = self._element(index, lane, replace(kept, lanes=b.lanes), b.lanes)
+        body: tuple[Statement, ...] = (For(lane.name, Const(0), whole, b.lanes, (vector,)),)
+        if features % b.lanes:
+            body += (For(lane.name, whole, end, 1, (self._element(index, lane, kept, 1),)),)
+        yield from self._over_tile(names, body)
+
+    def _lanes(self, features: int) -> Expr:
+        """How many of the pass's lanes hold one of the first `features`."""
+        block = self.blocking.block
+        if features % block == 0 and features >= self.conv.features:
+            return Const(block)
+        return Binary("min", Const(block), features - Var(f"{self.c.vector.name}_block") * block)
+
+    def _over_tile(self, names: list[str], body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """The body for each output of the tile inside the image."""
+        for w, name in reversed(list(zip(self.conv.windows, names, strict=True))):
+            limit: Expr = Const(self.algorithm.m)
+            if w.extent % self.algorithm.m:
+                limit = Binary("min", limit, simplify(w.extent - self._first(w)))
+            body = (For(name, Const(0), limit, 1, body),)
+        return body
+
+    def _stores_vectors(self) -> bool:
+        """Whether neighbouring features are stored, and read with bias and residual, as vectors."""
+        try:
+            for e in (self.c.to, self.c.value):
+                vectorize(e, self.c.vector.name, self.blocking.lanes)
+        except NotVectorizable:
+            return False
+        return True
+
+
+def best_input_lanes(channels: int, most: int) -> int:
+    """The widest vector that divides the channels into few; one that overlaps serves the rest."""
+    widths = [n for n in (64, 32, 16, 8, 4, 2, 1) if n <= min(most, channels)]
+    return min(widths, key=lambda n: (-(-channels // n), n))
+
+
+def _apart(elements: int) -> int:
+    """At least as many, an odd number of cache lines: neighbours do not meet in one set of the cache."""
+    return (-(-elements // LINE) | 1) * LINE
+
+
+def _number(at: tuple[int, ...], n: int) -> int:
+    out = 0
+    for i in at:
+        out = out * n + i
+    return out
+
+
+def _block(w: Window) -> str:
+    return f"{w.axis.name}_block"
+
+
+def _tile_name(w: Window) -> str:
+    return f"{w.axis.name}_tile"
