@@ -18,7 +18,7 @@ from ingot.formula.statements import For, expressions, flatten
 from ingot.loops.parallel import is_parallel, tasks
 from ingot.loops.program import Kernel
 
-OWN_NAMES = ("context", "task", "c", "parallel_for", "user")
+OWN_NAMES = ("context", "task", "shared", "parallel_for", "user")
 """Names that tasks and the kernels that start them use beside the model's."""
 
 
@@ -56,12 +56,12 @@ def _declarator(t: Tensor, const: bool, name: str) -> str:
 def _task(unit: Unit, kernel: Kernel, scope: Scope, loop: For, number: int, p: VectorPrinter) -> str:
     """One task: iteration `task` of the loop."""
     function = unit.function(kernel)
-    rows = [f"const struct {function}_context *const c = context;"]
+    rows = [f"const struct {function}_context *const shared = context;"]
     used = {load.tensor for s in flatten(loop.body) for e in expressions(s) for load in loads(e)}
     for t in (t for t in kernel.parameters if t in used):
         name = scope.name(t, t.name, "t")
         alone = "" if t in unit.plan.aliasing(kernel) else "restrict "
-        rows.append(f"{_declarator(t, t not in kernel.written, alone + name)} = c->{name};")
+        rows.append(f"{_declarator(t, t not in kernel.written, alone + name)} = shared->{name};")
     rows.append(f"const int {loop.var} = {p.index(loop.lo + Var('task') * loop.step)};")
     rows += lines(loop.body, p, unit.errors)
     head = f"static void {function}_task{number}(void *context, int task) {{"
