@@ -114,6 +114,9 @@ def common(op: str) -> Iterator[Row]:
     yield row(op, "one_step", steps=1, hidden=1, width=1)
     yield row(op, "whole_lengths", lengths=[5, 5, 5], constant=(4,))
     yield row(op, "weights", constant=(1, 2, 3), hidden=8, width=7, batch=1)
+    for hidden in (12, 21, 40, 67):  # several blocks of units, vectors of several widths
+        yield row(op, f"units{hidden}", hidden=hidden, steps=3, batch=hidden % 4 + 1, tolerance=3e-5)
+        yield row(op, f"weights{hidden}", hidden=hidden, steps=3, batch=1, constant=(1, 2, 3), tolerance=3e-5)
     yield row(op, "f64", dtype=np.float64, oracle="reference", tolerance=1e-9)
     yield row(op, "old", opset=7)
     yield row(op, "last_h", outputs=[False, True])

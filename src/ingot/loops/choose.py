@@ -12,6 +12,7 @@ from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
 from ingot.loops.choice import DEFAULT, Choices
 from ingot.loops.generators.contract import contract
+from ingot.loops.generators.gates import gates
 from ingot.loops.generators.row import rows
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
@@ -20,7 +21,7 @@ from ingot.loops.generators.winograd.generator import winograd
 from ingot.loops.layout import Storage
 from ingot.loops.naive import compute as naive
 from ingot.loops.naive import loop
-from ingot.loops.rewrite import apart
+from ingot.loops.rewrite import apart, hoisted
 from ingot.targets.record import Target
 
 NO_CHOICES: Choices = MappingProxyType({})
@@ -50,12 +51,14 @@ def _first(
     stage = stages[0]
     if isinstance(stage, Scan):
         inner = {**bounds, stage.axis.name: interval(stage.axis)}
-        return (loop(stage.axis, generate(stage.body, storage, target, inner, choices)),), 1
+        return hoisted(loop(stage.axis, generate(stage.body, storage, target, inner, choices))), 1
     if any(isinstance(n, Gathered) for e in stage.expressions for n in walk(e)):
         return naive(stage, storage, bounds), 1  # the generators know nothing of checks
     m = choices.get(stage, DEFAULT).winograd
     if m and (found := winograd(stage, storage, target, bounds, m)) is not None:
         return found, 1
+    if (together := gates(stages, storage, target, bounds)) is not None:
+        return together
     if (found := contract(stage, storage, target, bounds)) is not None:
         return found, 1
     if (together := rows(stages, storage, target, bounds)) is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ingot.formula.compute import Formula, Scan, Stage, reads, stages_text, writes
+from ingot.formula.compute import Compute, Formula, Scan, Stage, reads, stages_text, writes
 from ingot.formula.expr import Expr, Load, Tensor, transform
 from ingot.graph.ir import Graph, Node, Value
 from ingot.ops.control import body
@@ -98,7 +98,7 @@ def groups(region: Region) -> Iterator[Group]:
 
 
 def inner_tensors(region: Region) -> frozenset[Tensor]:
-    """What one group makes and nobody else reads, outside of scans: it need not be in memory."""
+    """What one group, or the step of one scan, makes and nobody else reads: it need not be in memory."""
     made: dict[Tensor, int] = {}
     read: set[Tensor] = set()
     _uses(region, made, read)
@@ -106,17 +106,18 @@ def inner_tensors(region: Region) -> frozenset[Tensor]:
 
 
 def _uses(region: Region, made: dict[Tensor, int], read: set[Tensor]) -> None:
-    """Count the stages that write each tensor; note what is read across groups or touched by a scan."""
+    """Count the stages that write each tensor; note what is read across groups and scans."""
     read.update((*region.inputs, *region.outputs))
     for item in region.items:
         match item:
             case Group(_, stages, view):
                 read |= item.reads | set(view or ())
                 for s in stages:
+                    own = {s.out} if isinstance(s, Compute) else _of_a_step(s)
+                    made.update({t: made.get(t, 0) + 1 for t in own})
+                    others = (t for other in stages if other is not s for t in reads(other))
                     if isinstance(s, Scan):
-                        read.update((*reads(s), *writes(s)))
-                    else:
-                        made[s.out] = made.get(s.out, 0) + 1
+                        read.update((*(t for t in (*reads(s), *writes(s)) if t not in own), *others))
             case Either(_, condition, then, other, results):
                 read.update((condition, *results))
                 _uses(then, made, read)
@@ -124,6 +125,11 @@ def _uses(region: Region, made: dict[Tensor, int], read: set[Tensor]) -> None:
             case Iterate(body=body):
                 read.update((*item.reads, *item.writes))
                 _uses(body, made, read)
+
+
+def _of_a_step(scan: Scan) -> set[Tensor]:
+    """What a step of a scan makes for itself."""
+    return {s.out for s in scan.body if isinstance(s, Compute)} - set(scan.carried)
 
 
 def region_text(region: Region) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ingot.formula.expr import Const, Expr, Load, Var, substitute, transform
-from ingot.formula.index import Bounds, simplify
+from ingot.formula.expr import Const, Expr, Load, Var, loads, substitute, transform
+from ingot.formula.index import Bounds, mentions, simplify
 from ingot.formula.statements import (
     Assign,
     Check,
@@ -18,7 +19,10 @@ from ingot.formula.statements import (
     Statement,
     Store,
     When,
+    expressions,
     flatten,
+    loaded,
+    stored,
 )
 
 
@@ -110,3 +114,21 @@ def without_single_turns(statements: tuple[Statement, ...]) -> tuple[Statement, 
             case _:
                 out.append(s)
     return tuple(out)
+
+
+def hoisted(around: For) -> tuple[Statement, ...]:
+    """A loop behind those loops of its body that do the same in every turn, such as packing a matrix.
+
+    They read nothing that the body writes, and what they write nobody else in it does.
+    """
+    writers = Counter(t for s in around.body for t in set(stored((s,))))
+
+    def is_invariant(s: Statement) -> bool:
+        inside = list(flatten((s,)))
+        parts = [e for part in inside for e in expressions(part)]
+        read = {load.tensor for part in inside for e in loaded(part) for load in loads(e)}
+        fixed = isinstance(s, For) and not any(mentions(e, around.var) for e in parts)
+        return fixed and not read & writers.keys() and all(writers[t] == 1 for t in stored((s,)))
+
+    first = tuple(s for s in around.body if is_invariant(s))
+    return (*first, replace(around, body=tuple(s for s in around.body if s not in first)))
