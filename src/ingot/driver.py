@@ -23,6 +23,7 @@ from ingot.loops.lower import lower
 from ingot.loops.parallel import parallelize
 from ingot.loops.program import Program, program_text
 from ingot.loops.region import Region, formulate_graph, region_text
+from ingot.loops.reorder import reorder
 from ingot.loops.share import share
 from ingot.loops.verify import require_proved, verify_region
 from ingot.memory.check import check
@@ -95,6 +96,7 @@ def stages(model: Any, options: Options) -> Stages:
     region = regions(fold_stages, region)  # before fuse: what is left of a batch normalisation is a map
     if options.fuse:
         region = regions(fuse, region)  # before layouts: what disappears needs none
+        region = regions(reorder, region)  # after fuse: what stands behind a view is one stage with its maps
     layouts = assign_layouts(region)
     program = programs(
         lower, region, layouts, bundle_name(options.name, model, graph.name), target, options.math

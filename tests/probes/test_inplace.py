@@ -1,44 +1,10 @@
-"""What is put together is made in its place, what is cut out is read where it lies: odd cases at every level.
-
-Each case says which of its nodes still cost a kernel that copies.
-"""
+"""What is put together is made in its place, what is cut out is read where it lies: at every level."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
-import numpy as np
-import onnxruntime as ort
 import pytest
-from onnx import numpy_helper, parser
 
-import ingot
-from ingot.driver import stages
-from ingot.loops.evaluate import run
-from ingot.loops.interpret import interpret
-from ingot.loops.program import calls
-from ingot.options import Options
-from tests.ops.rows import Array, check, floats
-
-HEAD = '<ir_version: 10, opset_import: ["" : 18]>\n'
-TARGETS = ("c99", "x86-64-v3")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A graph's body over inputs x and z of the same shape, its outputs, weights by name, what is copied."""
-
-    body: str
-    outputs: str = "float[n,c,h,w] y"
-    copies: tuple[str, ...] = ()
-    x: tuple[int, ...] = (1, 5, 6, 7)
-    weights: tuple[tuple[str, tuple[int, ...]], ...] = ()
-
-
-def conv(out: str, source: str, weight: str, pad: int = 0) -> str:
-    return f"{out} = Conv<pads=[{pad},{pad},{pad},{pad}]>({source}, {weight})\n"
-
+from tests.probes.moves import Case, agree, conv
 
 ONE, TWO, THREE = ("v", (4, 5, 1, 1)), ("u", (3, 5, 3, 3)), ("t", (6, 7, 3, 3))
 BOTH = conv("a", "x", "v") + conv("b", "x", "u", 1)
@@ -160,33 +126,6 @@ CASES = {
 }
 
 
-def weight(name: str, value: tuple[int, ...]) -> tuple[str, Array]:
-    """`name:i` holds the numbers themselves, others random values of the shape."""
-    if name.endswith(":i"):
-        return name[:-2], np.array(value, np.int64)
-    return name, floats(*value, seed=len(name)) * np.float32(0.3)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_in_place(name: str) -> None:
-    case = CASES[name]
-    dims = ",".join(map(str, case.x))
-    text = f"g (float[{dims}] x, float[{dims}] z) => ({case.outputs}) {{ {case.body} }}"
-    model = parser.parse_model(HEAD + text)
-    model.graph.initializer.extend(
-        numpy_helper.from_array(w, n) for n, w in (weight(*w) for w in case.weights)
-    )
-    given = {"x": floats(*case.x), "z": floats(*case.x, seed=1)}
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    feeds = {i.name: given[i.name] for i in session.get_inputs()}
-    wanted = list(session.run(None, feeds))
-    for target in TARGETS:
-        made = stages(model, Options(target=target, name="probe"))
-        check(interpret(made.region, given), wanted, 1e-5, "region")
-        check(run(made.program, given), wanted, 1e-5, f"loops for {target}")
-        moving = {n for c in calls(made.program.steps) for n in c.nodes or c.kernel.nodes}
-        named = set(re.findall(r"\[(\w+)\]", case.body))
-        assert named & moving == {*case.copies}
-    bundle = ingot.compile(model, target=TARGETS[-1], name="probe")
-    for _ in range(2):
-        check(list(bundle.run(given).values()), wanted, 1e-5, f"C for {TARGETS[-1]}")
+    agree(CASES[name])

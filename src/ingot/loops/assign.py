@@ -28,17 +28,13 @@ def assign_layouts(region: Region) -> dict[Tensor, Layout]:
     """Layouts of the tensors that a region and the regions inside it make."""
     _import_inputs(region)
     stages = [c for g in _groups(region) for c in computes(g.stages)]
-    spatial = _spatial(stages)
     free = _free(region)
     parts = rectangles(_groups(region), free)
     halos, parts = _shared_halos(_halos(stages), stages, parts)
     layouts: dict[Tensor, Layout] = {}
-    for component in _components(stages):
-        if not any(t in spatial for t in component):
-            continue
-        for t in component:
-            if t in free or t.value is not None:
-                layouts[t] = _channels_last(t, halos if t in free else {})
+    for t in _spatial(stages):
+        if t in free or t.value is not None:
+            layouts[t] = _channels_last(t, halos if t in free else {})
     for item in region.items:
         for inner in _inside(item):
             layouts.update(assign_layouts(inner))
@@ -46,6 +42,12 @@ def assign_layouts(region: Region) -> dict[Tensor, Layout]:
     layouts = {t: layout for t, layout in layouts.items() if t not in copied}
     _place(region, layouts, [r for r in parts if r.part not in copied])
     return layouts
+
+
+def channels_last(region: Region) -> set[Tensor]:
+    """The tensors of a region that get their channels stored last."""
+    stages = [c for g in _groups(region) for c in computes(g.stages)]
+    return set(_spatial(stages)) & _free(region)
 
 
 def _copied(region: Region) -> Iterator[Tensor]:
@@ -92,13 +94,14 @@ def _slides(i: Expr, outer: set[str], inner: set[str]) -> bool:
     return bool(names & outer) and bool(names & inner)
 
 
-def _spatial(stages: list[Compute]) -> set[Tensor]:
-    """What windows read and what they make."""
+def _spatial(stages: list[Compute]) -> list[Tensor]:
+    """What windows read and what they make, and what is stored like it."""
     found: set[Tensor] = set()
     for c in stages:
         for load in windows(c):
             found |= {load.tensor, c.out}
-    return {t for t in found if t.rank >= 3}
+    found = {t for t in found if t.rank >= 3}
+    return [t for component in _components(stages) if any(u in found for u in component) for t in component]
 
 
 def _free(region: Region) -> set[Tensor]:

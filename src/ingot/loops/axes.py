@@ -42,8 +42,8 @@ def _only_term(r: Reduction) -> Expr:
 
 
 def _split(c: Compute) -> Compute:
-    """An output axis that is divided by k becomes two: x == k * x_outer + x_inner."""
-    for a in c.axes:
+    """An axis that is divided by k becomes two: x == k * x_outer + x_inner."""
+    for a in (*c.axes, *(c.reduction.axes if c.reduction else ())):
         k = next(_divisors(c, a), None)
         if k is not None:
             assert isinstance(a.extent, int)
@@ -66,8 +66,10 @@ def _replaced(c: Compute, a: Var, parts: tuple[Var, ...], value: Expr) -> Comput
     def put(e: Expr) -> Expr:
         return simplify(substitute(e, {a.name: value}))
 
-    axes = tuple(p for x in c.axes for p in (parts if x is a else (x,)))
-    r = c.reduction
+    def split(axes: tuple[Var, ...]) -> tuple[Var, ...]:
+        return tuple(p for x in axes for p in (parts if x is a else (x,)))
+
+    axes, r = split(c.axes), c.reduction
     if r is not None:
-        r = replace(r, init=put(r.init), term=put(r.term))
+        r = replace(r, axes=split(r.axes), init=put(r.init), term=put(r.term))
     return Compute(c.out, axes, put(c.value), r, tuple(put(i) for i in c.index))

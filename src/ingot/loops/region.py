@@ -185,6 +185,11 @@ def _needed(items: list[Item], outputs: tuple[Tensor, ...]) -> list[Item]:
     return kept[::-1]
 
 
+def reads_beside(region: Region) -> set[Tensor]:
+    """What is read of a region by others than its own groups: its user, branches and loops."""
+    return {*region.outputs, *(t for i in region.items if not isinstance(i, Group) for t in _reads(i))}
+
+
 def _reads(item: Item) -> Iterator[Tensor]:
     match item:
         case Group() | Iterate():
