@@ -53,7 +53,7 @@ class Net:
 
     def constant(self, array: Array) -> str:
         name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        self.weights.append(numpy_helper.from_array(np.asarray(array, order="C"), name))
         self.shapes[name] = array.shape
         return name
 

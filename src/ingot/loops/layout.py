@@ -79,6 +79,7 @@ class Storage:
     recipes: dict[Tensor, Callable[[Mapping[Tensor, Tensor]], Tensor]] = field(default_factory=dict)
     aliases: dict[Tensor, Alias] = field(default_factory=dict)
     views: dict[Tensor, Tensor] = field(default_factory=dict)
+    scratches: set[Tensor] = field(default_factory=set)
     fixed: frozenset[Tensor] = frozenset()
     """Physical tensors that the kernel in the making must see in one shape only: see `view`."""
 
@@ -142,8 +143,13 @@ class Storage:
         return self.packed[t, shape]
 
     def scratch(self, t: Tensor, shape: tuple[int, ...], what: str = "packed") -> Tensor:
-        """Memory for what a kernel makes of a physical tensor, in the order its loops read it."""
+        """Memory for what a kernel makes of a physical tensor, in the order its loops read it.
+
+        What a turn of a loop reads of it that turn, or what stands before the loop, has written: nothing is
+        handed from turn to turn, so that turns which run at once may each have their own.
+        """
         made = Tensor(f"{t.name}_{what}", t.type, shape)
+        self.scratches.add(made)
         self.recipes[made] = lambda others: self.scratch(self.again(t, others), shape, what)
         return made
 

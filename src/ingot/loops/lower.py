@@ -173,7 +173,9 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     filled = (f for t in halos for f in fill_halo(t, storage))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages))))
     body = without_single_turns((*filled, *generate(stages, storage, work.target, None, choices)))
-    return Kernel(nodes[0], _parameters(body), body, nodes, macs(stages), _kernel_params(body))
+    parameters = _parameters(body)
+    scratch = frozenset(storage.scratches.intersection(parameters))
+    return Kernel(nodes[0], parameters, body, nodes, macs(stages), _kernel_params(body), scratch=scratch)
 
 
 def _shared(stages: tuple[Stage, ...]) -> Iterator[Tensor]:

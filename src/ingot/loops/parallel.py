@@ -1,21 +1,37 @@
 """Mark the loops whose iterations may run at the same time.
 
 A kernel's outermost loop is parallel if each iteration writes elements no other iteration touches: along one
-dimension of every tensor it stores to, iterations are further apart than what one of them reaches. Emission
+dimension of every tensor it stores to, iterations are further apart than what one of them reaches. Where only
+a kernel's scratch is in the way, the loop is cut into a few parts, each with scratch of its own. Emission
 hands such loops to the caller's `parallel_for`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ingot.formula.expr import Const, Expr, Load, Var, loads, walk
+from ingot.formula.expr import Binary, Const, Expr, Load, Tensor, Var, loads, transform, walk
 from ingot.formula.index import Bounds, coefficient, interval, simplify
-from ingot.formula.statements import Assign, Check, For, Let, Madd, Statement, Store, expressions, flatten
+from ingot.formula.statements import (
+    Assign,
+    Check,
+    For,
+    Let,
+    Madd,
+    Statement,
+    Store,
+    expressions,
+    flatten,
+    loaded,
+)
 from ingot.loops.program import Branch, Call, Kernel, Program, Repeat, Step
+from ingot.loops.rewrite import rewritten
 
 WORTH = 1 << 13  # statements executed; below, handing a loop over costs more than it saves
+PARTS = 8  # of a loop whose parts need scratch of their own: they share out well, and memory is not free
+Copies = Mapping[Tensor, Tensor]
+"""Scratch, and the same once for every part of a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +47,87 @@ class Reach:
 def parallelize(program: Program) -> Program:
     """The program with parallel loops marked in the kernels that are worth it."""
     made = {k: _marked(k) for k in program.kernels}
-    return replace(program, steps=_steps(program.steps, made))
+    return replace(program, steps=_steps(program.steps, made, {}))
 
 
-def _steps(steps: tuple[Step, ...], made: dict[Kernel, Kernel]) -> tuple[Step, ...]:
+def _steps(
+    steps: tuple[Step, ...], made: Mapping[Kernel, tuple[Kernel, Copies]], known: dict[Tensor, Tensor]
+) -> tuple[Step, ...]:
+    """`known`: the program's own scratch, and what it became."""
     out: list[Step] = []
     for s in steps:
         match s:
             case Call():
-                s = replace(s, kernel=made[s.kernel])
+                s = _call(s, *made[s.kernel], known)
             case Branch():
-                s = replace(s, then=_steps(s.then, made), other=_steps(s.other, made))
+                s = replace(s, then=_steps(s.then, made, known), other=_steps(s.other, made, known))
             case Repeat():
-                s = replace(s, body=_steps(s.body, made))
+                s = replace(s, body=_steps(s.body, made, known))
         out.append(s)
     return tuple(out)
 
 
-def _marked(kernel: Kernel) -> Kernel:
+def _call(call: Call, kernel: Kernel, copies: Copies, known: dict[Tensor, Tensor]) -> Call:
+    """The call with enough scratch for every part."""
+    arguments = []
+    for parameter, argument in zip(call.kernel.parameters, call.arguments, strict=True):
+        if parameter in copies:
+            parts = copies[parameter].shape[0]
+            argument = known.setdefault(argument, replace(argument, shape=(parts, *argument.shape)))
+        arguments.append(argument)
+    return replace(call, kernel=kernel, arguments=tuple(arguments))
+
+
+def _marked(kernel: Kernel) -> tuple[Kernel, Copies]:
+    copies: dict[Tensor, Tensor] = {}
     if kernel.may_fail or kernel.params:
-        return kernel
-    return replace(kernel, body=tuple(_marked_loop(s) for s in kernel.body))
+        return kernel, copies
+    body: list[Statement] = []
+    for s in kernel.body:
+        if isinstance(s, For) and _work((s,), {}) >= WORTH:
+            own = _own(s, kernel, copies)
+            if is_independent(s):
+                s = replace(s, parallel=True)
+            elif own and is_independent(s, own):
+                s = _parted(s, own, copies)
+        body.append(s)
+    parameters = tuple(copies.get(t, t) for t in kernel.parameters)
+    return replace(kernel, body=tuple(body), parameters=parameters), copies
 
 
-def _marked_loop(s: Statement) -> Statement:
-    if isinstance(s, For) and _work((s,), {}) >= WORTH and is_independent(s):
-        return replace(s, parallel=True)
-    return s
+def _own(loop: For, kernel: Kernel, taken: Copies) -> frozenset[Tensor]:
+    """The scratch that only this loop touches, and stores to before it reads."""
+    others = {t for s in kernel.body if s is not loop for t in _touched((s,))}
+    stored_first: dict[Tensor, bool] = {}
+    for s in flatten(loop.body):
+        for e in loaded(s):
+            stored_first.update({load.tensor: False for load in loads(e) if load.tensor not in stored_first})
+        if isinstance(s, Store):
+            stored_first.setdefault(s.to.tensor, True)
+    return frozenset(t for t in kernel.scratch - others - taken.keys() if stored_first.get(t, False))
+
+
+def _touched(statements: tuple[Statement, ...]) -> set[Tensor]:
+    return {load.tensor for s in flatten(statements) for e in expressions(s) for load in loads(e)}
+
+
+def _parted(loop: For, own: frozenset[Tensor], copies: dict[Tensor, Tensor]) -> For:
+    """for var in lo..hi  ->  parallel for part in 0..parts: for var in lo + part * size ..: own[part, ...]"""
+    parts, part = min(tasks(loop), PARTS), Var(f"{loop.var}_part")
+    assert isinstance(loop.lo, Const) and isinstance(loop.hi, Const)
+    size = -(-tasks(loop) // parts) * loop.step
+    parts = -(-(int(loop.hi.value) - int(loop.lo.value)) // size)
+    copies |= {t: replace(t, shape=(parts, *t.shape)) for t in own}
+
+    def moved(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.tensor in own:
+            return replace(e, tensor=copies[e.tensor], index=(part, *(transform(i, moved) for i in e.index)))
+        return None
+
+    body = rewritten(loop.body, lambda e: transform(e, moved))
+    lo = simplify(loop.lo + part * size, {part.name: (0, parts - 1)})
+    inner = replace(loop, lo=lo, hi=Binary("min", loop.hi, lo + size), body=body)
+    return For(part.name, Const(0), Const(parts), 1, (inner,), parallel=True)
 
 
 def _work(statements: tuple[Statement, ...], bounds: dict[str, tuple[int, int]]) -> int:
@@ -83,15 +153,18 @@ def tasks(loop: For) -> int:
     return max(0, -(-(int(loop.hi.value) - int(loop.lo.value)) // loop.step))
 
 
-def is_independent(loop: For) -> bool:
-    """Whether iterations touch nothing in common, and need nothing from outside the loop but tensors."""
+def is_independent(loop: For, own: frozenset[Tensor] = frozenset()) -> bool:
+    """Whether iterations touch nothing in common, and need nothing from outside the loop but tensors.
+
+    Of the tensors in `own` every iteration has one for itself.
+    """
     if not isinstance(loop.lo, Const) or not isinstance(loop.hi, Const) or tasks(loop) < 2:
         return False
     if any(isinstance(s, Check) for s in flatten(loop.body)) or _borrowed(loop):
         return False
     bounds = _bounds(loop)
     accesses = list(_accesses(loop))
-    stored = {a.tensor for a, is_store in accesses if is_store}
+    stored = {a.tensor for a, is_store in accesses if is_store} - own
     return all(_apart([a for a, _ in accesses if a.tensor is t], loop, bounds) for t in stored)
 
 
@@ -114,6 +187,8 @@ def _bounds(loop: For) -> Bounds:
             scope = {**bounds, loop.var: own}
             lo = interval(s.lo, scope)[0]
             hi = max(interval(s.hi, scope)[1] - 1, lo)
+            if isinstance(s.lo, Const):
+                hi -= (hi - lo) % s.step  # the last value it takes
             first, last = bounds.get(s.var, (lo, hi))  # a tile and its remainder: loops of one name
             bounds[s.var] = (min(first, lo), max(last, hi))
     return bounds

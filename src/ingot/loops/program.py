@@ -19,6 +19,7 @@ from ingot.formula.statements import Check, Statement, flatten, loaded, statemen
 class Kernel:
     """One C function. `nodes` are the model's nodes it computes, `macs` its multiply-accumulates per call.
 
+    `scratch` are the parameters that hold nothing before the call and nothing after it (`Storage.scratch`).
     What it reads and writes is found once: every call of it asks.
     """
 
@@ -29,6 +30,7 @@ class Kernel:
     macs: int = 0
     params: tuple[Param, ...] = ()
     remark: str = ""
+    scratch: frozenset[Tensor] = frozenset()
 
     @cached_property
     def read(self) -> frozenset[Tensor]:

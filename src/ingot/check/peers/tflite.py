@@ -328,7 +328,7 @@ def _activation(function: Any, code: str, **options: Any) -> Callable[..., None]
 
 
 def _clip(net: Net, node: onnx.NodeProto, a: Mapping[str, Any]) -> None:
-    low, high = (float(net.constants[i]) for i in node.input[1:3])
+    low, high = (float(net.constants[i].reshape(-1)[0]) for i in node.input[1:3])
     if (low, high) != (0.0, 6.0):
         raise Refused("a Clip that is no ReLU6")
     _activation(FUSED.RELU6, "RELU6")(net, node, a)
