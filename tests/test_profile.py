@@ -130,10 +130,26 @@ def test_the_command_shows_it(monkeypatch: pytest.MonkeyPatch, taken: Profile) -
 
 def test_limits_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INGOT_CACHE", str(tmp_path))
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
     first = limits(native())
     assert 1e8 < first.macs < 1e13 and first.bandwidth(1) >= first.bandwidth(1 << 40) > 1e8
     monkeypatch.setattr(limiting, "measure", lambda target: pytest.fail("measured again"))
     assert limits(native()) == first
+
+
+def test_limits_of_a_busy_machine_are_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path))
+    found = iter(
+        [
+            replace(KNOWN, macs=2e9, load=7.0),
+            replace(KNOWN, macs=1e9, reads=((1000, 5e9), (1000000, 5e8)), load=0.5),
+        ]
+    )
+    monkeypatch.setattr(limiting, "measure", lambda target: next(found))
+    assert limits(native()).macs == 2e9
+    best = limits(native())
+    assert best.macs == 2e9 and best.reads == ((1000, 5e9), (1000000, 1e9)) and best.load == 0.5
+    assert limits(native()) == best
 
 
 @pytest.mark.parametrize(
