@@ -37,7 +37,7 @@ from ingot.targets.record import Target
 TILE = 4
 VECTORS = 8  # accumulators of a reduction that has no tile
 UNROLLED_TAPS = 8
-VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min"})
+VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "pow"})
 
 
 @dataclass(frozen=True, slots=True)
