@@ -13,6 +13,7 @@ from ingot.formula.statements import Statement
 from ingot.loops.choice import DEFAULT, Choices
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.gates import gates
+from ingot.loops.generators.points import points
 from ingot.loops.generators.row import rows
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
@@ -59,8 +60,9 @@ def _first(
         return found, 1
     if (together := gates(stages, storage, target, bounds)) is not None:
         return together
-    if (found := contract(stage, storage, target, bounds)) is not None:
-        return found, 1
+    for generator in (points, contract):
+        if (found := generator(stage, storage, target, bounds)) is not None:
+            return found, 1
     if (together := rows(stages, storage, target, bounds)) is not None:
         return together
     for generator in (window, vertical, transpose):

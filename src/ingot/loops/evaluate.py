@@ -240,7 +240,7 @@ class Compiler:
     def let(self, name: str, value: Evaluate, lanes: int) -> Execute:
         def execute(f: Frame) -> None:
             v = value(f)
-            f.own[name] = v if lanes == 1 or np.ndim(v) else np.full((1, lanes), v)
+            f.own[name] = v if lanes == 1 else np.broadcast_to(v, (len(v) if np.ndim(v) else 1, lanes))
 
         return execute
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ingot.formula.compute import COMBINERS, Compute, Reduction
 from ingot.formula.expr import (
+    COMPARISONS,
     Binary,
     Cast,
     Const,
@@ -27,7 +28,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
 from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
-from ingot.formula.types import BOOL, INDEX
+from ingot.formula.types import INDEX
 from ingot.loops.access import NotVectorizable, align_constants, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.layout import Storage, bind
@@ -100,9 +101,11 @@ def has_vector_form(e: Expr) -> bool:
     """Whether every operation of the expression exists on vectors of floats."""
     for n in walk(e):
         match n:
-            case Binary(op, a, _) if op not in VECTOR_OPERATIONS and a.dtype.is_float:
+            case Binary(op, a, _) if op in COMPARISONS and not a.dtype.is_float:
                 return False
-            case Select(condition, _, _) if condition.dtype is BOOL:
+            case Binary(op, a, _) if op not in VECTOR_OPERATIONS | COMPARISONS and a.dtype.is_float:
+                return False
+            case Select(condition, _, _) if not isinstance(condition, Binary):
                 return False
             case Cast(a, _) if a.dtype is INDEX:
                 continue  # a number per point, such as how many taps a pool counts; the lanes share it

@@ -232,7 +232,7 @@ class _Generator:
                 term = self._keep(self._at(self.r.term, {**point, **place}, lanes, bounds))
                 moving = next(a for a in loads(term) if not self._stays(a))
                 uses.setdefault(moving, []).append((i, term))
-        for n, load in enumerate(sorted(uses, key=_place)):
+        for n, load in enumerate(sorted(uses, key=in_memory_order)):
             name = Var(f"x{n}", None, load.dtype)
             yield Let(name.name, load, load.lanes)
             for i, term in uses[load]:
@@ -287,7 +287,7 @@ def _named(term: Expr, load: Load, name: Var) -> Expr:
     return transform(term, lambda e: name if e == load else None)
 
 
-def _place(load: Load) -> tuple[str, tuple[int, ...]]:
+def in_memory_order(load: Load) -> tuple[str, tuple[int, ...]]:
     """Where a read lies among those that differ by constants."""
     return load.tensor.name, tuple(linear(i).get(None, 0) for i in load.index)
 
