@@ -80,8 +80,9 @@ def _simple(s: Statement, p: VectorPrinter) -> str:
             return p.store(to, value, lanes)
         case Barrier():
             return '__asm__ volatile("" ::: "memory");'
-        case Prefetch(at, ahead):
-            return f"__builtin_prefetch((const void *)((uintptr_t)&{p.element(at)} + {ahead}));"
+        case Prefetch(at, ahead, level):
+            line = f"(const void *)((uintptr_t)&{p.element(at)} + {ahead})"
+            return f"__builtin_prefetch({line}, 0, {4 - level});"
     raise TypeError(f"no C for {s!r}")
 
 

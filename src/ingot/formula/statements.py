@@ -99,10 +99,14 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Ask for the cache line that lies `ahead` bytes after an element, which may be beyond its tensor."""
+    """Ask for the cache line that lies `ahead` bytes after an element, which may be beyond its tensor.
+
+    `level` is the cache that shall have it.
+    """
 
     at: Load
     ahead: int
+    level: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +185,8 @@ def statements_text(statements: tuple[Statement, ...], indent: str = "  ") -> It
                 yield f"{indent}check {text(condition)} or {error}"
             case Barrier():
                 yield f"{indent}barrier"
-            case Prefetch(at, ahead):
-                yield f"{indent}prefetch {text(at)} + {ahead} bytes"
+            case Prefetch(at, ahead, level):
+                yield f"{indent}prefetch {text(at)} + {ahead} bytes to L{level}"
             case Remark(note):
                 yield f"{indent}# {note}"
         if isinstance(s, When) and s.other:

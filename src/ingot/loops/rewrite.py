@@ -59,10 +59,10 @@ def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
             return When(f(condition), rewritten(body, f), rewritten(other, f))
         case Check(condition, error):
             return Check(f(condition), error)
-        case Prefetch(at, ahead):
+        case Prefetch(at):
             moved = f(at)
             assert isinstance(moved, Load)
-            return Prefetch(moved, ahead)
+            return replace(s, at=moved)
     return s
 
 

@@ -37,6 +37,7 @@ from ingot.targets.record import Target
 
 UNROLLED_TAPS = 4
 AHEAD = 16 << 10  # bytes by which a stream of weights from main memory is prefetched
+Taken = dict[str, tuple[int, int]]  # where a run of equal pieces of a tile axis begins, and their size
 Levels = tuple[Var | None, ...]  # tile axes in the order of their loops; None stands for the channels
 
 
@@ -74,15 +75,14 @@ class _Generator:
     def __init__(self, c: Contraction, storage: Storage, target: Target, by_rows: bool) -> None:
         self.c, self.storage, self.target = c, storage, target
         self.lanes = max(1, target.vector_bytes // c.b.dtype.bytes)
-        sizes = Sizes(c.channels, self.lanes, c.points, c.terms)
+        strides = tuple((step(c.a, x.name) or 0) * c.b.dtype.bytes for x in c.tile)
+        sizes = Sizes(c.channels, self.lanes, c.points, c.terms, strides)
         self.tile = best_tile(target, sizes)
         self.shape = dict(zip(c.tile, tile_shape(c.points, self.tile.rows), strict=True))
         self.is_packed = not (self._is_in_order() and self._registers(True) == self._registers(False))
         self.levels: Levels = (c.tile[0], None, *c.tile[1:]) if by_rows else (None, *c.tile)
         self.prologue: tuple[Statement, ...] = ()
         self.operands = {s: self._operand(s) for s in self._segments(not self.is_packed)}
-        weights = c.b.tensor.bytes
-        self.is_streamed = not c.tile and weights > target.caches[2] // 4 * 3
 
     def _is_in_order(self) -> bool:
         """Whether `b` can be read where it is, along its vectors."""
@@ -100,11 +100,11 @@ class _Generator:
             nest = (For(x.name, Const(0), as_expr(x.extent or 0), 1, nest),)
         return (*self.prologue, *nest)
 
-    def _nest(self, levels: Levels, taken: dict[str, int], segment: Segment | None) -> Iterator[Statement]:
+    def _nest(self, levels: Levels, taken: Taken, segment: Segment | None) -> Iterator[Statement]:
         """The loops around one register tile; what is left over are smaller tiles of the same kind."""
         if not levels:
             assert segment is not None
-            yield from _Tile(self, segment, list(_points(self.c.tile, taken))).statements()
+            yield from _Tile(self, segment, taken).statements()
             return
         x, *inner = levels
         if x is None:
@@ -113,7 +113,7 @@ class _Generator:
                 yield For(self.c.vector.name, Const(s.first), Const(s.end), s.size, body)
             return
         for lo, hi, part in pieces(static(x.extent), self.shape[x]):
-            body = tuple(self._nest(tuple(inner), {**taken, x.name: part}, segment))
+            body = tuple(self._nest(tuple(inner), {**taken, x.name: (lo, part)}, segment))
             yield For(x.name, Const(lo), Const(hi), part, body)
 
     # -- the vector operand
@@ -165,10 +165,11 @@ class _Generator:
 class _Tile:
     """The statements of one register tile: some points by one block of channels."""
 
-    def __init__(self, g: _Generator, segment: Segment, points: list[dict[str, int]]) -> None:
-        self.c, self.segment, self.points = g.c, segment, points
-        self.lanes, self.is_streamed, self.is_packed = g.lanes, g.is_streamed, g.is_packed
-        self.weights = g.operands[segment]
+    def __init__(self, g: _Generator, segment: Segment, taken: Taken) -> None:
+        self.c, self.segment = g.c, segment
+        points = self.points = list(_points(self.c.tile, {name: n for name, (_, n) in taken.items()}))
+        self.lanes, self.is_packed, self.weights = g.lanes, g.is_packed, g.operands[segment]
+        self.ahead = self._ahead(g, taken)
         names = [x.name for x in self.c.tile]
         self.read = placer(self.c.a, names, self.c.bounds)
         self.names = names
@@ -176,6 +177,28 @@ class _Tile:
         few = len(points) * len(segment.widths) <= CHAINS // 2
         self.chains = min(CHAINS // (len(points) * len(segment.widths)), inner // 8) if few else 1
         self.chains = max(1, self.chains)
+
+    def _ahead(self, g: _Generator, taken: Taken) -> tuple[Prefetch, ...]:
+        """What to ask for at each term: what comes a little later if the weights are read once; else one
+        line of the next block's, another one for each tile that goes through this block.
+        """
+        c, w = self.c, self.weights
+        lines = range(0, self.segment.size, LINE // c.b.dtype.bytes)
+        if c.b.tensor.value is None or g.levels[0] is not None:
+            return ()
+        if not c.tile:
+            at = (replace(w, index=(*w.index[:-1], Const(i))) for i in lines)
+            far = c.b.tensor.bytes > g.target.caches[2] // 4 * 3
+            return tuple(Prefetch(x, AHEAD) for x in at) if far else ()
+        if c.b.tensor.bytes <= g.target.caches[1] // 2 or self.segment.blocks == 1:
+            return ()
+        turn: Expr = Const(0)
+        for x in c.tile:
+            lo, n = taken[x.name]
+            turn = turn + (x - lo) // n
+        line = simplify(turn % len(lines), c.bounds) * lines.step
+        size = self.segment.size * c.terms * c.b.dtype.bytes
+        return (Prefetch(replace(w, index=(*w.index[:-1], line)), size, 2),)
 
     def statements(self) -> Iterator[Statement]:
         zero = Const(0.0, self.c.init.dtype)
@@ -226,13 +249,15 @@ class _Tile:
             rest = tuple(self._madds("", inner, inner))
             yield For(inner.name, Const(whole), Const(count), 1, rest)
 
-    def _madds(self, suffix: str, inner: Var, at: Expr, chain: int = 0) -> Iterator[Statement]:
+    def _madds(self, suffix: str, inner: Var, value: Expr, chain: int = 0) -> Iterator[Statement]:
         dtype = self.c.b.dtype
-        term = {} if at is inner else {inner.name: at}
+        term = {} if value is inner else {inner.name: value}
+        for p in self.ahead:
+            at = simplify(substitute(p.at, term), self.c.bounds)
+            assert isinstance(at, Load)
+            yield replace(p, at=at)
         for j, width in enumerate(self.segment.widths):
             read = self._weights(j, width, term)
-            if self.is_streamed and j * self.lanes * dtype.bytes % LINE == 0:
-                yield Prefetch(replace(read, lanes=1), AHEAD)
             yield Let(f"b{j}{suffix}", read, width)
         for i, point in enumerate(self.points):
             element = self.read(point)

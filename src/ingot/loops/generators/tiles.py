@@ -6,8 +6,10 @@ channels are cut into blocks of vectors. Deterministic; every candidate that fit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -16,6 +18,7 @@ from ingot.targets.record import Target
 MOST_ROWS = 16
 MOST_VECTORS = 9
 LINE = 64
+WAYS, SET_PERIOD = 8, 4096  # of an L1 cache: bytes so far apart fall into one set
 CHAINS = 8  # accumulators that keep two multipliers of four cycles busy
 
 
@@ -29,12 +32,13 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the choice of a tile depends on."""
+    """What the choice of a tile depends on; `strides` are the bytes from point to point of the tile axes."""
 
     channels: int
     lanes: int
     points: tuple[int, ...]
     terms: int
+    strides: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Segment:
         return self.first + self.blocks * self.size
 
 
+@lru_cache(maxsize=4096)
 def best_tile(target: Target, sizes: Sizes) -> Tile:
     """The tile of the least cost; of equal ones the one with more rows."""
     return min(_candidates(target, sizes), key=lambda t: (cost(target, sizes, t), -t.rows, -t.vectors))
@@ -81,11 +86,12 @@ def cost(target: Target, sizes: Sizes, tile: Tile) -> float:
     """Estimated cycles of the whole contraction, up to a factor."""
     total = 0.0
     rows = _row_counts(sizes.points, tile.rows)
+    clash = _same_set(sizes, tile_shape(sizes.points, tile.rows))
     for segment in segments(sizes.channels, sizes.lanes, tile.vectors):
         slice_bytes = 4 * segment.size * sizes.terms
         far = slice_bytes > target.caches[0] // 2
         for r, times in rows:
-            step = _step(target, sizes, r, len(segment.widths), far)
+            step = _step(target, sizes, r, len(segment.widths), far) + (0.4 * clash if clash > WAYS else 0)
             total += segment.blocks * times * (sizes.terms * step + 2 * r * len(segment.widths) + 12)
     return total
 
@@ -98,6 +104,15 @@ def _step(target: Target, sizes: Sizes, rows: int, vectors: int, far: bool) -> f
     cycles = max(accumulators / 2, loaded / 2, CHAINS / 2, instructions / 4)
     lines = vectors * sizes.lanes * 4 / LINE
     return cycles + 0.02 * instructions + (0.25 * lines if far else 0)
+
+
+def _same_set(sizes: Sizes, shape: list[int]) -> int:
+    """The most rows of a tile that one set of an L1 cache would have to hold at once."""
+    if not sizes.strides:
+        return 0
+    points = product(*map(range, shape))
+    offsets = (sum(i * s for i, s in zip(p, sizes.strides, strict=True)) for p in points)
+    return max(Counter(at % SET_PERIOD // LINE for at in offsets).values())
 
 
 def _row_counts(points: tuple[int, ...], rows: int) -> list[tuple[int, int]]:

@@ -1,0 +1,102 @@
+"""The contraction generator where a machine's caches decide: loops agree with the formulas on any of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from ingot.emit.statement import lines
+from ingot.emit.vector import VectorPrinter
+from ingot.formula.statements import For, Prefetch, flatten
+from ingot.frontends.onnx import read_model
+from ingot.loops.assign import assign_layouts
+from ingot.loops.evaluate import run
+from ingot.loops.fuse import fuse
+from ingot.loops.generators.tiles import Sizes, best_tile, parts, pieces, segments
+from ingot.loops.lower import lower
+from ingot.loops.program import Program
+from ingot.loops.region import formulate_graph
+from ingot.loops.verify import require_proved
+from ingot.ops.infer import infer
+from ingot.targets import TARGETS
+
+SMALL = replace(TARGETS["x86-64-v3"], caches=(256, 512, 1024))  # everything is far
+LARGE = replace(TARGETS["x86-64-v3"], caches=(1 << 20, 1 << 24, 1 << 28))  # everything is near
+
+
+def compiled(text: str, target: Any, **weights: tuple[int, ...]) -> tuple[Program, dict[str, np.ndarray]]:
+    """The program of a model in ONNX's text form, with random weights, and those."""
+    proto = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}')
+    made = {
+        n: np.random.default_rng(i).standard_normal(s).astype("f") for i, (n, s) in enumerate(weights.items())
+    }
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in made.items())
+    region = fuse(formulate_graph(infer(read_model(proto))))
+    program = lower(region, assign_layouts(region), "test", target)
+    require_proved(program)
+    return program, made
+
+
+def prefetches(program: Program) -> list[Prefetch]:
+    return [s for k in program.kernels for s in flatten(k.body) if isinstance(s, Prefetch)]
+
+
+POINTWISE = "agraph (float[1, 6, 5, 7] x) => (float[1, 75, 5, 7] y) { y = Conv(x, w) }"
+
+
+@pytest.mark.parametrize("target", [SMALL, LARGE], ids=["small caches", "large caches"])
+def test_the_caches_change_the_order_and_not_the_result(target: Any) -> None:
+    program, made = compiled(POINTWISE, target, w=(75, 6, 1, 1))
+    x = np.random.default_rng(9).standard_normal((1, 6, 5, 7)).astype("f")
+    wanted = np.einsum("nchw,kc->nkhw", x, made["w"][:, :, 0, 0])
+    np.testing.assert_allclose(run(program, {"x": x})[0], wanted, atol=1e-5)
+    asked = prefetches(program)
+    assert bool(asked) == (target is SMALL)
+    assert all(p.level == 2 and p.ahead >= 4 * 6 * 8 for p in asked)
+
+
+def test_weights_that_are_read_once_are_asked_for_ahead() -> None:
+    text = "agraph (float[1, 40] x) => (float[1, 50] y) { y = MatMul(x, w) }"
+    program, made = compiled(text, SMALL, w=(40, 50))
+    x = np.random.default_rng(9).standard_normal((1, 40)).astype("f")
+    np.testing.assert_allclose(run(program, {"x": x})[0], x @ made["w"], atol=1e-5)
+    (kernel,) = program.kernels
+    assert {(p.ahead, p.level) for p in prefetches(program)} == {(16384, 1)}
+    printer = VectorPrinter(SMALL, lambda t: t.name)
+    assert any(
+        "__builtin_prefetch((const void *)((uintptr_t)&w" in row for row in lines(kernel.body, printer, {})
+    )
+
+
+def test_rows_go_around_the_channels_of_a_large_image() -> None:
+    text = "agraph (float[1, 3, 40, 41] x) => (float[1, 70, 38, 39] y) { y = Conv(x, w) }"
+    near, far = (
+        compiled(text, replace(SMALL, caches=(4096, n, n)), w=(70, 3, 3, 3))[0] for n in (1 << 16, 1 << 22)
+    )
+    outermost = [next(s.var for s in flatten(p.kernels[0].body) if isinstance(s, For)) for p in (near, far)]
+    assert outermost == ["oh", "oc"]
+
+
+def test_pieces_differ_by_one() -> None:
+    assert list(pieces(49, 14)) == [(0, 13, 13), (13, 49, 12)]
+    assert list(pieces(28, 14)) == [(0, 28, 14)]
+    assert list(pieces(3, 14)) == [(0, 3, 3)]
+
+
+def test_the_last_register_is_as_narrow_as_serves() -> None:
+    assert [(s.first, s.blocks, s.widths, s.channels) for s in segments(1000, 16, 3)] == [
+        (0, 20, (16, 16, 16), 48),
+        (960, 1, (16, 16, 8), 40),
+    ]
+    assert [s.widths for s in segments(58, 16, 4)] == [(16, 16, 16, 16)]
+    assert [s.widths for s in segments(27, 8, 2, exact=True)] == [(8, 8), (8, 1, 1, 1)]
+    assert parts(14, 16) == (8, 4, 1, 1)
+
+
+def test_rows_that_share_a_set_of_the_cache_are_few() -> None:
+    apart, together = (Sizes(512, 16, (49,), 2048, (n,)) for n in (2048 * 4 + 64, 2048 * 4))
+    assert best_tile(TARGETS["x86-64-v4"], apart).rows > 8 >= best_tile(TARGETS["x86-64-v4"], together).rows
