@@ -17,6 +17,7 @@ from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
 from ingot.log import Level, announce
 from ingot.loops.assign import assign_layouts
+from ingot.loops.choice import Ways
 from ingot.loops.fold import fold_stages
 from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
@@ -25,6 +26,7 @@ from ingot.loops.program import Program, program_text
 from ingot.loops.region import Region, formulate_graph, region_text
 from ingot.loops.reorder import reorder
 from ingot.loops.share import share
+from ingot.loops.tuning import choices_of, require_used
 from ingot.loops.verify import require_proved, verify_region
 from ingot.memory.check import check
 from ingot.memory.order import order
@@ -98,15 +100,25 @@ def stages(model: Any, options: Options) -> Stages:
         region = regions(fuse, region)  # before layouts: what disappears needs none
         region = regions(reorder, region)  # after fuse: what stands behind a view is one stage with its maps
     layouts = assign_layouts(region)
-    program = programs(
-        lower, region, layouts, bundle_name(options.name, model, graph.name), target, options.math
-    )
+    name, tuned = bundle_name(options.name, model, graph.name), choices_of(options.tuning, target)
+    program = programs(lower, region, layouts, name, target, options.math, tuned)
+    if options.fuse and options.math == "standard":
+        require_used(tuned, program)
     if options.threads:
         program = programs(parallelize, program)
     program = programs(share, program)  # last change to kernels: now it shows which are the same
     program = programs(order, program)  # after everything that makes or merges steps
     placed = PLAN(plan, program)  # last: the kernels decide what lives when
     return Stages(graph, region, program, placed, target)
+
+
+def ways(model: Any, options: Options) -> Ways:
+    """What could be chosen for each stage of a model that can be computed in several ways."""
+    target = native() if options.target == "native" else find(options.target)
+    region = reorder(fuse(fold_stages(formulate_graph(front(model, options)))))
+    found: Ways = {}
+    lower(region, assign_layouts(region), "ways", target, options.math, ways=found)
+    return found
 
 
 def bundle_name(wanted: str | None, model: Any, fallback: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Define = Mapping[str, int | tuple[int, int]]
 Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"]
@@ -23,9 +23,9 @@ class Options:
     everywhere. `math` "exact" adds and multiplies what the model says, as it says it: no fast convolution
     algorithms. `target` may name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run
     time. `threads` gives the entry a `parallel_for` of the caller's. `profile` makes the entry report to
-    `NAME_profile` where its time goes. `weights` None is what the api means:
-    external for Glow's two, embedded for the others. `rename` gives inputs and outputs C names of the user's
-    choice; `cflags` go to the compiler behind our own.
+    `NAME_profile` where its time goes. `tuning` is the content of a tuning file. `weights` None is what the
+    api means: external for Glow's two, embedded for the others. `rename` gives inputs and outputs C names of
+    the user's choice; `cflags` go to the compiler behind our own.
     """
 
     name: str | None = None
@@ -43,4 +43,5 @@ class Options:
     threads: bool = False
     profile: bool = False
     generators: bool = True
+    tuning: Mapping[str, Any] = field(default_factory=dict)
     math: Math = "standard"

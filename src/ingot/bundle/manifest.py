@@ -98,4 +98,5 @@ def _kernel(unit: Unit, call: Call) -> dict[str, Any]:
         "macs": k.macs,
         "bytes": sum(t.bytes for t in call.arguments),
         "weights_bytes": weights,
+        "choices": dict(k.choices),
     }

@@ -111,6 +111,8 @@ def _given(options: Options) -> list[str]:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, Mapping) and isinstance(value.get("choices"), Mapping):
+        return f"{len(value['choices'])} stages"  # a tuning file; the manifest has all of it
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{k}: {v}" for k, v in sorted(value.items())) + "}"
     return str(value)

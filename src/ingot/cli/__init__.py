@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ingot.cli import benching, compiling, inspecting, running, tables, verifying
+from ingot.cli import benching, compiling, inspecting, running, tables, tuning, verifying
 from ingot.cli.show import single_line
 from ingot.errors import IngotError, ToolchainError
 
@@ -61,6 +61,7 @@ for command in (
     verifying.verify,
     inspecting.inspect,
     benching.bench,
+    tuning.tune,
     tables.targets,
     tables.ops,
 ):

@@ -40,6 +40,9 @@ Arithmetic = Annotated[
     Literal["exact", "standard"],
     typer.Option("--math", help="exact: no fast convolution algorithms, only the model's own sums."),
 ]
+TuningFile = Annotated[
+    Path | None, typer.Option("--tuning", metavar="FILE", help="What `ingot tune` measured.")
+]
 Inputs = Annotated[
     list[str] | None, typer.Option("--input", metavar="NAME=FILE.npy", help="An input's elements.")
 ]
@@ -100,9 +103,14 @@ def options(
     define: Sequence[str] | None,
     cc: str | None = None,
     cflags: Sequence[str] | None = None,
+    tuning: Path | None = None,
     **rest: Any,
 ) -> Options:
     """The record of what several commands let one say about a compilation."""
+    if tuning is not None:
+        from ingot.loops.tuning import read_tuning
+
+        rest["tuning"] = read_tuning(tuning)
     return Options(target=target, define=parse_define(define), cc=cc, cflags=parse_flags(cflags), **rest)
 
 

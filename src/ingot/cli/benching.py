@@ -57,13 +57,14 @@ def bench(
     peer_cc: PeerCompiler = None,
     entry: Entry = None,
     math: arg.Arithmetic = "standard",
+    tuning: arg.TuningFile = None,
     profile: Profile = False,
     report_to: Report = None,
     markdown: Markdown = False,
     as_json: arg.Json = False,
 ) -> None:
     """Measure a model's bundle on one core, in turns with peers; with --profile, kernel by kernel."""
-    wanted = arg.options(target, define, cc, cflags, math=math)
+    wanted = arg.options(target, define, cc, cflags, tuning, math=math)
     names = [n.strip() for word in against or () for n in word.split(",") if n.strip()]
     with progress(f"Measuring {model.name}"):
         from ingot.check import bench as measuring

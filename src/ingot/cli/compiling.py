@@ -56,6 +56,7 @@ def compile(
     rename: Rename = None,
     threads: Threads = False,
     math: arg.Arithmetic = "standard",
+    tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
     """Compile a model to a bundle: C, header, weights, object, manifest."""
@@ -71,6 +72,7 @@ def compile(
         relocation=relocation,
         rename=arg.parse_rename(rename),
         threads=threads,
+        tuning=tuning,
         math=math,
     )
     bundle = compiled(model, wanted)

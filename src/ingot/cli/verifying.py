@@ -38,10 +38,11 @@ def verify(
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
     math: arg.Arithmetic = "standard",
+    tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
     """Compare the shipped object with onnxruntime; find the first layer that differs."""
-    wanted = arg.options(target, define, cc, cflags, math=math)
+    wanted = arg.options(target, define, cc, cflags, tuning, math=math)
     with progress(f"Verifying {model.name}"):
         from ingot.check.verify import verify as check
         from ingot.driver import compile_with

@@ -6,16 +6,19 @@ nothing but the model and the target, so the same bundle is made everywhere. Cal
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from ingot.errors import InputError
 from ingot.formula.compute import Compute, Stage, computes
 from ingot.formula.expr import Array
+from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
 from ingot.loops.generators.winograd.blocking import blocking
 from ingot.loops.generators.winograd.match import TAPS, Convolution, match, taps_of
@@ -36,18 +39,32 @@ class Choice:
 
     winograd: int = 0
 
+    @property
+    def text(self) -> str:
+        """`winograd=4`, or `direct`."""
+        return f"winograd={self.winograd}" if self.winograd else "direct"
+
 
 DEFAULT = Choice()
 Choices = Mapping[Compute, Choice]
+Ways = dict[str, tuple[Choice, ...]]
+"""The choices that a stage has, by its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """Chooses by a cost model. `weights` are the bytes of all constants: what exceeds the caches streams."""
+    """Chooses by a cost model. `weights` are the bytes of all constants: what exceeds the caches streams.
+
+    `tuned` has what was measured, by the stages' keys: it is preferred. `keys` remembers the key of every
+    stage that has a choice; `ways`, if there, what its choices are.
+    """
 
     target: Target
     math: Math
     weights: int
+    tuned: Mapping[str, Choice] = field(default_factory=dict)
+    ways: Ways | None = None
+    keys: dict[Compute, str] = field(default_factory=dict)
 
     def __call__(self, stages: tuple[Stage, ...], storage: Storage) -> Choices:
         """A choice for every stage that has one."""
@@ -59,12 +76,21 @@ class Chooser:
         conv = match(c, storage, {})
         if conv is None:
             return DEFAULT
+        name = self.keys[c] = key(conv, c, storage)
+        if self.ways is not None:
+            self.ways[name] = tuple(candidates(conv))
+        if name in self.tuned:
+            return _required(name, self.tuned[name], conv)
         ways = sorted((self.cycles(conv, m), m) for m in TILES)
         direct = self.direct_cycles(conv)
         for cycles, m in ways:
             if cycles < direct and error(conv, m) <= TOLERANCE:
                 return Choice(winograd=m)
         return DEFAULT
+
+    def named(self, choices: Choices) -> tuple[tuple[str, str], ...]:
+        """The choices as texts, by the keys of their stages."""
+        return tuple((self.keys[c], choice.text) for c, choice in choices.items() if c in self.keys)
 
     def direct_cycles(self, conv: Convolution) -> float:
         """Of the plain contraction: two multiply-adds a cycle."""
@@ -154,6 +180,22 @@ def _tiles_exactly(m: int, dims: int, tiles: Array, taps: Array) -> Array:
         exact = tiles[window].astype(np.float64), taps[tap].astype(np.float64)
         total = total + np.einsum("tc...,kc->tk...", *exact)
     return total
+
+
+def key(conv: Convolution, c: Compute, storage: Storage) -> str:
+    """A name that stays as long as the stage and its storage do: its sizes, and a hash of all of it."""
+    what, tensors = signature((c,))
+    kept = [(t.type.name, t.shape, replace(storage.layout(t), place=None), t.value is None) for t in tensors]
+    digest = hashlib.sha256(repr((what, kept)).encode()).hexdigest()[:12]
+    extents = "x".join(str(w.extent) for w in conv.windows)
+    return f"conv {extents} {conv.channels}->{conv.features} {digest}"
+
+
+def _required(name: str, choice: Choice, conv: Convolution) -> Choice:
+    """A choice from outside, which has to be as exact as our own."""
+    if choice.winograd and error(conv, choice.winograd) > TOLERANCE:
+        raise InputError(f"tuning: {choice.text} of {name!r} loses more than {TOLERANCE:g} of max|y|")
+    return choice
 
 
 def candidates(conv: Convolution) -> Iterator[Choice]:

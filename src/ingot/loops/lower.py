@@ -6,15 +6,16 @@ only call one kernel, made for the first of them. Which generator writes the loo
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from ingot.formula.compute import Compute, Stage, computes, macs, reads
 from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, loads, walk
 from ingot.formula.index import as_expr, value_range
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
-from ingot.loops.choice import Choices, Chooser
+from ingot.loops.choice import Choice, Choices, Chooser, Ways
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.place import is_in_place, move_of
@@ -24,12 +25,20 @@ from ingot.loops.rewrite import without_single_turns
 from ingot.options import Math
 from ingot.targets.record import Target
 
+NOT_TUNED: Mapping[str, Choice] = MappingProxyType({})
+
 
 def lower(
-    region: Region, layouts: dict[Tensor, Layout], name: str, target: Target, math: Math = "standard"
+    region: Region,
+    layouts: dict[Tensor, Layout],
+    name: str,
+    target: Target,
+    math: Math = "standard",
+    tuned: Mapping[str, Choice] = NOT_TUNED,
+    ways: Ways | None = None,
 ) -> Program:
-    """The program of a region."""
-    choose = Chooser(target, math, _constant_bytes(region))
+    """The program of a region. `tuned` has choices that were measured; `ways` is given those there are."""
+    choose = Chooser(target, math, _constant_bytes(region), tuned, ways)
     work = _Work(Storage(dict(layouts), inner_tensors(region)), target, choose)
     steps = _steps(region, work)
     inputs = tuple(work.storage.tensor(t) for t in region.inputs)
@@ -175,7 +184,9 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     body = without_single_turns((*filled, *generate(stages, storage, work.target, None, choices)))
     parameters = _parameters(body)
     scratch = frozenset(storage.scratches.intersection(parameters))
-    return Kernel(nodes[0], parameters, body, nodes, macs(stages), _kernel_params(body), scratch=scratch)
+    how = work.choose.named(choices)
+    params = _kernel_params(body)
+    return Kernel(nodes[0], parameters, body, nodes, macs(stages), params, scratch=scratch, choices=how)
 
 
 def _shared(stages: tuple[Stage, ...]) -> Iterator[Tensor]:

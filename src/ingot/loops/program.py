@@ -19,7 +19,8 @@ from ingot.formula.statements import Check, Statement, flatten, loaded, statemen
 class Kernel:
     """One C function. `nodes` are the model's nodes it computes, `macs` its multiply-accumulates per call.
 
-    `scratch` are the parameters that hold nothing before the call and nothing after it (`Storage.scratch`).
+    `scratch` are the parameters that hold nothing before the call and nothing after it (`Storage.scratch`);
+    `choices` says how it computes the stages that could be computed otherwise, by their keys.
     What it reads and writes is found once: every call of it asks.
     """
 
@@ -31,6 +32,7 @@ class Kernel:
     params: tuple[Param, ...] = ()
     remark: str = ""
     scratch: frozenset[Tensor] = frozenset()
+    choices: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def read(self) -> frozenset[Tensor]:

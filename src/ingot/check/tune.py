@@ -1,0 +1,171 @@
+"""Measuring what the cost model only estimates: every way to compute a stage, on this machine.
+
+In: a model and a tuning file, which may hold what an earlier run measured. Out: the file, with the fastest
+choice for every stage. Called by `ingot tune`. The model is compiled once per way, with the profiling hook:
+each kernel is timed by itself, but with its neighbours around it: caches hold what they hold in use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ingot.check.machine import fingerprint, machine, pinned
+from ingot.check.profile import least, sample_inputs
+from ingot.check.verify import Build, whole
+from ingot.errors import InputError
+from ingot.log import announce
+from ingot.loops.choice import Choice, Ways
+from ingot.loops.tuning import SCHEMA, choices_of
+from ingot.options import Options
+from ingot.targets.record import Target
+
+SECONDS = 60.0
+LEAST_SECONDS = 0.3  # of measuring one way
+Explore = Callable[[Any, Options], Ways]
+
+
+@dataclass(slots=True)
+class Tuning:
+    """`measured`: seconds by key and choice. `complete` once every way was measured."""
+
+    target: str
+    measured: dict[str, dict[str, float]] = field(default_factory=dict)
+    complete: bool = False
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The fastest way of every stage."""
+        return {key: min(times, key=lambda c: times[c]) for key, times in self.measured.items() if times}
+
+    def document(self) -> dict[str, Any]:
+        """As the file holds it."""
+        return {
+            "schema": SCHEMA,
+            "ingot": version("ingot"),
+            "target": self.target,
+            "machine": machine(),
+            "processor": _processor(),
+            "choices": self.choices,
+            "measured": self.measured,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A stage: seconds of the cost model's choice, and the fastest with its seconds."""
+
+    key: str
+    guessed: str
+    guessed_seconds: float
+    best: str
+    best_seconds: float
+
+
+def tune(
+    model: Any,
+    options: Options,
+    target: Target,
+    build: Build,
+    explore: Explore,
+    path: Path,
+    seconds: float = SECONDS,
+) -> tuple[Tuning, list[Verdict]]:
+    """Measure until all is measured or the time is over; the file is whole after every way."""
+    begin = time.perf_counter()
+    plain = replace(options, tuning={}, profile=True, emit=("obj",))
+    announce("looking for choices")
+    ways = explore(model, plain)
+    state = resumed(path, target, ways)
+    rounds = list(_rounds(ways, state))
+    guesses = _guesses(build(model, plain).manifest) if ways else {}
+    for number, choice in enumerate(rounds):
+        announce(f"measuring {choice.text}", number, len(rounds))
+        left = seconds - (time.perf_counter() - begin)
+        if left <= 0:
+            break
+        share = max(left / (len(rounds) - number), LEAST_SECONDS)
+        _measure(model, plain, build, state, _wanted(ways, state, choice), choice, share / 2)
+        write(path, state)
+    state.complete = not list(_rounds(ways, state))
+    write(path, state)
+    return state, _verdicts(state, guesses)
+
+
+def resumed(path: Path, target: Target, ways: Ways) -> Tuning:
+    """What an earlier run measured for the same stages with the same version on the same processor."""
+    state = Tuning(target.name, {key: {} for key in ways})
+    if not path.exists():
+        return state
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        choices_of(found, target)
+        same = found["ingot"] == version("ingot") and found["processor"] == _processor()
+        measured = found["measured"].items() if same else ()
+        for key, times in measured:
+            known = {c.text for c in ways.get(key, ())}
+            state.measured.setdefault(key, {}).update({c: float(s) for c, s in times.items() if c in known})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
+        raise InputError(f"{path} is no tuning file of this target", remedy="move it away") from None
+    state.measured = {key: state.measured[key] for key in ways}
+    return state
+
+
+def write(path: Path, state: Tuning) -> None:
+    """The whole file or the one that was there."""
+    staged = path.with_name(f"{path.name}.part")
+    staged.write_text(json.dumps(state.document(), indent=2) + "\n", encoding="utf-8")
+    os.replace(staged, path)
+
+
+def _processor() -> str:
+    return hashlib.sha256(fingerprint().encode()).hexdigest()[:16]
+
+
+def _rounds(ways: Ways, state: Tuning) -> Iterator[Choice]:
+    """The ways that some stage has and that were not measured for it."""
+    for choice in sorted({c for several in ways.values() for c in several}, key=lambda c: c.winograd):
+        if _wanted(ways, state, choice):
+            yield choice
+
+
+def _wanted(ways: Ways, state: Tuning, choice: Choice) -> list[str]:
+    return [k for k, several in ways.items() if choice in several and choice.text not in state.measured[k]]
+
+
+def _measure(
+    model: Any, plain: Options, build: Build, state: Tuning, keys: list[str], choice: Choice, seconds: float
+) -> None:
+    """Compile with the choice for those stages, and add their kernels' times to the state."""
+    wanted = {"schema": SCHEMA, "target": state.target, "choices": dict.fromkeys(keys, choice.text)}
+    bundle = build(model, replace(plain, tuning=wanted))
+    inputs = sample_inputs(whole(model), plain, bundle.manifest)
+    with pinned():
+        times = least(bundle, inputs, seconds)
+    spent: dict[str, float] = {}
+    for kernel, one in zip(bundle.manifest["kernels"], times, strict=False):
+        for key in kernel["choices"]:
+            spent[key] = spent.get(key, 0.0) + one
+    for key in keys:
+        state.measured[key][choice.text] = spent[key]
+
+
+def _guesses(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """What the cost model chose."""
+    return {key: text for kernel in manifest["kernels"] for key, text in kernel["choices"].items()}
+
+
+def _verdicts(state: Tuning, guesses: Mapping[str, str]) -> list[Verdict]:
+    found = []
+    for key, best in state.choices.items():
+        times = state.measured[key]
+        guessed = guesses.get(key, best)
+        found.append(Verdict(key, guessed, times.get(guessed, times[best]), best, times[best]))
+    return found
