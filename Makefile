@@ -46,6 +46,10 @@ fuzz: ## N=1000 random models from SEED=0 on, at every level, beside onnxruntime
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.fuzz $(N) $(SEED)
 
+math-exhaustive: ## all 2^32 arguments of the float32 math functions (20 minutes), writes docs/math.md
+	@tools/bootstrap.sh test
+	@$(BIN)/python -m tests.exhaustive --workers $(WORKERS)
+
 light: ## the nine light models of the onnx package, random weights, beside onnxruntime
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.light

@@ -158,9 +158,9 @@ def error_function() -> list[Fit]:
         *(
             Fit(
                 f"erf_tail{suffix}",
-                f"erf_tail{suffix}: 1 - erf == exp(P(x - lo)), lo = {mp.nstr(lo, 5)}, x <= {mp.nstr(hi, 5)}",
-                lambda u, lo=lo: mp.log(mp.erfc(u + lo)),  # type: ignore[misc]
-                lambda u, lo=lo: mp.erfc(u + lo) + mp.mpf("1e-19"),  # type: ignore[misc]
+                f"erf_tail{suffix}: 1 - erf == 2^P(x - lo), lo = {mp.nstr(lo, 5)}, x <= {mp.nstr(hi, 5)}",
+                lambda u, lo=lo: mp.log(mp.erfc(u + lo), 2),  # type: ignore[misc]
+                lambda u, lo=lo: mp.log(2) * (mp.erfc(u + lo) + mp.mpf("1e-19")),  # type: ignore[misc]
                 mp.mpf(0),
                 hi - lo,
                 terms,

@@ -23,6 +23,7 @@ from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
 from ingot.loops.parallel import parallelize
 from ingot.loops.program import Program, program_text
+from ingot.loops.quotients import join_quotients
 from ingot.loops.region import Region, formulate_graph, region_text
 from ingot.loops.reorder import reorder
 from ingot.loops.share import share
@@ -99,6 +100,8 @@ def stages(model: Any, options: Options) -> Stages:
     if options.fuse:
         region = regions(fuse, region)  # before layouts: what disappears needs none
         region = regions(reorder, region)  # after fuse: what stands behind a view is one stage with its maps
+    if options.math != "exact":
+        region = regions(join_quotients, region)  # after fuse: what one kernel computes is one expression
     layouts = assign_layouts(region)
     name, tuned = bundle_name(options.name, model, graph.name), choices_of(options.tuning, target)
     program = programs(lower, region, layouts, name, target, options.math, tuned)

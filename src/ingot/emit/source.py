@@ -20,6 +20,7 @@ from ingot.formula.expr import Tensor, static
 from ingot.formula.statements import For, Let, flatten
 from ingot.formula.types import DTYPES
 from ingot.loops.program import Kernel
+from ingot.targets.record import Target
 
 Key = tuple[str, ...]
 
@@ -33,7 +34,7 @@ def source(unit: Unit) -> str:
         provenance(unit),
         f'#include "{unit.name}.h"\n' + unit.target.header.rstrip("\n"),
         weights_struct(unit),
-        *_helpers(unit, used),
+        *helper_texts(used, unit.target),
         *kernels,
         serial(unit) if unit.has_tasks else "",
         entry,
@@ -42,15 +43,15 @@ def source(unit: Unit) -> str:
     return wrap("\n\n".join(p.rstrip("\n") for p in parts if p.strip()) + "\n")
 
 
-def _helpers(unit: Unit, used: set[Key]) -> list[str]:
-    """Vector types and helper functions, each after those it calls."""
+def helper_texts(used: set[Key], target: Target) -> list[str]:
+    """Vector types and helper functions, each after those it calls; `used` grows by those."""
     texts: dict[Key, str] = {}
 
     def visit(key: Key) -> None:
         if key in texts or key[0] == "type":
             return
         inner: set[Key] = set()
-        text_ = _helper_text(unit, key, inner)
+        text_ = _helper_text(key, target, inner)
         used.update(inner)
         for k in sorted(inner):
             visit(k)
@@ -61,15 +62,15 @@ def _helpers(unit: Unit, used: set[Key]) -> list[str]:
     return ["\n".join(vector_types(used)), "\n".join(texts.values())]
 
 
-def _helper_text(unit: Unit, key: Key, used: set[Key]) -> str:
+def _helper_text(key: Key, target: Target, used: set[Key]) -> str:
     op, *types = key
     if is_helper(key) and not (
         types and DTYPES.get(types[0], DTYPES["bool"]).is_float and op in ("pow", "fmod", "mod")
     ):
-        return helper(key, unit.target)
+        return helper(key, target)
     from ingot.emit.mathematics import function_text
 
-    return function_text(key, unit.target, used)
+    return function_text(key, target, used)
 
 
 def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:

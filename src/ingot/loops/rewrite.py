@@ -6,7 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ingot.formula.expr import Const, Expr, Load, Var, loads, substitute, transform
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+    loads,
+    rebuild,
+    substitute,
+    transform,
+    walk,
+)
 from ingot.formula.index import Bounds, mentions, simplify
 from ingot.formula.statements import (
     Assign,
@@ -93,6 +105,25 @@ def _renamed(statements: tuple[Statement, ...], names: Mapping[str, str]) -> tup
         return s
 
     return tuple(map(named, rewritten(statements, lambda e: transform(e, register))))
+
+
+def shared_calls(value: Expr, prefix: str, lanes: int) -> tuple[tuple[Statement, ...], Expr]:
+    """Functions that a value calls more than once become registers of `lanes` before it."""
+    found = Counter(n for n in walk(value) if isinstance(n, Unary) and n.op not in ("neg", "abs"))
+    names: dict[Expr, Var] = {}
+    lets: list[Statement] = []
+
+    def named(e: Expr) -> Expr | None:
+        if isinstance(e, Select):
+            return e  # only one of its sides may be read
+        if e not in names and isinstance(e, Unary) and found[e] > 1:
+            inner = rebuild(e, lambda child: transform(child, named))
+            names[e] = Var(f"{prefix}{len(names)}", None, e.dtype)
+            lets.append(Let(names[e].name, inner, lanes))
+        return names.get(e)
+
+    value = transform(value, named)
+    return tuple(lets), value
 
 
 def without_single_turns(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:

@@ -40,6 +40,7 @@ from ingot.loops.generators.roles import Contraction, match
 from ingot.loops.generators.tiles import Segment, pieces, segments
 from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.layout import Storage, bind
+from ingot.loops.rewrite import shared_calls
 from ingot.targets.record import Target
 
 IN_FLIGHT = 8  # accumulators that hide the latency of a multiply-add
@@ -295,6 +296,8 @@ class _Generator:
                     substitute(vectorize(value, self.gates.unit.name, width), here), self.gates.bounds
                 )
                 name = f"v{i}_{n}_{j}"
+                calls, value = shared_calls(value, f"{name}_", width)
+                yield from calls
                 yield Let(name, value, width)
                 known[m.to.tensor, j] = Var(name, None, value.dtype)
                 if m.to.tensor in self.kept or m.to.tensor in self.later:

@@ -102,8 +102,7 @@ def exp2(b: Body, x: Expr) -> Expr:
     x = b.let("limited", clamp(x, lo, hi))
     power = whole(b, x)
     f = b.let("f", x - power.n)
-    tail = b.fma(f, b.constant("LN2_EXACT"), b.let("z", f * f) * b.polynomial("exp2", f))
-    return scaled(b, b.let("p", 1.0 + tail), power)
+    return scaled(b, b.named(b.polynomial("exp2", f, 1.0, b.constant("LN2_EXACT"))), power)
 
 
 def expm1(b: Body, x: Expr) -> Expr:

@@ -1,0 +1,290 @@
+"""All 2^32 arguments of the float32 functions of the math library: `make math-exhaustive`
+writes docs/math.md.
+
+Each function is compiled as bundles have it, in the forms for SSE2, AVX2 and AVX-512 that this machine runs,
+and compared with the C library's float64 function, vectorised: 4 units of float64 at most, exact enough.
+The work is cut into pieces that as many processes as there are processors take from a queue.
+
+    python -m tests.exhaustive [--workers N] [FUNCTION ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.progress import Progress
+
+from ingot.emit.source import helper_texts
+from ingot.emit.vector import VectorPrinter
+from ingot.formula.expr import Unary, Var
+from ingot.formula.types import FLOAT32
+from ingot.loops.math import UNARY
+from ingot.targets.record import Target
+from ingot.targets.records import cpu_features, find
+
+REPORT = Path(__file__).parent.parent / "docs" / "math.md"
+LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
+PIECES = 64  # of the 2^32 arguments
+CIRCULAR = {"sin", "cos", "tan"}
+EXACT = {"ceil", "floor", "round", "sqrt", "trunc"}
+REFERENCE = {"round": "rint(x)", "sigmoid": "1 / (1 + exp(-x))"}  # others the C library names as we do
+
+COMPARE = r"""
+#define _POSIX_C_SOURCE 199309L
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+enum { N = 8192 };
+static float x[N], y[N];
+static double wanted[N], error[N];
+void reference(const float *x, double *y, int n);
+%(declarations)s
+static void (*const forms[])(const float *, float *, int) = { %(names)s };
+union word { float f; uint32_t i; };
+union wide { double f; uint64_t i; };
+
+/* where one is infinite or NaN, or signs differ: nothing, one unit, or infinitely wrong */
+static double special(float got, double want) {
+    const union word g = { got }, w = { (float)want };
+    if (want != want || got != got) return want != want && got != got ? 0 : INFINITY;
+    const uint32_t apart = g.i > w.i ? g.i - w.i : w.i - g.i;
+    return apart <= 1 ? apart : INFINITY;
+}
+
+/* the errors of a block in units of the last place, infinite where `special` has to look */
+static void distances(void) {
+    for (int i = 0; i < N; i++) {
+        const union word g = { y[i] }, w = { (float)wanted[i] };
+        const uint32_t e = w.i >> 23 & 255, other = g.i >> 23 & 255;
+        union wide unit;
+        unit.i = (uint64_t)(1173 - (e ? e : 1)) << 52;
+        const int odd = (e == 255) | (other == 255) | (int)((w.i ^ g.i) >> 31);
+        error[i] = odd ? INFINITY : fabs((double)y[i] - wanted[i]) * unit.f;
+    }
+}
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+
+/* nanoseconds for one element, the array in the nearest cache */
+static double speed(void (*form)(const float *, float *, int)) {
+    double best = 1;
+    for (int i = 0; i < 2048; i++) x[i] = (float)(i - 1024) / 256;
+    for (int r = 0; r < 2000; r++) {
+        const double start = seconds();
+        form(x, y, 2048);
+        const double t = seconds() - start;
+        best = t < best ? t : best;
+    }
+    return best / 2048 * 1e9;
+}
+
+int main(int argc, char **argv) {
+    const int count = sizeof forms / sizeof *forms;
+    if (argc < 3) {
+        for (int f = 0; f < count; f++) printf("%%.4f 0\n", speed(forms[f]));
+        return 0;
+    }
+    double worst[8] = { 0 };
+    union word at[8] = { { 0 } };
+    const uint64_t end = strtoull(argv[2], 0, 10);
+    for (uint64_t first = strtoull(argv[1], 0, 10); first < end; first += N) {
+        for (int i = 0; i < N; i++) {
+            union word w;
+            w.i = (uint32_t)(first + i);
+            x[i] = fabsf(w.f) > %(limit)s ? 0 : w.f;
+        }
+        reference(x, wanted, N);
+        for (int f = 0; f < count; f++) {
+            forms[f](x, y, N);
+            distances();
+            for (int i = 0; i < N; i++) {
+                if (error[i] <= worst[f]) continue;
+                const double d = error[i] < INFINITY ? error[i] : special(y[i], wanted[i]);
+                if (d > worst[f]) worst[f] = d, at[f].f = x[i];
+            }
+        }
+    }
+    for (int f = 0; f < count; f++) printf("%%.4f %%u\n", worst[f], at[f].i);
+    return 0;
+}
+"""
+CLOCK = r"""
+#include <stdio.h>
+#include <time.h>
+int main(void) {
+    double best = 0;
+    for (int r = 0; r < 50; r++) {
+        struct timespec a, b;
+        unsigned long x = 1;
+        clock_gettime(CLOCK_MONOTONIC, &a);
+        for (int i = 0; i < 1000000; i++) __asm__ volatile("add $1, %0" : "+r"(x));
+        clock_gettime(CLOCK_MONOTONIC, &b);
+        const double t = (b.tv_sec - a.tv_sec) * 1e9 + b.tv_nsec - a.tv_nsec;
+        if (1e6 / t > best) best = 1e6 / t;
+    }
+    printf("%f", best);
+    return 0;
+}
+"""
+DOCUMENT = """\
+# The math library
+
+Bundles bring their own exp, tanh, sigmoid, erf, ...: defined once in `loops/math/`, printed as scalar or
+vector functions, without tables, branches or calls. Polynomials use fused multiply-adds and powers of two are
+applied by the instruction where a target has them; where it has not, with what there is.
+
+`make math-exhaustive` compares the float32 functions of one argument with the C library's float64 ones over
+all 2^32 arguments, on the vectors of each level of x86, and writes this page. The error is in units in the
+last place of the exact result, denormal results included; NaN, infinities and the sign of zero agree
+everywhere, else the error would be infinite. Cycles are per element of an array in the nearest cache, at
+{ghz} GHz on {processor}. Some entries are one instruction there.
+
+{table}
+
+pow and fmod take two arguments; they, and the float64 functions, are sampled by `tests/test_math.py` (limits
+in its table). sin, cos and tan promise their error up to 2^18 (float64: 2^40).
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one form of a function is worth: the largest error, the bits of the argument, ns per element."""
+
+    worst: float
+    at: int
+    nanoseconds: float = 0.0
+
+
+def levels() -> tuple[Target, ...]:
+    return tuple(t for t in map(find, LEVELS) if cpu_features().issuperset(t.features))
+
+
+def form(op: str, target: Target) -> str:
+    """C of a loop over an array that calls the function, or the instruction, on full vectors."""
+    lanes = target.lanes(4)
+    printer = VectorPrinter(target, lambda t: t.name, registers={"v": (lanes, FLOAT32)})
+    value, vector = printer.vector(Unary(op, Var("v", type=FLOAT32)), lanes), f"f32x{lanes}"
+    printer.vector_type(FLOAT32, lanes)
+    loop = (
+        f"void {_name(target)}(const float *x, float *y, int n) {{",
+        f"    for (int i = 0; i < n; i += {lanes}) {{",
+        f"        const {vector} v = *(const {vector} *)(x + i);",
+        f"        *({vector} *)(y + i) = {value};\n    }}\n}}\n",
+    )
+    return "\n".join(["#include <stdint.h>", target.header, *helper_texts(printer.used, target), *loop])
+
+
+def _name(target: Target) -> str:
+    return f"form_{target.name.replace('-', '_')}"
+
+
+def build(op: str, folder: Path) -> Path:
+    """The program that compares all forms of a function over a range of arguments."""
+    names = list(map(_name, levels()))
+    declarations = "\n".join(f"void {n}(const float *x, float *y, int n);" for n in names)
+    limit = "262144.0f" if op in CIRCULAR else "INFINITY"
+    values = {"declarations": declarations, "names": ", ".join(names), "limit": limit}
+    name = "exp" if op == "sigmoid" else op
+    simd = "" if op in EXACT else f'__attribute__((simd("notinbranch"))) double {name}(double);'
+    loop = (
+        f"for (int i = 0; i < n; i++) {{ const double x = at[i]; y[i] = {REFERENCE.get(op, f'{op}(x)')}; }}"
+    )
+    units = {
+        "main": (COMPARE % values, ("-O3", "-march=native")),
+        "reference": (
+            f"#include <math.h>\n{simd}\nvoid reference(const float *at, double *y, int n) {{ {loop} }}\n",
+            ("-O3", "-march=native", "-fno-math-errno"),
+        ),
+        **{t.name: (form(op, t), ("-O2", "-ffp-contract=off", "-w", *(t.gcc or ())[1:])) for t in levels()},
+    }
+    objects = []
+    for name, (text, flags) in units.items():
+        (folder / f"{op}_{name}.c").write_text(text)
+        objects.append(f"{op}_{name}.o")
+        subprocess.run(["gcc", *flags, "-c", f"{op}_{name}.c", "-o", objects[-1]], cwd=folder, check=True)
+    subprocess.run(["gcc", *objects, "-lmvec", "-lm", "-o", op], cwd=folder, check=True)
+    return folder / op
+
+
+def run(program: Path, *arguments: int) -> list[Result]:
+    out = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=True)
+    return [Result(float(line.split()[0]), int(line.split()[1])) for line in out.stdout.splitlines()]
+
+
+def measure(ops: list[str], workers: int) -> dict[str, list[Result]]:
+    """For each function what its forms are worth, in the order of `levels`."""
+    found: dict[str, list[Result]] = {}
+    size = (1 << 32) // PIECES
+    with tempfile.TemporaryDirectory() as folder, Progress() as progress, ThreadPoolExecutor(workers) as pool:
+        task = progress.add_task("all 2^32 arguments", total=len(ops) * PIECES)
+        for op in ops:
+            progress.update(task, description=op)
+            program = build(op, Path(folder))
+            times = run(program)
+            pieces = [pool.submit(run, program, i * size, (i + 1) * size) for i in range(PIECES)]
+            best = [Result(0.0, 0, t.worst) for t in times]
+            for piece in as_completed(pieces):
+                pairs = zip(best, piece.result(), strict=True)
+                best = [b if b.worst >= p.worst else Result(p.worst, p.at, b.nanoseconds) for b, p in pairs]
+                progress.advance(task)
+            found[op] = best
+    return found
+
+
+def rows(found: dict[str, list[Result]], ghz: float) -> Iterator[str]:
+    names = [t.name for t in levels()]
+    yield "| function | " + " | ".join(f"{n}: max ulp | cycles" for n in names) + " |"
+    yield "|---|" + "---:|---:|" * len(names)
+    for op, results in found.items():
+        cells = (f"{r.worst:.2f} | {r.nanoseconds * ghz:.2f}" for r in results)
+        note = " (to 2^18)" if op in CIRCULAR else ""
+        yield f"| {op}{note} | {' | '.join(cells)} |"
+
+
+def report(found: dict[str, list[Result]], ghz: float) -> str:
+    return DOCUMENT.format(table="\n".join(rows(found, ghz)), ghz=f"{ghz:.2f}", processor=processor())
+
+
+def processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def clock() -> float:
+    """GHz of a core at work: a chain of additions takes a cycle each."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "clock.c").write_text(CLOCK)
+        subprocess.run(["gcc", "-O2", "clock.c", "-o", "clock"], cwd=folder, check=True)
+        return float(subprocess.run([Path(folder, "clock")], capture_output=True, check=True).stdout)
+
+
+def main() -> int:
+    """How many functions are worse than 2 units."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("functions", nargs="*")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    found = measure(given.functions or sorted(UNARY), given.workers)
+    text = report(found, clock())
+    if not given.functions:
+        REPORT.write_text(text)
+    print(text)
+    return sum(any(r.worst > 2 for r in results) for results in found.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main() > 0)
