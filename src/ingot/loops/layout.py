@@ -197,9 +197,9 @@ def _guards(i: Expr, n: Extent, before: int, after: int, bounds: Bounds) -> list
     return out
 
 
-def fill_halo(t: Tensor, storage: Storage) -> tuple[Statement, ...]:
-    """Statements that write the fill around a tensor: in every run, for the arena arrives with anything in
-    it.
+def fill_halo(t: Tensor, storage: Storage, lanes: int) -> tuple[Statement, ...]:
+    """Statements that write the fill around a tensor, `lanes` elements at a time: in every run, for the
+    arena arrives with anything in it.
     """
     layout, physical = storage.layout(t), storage.tensor(t)
     out: list[Statement] = []
@@ -208,17 +208,28 @@ def fill_halo(t: Tensor, storage: Storage) -> tuple[Statement, ...]:
         total, before, after = ranges[d][1], layout.before[axis], layout.after[axis]
         for lo, hi in ((0, before), (total - after, total)):
             if hi > lo:
-                out.append(_fill_box(physical, [*ranges[:d], (lo, hi), *ranges[d + 1 :]], layout.fill))
+                box = [*ranges[:d], (lo, hi), *ranges[d + 1 :]]
+                out += _fill_box(physical, box, layout.fill, lanes)
         ranges[d] = (before, total - after)
     return tuple(out)
 
 
-def _fill_box(t: Tensor, ranges: list[tuple[int, int]], fill: float | int) -> Statement:
+def _fill_box(t: Tensor, ranges: list[tuple[int, int]], fill: float | int, lanes: int) -> list[Statement]:
+    """Vectors are spelled out: left to itself a compiler may turn the loops around and scatter."""
     names = [f"f{d}" for d in range(len(ranges))]
-    index = tuple(Var(n) if hi - lo > 1 else Const(lo) for n, (lo, hi) in zip(names, ranges, strict=True))
+    index = [Var(n) if hi - lo > 1 else Const(lo) for n, (lo, hi) in zip(names, ranges, strict=True)]
     value = Const(float(fill) if t.type.is_float else int(fill), t.type.compute)
-    body: Statement = Store(Load(t, index), value)
-    for name, (lo, hi) in reversed(list(zip(names, ranges, strict=True))):
-        if hi - lo > 1:
-            body = For(name, Const(lo), Const(hi), 1, (body,))
+    along, whole = t.lane_axis, t.type.compute is t.type and t.type.is_float
+    lo, hi = ranges[along]
+    body: list[Statement] = []
+    while lo < hi:
+        width = next((n for n in (lanes, 16, 8, 4) if whole and 1 < n <= min(lanes, hi - lo)), 1)
+        end = hi - (hi - lo) % width
+        turns: Expr = Var(names[along]) if end - lo > width else Const(lo)
+        store = Store(Load(t, (*index[:along], turns, *index[along + 1 :])), value, width)
+        body.append(For(names[along], Const(lo), Const(end), width, (store,)) if end - lo > width else store)
+        lo = end
+    for d, (name, (lo, hi)) in reversed(list(enumerate(zip(names, ranges, strict=True)))):
+        if hi - lo > 1 and d != along:
+            body = [For(name, Const(lo), Const(hi), 1, tuple(body))]
     return body

@@ -179,7 +179,7 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     """The kernel of some stages; its parameters are the physical tensors they touch."""
     storage = work.storage
     halos = tuple(dict.fromkeys(c.out for c in computes(stages) if storage.layout(c.out).has_halo))
-    filled = (f for t in halos for f in fill_halo(t, storage))
+    filled = (f for t in halos for f in fill_halo(t, storage, work.target.lanes(4)))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages))))
     body = without_single_turns((*filled, *generate(stages, storage, work.target, None, choices)))
     parameters = _parameters(body)
