@@ -27,6 +27,7 @@ from ingot.formula.expr import (
     Shuffle,
     Tensor,
     Var,
+    loads,
     static,
     substitute,
     transform,
@@ -104,6 +105,8 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Points | None:
     index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
     value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
+    if any(load.tensor.pitch is not None for load in (to, *loads(value))):
+        return None  # inside another tensor: a vector stays within one axis there
     for x, w in ((term.a, term.b), (term.b, term.a)):
         if isinstance(x, Load) and isinstance(w, Load) and _fits(x, w):
             roles = _roles(x, w, to, c.axes, r.axes)
