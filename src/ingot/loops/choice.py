@@ -20,7 +20,7 @@ from ingot.formula.compute import Compute, Stage, computes
 from ingot.formula.expr import Array
 from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
-from ingot.loops.generators.winograd.blocking import blocking
+from ingot.loops.generators.winograd.blocking import blocking, stream, weight_bytes
 from ingot.loops.generators.winograd.match import TAPS, Convolution, match, taps_of
 from ingot.loops.layout import Storage
 from ingot.options import Math
@@ -29,15 +29,17 @@ from ingot.targets.record import Target
 TOLERANCE = 1e-4  # max|d| / max|y| of one layer
 TILES = (2, 3, 4, 5)  # outputs of a tile along a window: more save more and lose more
 SAMPLED_FEATURES, SAMPLED_TILES = 32, 8
-# bytes a cycle that weights arrive with from the second cache, the third and memory, and where those end
-STREAMS = ((768 << 10, 48.0), (24 << 20, 20.0), (1 << 62, 10.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`winograd`: outputs of a tile along each window of F(m, 3); 0 multiplies directly."""
+    """`winograd`: outputs of a tile along each window of F(m, 3); 0 multiplies directly.
+
+    `cold`: the weights are expected to come from memory.
+    """
 
     winograd: int = 0
+    cold: bool = False
 
     @property
     def text(self) -> str:
@@ -78,50 +80,41 @@ class Chooser:
             return DEFAULT
         name = self.keys[c] = key(conv, c, storage)
         if self.ways is not None:
-            self.ways[name] = tuple(candidates(conv))
+            self.ways[name] = tuple(candidates(conv, self.is_cold))
         if name in self.tuned:
-            return _required(name, self.tuned[name], conv)
-        ways = sorted((self.cycles(conv, m), m) for m in TILES)
+            return replace(_required(name, self.tuned[name], conv), cold=self.is_cold)
         direct = self.direct_cycles(conv)
-        for cycles, m in ways:
+        for cycles, m in sorted((self.cycles(conv, m), m) for m in TILES):
             if cycles < direct and error(conv, m) <= TOLERANCE:
-                return Choice(winograd=m)
+                return Choice(m, self.is_cold)
         return DEFAULT
 
     def named(self, choices: Choices) -> tuple[tuple[str, str], ...]:
         """The choices as texts, by the keys of their stages."""
         return tuple((self.keys[c], choice.text) for c, choice in choices.items() if c in self.keys)
 
+    @property
+    def is_cold(self) -> bool:
+        """Whether a layer's weights have left the caches by the next inference."""
+        return self.weights > self.target.caches[2] // 4 * 3
+
     def direct_cycles(self, conv: Convolution) -> float:
         """Of the plain contraction: two multiply-adds a cycle."""
-        lanes = self.target.lanes(4)
-        pixels = prod(w.extent for w in conv.windows)
-        vectors = -(-conv.features // lanes)
-        taps = TAPS ** len(conv.windows)
+        pixels, taps = prod(w.extent for w in conv.windows), int(TAPS ** len(conv.windows))
+        vectors = -(-conv.features // self.target.lanes(4))
         compute = pixels * vectors * conv.channels * taps / 2
-        return self._with_stream(compute, conv, taps, 1)
+        return max(compute, weight_bytes(conv, 1) / stream(weight_bytes(conv, 1), self.target, self.is_cold))
 
     def cycles(self, conv: Convolution, m: int) -> float:
-        """Of F(m, 3): transforms, products and the weights' way from memory."""
-        how, algorithm = blocking(conv, m, self.target), cook_toom(m, TAPS)
+        """Of F(m, 3): the transforms and the products."""
+        how, algorithm = blocking(conv, m, self.target, self.is_cold), cook_toom(m, TAPS)
         dims, lanes = len(conv.windows), self.target.lanes(4)
         tiles = prod(w.tiles(m) for w in conv.windows)
-        vectors = -(-conv.features // how.block) * how.vectors
-        points = algorithm.points**dims
-        rows = -(-how.count // how.rows) * how.rows / how.count
-        latency = max(1.0, 8 / (how.rows * how.vectors))
-        products = points * tiles * rows * vectors * conv.channels / 2 * latency
+        blocks = tiles / how.count
+        products = algorithm.points**dims * conv.channels * blocks * how.cycles
         into = tiles * -(-conv.channels // lanes) * _transform(algorithm, dims, inputs=True)
-        back = tiles * vectors * _transform(algorithm, dims, inputs=False)
-        blocks = prod(-(-w.tiles(m) // n) for w, n in zip(conv.windows, how.tiles, strict=True))
-        return self._with_stream(products, conv, points, blocks) + into + back
-
-    def _with_stream(self, compute: float, conv: Convolution, points: int, passes: int) -> float:
-        size = points * conv.channels * conv.features * 4
-        first = next(speed for limit, speed in STREAMS if max(size, self.weights) <= limit)
-        again = next(speed for limit, speed in STREAMS if size <= limit)
-        stream = size / first + (passes - 1) * size / again
-        return max(compute, stream) + 0.2 * min(compute, stream)
+        back = tiles * -(-conv.features // lanes) * _transform(algorithm, dims, inputs=False)
+        return float(products + into + back)
 
 
 def _transform(algorithm: Algorithm, dims: int, inputs: bool) -> float:
@@ -198,9 +191,9 @@ def _required(name: str, choice: Choice, conv: Convolution) -> Choice:
     return choice
 
 
-def candidates(conv: Convolution) -> Iterator[Choice]:
+def candidates(conv: Convolution, cold: bool) -> Iterator[Choice]:
     """Every way a convolution could be computed within the tolerance, for who measures."""
     yield DEFAULT
     for m in TILES:
         if error(conv, m) <= TOLERANCE:
-            yield Choice(winograd=m)
+            yield Choice(m, cold)

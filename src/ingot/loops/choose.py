@@ -55,9 +55,10 @@ def _first(
         return hoisted(loop(stage.axis, generate(stage.body, storage, target, inner, choices))), 1
     if any(isinstance(n, Gathered) for e in stage.expressions for n in walk(e)):
         return naive(stage, storage, bounds), 1  # the generators know nothing of checks
-    m = choices.get(stage, DEFAULT).winograd
-    if m and (found := winograd(stage, storage, target, bounds, m)) is not None:
-        return found, 1
+    how = choices.get(stage, DEFAULT)
+    fast = winograd(stage, storage, target, bounds, how.winograd, how.cold) if how.winograd else None
+    if fast is not None:
+        return fast, 1
     if (together := gates(stages, storage, target, bounds)) is not None:
         return together
     for generator in (points, contract):

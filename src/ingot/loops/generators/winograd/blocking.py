@@ -16,16 +16,22 @@ from ingot.targets.record import Target
 SCRATCH_BYTES = 384 << 10  # of `V`: it shares the second cache with `M` and the weights in flight
 MOST_TILES = 64  # of a block
 FEWEST_TILES = 16  # where the image has as many: each block reads all weights again
+CHAINS = 8  # accumulators that keep two multipliers of four cycles busy
+FROM_SECOND, FROM_THIRD, FROM_MEMORY = 48.0, 20.0, 10.0  # bytes a cycle from the caches and beyond
 
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """How the loops are cut: tiles per block along each window, rows x vectors of accumulators."""
+    """How the loops are cut: tiles per block along each window, rows x vectors of accumulators.
+
+    `cycles` is the estimate for one point and one input channel: all tiles of a block, all features.
+    """
 
     tiles: tuple[int, ...]
     rows: int
     vectors: int
     lanes: int
+    cycles: float
 
     @property
     def block(self) -> int:
@@ -37,8 +43,11 @@ class Blocking:
         return prod(self.tiles)
 
 
-def blocking(conv: Convolution, m: int, target: Target) -> Blocking:
-    """Blocks that fit the cache, and the accumulators that cost the fewest instructions over them."""
+def blocking(conv: Convolution, m: int, target: Target, cold: bool) -> Blocking:
+    """Blocks that fit the cache, and the accumulators that cost the fewest cycles over them.
+
+    `cold`: the weights come from memory, for the model has more than the caches hold.
+    """
     item = FLOAT32.bytes
     lanes = _lanes(conv.features, target.lanes(item))
     points = (m + TAPS - 1) ** len(conv.windows)
@@ -51,8 +60,25 @@ def blocking(conv: Convolution, m: int, target: Target) -> Blocking:
         # along the innermost axis all blocks are of one size, along the other the last may be smaller
         tiles.insert(0, -(-n // -(-n // size)) if tiles else divisor)
         most //= tiles[0]
-    rows, vectors = _tile(prod(tiles), tiles[-1], -(-conv.features // lanes), target)
-    return Blocking(tuple(tiles), rows, vectors, lanes)
+    blocks = prod(-(-w.tiles(m) // n) for w, n in zip(conv.windows, tiles, strict=True))
+    first, again = (stream(weight_bytes(conv, m), target, c) for c in (cold, False))
+    load = lanes * item * (1 / first + (blocks - 1) / again) / blocks
+    rows, vectors, cycles = _tile(tuple(tiles), -(-conv.features // lanes), load, target)
+    return Blocking(tuple(tiles), rows, vectors, lanes, cycles)
+
+
+def weight_bytes(conv: Convolution, m: int) -> int:
+    """Of the transformed weights; F(1, 3) leaves them as they are."""
+    points = int((m + TAPS - 1) ** len(conv.windows))
+    return points * conv.channels * conv.features * FLOAT32.bytes
+
+
+def stream(size: int, target: Target, cold: bool) -> float:
+    """Bytes a cycle that so many bytes of weights arrive with."""
+    if cold:
+        return FROM_MEMORY
+    level = sum(size > cache // 4 * 3 for cache in target.caches[1:])
+    return (FROM_SECOND, FROM_THIRD, FROM_MEMORY)[level]
 
 
 def _lanes(features: int, most: int) -> int:
@@ -61,16 +87,21 @@ def _lanes(features: int, most: int) -> int:
     return min(widths, key=lambda n: (-(-features // n) * max(n, 8), -n))
 
 
-def _tile(count: int, inner: int, vectors: int, target: Target) -> tuple[int, int]:
-    """Rows x vectors of accumulators with the fewest cycles: two multiply-adds or two loads in each."""
-    best = (float("inf"), 0, 0)
+def _tile(tiles: tuple[int, ...], vectors: int, load: float, target: Target) -> tuple[int, int, float]:
+    """Rows x vectors of accumulators with the fewest cycles, and these.
+
+    A step is two multiply-adds, or two loads; in the first pass over a block's tiles weights also arrive, a
+    vector in `load` cycles.
+    """
+    count, best = prod(tiles), (float("inf"), 0, 0)
     for wide in range(1, 5):
         for rows in range(1, min(count, 16) + 1):
-            if (rows + 1) * wide + 1 > target.registers:
+            if 4 * rows * wide > 3 * target.registers:  # compilers keep a few of both operands
                 continue
-            passes = -(-count // rows) * -(-vectors // wide)
-            cycles = max(rows * wide, rows + wide, 8) * passes
-            ragged = count != inner and inner % rows != 0  # blocks of another size would overlap
-            best = min(best, (cycles * (1.02 if ragged else 1), -rows * wide, wide))
-    wide = best[2]
-    return -best[1] // wide, wide
+            step = max(rows * wide, rows + wide + (wide == 1), CHAINS) / 2
+            passes, blocks = -(-count // rows), -(-vectors // wide)
+            cycles = blocks * (max(step, wide * load) + (passes - 1) * step)
+            if count != tiles[-1] and tiles[-1] % rows != 0:  # blocks of another size would overlap
+                cycles *= 1.02
+            best = min(best, (cycles, -rows, wide))
+    return -best[1], best[2], best[0]

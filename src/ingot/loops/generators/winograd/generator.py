@@ -22,28 +22,29 @@ import numpy as np
 from ingot.formula.compute import Compute
 from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, static, substitute
 from ingot.formula.index import Bounds, simplify
-from ingot.formula.statements import For, Let, Madd, Statement, Store
+from ingot.formula.statements import For, Let, Madd, Prefetch, Statement, Store
 from ingot.formula.types import FLOAT32
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cook_toom import Algorithm, cook_toom
-from ingot.loops.generators.winograd.blocking import blocking
+from ingot.loops.generators.winograd.blocking import blocking, weight_bytes
 from ingot.loops.generators.winograd.match import TAPS, Convolution, Window, match, moving, taps_of
 from ingot.loops.generators.winograd.transforms import along, register
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
 LINE = 16  # elements
+AHEAD = 16 << 10  # bytes by which weights that do not stay in the second cache are prefetched
 
 
 def winograd(
-    c: Compute, storage: Storage, target: Target, bounds: Bounds, m: int
+    c: Compute, storage: Storage, target: Target, bounds: Bounds, m: int, cold: bool = False
 ) -> tuple[Statement, ...] | None:
     """Statements by F(m, 3), or None if the stage is no such convolution."""
     found = match(c, storage, bounds)
     if found is None or found.c.a.tensor.value is not None:
         return None
     try:
-        return _Generator(found, storage, target, cook_toom(m, TAPS)).statements()
+        return _Generator(found, storage, target, cook_toom(m, TAPS), cold).statements()
     except NotVectorizable:
         return None
 
@@ -51,10 +52,12 @@ def winograd(
 class _Generator:
     """Builds the loops of one convolution."""
 
-    def __init__(self, conv: Convolution, storage: Storage, target: Target, algorithm: Algorithm) -> None:
+    def __init__(
+        self, conv: Convolution, storage: Storage, target: Target, algorithm: Algorithm, cold: bool
+    ) -> None:
         self.conv, self.c, self.algorithm = conv, conv.c, algorithm
         self.dims = len(conv.windows)
-        self.blocking = blocking(conv, algorithm.m, target)
+        self.blocking = blocking(conv, algorithm.m, target, cold)
         self.in_lanes = best_input_lanes(conv.channels, target.lanes(FLOAT32.bytes))
         points, b = algorithm.points**self.dims, self.blocking
         self.row = _apart(conv.channels)  # one tile of a plane of `v`
@@ -75,6 +78,7 @@ class _Generator:
             else None
         )
         self.u = self._weights(storage)
+        self.is_streamed = weight_bytes(conv, algorithm.m) > target.caches[1]
 
     # -- the weights
 
@@ -232,6 +236,8 @@ class _Generator:
         block = Var(f"{self.c.vector.name}_block")
         for j in range(b.vectors):
             at = (*outer, block, point, k, Const(j * b.lanes))
+            if self.is_streamed and j * b.lanes % LINE == 0:
+                body.append(Prefetch(Load(self.u, at), AHEAD))
             body.append(Let(f"b{j}", Load(self.u, at, None, b.lanes), b.lanes))
         for i in range(b.rows):
             at = (point, simplify((first + i) * self.row + k))
