@@ -21,11 +21,12 @@ class Options:
     `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `fuse` off
     keeps one kernel per node (for verification layer by layer). `generators` off keeps naive loops
     everywhere. `math` "exact" adds and multiplies what the model says, as it says it: no fast convolution
-    algorithms, every sigmoid and tanh to its last digits. `target` may name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run
-    time. `threads` gives the entry a `parallel_for` of the caller's. `profile` makes the entry report to
-    `NAME_profile` where its time goes. `tuning` is the content of a tuning file. `weights` None is what the
-    api means: external for Glow's two, embedded for the others. `rename` gives inputs and outputs C names of
-    the user's choice; `cflags` go to the compiler behind our own.
+    algorithms, every sigmoid and tanh to its last digits. `target` may name several, weakest first:
+    `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a `parallel_for` of
+    the caller's. `profile` makes the entry report to `NAME_profile` where its time goes. `tuning` is the
+    content of a tuning file. `weights` None is what the api means: external for Glow's two, embedded for
+    the others. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the compiler
+    behind our own.
     """
 
     name: str | None = None
