@@ -12,7 +12,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -127,7 +127,7 @@ def bench(
     peers = {labelled(word)[0]: word for word in against}
     for word in against:
         kind_of(labelled(word)[1])
-    bundle, proto = build(model, options), whole(model)
+    bundle, proto = build(model, replace(options, emit=("obj",))), whole(model)
     inputs = sample_inputs(proto, options, bundle.manifest)
     roofline = limits(find(bundle.manifest["target"])).roofline_seconds(bundle.manifest)
     outputs = bundle.run(inputs)

@@ -60,7 +60,7 @@ class Profile:
 
 def profile(model: Any, options: Options, build: Build, *, seconds: float = SECONDS) -> Profile:
     """Compile with the hook and measure for about `seconds`."""
-    bundle = build(model, replace(options, profile=True))
+    bundle = build(model, replace(options, profile=True, emit=("obj",)))
     inputs = sample_inputs(whole(model), options, bundle.manifest)
     found = limits(find(bundle.manifest["target"]))
     with pinned():

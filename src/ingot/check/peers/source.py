@@ -21,6 +21,7 @@ from ingot.check.peers.job import ARGUMENTS, Array, Job, Native, Refused
 
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"')
+NUMBERS = re.compile(r"[\s\dxXa-fA-FpP.,+{}-]*\d[\s\dxXa-fA-FpP.,+{};-]*")  # megabytes of weights
 FUNCTION = re.compile(r"^([^\n;{}()#=]*?)\b(\w+)\s*\(([^(){};]*(?:\([^()]*\)[^(){};]*)*)\)\s*\{", re.M)
 ALIGNMENT = 64
 
@@ -49,7 +50,8 @@ def entry(text: str, tensors: int, wanted: str = "") -> str:
     >>> entry("static void a(float *x) {} void net(const float x[2], float y[2]) {}", 2)
     'net'
     """
-    plain = LITERAL.sub('""', COMMENT.sub(" ", text)).replace("}", "}\n")
+    code = "\n".join(line for line in text.splitlines() if not NUMBERS.fullmatch(line))
+    plain = LITERAL.sub('""', COMMENT.sub(" ", code)).replace("}", "}\n")
     found = {}
     for before, name, inside in FUNCTION.findall(plain):
         parameters = [p for p in inside.split(",") if p.strip() not in ("", "void")]
