@@ -108,6 +108,11 @@ CASES = {
         "[cut] k = Slice(x, s, e, ax)\ny = Softmax(k)",
         weights=(("s:i", (2, 1)), ("e:i", (4, 4)), ("ax:i", (1, 2))),
     ),
+    "a slice of a view": Case(
+        "e1 = Exp(x)\n[view] v = Reshape(e1, sh)\n[cut] k = Slice(v, s, e, ax)\ny = Softmax(k)",
+        "float[n,c] y",
+        weights=(("sh:i", (7, 30)), ("s:i", (2, 1)), ("e:i", (4, 22)), ("ax:i", (0, 1))),
+    ),
     "a slice with steps": Case(
         "e1 = Exp(x)\n[cut] k = Slice(e1, s, e, ax, st)\ny = Softmax(k)",
         copies=("cut",),

@@ -6,11 +6,11 @@ Two calls may share one kernel. Offsets are added by `memory.plan`; nothing here
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ingot.formula.box import Box
+from ingot.formula.box import Box, covered, meet
 from ingot.formula.expr import Param, Tensor, loads, text, upper
 from ingot.formula.statements import Check, Statement, flatten, loaded, statements_text, stored
 
@@ -110,6 +110,41 @@ class Alias:
     start: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Elements of a tensor: a box of it, seen as an array of the extents `spans`."""
+
+    base: Tensor
+    spans: tuple[int, ...]
+    box: Box
+
+    def meets(self, other: Area) -> bool:
+        """Whether an element may belong to both."""
+        if self.base is not other.base:
+            return False
+        if self.spans == other.spans:
+            return meet(self.box, other.box)
+        (a, b), (c, d) = self._hull(), other._hull()
+        return max(a, c) < min(b, d)
+
+    def _hull(self) -> tuple[int, int]:
+        """From the first element to behind the last, in row-major order."""
+        first = last = 0
+        for (lo, hi), n in zip(self.box, self.spans, strict=True):
+            first, last = first * n + lo, last * n + hi - 1
+        return first, last + 1
+
+    def is_covered(self, by: Iterable[Area]) -> bool:
+        """Whether every element belongs to one of the areas."""
+        boxes: dict[tuple[int, ...], list[Box]] = {}
+        for other in by:
+            if other.base is self.base:
+                boxes.setdefault(other.spans, []).append(other.box)
+        if covered(self.box, boxes.get(self.spans, ())):
+            return True
+        return any(covered(tuple((0, n) for n in spans), found) for spans, found in boxes.items())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """Everything the bundle does, in order. `constants` are the weights in the order they are stored.
@@ -138,19 +173,18 @@ class Program:
             t, start = alias.base, start + alias.start
         return Alias(t, start)
 
-    def box(self, t: Tensor) -> tuple[Tensor, Box]:
-        """The tensor that owns the bytes of `t`, and the elements of it that `t` may touch."""
-        start = 0
-        while t in self.aliases and (t.pitch is None or t.count == self.aliases[t].base.count):
-            t, start = self.aliases[t].base, start + self.aliases[t].start  # a view: all of something else
-        assert start == 0, f"a view of a part of {t.name}"
-        if t.pitch is None:
-            return t, tuple((0, upper(n)) for n in t.shape)
-        place, corner = self.place(t), list[int]()
-        for n in reversed(t.pitch):
-            corner.append(place.start % n)
-            place = Alias(place.base, place.start // n)
-        return place.base, tuple((k, k + upper(n)) for k, n in zip(reversed(corner), t.shape, strict=True))
+    def area(self, t: Tensor) -> Area:
+        """The bytes that `t` may touch."""
+        while t in self.aliases and t.count == self.aliases[t].base.count:  # a view of all there is
+            t = self.aliases[t].base
+        place = self.place(t)
+        spans = tuple(map(upper, t.spans))
+        corner, rest = list[int](), place.start
+        for n in reversed(spans):
+            corner.append(rest % max(n, 1))
+            rest //= max(n, 1)
+        box = tuple((k, k + upper(n)) for k, n in zip(reversed(corner), t.shape, strict=True))
+        return Area(place.base, spans, box)
 
 
 def steps_of(step: Step) -> tuple[Step, ...]:

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ingot.errors import InternalError
-from ingot.formula.box import Box, covered, meet
 from ingot.formula.compute import Stage
 from ingot.formula.expr import (
     Binary,
@@ -56,7 +55,7 @@ from ingot.formula.types import BOOL, INDEX, DType
 from ingot.formula.verify import check_types, verify_stages
 from ingot.log import strictness
 from ingot.loops.instructions import GROUP, INSTRUCTIONS
-from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step
+from ingot.loops.program import Area, Branch, Call, Copy, Kernel, Program, Repeat, Step
 from ingot.loops.region import Either, Group, Iterate, Region
 
 
@@ -67,7 +66,7 @@ class Register:
     mutable: bool
 
 
-Written = set[tuple[Tensor, Box]]
+Written = set[Area]
 Proved = dict[Kernel, list[str]]
 """Kernels that were verified already, and the accesses in them that could not be proved."""
 
@@ -79,7 +78,7 @@ def verify_program(program: Program, proved: Proved | None = None) -> list[str]:
         if kernel not in proved:
             proved[kernel] = verify_kernel(kernel)
     steps = _Steps(program, {*program.inputs, *program.constants})
-    written = {program.box(t) for t in steps.foreign}
+    written = {program.area(t) for t in steps.foreign}
     steps.follow(program.steps, written)
     for t in program.outputs:
         if not steps.is_written(t, written):
@@ -129,7 +128,7 @@ class _Steps:
                     for t in (trips, going):
                         if t is not None:
                             self.require_written(t, written, "repeat")
-                    written.add(self.program.box(counter))
+                    written.add(self.program.area(counter))
                     self.follow(body, written)  # slices of no turn at all: nobody reads them
 
     def call(self, call: Call, written: Written) -> None:
@@ -152,23 +151,22 @@ class _Steps:
 
     def share(self, t: Tensor, other: Tensor) -> bool:
         """Whether two tensors have elements in common."""
-        (base, box), (base2, box2) = self.program.box(t), self.program.box(other)
-        return base is base2 and meet(box, box2)
+        return self.program.area(t).meets(self.program.area(other))
 
     def is_written(self, t: Tensor, written: Written) -> bool:
         """Whether every element was: by itself, or by parts."""
-        base, box = self.program.box(t)
-        return (base, box) in written or covered(box, (b for owner, b in written if owner is base))
+        area = self.program.area(t)
+        return area in written or area.is_covered(written)
 
     def require_written(self, t: Tensor, written: Written, where: str) -> None:
         if not self.is_written(t, written):
             raise self.fail(where, f"{t.name} is read before it is written")
 
     def write(self, t: Tensor, written: Written, where: str) -> None:
-        base, box = self.program.box(t)
-        if base.value is not None or base in self.foreign:
+        area = self.program.area(t)
+        if area.base.value is not None or area.base in self.foreign:
             raise self.fail(where, f"{t.name} is written but belongs to others")
-        written.add((base, box))
+        written.add(area)
 
 
 def _shape(t: Tensor) -> str:

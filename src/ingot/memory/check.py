@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ingot.errors import InternalError
-from ingot.formula.box import meet
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Branch, Call, Copy, Repeat, Step, operands, steps_of
 from ingot.memory.plan import ALIGN, Plan
@@ -183,8 +182,8 @@ class _Replay:
 
     def apart(self, x: Tensor, y: Tensor, same: bool) -> None:
         """Two operands of a step are disjoint, or the same bytes where that is allowed."""
-        (base, box), (other, box2) = self.program.box(x), self.program.box(y)
-        if base is other and not meet(box, box2):
+        here, there = self.program.area(x), self.program.area(y)
+        if here.base is there.base and not here.meets(there):
             return  # parts of one tensor
         a, b = self.piece(x), self.piece(y)
         if a is None or b is None or (same and a[:2] == b[:2]):
