@@ -37,7 +37,7 @@ from ingot.formula.index import Bounds, as_expr, coefficient, interval, simplify
 from ingot.formula.statements import Barrier, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, strides
 from ingot.loops.axes import normal_axes
-from ingot.loops.generators.vertical import has_vector_form
+from ingot.loops.generators.vertical import has_vector_form, pieces
 from ingot.loops.generators.window import balanced, in_memory_order
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import clip
@@ -78,9 +78,9 @@ def points(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tupl
     found = match(normal_axes(c), storage, bounds)
     if found is None:
         return None
-    lanes, channels = target.lanes(found.x.dtype.bytes), static(found.channel.extent)
-    side = lanes // channels
-    if lanes % channels or side < 2 or static(found.across.extent) < side:
+    lanes = target.lanes(found.x.dtype.bytes)
+    side = lanes >> (static(found.channel.extent) - 1).bit_length()
+    if side < 2 or static(found.across.extent) < side:
         return None
     try:
         return _Generator(found, storage, target, lanes, side).statements()
@@ -148,11 +148,14 @@ def _slides(x: Load, k: Var, a: Var) -> bool:
 
 
 class _Generator:
-    """Builds the loops of one stage; `side` points stand side by side in a vector of `lanes`."""
+    """Builds the loops of one stage; `side` points stand side by side in a vector of `lanes`.
+
+    Each has `channels` lanes: a power of two, so that some may be idle.
+    """
 
     def __init__(self, p: Points, storage: Storage, target: Target, lanes: int, side: int) -> None:
         self.p, self.storage, self.lanes, self.side = p, storage, lanes, side
-        self.channels = lanes // side
+        self.channels, self.count = lanes // side, static(p.channel.extent)
         self.apart = step(p.x, p.across.name) or 0
         taps = prod(static(k.extent) for k in p.window)
         self.places: list[Point] = [
@@ -214,9 +217,11 @@ class _Generator:
         def make(array: Array) -> Array:
             names = [*(a.name for a in axes), self.p.channel.name]
             grid = dict(zip(names, np.ogrid[tuple(slice(n) for n in extents)], strict=True))
-            grid[self.p.channel.name] = grid[self.p.channel.name] % self.channels
+            lane = grid[self.p.channel.name] % self.channels
+            grid[self.p.channel.name] = np.minimum(lane, self.count - 1)
             read = Load(Tensor(load.tensor.name, load.tensor.type, array.shape, array), load.index)
-            return np.ascontiguousarray(np.broadcast_to(evaluate(read, {}, grid), extents))
+            repeated = np.broadcast_to(evaluate(read, {}, grid), extents)
+            return np.where(lane < self.count, repeated, 0).astype(array.dtype)
 
         return self.storage.derived(load.tensor, ("points", load.index, axes, extents), make)
 
@@ -276,10 +281,32 @@ class _Generator:
             body = (For(k.name, Const(0), as_expr(k.extent or 0), 1, body),)
         yield from body
         for n, point in enumerate(at):
-            to = simplify(substitute(p.to, {**point, p.channel.name: Const(0)}), bounds)
-            assert isinstance(to, Load)
             value = self._epilogue(simplify(substitute(p.value, point), bounds))
-            yield Store(to, substitute(value, {"acc": Var(f"c{n}", None, p.x.dtype)}), self.lanes)
+            yield from self._stores(
+                n, point, substitute(value, {"acc": Var(f"c{n}", None, p.x.dtype)}), bounds
+            )
+
+    def _stores(self, n: int, point: Point, value: Expr, bounds: Bounds) -> Iterator[Statement]:
+        """The vector as it is, or without the idle lanes of each of its points."""
+        made = Var(f"r{n}", None, self.p.x.dtype)
+        if self.count == self.channels:
+            yield Store(self._target(point, 0, 0, bounds), value, self.lanes)
+            return
+        yield Let(made.name, value, self.lanes)
+        for i in range(self.side):
+            for first, end, width in pieces(self.count, self.channels, overlap=True):
+                for lane in range(first, end, width):
+                    begin = i * self.channels + lane
+                    part = Shuffle(made, made, tuple(range(begin, begin + width)))
+                    yield Store(self._target(point, i, lane, bounds), part, width)
+
+    def _target(self, point: Point, i: int, lane: int, bounds: Bounds) -> Load:
+        """Where a channel of the i-th point from `point` is stored."""
+        p = self.p
+        moved = {**point, p.across.name: point[p.across.name] + i, p.channel.name: Const(lane)}
+        to = simplify(substitute(p.to, moved), bounds)
+        assert isinstance(to, Load)
+        return to
 
     def _moved(self, row: int, group: int) -> Point:
         p = self.p
@@ -337,7 +364,7 @@ class _Generator:
             moved = (step(e, channel), step(e, across))
             if moved == (0, 0):
                 return e
-            if moved == (1, self.channels):
+            if moved == (1, self.channels) and self.count == self.channels:
                 first = simplify(substitute(e, {channel: Const(0)}))
                 assert isinstance(first, Load)
                 return Load(first.tensor, first.index, None, self.lanes)
