@@ -247,7 +247,7 @@ def _aligned(load: Load, c: Compute) -> bool:
     for i, at in zip(load.index, c.index, strict=True):
         for name in names:
             moved, wanted = coefficient(i, name), coefficient(at, name)
-            if moved is None or (moved != 0 and wanted == 0):
+            if wanted == 0 and moved != 0:  # None: other than linearly, as where a resized axis is read
                 return False
     return True
 
