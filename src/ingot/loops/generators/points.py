@@ -334,7 +334,8 @@ class _Generator:
         """The element of each point, repeated for all channels."""
         picks = [i * self.apart for i in range(self.side)]
         width = max(2, 1 << picks[-1].bit_length())
-        if width <= self.lanes and _last(read, bounds) + width <= read.tensor.count:
+        whole = read.tensor.pitch is None  # what stands inside another tensor is not read across its rows
+        if whole and width <= self.lanes and _last(read, bounds) + width <= read.tensor.count:
             few = Var(f"{name}_0", None, read.dtype)
             yield Let(few.name, Load(read.tensor, read.index, None, width), width)
             repeated = tuple(i for i in picks for _ in range(self.channels))
