@@ -33,6 +33,7 @@ from ingot.cli import app
 from ingot.driver import compile_with
 from ingot.errors import InputError, UnsupportedError
 from ingot.options import Options
+from tests import fakes
 
 ROOT = Path(__file__).parent.parent
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
@@ -153,6 +154,26 @@ def test_every_peer_runs_or_says_what_to_install(name: str) -> None:
             assert peer.version and min(peer.time(3)) > 0
     except UnsupportedError as error:
         assert f"{name} is not installed; {KINDS[name].command}" in str(error)
+
+
+@pytest.mark.parametrize("name", sorted(set(KINDS) - {"onnxruntime"}))
+def test_every_adapter_asks_its_package_for_what_it_needs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "cache"))
+    faked = replace(HERE, python=fakes.interpreter(tmp_path))
+    for _ in range(2):  # the second time with what the first has kept
+        with doubled(name, arena=faked) as peer:
+            np.testing.assert_array_equal(peer.outputs["y"], 2 * X["x"])
+            assert peer.version == fakes.VERSIONS[KINDS[name].package]
+            times = peer.time(2)
+            assert times and min(times) > 0
+    if name in ("torch", "litert"):
+        with (
+            pytest.raises(UnsupportedError, match=f"{name}: no Nothing in this adapter"),
+            doubled(name, DOUBLE.replace("Add (x, x)", "Nothing (x)"), faked),
+        ):
+            pass
 
 
 def test_an_interpreter_that_is_none_is_an_error() -> None:

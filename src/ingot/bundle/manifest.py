@@ -91,12 +91,14 @@ def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
 
 def _kernel(unit: Unit, call: Call) -> dict[str, Any]:
     k = call.kernel
-    weights = sum(t.bytes for t in call.arguments if base_of(unit.program, t) in unit.constants)
+    pairs = zip(k.parameters, call.arguments, strict=True)
+    moved = [t for parameter, t in pairs if parameter not in k.scratch]
+    weights = sum(t.bytes for t in moved if base_of(unit.program, t) in unit.constants)
     return {
         "name": unit.function(k),
         "nodes": list(call.nodes or k.nodes),
         "macs": k.macs,
-        "bytes": sum(t.bytes for t in call.arguments),
+        "bytes": sum(t.bytes for t in moved),
         "weights_bytes": weights,
         "choices": dict(k.choices),
     }
