@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 from ingot.formula.compute import COMBINERS, Compute, Reduction
 from ingot.formula.expr import (
@@ -38,6 +39,8 @@ from ingot.targets.record import Target
 TILE = 4
 VECTORS = 8  # accumulators of a reduction that has no tile
 UNROLLED_TAPS = 8
+IN_FLIGHT = 8  # results of a reduction under way at once: hides the latency of an addition
+IDENTITY = {"sum": 0.0, "max": float("-inf"), "min": float("inf"), "prod": 1.0}
 VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "pow"})
 
 
@@ -200,7 +203,12 @@ def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]]) -> Iterator[St
     if r is not None:
         for i, point in enumerate(points):
             yield Let(f"c{i}", _at(r.init, point, v, lanes), lanes, True)
-        yield from _reduction(v, r, points, lanes)
+        chains = _chains(v, r, len(points))
+        for i, q in product(range(len(points)), range(1, chains)):
+            yield Let(f"c{i}_{q}", Const(IDENTITY[r.combine], r.term.dtype), lanes, True)
+        yield from _reduction(v, r, points, lanes, chains)
+        for q, i in product(range(1, chains), range(len(points))):
+            yield _combine(r.combine, f"c{i}", Var(f"c{i}_{q}", None, r.term.dtype), lanes)
     for i, point in enumerate(points):
         to = simplify(substitute(v.to, point), v.bounds)
         assert isinstance(to, Load)
@@ -212,13 +220,33 @@ def _at(e: Expr, point: dict[str, Expr], v: Vertical, lanes: int) -> Expr:
     return vectorize(simplify(substitute(e, point), v.bounds), v.vector.name, lanes)
 
 
-def _reduction(v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: int) -> Iterator[Statement]:
+def _chains(v: Vertical, r: Reduction, points: int) -> int:
+    """Partial results of each output: few outputs alone would wait for one addition after the other."""
+    lo, hi = v.limits[r.axes[-1].name]
+    if not (isinstance(lo, Const) and isinstance(hi, Const)) or r.combine not in IDENTITY:
+        return 1
+    terms = int(hi.value - lo.value)
+    return 1 if terms <= UNROLLED_TAPS else max(1, min(IN_FLIGHT // points, terms // 4))
+
+
+def _reduction(
+    v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: int, chains: int
+) -> Iterator[Statement]:
     """The taps: a short innermost window axis is unrolled, so that overlapping loads are shared."""
     inner = r.axes[-1]
     lo, hi = v.limits[inner.name]
     if isinstance(lo, Const) and isinstance(hi, Const) and hi.value - lo.value <= UNROLLED_TAPS:
         taps: list[Expr] = [Const(k) for k in range(int(lo.value), int(hi.value))]
         body = tuple(_taps(v, r, points, lanes, inner, taps))
+    elif chains > 1:
+        assert isinstance(lo, Const) and isinstance(hi, Const)
+        last = int(hi.value - (hi.value - lo.value) % chains)
+        steps: list[Expr] = [inner + q if q else inner for q in range(chains)]
+        body = tuple(_taps(v, r, points, lanes, inner, steps, apart=True))
+        body = (For(inner.name, lo, Const(last), chains, body),)
+        if last < hi.value:
+            rest = tuple(_taps(v, r, points, lanes, inner, [inner]))
+            body = (*body, For(inner.name, Const(last), hi, 1, rest))
     else:
         body = (For(inner.name, lo, hi, 1, tuple(_taps(v, r, points, lanes, inner, [inner]))),)
     for k in reversed(r.axes[:-1]):
@@ -228,15 +256,22 @@ def _reduction(v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: 
 
 
 def _taps(
-    v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: int, axis: Var, taps: list[Expr]
+    v: Vertical,
+    r: Reduction,
+    points: list[dict[str, Expr]],
+    lanes: int,
+    axis: Var,
+    taps: list[Expr],
+    apart: bool = False,
 ) -> Iterator[Statement]:
-    """Load what the taps of the tile need, each once, and combine."""
+    """Load what the taps of the tile need, each once, and combine; `apart`: each tap in its own result."""
     loaded: dict[Expr, Var] = {}
-    for tap in taps:
+    for q, tap in enumerate(taps):
         for i, point in enumerate(points):
             term = _at(r.term, {**point, axis.name: tap}, v, lanes)
             yield from _preload(term, lanes, loaded)
-            yield _combine(r.combine, f"c{i}", _named(term, loaded), lanes)
+            name = f"c{i}_{q}" if apart and q else f"c{i}"
+            yield _combine(r.combine, name, _named(term, loaded), lanes)
 
 
 def _preload(term: Expr, lanes: int, loaded: dict[Expr, Var]) -> Iterator[Statement]:
