@@ -28,6 +28,7 @@ from ingot.targets.record import Target
 
 TOLERANCE = 1e-4  # max|d| / max|y| of one layer
 TILES = (2, 3, 4, 5)  # outputs of a tile along a window: more save more and lose more
+WORTH = 1.1  # how much faster the estimate has to be: scratch and code are not free
 SAMPLED_FEATURES, SAMPLED_TILES = 32, 8
 
 
@@ -85,7 +86,7 @@ class Chooser:
             return replace(_required(name, self.tuned[name], conv), cold=self.is_cold)
         direct = self.direct_cycles(conv)
         for cycles, m in sorted((self.cycles(conv, m), m) for m in TILES):
-            if cycles < direct and error(conv, m) <= TOLERANCE:
+            if cycles * WORTH < direct and error(conv, m) <= TOLERANCE:
                 return Choice(m, self.is_cold)
         return DEFAULT
 
@@ -101,7 +102,7 @@ class Chooser:
     def direct_cycles(self, conv: Convolution) -> float:
         """Of the plain contraction: two multiply-adds a cycle."""
         pixels, taps = prod(w.extent for w in conv.windows), int(TAPS ** len(conv.windows))
-        vectors = -(-conv.features // self.target.lanes(4))
+        vectors = conv.features / self.target.lanes(4)  # few channels share a vector
         compute = pixels * vectors * conv.channels * taps / 2
         return max(compute, weight_bytes(conv, 1) / stream(weight_bytes(conv, 1), self.target, self.is_cold))
 

@@ -20,16 +20,18 @@ from itertools import product
 import numpy as np
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, static, substitute
+from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, equal, static, substitute
 from ingot.formula.index import Bounds, simplify
-from ingot.formula.statements import For, Let, Madd, Prefetch, Statement, Store
+from ingot.formula.statements import For, Let, Madd, Prefetch, Statement, Store, When
 from ingot.formula.types import FLOAT32
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cook_toom import Algorithm, cook_toom
+from ingot.loops.generators.tiles import parts
 from ingot.loops.generators.winograd.blocking import blocking, weight_bytes
 from ingot.loops.generators.winograd.match import TAPS, Convolution, Window, match, moving, taps_of
 from ingot.loops.generators.winograd.transforms import along, register
 from ingot.loops.layout import Storage
+from ingot.loops.rewrite import substituted
 from ingot.targets.record import Target
 
 LINE = 16  # elements
@@ -295,9 +297,8 @@ class _Generator:
         to, value = simplify(substitute(self.c.to, env)), simplify(substitute(self.c.value, env))
         assert isinstance(to, Load)
         if lanes > 1:
-            assert isinstance(lane, Var)
-            vectorize(to, lane.name, lanes)
-            value = vectorize(value, lane.name, lanes)
+            vectorize(to, f"{v.name}_lane", lanes)
+            value = vectorize(value, f"{v.name}_lane", lanes)
         return Store(to, substitute(value, {"acc": acc}), lanes)
 
     def _drain(self) -> Iterator[Statement]:
@@ -307,16 +308,32 @@ class _Generator:
         names = [f"{w.axis.name}_out" for w in self.conv.windows]
         index, lane = tuple(map(Var, names)), Var(f"{v.name}_lane")
         kept = Load(self.tile_out, (*index, lane))
-        whole, end = self._lanes(features // b.lanes * b.lanes), self._lanes(features)
         if self.scattered:
             each = self._over_tile(names, (self._element(index, lane, kept, 1),))
-            yield For(lane.name, Const(0), end, 1, each)
+            yield For(lane.name, Const(0), self._lanes(features), 1, each)
             return
-        vector = self._element(index, lane, replace(kept, lanes=b.lanes), b.lanes)
-        body: tuple[Statement, ...] = (For(lane.name, Const(0), whole, b.lanes, (vector,)),)
-        if features % b.lanes:
-            body += (For(lane.name, whole, end, 1, (self._element(index, lane, kept, 1),)),)
-        yield from self._over_tile(names, body)
+        whole = features // b.lanes * b.lanes
+        if whole:
+            vector = self._element(index, lane, replace(kept, lanes=b.lanes), b.lanes)
+            every = For(lane.name, Const(0), self._lanes(whole), b.lanes, (vector,))
+            yield from self._over_tile(names, (every,))
+        if whole < features:
+            yield from self._tail(names, whole % b.block, features - whole)
+
+    def _tail(self, names: list[str], first: int, count: int) -> Iterator[Statement]:
+        """The features of the last pass that do not fill a vector, `first` lanes into it."""
+        assert self.tile_out is not None
+        b, v = self.blocking, self.c.vector
+        index, lane = tuple(map(Var, names)), Var(f"{v.name}_lane")
+        stores, at = [], 0
+        for n in parts(count, b.lanes):
+            kept = Load(self.tile_out, (*index, simplify(lane + at)), None, n)
+            stores.append(self._element(index, lane + at, kept, n))
+            at += n
+        body = For(lane.name, Const(first), Const(first + count), count, tuple(stores))
+        block, last = Var(f"{v.name}_block"), Const(-(-self.conv.features // b.block) - 1)
+        tile = substituted(self._over_tile(names, (body,)), {block.name: last}, {})
+        yield from (When(equal(block, last), tile),) if last.value else tile
 
     def _lanes(self, features: int) -> Expr:
         """How many of the pass's lanes hold one of the first `features`."""
