@@ -33,10 +33,11 @@ bench: ## measure the models of benchmarks/ beside onnxruntime, into build/bench
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m benchmarks.run
 
-bench-all: ## the whole suite beside every peer that PEERS=python EMX=.. ONNX2C=.. have, into its README
+bench-all: ## the whole suite beside every peer that PEERS=python EMX= ONNX2C= SOURCES= have, into its README
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m benchmarks.run --all --random --update \
-	  $(if $(PEERS),--peers-python $(PEERS)) $(if $(EMX),--emx $(EMX)) $(if $(ONNX2C),--onnx2c $(ONNX2C))
+	  $(if $(PEERS),--peers-python $(PEERS)) $(if $(EMX),--emx $(EMX)) $(if $(ONNX2C),--onnx2c $(ONNX2C)) \
+	  $(if $(SOURCES),--sources $(SOURCES))
 
 conformance: ## run onnx's 2033 backend tests, write docs/conformance.md
 	@tools/bootstrap.sh test

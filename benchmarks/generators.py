@@ -1,7 +1,7 @@
 """The C that other generators make of a model, as peers of the form LABEL=c:PATH.
 
-In: a model file and the tools' commands. Out: what `ingot bench --against` takes. Called by `run.py`. A tool
-that is not given, or that fails, is left out and said so.
+In: a model file and the tools' commands, or a folder of C that was made before, `LABEL_MODEL.c`. Out: what
+`ingot bench --against` takes. Called by `run.py`. A tool that is not given, or that fails, is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ def generated(model: Path, folder: Path, emx: str | None, onnx2c: str | None) ->
         if command and _made(label, command, model, to):
             found.append(f"{label}=c:{to}")
     return found
+
+
+def prepared(name: str, folder: str | None) -> list[str]:
+    """One peer per file of a model in a folder."""
+    found = sorted(Path(folder).glob(f"*_{name}.c")) if folder else []
+    return [f"{path.stem.removesuffix(f'_{name}')}=c:{path}" for path in found]
 
 
 def _made(label: str, command: str, model: Path, to: Path) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import onnx
 
-from benchmarks.generators import generated
+from benchmarks.generators import generated, prepared
 from benchmarks.models import GROUPS, MODELS
 from benchmarks.random_models import SEED, draw
 from ingot.check.bench import Benchmark, bench
@@ -64,6 +64,7 @@ def measure(arguments: argparse.Namespace, names: Sequence[str]) -> Iterator[Ben
             against = list(arguments.against or (peers_of(name) if arguments.all else ("onnxruntime",)))
             if arguments.all and group_of(name) == "small":
                 against += generated(path, Path(folder), arguments.emx, arguments.onnx2c)
+            against += prepared(name, arguments.sources)
             begin = time.monotonic()
             try:
                 found = bench(
@@ -114,6 +115,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--peers-python", metavar="CMD", default=python, help="the one that has the peers")
     parser.add_argument("--emx", metavar="CMD", help="emx-onnx-cgen, for its generated C")
     parser.add_argument("--onnx2c", metavar="CMD", help="onnx2c, for its generated C")
+    parser.add_argument("--sources", metavar="DIR", help="C of other generators, LABEL_MODEL.c")
     parser.add_argument("--target", default="native")
     parser.add_argument("--cc", help="the C compiler for our bundles")
     parser.add_argument("--seconds", type=float, default=1.5, help="for each model and contender")

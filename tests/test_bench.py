@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import run
-from benchmarks.generators import generated
+from benchmarks.generators import generated, prepared
 from benchmarks.models import GROUPS, MODELS
 from benchmarks.random_models import draw
 from ingot.check import bench as measuring
@@ -379,6 +379,9 @@ def test_generators_that_fail_are_left_out(tmp_path: Path, capsys: pytest.Captur
     assert generated(DIGITS, tmp_path, "/no/emx", "false") == []
     assert generated(DIGITS, tmp_path, None, "echo") == [f"onnx2c=c:{tmp_path / 'digits_onnx2c.c'}"]
     assert "emx: digits: " in capsys.readouterr().err
+    (tmp_path / "nncg_ball.c").write_text("")
+    assert prepared("ball", str(tmp_path)) == [f"nncg=c:{tmp_path / 'nncg_ball.c'}"]
+    assert prepared("football", str(tmp_path)) == prepared("ball", None) == []
 
 
 def test_generated_c_has_a_table_of_its_own(digits: Benchmark) -> None:
