@@ -45,8 +45,14 @@ COMMON = (
     "-fdata-sections",
     "-Wa,--noexecstack",
 )
-# Predictive commoning undoes register tiles; loop distribution turns loops into calls of memset and memcpy.
-GCC = ("-fno-predictive-commoning", "-fno-tree-loop-distribute-patterns", "-fno-stack-clash-protection")
+# Predictive commoning undoes register tiles, scheduling before allocation copies accumulators (Arm: 56 instead
+# of 32 instructions a term of an 8x2 tile); loop distribution turns loops into calls of memset and memcpy.
+GCC = (
+    "-fno-predictive-commoning",
+    "-fno-schedule-insns",
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-stack-clash-protection",
+)
 EXPORT_PREFIX = "ingot_export_"
 
 

@@ -190,7 +190,8 @@ class _Tile:
             at = (replace(w, index=(*w.index[:-1], Const(i))) for i in lines)
             far = c.b.tensor.bytes > g.target.caches[2] // 4 * 3
             return tuple(Prefetch(x, AHEAD) for x in at) if far else ()
-        if c.b.tensor.bytes <= g.target.caches[1] // 2 or self.segment.blocks == 1:
+        near = c.b.tensor.bytes <= g.target.caches[1] // 2
+        if near or self.segment.blocks == 1 or self.segment.size * c.b.dtype.bytes < LINE:
             return ()
         turn: Expr = Const(0)
         for x in c.tile:
@@ -249,37 +250,33 @@ class _Tile:
             rest = tuple(self._madds("", inner, inner))
             yield For(inner.name, Const(whole), Const(count), 1, rest)
 
-    def _madds(self, suffix: str, inner: Var, value: Expr, chain: int = 0) -> Iterator[Statement]:
-        dtype = self.c.b.dtype
-        term = {} if value is inner else {inner.name: value}
+    def _madds(self, suffix: str, inner: Var, at: Expr, chain: int = 0) -> Iterator[Statement]:
+        """All products of one term, which stands at `at` along the innermost reduction axis."""
+        dtype, widths = self.c.b.dtype, self.segment.widths
+        term = {} if at is inner else {inner.name: at}
         for p in self.ahead:
-            at = simplify(substitute(p.at, term), self.c.bounds)
-            assert isinstance(at, Load)
-            yield replace(p, at=at)
-        for j, width in enumerate(self.segment.widths):
-            read = self._weights(j, width, term)
-            yield Let(f"b{j}{suffix}", read, width)
+            yield replace(p, at=self._at(p.at, term))
+        for j, width in enumerate(widths):
+            yield Let(f"b{j}{suffix}", self._weights(j, width, term), width)
         for i, point in enumerate(self.points):
-            element = self.read(point)
-            at_term = simplify(substitute(element, term), self.c.bounds) if term else element
-            yield Let(f"a{i}{suffix}", at_term)
+            read = self.read(point)
+            assert isinstance(read, Load)
+            yield Let(f"a{i}{suffix}", self._at(read, term))
             a = Var(f"a{i}{suffix}", None, dtype)
-            for j, width in enumerate(self.segment.widths):
+            for j, width in enumerate(widths):
                 yield Madd(_register(i, j, chain), a, Var(f"b{j}{suffix}", None, dtype), width)
+
+    def _at(self, load: Load, term: dict[str, Expr]) -> Load:
+        moved = simplify(substitute(load, term), self.c.bounds) if term else load
+        assert isinstance(moved, Load)
+        return moved
 
     def _weights(self, j: int, width: int, term: dict[str, Expr]) -> Load:
         """Register j of the block, of the term that `term` says."""
-        w, offset = self.weights, sum(self.segment.widths[:j])
+        w, offset, v = self.weights, sum(self.segment.widths[:j]), self.c.vector
         if self.is_packed:
-            moved: Expr = replace(w, index=(*w.index[:-1], Const(offset)), lanes=width)
-        else:
-            v = self.c.vector
-            moved = replace(w, lanes=width)
-            moved = simplify(substitute(moved, {v.name: v + offset}), self.c.bounds)
-        if term:
-            moved = simplify(substitute(moved, term), self.c.bounds)
-        assert isinstance(moved, Load)
-        return moved
+            return self._at(replace(w, index=(*w.index[:-1], Const(offset)), lanes=width), term)
+        return self._at(replace(w, lanes=width), {v.name: v + offset, **term})
 
     # -- the results
 
