@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ingot.bundle.bundle import Bundle
 from ingot.check.machine import fingerprint, machine, pinned
 from ingot.check.profile import least, sample_inputs
 from ingot.check.verify import Build, whole
@@ -78,25 +79,38 @@ def tune(
     path: Path,
     seconds: float = SECONDS,
 ) -> tuple[Tuning, list[Verdict]]:
-    """Measure until all is measured or the time is over; the file is whole after every way."""
+    """Measure until all is measured or the time is over; the file is whole after every way.
+
+    What the cost model chooses comes first: the fastest of what was measured is never worse than that.
+    """
     begin = time.perf_counter()
     plain = replace(options, tuning={}, profile=True, emit=("obj",))
     announce("looking for choices")
     ways = explore(model, plain)
-    state = resumed(path, target, ways)
-    rounds = list(_rounds(ways, state))
-    guesses = _guesses(build(model, plain).manifest) if ways else {}
-    for number, choice in enumerate(rounds):
-        announce(f"measuring {choice.text}", number, len(rounds))
-        left = seconds - (time.perf_counter() - begin)
-        if left <= 0:
-            break
-        share = max(left / (len(rounds) - number), LEAST_SECONDS)
-        _measure(model, plain, build, state, _wanted(ways, state, choice), choice, share / 2)
+    state, guesses = resumed(path, target, ways), {}
+    if ways:
+        bundle = build(model, plain)
+        guesses = _guesses(bundle.manifest)
+        rounds = len(list(_rounds(ways, state))) + 1
+        if any(guess not in state.measured[key] for key, guess in guesses.items()):
+            announce("measuring", 0, rounds)
+            _record(model, plain, bundle, state, guesses, _share(seconds, begin, rounds))
+    while (left := list(_rounds(ways, state))) and time.perf_counter() - begin < seconds:
+        announce(f"measuring {left[0].text}", rounds - len(left), rounds)
+        wanted = dict.fromkeys(_wanted(ways, state, left[0]), left[0].text)
+        document = {"schema": SCHEMA, "target": state.target, "choices": wanted}
+        bundle = build(model, replace(plain, tuning=document))
+        _record(model, plain, bundle, state, wanted, _share(seconds, begin, len(left)))
         write(path, state)
-    state.complete = not list(_rounds(ways, state))
+    state.complete = not left
     write(path, state)
     return state, _verdicts(state, guesses)
+
+
+def _share(seconds: float, begin: float, rounds: int) -> float:
+    """Of the time that is left, the half of one round's: the other half is for compiling."""
+    left = seconds - (time.perf_counter() - begin)
+    return max(left / rounds / 2, LEAST_SECONDS)
 
 
 def resumed(path: Path, target: Target, ways: Ways) -> Tuning:
@@ -140,12 +154,10 @@ def _wanted(ways: Ways, state: Tuning, choice: Choice) -> list[str]:
     return [k for k, several in ways.items() if choice in several and choice.text not in state.measured[k]]
 
 
-def _measure(
-    model: Any, plain: Options, build: Build, state: Tuning, keys: list[str], choice: Choice, seconds: float
+def _record(
+    model: Any, plain: Options, bundle: Bundle, state: Tuning, wanted: Mapping[str, str], seconds: float
 ) -> None:
-    """Compile with the choice for those stages, and add their kernels' times to the state."""
-    wanted = {"schema": SCHEMA, "target": state.target, "choices": dict.fromkeys(keys, choice.text)}
-    bundle = build(model, replace(plain, tuning=wanted))
+    """Time a bundle whose stages are computed as `wanted`, and add their kernels' times to the state."""
     inputs = sample_inputs(whole(model), plain, bundle.manifest)
     with pinned():
         times = least(bundle, inputs, seconds)
@@ -153,8 +165,8 @@ def _measure(
     for kernel, one in zip(bundle.manifest["kernels"], times, strict=False):
         for key in kernel["choices"]:
             spent[key] = spent.get(key, 0.0) + one
-    for key in keys:
-        state.measured[key][choice.text] = spent[key]
+    for key, text in wanted.items():
+        state.measured[key][text] = spent[key]
 
 
 def _guesses(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -166,6 +178,5 @@ def _verdicts(state: Tuning, guesses: Mapping[str, str]) -> list[Verdict]:
     found = []
     for key, best in state.choices.items():
         times = state.measured[key]
-        guessed = guesses.get(key, best)
-        found.append(Verdict(key, guessed, times.get(guessed, times[best]), best, times[best]))
+        found.append(Verdict(key, guesses[key], times[guesses[key]], best, times[best]))
     return found
