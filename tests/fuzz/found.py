@@ -14,6 +14,14 @@ from tests.corpus.cases import onnxruntime_outputs
 from tests.fuzz.grow import Garden, Grown, Known
 
 FOUND = {
+    # A bool that all lanes share is no mask: the C chooses between two vectors by it.
+    "one_condition_for_all_lanes": """
+        <ir_version: 10, opset_import: ["" : 20]>
+        g (float[2, 6] x, bool on, float other) => (float[2, 16] y)
+        <float[6, 16] w = {FILL}> {
+            m = MatMul (x, w)
+            y = Where (on, m, other)
+        }""".replace("FILL", ", ".join(str(i % 7 - 3) for i in range(96))),
     # The memory plan's proof took a kernel that reads what it wrote for one that reads what nobody wrote.
     "output_read_back": """
         <ir_version: 10, opset_import: ["" : 18]>

@@ -52,6 +52,8 @@ class VectorPrinter(Printer):
             case Shuffle(a, b, index):
                 x, y = (self.vector(v, self.width(v)) for v in (a, b))
                 return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, index))})"
+            case Select(c, a, b) if self.width(c) == 1:
+                return f"({self.scalar(c)} ? {self.vector(a, lanes)} : {self.vector(b, lanes)})"
             case Select(c, a, b):
                 return self._select(self.mask(c, lanes), a, b, lanes)
             case Cast(a, dtype):

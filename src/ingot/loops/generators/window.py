@@ -1,14 +1,14 @@
 """The window generator: what slides over space while every channel minds its own.
 
-Serves depthwise convolutions and pooling over small windows. All taps of a tile of outputs are unrolled, so
-that each input vector is loaded once and used for every tap it feeds; weights and bias wait in registers
-outside the loops that slide. Where windows leave their tensor the outputs concerned are peeled, with their
-taps clipped.
+Serves depthwise convolutions and pooling. All taps of a tile of outputs are unrolled, of large windows those
+of a row, so that each input vector is loaded once and used for every tap it feeds; weights and bias wait in
+registers outside the loops that slide. Where windows leave their tensor the outputs concerned are peeled,
+with their taps clipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -39,7 +39,7 @@ from ingot.loops.layout import Storage
 from ingot.loops.naive import accumulate
 from ingot.targets.record import Target
 
-MOST_TAPS = 25
+MOST_TAPS, MOST_WEIGHTS = 25, 9  # taps written out: of pooling, of products
 MOST_SEGMENTS = 5  # of one axis that need other taps than their neighbours
 MOST_STATEMENTS = 192  # multiply-adds of one tile: keeps the code readable
 NEAR_BYTES = 1 << 10  # between neighbouring outputs: further apart, channels must not be the outermost loop
@@ -64,7 +64,7 @@ def window(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tupl
     if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
         return None
     v = match(normal_axes(c), storage, bounds)
-    if v is None or v.reduction is None or not 1 < _taps(v.reduction) <= MOST_TAPS:
+    if v is None or v.reduction is None or _taps(v.reduction.axes) < 2:
         return None
     slides = [x for x in v.outer if _slides(v.reduction, x)]
     slides.sort(key=lambda x: -(step(v.to, x.name) or 0))
@@ -76,8 +76,16 @@ def window(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tupl
         return None
 
 
-def _taps(r: Reduction) -> int:
-    return prod(upper(k.extent or 1) for k in r.axes)
+def _taps(axes: tuple[Var, ...]) -> int:
+    return prod(upper(k.extent or 1) for k in axes)
+
+
+def unrolled(r: Reduction) -> tuple[Var, ...]:
+    """The innermost axes of the window whose taps are few enough to write out."""
+    axes, most = r.axes, MOST_TAPS if isinstance(r.term, Load) else MOST_WEIGHTS
+    while _taps(axes) > most and len(axes) > 1:
+        axes = axes[1:]
+    return axes
 
 
 def _ends(v: Vertical) -> Iterator[Expr]:
@@ -124,14 +132,15 @@ class _Generator:
     tile: tuple[int, ...]
     target: Target
     keeps: bool
+    rolled: tuple[Var, ...]
     kept: dict[Expr, Var] = field(default_factory=dict)
 
     @classmethod
     def of(cls, v: Vertical, r: Reduction, slides: tuple[Var, ...], target: Target) -> _Generator:
         parts = [segments(v, x) for x in slides]
-        fixed = _fixed(v, r, slides)
-        tile, keeps = best_tile(v, r, slides, parts, fixed, target)
-        return cls(v, r, slides, parts, tile, target, keeps)
+        rolled = r.axes[: len(r.axes) - len(unrolled(r))]
+        tile, keeps = best_tile(v, replace(r, axes=unrolled(r)), slides, parts, target)
+        return cls(v, r, slides, parts, tile, target, keeps or bool(rolled), rolled)
 
     # -- loops
 
@@ -201,14 +210,16 @@ class _Generator:
         points: list[Point] = [
             {x.name: x + i for x, i in zip(self.slides, at, strict=True)} for at in offsets
         ]
-        ranges = [taps.get(k.name, range(static(k.extent))) for k in self.r.axes]
+        ranges = {k.name: taps.get(k.name, range(static(k.extent))) for k in self.r.axes}
+        axes = unrolled(self.r)
         places: list[Point] = [
-            {k.name: Const(i) for k, i in zip(self.r.axes, at, strict=True)} for at in product(*ranges)
+            {k.name: Const(i) for k, i in zip(axes, at, strict=True)}
+            for at in product(*(ranges[k.name] for k in axes))
         ]
-        if places and self._has_columns():
+        if places and not self.rolled and self._has_columns():
             yield from self._shared(points, places, lanes, bounds)
         else:
-            yield from self._accumulated(points, places, lanes, bounds)
+            yield from self._accumulated(points, places, ranges, lanes, bounds)
         for i, point in enumerate(points):
             to = simplify(substitute(self.v.to, point), bounds)
             assert isinstance(to, Load)
@@ -221,22 +232,39 @@ class _Generator:
         return isinstance(self.r.term, Load) and self.r.init == Const(identity or 0, self.r.term.dtype)
 
     def _accumulated(
-        self, points: list[Point], places: list[Point], lanes: int, bounds: Bounds
+        self, points: list[Point], places: list[Point], ranges: Taps, lanes: int, bounds: Bounds
     ) -> Iterator[Statement]:
-        """Accumulators, then every input vector in the order it lies in memory, with all its uses."""
+        """Accumulators, then the taps, in loops over those that are too many to write out."""
         for i, point in enumerate(points):
             yield Let(f"c{i}", self._keep(self._at(self.r.init, point, lanes, bounds)), lanes, True)
+        ends = {k.name: (ranges[k.name].start, ranges[k.name].stop) for k in self.rolled}
+        inner = {**bounds, **{k: (lo, max(hi - 1, lo)) for k, (lo, hi) in ends.items()}}
+        body = tuple(self._used(points, places, lanes, inner))
+        for k in reversed(self.rolled):
+            lo, hi = ends[k.name]
+            body = (For(k.name, Const(lo), Const(hi), 1, body),)
+        yield from body
+
+    def _used(
+        self, points: list[Point], places: list[Point], lanes: int, bounds: Bounds
+    ) -> Iterator[Statement]:
+        """Every input vector in the order it lies in memory, with all its uses."""
         uses: dict[Load, list[tuple[int, Expr]]] = {}
+        weights: dict[Expr, Var] = {}
         for place in places:
             for i, point in enumerate(points):
                 term = self._keep(self._at(self.r.term, {**point, **place}, lanes, bounds))
-                moving = next(a for a in loads(term) if not self._stays(a))
+                moving = next(a for a in loads(term) if self._moves(a))
+                for still in (a for a in loads(term) if self.rolled and not self._moves(a)):
+                    weights.setdefault(still, Var(f"w{len(weights)}", None, still.dtype))
                 uses.setdefault(moving, []).append((i, term))
+        for weight, name in weights.items():
+            yield Let(name.name, weight, lanes)
         for n, load in enumerate(sorted(uses, key=in_memory_order)):
             name = Var(f"x{n}", None, load.dtype)
             yield Let(name.name, load, load.lanes)
             for i, term in uses[load]:
-                yield accumulate(self.r.combine, f"c{i}", _named(term, load, name), lanes)
+                yield accumulate(self.r.combine, f"c{i}", _named(term, {**weights, load: name}), lanes)
 
     def _shared(
         self, points: list[Point], places: list[Point], lanes: int, bounds: Bounds
@@ -271,20 +299,18 @@ class _Generator:
             return e
 
         def kept(node: Expr) -> Expr | None:
-            if not isinstance(node, Load) or any(
-                mentions(i, x.name) for i in node.index for x in self.slides
-            ):
+            if not isinstance(node, Load) or self._moves(node, *self.rolled):
                 return None
             return self.kept.setdefault(node, Var(f"k{len(self.kept)}", None, node.dtype))
 
         return transform(e, kept)
 
-    def _stays(self, load: Load) -> bool:
-        return not any(mentions(i, x.name) for i in load.index for x in self.slides)
+    def _moves(self, load: Load, *others: Var) -> bool:
+        return any(mentions(i, x.name) for i in load.index for x in (*self.slides, *others))
 
 
-def _named(term: Expr, load: Load, name: Var) -> Expr:
-    return transform(term, lambda e: name if e == load else None)
+def _named(term: Expr, names: Mapping[Expr, Expr]) -> Expr:
+    return transform(term, lambda e: names.get(e) if isinstance(e, Load) else None)
 
 
 def in_memory_order(load: Load) -> tuple[str, tuple[int, ...]]:
@@ -296,7 +322,7 @@ def _fixed(v: Vertical, r: Reduction, slides: tuple[Var, ...]) -> int:
     """How many vectors stay the same while the window slides: those of weights, one for each tap; bias."""
     still = [a for a in loads(r.term) if not any(step(a, x.name) for x in slides)]
     more = {a for e in (v.value, r.init) for a in loads(e) if not any(step(a, x.name) for x in slides)}
-    return len(still) * _taps(r) + len(more)
+    return len(still) * _taps(r.axes) + len(more)
 
 
 def balanced(n: int, size: int) -> int:
@@ -305,12 +331,13 @@ def balanced(n: int, size: int) -> int:
 
 
 def best_tile(
-    v: Vertical, r: Reduction, slides: tuple[Var, ...], parts: list[list[Segment]], fixed: int, target: Target
+    v: Vertical, r: Reduction, slides: tuple[Var, ...], parts: list[list[Segment]], target: Target
 ) -> tuple[tuple[int, ...], bool]:
     """Outputs of a tile along each sliding axis, and whether weights stay in registers: the fewest cycles.
 
     Two multiply-adds and two loads go through in a cycle; a tile as such costs a little.
     """
+    fixed = _fixed(v, r, slides)
     moving = next(a for a in loads(r.term) if any(step(a, x.name) for x in slides))
     steps = [step(moving, x.name) or 0 for x in slides]
     taps = [
