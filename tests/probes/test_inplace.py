@@ -96,6 +96,23 @@ CASES = {
         "float[n,c] y",
         copies=("cat",),
     ),
+    "a view that is the output": Case(
+        "a = Exp(x)\nb = Softmax(a)\n[flat] y = Flatten(b)", "float[n,c] y", x=(2, 3, 4, 5)
+    ),
+    "a view of a whole that is the output": Case(
+        "a = Exp(x)\nb = Abs(z)\n[cat] k = Concat<axis=1>(a, b)\n[flat] y = Flatten(k)", "float[n,c] y"
+    ),
+    "two views that are outputs": Case(
+        "a = Exp(x)\n[flat] y = Flatten(a)\n[again] y2 = Flatten<axis=2>(a)",
+        "float[n,c] y, float[n,c] y2",
+        copies=("again",),
+    ),
+    "a view of the input": Case("[flat] y = Flatten(x)", "float[n,c] y", copies=("flat",)),
+    "a view of one pixel": Case(
+        conv("a", "x", "v") + "p = GlobalMaxPool(a)\n[flat] f = Flatten(p)\ny = Softmax(f)",
+        "float[n,c] y",
+        weights=(ONE,),
+    ),
     "halves read by windows": Case(
         conv("a", "x", "w8")
         + "[split] p, q = Split<axis=1, num_outputs=2>(a)\n"

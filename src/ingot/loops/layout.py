@@ -54,11 +54,6 @@ class Layout:
     def has_halo(self) -> bool:
         return any(self.before) or any(self.after)
 
-    @property
-    def is_dense(self) -> bool:
-        """Whether it is plain row-major order."""
-        return self.order == tuple(range(len(self.order))) and not self.has_halo and self.place is None
-
 
 def dense(rank: int) -> Layout:
     return Layout(tuple(range(rank)), (0,) * rank, (0,) * rank)
@@ -85,6 +80,12 @@ class Storage:
 
     def layout(self, t: Tensor) -> Layout:
         return self.layouts.get(t) or dense(t.rank)
+
+    def is_dense(self, t: Tensor) -> bool:
+        """Whether the elements stand in row-major order, one behind the other."""
+        layout = self.layout(t)
+        long = [d for d in layout.order if t.shape[d] != 1]
+        return long == sorted(long) and not layout.has_halo and layout.place is None
 
     def halo(self, load: Load) -> tuple[tuple[int, int], ...]:
         """How far beyond the tensor, per axis, memory holds just what the load yields outside."""

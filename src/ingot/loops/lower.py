@@ -79,8 +79,9 @@ def _steps(region: Region, work: _Work) -> list[Step]:
                 steps.append(_branch(item, work))
             case Iterate():
                 steps += _repeat(item, work)
-            case Group(view=(view, base)) if _is_alias(item, region, storage):
-                storage.aliases[storage.tensor(view)] = Alias(storage.tensor(base))
+            case Group(view=(view, base)) if (owner := _owner(view, base, region, storage)) is not None:
+                other = base if owner is view else view
+                storage.aliases[storage.tensor(other)] = Alias(storage.tensor(owner))
             case Group():
                 stages = tuple(s for s in item.stages if not _is_nothing(s, storage))
                 steps += [_call(item.nodes, stages, work)] if stages else []
@@ -147,11 +148,18 @@ def _set_true(condition: Tensor) -> Call:
     return Call(Kernel(f"start_{condition.name}", (condition,), body, ("Loop",)), (condition,))
 
 
-def _is_alias(group: Group, region: Region, storage: Storage) -> bool:
-    """A view costs nothing where both sides are dense; an output of the bundle needs bytes of its own."""
-    assert group.view is not None
-    view, base = group.view
-    return view not in region.outputs and storage.layout(view).is_dense and storage.layout(base).is_dense
+def _owner(view: Tensor, base: Tensor, region: Region, storage: Storage) -> Tensor | None:
+    """Whose bytes both are: a view costs nothing where both sides are stored in row-major order.
+
+    A result of the region has bytes of its own; what is only a step on the way to it is made there.
+    """
+    if not (storage.is_dense(view) and storage.is_dense(base)):
+        return None
+    if view not in region.outputs:
+        return base
+    makers = [i for i in region.items if isinstance(i, Group) and base in i.writes]
+    taken = base in region.outputs or storage.tensor(base) in storage.aliases
+    return view if makers and not any(g.view for g in makers) and not taken else None
 
 
 def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Call:

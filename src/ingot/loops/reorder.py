@@ -38,7 +38,7 @@ from ingot.formula.expr import (
     walk,
 )
 from ingot.formula.index import interval, linear, mentions, simplify
-from ingot.loops.assign import channels_last
+from ingot.loops.assign import channels_last, windows
 from ingot.loops.axes import normal_axes
 from ingot.loops.region import Either, Group, Item, Iterate, Region, reads_beside
 
@@ -166,7 +166,9 @@ class _Work:
         assert r is not None
         for load in loads(r.term):
             before = self.known.get(load.tensor)
-            if before is None or before.is_free or before.is_shift or not before.keeps_channels(load):
+            if before is None or before.is_free or before.is_shift:
+                continue
+            if load in windows(stage) and not before.keeps_channels(load):
                 continue
             now = before.read(load)
             if now is not None:
