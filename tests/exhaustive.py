@@ -42,6 +42,14 @@ CIRCULAR = {"sin", "cos", "tan"}
 EXACT = {"ceil", "floor", "round", "sqrt", "trunc"}
 REFERENCE = {"round": "rint(x)", "sigmoid": "1 / (1 + exp(-x))"}  # others the C library names as we do
 
+# Where a vectorised function would go element by element: outside its domain, or far out of range.
+DOMAIN = {
+    **dict.fromkeys(("acos", "asin", "atanh"), ("fabs(v) <= 1", "0.5")),
+    **dict.fromkeys(("log", "log2"), ("v >= 0", "1.0")),
+    "acosh": ("v >= 1", "2.0"),
+    "log1p": ("v >= -1", "1.0"),
+}
+SATURATED = {"cosh", "erf", "exp", "exp2", "expm1", "sigmoid", "sinh", "tanh"}
 COMPARE = r"""
 #define _POSIX_C_SOURCE 199309L
 #include <math.h>
@@ -215,14 +223,15 @@ def sources(op: str) -> dict[str, tuple[str, tuple[str, ...]]]:
     values = {"declarations": declarations, "names": ", ".join(names), "limit": limit}
     name = "exp" if op == "sigmoid" else op
     simd = "" if op in EXACT else f'__attribute__((simd("notinbranch"))) double {name}(double);'
-    loop = (
-        f"for (int i = 0; i < n; i++) {{ const double x = at[i]; y[i] = {REFERENCE.get(op, f'{op}(x)')}; }}"
-    )
+    inside, safe = DOMAIN.get(op, ("1", "v"))
+    x = "v > 200 ? 200 : v < -200 ? -200 : v" if op in SATURATED else f"{inside} ? v : {safe}"
+    value = f"const double f = {REFERENCE.get(op, f'{op}(x)')}; y[i] = {inside} ? f : NAN;"
+    loop = f"for (int i = 0; i < n; i++) {{ const double v = at[i], x = {x}; {value} }}"
     return {
-        "main": (COMPARE % values, ("-O3", "-march=native")),
+        "main": (COMPARE % values, ("-O3", "-march=native", "-fno-trapping-math")),
         "reference": (
             f"#include <math.h>\n{simd}\nvoid reference(const float *at, double *y, int n) {{ {loop} }}\n",
-            ("-O3", "-march=native", "-fno-math-errno"),
+            ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"),
         ),
         **{t.name: (form(op, t), ("-O2", "-ffp-contract=off", "-w", *(t.gcc or ())[1:])) for t in levels()},
     }
