@@ -355,8 +355,40 @@ def sample(which: str, dtype: str, operation: str) -> np.ndarray:
 
 def cases(target: Target) -> list[tuple[int, str, str, str]]:
     """(width, operation, dtype, template) of all tables; width 0 is scalar."""
+    return [case for case in everything(target) if not case[1].startswith("extend")]
+
+
+def everything(target: Target) -> list[tuple[int, str, str, str]]:
     tables = {target.vector_bytes: target.operations, **target.narrow_operations, 0: target.scalar_operations}
     return [(w, op, dtype, text) for w, table in tables.items() for (op, dtype), text in table.items()]
+
+
+def extensions(target: Target) -> str:
+    """C with a program that extends every vector it can and answers what the first lanes are then."""
+    lines, calls = [target.header, "long ingot_write(int file, const void *from, long count);"], []
+    for i, (width, operation, dtype, template) in enumerate(everything(target)):
+        if not operation.startswith("extend"):
+            continue
+        part = int(operation.removeprefix("extend"))
+        for name, size in ((f"p{i}", part), (f"w{i}", width)):
+            attributes = f"__attribute__((vector_size({size}), aligned(4), may_alias))"
+            lines.append(f"typedef {C_TYPES[dtype]} {name} {attributes};")
+        body = f"w{i} w = {template.format(a=f'*(const p{i} *)p')}; ingot_write(1, &w, {part});"
+        lines.append(f"__attribute__((noinline)) static void f{i}(const void *p) {{ {body} }}")
+        calls.append(f"f{i}(bytes);")
+    bytes_ = ", ".join(str(n) for n in range(32))
+    main = f"static const unsigned char bytes[] = {{{bytes_}}}; {' '.join(calls)} return 0;"
+    return "\n".join([*lines, f"int main(void) {{ {main} }}"]) + "\n"
+
+
+@pytest.mark.parametrize(("name", "kind"), [b for b in BUILDS if b[0] in ("x86-64-v3", "x86-64-v4")])
+def test_extended_vectors_keep_their_lanes(name, kind):
+    target = TARGETS[name]
+    need(target)
+    made = compile_c(extensions(target), target, cc=compiler(target, kind))
+    answer = execute(link_executable([made], target), target)
+    parts = [int(op.removeprefix("extend")) for _, op, _, _ in everything(target) if op.startswith("extend")]
+    assert parts and answer == b"".join(bytes(range(n)) for n in parts)
 
 
 def spelled(target: Target) -> str:

@@ -49,9 +49,8 @@ class VectorPrinter(Printer):
                 return self._vector_binary(op, a, b, lanes)
             case Fma(a, b, c):
                 return self.fused(a, b, c, lanes)
-            case Shuffle(a, b, index):
-                x, y = (self.vector(v, self.width(v)) for v in (a, b))
-                return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, index))})"
+            case Shuffle():
+                return self._shuffle(e)
             case Select(c, a, b) if self.width(c) == 1:
                 return f"({self.scalar(c)} ? {self.vector(a, lanes)} : {self.vector(b, lanes)})"
             case Select(c, a, b):
@@ -62,6 +61,17 @@ class VectorPrinter(Printer):
             case Bitcast(a, dtype):
                 return f"(({self.vector_type(dtype, lanes)}){self.vector(a, lanes)})"
         raise TypeError(f"no vector C for {e!r}")
+
+    def _shuffle(self, e: Shuffle) -> str:
+        """Lanes picked from two registers; gcc widens through memory unless the wider register is spelled."""
+        width, wanted, t = self.width(e.a), len(e.index), e.dtype
+        x, y = (self.vector(v, width) for v in (e.a, e.b))
+        index = e.index
+        spelled = self.target.spelling(f"extend{width * t.bytes}", t.name, wanted * t.bytes)
+        if wanted > width and spelled:
+            x, y = (spelled.format(a=v) for v in (x, y))
+            index = tuple(i if i < width else i - width + wanted for i in index)
+        return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, index))})"
 
     def _splat(self, text: str, dtype: DType, lanes: int) -> str:
         self.vector_type(dtype, lanes)

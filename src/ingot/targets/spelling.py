@@ -16,6 +16,7 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | nearest_int32 | to nearest, ties to even |
 | convert_float32 | from int32, to nearest |
 | scalef | {a} * 2**floor({b}), with correct overflow, underflow and denormals |
+| extend16, extend32 | the vector of 16 or 32 bytes as the first lanes of a longer one, the others anything |
 | dot2 | int16 pairs: {c} (int32) + {a}[2i] * {b}[2i] + {a}[2i+1] * {b}[2i+1] |
 """
 
@@ -39,6 +40,9 @@ def _x86_floats(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]
             yield ("madd", dtype), f"{mm}_fmadd_{s}({{a}}, {{b}}, {{c}})"
             call = f"{mm}_roundscale_{s}" if width == 64 else f"{mm}_round_{s}"
             yield from (((name, dtype), f"{call}({{a}}, {mode})") for name, mode in ROUNDINGS.items())
+        for part in (16, 32):
+            if part < width:
+                yield (f"extend{part}", dtype), f"{mm}_cast{s}{8 * part}_{s}{8 * width}({{a}})"
         if level >= 4:
             yield ("scalef", dtype), f"{mm}_scalef_{s}({{a}}, {{b}})"
 

@@ -45,8 +45,8 @@ COMMON = (
     "-fdata-sections",
     "-Wa,--noexecstack",
 )
-# Predictive commoning undoes register tiles, scheduling before allocation copies accumulators (Arm: 56 instead
-# of 32 instructions a term of an 8x2 tile); loop distribution turns loops into calls of memset and memcpy.
+# Predictive commoning undoes register tiles; scheduling before allocation copies accumulators (Arm: 56, not
+# 32 instructions for a term of an 8x2 tile); loop distribution makes calls of memset and memcpy.
 GCC = (
     "-fno-predictive-commoning",
     "-fno-schedule-insns",
