@@ -26,6 +26,7 @@ from ingot.formula.expr import Array, Const, Expr, Lane, Load, Tensor, Var
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, FLOAT32, INT64, DType
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step
+from ingot.loops.verify import verify_program
 from ingot.memory.arena import height, place
 from ingot.memory.check import check, check_overlaps, replay
 from ingot.memory.inplace import overwritable
@@ -177,6 +178,64 @@ def test_views_are_their_base() -> None:
     p = program([across(a, x), across(tensor("b"), x), across(y, view)], [x], [y], aliases={view: Alias(a)})
     assert spans(p)["a"] == ((0, 3),)
     assert set(proved(p).offsets) == {a, p.steps[1].writes[0]}  # type: ignore[union-attr]
+
+
+def part(name: str, whole: Tensor, rows: int) -> Tensor:
+    """Some rows of a matrix."""
+    return Tensor(name, FLOAT32, (rows, N), pitch=(whole.count // N, N))
+
+
+def fill(y: Tensor, x: Tensor) -> Call:
+    """y[r, i] = x[i]"""
+    body = loop("r", int(y.count // N), loop("i", N, Store(y[Var("r"), i], x[i])))
+    return Call(Kernel(f"fill_{y.name}", (x, y), (body,)), (x, y))
+
+
+def parts() -> tuple[Program, Tensor]:
+    """A whole of four rows, made by two steps with another tensor's life between them, then read."""
+    x, y, between, other = tensor("x"), tensor("y"), tensor("between", 4), tensor("other")
+    whole = Tensor("whole", FLOAT32, (4, N))
+    first, second = part("first", whole, 1), part("second", whole, 3)
+    body = loop("i", N, Store(y[i], whole[Const(3), i] + other[i]))
+    last = Call(Kernel("last", (whole, other, y), (body,)), (whole, other, y))
+    steps: list[Step] = [fill(first, x), across(between, x), across(other, between), fill(second, x), last]
+    aliases = {first: Alias(whole), second: Alias(whole, N)}
+    return program(steps, [x], [y], aliases=aliases), whole
+
+
+def test_a_whole_lives_from_its_first_part_on() -> None:
+    p, _ = parts()
+    verify_program(p)
+    assert spans(p)["whole"] == ((0, 5),)
+    assert proved(p).arena_bytes == 9 * ALIGN
+
+
+def test_the_replay_sees_a_part_that_is_overwritten() -> None:
+    p, whole = parts()
+    made = plan(p)
+    between = next(t for t in made.offsets if t.name == "between")
+    spoiled = replace(made, offsets={**made.offsets, between: made.offsets[whole]})
+    with pytest.raises(InternalError, match="whole"):
+        check_overlaps(spoiled)
+    with pytest.raises(InternalError, match="is read where other content lies"):
+        replay(spoiled_reader(spoiled))
+
+
+def spoiled_reader(made: Plan) -> Plan:
+    """The same plan of a program that reads the first part after what stood on it."""
+    p = made.program
+    first = next(t for t in p.aliases if t.name == "first")
+    y = tensor("y2")
+    body = loop("i", N, Store(y[i], first[Const(0), i]))
+    step = Call(Kernel("reader", (first, y), (body,)), (first, y))
+    steps = (*p.steps[:2], step, *p.steps[2:])
+    return replace(made, program=replace(p, steps=steps, outputs=(*p.outputs, y)))
+
+
+def test_a_whole_with_a_missing_part_is_not_written() -> None:
+    p, _ = parts()
+    with pytest.raises(InternalError, match="whole is read before it is written"):
+        verify_program(replace(p, steps=(*p.steps[:3], p.steps[4])))
 
 
 # -- overwriting
