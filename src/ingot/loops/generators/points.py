@@ -333,7 +333,7 @@ class _Generator:
     def _spread(self, read: Load, name: str, bounds: Bounds) -> Iterator[Statement]:
         """The element of each point, repeated for all channels."""
         picks = [i * self.apart for i in range(self.side)]
-        width = max(2, 1 << picks[-1].bit_length())
+        width = max(4, 1 << picks[-1].bit_length())
         whole = read.tensor.pitch is None  # what stands inside another tensor is not read across its rows
         if whole and width <= self.lanes and _last(read, bounds) + width <= read.tensor.count:
             few = Var(f"{name}_0", None, read.dtype)
