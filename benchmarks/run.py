@@ -2,7 +2,7 @@
 
 In: names of models on the command line (default: the light ones), or `--all`. Out: tables on standard
 output; `report.md`, `report.json` and `report.svg` in `build/benchmarks`, written after every model; the
-tables in README.md with `--update`; exit code 0 only if all outputs agree.
+tables in the READMEs with `--update`; exit code 0 only if all outputs agree.
 """
 
 from __future__ import annotations
@@ -30,8 +30,24 @@ from ingot.options import Options
 
 OUTPUT = Path("build/benchmarks")
 README = Path(__file__).parent / "README.md"
-BEGIN, END = "<!-- results: begin -->\n", "<!-- results: end -->\n"
+FRONT = Path(__file__).parent.parent / "README.md"
+BEGIN, END = "<!-- {}: begin -->\n", "<!-- {}: end -->\n"
 LIGHT = ("digits", "lenet5", "resnet8", "ds_cnn", "mobilenet", "autoencoder")
+SHOWN = (
+    ("ball", "ball classifier (NNCG), 16x16"),
+    ("lenet5", "LeNet-5"),
+    ("resnet8", "ResNet-8"),
+    ("ds_cnn", "DS-CNN"),
+    ("mobilenet", "MobileNetV1 0.25, 96x96"),
+    ("autoencoder", "autoencoder"),
+    ("indigo_cell", "LSTM cell of 32 (Indigo)"),
+    ("mobilenetv2", "MobileNetV2"),
+    ("squeezenet", "SqueezeNet 1.1"),
+    ("resnet50", "ResNet-50"),
+    ("lstm", "LSTM 2 x 128, 50 steps"),
+    ("transformer", "transformer, 4 layers of 256"),
+)
+"""On the first page, by the names that people know."""
 COMMON = ("onnxruntime", "openvino")
 PEERS = {
     "overhead": (*COMMON, "litert"),
@@ -95,14 +111,37 @@ def tables(found: Sequence[Benchmark]) -> str:
     if sources:
         text += f"\nGenerated C, compiled by `gcc -O3 -march=native`:\n\n{markdown(sources)}"
     load = max(b.load for b in found) if found else 0.0
-    return f"{text}\nMeasured on {datetime.date.today()}; load of the machine at most {load:.1f}.\n"
+    return f"{text}\nMeasured on {_today()}; load of the machine at most {load:.1f}.\n"
 
 
-def update(table: str) -> None:
-    """Replace the tables in README.md."""
-    before, _, rest = README.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
+def front_table(found: Sequence[Benchmark]) -> str:
+    """What the first page shows of models that many know."""
+    rows = ["| model | multiply-adds | Ingot | best other | onnxruntime | flash | RAM |"]
+    rows.append("|---|---:|---:|---:|---:|---:|---:|")
+    for b in (b for name, _ in SHOWN for b in found if b.model == name):
+        ort = next((r for r in b.rivals if r.name == "onnxruntime" and r.timing), None)
+        best = f"{b.best.ratio:.2f}x ({b.best.title})" if b.best and b.best.ratio else "-"
+        times = f"{_time(b.ours.median)} | {best} | {f'{ort.ratio:.2f}x' if ort and ort.ratio else '-'}"
+        sizes = f"{b.flash_bytes:,} B | {b.arena_bytes:,} B"
+        rows.append(f"| {dict(SHOWN)[b.model]} | {b.macs:,} | {times} | {sizes} |")
+    where = f"One thread of an {found[0].machine}, target {found[0].target}" if found else "Nothing measured"
+    return "\n".join([f"{where}; medians; 1.50x: Ingot is 1.5 times as fast; {_today()}.", "", *rows]) + "\n"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
+
+
+def _today() -> str:
+    return str(datetime.date.today())
+
+
+def update(path: Path, name: str, table: str) -> None:
+    """Replace what stands between two marks in a file."""
+    begin, end = BEGIN.format(name), END.format(name)
+    before, _, rest = path.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    path.write_text(f"{before}{begin}\n{table}\n{end}{after}")
 
 
 def parsed() -> argparse.Namespace:
@@ -118,8 +157,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--sources", metavar="DIR", help="C of other generators, LABEL_MODEL.c")
     parser.add_argument("--target", default="native")
     parser.add_argument("--cc", help="the C compiler for our bundles")
-    parser.add_argument("--seconds", type=float, default=1.5, help="for each model and contender")
-    parser.add_argument("--update", action="store_true", help="put the tables into benchmarks/README.md")
+    parser.add_argument("--seconds", type=float, default=1.2, help="for each model and contender")
+    parser.add_argument("--update", action="store_true", help="put the tables into the READMEs")
     arguments = parser.parse_args()
     unknown = [n for n in arguments.names if n not in MODELS]
     if unknown:
@@ -137,7 +176,9 @@ def main() -> int:
         write(found, OUTPUT)
     (OUTPUT / "report.md").write_text(tables(found))
     if arguments.update:
-        update(tables(found))
+        update(README, "results", tables(found))
+    if arguments.update and arguments.all:
+        update(FRONT, "speeds", front_table(found))
     print(tables(found), end="")
     return 0 if all(b.agrees for b in found) else 1
 

@@ -363,15 +363,26 @@ def test_the_suite_is_measured_and_put_into_its_table(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run, "README", tmp_path / "README.md")
-    run.README.write_text(f"before\n{run.BEGIN}old\n{run.END}after\n")
+    begin, end = "<!-- results: begin -->\n", "<!-- results: end -->\n"
+    run.README.write_text(f"before\n{begin}old\n{end}after\n")
     monkeypatch.setattr(sys, "argv", ["run", "ball", "overhead", "--seconds", "0.02", "--update"])
     assert run.main() == 0
     text = run.README.read_text()
-    assert text.startswith(f"before\n{run.BEGIN}\n| model |") and text.endswith(f"{run.END}after\n")
+    assert text.startswith(f"before\n{begin}\n| model |") and text.endswith(f"{end}after\n")
     assert "| ball | 16,352 |" in text and "| overhead | 0 |" in text and "old" not in text
     data = json.loads((tmp_path / run.OUTPUT / "report.json").read_text())
     assert [b["model"] for b in data["benchmarks"]] == ["ball", "overhead"]
     assert "Geometric means" in capsys.readouterr().out
+
+
+def test_the_first_page_shows_what_many_know(digits: Benchmark) -> None:
+    found = [replace(digits, model=name) for name in ("lenet5", "ball", "digits")]
+    rows = run.front_table(found).splitlines()
+    assert [row.split(" | ")[0] for row in rows[4:]] == ["| ball classifier (NNCG), 16x16", "| LeNet-5"]
+    assert {row.count("|") for row in rows[2:]} == {8} and "x (onnxruntime 1." in rows[4]
+    assert {name for name, _ in run.SHOWN} <= MODELS.keys()
+    for path, name in ((run.FRONT, "speeds"), (ROOT / "benchmarks" / "README.md", "results")):
+        assert all(path.read_text().count(mark.format(name)) == 1 for mark in (run.BEGIN, run.END))
 
 
 def test_generators_that_fail_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
