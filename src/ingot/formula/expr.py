@@ -402,21 +402,24 @@ def extent(n: Extent) -> Extent:
     return int(n.value) if isinstance(n, Const) else n
 
 
+def _load_children(e: Load) -> tuple[Expr, ...]:
+    return (*e.index, e.outside) if e.outside is not None else e.index
+
+
+CHILDREN: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
+    **dict.fromkeys((Unary, Cast, Bitcast, Lane), lambda e: (e.a,)),
+    **dict.fromkeys((Binary, Shuffle), lambda e: (e.a, e.b)),
+    Fma: lambda e: (e.a, e.b, e.c),
+    Select: lambda e: (e.condition, e.a, e.b),
+    Load: _load_children,
+    Gathered: lambda e: (e.value, e.lo, e.hi),
+}
+"""How each kind of node that has children gives them: a table, for they are asked for a million times."""
+
+
 def children(e: Expr) -> tuple[Expr, ...]:
-    match e:
-        case Const() | Var() | Param():
-            return ()
-        case Unary(_, a) | Cast(a, _) | Bitcast(a, _) | Lane(a, _):
-            return (a,)
-        case Binary(_, a, b) | Shuffle(a, b, _):
-            return (a, b)
-        case Fma(a, b, c) | Select(a, b, c):
-            return (a, b, c)
-        case Load(_, index, outside, _):
-            return (*index, outside) if outside is not None else index
-        case Gathered(value, lo, hi):
-            return (value, lo, hi)
-    return ()
+    of = CHILDREN.get(type(e))
+    return () if of is None else of(e)
 
 
 def walk(e: Expr) -> Iterator[Expr]:
@@ -425,7 +428,9 @@ def walk(e: Expr) -> Iterator[Expr]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += reversed(children(node))
+        of = CHILDREN.get(type(node))
+        if of is not None:
+            waiting += of(node)[::-1]
 
 
 def loads(e: Expr) -> Iterator[Load]:

@@ -139,19 +139,16 @@ class _Steps:
             if p.type is not a.type or p.shape != a.shape or p.pitch != a.pitch:
                 raise self.fail(where, f"{a.name} {a.type}{_shape(a)} for {p.name} {p.type}{_shape(p)}")
         made = call.writes
-        for i, t in enumerate(call.arguments):
-            for other in call.arguments[:i]:  # parameters are `restrict`
-                if (t in made or other in made) and self.share(t, other):
+        areas = [(t, t in made, self.program.area(t)) for t in call.arguments]
+        for i, (t, is_made, area) in enumerate(areas):
+            for other, is_made_too, area2 in areas[:i]:  # parameters are `restrict`
+                if (is_made or is_made_too) and area.meets(area2):
                     raise self.fail(where, f"its arguments {t.name} and {other.name} share elements")
         for t in call.reads:
             if t not in made:
                 self.require_written(t, written, where)
         for t in call.writes:
             self.write(t, written, where)
-
-    def share(self, t: Tensor, other: Tensor) -> bool:
-        """Whether two tensors have elements in common."""
-        return self.program.area(t).meets(self.program.area(other))
 
     def is_written(self, t: Tensor, written: Written) -> bool:
         """Whether every element was: by itself, or by parts."""

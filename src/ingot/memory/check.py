@@ -182,12 +182,11 @@ class _Replay:
 
     def apart(self, x: Tensor, y: Tensor, same: bool) -> None:
         """Two operands of a step are disjoint, or the same bytes where that is allowed."""
-        here, there = self.program.area(x), self.program.area(y)
-        if here.base is there.base and not here.meets(there):
-            return  # parts of one tensor
         a, b = self.piece(x), self.piece(y)
         if a is None or b is None or (same and a[:2] == b[:2]):
             return
+        if a == b and not self.program.area(x).meets(self.program.area(y)):
+            return  # parts of one tensor
         _require(a[1] <= b[0] or b[1] <= a[0], f"{x.name} overlaps {y.name} in one step")
 
 
