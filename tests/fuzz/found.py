@@ -14,6 +14,14 @@ from tests.corpus.cases import onnxruntime_outputs
 from tests.fuzz.grow import Garden, Grown, Known
 
 FOUND = {
+    # A sum of products over one term is a map: there is no reduction to ask about.
+    "a_product_of_one_term": """
+        <ir_version: 10, opset_import: ["" : 13]>
+        g (float[1, 2, 1, 1] x) => (float[1, 4, 3, 1] y)
+        <int64[8] by = {0, 1, 0, 0, 0, 1, 0, 0}, float[1, 4, 3, 1] w = {FILL}> {
+            wide = Pad <mode = "edge"> (x, by)
+            y = MatMul (w, wide)
+        }""".replace("FILL", ", ".join(str(i % 5 - 2) for i in range(12))),
     # A bool that all lanes share is no mask: the C chooses between two vectors by it.
     "one_condition_for_all_lanes": """
         <ir_version: 10, opset_import: ["" : 20]>

@@ -248,7 +248,8 @@ def _weighs(c: Compute) -> bool:
 
 def _is_broadcast(c: Compute) -> bool:
     """Whether an axis moves the constants only: what is weighed is then read element by element."""
-    assert c.reduction is not None
+    if c.reduction is None:
+        return False  # of a single term: a map
     sides = list(loads(c.reduction.term))
     fixed = [x for x in sides if x.tensor.value is not None]
     others = [x for x in sides if x.tensor.value is None]
