@@ -103,11 +103,13 @@ def measure(arguments: argparse.Namespace, names: Sequence[str]) -> Iterator[Ben
 
 
 def tables(found: Sequence[Benchmark]) -> str:
-    """The runtimes, then the generators of C."""
+    """The suite beside runtimes, the random models, the generators of C."""
     runtimes = [replace(b, rivals=tuple(r for r in b.rivals if r.name not in GENERATED)) for b in found]
     sources = [replace(b, rivals=tuple(r for r in b.rivals if r.name in GENERATED)) for b in found]
-    sources = [b for b in sources if b.rivals]
-    text = markdown(runtimes)
+    sources, drawn = [b for b in sources if b.rivals], [b for b in runtimes if b.model not in MODELS]
+    text = markdown([b for b in runtimes if b.model in MODELS], aside=GROUPS["overhead"])
+    if drawn:
+        text += f"\nDrawn at random by `random_models.py`:\n\n{markdown(drawn)}"
     if sources:
         text += f"\nGenerated C, compiled by `gcc -O3 -march=native`:\n\n{markdown(sources)}"
     load = max(b.load for b in found) if found else 0.0

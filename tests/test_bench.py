@@ -272,6 +272,8 @@ def test_the_table_has_a_column_per_peer(digits: Benchmark) -> None:
     assert "| - |" in lines[3] and lines[-1] == "other: snail: no Softmax"
     assert "swift 4.00 (2), snail 9.00 (1), best 4.00 (2)" in lines[-3]
     assert geometric_means(compared(digits)[:1]) == []
+    three = [*compared(digits), replace(digits, model="odd")]
+    assert "(models) without odd: swift 4.00 (2)" in markdown(three, aside=["odd"])
 
 
 def test_what_differs_does_not_count(digits: Benchmark) -> None:
@@ -365,13 +367,13 @@ def test_the_suite_is_measured_and_put_into_its_table(
     monkeypatch.setattr(run, "README", tmp_path / "README.md")
     begin, end = "<!-- results: begin -->\n", "<!-- results: end -->\n"
     run.README.write_text(f"before\n{begin}old\n{end}after\n")
-    monkeypatch.setattr(sys, "argv", ["run", "ball", "overhead", "--seconds", "0.02", "--update"])
+    monkeypatch.setattr(sys, "argv", ["run", "ball", "digits", "--seconds", "0.02", "--update"])
     assert run.main() == 0
     text = run.README.read_text()
     assert text.startswith(f"before\n{begin}\n| model |") and text.endswith(f"{end}after\n")
-    assert "| ball | 16,352 |" in text and "| overhead | 0 |" in text and "old" not in text
+    assert "| ball | 16,352 |" in text and "| digits | 134,592 |" in text and "old" not in text
     data = json.loads((tmp_path / run.OUTPUT / "report.json").read_text())
-    assert [b["model"] for b in data["benchmarks"]] == ["ball", "overhead"]
+    assert [b["model"] for b in data["benchmarks"]] == ["ball", "digits"]
     assert "Geometric means" in capsys.readouterr().out
 
 
@@ -398,5 +400,6 @@ def test_generators_that_fail_are_left_out(tmp_path: Path, capsys: pytest.Captur
 def test_generated_c_has_a_table_of_its_own(digits: Benchmark) -> None:
     both = replace(digits, rivals=(*digits.rivals, replace(digits.rivals[0], name="emx", version="")))
     text = run.tables([both, digits])
+    assert "random" not in text and "random" in run.tables([both, replace(digits, model="drawn")])
     assert text.count("| model |") == 2 and "| emx |" in text.partition("Generated C")[2]
     assert "emx" not in text.partition("Generated C")[0]

@@ -24,8 +24,11 @@ def rivals_of(found: Sequence[Benchmark]) -> list[str]:
     return list(dict.fromkeys(r.name for b in found for r in b.rivals))
 
 
-def markdown(found: Iterable[Benchmark]) -> str:
-    """A table with one row per model and one column per peer, and a line that says where it was measured."""
+def markdown(found: Iterable[Benchmark], aside: Sequence[str] = ()) -> str:
+    """A table with one row per model and one column per peer, and a line that says where it was measured.
+
+    The models `aside` do not count in the means.
+    """
     rows = list(found)
     names = rivals_of(rows)
     head = ["model", "MACs", "ingot: us, median (min)", "% of roofline", *names]
@@ -33,7 +36,7 @@ def markdown(found: Iterable[Benchmark]) -> str:
     head += ["max d/y", "flash", "RAM"]
     lines = [_row(head), _row(("---", *["---:"] * (len(head) - 1)))]
     lines += [_row(_cells(b, names)) for b in rows]
-    return "\n".join([*lines, *_legend(rows, names)]) + "\n"
+    return "\n".join([*lines, *_legend(rows, names, aside)]) + "\n"
 
 
 def _cells(b: Benchmark, names: Sequence[str]) -> list[str]:
@@ -57,15 +60,19 @@ def _us(t: Timing) -> str:
     return f"{t.median * 1e6:,.{digits}f} ({t.minimum * 1e6:,.{digits}f})"
 
 
-def _legend(rows: Sequence[Benchmark], names: Sequence[str]) -> list[str]:
+def _legend(rows: Sequence[Benchmark], names: Sequence[str], aside: Sequence[str]) -> list[str]:
     if not rows:
         return []
     titles = {r.name: r.title for b in rows for r in b.rivals if r.version}
     peers = ", ".join(titles.get(n, n) for n in names) or "none"
     where = f"{rows[0].machine}, one core, target {rows[0].target}; peers: {peers}."
     ratios = "1.50x: ingot is 1.5 times as fast, by the medians. " if names else ""
-    means = [f"{n} {mean:.2f} ({count})" for n, mean, count in geometric_means(rows)]
-    summary = [f"Geometric means of the ratios (models): {', '.join(means)}."] if means else []
+    counted = [b for b in rows if b.model not in aside]
+    means = [f"{n} {mean:.2f} ({count})" for n, mean, count in geometric_means(counted)]
+    without = (
+        f" without {', '.join(b.model for b in rows if b.model in aside)}" if len(counted) < len(rows) else ""
+    )
+    summary = [f"Geometric means of the ratios (models){without}: {', '.join(means)}."] if means else []
     refused = [f"{b.model}: {r.error}" for b in rows for r in b.rivals if r.error]
     return [
         "",
