@@ -378,6 +378,14 @@ def _softmax(net: Net, node: onnx.NodeProto, a: Mapping[str, Any]) -> None:
     net.where[node.output[0]] = net.one("SOFTMAX", [x], net.shape(x), kind="SoftmaxOptions", beta=1.0)
 
 
+def _unsqueeze(net: Net, node: onnx.NodeProto, a: Mapping[str, Any]) -> None:
+    """Of constants only: what a per-channel scale becomes before it meets an image."""
+    if node.input[0] not in net.constants:
+        raise Refused("an Unsqueeze of what is computed")
+    axes = net.constants[node.input[1]] if len(node.input) > 1 else a["axes"]
+    net.constants[node.output[0]] = np.expand_dims(net.constants[node.input[0]], tuple(int(n) for n in axes))
+
+
 def _same(net: Net, node: onnx.NodeProto, _: Mapping[str, Any]) -> None:
     net.where[node.output[0]] = net.operand(node.input[0])
     if node.input[0] in net.order:
@@ -408,4 +416,5 @@ OPERATORS: Mapping[str, Callable[..., None]] = {
     "Split": _split,
     "Sum": _binary("ADD", "AddOptions"),
     "Tanh": _activation(None, "TANH"),
+    "Unsqueeze": _unsqueeze,
 }
