@@ -76,6 +76,10 @@ CASES: list[tuple[str, int, tuple[int, int], dict[str, Any]]] = [
     ("AveragePool", 18, (9, 12), {"kernel": (3, 3), "strides": [2, 2], **PADS}),
     ("AveragePool", 5, (6, 7), {"kernel": (3, 3), **PADS, "count_include_pad": 1}),
     ("AveragePool", 5, (6, 8), {"kernel": (3, 2), **PADS, "ceil_mode": 1, "strides": [2, 3]}),
+    *(("MaxPool", c, (8, 11), {"kernel": (2, 2), "strides": [2, 2]}) for c in (2, 4, 5, 6, 8)),
+    *(("AveragePool", c, (9, 13), {"kernel": (3, 3), "strides": [2, 2]}) for c in (1, 4, 7)),
+    ("MaxPool", 4, (7, 9), {"kernel": (2, 3)}),
+    ("MaxPool", 3, (9, 12), {"kernel": (2, 2), "dilations": [3, 2], "strides": [2, 1]}),
     ("LpPool", 5, (6, 8), {"kernel": (2, 2), "strides": [2, 2]}),
 ]
 
@@ -100,6 +104,29 @@ def test_a_window_of_nan_and_infinities() -> None:
         formula = loops("c99")(model, {"x": x})
     for target in SHIPPED:
         check(compiled(target)(model, {"x": x}), formula, 1e-5, f"C for {target}")
+
+
+def test_an_average_counts_its_taps_where_the_border_is_zeros() -> None:
+    """A convolution wants a border of zeros around what the average reads, which then needs no clipping."""
+    weights = {
+        "w": floats(4, 3, 1, 1, seed=1),
+        "v": floats(4, 4, 3, 3, seed=2),
+        "u": floats(2, 4, 1, 1, seed=3),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Conv", ["a", "v"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("AveragePool", ["a"], ["p"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["c", "p"], ["s"]),
+        helper.make_node("Conv", ["s", "u"], ["y"]),
+    ]
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 9, 8))]
+    constants = [numpy_helper.from_array(a, n) for n, a in weights.items()]
+    graph = helper.make_graph(nodes, "g", given, [helper.make_empty_tensor_value_info("y")], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    feeds = {"x": floats(1, 3, 9, 8)}
+    for target in LOOPS:
+        check(loops(target)(model, feeds), onnxruntime_outputs(model, feeds), 1e-5, f"loops for {target}")
 
 
 def test_interior_has_no_guards() -> None:

@@ -15,6 +15,7 @@ from ingot.loops.generators.contract import contract
 from ingot.loops.generators.gates import gates
 from ingot.loops.generators.points import points
 from ingot.loops.generators.row import rows
+from ingot.loops.generators.strip import strip
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
 from ingot.loops.generators.window import window
@@ -66,7 +67,7 @@ def _first(
             return found, 1
     if (together := rows(stages, storage, target, bounds)) is not None:
         return together
-    for generator in (window, vertical, transpose):
+    for generator in (strip, window, vertical, transpose):
         if (found := generator(stage, storage, target, bounds)) is not None:
             return found, 1
     return naive(stage, storage, bounds), 1

@@ -360,6 +360,8 @@ class _Generator:
         channel, across = self.p.channel.name, self.p.across.name
 
         def vector(e: Expr) -> Expr | None:
+            if isinstance(e, Var) and e.name in (channel, across):
+                raise NotVectorizable(f"{e.name} itself is a value")
             if not isinstance(e, Load):
                 return None
             moved = (step(e, channel), step(e, across))
