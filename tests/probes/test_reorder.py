@@ -92,6 +92,40 @@ CASES = {
         copies=("flat",),
         weights=(("w", (6, 5, 3, 3)), ("v", (54, 10))),
     ),
+    "zeros around an image": Case(
+        "e = Exp(x)\n[pad] p = Pad(e, s)\n" + conv("y", "p", "w"),
+        weights=(("s:i", (0, 0, 2, 1, 0, 0, 0, 3)), ("w", (6, 5, 3, 3))),
+    ),
+    "zeros around zeros": Case(
+        "e = Exp(x)\n[pad] p = Pad(e, s)\n" + conv("y", "p", "w", 1),
+        weights=(("s:i", (0, 1, 2, 1, 0, 2, 0, 3)), ("w", (6, 8, 3, 3))),
+    ),
+    "zeros around the input, and a depthwise convolution": Case(
+        "[pad] p = Pad(x, s)\n" + conv("y", "p", "w", 0, ", group=5, strides=[2,2]"),
+        weights=(("s:i", (0, 0, 0, 0, 0, 0, 1, 1)), ("w", (5, 1, 3, 3))),
+    ),
+    "cut, then zeros around what is left": Case(
+        "e = Exp(x)\n[pad] p = Pad(e, s)\n" + conv("y", "p", "w", 1),
+        copies=("pad",),
+        weights=(("s:i", (0, 0, -1, 1, 0, 0, 0, -2)), ("w", (6, 5, 3, 3))),
+    ),
+    "ones around an image": Case(
+        "e = Exp(x)\n[pad] p = Pad(e, s, one)\n" + conv("y", "p", "w"),
+        copies=("pad",),
+        weights=(("s:i", (0, 0, 2, 1, 0, 0, 0, 3)), ("one", ()), ("w", (6, 5, 3, 3))),
+    ),
+    "zeros under a pool": Case(
+        "e = Abs(x)\n[pad] p = Pad(e, s)\ny = MaxPool<kernel_shape=[4,4]>(p)",
+        copies=("pad",),
+        weights=(("s:i", (0, 0, 2, 1, 0, 0, 0, 3)),),
+    ),
+    "a turned image within zeros": Case(
+        conv("a", "x", "w")
+        + "[turn] t = Transpose<perm=[0,1,3,2]>(a)\n[pad] p = Pad(t, s)\n"
+        + conv("y", "p", "u"),
+        copies=("turn",),
+        weights=(("s:i", (0, 0, 2, 1, 0, 0, 0, 3)), ("w", (4, 5, 1, 1)), ("u", (3, 4, 3, 3))),
+    ),
     "one pixel": Case(
         conv("a", "x", "w") + "p = GlobalAveragePool(a)\n[flat] f = Flatten(p)\ny = Gemm(f, v)",
         "float[n,c] y",

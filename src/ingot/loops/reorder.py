@@ -5,9 +5,9 @@
 
 A view, a Transpose, a Split or a Slice makes tensors whose elements are a source's under another index. Here
 such stages are chained into one, and a sum of products by constants reads the source: the order of its
-reduction is free, the constants are laid out to fit at compile time. A permutation of channels moves below
-what works on each channel by itself (a depthwise convolution: its constants are permuted), to where it may
-vanish.
+reduction is free, the constants are laid out to fit at compile time. Zeros that a Pad puts around a source
+are what such a sum finds beyond it anyway. A permutation of channels moves below what works on each channel by
+itself (a depthwise convolution: its constants are permuted), to where it may vanish.
 
 In: a fused region. Out: the same region without the tensors that nobody reads any more.
 """
@@ -53,27 +53,40 @@ class Reordered:
     index: tuple[Expr, ...]
     is_view: bool = False
     is_free: bool = False
+    outside: Expr | None = None
 
     @property
     def is_shift(self) -> bool:
-        """Whether it is a corner of its source: such a tensor is read in place as it is."""
+        """Whether it is a corner of its source, perhaps within zeros: a corner is read in place as it is."""
         return len(self.axes) == self.source.rank and all(
-            linear(i).keys() - {None} <= {a} for i, a in zip(self.index, self.axes, strict=True)
+            {**linear(i), None: 0} in ({a: 1, None: 0}, {None: 0} if a.extent == 1 else {})
+            for i, a in zip(self.index, self.axes, strict=True)
         )
 
     def keeps_channels(self, load: Load) -> bool:
         """Whether the source may be stored like the tensor: what slides over it keeps channels at axis 1."""
-        if self.source.rank < 3 or load.tensor.rank < 3:
+        if self.source.rank < 3 or load.tensor.rank < 3 or self.outside is not None:
             return True
         places = list(zip(self.index, self.axes, strict=False))
         return len(self.index) == len(self.axes) and all(i == a for d, (i, a) in enumerate(places) if d != 1)
 
     def read(self, load: Load) -> Load | None:
         """The load made one of the source; None where what lies outside could become something else."""
-        if load.outside is not None and not all(map(self._keeps, range(len(self.axes)), load.index)):
+        if load.outside is not None and not self._keeps_outside(load):
             return None
         env = {a.name: i for a, i in zip(self.axes, load.index, strict=True)}
-        return Load(self.source, tuple(simplify(substitute(i, env)) for i in self.index), load.outside)
+        index = tuple(simplify(substitute(i, env)) for i in self.index)
+        return Load(self.source, index, self.outside if load.outside is None else load.outside)
+
+    def _keeps_outside(self, load: Load) -> bool:
+        """Whether the load may leave the source where it leaves the tensor, and finds the same there."""
+        if self.outside is None:
+            return all(map(self._keeps, range(len(self.axes)), load.index))
+        before = [-linear(i).get(None, 0) for i in self.index]
+        places = zip(before, self.source.shape, self.axes, strict=True)
+        return load.outside == self.outside and all(
+            b >= 0 and b + static(n) <= static(a.extent) for b, n, a in places
+        )
 
     def _keeps(self, d: int, index: Expr) -> bool:
         """Whether an index along axis d stays inside, or is the source's index along one of its own."""
@@ -138,7 +151,8 @@ class _Work:
         assert isinstance(stage, Compute)
         view, before = group.view, self.known.get(found.source)
         load = None if before is None else before.read(Load(found.source, found.index))
-        if before is not None and load is not None and self.is_passed_on(found.source):
+        padded = found.outside is not None or (before is not None and before.outside is not None)
+        if before is not None and load is not None and not padded and self.is_passed_on(found.source):
             together = replace(stage, value=load)
             if before.is_view and view:
                 stage, view = together, (stage.out, before.source)
@@ -147,7 +161,7 @@ class _Work:
         is_free = view is not None and view[1] not in self.spatial
         load = _loaded(stage)
         self.known[stage.out] = Reordered(
-            group.nodes, load.tensor, stage.axes, load.index, view is not None, is_free
+            group.nodes, load.tensor, stage.axes, load.index, view is not None, is_free, load.outside
         )
         return Group(group.nodes, (stage,), view)
 
@@ -166,14 +180,14 @@ class _Work:
         assert r is not None
         for load in loads(r.term):
             before = self.known.get(load.tensor)
-            if before is None or before.is_free or before.is_shift:
+            if before is None or before.is_free or (before.is_shift and before.outside is None):
                 continue
             if load in windows(stage) and not before.keeps_channels(load):
                 continue
             now = before.read(load)
             if now is not None:
                 trial = replace(stage, reduction=replace(r, term=_swapped(r.term, load, now)))
-                if _is_affine(trial) and _is_broadcast(normal_axes(trial)):
+                if before.is_shift or (_is_affine(trial) and _is_broadcast(normal_axes(trial))):
                     return trial
         return stage
 
@@ -185,6 +199,8 @@ class _Work:
         for y in dict.fromkeys(reads(stage)):
             before = self.known.get(y)
             if before is None or before.is_free or y in self.beside or len(self.readers[y]) > 1:
+                continue
+            if before.outside is not None:
                 continue
             axis = _permuted(before)
             if axis is None:
@@ -221,12 +237,15 @@ def reordered(group: Group) -> Reordered | None:
     if not isinstance(stage, Compute) or stage.reduction or stage.at or not isinstance(stage.value, Load):
         return None
     load = stage.value
-    plain = load.outside is None and load.tensor.type is stage.out.type and load.tensor.value is None
+    plain = load.tensor.type is stage.out.type and load.tensor.value is None
     if not plain or not all(isinstance(n, int) and n for t in (load.tensor, stage.out) for n in t.shape):
         return None
     if any(isinstance(n, Load | Gathered | Select) for i in load.index for n in walk(i)):
         return None
-    return Reordered(group.nodes, load.tensor, stage.axes, tuple(map(simplify, load.index)), bool(group.view))
+    index = tuple(map(simplify, load.index))
+    found = Reordered(group.nodes, load.tensor, stage.axes, index, bool(group.view), outside=load.outside)
+    zero = isinstance(load.outside, Const) and load.outside.value == 0
+    return found if load.outside is None or (zero and found.is_shift) else None
 
 
 def _is_affine(c: Compute) -> bool:
