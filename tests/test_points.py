@@ -13,12 +13,14 @@ from ingot.driver import stages
 from ingot.formula.expr import Shuffle, walk
 from ingot.formula.statements import expressions, flatten
 from ingot.options import Options
+from ingot.targets.records import find
+from ingot.targets.toolchain import obstacle
 from tests.corpus.cases import onnxruntime_outputs
 from tests.fuzz.levels import compiled, loops
 from tests.ops.rows import check, floats
 
-LOOPS = ("x86-64", "x86-64-v3", "x86-64-v4", "aarch64")
-SHIPPED = ("x86-64", "x86-64-v3", "c99")
+LOOPS = ("x86-64", "x86-64-v3", "aarch64")  # one for each case, beside the widest
+SHIPPED = [t for t in ("c99", "x86-64-v3", "x86-64-v4") if not obstacle(find(t))]
 
 
 def net(
@@ -70,7 +72,7 @@ def test_points(
 ) -> None:
     model, feeds = net(inputs, channels, size, kernel, **how), {"x": floats(1, inputs, *size)}
     wanted = onnxruntime_outputs(model, feeds)
-    for target in LOOPS:
+    for target in ("x86-64-v4", LOOPS[(inputs + channels) % len(LOOPS)]):
         check(loops(target)(model, feeds), wanted, 1e-5, f"loops for {target}")
     target = SHIPPED[(inputs + channels) % len(SHIPPED)]
     check(compiled(target)(model, feeds), wanted, 1e-5, f"C for {target}")

@@ -17,12 +17,14 @@ from ingot.formula.expr import Array
 from ingot.formula.statements import For, flatten
 from ingot.loops.generators.vertical import pieces
 from ingot.options import Options
+from ingot.targets.records import find
+from ingot.targets.toolchain import obstacle
 from tests.corpus.cases import onnxruntime_outputs
 from tests.fuzz.levels import compiled, loops
 from tests.ops.rows import check, floats
 
-LOOPS = ("x86-64", "x86-64-v3", "x86-64-v4", "aarch64")
-SHIPPED = ("c99", "x86-64", "x86-64-v3")
+LOOPS = ("x86-64", "x86-64-v3", "aarch64")  # one for each case, beside the widest
+SHIPPED = [t for t in ("c99", "x86-64-v3", "x86-64-v4") if not obstacle(find(t))]
 
 
 def net(
@@ -89,7 +91,7 @@ def test_window(op: str, channels: int, size: tuple[int, int], how: dict[str, An
     model = net(op, channels, size, **how)
     feeds: dict[str, Array] = {"x": floats(1, 3, *size)}
     wanted = onnxruntime_outputs(model, feeds)
-    for target in LOOPS:
+    for target in ("x86-64-v4", LOOPS[(channels) % len(LOOPS)]):
         check(loops(target)(model, feeds), wanted, 1e-5, f"loops for {target}")
     target = SHIPPED[channels % len(SHIPPED)]
     check(compiled(target)(model, feeds), wanted, 1e-5, f"C for {target}")
@@ -125,7 +127,7 @@ def test_an_average_counts_its_taps_where_the_border_is_zeros() -> None:
     graph = helper.make_graph(nodes, "g", given, [helper.make_empty_tensor_value_info("y")], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     feeds = {"x": floats(1, 3, 9, 8)}
-    for target in LOOPS:
+    for target in ("x86-64-v4", *LOOPS):
         check(loops(target)(model, feeds), onnxruntime_outputs(model, feeds), 1e-5, f"loops for {target}")
 
 
