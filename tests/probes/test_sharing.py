@@ -52,6 +52,28 @@ def test_layers_of_one_shape_share_a_kernel() -> None:
         assert len({k["name"] for k in bundle.manifest["kernels"]}) < len(bundle.manifest["kernels"])
 
 
+def test_layers_share_a_kernel_wherever_in_a_whole_they_write() -> None:
+    """y = concat of four convolutions of one shape: one function, called with four places in y's memory."""
+    nodes, constants = [], []
+    for i in range(4):
+        constants.append(numpy_helper.from_array(floats(3, 8, 3, 3, seed=i), f"w{i}"))
+        nodes.append(helper.make_node("Conv", ["x", f"w{i}"], [f"c{i}"], name=f"conv{i}", pads=[1] * 4))
+    nodes.append(helper.make_node("Concat", [f"c{i}" for i in range(4)], ["k"], name="together", axis=1))
+    nodes.append(helper.make_node("GlobalAveragePool", ["k"], ["y"], name="pool"))
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 6, 6])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 12, 1, 1])]
+    graph = helper.make_graph(nodes, "whole", inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    program = stages(model, Options(target="x86-64-v3", name="whole")).program
+    used = [c.kernel for c in calls(program.steps) if any("conv" in n for n in c.nodes or c.kernel.nodes)]
+    assert len(used) == 4 and len(set(used)) == 1
+    named = {n for c in calls(program.steps) for n in c.nodes or c.kernel.nodes}
+    assert "together" not in named
+    image = floats(1, 8, 6, 6, seed=9)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    check(run(program, {"x": image}), list(session.run(None, {"x": image})), 1e-5, "loops")
+
+
 def narrow(dtype: int) -> onnx.ModelProto:
     """y = relu(a @ b + c), every tensor narrow."""
     nodes = [

@@ -6,8 +6,8 @@
 A view, a Transpose, a Split or a Slice makes tensors whose elements are a source's under another index. Here
 such stages are chained into one, and a sum of products by constants reads the source: the order of its
 reduction is free, the constants are laid out to fit at compile time. Zeros that a Pad puts around a source
-are what such a sum finds beyond it anyway. A permutation of channels moves below what works on each channel by
-itself (a depthwise convolution: its constants are permuted), to where it may vanish.
+are what such a sum finds beyond it anyway. A permutation of channels moves below what works on each channel
+by itself (a depthwise convolution: its constants are permuted), to where it may vanish.
 
 In: a fused region. Out: the same region without the tensors that nobody reads any more.
 """
