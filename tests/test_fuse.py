@@ -33,6 +33,11 @@ CASES = {
         "g (float[2,3] x, float[3,3] w) => (float[2,3] y) { a = MatMul(x, w) b = Sigmoid(a) y = Mul(a, b) }",
         ["MatMul+Sigmoid+Mul"],
     ),
+    "a tensor twice among the parts": (
+        "g (float[2,3] x, float[3,3] w) => (float[4,3] y) "
+        "{ a = MatMul(x, w) c = Concat<axis=0>(a, a) y = Neg(c) }",
+        ["MatMul", "Neg", "Neg", "Concat"],
+    ),
     "a map read twice is not computed twice": (
         "g (float[4] x) => (float[4] y) { a = Relu(x) b = Sigmoid(a) y = Mul(a, b) }",
         ["Relu", "Sigmoid+Mul"],

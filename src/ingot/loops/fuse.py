@@ -151,6 +151,8 @@ def _pushed(producer: Group, consumer: Group, t: Tensor, readers: Counter[Tensor
         readers[part] = 1
     others = [x for x in consumer.reads if x is not t]
     readers.update(others * (len(maps) - 1))
+    readers.subtract(producer.reads)  # one group; now each part that is one of these reads it
+    readers.update(x for m in maps for x in m.reads & producer.reads)
     return [*maps, Group(producer.nodes, tuple(together))]
 
 
