@@ -11,8 +11,6 @@ Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"
 Api = Literal["direct", "static", "dynamic", "argument"]
 Math = Literal["exact", "standard"]
 
-DEFAULT_EMIT: tuple[Emit, ...] = ("c", "obj", "weights-bin", "weights-txt")
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -24,16 +22,17 @@ class Options:
     algorithms, every sigmoid and tanh to its last digits. `target` may name several, weakest first:
     `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a `parallel_for` of
     the caller's. `profile` makes the entry report to `NAME_profile` where its time goes. `tuning` is the
-    content of a tuning file. `weights` None is what the api means: external for Glow's two, embedded for
-    the others. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the compiler
-    behind our own.
+    content of a tuning file. `emit` () is c, obj, weights-bin, and weights-txt where the caller brings
+    the weights. `weights` None is what the api means: external for Glow's two, embedded for the others.
+    `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the compiler behind our
+    own.
     """
 
     name: str | None = None
     target: str = "native"
     api: Api = "direct"
     define: Define = field(default_factory=dict)
-    emit: tuple[Emit, ...] = DEFAULT_EMIT
+    emit: tuple[Emit, ...] = ()
     weights: Literal["embedded", "external"] | None = None
     relocation: Literal["static", "pic"] | None = None
     cc: str | None = None

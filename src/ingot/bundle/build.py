@@ -96,7 +96,7 @@ def libraries(face: Unit, units: Sequence[Unit], files: Files, options: Options)
     keep = wanted(face, units, options.emit)
     for u in units:
         if u.has_weights and f"{u.name}.weights.txt" in keep:
-            made[f"{u.name}.weights.txt"] = weights_text(files[f"{u.name}.weights.bin"]).encode()
+            made[f"{u.name}.weights.txt"] = weights_text(files[f"{u.name}.weights.bin"])
     return made
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from ingot.bundle.build import build, libraries, sources, stack_of, wanted
@@ -61,6 +61,7 @@ def finish(
 ) -> Bundle:
     """Compile and describe what is printed; `face` is what the user calls, `units` hold the kernels."""
     name = face.name
+    options = replace(options, emit=options.emit or _default_emit(face))
     files[f"{name}.o"] = code = build(face, units, files, options)
     stack = stack_of(face, code)
     files[f"{name}.h"] = header(face, stack).encode()
@@ -76,6 +77,11 @@ def finish(
     kept = {n: data for n, data in files.items() if n in keep}
     shown["files"] = {n: hashlib.sha256(data).hexdigest() for n, data in sorted(kept.items())}
     return Bundle(name, kept, shown, files)
+
+
+def _default_emit(face: Unit) -> tuple[Emit, ...]:
+    """Text of the weights is for who brings them: it takes five times their bytes."""
+    return ("c", "obj", "weights-bin", *(("weights-txt",) if face.external else ()))
 
 
 def check_options(options: Options) -> None:

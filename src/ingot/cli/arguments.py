@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from ingot.errors import InputError
-from ingot.options import DEFAULT_EMIT, Emit, Options
+from ingot.options import Emit, Options
 
 if TYPE_CHECKING:
     from ingot.formula.expr import Array
@@ -82,7 +82,7 @@ def parse_rename(words: Sequence[str] | None) -> dict[str, str]:
 def parse_emit(text: str | None) -> tuple[Emit, ...]:
     """A list with commas; the order is ours, so that equal requests make equal bundles."""
     if text is None:
-        return DEFAULT_EMIT
+        return ()
     wanted, known = {w.strip() for w in text.split(",") if w.strip()}, get_args(Emit)
     if wanted - set(known) or not wanted:
         wrong = ", ".join(sorted(wanted - set(known))) or "nothing"

@@ -34,7 +34,7 @@ EmitList = Annotated[
     typer.Option(
         metavar="LIST",
         help="What to write: c,obj,lib,shared,weights-bin,weights-txt,main "
-        "(default: c,obj,weights-bin,weights-txt)",
+        "(default: c,obj,weights-bin; external weights also as text)",
     ),
 ]
 Threads = Annotated[bool, typer.Option(help="Give the entry a parallel_for of the caller's.")]

@@ -144,12 +144,15 @@ def assembly(unit: Unit) -> str:
 """
 
 
-def weights_text(data: bytes) -> str:
-    """Bytes as `0x12, ...`: what an array's initialiser can `#include`."""
-    words = np.array([f"0x{i:02x}," for i in range(256)], dtype="S5")
-    table = words[np.frombuffer(data, np.uint8)]
-    rows = (table[i : i + 20].tobytes().decode() for i in range(0, len(table), 20))
-    return "\n".join(rows) + "\n"
+def weights_text(data: bytes) -> bytes:
+    """Bytes as `0x12,0x34,...`, twenty a line: what an array's initialiser can `#include`."""
+    words = np.frombuffer(b"".join(f"0x{i:02x},".encode() for i in range(256)), np.uint8).reshape(256, 5)
+    values = np.frombuffer(data, np.uint8)
+    whole = len(values) // 20 * 20
+    lines = np.full((whole // 20, 101), ord("\n"), np.uint8)
+    lines[:, :100] = words[values[:whole]].reshape(-1, 100)
+    rest = words[values[whole:]].tobytes()
+    return lines.tobytes() + (rest + b"\n" if rest or not whole else b"")
 
 
 def _member(unit: Unit, t: Tensor) -> str:

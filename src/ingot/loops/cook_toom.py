@@ -93,9 +93,12 @@ class Algorithm:
     def weights(self, taps: Array, dims: int) -> Array:
         """G g along the last `dims` axes, in double precision: the points come last."""
         g = np.array([[float(v) for v in row] for row in self.g])
-        out: Array = taps.astype(np.float64)
-        for axis in range(-dims, 0):
-            out = np.moveaxis(np.tensordot(out, g, (axis, 1)), -1, axis)
+        every = np.ones((1, 1))
+        for _ in range(dims):
+            every = np.kron(every, g)
+        shape = taps.shape[: taps.ndim - dims]
+        points = taps.reshape(-1, self.r**dims).astype(np.float64) @ every.T
+        out: Array = points.reshape(*shape, *[self.points] * dims)
         return out
 
 
