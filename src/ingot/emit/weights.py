@@ -23,7 +23,7 @@ from ingot.memory.plan import ALIGN
 MOST_TEXT = 4 << 20
 """Bytes of constants that are still printed as C; more are taken from a file by the assembler."""
 ALIGNED = f"__attribute__((aligned({ALIGN})))"
-WIDTH = 112
+WIDTH = 100  # and the name and braces before the first row
 
 
 def offsets(unit: Unit) -> dict[Tensor, int]:

@@ -21,20 +21,21 @@ from ingot.formula.expr import Array
 from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
 from ingot.loops.generators.winograd.blocking import blocking, stream, weight_bytes
-from ingot.loops.generators.winograd.match import TAPS, Convolution, match, taps_of
+from ingot.loops.generators.winograd.match import Convolution, match, taps_of
 from ingot.loops.layout import Storage
 from ingot.options import Math
 from ingot.targets.record import Target
 
 TOLERANCE = 1e-4  # max|d| / max|y| of one layer
-TILES = (2, 3, 4, 5)  # outputs of a tile along a window: more save more and lose more
+TILES = {2: (2, 3, 4, 5), 3: (2, 3, 4, 5), 4: (2, 3, 4), 5: (2, 3, 4), 6: (2, 3), 7: (2,)}
+"""Outputs of a tile along a window, by its taps: more save more and lose more."""
 WORTH = 1.1  # how much faster the estimate has to be: scratch and code are not free
 SAMPLED_FEATURES, SAMPLED_TILES = 32, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`winograd`: outputs of a tile along each window of F(m, 3); 0 multiplies directly.
+    """`winograd`: outputs of a tile along each window of F(m, taps); 0 multiplies directly.
 
     `cold`: the weights are expected to come from memory.
     """
@@ -85,7 +86,7 @@ class Chooser:
         if name in self.tuned:
             return replace(_required(name, self.tuned[name], conv), cold=self.is_cold)
         direct = self.direct_cycles(conv)
-        for cycles, m in sorted((self.cycles(conv, m), m) for m in TILES):
+        for cycles, m in sorted((self.cycles(conv, m), m) for m in TILES[conv.taps]):
             if cycles * WORTH < direct and error(conv, m) <= TOLERANCE:
                 return Choice(m, self.is_cold)
         return DEFAULT
@@ -101,14 +102,14 @@ class Chooser:
 
     def direct_cycles(self, conv: Convolution) -> float:
         """Of the plain contraction: two multiply-adds a cycle."""
-        pixels, taps = prod(w.extent for w in conv.windows), int(TAPS ** len(conv.windows))
+        pixels, taps = prod(w.extent for w in conv.windows), int(conv.taps ** len(conv.windows))
         vectors = conv.features / self.target.lanes(4)  # few channels share a vector
         compute = pixels * vectors * conv.channels * taps / 2
         return max(compute, weight_bytes(conv, 1) / stream(weight_bytes(conv, 1), self.target, self.is_cold))
 
     def cycles(self, conv: Convolution, m: int) -> float:
-        """Of F(m, 3): the transforms and the products."""
-        how, algorithm = blocking(conv, m, self.target, self.is_cold), cook_toom(m, TAPS)
+        """Of F(m, taps): the transforms and the products."""
+        how, algorithm = blocking(conv, m, self.target, self.is_cold), cook_toom(m, conv.taps)
         dims, lanes = len(conv.windows), self.target.lanes(4)
         tiles = prod(w.tiles(m) for w in conv.windows)
         blocks = tiles / how.count
@@ -131,11 +132,11 @@ def _transform(algorithm: Algorithm, dims: int, inputs: bool) -> float:
 
 
 def error(conv: Convolution, m: int) -> float:
-    """max|d| / max|y| of F(m, 3) in single precision on a sample of random inputs and the layer's weights."""
-    algorithm, dims = cook_toom(m, TAPS), len(conv.windows)
+    """max|d| / max|y| of F(m, taps) in single precision on random inputs and some of the layer's weights."""
+    algorithm, dims = cook_toom(m, conv.taps), len(conv.windows)
     some = np.unique(np.linspace(0, conv.features - 1, SAMPLED_FEATURES).astype(int))
     taps = taps_of(conv, some)
-    taps = taps.reshape(-1, conv.channels, *[TAPS] * dims)[: 4 * SAMPLED_FEATURES]
+    taps = taps.reshape(-1, conv.channels, *[conv.taps] * dims)[: 4 * SAMPLED_FEATURES]
     rng = np.random.default_rng(0)
     shape = (SAMPLED_TILES, conv.channels, *[algorithm.points] * dims)
     tiles = np.maximum(rng.standard_normal(shape), 0).astype(np.float32)
@@ -168,7 +169,7 @@ def _transformed(lines: tuple[Line, ...], values: Array, axis: int) -> Array:
 def _tiles_exactly(m: int, dims: int, tiles: Array, taps: Array) -> Array:
     """[tile, feature, outputs ...] in double precision."""
     total = np.zeros(())
-    for at in product(range(TAPS), repeat=dims):
+    for at in product(range(taps.shape[-1]), repeat=dims):
         window: tuple[Any, ...] = (..., *(slice(i, i + m) for i in at))
         tap: tuple[Any, ...] = (..., *at)
         exact = tiles[window].astype(np.float64), taps[tap].astype(np.float64)
@@ -195,6 +196,6 @@ def _required(name: str, choice: Choice, conv: Convolution) -> Choice:
 def candidates(conv: Convolution, cold: bool) -> Iterator[Choice]:
     """Every way a convolution could be computed within the tolerance, for who measures."""
     yield DEFAULT
-    for m in TILES:
+    for m in TILES[conv.taps]:
         if error(conv, m) <= TOLERANCE:
             yield Choice(m, cold)

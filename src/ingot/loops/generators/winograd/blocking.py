@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ingot.formula.types import FLOAT32
-from ingot.loops.generators.winograd.match import TAPS, Convolution
+from ingot.loops.generators.winograd.match import Convolution
 from ingot.targets.record import Target
 
 SCRATCH_BYTES = 384 << 10  # of `V`: it shares the second cache with `M` and the weights in flight
@@ -50,7 +50,7 @@ def blocking(conv: Convolution, m: int, target: Target, cold: bool) -> Blocking:
     """
     item = FLOAT32.bytes
     lanes = _lanes(conv.features, target.lanes(item))
-    points = (m + TAPS - 1) ** len(conv.windows)
+    points = (m + conv.taps - 1) ** len(conv.windows)
     most = min(MOST_TILES, max(FEWEST_TILES, SCRATCH_BYTES // (points * conv.channels * item)))
     tiles: list[int] = []
     for w in reversed(conv.windows):
@@ -68,8 +68,8 @@ def blocking(conv: Convolution, m: int, target: Target, cold: bool) -> Blocking:
 
 
 def weight_bytes(conv: Convolution, m: int) -> int:
-    """Of the transformed weights; F(1, 3) leaves them as they are."""
-    points = int((m + TAPS - 1) ** len(conv.windows))
+    """Of the transformed weights; F(1, taps) leaves them as they are."""
+    points = int((m + conv.taps - 1) ** len(conv.windows))
     return points * conv.channels * conv.features * FLOAT32.bytes
 
 
@@ -82,9 +82,9 @@ def stream(size: int, target: Target, cold: bool) -> float:
 
 
 def _lanes(features: int, most: int) -> int:
-    """The vector that pads the features least, one of up to 8 lanes counting as 8."""
+    """The vector whose instructions, half of a full one's cost and half by their width, are the least."""
     widths = [n for n in (64, 32, 16, 8, 4, 2, 1) if n <= most]
-    return min(widths, key=lambda n: (-(-features // n) * max(n, 8), -n))
+    return min(widths, key=lambda n: (-(-features // n) * (most + n), -n))
 
 
 def _tile(tiles: tuple[int, ...], vectors: int, load: float, target: Target) -> tuple[int, int, float]:

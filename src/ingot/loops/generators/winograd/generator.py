@@ -1,6 +1,6 @@
-"""The Winograd generator: convolutions with windows of three, stride 1, by fewer multiplications.
+"""The Winograd generator: convolutions with stride 1 by fewer multiplications.
 
-    y = A [ sum over channels of (G w) * (B x) ]        F(m, 3) along each axis of the window
+    y = A [ sum over channels of (G w) * (B x) ]        F(m, taps) along each axis of the window
 
 A kernel of three stages under a loop over blocks of tiles: the inputs of every tile are transformed into `V`;
 for each block of output channels every point of the transform is a small matrix product with the transformed
@@ -28,7 +28,7 @@ from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cook_toom import Algorithm, cook_toom
 from ingot.loops.generators.tiles import parts
 from ingot.loops.generators.winograd.blocking import blocking, weight_bytes
-from ingot.loops.generators.winograd.match import TAPS, Convolution, Window, match, moving, taps_of
+from ingot.loops.generators.winograd.match import Convolution, Window, match, moving, taps_of
 from ingot.loops.generators.winograd.transforms import along, register
 from ingot.loops.layout import Storage
 from ingot.loops.rewrite import substituted
@@ -41,12 +41,12 @@ AHEAD = 16 << 10  # bytes by which weights that do not stay in the second cache 
 def winograd(
     c: Compute, storage: Storage, target: Target, bounds: Bounds, m: int, cold: bool = False
 ) -> tuple[Statement, ...] | None:
-    """Statements by F(m, 3), or None if the stage is no such convolution."""
+    """Statements by F(m, taps), or None if the stage is no such convolution."""
     found = match(c, storage, bounds)
     if found is None or found.c.a.tensor.value is not None:
         return None
     try:
-        return _Generator(found, storage, target, cook_toom(m, TAPS), cold).statements()
+        return _Generator(found, storage, target, cook_toom(m, found.taps), cold).statements()
     except NotVectorizable:
         return None
 

@@ -21,7 +21,7 @@ from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.roles import match as match_contraction
 from ingot.loops.layout import Storage
 
-TAPS = 3
+MOST_TAPS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,11 @@ class Convolution:
     outer: tuple[Var, ...]  # batch, groups
 
     @property
+    def taps(self) -> int:
+        """Of the window along each of its dimensions: the same for all."""
+        return static(self.windows[0].tap.extent)
+
+    @property
     def channels(self) -> int:
         return static(self.channel.extent)
 
@@ -60,7 +65,7 @@ class Convolution:
 
 
 def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
-    """Recognise a convolution with constant weights, windows of three, stride and dilation 1."""
+    """Recognise a convolution with constant weights, square windows, stride and dilation 1."""
     found = match_contraction(normal_axes(c), storage, bounds)
     if found is None or found.b.tensor.value is None or found.a.dtype is not FLOAT32:
         return None
@@ -72,6 +77,8 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
     rest = [k for k in found.reduce if k not in taps]
     if not 1 <= len(windows) <= 2 or len(taps) != len(windows) or len(rest) != 1:
         return None
+    if len({k.extent for k in taps}) != 1:
+        return None
     if step(found.a, rest[0].name) != 1 or len({w.axis for w in windows}) != len(windows):
         return None
     spatial = {w.axis for w in windows}
@@ -82,7 +89,8 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
 def _windows(a: Load, tap: Var, axes: tuple[Var, ...]) -> Iterator[Window]:
     """The axis that slides with a tap, both by one element."""
     moved = [d for d, i in enumerate(a.index) if coefficient(i, tap.name) != 0]
-    if tap.extent != TAPS or len(moved) != 1 or coefficient(a.index[moved[0]], tap.name) != 1:
+    taps = static(tap.extent)
+    if not 2 <= taps <= MOST_TAPS or len(moved) != 1 or coefficient(a.index[moved[0]], tap.name) != 1:
         return
     for x in axes:
         if coefficient(a.index[moved[0]], x.name) == 1 and static(x.extent) > 1:
@@ -94,7 +102,7 @@ def taps_of(conv: Convolution, features: Array) -> Array:
     names = [*(x.name for x in moving(conv)), conv.c.vector.name, conv.channel.name]
     names += [w.tap.name for w in conv.windows]
     extents = [*(static(x.extent) for x in moving(conv)), len(features), conv.channels]
-    extents += [TAPS] * len(conv.windows)
+    extents += [conv.taps] * len(conv.windows)
     grid = dict(zip(names, np.ogrid[tuple(slice(n) for n in extents)], strict=True))
     grid[conv.c.vector.name] = features.reshape(grid[conv.c.vector.name].shape)
     return np.broadcast_to(evaluate(conv.c.b, {}, grid), extents)
