@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ingot.formula.compute import Compute, Stage, computes, macs, reads
-from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, loads, walk
+from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, walk
 from ingot.formula.index import as_expr, value_range
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
@@ -190,10 +190,9 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     filled = (f for t in halos for f in fill_halo(t, storage, work.target.lanes(4)))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages))))
     body = without_single_turns((*filled, *generate(stages, storage, work.target, None, choices)))
-    parameters = _parameters(body)
+    parameters, params = _touched(body)
     scratch = frozenset(storage.scratches.intersection(parameters))
     how = work.choose.named(choices)
-    params = _kernel_params(body)
     return Kernel(nodes[0], parameters, body, nodes, macs(stages), params, scratch=scratch, choices=how)
 
 
@@ -203,24 +202,25 @@ def _shared(stages: tuple[Stage, ...]) -> Iterator[Tensor]:
     yield from made if len(made) > 1 else (t for t in reads(stages[0]) if t in made)
 
 
-def _parameters(body: tuple[Statement, ...]) -> tuple[Tensor, ...]:
+def _touched(body: tuple[Statement, ...]) -> tuple[tuple[Tensor, ...], tuple[Param, ...]]:
     """Every tensor the statements touch: what is only read first, then what is written, in order of
-    appearance.
+    appearance; and the run-time extents they need.
     """
     read: dict[Tensor, None] = {}
     written: dict[Tensor, None] = {}
+    params: set[Param] = set()
     for s in flatten(body):
-        for e in expressions(s):
-            read.update(dict.fromkeys(load.tensor for load in loads(e)))
+        for n in (n for e in expressions(s) for n in walk(e)):
+            if isinstance(n, Load):
+                read[n.tensor] = None
+            elif isinstance(n, Param):
+                params.add(n)
         if isinstance(s, Store):
             written[s.to.tensor] = None
-    return (*(t for t in read if t not in written), *written)
-
-
-def _kernel_params(body: tuple[Statement, ...]) -> tuple[Param, ...]:
-    found = {n for s in flatten(body) for e in expressions(s) for n in walk(e) if isinstance(n, Param)}
-    shapes = {n for t in _parameters(body) for d in t.shape if not isinstance(d, int) for n in walk(d)}
-    return tuple(sorted({*found, *(n for n in shapes if isinstance(n, Param))}, key=lambda p: p.name))
+    extents = (d for t in read for d in t.shape if not isinstance(d, int))
+    params.update(n for d in extents for n in walk(d) if isinstance(n, Param))
+    tensors = (*(t for t in read if t not in written), *written)
+    return tensors, tuple(sorted(params, key=lambda p: p.name))
 
 
 def _outputs(region: Region, storage: Storage) -> tuple[tuple[Tensor, ...], list[Step]]:
