@@ -34,8 +34,14 @@ def net(size: int = 20) -> onnx.ModelProto:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, tuple[choosing.Choice, ...]]:
+def every() -> dict[str, tuple[choosing.Choice, ...]]:
     return ways(net(), Options(target=TARGET))
+
+
+@pytest.fixture(scope="module")
+def found(every: dict[str, tuple[choosing.Choice, ...]]) -> dict[str, tuple[choosing.Choice, ...]]:
+    """Of the convolutions of three only."""
+    return {key: several for key, several in every.items() if key.startswith("conv ")}
 
 
 def document(choices: Any, **other: Any) -> dict[str, Any]:
@@ -49,22 +55,49 @@ def chosen(bundle: ingot.Bundle) -> dict[str, str]:
 # ---- choices
 
 
-def test_keys_are_stable_and_tell_stages_apart(found: dict[str, Any]) -> None:
-    assert found == ways(net(), Options(target=TARGET))
+def test_keys_are_stable_and_tell_stages_apart(found: dict[str, Any], every: dict[str, Any]) -> None:
+    assert every == ways(net(), Options(target=TARGET))
+    assert [key.rpartition(" ")[0] for key in every if key not in found] == ["contraction 400 24->8"]
     assert [key.rpartition(" ")[0] for key in found] == ["conv 20x20 16->16", "conv 20x20 16->24"]
     assert all(choosing.DEFAULT in several and len(several) > 1 for several in found.values())
-    assert not set(found) & set(ways(net(21), Options(target=TARGET)))
+    assert not set(every) & set(ways(net(21), Options(target=TARGET)))
     assert set(chosen(ingot.compile(net(), target=TARGET))) == set(found)
+    assert set(chosen(ingot.compile(net(), target=TARGET, profile=True))) == set(every)
 
 
 @pytest.mark.parametrize("text", ["direct", "winograd=2", "winograd=4"])
 def test_a_tuned_choice_is_taken_and_computes_the_same(found: dict[str, Any], text: str) -> None:
     x = {"x": np.random.default_rng(3).standard_normal((1, 16, 20, 20)).astype(np.float32)}
     tuned = ingot.compile(net(), target=TARGET, tuning=document(dict.fromkeys(found, text)))
-    assert chosen(tuned) == dict.fromkeys(found, text)
+    assert chosen(tuned).items() >= dict.fromkeys(found, text).items()
     assert "tuning=2 stages" in tuned.files["net.c"].decode()
     exact = ingot.compile(net(), target=TARGET, math="exact").run(x)["y"]
     np.testing.assert_allclose(tuned.run(x)["y"], exact, atol=1e-4 * float(np.abs(exact).max()))
+
+
+def test_a_tuned_tile_is_taken_and_computes_the_same(every: dict[str, Any], found: dict[str, Any]) -> None:
+    x = {"x": np.random.default_rng(4).standard_normal((1, 16, 20, 20)).astype(np.float32)}
+    (key,) = every.keys() - found.keys()
+    assert every[key][0] == choosing.DEFAULT and 2 <= len(every[key]) <= choosing.MOST_TILES
+    plain = ingot.compile(net(), name="net", target=TARGET)
+    for way in every[key][1:]:
+        tuned = ingot.compile(net(), name="net", target=TARGET, tuning=document({key: way.text}))
+        assert chosen(tuned)[key] == way.text and tuned.files["net.o"] != plain.files["net.o"]
+        np.testing.assert_allclose(tuned.run(x)["y"], plain.run(x)["y"], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("text", ["tile=99x99", "winograd=2"])
+def test_a_contraction_takes_tiles_that_fit_its_registers(
+    every: dict[str, Any], found: dict[str, Any], text: str
+) -> None:
+    (key,) = every.keys() - found.keys()
+    with pytest.raises(InputError, match=f"'contraction 400 .*' cannot be computed by {text}"):
+        ingot.compile(net(), target=TARGET, tuning=document({key: text}))
+
+
+def test_a_convolution_takes_no_tile(found: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"'conv 20x20 .*' cannot be computed by tile=2x2"):
+        ingot.compile(net(), target=TARGET, tuning=document(dict.fromkeys(found, "tile=2x2")))
 
 
 def test_exact_arithmetic_goes_before_tuning(found: dict[str, Any]) -> None:
@@ -108,6 +141,8 @@ def test_a_file_of_another_form_is_an_error(tmp_path: Path, content: str | bytes
         (document([]), "no choices"),
         (document({"conv": 4}), "wants 4 for 'conv'"),
         (document({"conv": "winograd=9"}), r"wants 'winograd=9'.*direct, winograd=2"),
+        (document({"conv": "tile=0x4"}), r"wants 'tile=0x4'"),
+        (document({"conv": "tile=100x4"}), r"wants 'tile=100x4'"),
         (document({"conv": "__import__('os')"}), "wants"),
         ({"choices": {}}, "schema None"),
     ],
@@ -148,7 +183,7 @@ def test_ways_are_measured_once_and_the_fastest_wins(tmp_path: Path, monkeypatch
     several = ways(net(), options)
     monkeypatch.setattr(tuning, "LEAST_SECONDS", 0.01)
     state, verdicts = tune(net(), options, target, compile_with, ways, path, seconds=0)
-    guessed = chosen(ingot.compile(net()))
+    guessed = chosen(ingot.compile(net(), profile=True))
     assert not state.complete and json.loads(path.read_text())["choices"] == guessed
     assert all(v.guessed == v.best == guessed[v.key] and v.best_seconds > 0 for v in verdicts)
     state, verdicts = tune(net(), options, target, compile_with, ways, path, seconds=60)
@@ -160,6 +195,7 @@ def test_ways_are_measured_once_and_the_fastest_wins(tmp_path: Path, monkeypatch
     again, _ = tune(net(), options, target, compile_with, ways, path, seconds=60)
     assert again.complete and again.measured == state.measured
     assert chosen(ingot.compile(net(), tuning=read_tuning(path))) == state.choices
+    assert any(key.startswith("contraction") for key in state.choices)
 
 
 def test_measurements_of_another_machine_are_not_used(tmp_path: Path, found: dict[str, Any]) -> None:

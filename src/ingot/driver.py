@@ -104,7 +104,7 @@ def stages(model: Any, options: Options) -> Stages:
         region = regions(join_quotients, region)  # after fuse: what one kernel computes is one expression
     layouts = assign_layouts(region)
     name, tuned = bundle_name(options.name, model, graph.name), choices_of(options.tuning, target)
-    program = programs(lower, region, layouts, name, target, options.math, tuned)
+    program = programs(lower, region, layouts, name, target, options.math, tuned, tiles=options.profile)
     if options.fuse and options.math == "standard":
         require_used(tuned, program)
     if options.threads:

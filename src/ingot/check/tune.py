@@ -1,8 +1,9 @@
 """Measuring what the cost model only estimates: every way to compute a stage, on this machine.
 
 In: a model and a tuning file, which may hold what an earlier run measured. Out: the file, with the fastest
-choice for every stage. Called by `ingot tune`. The model is compiled once per way, with the profiling hook:
-each kernel is timed by itself, but with its neighbours around it: caches hold what they hold in use.
+choice for every stage. Called by `ingot tune`. The model is compiled as often as a stage has ways, each time
+with another way of every stage and with the profiling hook: each kernel is timed by itself, but with its
+neighbours around it: caches hold what they hold in use.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +24,7 @@ from ingot.check.profile import least, sample_inputs
 from ingot.check.verify import Build, whole
 from ingot.errors import InputError
 from ingot.log import announce
-from ingot.loops.choice import Choice, Ways
+from ingot.loops.choice import Ways
 from ingot.loops.tuning import SCHEMA, choices_of
 from ingot.options import Options
 from ingot.targets.record import Target
@@ -91,16 +92,16 @@ def tune(
     if ways:
         bundle = build(model, plain)
         guesses = _guesses(bundle.manifest)
-        rounds = len(list(_rounds(ways, state))) + 1
+        rounds = _rounds(ways, state) + 1
         if any(guess not in state.measured[key] for key, guess in guesses.items()):
             announce("measuring", 0, rounds)
             _record(model, plain, bundle, state, guesses, _share(seconds, begin, rounds))
-    while (left := list(_rounds(ways, state))) and time.perf_counter() - begin < seconds:
-        announce(f"measuring {left[0].text}", rounds - len(left), rounds)
-        wanted = dict.fromkeys(_wanted(ways, state, left[0]), left[0].text)
+    while (left := _rounds(ways, state)) and time.perf_counter() - begin < seconds:
+        announce("measuring", rounds - left, rounds)
+        wanted = _next(ways, state)
         document = {"schema": SCHEMA, "target": state.target, "choices": wanted}
         bundle = build(model, replace(plain, tuning=document))
-        _record(model, plain, bundle, state, wanted, _share(seconds, begin, len(left)))
+        _record(model, plain, bundle, state, wanted, _share(seconds, begin, left))
         write(path, state)
     state.complete = not left
     write(path, state)
@@ -143,15 +144,20 @@ def _processor() -> str:
     return hashlib.sha256(fingerprint().encode()).hexdigest()[:16]
 
 
-def _rounds(ways: Ways, state: Tuning) -> Iterator[Choice]:
-    """The ways that some stage has and that were not measured for it."""
-    for choice in sorted({c for several in ways.values() for c in several}, key=lambda c: c.winograd):
-        if _wanted(ways, state, choice):
-            yield choice
+def _open(ways: Ways, state: Tuning) -> dict[str, list[str]]:
+    """The ways of every stage that were not measured."""
+    texts = {key: [c.text for c in several] for key, several in ways.items()}
+    return {key: [t for t in all_ if t not in state.measured[key]] for key, all_ in texts.items()}
 
 
-def _wanted(ways: Ways, state: Tuning, choice: Choice) -> list[str]:
-    return [k for k, several in ways.items() if choice in several and choice.text not in state.measured[k]]
+def _rounds(ways: Ways, state: Tuning) -> int:
+    """How many bundles it takes to measure the rest: each has one way of every stage."""
+    return max(map(len, _open(ways, state).values()), default=0)
+
+
+def _next(ways: Ways, state: Tuning) -> dict[str, str]:
+    """The next way of every stage that is not through."""
+    return {key: texts[0] for key, texts in _open(ways, state).items() if texts}
 
 
 def _record(

@@ -20,6 +20,8 @@ from ingot.formula.compute import Compute, Stage, computes
 from ingot.formula.expr import Array
 from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
+from ingot.loops.generators.contract import contraction_sizes
+from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.winograd.blocking import blocking, stream, weight_bytes
 from ingot.loops.generators.winograd.match import Convolution, match, taps_of
 from ingot.loops.layout import Storage
@@ -29,6 +31,7 @@ from ingot.targets.record import Target
 TOLERANCE = 1e-4  # max|d| / max|y| of one layer
 TILES = {2: (2, 3, 4, 5), 3: (2, 3, 4, 5), 4: (2, 3, 4), 5: (2, 3, 4), 6: (2, 3), 7: (2,)}
 """Outputs of a tile along a window, by its taps: more save more and lose more."""
+MOST_TILES = 4  # register tiles of a contraction to be measured: those that cost the least
 WORTH = 1.1  # how much faster the estimate has to be: scratch and code are not free
 SAMPLED_FEATURES, SAMPLED_TILES = 32, 8
 
@@ -37,15 +40,19 @@ SAMPLED_FEATURES, SAMPLED_TILES = 32, 8
 class Choice:
     """`winograd`: outputs of a tile along each window of F(m, taps); 0 multiplies directly.
 
-    `cold`: the weights are expected to come from memory.
+    `cold`: the weights are expected to come from memory. `tile`: the registers of a plain contraction, rows
+    and vectors; None leaves them to its cost.
     """
 
     winograd: int = 0
     cold: bool = False
+    tile: Tile | None = None
 
     @property
     def text(self) -> str:
-        """`winograd=4`, or `direct`."""
+        """`winograd=4`, `tile=8x2`, or `direct`."""
+        if self.tile is not None:
+            return f"tile={self.tile.rows}x{self.tile.vectors}"
         return f"winograd={self.winograd}" if self.winograd else "direct"
 
 
@@ -60,7 +67,7 @@ class Chooser:
     """Chooses by a cost model. `weights` are the bytes of all constants: what exceeds the caches streams.
 
     `tuned` has what was measured, by the stages' keys: it is preferred. `keys` remembers the key of every
-    stage that has a choice; `ways`, if there, what its choices are.
+    stage that has a choice, of contractions only if `tiles` says so; `ways`, if there, what its choices are.
     """
 
     target: Target
@@ -68,6 +75,7 @@ class Chooser:
     weights: int
     tuned: Mapping[str, Choice] = field(default_factory=dict)
     ways: Ways | None = None
+    tiles: bool = False
     keys: dict[Compute, str] = field(default_factory=dict)
 
     def __call__(self, stages: tuple[Stage, ...], storage: Storage) -> Choices:
@@ -79,7 +87,7 @@ class Chooser:
             return DEFAULT
         conv = match(c, storage, {})
         if conv is None:
-            return DEFAULT
+            return self._tile(c, storage) if self.tiles else DEFAULT
         name = self.keys[c] = key(conv, c, storage)
         if self.ways is not None:
             self.ways[name] = tuple(candidates(conv, self.is_cold))
@@ -90,6 +98,21 @@ class Chooser:
             if cycles * WORTH < direct and error(conv, m) <= TOLERANCE:
                 return Choice(m, self.is_cold)
         return DEFAULT
+
+    def _tile(self, c: Compute, storage: Storage) -> Choice:
+        """What is tuned for a plain contraction: only its register tile is open."""
+        sizes = contraction_sizes(c, storage, self.target)
+        if sizes is None:
+            return DEFAULT
+        points = "x".join(map(str, sizes.points))
+        name = self.keys[c] = _key(f"contraction {points} {sizes.terms}->{sizes.channels}", c, storage)
+        if self.ways is not None:
+            cheapest = cheapest_tiles(self.target, sizes, MOST_TILES)
+            self.ways[name] = (DEFAULT, *(Choice(tile=t) for t in cheapest[1:]))
+        chosen = self.tuned.get(name, DEFAULT)
+        if chosen.winograd or (chosen.tile and not is_tile(self.target, sizes, chosen.tile)):
+            raise InputError(f"tuning: {name!r} cannot be computed by {chosen.text}")
+        return chosen
 
     def named(self, choices: Choices) -> tuple[tuple[str, str], ...]:
         """The choices as texts, by the keys of their stages."""
@@ -179,15 +202,20 @@ def _tiles_exactly(m: int, dims: int, tiles: Array, taps: Array) -> Array:
 
 def key(conv: Convolution, c: Compute, storage: Storage) -> str:
     """A name that stays as long as the stage and its storage do: its sizes, and a hash of all of it."""
+    extents = "x".join(str(w.extent) for w in conv.windows)
+    return _key(f"conv {extents} {conv.channels}->{conv.features}", c, storage)
+
+
+def _key(sizes: str, c: Compute, storage: Storage) -> str:
     what, tensors = signature((c,))
     kept = [(t.type.name, t.shape, replace(storage.layout(t), place=None), t.value is None) for t in tensors]
-    digest = hashlib.sha256(repr((what, kept)).encode()).hexdigest()[:12]
-    extents = "x".join(str(w.extent) for w in conv.windows)
-    return f"conv {extents} {conv.channels}->{conv.features} {digest}"
+    return f"{sizes} {hashlib.sha256(repr((what, kept)).encode()).hexdigest()[:12]}"
 
 
 def _required(name: str, choice: Choice, conv: Convolution) -> Choice:
     """A choice from outside, which has to be as exact as our own."""
+    if choice.tile or (choice.winograd and choice.winograd not in TILES[conv.taps]):
+        raise InputError(f"tuning: {name!r} cannot be computed by {choice.text}")
     if choice.winograd and error(conv, choice.winograd) > TOLERANCE:
         raise InputError(f"tuning: {choice.text} of {name!r} loses more than {TOLERANCE:g} of max|y|")
     return choice

@@ -62,9 +62,10 @@ def _first(
         return fast, 1
     if (together := gates(stages, storage, target, bounds)) is not None:
         return together
-    for generator in (points, contract):
-        if (found := generator(stage, storage, target, bounds)) is not None:
-            return found, 1
+    if (found := points(stage, storage, target, bounds)) is not None:
+        return found, 1
+    if (found := contract(stage, storage, target, bounds, how.tile)) is not None:
+        return found, 1
     if (together := rows(stages, storage, target, bounds)) is not None:
         return together
     for generator in (strip, window, vertical, transpose):

@@ -36,9 +36,14 @@ def lower(
     math: Math = "standard",
     tuned: Mapping[str, Choice] = NOT_TUNED,
     ways: Ways | None = None,
+    tiles: bool = False,
 ) -> Program:
-    """The program of a region. `tuned` has choices that were measured; `ways` is given those there are."""
-    choose = Chooser(target, math, _constant_bytes(region), tuned, ways)
+    """The program of a region. `tuned` has choices that were measured; `ways` is given those there are.
+
+    `tiles`: contractions, whose register tile may be chosen, are named in what their kernels choose.
+    """
+    tiles = tiles or ways is not None or bool(tuned)
+    choose = Chooser(target, math, _constant_bytes(region), tuned, ways, tiles)
     work = _Work(Storage(dict(layouts), inner_tensors(region)), target, choose)
     steps = _steps(region, work)
     inputs = tuple(work.storage.tensor(t) for t in region.inputs)

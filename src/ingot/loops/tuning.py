@@ -7,18 +7,22 @@ wrong: nothing in it is trusted. Called by the driver; the command line reads th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ingot.errors import InputError
 from ingot.loops.choice import DEFAULT, TILES, Choice
+from ingot.loops.generators.tiles import Tile
 from ingot.loops.program import Program
 from ingot.targets.record import Target
 
 SCHEMA = 1
 KEPT = ("schema", "ingot", "target", "machine", "choices")  # of a file; the rest is what was measured
-BY_TEXT = {c.text: c for c in (DEFAULT, *(Choice(winograd=m) for m in TILES))}
+SEVERAL = sorted({m for tiles in TILES.values() for m in tiles})
+BY_TEXT = {c.text: c for c in (DEFAULT, *(Choice(winograd=m) for m in SEVERAL))}
+TILE = re.compile(r"tile=([1-9]\d?)x([1-9]\d?)")
 AGAIN = "make it again with ingot tune"
 
 
@@ -48,9 +52,17 @@ def choices_of(document: Mapping[str, Any], target: Target) -> dict[str, Choice]
     if not isinstance(choices, Mapping):
         raise InputError("the tuning file has no choices", remedy=AGAIN)
     for key, text in choices.items():
-        if not isinstance(key, str) or not isinstance(text, str) or text not in BY_TEXT:
-            raise InputError(f"the tuning file wants {text!r} for {key!r}; there is {', '.join(BY_TEXT)}")
-    return {key: BY_TEXT[text] for key, text in choices.items()}
+        if not isinstance(key, str) or not isinstance(text, str) or _choice(text) is None:
+            known = f"{', '.join(BY_TEXT)}, tile=ROWSxVECTORS"
+            raise InputError(f"the tuning file wants {text!r} for {key!r}; there is {known}")
+    return {key: choice for key, text in choices.items() if (choice := _choice(text)) is not None}
+
+
+def _choice(text: str) -> Choice | None:
+    """The choice of a text, None if it is no choice's."""
+    if found := TILE.fullmatch(text):
+        return Choice(tile=Tile(int(found[1]), int(found[2])))
+    return BY_TEXT.get(text)
 
 
 def require_used(tuned: Mapping[str, Choice], program: Program) -> None:

@@ -25,6 +25,7 @@ from ingot.loops.generators.tiles import (
     LINE,
     Segment,
     Sizes,
+    Tile,
     best_tile,
     parts,
     pieces,
@@ -41,8 +42,29 @@ Taken = dict[str, tuple[int, int]]  # where a run of equal pieces of a tile axis
 Levels = tuple[Var | None, ...]  # tile axes in the order of their loops; None stands for the channels
 
 
-def contract(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
-    """Statements for a contraction, or None if the stage is not one."""
+def contract(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds, tile: Tile | None = None
+) -> tuple[Statement, ...] | None:
+    """Statements for a contraction, or None if the stage is not one; `tile` None: the one of least cost."""
+    found = _prepared(c, storage, target, bounds)
+    if found is None:
+        return None
+    try:
+        return _Generator(*found, storage, target, tile).statements()
+    except NotVectorizable:
+        return None
+
+
+def contraction_sizes(c: Compute, storage: Storage, target: Target) -> Sizes | None:
+    """What the tile of a contraction depends on, or None if the stage is not one."""
+    found = _prepared(c, storage, target, {})
+    return None if found is None else _sizes(found[0], target)
+
+
+def _prepared(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds
+) -> tuple[Contraction, bool] | None:
+    """The contraction with its loops merged and its tile axes chosen, and whether it goes by rows."""
     found = match(normal_axes(c), storage, bounds)
     if found is None:
         return None
@@ -51,11 +73,13 @@ def contract(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tu
     if not by_rows:
         found = merge_points(found, storage)
     tile = found.tile[-2:]
-    found = replace(found, tile=tile, outer=(*found.outer, *(x for x in found.tile if x not in tile)))
-    try:
-        return _Generator(found, storage, target, by_rows).statements()
-    except NotVectorizable:
-        return None
+    return replace(found, tile=tile, outer=(*found.outer, *(x for x in found.tile if x not in tile))), by_rows
+
+
+def _sizes(c: Contraction, target: Target) -> Sizes:
+    lanes = max(1, target.vector_bytes // c.b.dtype.bytes)
+    strides = tuple((step(c.a, x.name) or 0) * c.b.dtype.bytes for x in c.tile)
+    return Sizes(c.channels, lanes, c.points, c.terms, strides)
 
 
 def _is_by_rows(c: Contraction, target: Target) -> bool:
@@ -72,12 +96,13 @@ def _is_by_rows(c: Contraction, target: Target) -> bool:
 class _Generator:
     """Builds the loops of one contraction."""
 
-    def __init__(self, c: Contraction, storage: Storage, target: Target, by_rows: bool) -> None:
+    def __init__(
+        self, c: Contraction, by_rows: bool, storage: Storage, target: Target, tile: Tile | None
+    ) -> None:
         self.c, self.storage, self.target = c, storage, target
-        self.lanes = max(1, target.vector_bytes // c.b.dtype.bytes)
-        strides = tuple((step(c.a, x.name) or 0) * c.b.dtype.bytes for x in c.tile)
-        sizes = Sizes(c.channels, self.lanes, c.points, c.terms, strides)
-        self.tile = best_tile(target, sizes)
+        sizes = _sizes(c, target)
+        self.lanes = sizes.lanes
+        self.tile = tile or best_tile(target, sizes)
         self.shape = dict(zip(c.tile, tile_shape(c.points, self.tile.rows), strict=True))
         self.is_packed = not (self._is_in_order() and self._registers(True) == self._registers(False))
         self.levels: Levels = (c.tile[0], None, *c.tile[1:]) if by_rows else (None, *c.tile)

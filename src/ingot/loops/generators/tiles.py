@@ -68,6 +68,19 @@ def best_tile(target: Target, sizes: Sizes) -> Tile:
     return min(_candidates(target, sizes), key=lambda t: (cost(target, sizes, t), -t.rows, -t.vectors))
 
 
+def cheapest_tiles(target: Target, sizes: Sizes, count: int) -> tuple[Tile, ...]:
+    """The tiles of the least cost, best first."""
+    found = sorted(
+        set(_candidates(target, sizes)), key=lambda t: (cost(target, sizes, t), -t.rows, -t.vectors)
+    )
+    return tuple(found[:count])
+
+
+def is_tile(target: Target, sizes: Sizes, tile: Tile) -> bool:
+    """Whether the registers are there for a tile."""
+    return tile in _candidates(target, sizes)
+
+
 def _candidates(target: Target, sizes: Sizes) -> Iterator[Tile]:
     """Every tile whose registers are there: accumulators, a row of `b`, one of `a`, and a product."""
     spare = target.registers - (1 if _fused(target, sizes) else 2)
