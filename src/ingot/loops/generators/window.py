@@ -37,6 +37,7 @@ from ingot.loops.axes import normal_axes
 from ingot.loops.generators.vertical import Vertical, match, pieces
 from ingot.loops.layout import Storage
 from ingot.loops.naive import accumulate
+from ingot.loops.nearby import Place, placer
 from ingot.targets.record import Target
 
 MOST_TAPS, MOST_WEIGHTS = 25, 9  # taps written out: of pooling, of products
@@ -44,7 +45,7 @@ MOST_SEGMENTS = 5  # of one axis that need other taps than their neighbours
 MOST_STATEMENTS = 192  # multiply-adds of one tile: keeps the code readable
 NEAR_BYTES = 1 << 10  # between neighbouring outputs: further apart, channels must not be the outermost loop
 
-Point = dict[str, Expr]
+Point = dict[str, int]
 Piece = tuple[int, int, int]
 Sizes = dict[str, int]
 Taps = dict[str, range]
@@ -207,13 +208,11 @@ class _Generator:
 
     def _tile(self, sizes: Sizes, taps: Taps, lanes: int, bounds: Bounds) -> Iterator[Statement]:
         offsets = product(*(range(sizes[x.name]) for x in self.slides))
-        points: list[Point] = [
-            {x.name: x + i for x, i in zip(self.slides, at, strict=True)} for at in offsets
-        ]
+        points: list[Point] = [{x.name: i for x, i in zip(self.slides, at, strict=True)} for at in offsets]
         ranges = {k.name: taps.get(k.name, range(static(k.extent))) for k in self.r.axes}
         axes = unrolled(self.r)
         places: list[Point] = [
-            {k.name: Const(i) for k, i in zip(axes, at, strict=True)}
+            {k.name: i for k, i in zip(axes, at, strict=True)}
             for at in product(*(ranges[k.name] for k in axes))
         ]
         if places and not self.rolled and self._has_columns():
@@ -221,7 +220,7 @@ class _Generator:
         else:
             yield from self._accumulated(points, places, ranges, lanes, bounds)
         for i, point in enumerate(points):
-            to = simplify(substitute(self.v.to, point), bounds)
+            to = self._moved(self.v.to, point, bounds)
             assert isinstance(to, Load)
             value = self._keep(self._at(self.v.value, point, lanes, bounds))
             yield Store(to, substitute(value, {"acc": Var(f"c{i}", None, self.r.term.dtype)}), lanes)
@@ -251,9 +250,10 @@ class _Generator:
         """Every input vector in the order it lies in memory, with all its uses."""
         uses: dict[Load, list[tuple[int, Expr]]] = {}
         weights: dict[Expr, Var] = {}
+        term_at = self._term(lanes, bounds)
         for place in places:
             for i, point in enumerate(points):
-                term = self._keep(self._at(self.r.term, {**point, **place}, lanes, bounds))
+                term = self._keep(term_at({**point, **place}))
                 moving = next(a for a in loads(term) if self._moves(a))
                 for still in (a for a in loads(term) if self.rolled and not self._moves(a)):
                     weights.setdefault(still, Var(f"w{len(weights)}", None, still.dtype))
@@ -271,13 +271,11 @@ class _Generator:
     ) -> Iterator[Statement]:
         """Columns first, each once, then the columns of every window: max(max(a, b), max(c, d))."""
         columns: dict[tuple[Expr, ...], Var] = {}
-        last = self.r.axes[-1].name
+        last, term_at = self.r.axes[-1].name, self._term(lanes, bounds)
         for i, point in enumerate(points):
-            found: dict[Expr, list[Expr]] = {}
+            found: dict[int, list[Expr]] = {}
             for place in places:
-                found.setdefault(place[last], []).append(
-                    self._at(self.r.term, {**point, **place}, lanes, bounds)
-                )
+                found.setdefault(place[last], []).append(term_at({**point, **place}))
             for column in map(tuple, found.values()):
                 if column not in columns:
                     columns[column] = Var(f"x{len(columns)}", None, self.r.term.dtype)
@@ -290,8 +288,17 @@ class _Generator:
             out = Binary(COMBINERS[self.r.combine], out, e)
         return out
 
+    def _term(self, lanes: int, bounds: Bounds) -> Place:
+        """The term as a function of a point of the tile and a tap of the window."""
+        taps = [k.name for k in unrolled(self.r)]
+        term = vectorize(self.r.term, self.v.vector.name, lanes)
+        return placer(term, [*(x.name for x in self.slides), *taps], bounds, taps)
+
     def _at(self, e: Expr, point: Point, lanes: int, bounds: Bounds) -> Expr:
-        return vectorize(simplify(substitute(e, point), bounds), self.v.vector.name, lanes)
+        return vectorize(self._moved(e, point, bounds), self.v.vector.name, lanes)
+
+    def _moved(self, e: Expr, point: Point, bounds: Bounds) -> Expr:
+        return simplify(substitute(e, {x.name: x + point[x.name] for x in self.slides}), bounds)
 
     def _keep(self, e: Expr) -> Expr:
         """Loads that stay where they are while the window slides are made once, outside."""
