@@ -155,8 +155,9 @@ def padded(size: int) -> int:
 
 
 def describe(t: Tensor, comma: str = ",") -> str:
-    """float32, 1x1x28x28"""
-    return comment(f"{t.type}{comma} {'x'.join(map(text, t.shape)) or 'scalar'}")
+    """float32, 1x1x28x28; of a part of something larger: float32, 1x28x28x8 in 1x28x28x32"""
+    within = "" if t.pitch is None else f" in {'x'.join(map(str, t.pitch))}"
+    return comment(f"{t.type}{comma} {'x'.join(map(text, t.shape)) or 'scalar'}{within}")
 
 
 def provenance(unit: Unit) -> str:
