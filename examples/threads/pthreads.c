@@ -5,10 +5,11 @@
 #include "parallel.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { LOOKS = 20000 }; /* before a thread goes to sleep */
+enum { LOOKS = 20000 }; /* before a thread gives up its processor */
 
 struct pool {
     void (*task)(void *context, int i);
@@ -70,7 +71,8 @@ void parallel_pthreads(void *user, int n, void (*task)(void *context, int i), vo
     atomic_store(&pool->finished, 0);
     announce(pool);
     take(pool);
-    while (atomic_load(&pool->finished) < pool->threads - 1) continue; /* all have left the loop */
+    for (int look = 0; atomic_load(&pool->finished) < pool->threads - 1; look++)
+        if (look > LOOKS) sched_yield(); /* somebody who has still to leave the loop may want this processor */
 }
 
 void pool_stop(struct pool *pool) {
