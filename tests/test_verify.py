@@ -13,18 +13,20 @@ import onnx.parser
 import pytest
 from typer.testing import CliRunner
 
+from ingot.bundle.bundle import Bundle
 from ingot.check import verify as checking
 from ingot.check.compare import compare
 from ingot.check.inputs import index_limits, random_inputs
 from ingot.check.oracle import oracle
 from ingot.check.verify import verify
 from ingot.cli import app
-from ingot.driver import compile_with
+from ingot.driver import compile_with, stages
 from ingot.formula.expr import Expr
 from ingot.formula.types import FLOAT32, INT64
 from ingot.graph.ir import Graph, Node, Value
 from ingot.ops import registry
 from ingot.options import Options
+from tests.probes.test_winograd import convolution
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits" / "digits.onnx"
 SMALL = """<ir_version: 10, opset_import: ["" : 21]>
@@ -51,6 +53,20 @@ def broken_sub(monkeypatch: pytest.MonkeyPatch) -> None:
 
     patched = [replace(versions[0], define=wrong)]
     monkeypatch.setitem(registry._OPERATORS, ("", "Sub"), patched)
+
+
+def test_layers_are_computed_as_they_ship() -> None:
+    """What one looks at keeps its layout, and with it the fast convolution that the bundle has."""
+    model, seen = convolution(16, 16, (12, 12), residual=True), []
+
+    def build(proto: Any, options: Options) -> Bundle:
+        program = stages(proto, options).program
+        seen.append(any("transformed" in t.name for k in program.kernels for t in k.parameters))
+        return compile_with(proto, options)
+
+    found = verify(model, Options(target="x86-64-v3"), build, layers=True)
+    assert found.ok and [d.name for d in found.layers] == ["a", "c", "d", "y"]
+    assert seen == [True, True]
 
 
 def test_a_right_model_is_right_layer_by_layer() -> None:

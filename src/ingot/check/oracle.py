@@ -51,6 +51,29 @@ def with_outputs(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProt
     return out
 
 
+def with_copies(model: onnx.ModelProto, names: Iterable[str]) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """The model with copies of more of its values as outputs, and which output is a copy of what.
+
+    The values themselves stay what they are in the model: an output of the bundle would be stored as its
+    caller wants it, and computed accordingly.
+    """
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    present = {o.name for o in model.graph.output}
+    taken = {name for node in model.graph.node for name in (*node.input, *node.output)}
+    copies: dict[str, str] = {}
+    for name in names:
+        copy = name
+        if name not in present:
+            while copy in taken:
+                copy += "'"
+            taken.add(copy)
+            out.graph.node.append(onnx.helper.make_node("Identity", [name], [copy]))
+            out.graph.output.append(onnx.ValueInfoProto(name=copy))
+        copies[copy] = name
+    return out, copies
+
+
 class _Refused(Exception):
     """onnxruntime does not take the model; the text says why."""
 

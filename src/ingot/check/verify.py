@@ -17,7 +17,7 @@ import onnx
 from ingot.bundle.bundle import Bundle
 from ingot.check.compare import Difference, compare
 from ingot.check.inputs import random_inputs
-from ingot.check.oracle import Oracle, oracle, with_outputs
+from ingot.check.oracle import Oracle, oracle, with_copies, with_outputs
 from ingot.formula.expr import Array
 from ingot.frontends.onnx import read_model, read_proto
 from ingot.graph.ir import Graph
@@ -158,9 +158,10 @@ def _layers(
     for start in range(0, len(names), OUTPUTS_AT_ONCE):
         announce("layers", start, len(names))
         part = names[start : start + OUTPUTS_AT_ONCE]
-        extended = with_outputs(proto, part)
-        found = _differences(build(extended, plain), oracle(extended), inputs, tolerance, makers)
-        by_name = {d.name: d for d in found}
+        shown, copies = with_copies(proto, part)
+        found, right = build(shown, plain).run(inputs), oracle(with_outputs(proto, part)).run(inputs)
+        named = {copies.get(name, name): array for name, array in found.items()}
+        by_name = {d.name: d for d in _compared(named, right, tolerance, makers)}
         yield from (by_name[name] for name in part)
         if not all(by_name[name].ok for name in part):
             return
@@ -173,7 +174,12 @@ def _differences(
     tolerance: float | None,
     makers: Makers,
 ) -> tuple[Difference, ...]:
-    found, right = bundle.run(inputs), truth.run(inputs)
+    return _compared(bundle.run(inputs), truth.run(inputs), tolerance, makers)
+
+
+def _compared(
+    found: Mapping[str, Array], right: Mapping[str, Array], tolerance: float | None, makers: Makers
+) -> tuple[Difference, ...]:
     out = []
     for name, array in found.items():
         node, op = makers.get(name, ("", ""))
