@@ -295,7 +295,8 @@ def _permuted(r: Reordered) -> int | None:
 
 def _order(r: Reordered, axis: int) -> Array:
     a = r.axes[axis]
-    return np.asarray(evaluate(r.index[axis], {}, {a.name: np.arange(static(a.extent))}))
+    every = np.arange(static(a.extent))
+    return np.broadcast_to(evaluate(r.index[axis], {}, {a.name: every}), every.shape)
 
 
 def _below(stage: Compute, y: Tensor, before: Reordered, axis: int) -> tuple[Compute, Compute] | None:
