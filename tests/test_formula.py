@@ -238,6 +238,16 @@ def test_divisions_by_run_time_extents_are_undone() -> None:
     assert nest.inside((i * 3 + j) // n // 6, m) and not nest.inside((i * 3 + j) // n // 5, m)
 
 
+def test_ranges_of_loops_prove_remainders_and_differences() -> None:
+    """What a bounded sum, quotient or remainder cannot exceed; nothing of a variable nobody declared."""
+    scope = Scope().variable("i", Const(13), Const(169), 13).variable("j", Const(0), Const(4))
+    i, j = Var("i"), Var("j")
+    assert scope.inside(i // 13 % 2 * 16, 17) and not scope.inside(i // 13 % 2 * 16, 16)
+    assert scope.inside(i - 13, 156, 1) and not scope.inside(i - 14, 156)
+    assert scope.inside(j * 8, 32, 8) and not scope.inside(j * 8, 31, 8)
+    assert not scope.inside(Var("k", 4) * 1, 4)
+
+
 def window(scope: Scope, n: int, taps: int, stride: int, dilation: int, pad: int) -> tuple[Scope, Expr]:
     """Inside the clipped loop over the taps of a window, and the element a tap reads."""
     o, k = Var("o"), Var("k")

@@ -139,17 +139,25 @@ class Scope:
         """Whether 0 <= index and index + lanes <= extent, provably."""
         if isinstance(index, Const) and isinstance(extent, int):
             return 0 <= index.value <= extent - lanes or self.dead
-        if isinstance(index, Var) and isinstance(extent, int) and index.name in self.numbers:
-            lo, hi = self.numbers[index.name]
-            if lo >= 0 and hi <= extent - lanes:
-                return True
         key = (index, extent, lanes)
+        if key not in self.answers and isinstance(extent, int) and self._within(index, extent - lanes):
+            self.answers[key] = True
         if key not in self.answers:  # unrolled loops ask the same again and again
             form = self.form(index)
             room = add(self.form(as_expr(extent) - lanes), form, -1)
             fits = self._prove(form, 1, [PATIENCE]) and self._prove(room, 1, [PATIENCE])
             self.answers[key] = self.dead or fits
         return self.answers[key]
+
+    def _within(self, index: Expr, most: int) -> bool:
+        """Whether the ranges of the loops alone say so."""
+        if not all(n.name in self.numbers for n in walk(index) if isinstance(n, Var)):
+            return False
+        try:
+            lo, hi = interval(index, self.numbers)
+        except ValueError:
+            return False
+        return lo >= 0 and hi <= most
 
     def proves(self, goal: Expr) -> bool:
         """Whether goal >= 0, provably."""

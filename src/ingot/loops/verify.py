@@ -303,9 +303,9 @@ class _Checker:
             raise self.fail(f"{t.name} is not a parameter")
         if load.outside is not None or len(load.index) != t.rank:
             raise self.fail(f"{text(load)} is not a plain access")
-        pairs = [(i, as_expr(n)) for i, n in zip(load.index, t.shape, strict=True)]
+        pairs = list(zip(load.index, t.shape, strict=True))
         wrong = [(i, n) for i, n in pairs if not scope.inside(i, n)]
-        if any(scope.proves(Const(-1) - i) or scope.proves(i - n) for i, n in wrong):
+        if any(scope.proves(Const(-1) - i) or scope.proves(i - as_expr(n)) for i, n in wrong):
             raise self.fail(f"{text(load)} lies outside {_shape(t)}")
         if not wrong and load.lanes > 1 and not self.lanes_inside(load, scope):
             wrong = pairs[-1:]
