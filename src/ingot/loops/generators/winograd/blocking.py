@@ -13,8 +13,8 @@ from ingot.formula.types import FLOAT32
 from ingot.loops.generators.winograd.match import Convolution
 from ingot.targets.record import Target
 
-SCRATCH_BYTES = 384 << 10  # of `V`: it shares the second cache with `M` and the weights in flight
-MOST_TILES = 64  # of a block
+SCRATCH_BYTES = 256 << 10  # of `V`: it shares the second cache with `M` and the weights in flight
+MOST_TILES = 32  # of a block
 FEWEST_TILES = 16  # where the image has as many: each block reads all weights again
 CHAINS = 8  # accumulators that keep two multipliers of four cycles busy
 FROM_SECOND, FROM_THIRD, FROM_MEMORY = 48.0, 20.0, 10.0  # bytes a cycle from the caches and beyond
