@@ -51,8 +51,9 @@ class VectorPrinter(Printer):
                 return self.fused(a, b, c, lanes)
             case Shuffle():
                 return self._shuffle(e)
-            case Select(c, a, b) if self.width(c) == 1:
-                return f"({self.scalar(c)} ? {self.vector(a, lanes)} : {self.vector(b, lanes)})"
+            case Select(c, a, b) if self.width(c) == 1:  # gcc wants one type of two sums of one type
+                t, x, y = self.vector_type(e.dtype, lanes), self.vector(a, lanes), self.vector(b, lanes)
+                return f"({self.scalar(c)} ? ({t}){x} : ({t}){y})"
             case Select(c, a, b):
                 return self._select(self.mask(c, lanes), a, b, lanes)
             case Cast(a, dtype):
