@@ -181,7 +181,7 @@ def test_ways_are_measured_once_and_the_fastest_wins(tmp_path: Path, monkeypatch
     if not target.vector_bytes:
         pytest.skip(f"{target.name} has no vectors, and no choices")
     several = ways(net(), options)
-    monkeypatch.setattr(tuning, "LEAST_SECONDS", 0.01)
+    monkeypatch.setattr(tuning, "_share", lambda *_: 0.01)  # of the budget, which a busy machine may need
     state, verdicts = tune(net(), options, target, compile_with, ways, path, seconds=0)
     guessed = chosen(ingot.compile(net(), profile=True))
     assert not state.complete and json.loads(path.read_text())["choices"] == guessed

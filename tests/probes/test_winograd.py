@@ -86,6 +86,7 @@ MODELS = {
     "few channels": convolution(3, 5, (8, 5)),
     "groups": convolution(32, 48, (6, 10), group=2),
     "blocks of tiles": convolution(48, 16, (26, 36)),
+    "a short last block": convolution(16, 16, (20, 20)),
     "one dimension": convolution(12, 20, (37,)),
     "a long line": convolution(16, 16, (480,)),
     "five taps": convolution(9, 23, (11, 13), taps=5),

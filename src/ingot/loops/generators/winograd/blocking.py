@@ -63,7 +63,8 @@ def blocking(conv: Convolution, m: int, target: Target, cold: bool) -> Blocking:
     blocks = prod(-(-w.tiles(m) // n) for w, n in zip(conv.windows, tiles, strict=True))
     first, again = (stream(weight_bytes(conv, m), target, c) for c in (cold, False))
     load = lanes * item * (1 / first + (blocks - 1) / again) / blocks
-    rows, vectors, cycles = _tile(tuple(tiles), -(-conv.features // lanes), load, target)
+    fewest = prod((w.tiles(m) - 1) % n + 1 for w, n in zip(conv.windows, tiles, strict=True))
+    rows, vectors, cycles = _tile(tuple(tiles), fewest, -(-conv.features // lanes), load, target)
     return Blocking(tuple(tiles), rows, vectors, lanes, cycles)
 
 
@@ -87,15 +88,17 @@ def _lanes(features: int, most: int) -> int:
     return min(widths, key=lambda n: (-(-features // n) * (most + n), -n))
 
 
-def _tile(tiles: tuple[int, ...], vectors: int, load: float, target: Target) -> tuple[int, int, float]:
+def _tile(
+    tiles: tuple[int, ...], fewest: int, vectors: int, load: float, target: Target
+) -> tuple[int, int, float]:
     """Rows x vectors of accumulators with the fewest cycles, and these.
 
     A step is two multiply-adds, or two loads; in the first pass over a block's tiles weights also arrive, a
-    vector in `load` cycles.
+    vector in `load` cycles. The last block, of `fewest` tiles, has to hold all rows.
     """
     count, best = prod(tiles), (float("inf"), 0, 0)
     for wide in range(1, 5):
-        for rows in range(1, min(count, 16) + 1):
+        for rows in range(1, min(fewest, 16) + 1):
             if 4 * rows * wide > 3 * target.registers:  # compilers keep a few of both operands
                 continue
             step = max(rows * wide, rows + wide + (wide == 1), CHAINS) / 2
