@@ -22,6 +22,7 @@ from ingot.loops.evaluate import run
 from ingot.loops.generators.winograd.match import Convolution, match
 from ingot.loops.layout import Storage
 from ingot.loops.program import calls
+from ingot.loops.verify import verify_program
 from ingot.options import Options
 from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
@@ -86,7 +87,6 @@ MODELS = {
     "few channels": convolution(3, 5, (8, 5)),
     "groups": convolution(32, 48, (6, 10), group=2),
     "blocks of tiles": convolution(48, 16, (26, 36)),
-    "a short last block": convolution(16, 16, (20, 20)),
     "one dimension": convolution(12, 20, (37,)),
     "a long line": convolution(16, 16, (480,)),
     "five taps": convolution(9, 23, (11, 13), taps=5),
@@ -115,6 +115,14 @@ def test_every_level_agrees(number: int, always: Callable[[int], None]) -> None:
     program = stages(model, Options(target=target)).program
     assert any("transformed" in t.name for k in program.kernels for t in k.parameters)
     agree_from_loops(program, {"x": x}, onnxruntime_outputs(model, {"x": x}), 3e-5, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_last_block_holds_a_register_tile(target: str, always: Callable[[int], None]) -> None:
+    """Ten rows of ten tiles in blocks of three: the last has ten, and its accumulators stay inside."""
+    always(2)
+    program = stages(convolution(16, 16, (20, 20)), Options(target=target)).program
+    assert not verify_program(program)
 
 
 @pytest.mark.parametrize("taps", [2, 3, 5, 7])
