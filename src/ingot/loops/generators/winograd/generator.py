@@ -22,7 +22,7 @@ import numpy as np
 from ingot.formula.compute import Compute
 from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, equal, static, substitute
 from ingot.formula.index import Bounds, simplify
-from ingot.formula.statements import For, Let, Madd, Prefetch, Statement, Store, When
+from ingot.formula.statements import For, Let, Madd, Prefetch, Remark, Statement, Store, When
 from ingot.formula.types import FLOAT32
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cook_toom import Algorithm, cook_toom
@@ -107,7 +107,9 @@ class _Generator:
     # -- the loops
 
     def statements(self) -> tuple[Statement, ...]:
-        body: tuple[Statement, ...] = (*self._inputs(), self._blocks_of_features())
+        m, taps = self.algorithm.m, self.algorithm.r
+        first = Remark(f"Winograd's F({m}, {taps}): the inputs of every tile, transformed")
+        body: tuple[Statement, ...] = (first, *self._inputs(), self._blocks_of_features())
         for w, size in reversed(list(zip(self.conv.windows, self.blocking.tiles, strict=True))):
             body = (For(_block(w), Const(0), Const(w.tiles(self.algorithm.m)), size, body),)
         for x in reversed(self.conv.outer):
@@ -116,7 +118,9 @@ class _Generator:
 
     def _blocks_of_features(self) -> Statement:
         v, block = self.c.vector, self.blocking.block
-        body = (*self._products(), *self._outputs())
+        products = Remark("for every point the sum over the channels, with transformed weights")
+        outputs = Remark("transformed back, and stored")
+        body = (products, *self._products(), outputs, *self._outputs())
         return For(f"{v.name}_block", Const(0), Const(-(-self.conv.features // block)), 1, body)
 
     def _tiles(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
