@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -108,6 +109,17 @@ class _Generator:
         self.levels: Levels = (c.tile[0], None, *c.tile[1:]) if by_rows else (None, *c.tile)
         self.prologue: tuple[Statement, ...] = ()
         self.operands = {s: self._operand(s) for s in self._segments(not self.is_packed)}
+        self.chains = self._chains()
+
+    def _chains(self) -> int:
+        """How many sums of every accumulator are in flight, where the tile has few accumulators.
+
+        The same for what is left over beside the tile: all channels add in one order, equal ones are equal.
+        """
+        accumulators = prod(self.shape.values()) * max(len(s.widths) for s in self.operands)
+        if accumulators > CHAINS // 2:
+            return 1
+        return max(1, min(CHAINS // accumulators, static(self.c.reduce[-1].extent) // 8))
 
     def _is_in_order(self) -> bool:
         """Whether `b` can be read where it is, along its vectors."""
@@ -192,16 +204,13 @@ class _Tile:
 
     def __init__(self, g: _Generator, segment: Segment, taken: Taken) -> None:
         self.c, self.segment = g.c, segment
-        points = self.points = list(_points(self.c.tile, {name: n for name, (_, n) in taken.items()}))
+        self.points = list(_points(self.c.tile, {name: n for name, (_, n) in taken.items()}))
         self.lanes, self.is_packed, self.weights = g.lanes, g.is_packed, g.operands[segment]
         self.ahead = self._ahead(g, taken)
         names = [x.name for x in self.c.tile]
         self.read = placer(self.c.a, names, self.c.bounds)
         self.names = names
-        inner = static(self.c.reduce[-1].extent)
-        few = len(points) * len(segment.widths) <= CHAINS // 2
-        self.chains = min(CHAINS // (len(points) * len(segment.widths)), inner // 8) if few else 1
-        self.chains = max(1, self.chains)
+        self.chains = g.chains
 
     def _ahead(self, g: _Generator, taken: Taken) -> tuple[Prefetch, ...]:
         """What to ask for at each term: what comes a little later if the weights are read once; else one
