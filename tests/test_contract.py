@@ -14,9 +14,10 @@ from ingot.emit.vector import VectorPrinter
 from ingot.formula.statements import For, Prefetch, flatten
 from ingot.frontends.onnx import read_model
 from ingot.loops.assign import assign_layouts
+from ingot.loops.cuts import parts, pieces
 from ingot.loops.evaluate import run
 from ingot.loops.fuse import fuse
-from ingot.loops.generators.tiles import Sizes, best_tile, parts, pieces, segments
+from ingot.loops.generators.tiles import Sizes, best_tile, segments
 from ingot.loops.lower import lower
 from ingot.loops.program import Program
 from ingot.loops.region import formulate_graph

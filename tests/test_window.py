@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ingot.driver import stages
 from ingot.formula.expr import Array
 from ingot.formula.statements import For, flatten
-from ingot.loops.generators.vertical import pieces
+from ingot.loops.cuts import in_vectors
 from ingot.options import Options
 from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
@@ -144,8 +144,8 @@ def test_interior_has_no_guards() -> None:
 @pytest.mark.parametrize("overlap", [False, True])
 def test_pieces_cover_everything(n: int, overlap: bool) -> None:
     for widest in (1, 4, 16):
-        covered = [i for lo, hi, lanes in pieces(n, widest, overlap) for i in range(lo, hi, lanes)]
-        widths = [lanes for lo, hi, lanes in pieces(n, widest, overlap) for _ in range(lo, hi, lanes)]
+        covered = [i for lo, hi, lanes in in_vectors(n, widest, overlap) for i in range(lo, hi, lanes)]
+        widths = [lanes for lo, hi, lanes in in_vectors(n, widest, overlap) for _ in range(lo, hi, lanes)]
         elements = [i + j for i, lanes in zip(covered, widths, strict=True) for j in range(lanes)]
         assert set(elements) == set(range(n)) and max(elements) == n - 1
         assert overlap or len(elements) == n

@@ -36,6 +36,15 @@ class Reduction:
     init: Expr
     term: Expr
 
+    @property
+    def identity(self) -> Const | None:
+        """What the combiner leaves every other value as it is with; None for those of bools."""
+        t = self.term.dtype
+        values = {"sum": 0, "prod": 1, "max": t.lowest, "largest": t.lowest, "min": t.highest}
+        if self.combine not in values:
+            return None
+        return Const(float(values[self.combine]) if t.is_float else int(values[self.combine]), t)
+
 
 def accumulator(dtype: DType) -> Var:
     """The name by which a Compute's value reads the result of its reduction."""

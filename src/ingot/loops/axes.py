@@ -35,8 +35,7 @@ def _squeeze(c: Compute) -> Compute:
 
 def _only_term(r: Reduction) -> Expr:
     """0 + x == x, max(-inf, x) == x, ..."""
-    identity = {"sum": 0, "prod": 1, "max": r.term.dtype.lowest, "min": r.term.dtype.highest}.get(r.combine)
-    if isinstance(r.init, Const) and r.init.value == identity:
+    if r.identity is not None and isinstance(r.init, Const) and r.init.value == r.identity.value:
         return r.term
     return Binary(COMBINERS[r.combine], r.init, r.term)
 

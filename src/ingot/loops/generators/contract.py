@@ -20,16 +20,16 @@ from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import Assign, Barrier, For, Let, Madd, Prefetch, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
+from ingot.loops.cuts import parts, pieces
 from ingot.loops.generators.roles import Contraction, match, merge_points, merge_terms
 from ingot.loops.generators.tiles import (
+    AHEAD,
     CHAINS,
     LINE,
     Segment,
     Sizes,
     Tile,
     best_tile,
-    parts,
-    pieces,
     segments,
     tile_shape,
 )
@@ -38,7 +38,6 @@ from ingot.loops.nearby import Place, placer
 from ingot.targets.record import Target
 
 UNROLLED_TAPS = 4
-AHEAD = 16 << 10  # bytes by which a stream of weights from main memory is prefetched
 Taken = dict[str, tuple[int, int]]  # where a run of equal pieces of a tile axis begins, and their size
 Levels = tuple[Var | None, ...]  # tile axes in the order of their loops; None stands for the channels
 

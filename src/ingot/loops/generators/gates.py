@@ -36,8 +36,9 @@ from ingot.formula.index import Bounds, linear, simplify
 from ingot.formula.statements import For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
+from ingot.loops.cuts import pieces
 from ingot.loops.generators.roles import Contraction, match
-from ingot.loops.generators.tiles import Segment, pieces, segments
+from ingot.loops.generators.tiles import Segment, segments
 from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.layout import Storage, bind
 from ingot.loops.rewrite import shared_calls

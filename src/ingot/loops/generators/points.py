@@ -37,8 +37,9 @@ from ingot.formula.index import Bounds, as_expr, coefficient, interval, simplify
 from ingot.formula.statements import Barrier, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, strides
 from ingot.loops.axes import normal_axes
-from ingot.loops.generators.vertical import has_vector_form, pieces
-from ingot.loops.generators.window import balanced, in_memory_order
+from ingot.loops.cuts import balanced, in_vectors
+from ingot.loops.generators.vertical import has_vector_form
+from ingot.loops.generators.window import in_memory_order
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import clip
 from ingot.targets.record import Target
@@ -294,7 +295,7 @@ class _Generator:
             return
         yield Let(made.name, value, self.lanes)
         for i in range(self.side):
-            for first, end, width in pieces(self.count, self.channels, overlap=True):
+            for first, end, width in in_vectors(self.count, self.channels, overlap=True):
                 for lane in range(first, end, width):
                     begin = i * self.channels + lane
                     part = Shuffle(made, made, tuple(range(begin, begin + width)))

@@ -33,7 +33,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
-from ingot.loops.generators.run import IDENTITY, Run, Step, match
+from ingot.loops.generators.run import Run, Step, match
 from ingot.loops.layout import Storage
 from ingot.loops.naive import accumulate
 from ingot.targets.record import Target
@@ -159,12 +159,11 @@ class _Rows:
         """The partial results before the first chunk: the combiner's identity."""
         for k in walks:
             r = self.run.steps[k].reduction
-            if r is None:
+            if r is None or r.identity is None:
                 continue
-            identity = Const(IDENTITY[r.combine], r.term.dtype)
             for lanes, parts in ((self.lanes, count), *((w, 1) for w in dict.fromkeys(narrow))):
                 for j in range(parts):
-                    yield Let(self._partial(k, lanes, j), identity, lanes, True)
+                    yield Let(self._partial(k, lanes, j), r.identity, lanes, True)
 
     def _partial(self, k: int, lanes: int, j: int) -> str:
         """The name of a partial result of step k, noted the first time it is asked for."""
@@ -262,7 +261,7 @@ class _Rows:
             total = _fold(r, _halves(total, width))
             for n in self.partial.pop((k, width), ()):
                 total = _fold(r, [total, Var(n, None, r.term.dtype)])
-        if r.init != Const(IDENTITY[r.combine], r.term.dtype):
+        if r.init != r.identity:
             total = _fold(r, [self._named(r.init, None), total])
         yield Let(f"acc{k}", total)
         value = substitute(self._named(s.value, None), {"acc": Var(f"acc{k}", None, total.dtype)})

@@ -30,7 +30,7 @@ from ingot.loops.axes import normal_axes
 from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.layout import Storage, bind
 
-IDENTITY = {"sum": 0.0, "max": float("-inf"), "largest": float("-inf"), "min": float("inf")}
+COMBINED = frozenset({"sum", "max", "largest", "min"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def match(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds) -> Run | 
 def _begin(c: Compute, storage: Storage, bounds: Bounds) -> Run | None:
     """A run of one stage: a reduction one of whose axes every operand walks by one element, or stays."""
     r = c.reduction
-    if r is None or r.combine not in IDENTITY or r.term.dtype not in (FLOAT32, FLOAT64) or not r.axes:
+    if r is None or r.combine not in COMBINED or r.term.dtype not in (FLOAT32, FLOAT64) or not r.axes:
         return None
     axes = (*c.axes, *r.axes)
     if not all(isinstance(a.extent, int) for a in axes):
@@ -193,7 +193,7 @@ def _kind(c: Compute, run: Run) -> Literal["reduce", "map", "number"] | None:
     r = c.reduction
     if r is not None:
         same = set(c.axes) == outer and set(r.axes) == along
-        known = r.combine in IDENTITY and r.term.dtype is run.dtype
+        known = r.combine in COMBINED and r.term.dtype is run.dtype
         return "reduce" if same and known and not (run.steps and _is_product(r.term)) else None
     if set(c.axes) == outer | along:
         return "map"

@@ -19,7 +19,8 @@ from ingot.formula.index import Bounds, as_expr, coefficient, mentions, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step
 from ingot.loops.axes import normal_axes
-from ingot.loops.generators.vertical import Vertical, match, pieces
+from ingot.loops.cuts import in_vectors
+from ingot.loops.generators.vertical import Vertical, match
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
@@ -56,8 +57,7 @@ def strip(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple
 
 def _roles(v: Vertical, r: Reduction) -> Strip | None:
     """The axes of a window that never leaves its tensor, over points that lie side by side."""
-    identity = {"sum": 0, "max": r.term.dtype.lowest, "min": r.term.dtype.highest}.get(r.combine)
-    if not isinstance(r.term, Load) or identity is None or r.init != Const(identity, r.term.dtype):
+    if not isinstance(r.term, Load) or r.init != r.identity:
         return None
     full = all(ends == (Const(0), as_expr(k.extent or 0)) for k, ends in _limits(v, r))
     x, channels = r.term, static(v.vector.extent)
@@ -128,7 +128,7 @@ class _Generator:
         value = substitute(simplify(s.v.value, bounds), {"acc": acc})
         yield Let("y", value, self.lanes)
         valid, y = self.side * self.channels, Var("y", None, dtype)
-        for lo, hi, lanes in pieces(valid, self.lanes, overlap=True):
+        for lo, hi, lanes in in_vectors(valid, self.lanes, overlap=True):
             for first in range(lo, hi, lanes):
                 point, channel = divmod(first, self.channels)
                 at = {s.across.name: s.across + point, s.v.vector.name: Const(channel)}

@@ -13,12 +13,14 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
+from ingot.loops.cuts import balanced, parts, pieces
 from ingot.targets.record import Target
 
 MOST_ROWS = 16
 MOST_VECTORS = 9
 LINE = 64
 WAYS, SET_PERIOD = 8, 4096  # of an L1 cache: bytes so far apart fall into one set
+AHEAD = 16 << 10  # bytes by which a stream of weights from main memory is prefetched
 CHAINS = 8  # accumulators that keep two multipliers of four cycles busy
 
 
@@ -140,24 +142,10 @@ def tile_shape(points: tuple[int, ...], rows: int) -> list[int]:
     """How a tile of at most `rows` points spreads over the tile axes, innermost first."""
     shape = []
     for n in reversed(points):
-        take = min(n, max(1, rows))
-        take = -(-n // -(-n // take))
+        take = balanced(n, min(n, max(1, rows)))
         shape.append(take)
         rows //= take
     return shape[::-1]
-
-
-def pieces(n: int, most: int) -> Iterator[tuple[int, int, int]]:
-    """(from, to, size) of runs of equal pieces no longer than `most`; sizes differ by one at most.
-
-    49 by 14                ->                (0, 13, 13), (13, 49, 12)
-    """
-    count = -(-n // most)
-    small = n // count
-    large = n - count * small
-    if large:
-        yield 0, large * (small + 1), small + 1
-    yield large * (small + 1), n, small
 
 
 def segments(channels: int, lanes: int, vectors: int, exact: bool = False) -> tuple[Segment, ...]:
@@ -178,13 +166,3 @@ def segments(channels: int, lanes: int, vectors: int, exact: bool = False) -> tu
 def _narrow(count: int, lanes: int) -> tuple[int, ...]:
     """The width of one register for `count` lanes."""
     return (min((n for n in (4, 8, 16, 32) if count <= n < lanes), default=lanes),) if count else ()
-
-
-def parts(count: int, lanes: int) -> tuple[int, ...]:
-    """`count` lanes as vectors of at most `lanes`, at least four, and single elements: 14 is 8, 4, 1, 1."""
-    out: list[int] = []
-    for n in (64, 32, 16, 8, 4, 1):
-        if n <= lanes:
-            out += [n] * (count // n)
-            count %= n
-    return tuple(out)

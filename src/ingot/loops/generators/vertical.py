@@ -32,6 +32,7 @@ from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
 from ingot.formula.types import INDEX
 from ingot.loops.access import NotVectorizable, align_constants, step, vectorize
 from ingot.loops.axes import normal_axes
+from ingot.loops.cuts import in_vectors
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import clip
 from ingot.targets.record import Target
@@ -40,7 +41,6 @@ TILE = 4
 VECTORS = 8  # accumulators of a reduction that has no tile
 UNROLLED_TAPS = 8
 IN_FLIGHT = 8  # results of a reduction under way at once: hides the latency of an addition
-IDENTITY = {"sum": 0.0, "max": float("-inf"), "min": float("inf"), "prod": 1.0}
 VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "pow"})
 
 
@@ -119,34 +119,6 @@ def has_vector_form(e: Expr) -> bool:
     return True
 
 
-def pieces(n: int, widest: int, overlap: bool = False) -> Iterator[tuple[int, int, int]]:
-    """How n elements are cut into vectors: (from, to, lanes), wide ones first.
-
-        58 by 16:       0 .. 48 by 16, 48 .. 56 by 8, 56 .. 58 by 1
-        with overlap:   0 .. 48 by 16, 42 .. 58 by 16
-
-    With `overlap` the rest is one vector that repeats some of what its neighbour did; not for what may be
-    written over its operand.
-    """
-    lanes = next((w for w in _widths(widest) if w <= n), 1)
-    full = n // lanes * lanes
-    yield 0, full, lanes
-    rest = n - full
-    if overlap and rest:
-        narrow = next(w for w in reversed(_widths(lanes)) if w >= min(max(rest, 2), lanes))
-        yield n - narrow, n, narrow
-    while not overlap and full < n:
-        narrow = next((w for w in _widths(lanes) if 4 <= w <= n - full), 1)
-        end = full + narrow if narrow > 1 else n
-        yield full, end, narrow
-        full = end
-
-
-def _widths(widest: int) -> list[int]:
-    """Powers of two, the widest first."""
-    return [1 << i for i in reversed(range(widest.bit_length())) if 1 << i <= widest]
-
-
 def _lanes(v: Vertical, target: Target) -> int:
     most = target.vector_bytes // v.to.tensor.type.bytes
     n = static(v.vector.extent)
@@ -170,7 +142,7 @@ def _loops(v: Vertical, lanes: int) -> Iterator[Statement]:
 def _across(v: Vertical, lanes: int, points: list[dict[str, Expr]] | None = None) -> Iterator[Statement]:
     """The loops over the vector axis; a reduction of one output at a time takes several vectors at once."""
     x = v.vector
-    for lo, hi, width in pieces(static(x.extent), lanes):
+    for lo, hi, width in in_vectors(static(x.extent), lanes):
         several = 1 if points or v.reduction is None else min(VECTORS, (hi - lo) // width)
         middle = hi - (hi - lo) % (width * several)
         for first, last, vectors in ((lo, middle, several), (middle, hi, (hi - middle) // width)):
@@ -205,7 +177,8 @@ def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]]) -> Iterator[St
             yield Let(f"c{i}", _at(r.init, point, v, lanes), lanes, True)
         chains = _chains(v, r, len(points))
         for i, q in product(range(len(points)), range(1, chains)):
-            yield Let(f"c{i}_{q}", Const(IDENTITY[r.combine], r.term.dtype), lanes, True)
+            assert r.identity is not None
+            yield Let(f"c{i}_{q}", r.identity, lanes, True)
         yield from _reduction(v, r, points, lanes, chains)
         for q, i in product(range(1, chains), range(len(points))):
             yield _combine(r.combine, f"c{i}", Var(f"c{i}_{q}", None, r.term.dtype), lanes)
@@ -223,7 +196,7 @@ def _at(e: Expr, point: dict[str, Expr], v: Vertical, lanes: int) -> Expr:
 def _chains(v: Vertical, r: Reduction, points: int) -> int:
     """Partial results of each output: few outputs alone would wait for one addition after the other."""
     lo, hi = v.limits[r.axes[-1].name]
-    if not (isinstance(lo, Const) and isinstance(hi, Const)) or r.combine not in IDENTITY:
+    if not (isinstance(lo, Const) and isinstance(hi, Const)) or r.identity is None:
         return 1
     terms = int(hi.value - lo.value)
     return 1 if terms <= UNROLLED_TAPS else max(1, min(IN_FLIGHT // points, terms // 4))

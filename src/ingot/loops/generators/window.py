@@ -34,7 +34,8 @@ from ingot.formula.index import Bounds, as_expr, linear, mentions, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
-from ingot.loops.generators.vertical import Vertical, match, pieces
+from ingot.loops.cuts import balanced, in_vectors
+from ingot.loops.generators.vertical import Vertical, match
 from ingot.loops.layout import Storage
 from ingot.loops.naive import accumulate
 from ingot.loops.nearby import Place, placer
@@ -148,7 +149,7 @@ class _Generator:
     def statements(self) -> tuple[Statement, ...]:
         v = self.v
         blocks = list(
-            pieces(static(v.vector.extent), self.target.lanes(v.to.tensor.type.bytes), overlap=True)
+            in_vectors(static(v.vector.extent), self.target.lanes(v.to.tensor.type.bytes), overlap=True)
         )
         if any(lanes == 1 for _, _, lanes in blocks):
             raise NotVectorizable("too narrow")
@@ -227,8 +228,7 @@ class _Generator:
 
     def _has_columns(self) -> bool:
         """Whether parts of windows can be shared and combined in any order."""
-        identity = {"max": self.r.term.dtype.lowest, "min": self.r.term.dtype.highest}.get(self.r.combine)
-        return isinstance(self.r.term, Load) and self.r.init == Const(identity or 0, self.r.term.dtype)
+        return isinstance(self.r.term, Load) and self.r.init == self.r.identity
 
     def _accumulated(
         self, points: list[Point], places: list[Point], ranges: Taps, lanes: int, bounds: Bounds
@@ -330,11 +330,6 @@ def _fixed(v: Vertical, r: Reduction, slides: tuple[Var, ...]) -> int:
     still = [a for a in loads(r.term) if not any(step(a, x.name) for x in slides)]
     more = {a for e in (v.value, r.init) for a in loads(e) if not any(step(a, x.name) for x in slides)}
     return len(still) * _taps(r.axes) + len(more)
-
-
-def balanced(n: int, size: int) -> int:
-    """At most `size` outputs, so that the tiles of n are as equal as can be: 9 in fours is 3, 3, 3."""
-    return -(-n // -(-n // size))
 
 
 def best_tile(

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from math import prod
 
 from ingot.formula.types import FLOAT32
+from ingot.loops.cuts import balanced
+from ingot.loops.generators.tiles import CHAINS
 from ingot.loops.generators.winograd.match import Convolution
 from ingot.targets.record import Target
 
 SCRATCH_BYTES = 256 << 10  # of `V`: it shares the second cache with `M` and the weights in flight
 MOST_TILES = 32  # of a block
 FEWEST_TILES = 16  # where the image has as many: each block reads all weights again
-CHAINS = 8  # accumulators that keep two multipliers of four cycles busy
 FROM_SECOND, FROM_THIRD, FROM_MEMORY = 48.0, 20.0, 10.0  # bytes a cycle from the caches and beyond
 
 
@@ -58,7 +59,7 @@ def blocking(conv: Convolution, m: int, target: Target, cold: bool) -> Blocking:
         size = min(n, max(1, most))
         divisor = max(d for d in range(1, size + 1) if n % d == 0)
         # along the innermost axis all blocks are of one size, along the other the last may be smaller
-        tiles.insert(0, -(-n // -(-n // size)) if tiles else divisor)
+        tiles.insert(0, balanced(n, size) if tiles else divisor)
         most //= tiles[0]
     blocks = prod(-(-w.tiles(m) // n) for w, n in zip(conv.windows, tiles, strict=True))
     first, again = (stream(weight_bytes(conv, m), target, c) for c in (cold, False))

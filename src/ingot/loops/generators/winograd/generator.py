@@ -13,7 +13,7 @@ Measured, one AVX-512 core: 82 to 95 % of the multiplication bound for 32 channe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -26,7 +26,8 @@ from ingot.formula.statements import For, Let, Madd, Prefetch, Remark, Statement
 from ingot.formula.types import FLOAT32
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cook_toom import Algorithm, cook_toom
-from ingot.loops.generators.tiles import parts
+from ingot.loops.cuts import parts
+from ingot.loops.generators.tiles import AHEAD
 from ingot.loops.generators.winograd.blocking import blocking, weight_bytes
 from ingot.loops.generators.winograd.match import Convolution, Window, match, moving, taps_of
 from ingot.loops.generators.winograd.transforms import along, register
@@ -34,8 +35,8 @@ from ingot.loops.layout import Storage
 from ingot.loops.rewrite import substituted
 from ingot.targets.record import Target
 
-LINE = 16  # elements
-AHEAD = 16 << 10  # bytes by which weights that do not stay in the second cache are prefetched
+Keep = Callable[[tuple[int, ...], Expr, Expr], Statement]  # of an output: place in the tile, lane, value
+LINE = 16  # elements of a cache line
 
 
 def winograd(
@@ -183,10 +184,8 @@ class _Generator:
         for d in range(self.dims):  # what lies beyond along this window, inside along those before
             body: tuple[Statement, ...] = (zero,)
             for j in reversed(range(self.dims)):
-                lo, hi = (
-                    (Const(0), points) if j > d else (inside[d], points) if j == d else (Const(0), inside[j])
-                )
-                body = (For(names[j], lo, hi, 1, body),)
+                lo = inside[d] if j == d else Const(0)
+                body = (For(names[j], lo, inside[j] if j < d else points, 1, body),)
             yield from body
         inner: tuple[Statement, ...] = (copy,)
         for name, hi in reversed(list(zip(names, inside, strict=True))):
@@ -249,9 +248,7 @@ class _Generator:
             at = (point, simplify((first + i) * self.row + k))
             body.append(Let(f"a{i}", Load(self.v, at)))
             for j in range(b.vectors):
-                body.append(
-                    Madd(f"c{i}_{j}", Var(f"a{i}", None, FLOAT32), Var(f"b{j}", None, FLOAT32), b.lanes)
-                )
+                body.append(Madd(f"c{i}_{j}", register(f"a{i}"), register(f"b{j}"), b.lanes))
         yield For(k.name, Const(0), Const(self.conv.channels), 1, tuple(body))
         for i, j in registers:
             to = Load(self.m, (point, simplify((first + i) * b.block + j * b.lanes)))
@@ -269,7 +266,7 @@ class _Generator:
         body = tuple(self._transform_outputs(lane, self._keep))
         return self._tiles((For(lane.name, Const(0), Const(b.block), b.lanes, body), *self._drain()))
 
-    def _transform_outputs(self, lane: Expr, store: object) -> Iterator[Statement]:
+    def _transform_outputs(self, lane: Expr, store: Keep) -> Iterator[Statement]:
         n, b = self.algorithm.points, self.blocking
         place = simplify(self._place() * b.block + lane)
         values: dict[tuple[int, ...], Expr] = {
@@ -280,7 +277,6 @@ class _Generator:
         for axis in range(self.dims):
             statements, values = along(axis, lines, values, b.lanes, f"{'dtv'[axis]}")
             yield from statements
-        assert callable(store)
         for at, value in values.items():
             yield store(at, lane, value)
 
