@@ -139,16 +139,25 @@ def _loops(v: Vertical, lanes: int) -> Iterator[Statement]:
     yield from nest
 
 
-def _across(v: Vertical, lanes: int, points: list[dict[str, Expr]] | None = None) -> Iterator[Statement]:
-    """The loops over the vector axis; a reduction of one output at a time takes several vectors at once."""
+def _across(
+    v: Vertical, lanes: int, points: list[dict[str, Expr]] | None = None, tile: int = 1
+) -> Iterator[Statement]:
+    """The loops over the vector axis; a reduction of one output at a time takes several vectors at once.
+
+    `tile`: how many points a whole tile has. All outputs add in one order, those of the tails too: equal
+    channels must stay equal, for a softmax of large values tells the last bit.
+    """
     x = v.vector
-    for lo, hi, width in in_vectors(static(x.extent), lanes):
-        several = 1 if points or v.reduction is None else min(VECTORS, (hi - lo) // width)
+    segments = in_vectors(static(x.extent), lanes)
+    together = 1 if points or v.reduction is None else min(VECTORS, static(x.extent) // lanes)
+    chains = _chains(v, v.reduction, max(tile, together)) if v.reduction else 1
+    for lo, hi, width in segments:
+        several = min(together, (hi - lo) // width)
         middle = hi - (hi - lo) % (width * several)
         for first, last, vectors in ((lo, middle, several), (middle, hi, (hi - middle) // width)):
             if first < last:
                 at = points or [{x.name: x + i * width} for i in range(vectors)]
-                body = tuple(_body(v, width, at))
+                body = tuple(_body(v, width, at, chains))
                 yield For(x.name, Const(first), Const(last), width * vectors, body)
 
 
@@ -165,17 +174,16 @@ def _tiled(v: Vertical, axis: Var, lanes: int) -> tuple[Statement, ...]:
     for lo, hi, part in ((0, extent // size * size, size), (extent // size * size, extent, extent % size)):
         if lo < hi:
             points = [{axis.name: axis + i} for i in range(part)]
-            out.append(For(axis.name, Const(lo), Const(hi), part, tuple(_across(v, lanes, points))))
+            out.append(For(axis.name, Const(lo), Const(hi), part, tuple(_across(v, lanes, points, size))))
     return tuple(out)
 
 
-def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]]) -> Iterator[Statement]:
-    """One vector of outputs for each point of a tile."""
+def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]], chains: int) -> Iterator[Statement]:
+    """One vector of outputs for each point of a tile, each in `chains` partial results."""
     r = v.reduction
     if r is not None:
         for i, point in enumerate(points):
             yield Let(f"c{i}", _at(r.init, point, v, lanes), lanes, True)
-        chains = _chains(v, r, len(points))
         for i, q in product(range(len(points)), range(1, chains)):
             assert r.identity is not None
             yield Let(f"c{i}_{q}", r.identity, lanes, True)
