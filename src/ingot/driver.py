@@ -10,7 +10,7 @@ from typing import Any
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import Origin, write
-from ingot.frontends.onnx import read_model, read_proto
+from ingot.frontends.onnx import read_proto, read_with
 from ingot.frontends.onnx.tensors import external_files
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
@@ -82,7 +82,7 @@ def compile_with(model: Any, options: Options) -> Bundle:
 
 def front(model: Any, options: Options) -> Graph:
     """The steps on the graph, in their order; the comment says why each stands where it does."""
-    graph = GRAPH(read_model, model, define=options.define, keep_inputs=options.keep_inputs)
+    graph = GRAPH(read_with, model, options)
     graph = GRAPH(infer, graph)  # everything below needs shapes, and constants folded
     graph = GRAPH(inline_if, graph)  # conditions that are constants are known now
     return GRAPH(prune, graph)  # so is shape arithmetic: what only served it goes

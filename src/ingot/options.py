@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Define = Mapping[str, int | tuple[int, int]]
+Capacity = int | tuple[int, ...]
 Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"]
 Api = Literal["direct", "static", "dynamic", "argument"]
 Math = Literal["exact", "standard"]
@@ -16,8 +17,9 @@ Math = Literal["exact", "standard"]
 class Options:
     """Everything a user can say about a compilation.
 
-    `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `fuse` off
-    keeps one kernel per node (for verification layer by layer). `generators` off keeps naive loops
+    `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `capacity` gives
+    values whose extents only the data tells their largest ones: a number for all axes or one per axis; that of
+    "" is for every value not named. `fuse` off keeps one kernel per node (for verification layer by layer). `generators` off keeps naive loops
     everywhere. `math` "exact" adds and multiplies what the model says, as it says it: no fast convolution
     algorithms, every sigmoid and tanh to its last digits. `target` may name several, weakest first:
     `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a `parallel_for` of
@@ -39,6 +41,7 @@ class Options:
     cflags: tuple[str, ...] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     keep_inputs: bool = False
+    capacity: Mapping[str, Capacity] = field(default_factory=dict)
     fuse: bool = True
     threads: bool = False
     profile: bool = False

@@ -18,7 +18,7 @@ from ingot.check.limits import Limits, limits
 from ingot.check.machine import pinned
 from ingot.check.verify import Build, corners, whole
 from ingot.formula.expr import Array
-from ingot.frontends.onnx import read_model
+from ingot.frontends.onnx import read_with
 from ingot.log import announce
 from ingot.ops.infer import infer
 from ingot.options import Options
@@ -70,7 +70,7 @@ def profile(model: Any, options: Options, build: Build, *, seconds: float = SECO
 
 def sample_inputs(model: Any, options: Options, manifest: Mapping[str, Any]) -> dict[str, Array]:
     """Random inputs of the model's largest size, always the same."""
-    graph = infer(read_model(model, define=options.define))
+    graph = infer(read_with(model, options))
     extents = corners(manifest["params"], {}, manifest["inputs"])[-1]
     return random_inputs(graph, manifest["inputs"], extents, 0)
 

@@ -19,7 +19,7 @@ from ingot.check.compare import Difference, compare
 from ingot.check.inputs import random_inputs
 from ingot.check.oracle import Oracle, oracle, with_copies, with_outputs
 from ingot.formula.expr import Array
-from ingot.frontends.onnx import read_model, read_proto
+from ingot.frontends.onnx import read_proto, read_with
 from ingot.graph.ir import Graph
 from ingot.log import announce
 from ingot.ops.infer import infer
@@ -91,7 +91,7 @@ def verify(
     bundle = build(model, options)
     proto = whole(model)
     truth = oracle(proto)
-    graph = infer(read_model(proto, define=options.define, keep_inputs=options.keep_inputs))
+    graph = infer(read_with(proto, options))
     makers = _makers(proto, graph)
     runs = [
         ({**random_inputs(graph, bundle.manifest["inputs"], e, seed), **(inputs or {})}, e)

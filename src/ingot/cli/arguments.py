@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from ingot.errors import InputError
-from ingot.options import Emit, Options
+from ingot.options import Capacity, Emit, Options
 
 if TYPE_CHECKING:
     from ingot.formula.expr import Array
@@ -31,6 +31,15 @@ TargetName = Annotated[str, typer.Option("--target", help="What to compile for; 
 Defines = Annotated[
     list[str] | None,
     typer.Option("--define", metavar="SYMBOL=N", help="A dynamic dimension: N=4, or N=1..8 for a range."),
+]
+Capacities = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capacity",
+        metavar="[VALUE=]N",
+        help="The largest extents of a value whose shape only the data tells: 64, or y=8x64; without a name "
+        "for all values.",
+    ),
 ]
 Compiler = Annotated[str | None, typer.Option("--cc", metavar="CMD", help="Your own C compiler.")]
 Flags = Annotated[
@@ -65,6 +74,20 @@ def parse_define(words: Sequence[str] | None) -> dict[str, int | tuple[int, int]
         if symbol in out:
             raise InputError(f"--define {symbol} is given twice")
         out[symbol] = bounds
+    return out
+
+
+def parse_capacity(words: Sequence[str] | None) -> dict[str, Capacity]:
+    """`64` for all values, `y=64` for every axis of y, `y=8x64` for one after the other."""
+    out: dict[str, Capacity] = {}
+    for word in words or ():
+        name, equals, value = word.rpartition("=")
+        if (equals and not name) or not all(n.isdecimal() for n in value.split("x")):
+            raise InputError(f"--capacity {word}: write N, VALUE=N or VALUE=NxM (one number per axis)")
+        if name in out:
+            raise InputError(f"--capacity {name or 'for all values'} is given twice")
+        numbers = tuple(int(n) for n in value.split("x"))
+        out[name] = numbers[0] if len(numbers) == 1 else numbers
     return out
 
 
@@ -104,6 +127,7 @@ def options(
     cc: str | None = None,
     cflags: Sequence[str] | None = None,
     tuning: Path | None = None,
+    capacity: Sequence[str] | None = None,
     **rest: Any,
 ) -> Options:
     """The record of what several commands let one say about a compilation."""
@@ -111,7 +135,8 @@ def options(
         from ingot.loops.tuning import read_tuning
 
         rest["tuning"] = read_tuning(tuning)
-    return Options(target=target, define=parse_define(define), cc=cc, cflags=parse_flags(cflags), **rest)
+    sizes: dict[str, Any] = {"define": parse_define(define), "capacity": parse_capacity(capacity)}
+    return Options(target=target, cc=cc, cflags=parse_flags(cflags), **sizes, **rest)
 
 
 def read_inputs(words: Sequence[str] | None, tensors: Sequence[Mapping[str, Any]]) -> dict[str, Array]:

@@ -50,6 +50,7 @@ def bench(
     against: Against = None,
     seconds: Seconds = 4.0,
     define: arg.Defines = None,
+    capacity: arg.Capacities = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -64,7 +65,7 @@ def bench(
     as_json: arg.Json = False,
 ) -> None:
     """Measure a model's bundle on one core, in turns with peers; with --profile, kernel by kernel."""
-    wanted = arg.options(target, define, cc, cflags, tuning, math=math)
+    wanted = arg.options(target, define, cc, cflags, tuning, capacity, math=math)
     names = [n.strip() for word in against or () for n in word.split(",") if n.strip()]
     with progress(f"Measuring {model.name}"):
         from ingot.check import bench as measuring

@@ -35,6 +35,7 @@ def inspect(
     dot: Dot = None,
     svg: Svg = None,
     define: arg.Defines = None,
+    capacity: arg.Capacities = None,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
@@ -44,7 +45,7 @@ def inspect(
             raise InputError("a bundle's directory has no stages and no pictures; inspect its model")
         _bundle(model, as_json)
         return
-    wanted = arg.options(target, define)
+    wanted = arg.options(target, define, capacity=capacity)
     if stage in (None, "graph"):
         _graph(model, wanted, dot, svg, as_json)
         return

@@ -30,11 +30,12 @@ def run(
     inputs: arg.Inputs = None,
     output: OutputDirectory = None,
     define: arg.Defines = None,
+    capacity: arg.Capacities = None,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
     """Run the shipped object on inputs from .npy files."""
-    bundle = loaded(model, arg.options(target, define))
+    bundle = loaded(model, arg.options(target, define, capacity=capacity))
     arrays = bundle.run(arg.read_inputs(inputs, bundle.manifest["inputs"]))
     paths = save_arrays(arrays, output) if output is not None else {}
     data = [{**_described(n, a), "file": str(paths[n]) if n in paths else None} for n, a in arrays.items()]

@@ -22,6 +22,7 @@ def tune(
     output: Output = None,
     seconds: Seconds = 60.0,
     define: arg.Defines = None,
+    capacity: arg.Capacities = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -34,7 +35,7 @@ def tune(
         from ingot.driver import compile_with, ways
         from ingot.targets.records import find, native
 
-        wanted = arg.options(target, define, cc, cflags)
+        wanted = arg.options(target, define, cc, cflags, capacity=capacity)
         found = native() if target == "native" else find(target)
         state, verdicts = measure(model, wanted, found, compile_with, ways, path, seconds)
     rows = [

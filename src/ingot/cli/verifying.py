@@ -34,6 +34,7 @@ def verify(
     tolerance: Tolerance = None,
     layers: Layers = False,
     define: arg.Defines = None,
+    capacity: arg.Capacities = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -42,7 +43,7 @@ def verify(
     as_json: arg.Json = False,
 ) -> None:
     """Compare the shipped object with onnxruntime; find the first layer that differs."""
-    wanted = arg.options(target, define, cc, cflags, tuning, math=math)
+    wanted = arg.options(target, define, cc, cflags, tuning, capacity, math=math)
     with progress(f"Verifying {model.name}"):
         from ingot.check.verify import verify as check
         from ingot.driver import compile_with
@@ -63,9 +64,9 @@ def given(model: Path, words: list[str] | None, wanted: Options) -> dict[str, Ar
     """The arrays of `--input`, whose types the model's own inputs tell."""
     if not words:
         return {}
-    from ingot.frontends.onnx import read_model
+    from ingot.frontends.onnx import read_with
 
-    graph = read_model(model, define=wanted.define)
+    graph = read_with(model, wanted)
     return arg.read_inputs(words, [{"name": v.name, "dtype": str(v.type)} for v in graph.inputs])
 
 

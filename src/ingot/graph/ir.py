@@ -15,6 +15,7 @@ import numpy as np
 
 from ingot.formula.expr import Array, Expr, Extent, Tensor
 from ingot.formula.types import DType, dtype_of
+from ingot.options import Capacity
 
 Attribute = Union[
     int, float, str, bytes, Array, "Graph", tuple[int, ...], tuple[float, ...], tuple[str, ...], DType
@@ -26,6 +27,8 @@ class Value:
     """A tensor in the graph: `infer` gives it type and shape; `constant` holds its elements, if known.
 
     `known` holds them as expressions over run-time extents: the shape of a tensor with bounded dimensions.
+    `capacity` is what the user lets axes grow to whose extents only the data tells: one number per axis, or
+    an int for all.
     """
 
     name: str
@@ -33,6 +36,7 @@ class Value:
     shape: tuple[Extent, ...] | None = None
     constant: Array | None = None
     known: tuple[Expr, ...] | None = None
+    capacity: Capacity | None = None
 
     def tensor(self) -> Tensor:
         """The formula tensor of this value. Needs an inferred type and shape."""

@@ -6,6 +6,7 @@ Nothing here is inferred; `ingot.ops.infer` does that next. Everything wrong wit
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
@@ -13,33 +14,49 @@ import onnx.parser
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.functions import functions_of, opsets_of
 from ingot.frontends.onnx.graph import Reader
 from ingot.frontends.onnx.shapes import Define, Dimensions
 from ingot.graph.ir import Graph
+from ingot.options import Capacity, Options
 
 Source = str | Path | bytes | onnx.ModelProto
 TEXT_DEPTH_LIMIT = 128
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|[{}()\[\]]', re.DOTALL)
 
 
-def read_model(source: Source, *, define: Define | None = None, keep_inputs: bool = False) -> Graph:
+def read_model(
+    source: Source,
+    *,
+    define: Define | None = None,
+    capacity: Mapping[str, Capacity] | None = None,
+    keep_inputs: bool = False,
+) -> Graph:
     """The graph of an ONNX model.
 
     `define` gives dynamic dimensions: an int, or (lo, hi) for one known at run time only. An initializer that
-    is also a graph input is a constant unless `keep_inputs`. Raises InputError for a bad model.
+    is also a graph input is a constant unless `keep_inputs`. `capacity` goes to the values it names (see
+    `Capacities`). Raises InputError for a bad model.
     """
     folder = Path(source).parent if isinstance(source, (str, Path)) else None
     try:
         model = read_proto(source)
         if not model.HasField("graph"):
             raise ModelError("this is not an ONNX model: it holds no graph")
-        reader = Reader(folder, Dimensions(define or {}), functions_of(model), keep_inputs)
+        dimensions, capacities = Dimensions(define or {}), Capacities(capacity or {})
+        reader = Reader(folder, dimensions, functions_of(model), keep_inputs, capacities)
         return reader.main(model.graph, opsets(model))
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
     except RecursionError:
         raise UnsupportedError("the model is nested too deeply") from None
+
+
+def read_with(source: Source, options: Options) -> Graph:
+    """The graph of a model, sized as the options say."""
+    define, capacity = options.define, options.capacity
+    return read_model(source, define=define, capacity=capacity, keep_inputs=options.keep_inputs)
 
 
 def opsets(model: onnx.ModelProto) -> dict[str, int]:

@@ -16,6 +16,7 @@ import ingot.ops  # noqa: F401  (fills the registry)
 from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.expr import Array
 from ingot.formula.types import dtype_of
+from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.attributes import attribute_of, constant_of
 from ingot.frontends.onnx.functions import Body, Functions, LazyTypes, light, normal
 from ingot.frontends.onnx.scan import as_loop
@@ -36,6 +37,7 @@ class Reader:
     dimensions: Dimensions
     functions: Functions
     keep_inputs: bool = False
+    capacities: Capacities = field(default_factory=lambda: Capacities({}))
     taken: dict[str, int] = field(default_factory=dict)
     expanded: int = 0
 
@@ -49,7 +51,9 @@ class Reader:
         if not proto.output:
             raise ModelError("the graph has no outputs")
         types = LazyTypes(lambda: light(proto), opsets, self.functions)
-        return self._graph(proto, inputs, Scope(opsets, types))
+        graph = self._graph(proto, inputs, Scope(opsets, types))
+        self.capacities.require_used()
+        return graph
 
     def _graph(self, proto: onnx.GraphProto, inputs: Sequence[onnx.ValueInfoProto], scope: Scope) -> Graph:
         require_text(proto.name, *(v.name for v in (*proto.value_info, *proto.output)))
@@ -84,6 +88,7 @@ class Reader:
             raise ModelError(f"the value {name!r} is defined twice")
         value = Value(self._fresh(scope.prefix + name) if scope.depth else name)
         value.type, value.shape = scope.declared.get(name, (None, None))
+        value.capacity = self.capacities.of(value.name, scope.prefix + name)
         scope.values[name] = value
         return value
 
@@ -178,6 +183,7 @@ class Reader:
         outer = self._define(scope, name)
         if own and made is not None:
             made.name, scope.values[name] = outer.name, made
+            made.capacity = outer.capacity
             if made.type is None:
                 made.type, made.shape = outer.type, outer.shape
         else:
