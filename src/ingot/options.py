@@ -17,17 +17,17 @@ Math = Literal["exact", "standard"]
 class Options:
     """Everything a user can say about a compilation.
 
-    `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `capacity` gives
-    values whose extents only the data tells their largest ones: a number for all axes or one per axis; that of
-    "" is for every value not named. `fuse` off keeps one kernel per node (for verification layer by layer). `generators` off keeps naive loops
-    everywhere. `math` "exact" adds and multiplies what the model says, as it says it: no fast convolution
-    algorithms, every sigmoid and tanh to its last digits. `target` may name several, weakest first:
-    `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a `parallel_for` of
-    the caller's. `profile` makes the entry report to `NAME_profile` where its time goes. `tuning` is the
-    content of a tuning file. `emit` () is c, obj, weights-bin, and weights-txt where the caller brings
-    the weights. `weights` None is what the api means: external for Glow's two, embedded for the others.
-    `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the compiler behind our
-    own.
+    `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `capacity`
+    gives values whose extents only the data tells their largest ones: a number for all axes or one per
+    axis; that of "" is for every value not named. `fuse` off keeps one kernel per node (for verification
+    layer by layer). `generators` off keeps naive loops everywhere. `math` "exact" adds and multiplies what
+    the model says, as it says it: no fast convolution algorithms, every sigmoid and tanh to its last
+    digits. `target` may name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run
+    time. `threads` gives the entry a `parallel_for` of the caller's. `profile` makes the entry report to
+    `NAME_profile` where its time goes. `tuning` is the content of a tuning file. `emit` () is c, obj,
+    weights-bin, and weights-txt where the caller brings the weights. `weights` None is what the api means:
+    external for Glow's two, embedded for the others. `rename` gives inputs and outputs C names of the
+    user's choice; `cflags` go to the compiler behind our own.
     """
 
     name: str | None = None

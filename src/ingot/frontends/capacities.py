@@ -1,4 +1,4 @@
-"""`--capacity`: how large values may get whose extents only the data tells. In: the option; out: a value's own.
+"""`--capacity`: how large values get whose extents only the data tells. In: the option; out: a value's own.
 
 A frontend asks `of` for every value it makes and calls `require_used` when it has made them all.
 """
