@@ -156,7 +156,8 @@ def test_every_peer_runs_or_says_what_to_install(name: str) -> None:
         assert f"{name} is not installed; {KINDS[name].command}" in str(error)
 
 
-@pytest.mark.parametrize("name", sorted(set(KINDS) - {"onnxruntime"}))
+# onnxruntime is installed; XLA's adapter compiles C++ of TensorFlow's, which no fake can stand for
+@pytest.mark.parametrize("name", sorted(set(KINDS) - {"onnxruntime", "xla"}))
 def test_every_adapter_asks_its_package_for_what_it_needs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ KINDS = {
     "iree": Kind("iree", "iree-base-compiler", ("iree-base-runtime",)),
     "torch": Kind("torch", "torch"),
     "litert": Kind("litert", "ai-edge-litert", ("flatbuffers",)),
+    "xla": Kind("xla", "tensorflow-cpu"),
 }
 SOURCE = Kind("source", "")
 """C from disk, as onnx2c and others generate it: `c:PATH.c`."""
