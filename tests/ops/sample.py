@@ -1,4 +1,4 @@
-"""Rows of GridSample, AffineGrid, Col2Im and MaxUnpool."""
+"""Rows of GridSample, AffineGrid and MaxUnpool."""
 
 from collections.abc import Iterator
 
@@ -41,11 +41,6 @@ ROWS = [
     Row("AffineGrid", [floats(2, 2, 3), dims(2, 1, 5, 6)], constant=[1], oracle="reference"),
     Row("AffineGrid", [floats(2, 2, 3), dims(2, 1, 5, 6)], {"align_corners": 1}, constant=[1]),
     Row("AffineGrid", [floats(1, 3, 4), dims(1, 1, 2, 3, 4)], declared=[(1, 2, 3, 4, 3)], note="runtime"),
-    Row("Col2Im", [floats(1, 10, 5), dims(5, 5), dims(1, 5)], constant=[1, 2]),
-    Row("Col2Im", [floats(1, 9, 4), dims(5, 5), dims(3, 3)], {"strides": [2, 2]}, constant=[1, 2]),
-    Row("Col2Im", [floats(2, 5, 15), dims(5, 5), dims(1, 5)], {"pads": [0, 1, 0, 1]}, constant=[1, 2]),
-    Row("Col2Im", [floats(1, 4, 5), dims(6, 6), dims(2, 2)], {"dilations": [1, 5]}, constant=[1, 2]),
-    Row("Col2Im", [floats(1, 10, 12), dims(3, 4, 5), dims(1, 1, 5)], constant=[1, 2]),
     Row("MaxUnpool", [UNPOOLED, PLACES], WINDOW, opset=11),
     Row(
         "MaxUnpool",

@@ -1,4 +1,4 @@
-"""Images read or built at computed places: GridSample, AffineGrid, Col2Im, MaxUnpool."""
+"""Images read or built at computed places: GridSample, AffineGrid, MaxUnpool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ingot.formula.expr import (
     Var,
     call,
     cast,
-    equal,
     extent,
     maximum,
     minimum,
@@ -136,54 +135,6 @@ def affine_grid(f: Builder, theta: Tensor, size: Tensor, *, align_corners: int =
         place = x / float(max(last - 1, 1)) - 1.0 if align_corners else (x + 1.0) / float(last) - 1.0
         total = total + theta[n, j, dims - 1 - d] * place
     return f.map((n, *o, j), total, theta.type)
-
-
-@op("Col2Im", since=18)
-def col2im(
-    f: Builder,
-    x: Tensor,
-    image_shape: Tensor,
-    block_shape: Tensor,
-    *,
-    dilations: tuple[int, ...] | None = None,
-    pads: tuple[int, ...] | None = None,
-    strides: tuple[int, ...] | None = None,
-) -> Tensor:
-    """y[n, c, p...] = sum over the blocks k..., l... with l*stride + k*dilation - pad == p (Col2Im-18)."""
-    image, block = f.integers(image_shape, "image_shape"), f.integers(block_shape, "block_shape")
-    dims = len(image)
-    dilation, stride = dilations or (1,) * dims, strides or (1,) * dims
-    pad = pads or (0,) * (2 * dims)
-    f.require(
-        len(block) == len(dilation) == len(stride) == dims and len(pad) == 2 * dims,
-        f"image {list(image)}, block {list(block)} and the attributes do not fit",
-    )
-    f.require(min((*block, *dilation, *stride)) > 0, "block, dilations and strides must be positive")
-    steps = tuple(
-        (m + pad[d] + pad[d + dims] - (block[d] - 1) * dilation[d] - 1) // stride[d] + 1
-        for d, m in enumerate(image)
-    )
-    taps = int(product(block).value)  # type: ignore[attr-defined]
-    wanted = (taps, int(product(steps).value))  # type: ignore[attr-defined]
-    channels = extent(as_expr(x.shape[1]) // taps)
-    f.require(
-        x.rank == 3 and x.shape[1:] == (extent(as_expr(channels) * taps), wanted[1]) and min(steps) > 0,
-        f"shape {list(x.shape)} does not hold blocks of {list(block)} at {list(steps)} places",
-    )
-    names = " ".join(["n", "c", *(f"p{d}" for d in range(dims))])
-    n, c, *p = f.axes((x.shape[0], channels, *image), names)
-    k = tuple(Var(f"k{d}", m) for d, m in enumerate(block))
-    tap, place, hit = as_expr(0), as_expr(0), equal(as_expr(0), 0)
-    for d in range(dims):
-        from_start = p[d] + pad[d] - k[d] * dilation[d]
-        step = from_start // stride[d]
-        tap = tap * block[d] + k[d]
-        place = place * steps[d] + step
-        hit = hit & equal(from_start % stride[d], 0) & (step >= 0) & (step < steps[d])
-    row = as_expr(taps) * c + tap
-    zero = wrap(0, x.type.compute)
-    term = select(hit, x.at((n, row, maximum(minimum(place, wanted[1] - 1), 0))), zero)
-    return f.reduce("sum", (n, c, *p), k, term, dtype=x.type)
 
 
 @op("MaxUnpool", since=9)
