@@ -227,11 +227,26 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
         "sequence",
     ),
     "string input": (
-        lambda: text("{ y = Relu(x) }", "(string[2] x) => (float[2] y)"),
-        UnsupportedError,
-        "string",
+        lambda: text("{ y = Relu(x) }", "(string[2] x) => (string[2] y)"),
+        ModelError,
+        "an input is string64, the operator takes floats",
     ),
+    "string that is not UTF-8": (lambda: _constant_string(b"a\xff"), InputError, "is not UTF-8"),
+    "string with a zero": (lambda: _constant_string(b"a\0b"), InputError, "holds a zero"),
+    "string of 3 MB": (lambda: _constant_string(b"a" * 3_000_000), InputError, "a string of 3000000 bytes"),
+    "string as raw bytes": (lambda: _raw_string(), InputError, "holds 0 elements"),
 }
+
+
+def _constant_string(value: bytes) -> onnx.ModelProto:
+    call = helper.make_node("Constant", [], ["y"], value_strings=[b"fine", value])
+    return model([call])
+
+
+def _raw_string() -> onnx.ModelProto:
+    made = model([helper.make_node("Identity", ["w"], ["y"])])
+    made.graph.initializer.append(onnx.TensorProto(name="w", data_type=8, dims=[2], raw_data=b"abcdefgh"))
+    return made
 
 
 def _twice(call: onnx.NodeProto) -> onnx.ModelProto:

@@ -19,7 +19,8 @@ class Options:
 
     `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `capacity`
     gives values whose extents only the data tells their largest ones: a number for all axes or one per
-    axis; that of "" is for every value not named. `fuse` off keeps one kernel per node (for verification
+    axis; that of "" is for every value not named. `string_bytes` is the room of a string, its last zero
+    included; constants may need more. `fuse` off keeps one kernel per node (for verification
     layer by layer). `generators` off keeps naive loops everywhere. `math` "exact" adds and multiplies what
     the model says, as it says it: no fast convolution algorithms, every sigmoid and tanh to its last
     digits. `target` may name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run
@@ -42,6 +43,7 @@ class Options:
     rename: Mapping[str, str] = field(default_factory=dict)
     keep_inputs: bool = False
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
+    string_bytes: int = 64
     fuse: bool = True
     threads: bool = False
     profile: bool = False

@@ -27,7 +27,7 @@ from ingot.targets.toolchain import compile_c, exported, link_shared
 from tests.ops.rows import Array, Row, feeds, model
 
 TARGET = "c99"
-HELPER = re.compile(r"^static inline \w+ (\w+)\(", re.MULTILINE)
+HELPER = re.compile(r"^static inline (?:const )?\w+ \*?(\w+)\(", re.MULTILINE)
 
 
 @dataclass(frozen=True)

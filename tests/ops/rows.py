@@ -17,6 +17,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from ingot.formula.types import STRING
+
 Array = np.ndarray[Any, Any]
 SEED = 20261121
 
@@ -150,7 +152,27 @@ def onnx_type(a: Array) -> int:
     )
 
 
+def texts(*values: str, shape: tuple[int, ...] | None = None) -> Array:
+    """Strings as onnx has them."""
+    flat = np.empty(len(values), object)
+    flat[:] = values
+    return flat.reshape((len(values),) if shape is None else shape)
+
+
+def inside(a: Array, like: np.dtype[Any] = STRING.numpy) -> Array:
+    """An array as it is between the ends of a bundle: strings have a fixed capacity."""
+    if a.dtype != object:
+        return a
+    return np.array([v.encode() for v in a.reshape(-1)], like).reshape(a.shape)
+
+
 def feeds(row: Row) -> dict[str, Array]:
+    """The inputs as evaluators and C take them."""
+    return {name: inside(a) for name, a in given(row).items()}
+
+
+def given(row: Row) -> dict[str, Array]:
+    """The inputs as oracles and bundles take them."""
     return {f"x{i}": a for i, a in enumerate(row.inputs) if a is not None and i not in row.constant}
 
 
@@ -162,11 +184,11 @@ def expected(row: Row, proto: onnx.ModelProto) -> list[Array]:
         options = ort.SessionOptions()
         options.log_severity_level = 4
         session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return list(session.run(None, feeds(row)))
+        return list(session.run(None, given(row)))
     if row.oracle == "reference":
         from onnx.reference import ReferenceEvaluator
 
-        return list(ReferenceEvaluator(proto).run(None, feeds(row)))
+        return list(ReferenceEvaluator(proto).run(None, given(row)))
     return list(row.oracle)
 
 
@@ -174,6 +196,8 @@ def check(found: Sequence[Array], wanted: Sequence[Array], tolerance: float, lev
     """Shapes and types equal, values as near as asked; NaN agrees with NaN, an infinity with itself."""
     assert len(found) >= len(wanted), f"{level}: {len(found)} outputs, {len(wanted)} expected"
     for i, (f, w) in enumerate(zip(found, wanted, strict=False)):
+        if w.dtype.kind in "OSU":
+            w, f = inside(np.asarray(w, object)), inside(f)
         assert f.shape == w.shape, f"{level}: output {i} has shape {f.shape}, expected {w.shape}"
         assert f.dtype == w.dtype, f"{level}: output {i} is {f.dtype}, expected {w.dtype}"
         if w.dtype.kind not in "fV" or tolerance == 0:

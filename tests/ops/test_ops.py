@@ -26,7 +26,7 @@ from ingot.ops.registry import operators
 from ingot.passes.prune import prune
 from ingot.targets.records import find
 from tests.ops.batch import Batch
-from tests.ops.rows import Row, check, expected, feeds, model
+from tests.ops.rows import Row, check, expected, feeds, given, model
 
 FAMILIES = [
     m.name
@@ -74,7 +74,7 @@ def test_row(row: Row, batch_of: Callable[[Row], Batch]) -> None:
 def test_shipped_row(row: Row) -> None:
     """What one in SHIPPED rows says of the C of a batch holds for the object of a bundle."""
     proto = model(row)
-    outputs = ingot.compile(proto, target="c99", name="row").run(feeds(row))
+    outputs = ingot.compile(proto, target="c99", name="row").run(given(row))
     check(list(outputs.values()), expected(row, proto), row.tolerance, "the shipped object")
 
 

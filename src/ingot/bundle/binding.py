@@ -11,7 +11,8 @@ import numpy as np
 
 from ingot.errors import InputError
 from ingot.formula.expr import Array
-from ingot.formula.types import DTYPES
+from ingot.formula.strings import decoded, encoded
+from ingot.formula.types import DType, dtype_named
 
 Manifest = Mapping[str, Any]
 Extents = dict[str, int]
@@ -33,7 +34,7 @@ def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], 
         )
     extents = _extents(manifest, inputs)
     arrays = [_checked(t, inputs, extents) for t in manifest["inputs"]]
-    outputs = {t["name"]: np.zeros(shape(t, extents), DTYPES[t["dtype"]].numpy) for t in manifest["outputs"]}
+    outputs = {t["name"]: np.zeros(shape(t, extents), _type(t).numpy) for t in manifest["outputs"]}
     return arrays, outputs, extents
 
 
@@ -50,7 +51,7 @@ def capacity(manifest: Manifest) -> dict[str, int]:
     """Bytes of every input and output, by symbol, at the upper bounds of the extents."""
     most = {p["symbol"]: int(p["hi"]) for p in manifest["params"]}
     tensors = (*manifest["inputs"], *manifest["outputs"])
-    return {t["symbol"]: int(np.prod(shape(t, most))) * DTYPES[t["dtype"]].bytes for t in tensors}
+    return {t["symbol"]: int(np.prod(shape(t, most))) * _type(t).bytes for t in tensors}
 
 
 def shape(tensor: Mapping[str, Any], extents: Mapping[str, int]) -> tuple[int, ...]:
@@ -79,11 +80,31 @@ def evaluate(text: str, extents: Mapping[str, int]) -> int:
     return value(ast.parse(text, mode="eval").body)
 
 
+def presented(outputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Outputs as Python has them: strings are objects."""
+    return {name: decoded(a) if a.dtype.kind == "S" else a for name, a in outputs.items()}
+
+
+def _type(t: Mapping[str, Any]) -> DType:
+    return dtype_named(t["dtype"])
+
+
+def _texts(name: str, array: Array, dtype: DType) -> Array:
+    """Strings in any of numpy's ways as those of the bundle."""
+    try:
+        flat: Array = encoded(array.reshape(-1).tolist(), dtype)
+        return np.asarray(flat.reshape(array.shape))
+    except InputError as error:
+        raise InputError(f"input {name!r}: {error}") from None
+
+
 def _checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[str, int]) -> Array:
     if t["name"] not in inputs:
         raise InputError(f"input {t['name']!r} is missing")
-    array, dtype = np.asarray(inputs[t["name"]]), DTYPES[t["dtype"]].numpy
+    array, dtype = np.asarray(inputs[t["name"]]), _type(t).numpy
     wanted = shape(t, extents)
+    if dtype.kind == "S" and array.dtype.kind in "OSUT" and array.shape == wanted:
+        return _texts(t["name"], array, _type(t))
     if array.dtype != dtype or array.shape != wanted:
         raise InputError(
             f"input {t['name']!r} is {array.dtype}{list(array.shape)}, the model takes {dtype}{list(wanted)}"

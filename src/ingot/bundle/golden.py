@@ -17,7 +17,8 @@ from ingot.emit.unit import Unit
 from ingot.errors import ToolchainError
 from ingot.formula.evaluate import IndexOutOfRange
 from ingot.formula.expr import Array
-from ingot.formula.types import DTYPES, DType
+from ingot.formula.strings import random_texts
+from ingot.formula.types import DType, dtype_named
 from ingot.loops.evaluate import run
 
 SEED = 1
@@ -28,7 +29,7 @@ def golden_run(unit: Unit, bundle: Bundle) -> Golden:
     """Inputs at the extents' upper bounds, and their outputs."""
     extents = {p["symbol"]: int(p["hi"]) for p in bundle.manifest["params"]}
     inputs = {
-        t["name"]: random_input(t["name"], DTYPES[t["dtype"]], shape(t, extents))
+        t["name"]: random_input(t["name"], dtype_named(t["dtype"]), shape(t, extents))
         for t in bundle.manifest["inputs"]
     }
     outputs, status, source = _answer(unit, bundle, inputs, extents)
@@ -38,7 +39,9 @@ def golden_run(unit: Unit, bundle: Bundle) -> Golden:
 def _answer(
     unit: Unit, bundle: Bundle, inputs: dict[str, Array], extents: dict[str, int]
 ) -> tuple[tuple[Array, ...], int, str]:
-    empty = tuple(np.zeros(shape(t, extents), DTYPES[t["dtype"]].numpy) for t in bundle.manifest["outputs"])
+    empty = tuple(
+        np.zeros(shape(t, extents), dtype_named(t["dtype"]).numpy) for t in bundle.manifest["outputs"]
+    )
     try:
         status, outputs = bundle.runner.call(inputs)
         if status:
@@ -57,8 +60,12 @@ def _answer(
 
 
 def random_input(name: str, dtype: DType, size: tuple[int, ...]) -> Array:
-    """Short decimals between -2 and 2; 0 and 1 for integers of 32 and 64 bits, which are often indices."""
+    """Short decimals between -2 and 2; 0 and 1 for integers of 32 and 64 bits, which are often indices;
+    words and numbers for strings.
+    """
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])
+    if dtype.is_text:
+        return random_texts(rng, dtype, size)
     if dtype.is_float:
         return (rng.integers(-64, 65, size) / 32).astype(dtype.numpy)
     if dtype.bits < 32 and dtype.name != "bool":

@@ -149,14 +149,19 @@ class ProcessRunner:
 
     def _bytes(self, array: Array) -> bytes:
         """The array as the target's memory holds it."""
-        words = array.reshape(-1).view(f"u{array.itemsize}")
+        words = array.reshape(-1).view(_words(array))
         return words.astype(words.dtype.newbyteorder(self._target.endian)).tobytes()
 
     def _array(self, data: bytes, like: Array) -> Array:
         order = "<" if self._target.endian == "little" else ">"
-        words = np.frombuffer(data, f"{order}u{like.itemsize}").astype(f"u{like.itemsize}")
+        words = np.frombuffer(data, f"{order}{_words(like)}").astype(_words(like))
         found: Array = words.view(like.dtype).reshape(like.shape)
         return found
+
+
+def _words(array: Array) -> str:
+    """The integers whose bytes a processor may have in another order; strings are bytes."""
+    return "u1" if array.dtype.kind == "S" else f"u{array.itemsize}"
 
 
 def check(manifest: Manifest, status: int) -> None:

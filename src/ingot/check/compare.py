@@ -49,6 +49,8 @@ def compare(
         return Difference(name, node, op, kind, shape, np.inf, np.inf, 0, False, remark)
     if not found.size:
         return Difference(name, node, op, kind, shape, 0.0, 0.0, 0, True)
+    if found.dtype == object:
+        return _texts(found, right, name, node, op)
     a, b = found.astype(np.float64), right.astype(np.float64)
     same = (found == right) | (np.isnan(a) & np.isnan(b))
     finite = np.isfinite(a) & np.isfinite(b)
@@ -62,6 +64,14 @@ def compare(
     remark = f"{wild} elements are NaN or infinite on one side only" if wild else ""
     far = int(np.max(_ulp(found, right), initial=0, where=~same & finite))
     return Difference(name, node, op, kind, shape, max_abs, relative, far, ok, remark)
+
+
+def _texts(found: Array, right: Array, name: str, node: str, op: str) -> Difference:
+    """Strings are equal or not."""
+    wrong = int(np.sum(found != right))
+    off = np.inf if wrong else 0.0
+    remark = f"{wrong} strings differ" if wrong else ""
+    return Difference(name, node, op, "string", tuple(found.shape), off, off, 0, not wrong, remark)
 
 
 def _ulp(a: Array, b: Array) -> Array:

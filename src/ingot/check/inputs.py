@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ingot.formula.expr import Array, upper
-from ingot.formula.types import DTYPES, DType
+from ingot.formula.strings import decoded, random_texts
+from ingot.formula.types import DType, dtype_named
 from ingot.graph.ir import Graph, Node, Value, uses
 
 # Operators whose input of this number picks elements along an axis of their first.
@@ -30,7 +31,7 @@ def random_inputs(
     limits = index_limits(graph)
     out: dict[str, Array] = {}
     for t in tensors:
-        name, dtype = str(t["name"]), DTYPES[t["dtype"]]
+        name, dtype = str(t["name"]), dtype_named(t["dtype"])
         shape = tuple(n if isinstance(n, int) else extents[n] for n in t["shape"])
         rng = np.random.default_rng([seed, *name.encode()])
         out[name] = _random(rng, dtype, shape, limits.get(name))
@@ -38,6 +39,8 @@ def random_inputs(
 
 
 def _random(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], limit: int | None) -> Array:
+    if dtype.is_text:
+        return decoded(random_texts(rng, dtype, shape))
     if dtype.is_float:
         return np.asarray(rng.standard_normal(shape)).astype(dtype.numpy)
     if dtype.kind == "b":

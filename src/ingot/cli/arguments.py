@@ -41,6 +41,14 @@ Capacities = Annotated[
         "for all values.",
     ),
 ]
+StringBytes = Annotated[
+    int,
+    typer.Option(
+        "--string-bytes",
+        metavar="N",
+        help="The room of a string, the zero at its end included; constants may need more.",
+    ),
+]
 Compiler = Annotated[str | None, typer.Option("--cc", metavar="CMD", help="Your own C compiler.")]
 Flags = Annotated[
     list[str] | None, typer.Option("--cflags", metavar="FLAGS", help="More flags for the C compiler.")
@@ -159,7 +167,8 @@ def read_array(path: Path, dtype: str) -> Array:
     """One .npy file. Types that numpy does not know come back from it as raw bytes and are restored."""
     import numpy as np
 
-    from ingot.formula.types import DTYPES
+    from ingot.formula.strings import decoded
+    from ingot.formula.types import dtype_named
 
     try:
         with path.open("rb") as file:
@@ -168,7 +177,9 @@ def read_array(path: Path, dtype: str) -> Array:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, EOFError, SyntaxError) as error:
         raise InputError(f"{path} is not a .npy file: {error}") from None
-    wanted = DTYPES[dtype].numpy
+    wanted = dtype_named(dtype).numpy
+    if wanted.kind == "S" and array.dtype.kind in "SU":
+        return decoded(array) if array.dtype.kind == "S" else array.astype(object)
     return (
         array.view(wanted) if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize else array
     )

@@ -51,6 +51,7 @@ def bench(
     seconds: Seconds = 4.0,
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
+    string_bytes: arg.StringBytes = 64,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -65,7 +66,7 @@ def bench(
     as_json: arg.Json = False,
 ) -> None:
     """Measure a model's bundle on one core, in turns with peers; with --profile, kernel by kernel."""
-    wanted = arg.options(target, define, cc, cflags, tuning, capacity, math=math)
+    wanted = arg.options(target, define, cc, cflags, tuning, capacity, math=math, string_bytes=string_bytes)
     names = [n.strip() for word in against or () for n in word.split(",") if n.strip()]
     with progress(f"Measuring {model.name}"):
         from ingot.check import bench as measuring

@@ -36,6 +36,7 @@ def inspect(
     svg: Svg = None,
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
+    string_bytes: arg.StringBytes = 64,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
@@ -45,7 +46,7 @@ def inspect(
             raise InputError("a bundle's directory has no stages and no pictures; inspect its model")
         _bundle(model, as_json)
         return
-    wanted = arg.options(target, define, capacity=capacity)
+    wanted = arg.options(target, define, capacity=capacity, string_bytes=string_bytes)
     if stage in (None, "graph"):
         _graph(model, wanted, dot, svg, as_json)
         return

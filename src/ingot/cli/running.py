@@ -31,11 +31,12 @@ def run(
     output: OutputDirectory = None,
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
+    string_bytes: arg.StringBytes = 64,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
     """Run the shipped object on inputs from .npy files."""
-    bundle = loaded(model, arg.options(target, define, capacity=capacity))
+    bundle = loaded(model, arg.options(target, define, capacity=capacity, string_bytes=string_bytes))
     arrays = bundle.run(arg.read_inputs(inputs, bundle.manifest["inputs"]))
     paths = save_arrays(arrays, output) if output is not None else {}
     data = [{**_described(n, a), "file": str(paths[n]) if n in paths else None} for n, a in arrays.items()]
@@ -48,7 +49,12 @@ def run(
 
 def _described(name: str, array: Array) -> dict[str, Any]:
     values = array.tolist() if array.size <= JSON_VALUES else None
-    return {"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "values": values}
+    return {
+        "name": name,
+        "dtype": "string" if array.dtype == object else str(array.dtype),
+        "shape": list(array.shape),
+        "values": values,
+    }
 
 
 def _preview(array: Array) -> str:
@@ -70,7 +76,9 @@ def save_arrays(arrays: Mapping[str, Array], directory: Path) -> dict[str, Path]
         raise InputError(f"the outputs {', '.join(arrays)} would share a file")
     with tempfile.TemporaryDirectory(dir=directory, prefix=".ingot-") as staging:
         for name, path in paths.items():
-            np.save(Path(staging) / path.name, arrays[name], allow_pickle=False)
+            array = arrays[name]
+            plain = array.astype(str) if array.dtype == object else array  # strings, as numpy stores them
+            np.save(Path(staging) / path.name, plain, allow_pickle=False)
         for path in paths.values():
             os.replace(Path(staging) / path.name, path)
     return paths

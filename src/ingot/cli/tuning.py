@@ -23,6 +23,7 @@ def tune(
     seconds: Seconds = 60.0,
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
+    string_bytes: arg.StringBytes = 64,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -35,7 +36,7 @@ def tune(
         from ingot.driver import compile_with, ways
         from ingot.targets.records import find, native
 
-        wanted = arg.options(target, define, cc, cflags, capacity=capacity)
+        wanted = arg.options(target, define, cc, cflags, capacity=capacity, string_bytes=string_bytes)
         found = native() if target == "native" else find(target)
         state, verdicts = measure(model, wanted, found, compile_with, ways, path, seconds)
     rows = [

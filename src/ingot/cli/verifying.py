@@ -35,6 +35,7 @@ def verify(
     layers: Layers = False,
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
+    string_bytes: arg.StringBytes = 64,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -43,7 +44,7 @@ def verify(
     as_json: arg.Json = False,
 ) -> None:
     """Compare the shipped object with onnxruntime; find the first layer that differs."""
-    wanted = arg.options(target, define, cc, cflags, tuning, capacity, math=math)
+    wanted = arg.options(target, define, cc, cflags, tuning, capacity, math=math, string_bytes=string_bytes)
     with progress(f"Verifying {model.name}"):
         from ingot.check.verify import verify as check
         from ingot.driver import compile_with

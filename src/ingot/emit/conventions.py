@@ -148,7 +148,7 @@ def _static_code(unit: Unit) -> Lines:
 
     def place(t: Tensor, const: str) -> str:
         at = f"(mutableWeight + {unit.mutable[t]})" if unit.mutable[t] else "mutableWeight"
-        return f"({const}{t.type.c} *)(void *){at}"
+        return f"({const}{t.type.edge} *)(void *){at}"
 
     rows = ["constantWeight", *(place(t, "const ") for t in unit.program.inputs)]
     rows += [*(place(t, "") for t in unit.program.outputs), "activations"]
@@ -189,7 +189,7 @@ def _argument_code(unit: Unit) -> Lines:
     """One instance in static memory; inputs and outputs keep their content between runs."""
     name, arena = unit.name, unit.plan.arena_bytes
     fields = [
-        f"{t.type.c} {unit.argument(t)}[{max(t.count, 1)}] __attribute__((aligned({ALIGN})));"
+        f"{t.type.edge} {unit.argument(t)}[{max(t.count, 1) * _chars(t)}] __attribute__((aligned({ALIGN})));"
         for t in unit.mutable
     ]
     yield "/* This convention has no argument for memory: the bundle owns one instance. */"
@@ -214,6 +214,11 @@ def _argument_code(unit: Unit) -> Lines:
     yield "}"
     yield ""
     yield from _address_function(unit, "result", unit.program.outputs)
+
+
+def _chars(t: Tensor) -> int:
+    """How many of what the caller sees make one element."""
+    return t.type.bytes if t.type.is_text else 1
 
 
 def _address_function(unit: Unit, kind: str, tensors: tuple[Tensor, ...]) -> Lines:

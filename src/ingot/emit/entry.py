@@ -35,8 +35,8 @@ def entry_parameters(unit: Unit) -> str:
     """Parameters of the direct convention: [weights] [extents] inputs outputs [parallel_for, user] arena."""
     rows = ["const void *weights"] if unit.external else []
     rows += [f"int {unit.extent(p)}" for p in unit.program.params]
-    rows += [f"const {t.type.c} *{unit.argument(t)}" for t in unit.program.inputs]
-    rows += [f"{t.type.c} *{unit.argument(t)}" for t in unit.program.outputs]
+    rows += [f"const {t.type.edge} *{unit.argument(t)}" for t in unit.program.inputs]
+    rows += [f"{t.type.edge} *{unit.argument(t)}" for t in unit.program.outputs]
     rows += [f"{unit.name}_parallel_for parallel_for", "void *user"] if unit.is_threaded else []
     return ", ".join([*rows, "void *arena"])
 
@@ -141,7 +141,10 @@ def _copy(unit: Unit, source: Tensor, to: Tensor, used: Used) -> Iterator[str]:
         _address(unit, source, f"const {to.type.c} *"),
     )
     target, origin = (f"({p})" if p.startswith("(") else p for p in (target, origin))
-    yield f"for (int i = 0; i < {count}; i++) {target}[i] = {origin}[i];"
+    one = f"{target}[i] = {origin}[i]"
+    if to.type.is_text:
+        one = printer.call("copy", (to.type.name,), f"&{target}[i]", f"&{origin}[i]")
+    yield f"for (int i = 0; i < {count}; i++) {one};"
 
 
 def _is_nothing(unit: Unit, source: Tensor, to: Tensor) -> bool:
@@ -173,5 +176,7 @@ def _address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:
         return f"({wanted})(a + {offset})" if offset else f"({wanted})a"
     name = unit.argument(base)
     if place.start:
-        return f"({wanted})({name} + {place.start})"
-    return name if wanted in (f"const {t.type.c} *", f"{t.type.c} *") and base is t else f"({wanted}){name}"
+        start = place.start * (t.type.bytes if t.type.is_text else 1)
+        return f"({wanted})({name} + {start})"
+    is_own = base is t and not t.type.is_text  # strings come as plain characters
+    return name if is_own and wanted in (f"const {t.type.c} *", f"{t.type.c} *") else f"({wanted}){name}"

@@ -7,6 +7,7 @@ its tree.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ from ingot.formula.expr import (
     Select,
     Shuffle,
     Tensor,
+    Text,
     Unary,
     Var,
 )
@@ -182,6 +184,20 @@ class Printer:
         text = self.element(load)
         return self.call("widen", (narrow.name,), text) if narrow.compute is not narrow else text
 
+    def address(self, e: Expr) -> str:
+        """Where a string stands: they are compared and copied from place to place."""
+        match e:
+            case Text(value, dtype):
+                return self.call("text", (dtype.name, value.hex()))
+            case Select(c, a, b):
+                return f"({self.scalar(c)} ? {self.address(a)} : {self.address(b)})"
+        assert isinstance(e, Load), f"{e!r} is no place"
+        return f"&{self.element(e)}"
+
+    def copy(self, to: str, value: Expr) -> str:
+        """A string into its place, by a loop of our own: an assignment may become a call of memcpy."""
+        return self.call("copy", (value.dtype.name,), to, self.address(value)) + ";"
+
     # -- operations
 
     def _unary(self, op: str, a: Expr) -> str:
@@ -198,6 +214,9 @@ class Printer:
         return self.call(op, (t.name,), x)
 
     def _binary(self, op: str, a: Expr, b: Expr) -> str:
+        if a.dtype.is_text:
+            both = (self.address(a), self.address(b))
+            return f"({self.call('compare', (a.dtype.name,), *both)} {COMPARE[op]} 0)"
         x, y, t = self.scalar(a), self.scalar(b), a.dtype
         if op in COMPARE:
             return f"({x} {COMPARE[op]} {y})"
@@ -259,5 +278,7 @@ def short(dtype: str) -> str:
 
 
 def helper_name(op: str, *types: str) -> str:
-    """`max_f32`, `bits_f32_i32`, `imax`."""
+    """`max_f32`, `bits_f32_i32`, `imax`; a literal string is named by its digest."""
+    if op == "text":
+        return f"text_{hashlib.sha256(types[1].encode()).hexdigest()[:16]}_{types[0]}"
     return "_".join([op, *map(short, types)])

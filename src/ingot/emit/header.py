@@ -46,7 +46,12 @@ def _macros(unit: Unit, stack_bytes: int | None) -> Iterator[str]:
     yield from tagged(unit)
     if stack_bytes is not None:
         yield f"#define {upper}_STACK_MAX {stack_bytes}u /* entry included */"
-    for t in (*unit.program.inputs, *unit.program.outputs):
+    edge = (*unit.program.inputs, *unit.program.outputs)
+    for bytes_ in sorted({t.type.bytes for t in edge if t.type.is_text}):
+        yield f"/* string{bytes_}: {bytes_} chars, UTF-8, ended by a zero and filled up with zeros; of"
+        yield f"   an array char x[3][{bytes_}], the argument is *x */"
+        yield f"#define {upper}_STRING_BYTES {bytes_}u"
+    for t in edge:
         yield f"#define {unit.count_macro(t)} {t.count}u /* {describe(t)} */"
 
 

@@ -6,11 +6,11 @@ Functions of the math library are printed from their definitions in `ingot.loops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ingot.emit.expression import helper_name, short
-from ingot.emit.literals import literal
-from ingot.formula.types import DTYPES, INT32, INT64, DType
+from ingot.emit.literals import literal, quoted
+from ingot.formula.types import DTYPES, INT32, INT64, DType, dtype_named
 from ingot.loops.instructions import GROUP
 from ingot.targets.record import Target
 
@@ -26,11 +26,13 @@ def helper(key: Key, target: Target) -> str:
         return _vector_larger(key, DTYPES[types[0]], int(types[1]))
     if op in ("max", "min") and len(types) == 2:
         return _vector_extreme(key, DTYPES[types[0]], int(types[1]), target)
+    if op in _OF_TEXT:
+        return _OF_TEXT[op](key, dtype_named(types[0]))
     return _HELPERS[op](key, *[DTYPES.get(t) or DTYPES["int32"] for t in types if not t.isdigit()])
 
 
 def is_helper(key: Key) -> bool:
-    return key[0] in _HELPERS
+    return key[0] in _HELPERS or key[0] in _OF_TEXT
 
 
 def _function(key: Key, result: str, parameters: str, body: str) -> str:
@@ -69,6 +71,36 @@ def _max(key: Key, t: DType) -> str:
 def _min(key: Key, t: DType) -> str:
     nan = " || x != x" if t.is_float else ""
     return _function(key, t.c, f"{t.c} x, {t.c} y", f"return x < y{nan} ? x : y;")
+
+
+def _compare(key: Key, t: DType) -> str:
+    """The order of two strings: below 0, 0 or above. What stands behind a zero does not count."""
+    body = (
+        f"for (int i = 0; i < {t.bytes}; i++) {{ const int a = x->bytes[i], b = y->bytes[i]; "
+        "if (a != b) return a - b; if (a == 0) break; } return 0;"
+    )
+    return _function(key, "int", f"const {t.c} *x, const {t.c} *y", body)
+
+
+def _copy(key: Key, t: DType) -> str:
+    body = f"for (int i = 0; i < {t.bytes}; i++) to->bytes[i] = from->bytes[i];"
+    return _function(key, "void", f"{t.c} *to, const {t.c} *from", body)
+
+
+def _text(key: Key, t: DType) -> str:
+    """A literal string."""
+    body = f"static const {t.c} text = {{{quoted(bytes.fromhex(key[2]))}}}; return &text;"
+    return f"static inline const {t.c} *{helper_name(*key)}(void) {{ {body} }}"
+
+
+def text_types(types: Iterable[DType]) -> str:
+    """The structs that strings are."""
+    rows = []
+    for t in sorted({t for t in types if t.is_text}, key=lambda t: t.bits):
+        guard = f"INGOT_{t.c.upper()}"
+        struct = f"typedef struct {{ uint8_t bytes[{t.bytes}]; }} {t.c};"
+        rows.append(f"#ifndef {guard}\n#define {guard}\n{struct}\n#endif")
+    return "\n".join(rows)
 
 
 def _vector_extreme(key: Key, t: DType, lanes: int, target: Target) -> str:
@@ -255,6 +287,7 @@ def vector_types(used: set[Key]) -> Iterator[str]:
         yield f"typedef {t.c} {short(name)}x{lanes} __attribute__(({attributes}));"
 
 
+_OF_TEXT = {"compare": _compare, "copy": _copy, "text": _text}
 _HELPERS: dict[str, Callable[..., str]] = {
     "imax": _imax,
     "imin": _imin,

@@ -1,4 +1,4 @@
-"""Numbers as C literals that round-trip exactly."""
+"""Numbers as C literals that round-trip exactly, and strings as C strings that nothing can leave."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ def literal(value: int | float | bool, dtype: DType) -> str:
     if dtype.kind == "i" and n == lowest:
         return f"({lowest + 1}{suffix} - 1)"
     return f"{n}{suffix}" if n >= 0 else f"({n}{suffix})"
+
+
+PLAIN = frozenset(range(32, 127)) - frozenset(b'"\\?')
+"""Characters that stand for themselves: no quote, no escape, and no trigraph."""
+
+
+def quoted(value: bytes) -> str:
+    """A C string of exactly these bytes; three octal digits never take a fourth."""
+    return '"' + "".join(chr(c) if c in PLAIN else f"\\{c:03o}" for c in value) + '"'
 
 
 def floating(x: float, dtype: DType) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ingot.emit.conventions import CONVENTIONS
+from ingot.emit.literals import quoted
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, padded, provenance
 from ingot.emit.weights import size, weights_file, words
@@ -40,7 +41,9 @@ def main_source(unit: Unit, golden: Golden) -> str:
     program = unit.program
     arrays = [_constant(_in(unit, t), t, a) for t, a in zip(program.inputs, golden.inputs, strict=True)]
     arrays += [_constant(_want(unit, t), t, a) for t, a in zip(program.outputs, golden.outputs, strict=True)]
-    arrays += [f"static {t.type.c} {_out(unit, t)}[{max(t.count, 1)}];" for t in program.outputs]
+    arrays += [
+        f"static {t.type.edge} {_out(unit, t)}[{max(t.count, 1)}]{_chars(t)};" for t in program.outputs
+    ]
     parts = [
         provenance(unit),
         f'#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n#include "{unit.name}.h"',
@@ -56,13 +59,24 @@ def main_source(unit: Unit, golden: Golden) -> str:
 
 def _constant(name: str, t: Tensor, values: Array) -> str:
     rows, row = [], INDENT
-    for word in words(values, t.type) or ["0"]:
+    items = [quoted(v) for v in values.reshape(-1).tolist()] if t.type.is_text else words(values, t.type)
+    for word in items or ["{0}" if t.type.is_text else "0"]:
         if len(row) + len(word) + 2 > COLUMNS:
             rows.append(row.rstrip())
             row = INDENT
         row += f"{word}, "
     body = "\n".join([*rows, row.rstrip(", ")])
-    return f"static const {t.type.c} {name}[{max(values.size, 1)}] = {{\n{body}\n}};"
+    return f"static const {t.type.edge} {name}[{max(values.size, 1)}]{_chars(t)} = {{\n{body}\n}};"
+
+
+def _chars(t: Tensor) -> str:
+    """The dimension of a string's characters."""
+    return f"[{t.type.bytes}]" if t.type.is_text else ""
+
+
+def _passed(t: Tensor, name: str) -> str:
+    """An array of this file as an argument."""
+    return f"*{name}" if t.type.is_text else name
 
 
 def _own(unit: Unit, name: str) -> str:
@@ -107,8 +121,8 @@ def _direct_run(unit: Unit, golden: Golden) -> Lines:
     arena = _own(unit, "arena")
     rows = [_own(unit, "weights")] if unit.external else []
     rows += [str(n) for n in golden.extents]
-    rows += [_in(unit, t) for t in unit.program.inputs]
-    rows += [_out(unit, t) for t in unit.program.outputs]
+    rows += [_passed(t, _in(unit, t)) for t in unit.program.inputs]
+    rows += [_passed(t, _out(unit, t)) for t in unit.program.outputs]
     rows += ["NULL", "NULL"] if unit.is_threaded else []  # one task after the other
     yield f"static int {_own(unit, 'run')}(void) {{"
     yield f"{INDENT}memset({arena}, 0xFF, sizeof {arena}); /* may hold anything */"
@@ -230,6 +244,9 @@ _RUN = {"direct": _direct_run, "static": _static_run, "dynamic": _dynamic_run, "
 def _check(unit: Unit, t: Tensor, count: int) -> Lines:
     """A function that prints the first values of an output and counts those that are wrong."""
     name, out, want = unit.argument(t), _out(unit, t), _want(unit, t)
+    if t.type.is_text:
+        yield from _check_text(unit, t, count)
+        return
     wide = "double" if t.type.is_float and t.type.bits >= 32 else "long long"
     show = "%.7g" if wide == "double" else "%lld"
     yield f"static int {_own(unit, f'check_{name}')}(void) {{"
@@ -252,6 +269,21 @@ def _check(unit: Unit, t: Tensor, count: int) -> Lines:
     yield f'{INDENT}{INDENT}if (i < 10) printf(" {show}", found);'
     yield f"{INDENT}{INDENT}const int same = found == wanted || (found != found && wanted != wanted);"
     yield f"{INDENT}{INDENT}if (!same && !(off <= allowed)) wrong++;"
+    yield f"{INDENT}}}"
+    yield f'{INDENT}printf("{" ..." if count > 10 else ""}\\n{name}: %d of {count} values wrong\\n", wrong);'
+    yield f"{INDENT}return wrong;"
+    yield "}"
+
+
+def _check_text(unit: Unit, t: Tensor, count: int) -> Lines:
+    """The same for strings, whose bytes must all be right."""
+    name, out, want = unit.argument(t), _out(unit, t), _want(unit, t)
+    yield f"static int {_own(unit, f'check_{name}')}(void) {{"
+    yield f"{INDENT}int wrong = 0;"
+    yield f'{INDENT}printf("{name}:");'
+    yield f"{INDENT}for (int i = 0; i < {count}; i++) {{"
+    yield f'{INDENT}{INDENT}if (i < 10) printf(" \\"%.{t.type.bytes}s\\"", {out}[i]);'
+    yield f"{INDENT}{INDENT}if (memcmp({out}[i], {want}[i], sizeof {out}[i]) != 0) wrong++;"
     yield f"{INDENT}}}"
     yield f'{INDENT}printf("{" ..." if count > 10 else ""}\\n{name}: %d of {count} values wrong\\n", wrong);'
     yield f"{INDENT}return wrong;"

@@ -90,9 +90,10 @@ def is_identifier(name: str) -> bool:
 
 
 def _is_ours(name: str) -> bool:
-    """Names of stdint and of the printer's own helpers end so (`int8_t`, `max_f32`, `f32x8`)."""
+    """Names of stdint and of the printer's own helpers end so (`int8_t`, `max_f32`, `f32x8`, `string64`)."""
     return bool(
         re.search(r"_t$|_(f|i|u)(8|16|32|64)(x\d+)?$|^[fiu](8|16|32|64)x\d+$|^i(max|min|floordiv|mod)$", name)
+        or re.search(r"(^|_)string\d+$", name)
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.entry import entry_text, is_static
-from ingot.emit.helpers import helper, is_helper, vector_types
+from ingot.emit.helpers import helper, is_helper, text_types, vector_types
 from ingot.emit.names import Scope, comment
 from ingot.emit.parallel import OWN_NAMES, body_lines, is_parallel, serial, tasks_text
 from ingot.emit.statement import INDENT, lines
@@ -18,8 +18,8 @@ from ingot.emit.weights import weights_struct
 from ingot.emit.wrap import wrap
 from ingot.formula.expr import Tensor, static
 from ingot.formula.statements import For, Let, flatten
-from ingot.formula.types import DTYPES
-from ingot.loops.program import Kernel
+from ingot.formula.types import DTYPES, DType
+from ingot.loops.program import Kernel, touched
 from ingot.targets.record import Target
 
 Key = tuple[str, ...]
@@ -33,6 +33,7 @@ def source(unit: Unit) -> str:
     parts = [
         provenance(unit),
         f'#include "{unit.name}.h"\n' + unit.target.header.rstrip("\n"),
+        text_types(_types(unit)),
         weights_struct(unit),
         *helper_texts(used, unit.target),
         *kernels,
@@ -41,6 +42,13 @@ def source(unit: Unit) -> str:
         "\n".join(CONVENTIONS[unit.api].code(unit)),
     ]
     return wrap("\n\n".join(p.rstrip("\n") for p in parts if p.strip()) + "\n")
+
+
+def _types(unit: Unit) -> set[DType]:
+    """The element types of everything the code touches."""
+    program = unit.program
+    tensors = {*program.inputs, *program.outputs, *touched(program.steps)}
+    return {t.type for t in tensors.union(*(k.parameters for k in program.kernels))}
 
 
 def helper_texts(used: set[Key], target: Target) -> list[str]:

@@ -68,6 +68,8 @@ def _simple(s: Statement, p: VectorPrinter) -> str:
             return f"{name} = {p.madd(name, a, b, lanes)};"
         case Instruction(operation, name, a, b, lanes):
             return f"{name} = {p.instruction(operation, name, a, b, lanes)};"
+        case Store(to, value, 1) if value.dtype.is_text:
+            return p.copy(f"&{p.element(to)}", value)
         case Store(to, value, 1):
             narrow = to.tensor.type
             if isinstance(value, Load) and value.tensor.type is narrow:  # moved, not widened and rounded

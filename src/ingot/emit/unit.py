@@ -34,7 +34,7 @@ SYMBOLS = (
 """Our own names of the file scope, each behind `NAME_`."""
 MACROS = (
     *("H", "ABI", "MODEL_SHA256", "ARENA_SIZE", "ARENA_ALIGN", "STACK_MAX", "OK", *ERRORS),
-    *("WEIGHTS_SIZE", "WEIGHTS_ALIGN", "WEIGHTS_SECTION"),
+    *("WEIGHTS_SIZE", "WEIGHTS_ALIGN", "WEIGHTS_SECTION", "STRING_BYTES"),
     *("CONSTANT_MEM_SIZE", "MUTABLE_MEM_SIZE", "ACTIVATIONS_MEM_SIZE", "MEM_ALIGN"),
 )
 """Our own macros, each behind `NAME_` in capitals."""

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ingot.emit.literals import literal
+from ingot.emit.helpers import text_types
+from ingot.emit.literals import literal, quoted
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, padded, provenance
 from ingot.formula.expr import Array, Tensor, static
@@ -70,7 +71,7 @@ def tag(unit: Unit) -> tuple[int, int]:
 
 def _ordered(array: Array, dtype: DType, endian: str) -> Array:
     flat = np.ascontiguousarray(array)
-    if dtype.bits <= 8:
+    if dtype.bits <= 8 or dtype.is_text:
         return flat
     return flat.view(f"uint{dtype.bits}").astype(f"{'<' if endian == 'little' else '>'}u{dtype.bytes}")
 
@@ -114,8 +115,10 @@ def weights_source(unit: Unit) -> str:
 def _c_source(unit: Unit) -> str:
     members = ",\n".join(_member(unit, t) for t in unit.program.constants)
     section = f"{unit.upper}_WEIGHTS_SECTION"
+    types = text_types(t.type for t in unit.program.constants)
+    types += "\n\n" if types else ""
     return (
-        f'{provenance(unit)}\n\n#include "{unit.name}.h"\n\n{weights_struct(unit)}\n\n'
+        f'{provenance(unit)}\n\n#include "{unit.name}.h"\n\n{types}{weights_struct(unit)}\n\n'
         f"#ifdef {section} /* a string: where the linker puts the constants */\n"
         f"__attribute__((section({section})))\n#endif\n"
         f"const struct {unit.name}_weights {unit.name}_weights_data = {{\n{members}\n}};\n"
@@ -157,15 +160,16 @@ def weights_text(data: bytes) -> bytes:
 
 def _member(unit: Unit, t: Tensor) -> str:
     assert t.value is not None
-    nested = (
-        _nest(words(t.value, t.type) or ["0"], t) if t.rank > 1 else _row(words(t.value, t.type) or ["0"])
-    )
+    items = words(t.value, t.type) or ["{0}" if t.type.is_text else "0"]
+    nested = _nest(items, t) if t.rank > 1 else _row(items)
     return f"{INDENT}.{unit.constant(t)} = {nested}"
 
 
 def words(array: Array, dtype: DType) -> list[str]:
     """The elements as C initialisers that read back as the same bits."""
     flat = np.ascontiguousarray(array).reshape(-1)
+    if dtype.is_text:
+        return [f"{{{quoted(v)}}}" for v in flat.tolist()]
     if dtype.is_float and dtype.bits < 32:
         return [f"0x{v:04x}" for v in flat.view(np.uint16).tolist()]
     if dtype.bits == 32 and dtype.is_float and np.isfinite(flat).all():

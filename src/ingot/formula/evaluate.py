@@ -18,22 +18,26 @@ from ingot.formula.expr import (
     Array,
     Binary,
     Bitcast,
+    Byte,
     Cast,
     Const,
     Expr,
     Extent,
     Fma,
     Gathered,
+    Joined,
     Load,
     Param,
     Select,
     Tensor,
+    Text,
     Unary,
     Var,
     loads,
     walk,
 )
 from ingot.formula.operations import BINARY, REDUCE, UNARY, convert, fma
+from ingot.formula.types import DType
 
 TILE_POINTS = 1 << 22
 Grid = dict[str, Any]
@@ -155,7 +159,7 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
     outside.
     """
     match e:
-        case Const(v, dtype):
+        case Const(v, dtype) | Text(v, dtype):
             return dtype.numpy.type(v)
         case Var(name) | Param(name):
             return grid[name]
@@ -172,6 +176,10 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
             return convert(value(a, arrays, grid, guarded), dtype)
         case Bitcast(a, dtype):
             return np.ascontiguousarray(value(a, arrays, grid, guarded)).view(dtype.numpy)
+        case Byte(a, k):
+            return _byte(value(a, arrays, grid, guarded), a.dtype, value(k, arrays, grid, guarded))
+        case Joined(row, dtype):
+            return _joined(row, dtype, arrays, grid)
         case Load():
             return _load(e, arrays, grid, guarded)
         case Gathered(v, lo, hi):
@@ -180,6 +188,22 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
             _require(guarded or bool(np.all((index >= low) & (index < high))), "an index is out of range")
             return index
     raise TypeError(f"no meaning for {e!r}")
+
+
+def _byte(strings: Any, dtype: DType, k: Any) -> Array:
+    """Byte k of each string, zeros behind its end included."""
+    flat = np.asarray(strings, dtype.numpy).reshape(-1).view(np.uint8)
+    shape = np.broadcast_shapes(np.shape(strings), np.shape(k))
+    rows = np.broadcast_to(flat.reshape((*np.shape(strings), dtype.bytes)), (*shape, dtype.bytes))
+    return np.asarray(np.take_along_axis(rows, np.broadcast_to(k, shape)[..., None], -1)[..., 0])
+
+
+def _joined(row: Load, dtype: DType, arrays: Mapping[Tensor, Array], grid: Grid) -> Array:
+    """The rows of bytes that begin at `row`, which is the first of its last axis."""
+    lead = [np.asarray(value(i, arrays, grid))[..., None] for i in row.index[:-1]]
+    array = arrays[row.tensor] if row.tensor.value is None else row.tensor.value
+    rows = np.ascontiguousarray(array[tuple([*lead, np.arange(dtype.bytes)])])
+    return np.asarray(rows.view(dtype.numpy)[..., 0])
 
 
 def _load(e: Load, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool) -> Any:

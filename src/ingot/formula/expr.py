@@ -14,11 +14,11 @@ from typing import Any, Union
 
 import numpy as np
 
-from ingot.formula.types import BOOL, INDEX, DType, dtype_of
+from ingot.formula.types import BOOL, INDEX, UINT8, DType, dtype_of
 
 Array = np.ndarray[Any, Any]
 Extent = Union[int, "Expr"]
-Operand = Union["Expr", int, float, bool]
+Operand = Union["Expr", int, float, bool, bytes]
 
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 FOLD: dict[str, Callable[[int, int], int]] = {
@@ -107,6 +107,18 @@ class Const(Expr):
 
     value: int | float | bool
     type: DType = INDEX
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Expr):
+    """A literal string: UTF-8 that the type can hold, without a zero."""
+
+    value: bytes
+    type: DType
 
     @property
     def dtype(self) -> DType:
@@ -309,12 +321,39 @@ class Shuffle(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Byte(Expr):
+    """Byte `k` of a string: what a view of strings as bytes holds."""
+
+    a: Expr
+    k: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return UINT8
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Expr):
+    """The string that a row of bytes is, from the element `row` on: what a view of bytes as strings holds."""
+
+    row: Load
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered(Expr):
-    """An index that comes from data: lo <= value < hi is checked at run time, before use (ERR_INDEX)."""
+    """An index that comes from data: lo <= value < hi is checked at run time, before use; `error` says what
+    the bundle returns otherwise.
+    """
 
     value: Expr
     lo: Expr
     hi: Expr
+    error: str = "ERR_INDEX"
 
     @property
     def dtype(self) -> DType:
@@ -322,9 +361,14 @@ class Gathered(Expr):
 
 
 def wrap(x: Operand, dtype: DType) -> Expr:
-    """A Python number as a constant of `dtype`; an expression as it is."""
+    """A Python number (of strings: bytes; 0 is the empty one) as a constant of `dtype`; an expression as it
+    is.
+    """
     if isinstance(x, Expr):
         return x
+    if isinstance(x, bytes) or dtype.is_text:
+        assert dtype.is_text and (isinstance(x, bytes) or x == 0), f"no {dtype} is {x!r}"
+        return Text(x if isinstance(x, bytes) else b"", dtype)
     return Const(float(x) if dtype.is_float else int(x), dtype)
 
 
@@ -412,6 +456,8 @@ CHILDREN: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
     Fma: lambda e: (e.a, e.b, e.c),
     Select: lambda e: (e.condition, e.a, e.b),
     Load: _load_children,
+    Byte: lambda e: (e.a, e.k),
+    Joined: lambda e: (e.row,),
     Gathered: lambda e: (e.value, e.lo, e.hi),
 }
 """How each kind of node that has children gives them: a table, for they are asked for a million times."""
@@ -466,8 +512,12 @@ def _with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return Load(tensor, index, None, lanes)
         case Load(tensor, _, _, lanes), (*index, outside):
             return Load(tensor, tuple(index), outside, lanes)
-        case Gathered(), (value, lo, hi):
-            return Gathered(value, lo, hi)
+        case Byte(), (a, k):
+            return Byte(a, k)
+        case Joined(_, dtype), (Load() as row,):
+            return Joined(row, dtype)
+        case Gathered(error=error), (value, lo, hi):
+            return Gathered(value, lo, hi, error)
     raise TypeError(f"{e!r} has no children")
 
 
@@ -512,7 +562,7 @@ SYMBOLS = {
 def text(e: Expr | int) -> str:
     """The expression as one line of text, for dumps and golden tests."""
     match e:
-        case Const(value, _):
+        case Const(value, _) | Text(value, _):
             return str(value)
         case Var(name) | Param(name):
             return name
@@ -535,6 +585,10 @@ def text(e: Expr | int) -> str:
             return f"{text(a)}.{lane}" + (f":{lanes}" if lanes > 1 else "")
         case Shuffle(a, b, index):
             return f"shuffle({text(a)}, {text(b)}, {', '.join(map(str, index))})"
+        case Byte(a, k):
+            return f"{text(a)}.bytes[{text(k)}]"
+        case Joined(row, dtype):
+            return f"{dtype}({text(row)}...)"
         case Gathered(value, lo, hi):
             return f"gathered({text(value)}, {text(lo)}, {text(hi)})"
     return str(e)

@@ -151,7 +151,7 @@ def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
 
 def value_range(t: Tensor) -> tuple[int, int] | None:
     """The least and largest element of a constant of integers or bools: all that is read off values here."""
-    return None if t.value is None or not t.value.size or t.type.is_float else _range(t)
+    return None if t.value is None or not t.value.size or t.type.kind in "fs" else _range(t)
 
 
 @lru_cache(maxsize=256)

@@ -16,10 +16,13 @@ from ingot.formula.expr import (
     Cast,
     Const,
     Expr,
+    Gathered,
+    Joined,
     Lane,
     Load,
     Param,
     Tensor,
+    Text,
     Unary,
     Var,
     children,
@@ -61,7 +64,7 @@ class _Spelling:
         """The node by itself, then its children."""
         self.words.append(type(e).__name__)
         match e:
-            case Const(value, dtype):
+            case Const(value, dtype) | Text(value, dtype):
                 self.words += (repr(value), dtype.name)  # the text tells 0.0 from -0.0, which are equal
             case Var(name, extent, dtype):
                 self.words += (name, dtype.name, extent is None or isinstance(extent, int))
@@ -70,7 +73,9 @@ class _Spelling:
                 self.words += (name, lo, hi)
             case Unary(op, _) | Binary(op, _, _):
                 self.words.append(op)
-            case Cast(_, dtype) | Bitcast(_, dtype):
+            case Gathered(error=error):
+                self.words.append(error)
+            case Cast(_, dtype) | Bitcast(_, dtype) | Joined(_, dtype):
                 self.words.append(dtype.name)
             case Load(tensor, _, outside, lanes):
                 self.words += (self.tensor(tensor), outside is None, lanes)

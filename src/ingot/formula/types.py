@@ -2,11 +2,16 @@
 
 `compute` is the type arithmetic happens in: float16 and bfloat16 are storage types whose values are widened
 to float32 when they are read and rounded (half to even) when they are stored.
+
+A string is a value of fixed capacity: UTF-8, ended by a zero byte unless it fills its capacity, filled up
+with zeros; numpy's `S<n>` has the same bytes. What stands behind the first zero means nothing.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +20,9 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """An element type. `kind` is one of f (float), i (signed), u (unsigned), b (bool), x (loop index)."""
+    """An element type. `kind` is one of f (float), i (signed), u (unsigned), b (bool), s (string), x (loop
+    index).
+    """
 
     name: str
     kind: str
@@ -31,12 +38,22 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        found: np.dtype[Any] = np.dtype(_NUMPY.get(self.name, self.name))
+        name = f"S{self.bytes}" if self.kind == "s" else _NUMPY.get(self.name, self.name)
+        found: np.dtype[Any] = np.dtype(name)
         return found
 
     @property
     def compute(self) -> DType:
         return FLOAT32 if self.kind == "f" and self.bits < 32 else self
+
+    @property
+    def edge(self) -> str:
+        """What C calls the elements of an array that comes from a caller or goes to one."""
+        return "char" if self.kind == "s" else self.c
+
+    @property
+    def is_text(self) -> bool:
+        return self.kind == "s"
 
     @property
     def is_float(self) -> bool:
@@ -87,6 +104,22 @@ _NUMPY: dict[str, Any] = {"index": np.int64, "bfloat16": ml_dtypes.bfloat16}
 _BY_NUMPY = {t.numpy: t for t in DTYPES.values()}
 
 
+@cache
+def text_type(capacity: int) -> DType:
+    """The type of strings of at most `capacity` bytes, the zero at their end included."""
+    name = f"string{capacity}"
+    return DType(name, "s", 8 * capacity, name)
+
+
+STRING = text_type(64)
+
+
+def dtype_named(name: str) -> DType:
+    """The element type of a name: of `DTYPES`, or string<capacity>. Raises KeyError for any other."""
+    found = re.fullmatch("string([1-9][0-9]{0,6})", name)
+    return text_type(int(found[1])) if found else DTYPES[name]
+
+
 def dtype_of(array: np.ndarray[Any, Any]) -> DType:
     """The element type of a numpy array. Raises KeyError for one that no tensor can hold."""
-    return _BY_NUMPY[array.dtype]
+    return text_type(array.dtype.itemsize) if array.dtype.kind == "S" else _BY_NUMPY[array.dtype]

@@ -14,7 +14,7 @@ from typing import Union
 import numpy as np
 
 from ingot.formula.expr import Array, Expr, Extent, Tensor
-from ingot.formula.types import DType, dtype_of
+from ingot.formula.types import STRING, DType, dtype_of
 from ingot.options import Capacity
 
 Attribute = Union[
@@ -47,7 +47,7 @@ class Value:
 @dataclass(slots=True, eq=False)
 class Node:
     """One operation. `version` is the opset of its domain under which it was written; missing inputs are
-    None.
+    None. `text` is the type of all strings of the model.
     """
 
     op: str
@@ -57,6 +57,7 @@ class Node:
     name: str = ""
     domain: str = ""
     version: int = 1
+    text: DType = STRING
 
     @property
     def subgraphs(self) -> dict[str, Graph]:

@@ -6,7 +6,7 @@ Stands below `ops`, whose definitions read dtype attributes (`to` of Cast), and 
 from __future__ import annotations
 
 from ingot.errors import ModelError, UnsupportedError
-from ingot.formula.types import DTYPES, DType
+from ingot.formula.types import DTYPES, STRING, DType
 
 # TensorProto.DataType, from 1 on.
 _NAMES = [
@@ -39,11 +39,15 @@ _NAMES = [
 ]
 
 
-def dtype_from_onnx(number: int) -> DType:
-    """The element type. ModelError for an unknown number, UnsupportedError for a type no tensor can have."""
+def dtype_from_onnx(number: int, text: DType = STRING) -> DType:
+    """The element type; `text` is the model's type of strings. ModelError for an unknown number,
+    UnsupportedError for a type no tensor can have.
+    """
     if not 1 <= number <= len(_NAMES):
         raise ModelError(f"{number} is not an ONNX element type")
     name = _NAMES[number - 1]
+    if name == "string":
+        return text
     if name not in DTYPES:
         raise UnsupportedError(f"element type {name} is not supported")
     return DTYPES[name]
@@ -51,4 +55,4 @@ def dtype_from_onnx(number: int) -> DType:
 
 def dtype_to_onnx(dtype: DType) -> int:
     """The number of an element type that tensors can have."""
-    return _NAMES.index(dtype.name) + 1
+    return _NAMES.index("string" if dtype.is_text else dtype.name) + 1

@@ -33,6 +33,7 @@ from ingot.formula.expr import (
     Select,
     Shuffle,
     Tensor,
+    Text,
     Unary,
     Var,
     loads,
@@ -391,7 +392,7 @@ class Compiler:
 
     def expression(self, e: Expr) -> Evaluate:
         match e:
-            case Const(v, dtype):
+            case Const(v, dtype) | Text(v, dtype):
                 literal = dtype.numpy.type(v)
                 return lambda f: literal
             case Var(name) | Param(name):

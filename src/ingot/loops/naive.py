@@ -176,7 +176,7 @@ def checked(e: Expr, prefix: str, seen: dict[Expr, Expr] | None = None) -> tuple
             name = f"{prefix}{len(seen)}"
             raw = Var(name, None, inner.dtype)
             low, high = (cast(b, inner.dtype) for b in (node.lo, node.hi))
-            checks.extend((*before, Let(name, inner), Check((raw >= low) & (raw < high), "ERR_INDEX")))
+            checks.extend((*before, Let(name, inner), Check((raw >= low) & (raw < high), node.error)))
             seen[node] = cast(raw, node.dtype)
         return seen[node]
 

@@ -27,6 +27,7 @@ from ingot.formula.expr import (
     Select,
     Shuffle,
     Tensor,
+    Text,
     Unary,
     Var,
     children,
@@ -343,7 +344,7 @@ class _Checker:
                 if self.lanes(b, known) != width or not all(0 <= i < 2 * width for i in index):
                     raise self.fail(f"{text(e)}: no such lanes")
                 return len(index)
-            case Const() | Param():
+            case Const() | Text() | Param():
                 return 1
             case Unary() | Binary() | Fma() | Select() | Cast() | Bitcast():
                 widths = {self.lanes(c, known) for c in children(e)} - {1}

@@ -15,6 +15,8 @@ def cast_to(f: Builder, x: Tensor, to: DType) -> Tensor:
     """Floats round half to even; float to integer truncates and saturates, NaN is 0; integers wrap."""
     if to is x.type:
         f.view = x
+    elif x.type.is_text or to.is_text:
+        raise UnsupportedError(f"{f.node.label}: casts between {x.type} and {to} are not supported")
     axes = f.axes(x.shape)
     return f.map(axes, cast(x[axes], to.compute), to)
 
@@ -23,8 +25,10 @@ def cast_to(f: Builder, x: Tensor, to: DType) -> Tensor:
 def cast_(f: Builder, x: Tensor, *, to: int | str, saturate: int = 1, round_mode: str = "up") -> Tensor:
     """Cast-13. `to` was a name in opset 1; `saturate` and `round_mode` matter to 8-bit floats only."""
     if isinstance(to, int):
-        return cast_to(f, x, dtype_from_onnx(to))
+        return cast_to(f, x, dtype_from_onnx(to, f.node.text))
     name = OLD_NAMES.get(to, to.lower())
+    if name == "string":
+        return cast_to(f, x, f.node.text)
     if name not in DTYPES:
         raise UnsupportedError(f"{f.node.label}: no type {to!r} is known")
     return cast_to(f, x, DTYPES[name])

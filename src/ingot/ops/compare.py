@@ -9,7 +9,7 @@ from ingot.ops.registry import elementwise
 
 # Equal took no floats before opset 7, the orders nothing else; old models get what the types mean today
 
-binary_operator("Equal", equal, kinds="fiub")
+binary_operator("Equal", equal, kinds="fiubs")
 binary_operator("Less", lambda a, b: a < b)
 binary_operator("Greater", lambda a, b: a > b)
 elementwise("LessOrEqual", lambda a, b: a <= b, since=12)

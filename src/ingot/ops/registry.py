@@ -12,7 +12,7 @@ built.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ import numpy as np
 from ingot.errors import InputError, ModelError, ShapeError, UnsupportedError
 from ingot.formula.compute import Compute, Formula, Reduction, Scan, Stage, accumulator
 from ingot.formula.expr import Array, Const, Expr, Extent, Operand, Tensor, Var, constant, extent, wrap
+from ingot.formula.strings import encoded
 from ingot.formula.types import INDEX, DType
 from ingot.graph.ir import Graph, Node
 
@@ -43,7 +44,7 @@ class Operator:
     needed: frozenset[str]
 
 
-KINDS = {"f": "floats", "i": "signed integers", "u": "unsigned integers", "b": "bool"}
+KINDS = {"f": "floats", "i": "signed integers", "u": "unsigned integers", "b": "bool", "s": "strings"}
 _OPERATORS: dict[tuple[str, str], list[Operator]] = {}
 
 
@@ -177,6 +178,12 @@ class Builder:
 
     def constant(self, array: Array, name: str = "table") -> Tensor:
         return constant(array, name)
+
+    def texts(self, values: Iterable[object], name: str = "texts") -> Tensor:
+        """Strings of an attribute as a constant of one axis: expressions compare its elements with others
+        (`equal`, `<`). Raises InputError for what no string can be.
+        """
+        return constant(encoded(values, self.node.text), name)
 
     def require(self, condition: bool, message: str) -> None:
         """Raise ShapeError naming the node unless `condition` holds."""

@@ -14,10 +14,12 @@ import onnx.parser
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.formula.types import STRING
 from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.functions import functions_of, opsets_of
 from ingot.frontends.onnx.graph import Reader
 from ingot.frontends.onnx.shapes import Define, Dimensions
+from ingot.frontends.onnx.text import text_type_of
 from ingot.graph.ir import Graph
 from ingot.options import Capacity, Options
 
@@ -32,20 +34,22 @@ def read_model(
     define: Define | None = None,
     capacity: Mapping[str, Capacity] | None = None,
     keep_inputs: bool = False,
+    string_bytes: int = STRING.bytes,
 ) -> Graph:
     """The graph of an ONNX model.
 
     `define` gives dynamic dimensions: an int, or (lo, hi) for one known at run time only. An initializer that
     is also a graph input is a constant unless `keep_inputs`. `capacity` goes to the values it names (see
-    `Capacities`). Raises InputError for a bad model.
+    `Capacities`), `string_bytes` is that of strings. Raises InputError for a bad model.
     """
     folder = Path(source).parent if isinstance(source, (str, Path)) else None
     try:
         model = read_proto(source)
         if not model.HasField("graph"):
             raise ModelError("this is not an ONNX model: it holds no graph")
-        dimensions, capacities = Dimensions(define or {}), Capacities(capacity or {})
-        reader = Reader(folder, dimensions, functions_of(model), keep_inputs, capacities)
+        text = text_type_of(model, string_bytes)
+        dimensions, capacities = Dimensions(define or {}, text=text), Capacities(capacity or {})
+        reader = Reader(folder, dimensions, functions_of(model), keep_inputs, capacities, text)
         return reader.main(model.graph, opsets(model))
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
@@ -56,7 +60,8 @@ def read_model(
 def read_with(source: Source, options: Options) -> Graph:
     """The graph of a model, sized as the options say."""
     define, capacity = options.define, options.capacity
-    return read_model(source, define=define, capacity=capacity, keep_inputs=options.keep_inputs)
+    keep, string_bytes = options.keep_inputs, options.string_bytes
+    return read_model(source, define=define, capacity=capacity, keep_inputs=keep, string_bytes=string_bytes)
 
 
 def opsets(model: onnx.ModelProto) -> dict[str, int]:

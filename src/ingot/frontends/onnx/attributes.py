@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from ingot.errors import ModelError, UnsupportedError
+from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Array
+from ingot.formula.strings import encoded
+from ingot.formula.types import STRING, DType
 from ingot.frontends.onnx.tensors import Folder, array_of, dense
 from ingot.graph.ir import Attribute, Node
 
@@ -18,8 +20,10 @@ _ARRAYS = {
 }
 
 
-def attribute_of(a: onnx.AttributeProto, folder: Folder, what: str) -> Attribute:
-    """The value, by the attribute's type; text that is not UTF-8 stays bytes. `what` names it in messages."""
+def attribute_of(a: onnx.AttributeProto, folder: Folder, what: str, text: DType = STRING) -> Attribute:
+    """The value, by the attribute's type; text that is not UTF-8 stays bytes. `what` names it in messages,
+    `text` is the type of the strings in a tensor.
+    """
     kind = onnx.AttributeProto.AttributeType.Name(a.type) if a.type else "UNDEFINED"
     match kind:
         case "FLOAT" | "INT":
@@ -31,9 +35,9 @@ def attribute_of(a: onnx.AttributeProto, folder: Folder, what: str) -> Attribute
         case "INTS":
             return tuple(int(v) for v in a.ints)
         case "STRINGS":
-            return tuple(s.decode("utf-8", "replace") for s in a.strings)
+            return tuple(_decoded(s, what) for s in a.strings)
         case "TENSOR":
-            return array_of(a.t, folder, what)
+            return array_of(a.t, folder, what, text)
         case "SPARSE_TENSOR":
             return dense(a.sparse_tensor, folder, what)
     raise UnsupportedError(f"{what}: its type {kind} is not supported")
@@ -46,12 +50,30 @@ def constant_of(node: Node) -> Array:
     name, value = next(iter(node.attributes.items()))
     if isinstance(value, np.ndarray):
         return value
+    if name in ("value_string", "value_strings") and isinstance(value, (str, bytes, tuple)):
+        return _text_constant(node, value)
     if name not in _ARRAYS or not isinstance(value, (int, float, tuple)):
         raise UnsupportedError(f"{node.label}: a Constant given by {name} is not supported")
     try:
         return np.asarray(value, _ARRAYS[name])
     except (TypeError, ValueError):
         raise ModelError(f"{node.label}: {name} holds the wrong type") from None
+
+
+def _text_constant(node: Node, value: str | bytes | tuple[object, ...]) -> Array:
+    """The elements of a Constant that is one string or a list of them."""
+    try:
+        found = encoded(value if isinstance(value, tuple) else [value], node.text)
+    except InputError as error:
+        raise ModelError(f"{node.label}: {error}") from None
+    return found if isinstance(value, tuple) else found.reshape(())
+
+
+def _decoded(data: bytes, what: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ModelError(f"{what}: the string {data[:40]!r} is not UTF-8") from None
 
 
 def _string(data: bytes) -> str | bytes:

@@ -15,7 +15,7 @@ import onnx
 import ingot.ops  # noqa: F401  (fills the registry)
 from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.expr import Array
-from ingot.formula.types import dtype_of
+from ingot.formula.types import STRING, DType, dtype_of
 from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.attributes import attribute_of, constant_of
 from ingot.frontends.onnx.functions import Body, Functions, LazyTypes, light, normal
@@ -31,13 +31,16 @@ EXPANDED_LIMIT = 100_000
 
 @dataclass(slots=True)
 class Reader:
-    """Reads one model. `folder` is where external data may lie; `taken` counts the names in use."""
+    """Reads one model. `folder` is where external data may lie, `text` the type of all strings; `taken`
+    counts the names in use.
+    """
 
     folder: Folder
     dimensions: Dimensions
     functions: Functions
     keep_inputs: bool = False
     capacities: Capacities = field(default_factory=lambda: Capacities({}))
+    text: DType = STRING
     taken: dict[str, int] = field(default_factory=dict)
     expanded: int = 0
 
@@ -73,7 +76,8 @@ class Reader:
         inputs = set(scope.values)
         for t in proto.initializer:
             if t.name not in inputs:
-                _hold(self._define(scope, t.name), array_of(t, self.folder, f"initializer {t.name!r}"))
+                elements = array_of(t, self.folder, f"initializer {t.name!r}", self.text)
+                _hold(self._define(scope, t.name), elements)
         for s in proto.sparse_initializer:
             name = s.values.name
             if name not in inputs:
@@ -133,7 +137,8 @@ class Reader:
         require_text(domain, proto.op_type, proto.name, *proto.input, *names)
         if not proto.op_type or not all(map(str.isprintable, (domain, proto.op_type, *names))):
             raise ModelError(f"node {proto.name!r}: {proto.op_type!r} of {domain!r} is not an operator")
-        node = Node(proto.op_type, [], [], {}, proto.name, domain, scope.opsets.get(domain, 0))
+        version = scope.opsets.get(domain, 0)
+        node = Node(proto.op_type, [], [], {}, proto.name, domain, version, self.text)
         label = f"{node.op} node {node.name or next(iter(proto.output), '')!r}"
         if len(set(names)) < len(names):
             raise ModelError(f"{label}: the same attribute is given twice")
@@ -147,7 +152,7 @@ class Reader:
     def _attribute(self, a: onnx.AttributeProto, scope: Scope, node: Node) -> Attribute:
         if a.type == onnx.AttributeProto.GRAPH:
             return self._graph(a.g, a.g.input, scope.subgraph())
-        return attribute_of(a, self.folder, f"{node.label}: attribute {a.name!r}")
+        return attribute_of(a, self.folder, f"{node.label}: attribute {a.name!r}", self.text)
 
     def _scan(self, graph: Graph, proto: onnx.NodeProto, node: Node, scope: Scope) -> None:
         """Scan is a Loop over slices; the nodes around that are written in the newest opset."""

@@ -14,7 +14,7 @@ import onnx
 
 from ingot.errors import IngotError, InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Extent, Param
-from ingot.formula.types import DType
+from ingot.formula.types import STRING, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 
 Define = Mapping[str, "int | tuple[int, int]"]
@@ -24,10 +24,11 @@ DIMENSION_LIMIT = 1 << 31
 
 @dataclass(slots=True)
 class Dimensions:
-    """What dynamic dimensions are. `known` maps a name to its extent."""
+    """What dynamic dimensions are, and strings: `known` maps a name to its extent."""
 
     define: Define
     known: dict[str, Extent] = field(default_factory=dict)
+    text: DType = STRING
 
     def resolve(self, inputs: Iterable[onnx.ValueInfoProto]) -> None:
         """Give every dimension of the graph inputs its extent. InputError lists all that stay open."""
@@ -50,7 +51,7 @@ class Dimensions:
         if kind != "tensor_type":
             raise UnsupportedError(f"value {info.name!r}: a {kind.removesuffix('_type')} is not supported")
         tensor = info.type.tensor_type
-        dtype = _dtype(info.name, tensor.elem_type) if tensor.elem_type else None
+        dtype = _dtype(info.name, tensor.elem_type, self.text) if tensor.elem_type else None
         if not tensor.HasField("shape"):
             return dtype, None
         dims = [self._dim(info.name, axis, d) for axis, d in enumerate(tensor.shape.dim)]
@@ -84,9 +85,9 @@ def _apart(name: str) -> str:
     return name if name[:1].isupper() else f"${name}"
 
 
-def _dtype(name: str, number: int) -> DType:
+def _dtype(name: str, number: int, text: DType) -> DType:
     try:
-        return dtype_from_onnx(number)
+        return dtype_from_onnx(number, text)
     except IngotError as error:
         raise type(error)(f"value {name!r}: {error}") from None
 

@@ -17,7 +17,8 @@ from onnx import numpy_helper
 
 from ingot.errors import IngotError, ModelError, UnsupportedError
 from ingot.formula.expr import Array
-from ingot.formula.types import DType
+from ingot.formula.strings import encoded
+from ingot.formula.types import STRING, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.graph.verify import COUNT_LIMIT
 
@@ -32,10 +33,10 @@ _FIELDS = {
 }
 
 
-def array_of(tensor: onnx.TensorProto, folder: Folder, what: str) -> Array:
-    """The elements of `tensor`, which messages call `what`."""
+def array_of(tensor: onnx.TensorProto, folder: Folder, what: str, text: DType = STRING) -> Array:
+    """The elements of `tensor`, which messages call `what`; strings become elements of `text`."""
     try:
-        return _array(tensor, folder)
+        return _array(tensor, folder, text)
     except IngotError as error:
         raise type(error)(f"{what}: {error}") from None
     except (ValueError, TypeError, OSError, OverflowError) as error:
@@ -57,15 +58,20 @@ def dense(sparse: onnx.SparseTensorProto, folder: Folder, what: str) -> Array:
     return out
 
 
-def _array(tensor: onnx.TensorProto, folder: Folder) -> Array:
-    dtype, shape = dtype_from_onnx(tensor.data_type), tuple(tensor.dims)
+def _array(tensor: onnx.TensorProto, folder: Folder, text: DType) -> Array:
+    dtype, shape = dtype_from_onnx(tensor.data_type, text), tuple(tensor.dims)
     if min(shape, default=0) < 0 or math.prod(shape) >= COUNT_LIMIT:
         raise ModelError(f"shape {list(shape)} is negative or too large")
     if tensor.HasField("segment"):
         raise UnsupportedError("segmented tensors are not supported")
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        if dtype.is_text:
+            raise ModelError("strings cannot lie in a file beside the model")
         return _external(tensor, folder, dtype, shape)
     count = math.prod(shape)
+    if dtype.is_text:
+        _require_length(len(tensor.string_data), count, "elements", shape, dtype)
+        return encoded(tensor.string_data, text).reshape(shape)
     if tensor.HasField("raw_data"):
         _require_length(len(tensor.raw_data), count * dtype.bytes, "bytes", shape, dtype)
     else:
