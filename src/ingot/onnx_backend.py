@@ -34,7 +34,7 @@ class IngotBackendRep(BackendRep):
         if not isinstance(inputs, Mapping):
             inputs = dict(zip(self._names(len(inputs)), map(np.asarray, inputs), strict=True))
         outputs = self.bundle.run({**self.defaults, **inputs})
-        return tuple(outputs[t["name"]] for t in self.bundle.manifest["outputs"])
+        return tuple(outputs.values())
 
     def _names(self, count: int) -> list[str]:
         """The inputs that a sequence of so many values means. Raises InputError where none fit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +27,10 @@ _OPERATIONS = {
 
 
 def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array], Extents]:
-    """Inputs in order, contiguous; fresh outputs by name; the extents. InputError where they do not fit."""
+    """Inputs in order, contiguous; fresh outputs by name; the extents. InputError where they do not fit.
+
+    Outputs have room for all that their run-time extents allow; `trim` cuts them down afterwards.
+    """
     unknown = inputs.keys() - {t["name"] for t in manifest["inputs"]}
     if unknown:
         raise InputError(
@@ -34,8 +38,24 @@ def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], 
         )
     extents = _extents(manifest, inputs)
     arrays = [_checked(t, inputs, extents) for t in manifest["inputs"]]
-    outputs = {t["name"]: np.zeros(shape(t, extents), _type(t).numpy) for t in manifest["outputs"]}
-    return arrays, outputs, extents
+    return arrays, empty_outputs(manifest, extents), extents
+
+
+def empty_outputs(manifest: Manifest, extents: Extents) -> dict[str, Array]:
+    """Zeros for every output, as many as fit where its extents are data."""
+    most = {**extents, **_most(manifest, "measured")}
+    return {t["name"]: np.zeros(shape(t, most), _type(t).numpy) for t in manifest["outputs"]}
+
+
+def trim(manifest: Manifest, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The model's outputs in their true extents, which other outputs of the bundle hold."""
+    measured = {m["symbol"]: int(outputs[m["name"]]) for m in manifest.get("measured", ())}
+    extents, found = {**_extents(manifest, inputs), **measured}, {}
+    for t in manifest["outputs"]:
+        if t["symbol"] not in measured:
+            true = shape(t, extents)
+            found[t["name"]] = outputs[t["name"]].reshape(-1)[: math.prod(true)].reshape(true)
+    return found
 
 
 def _extents(manifest: Manifest, inputs: Mapping[str, Array]) -> Extents:
@@ -49,9 +69,13 @@ def _extents(manifest: Manifest, inputs: Mapping[str, Array]) -> Extents:
 
 def capacity(manifest: Manifest) -> dict[str, int]:
     """Bytes of every input and output, by symbol, at the upper bounds of the extents."""
-    most = {p["symbol"]: int(p["hi"]) for p in manifest["params"]}
+    most = {**_most(manifest, "params"), **_most(manifest, "measured")}
     tensors = (*manifest["inputs"], *manifest["outputs"])
     return {t["symbol"]: int(np.prod(shape(t, most))) * _type(t).bytes for t in tensors}
+
+
+def _most(manifest: Manifest, kind: str) -> Extents:
+    return {p["symbol"]: int(p["hi"]) for p in manifest.get(kind, ())}
 
 
 def shape(tensor: Mapping[str, Any], extents: Mapping[str, int]) -> tuple[int, ...]:

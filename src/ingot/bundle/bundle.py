@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ingot.bundle.binding import presented
+from ingot.bundle.binding import presented, trim
 from ingot.bundle.run import Runner, check, runner
 from ingot.errors import InputError
 from ingot.formula.expr import Array
@@ -47,7 +47,7 @@ class Bundle:
         """Execute the shipped object. InputError for inputs that are missing, misshapen or out of range."""
         status, outputs = self.runner.call(inputs)
         check(self.manifest, status)
-        return presented(outputs)
+        return presented(trim(self.manifest, inputs, outputs))
 
     def time(self, inputs: Mapping[str, Array], repeat: int = 100) -> list[float]:
         """Seconds per inference of `repeat` samples, measured in a C loop around the shipped object."""

@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from ingot.bundle.binding import shape
+from ingot.bundle.binding import empty_outputs, shape
 from ingot.bundle.bundle import Bundle
 from ingot.emit.main import Golden
 from ingot.emit.unit import Unit
@@ -39,9 +39,7 @@ def golden_run(unit: Unit, bundle: Bundle) -> Golden:
 def _answer(
     unit: Unit, bundle: Bundle, inputs: dict[str, Array], extents: dict[str, int]
 ) -> tuple[tuple[Array, ...], int, str]:
-    empty = tuple(
-        np.zeros(shape(t, extents), dtype_named(t["dtype"]).numpy) for t in bundle.manifest["outputs"]
-    )
+    empty = tuple(empty_outputs(bundle.manifest, extents).values())
     try:
         status, outputs = bundle.runner.call(inputs)
         if status:
@@ -50,11 +48,10 @@ def _answer(
     except ToolchainError:
         pass
     try:
-        return (
-            tuple(run(unit.program, inputs, {p.name: p.hi for p in unit.program.params})),
-            0,
-            "computed when it was compiled, without the object",
-        )
+        found = run(unit.program, inputs, {p.name: p.hi for p in unit.program.params})
+        for to, array in zip(empty, found, strict=True):
+            to.reshape(-1)[: array.size] = array.reshape(-1)
+        return empty, 0, "computed when it was compiled, without the object"
     except IndexOutOfRange:
         return empty, -3, OUT_OF_RANGE
 

@@ -14,7 +14,7 @@ from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.unit import Unit
 from ingot.emit.weights import size
 from ingot.formula.expr import Expr, Param, Tensor, text, transform
-from ingot.loops.program import Call, calls
+from ingot.loops.program import Call, calls, params_of
 from ingot.memory.plan import ALIGN
 from ingot.memory.tree import base_of
 from ingot.options import Options
@@ -40,6 +40,7 @@ def manifest(
         "options": _options(options),
         "inputs": [_tensor(unit, t) for t in program.inputs],
         "outputs": [_tensor(unit, t) for t in program.outputs],
+        "measured": _measured(unit),
         "params": [
             {"name": p.name.removeprefix("$"), "symbol": unit.extent(p), "lo": p.lo, "hi": p.hi}
             for p in program.params
@@ -76,11 +77,22 @@ def _sizes(unit: Unit, code: bytes, stack: int | None) -> dict[str, Any]:
     }
 
 
+def _measured(unit: Unit) -> list[dict[str, Any]]:
+    """The extents of outputs that are data: the output that holds each, and its bounds."""
+    shown = dict.fromkeys(p for t in unit.program.outputs for p in params_of(t))
+    held = {p: t for p, t in unit.program.measured.items() if p in shown}
+    return [{"name": t.name, "symbol": unit.argument(t), "lo": p.lo, "hi": p.hi} for p, t in held.items()]
+
+
 def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
     """Run-time extents appear in the shape by their symbols."""
+    measured = unit.program.measured
 
     def symbol(e: Expr) -> Expr | None:
-        return Param(unit.extent(e), e.lo, e.hi) if isinstance(e, Param) else None
+        if not isinstance(e, Param):
+            return None
+        held = measured.get(e)
+        return Param(unit.extent(e) if held is None else unit.argument(held), e.lo, e.hi)
 
     shape = [n if isinstance(n, int) else text(transform(n, symbol)) for n in t.shape]
     found: dict[str, Any] = {"name": t.name, "symbol": unit.argument(t), "dtype": t.type.name, "shape": shape}

@@ -11,10 +11,10 @@ from ingot.emit.expression import Printer
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit
 from ingot.emit.weights import tag
-from ingot.formula.expr import Tensor, static
+from ingot.formula.expr import Param, Tensor, static
 from ingot.formula.index import product, simplify
 from ingot.loops.parallel import is_parallel
-from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls
+from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls, params_of
 
 Used = set[tuple[str, ...]]
 
@@ -134,7 +134,8 @@ def _repeat(unit: Unit, step: Repeat, used: Used) -> Iterator[str]:
 def _copy(unit: Unit, source: Tensor, to: Tensor, used: Used) -> Iterator[str]:
     if _is_nothing(unit, source, to):
         return
-    printer = Printer(unit.target, unit.argument, used, params=unit.extents)
+    params = {p.name: _extent(unit, p) for p in params_of(to)}
+    printer = Printer(unit.target, unit.argument, used, params=params)
     count = printer.index(simplify(product(to.shape)))
     target, origin = (
         _address(unit, to, f"{to.type.c} *"),
@@ -155,13 +156,20 @@ def _is_nothing(unit: Unit, source: Tensor, to: Tensor) -> bool:
 
 
 def _call(unit: Unit, step: Call) -> str:
-    arguments = [unit.extent(p) for p in step.kernel.params]
+    arguments = [_extent(unit, p) for p in step.kernel.params]
     written = step.kernel.written
     for parameter, argument in zip(step.kernel.parameters, step.arguments, strict=True):
         const = parameter not in written
         arguments.append(_address(unit, argument, pointer(parameter, const), pointer(argument, const)))
     arguments += ["parallel_for", "user"] if is_parallel(step.kernel) else []
     return f"{unit.function(step.kernel)}({', '.join(arguments)})"
+
+
+def _extent(unit: Unit, p: Param) -> str:
+    """A run-time extent: the caller's, or what a kernel has counted."""
+    if p not in unit.program.measured:
+        return unit.extent(p)
+    return f"(int)*{_address(unit, unit.program.measured[p], 'const int64_t *')}"
 
 
 def _address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:

@@ -122,10 +122,6 @@ class Unit:
         """The entry's parameter for a run-time extent."""
         return self.scope.name(p, p.name, "n")
 
-    @property
-    def extents(self) -> dict[str, str]:
-        return {p.name: self.extent(p) for p in self.program.params}
-
     def count_macro(self, t: Tensor) -> str:
         """`LENET_IMAGE_COUNT`."""
         stem = self.argument(t).upper()[: LONGEST - len("_COUNT") - 4]
@@ -157,7 +153,8 @@ def padded(size: int) -> int:
 def describe(t: Tensor, comma: str = ",") -> str:
     """float32, 1x1x28x28; of a part of something larger: float32, 1x28x28x8 in 1x28x28x32"""
     within = "" if t.pitch is None else f" in {'x'.join(map(str, t.pitch))}"
-    return comment(f"{t.type}{comma} {'x'.join(map(text, t.shape)) or 'scalar'}{within}")
+    shape = "x".join(text(n).replace("$", "") for n in t.shape)
+    return comment(f"{t.type}{comma} {shape or 'scalar'}{within}")
 
 
 def provenance(unit: Unit) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
-from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, text, upper, walk
+from ingot.formula.expr import Const, Expr, Load, Param, Tensor, Var, measures, text, upper, walk
 from ingot.formula.types import DType
 
 COMBINERS = {
@@ -89,13 +90,21 @@ Stage = Compute | Scan
 class Formula:
     """Inputs, stages in order, outputs; every other tensor the stages write is scratch.
 
-    `view`: the first output is this input's elements in row-major order under another shape.
+    `view`: the first output is this input's elements in row-major order under another shape. `cuts` are the
+    stages before which an extent has been measured: what stands in front runs to its end first.
     """
 
     inputs: tuple[Tensor, ...]
     stages: tuple[Stage, ...]
     outputs: tuple[Tensor, ...]
     view: Tensor | None = None
+    cuts: tuple[int, ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[Stage, ...], ...]:
+        """The stages between the cuts."""
+        ends = (0, *self.cuts, len(self.stages))
+        return tuple(self.stages[a:b] for a, b in pairwise(ends) if a < b)
 
     @property
     def computes(self) -> tuple[Compute, ...]:
@@ -112,10 +121,30 @@ def computes(stages: tuple[Stage, ...]) -> Iterator[Compute]:
 
 
 def reads(stage: Stage) -> Iterator[Tensor]:
-    """The tensors a stage loads from (constants included), with repetitions."""
-    for c in computes((stage,)):
-        for e in c.expressions:
-            yield from (load.tensor for load in loads(e))
+    """The tensors a stage loads from (constants included) and those that hold its extents, repeatedly."""
+    for s in _nested(stage):
+        if isinstance(s, Scan):
+            yield from measures(s.axis.extent or 0)
+            continue
+        axes = s.axes if s.reduction is None else (*s.axes, *s.reduction.axes)
+        for n in (*s.out.shape, *(a.extent or 0 for a in axes)):
+            yield from measures(n)
+        for e in s.expressions:
+            for n in walk(e):
+                if isinstance(n, Load):
+                    yield n.tensor
+                    for d in n.tensor.shape:
+                        yield from measures(d)
+                elif isinstance(n, Param) and n.source is not None:
+                    yield n.source
+
+
+def _nested(stage: Stage) -> Iterator[Stage]:
+    """The stage, and those inside it."""
+    yield stage
+    if isinstance(stage, Scan):
+        for s in stage.body:
+            yield from _nested(s)
 
 
 def writes(stage: Stage) -> Iterator[Tensor]:

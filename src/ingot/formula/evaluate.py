@@ -45,7 +45,7 @@ Arrays = dict[Tensor, Array]
 
 
 class IndexOutOfRange(InputError):
-    """A data-dependent index left its range (ERR_INDEX in a bundle)."""
+    """A data-dependent index or count left its range (ERR_INDEX, ERR_CAPACITY in a bundle)."""
 
 
 def evaluate(
@@ -66,32 +66,32 @@ def run_stages(stages: Iterable[Stage], arrays: Arrays, grid: Grid) -> None:
         if isinstance(stage, Scan):
             for out in writes(stage):
                 _allocate(out, arrays, grid)  # here, for there may be no step
-            for t in range(size(stage.axis.extent, grid)):
+            for t in range(size(stage.axis.extent, grid, arrays)):
                 run_stages(stage.body, arrays, {**grid, stage.axis.name: np.int64(t)})
         else:
             _compute(stage, arrays, grid)
 
 
-def size(n: Extent | None, grid: Grid) -> int:
+def size(n: Extent | None, grid: Grid, arrays: Mapping[Tensor, Array] | None = None) -> int:
     assert n is not None
-    return n if isinstance(n, int) else int(value(n, {}, grid))
+    return n if isinstance(n, int) else int(value(n, arrays or {}, grid))
 
 
 def _allocate(t: Tensor, arrays: Arrays, grid: Grid) -> None:
     if t not in arrays:
-        arrays[t] = np.zeros([size(n, grid) for n in t.shape], t.type.numpy)
+        arrays[t] = np.zeros([size(n, grid, arrays) for n in t.shape], t.type.numpy)
 
 
 def _compute(c: Compute, arrays: Arrays, grid: Grid) -> None:
     _allocate(c.out, arrays, grid)
-    extents = [size(a.extent, grid) for a in c.axes]
+    extents = [size(a.extent, grid, arrays) for a in c.axes]
     if 0 in extents:
         return
     if _accumulates(c):
         for point in np.ndindex(*extents):
             _tile(c, arrays, grid, [(i, i + 1) for i in point])
         return
-    inner = int(np.prod([size(a.extent, grid) for a in c.reduction.axes])) if c.reduction else 1
+    inner = int(np.prod([size(a.extent, grid, arrays) for a in c.reduction.axes])) if c.reduction else 1
     for ranges in _tiles([(0, n) for n in extents], max(1, TILE_POINTS // max(1, inner))):
         _tile(c, arrays, grid, ranges)
 
@@ -134,7 +134,7 @@ def _tile(c: Compute, arrays: Arrays, grid: Grid, ranges: list[tuple[int, int]])
 def _reduce(c: Compute, arrays: Arrays, point: Grid, shape: list[int]) -> Array:
     r = c.reduction
     assert r is not None
-    rank, extents = len(shape), [size(a.extent, point) for a in r.axes]
+    rank, extents = len(shape), [size(a.extent, point, arrays) for a in r.axes]
     trailing = (..., *([None] * len(extents)))
     inner = {k: v[trailing] if isinstance(v, np.ndarray) and v.ndim else v for k, v in point.items()}
     for i, (axis, n) in enumerate(zip(r.axes, extents, strict=True)):
@@ -161,7 +161,9 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
     match e:
         case Const(v, dtype) | Text(v, dtype):
             return dtype.numpy.type(v)
-        case Var(name) | Param(name):
+        case Param(name, source=source):
+            return grid[name] if source is None else np.int64(arrays[source].reshape(-1)[0])
+        case Var(name):
             return grid[name]
         case Unary(op, a):
             return UNARY[op](value(a, arrays, grid, guarded))
@@ -185,7 +187,8 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
         case Gathered(v, lo, hi):
             index = np.asarray(value(v, arrays, grid, guarded)).astype(np.int64)
             low, high = value(lo, arrays, grid), value(hi, arrays, grid)
-            _require(guarded or bool(np.all((index >= low) & (index < high))), "an index is out of range")
+            inside = guarded or bool(np.all((index >= low) & (index < high)))
+            _require(inside, f"an index or a count is out of range ({e.error})")
             return index
     raise TypeError(f"no meaning for {e!r}")
 

@@ -140,11 +140,16 @@ class Var(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Param(Expr):
-    """An integer known at run time only, lo <= name <= hi: a bounded dimension, a thread's range."""
+    """An integer known at run time only, lo <= name <= hi: a bounded dimension, a thread's range.
+
+    `source` is the int64 scalar that holds it where it is data; what makes that tensor has checked the
+    bounds. Without one the caller gives it.
+    """
 
     name: str
     lo: int
     hi: int
+    source: Tensor | None = field(default=None, compare=False, repr=False)
 
     @property
     def dtype(self) -> DType:
@@ -346,9 +351,7 @@ class Joined(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Gathered(Expr):
-    """An index that comes from data: lo <= value < hi is checked at run time, before use; `error` says what
-    the bundle returns otherwise.
-    """
+    """An integer that comes from data: lo <= value < hi is checked before use; `error` is returned if not."""
 
     value: Expr
     lo: Expr
@@ -444,6 +447,12 @@ def static(n: Extent | None) -> int:
 def extent(n: Extent) -> Extent:
     """An extent in its simplest form: a plain int where it is one."""
     return int(n.value) if isinstance(n, Const) else n
+
+
+def measures(e: Extent) -> Iterator[Tensor]:
+    """The tensors that hold run-time extents in an expression."""
+    if isinstance(e, Expr):
+        yield from (n.source for n in walk(e) if isinstance(n, Param) and n.source is not None)
 
 
 def _load_children(e: Load) -> tuple[Expr, ...]:

@@ -13,7 +13,7 @@ from typing import Union
 
 import numpy as np
 
-from ingot.formula.expr import Array, Expr, Extent, Tensor
+from ingot.formula.expr import Array, Expr, Extent, Param, Tensor
 from ingot.formula.types import STRING, DType, dtype_of
 from ingot.options import Capacity
 
@@ -28,7 +28,7 @@ class Value:
 
     `known` holds them as expressions over run-time extents: the shape of a tensor with bounded dimensions.
     `capacity` is what the user lets axes grow to whose extents only the data tells: one number per axis, or
-    an int for all.
+    an int for all. `measured` are the extents that are data, by axis: one each, whoever asks.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Value:
     constant: Array | None = None
     known: tuple[Expr, ...] | None = None
     capacity: Capacity | None = None
+    measured: dict[int, Param] = field(default_factory=dict)
 
     def tensor(self) -> Tensor:
         """The formula tensor of this value. Needs an inferred type and shape."""

@@ -11,7 +11,7 @@ Used by tests and by `verify`; kernels are turned into closures once per binding
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,7 +57,7 @@ from ingot.formula.statements import (
 )
 from ingot.formula.types import INDEX
 from ingot.loops.instructions import INSTRUCTIONS
-from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step
+from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of
 
 WIDEST = 1 << 16  # threads that run as one step: what keeps a handful of registers in the cache
 Value = Any  # a numpy scalar (the same for every thread) or an array of shape (threads, lanes)
@@ -93,7 +93,12 @@ class Machine:
 
     def shape(self, t: Tensor) -> tuple[int, ...]:
         grid = {k: np.int64(v) for k, v in self.params.items()}
-        return tuple(size(n, grid) for n in t.shape)
+        counts = {p.source: self.flat(t) for p, t in self.measured(params_of(t)) if p.source is not None}
+        return tuple(size(n, grid, counts) for n in t.shape)
+
+    def measured(self, params: Iterable[Param]) -> Iterator[tuple[Param, Tensor]]:
+        """Of some extents those that are data, and what holds them."""
+        return ((p, self.program.measured[p]) for p in params if p in self.program.measured)
 
     def give(self, t: Tensor, array: Array) -> None:
         """Content that only the caller may write."""
@@ -106,13 +111,16 @@ class Machine:
         place = self.program.place(t)
         base = place.base
         if base not in self.memory:
-            count = int(np.prod(self.shape(base), dtype=object))
+            count = base.count if any(self.measured(params_of(base))) else self.size(base)
             self.memory[base] = np.full(count * base.type.bytes, 0xFF, np.uint8).view(base.type.numpy)
         elements: Array = self.memory[base].view(t.type.numpy)
         return elements[place.start :]
 
+    def size(self, t: Tensor) -> int:
+        return int(np.prod(self.shape(t), dtype=object))
+
     def array(self, t: Tensor) -> Array:
-        whole: Array = self.flat(t).reshape(self.shape(t)).copy()
+        whole: Array = self.flat(t)[: self.size(t)].reshape(self.shape(t)).copy()
         return whole
 
     def steps(self, steps: Sequence[Step]) -> None:
@@ -143,7 +151,10 @@ class Machine:
         if key not in self.compiled:
             self.compiled[key] = Compiler(kernel, bases).block(kernel.body)
         memory = {p: (self.flat(a), self.shape(p)) for p, a in bound.items()}
-        values: dict[str, Value] = {p.name: np.int64(self.params[p.name]) for p in kernel.params}
+        values: dict[str, Value] = {
+            p.name: np.int64(self.params[p.name]) for p in kernel.params if p.source is None
+        }
+        values.update((p.name, np.int64(self.flat(t)[0])) for p, t in self.measured(kernel.params))
         self.compiled[key](Frame(1, memory, values))
 
 

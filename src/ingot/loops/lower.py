@@ -19,7 +19,7 @@ from ingot.loops.choice import Choice, Choices, Chooser, Ways
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.place import is_in_place, move_of
-from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, touched
+from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of, touched
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
 from ingot.loops.rewrite import without_single_turns
 from ingot.options import Math
@@ -50,7 +50,10 @@ def lower(
     outputs, copies = _outputs(region, work.storage)
     aliases = {**work.storage.aliases, **_views(steps, work.storage)}
     program = Program(name, inputs, outputs, (), (*steps, *copies), aliases)
-    return Program(name, inputs, outputs, _constants(program), program.steps, aliases, _params(program))
+    params = _params(program)
+    given = tuple(p for p in params if p.source is None)
+    measured = {p: work.storage.tensor(p.source) for p in params if p.source is not None}
+    return replace(program, constants=_constants(program), params=given, measured=measured)
 
 
 def _views(steps: Iterable[Step], storage: Storage) -> dict[Tensor, Alias]:
@@ -254,4 +257,7 @@ def _constants(program: Program) -> tuple[Tensor, ...]:
 
 
 def _params(program: Program) -> tuple[Param, ...]:
-    return tuple(sorted({p for k in program.kernels for p in k.params}, key=lambda p: p.name))
+    """The run-time extents of kernels, copies and outputs."""
+    found = {p for k in program.kernels for p in k.params}
+    found.update(p for t in (*touched(program.steps), *program.outputs) for p in params_of(t))
+    return tuple(sorted(found, key=lambda p: p.name))

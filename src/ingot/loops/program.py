@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ingot.formula.box import Box, covered, meet
-from ingot.formula.expr import Param, Tensor, loads, text, upper
+from ingot.formula.expr import Param, Tensor, loads, text, upper, walk
 from ingot.formula.statements import Check, Statement, flatten, loaded, statements_text, stored
 
 
@@ -149,7 +149,8 @@ class Area:
 class Program:
     """Everything the bundle does, in order. `constants` are the weights in the order they are stored.
 
-    `aliases` are the tensors that have no bytes of their own.
+    `aliases` are the tensors that have no bytes of their own. `params` are the extents that the caller
+    gives, `measured` those that are data: an int64 scalar holds each.
     """
 
     name: str
@@ -159,6 +160,18 @@ class Program:
     steps: tuple[Step, ...]
     aliases: dict[Tensor, Alias] = field(default_factory=dict)
     params: tuple[Param, ...] = ()
+    measured: dict[Param, Tensor] = field(default_factory=dict)
+
+    def extents(self, step: Step) -> tuple[Tensor, ...]:
+        """The scalars that a step reads to know how far it goes."""
+        match step:
+            case Call(kernel):
+                params = kernel.params
+            case Copy(_, to):
+                params = tuple(params_of(to))
+            case _:
+                params = ()
+        return tuple(self.measured[p] for p in params if p in self.measured)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -185,6 +198,13 @@ class Program:
             rest //= max(n, 1)
         box = tuple((k, k + upper(n)) for k, n in zip(reversed(corner), t.shape, strict=True))
         return Area(place.base, spans, box)
+
+
+def params_of(t: Tensor) -> Iterator[Param]:
+    """The run-time extents in a tensor's shape."""
+    for n in t.shape:
+        if not isinstance(n, int):
+            yield from (p for p in walk(n) if isinstance(p, Param))
 
 
 def steps_of(step: Step) -> tuple[Step, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ingot.formula.compute import Compute, Formula, Scan, Stage, reads, stages_text, writes
-from ingot.formula.expr import Expr, Load, Tensor, transform
+from ingot.formula.expr import Expr, Load, Tensor, measures, transform
 from ingot.graph.ir import Graph, Node, Value
 from ingot.ops.control import body
 from ingot.ops.registry import formulate
@@ -160,8 +160,14 @@ def _names(tensors: tuple[Tensor, ...]) -> str:
 
 
 def formulate_graph(graph: Graph) -> Region:
-    """The region of an inferred graph. Tensors carry the names of the model's values."""
-    return _region(graph, {})
+    """The region of an inferred graph. Tensors carry the names of the model's values.
+
+    Behind the model's outputs stand the extents of theirs that are data.
+    """
+    region = _region(graph, {})
+    measured = dict.fromkeys(t for o in region.outputs for n in o.shape for t in measures(n))
+    region.outputs = (*region.outputs, *(t for t in measured if t not in region.outputs))
+    return region
 
 
 def _region(graph: Graph, tensors: dict[Value, Tensor]) -> Region:
@@ -170,7 +176,7 @@ def _region(graph: Graph, tensors: dict[Value, Tensor]) -> Region:
     for node in graph.nodes:
         if all(v is None or v.constant is not None for v in node.outputs):
             continue
-        items.append(_item(node, tensors))
+        items += _items(node, tensors)
     outputs = tuple(_tensor(v, tensors) for v in graph.outputs)
     return Region(inputs, outputs, _needed(items, outputs))
 
@@ -217,18 +223,21 @@ def _tensor(value: Value, tensors: dict[Value, Tensor]) -> Tensor:
     return tensors[value]
 
 
-def _item(node: Node, tensors: dict[Value, Tensor]) -> Item:
+def _items(node: Node, tensors: dict[Value, Tensor]) -> list[Item]:
+    """What a node becomes; several groups where extents are measured on the way."""
     if node.op == "If" and node.domain == "":
-        return _either(node, tensors)
+        return [_either(node, tensors)]
     if node.op == "Loop" and node.domain == "":
-        return _iterate(node, tensors)
+        return [_iterate(node, tensors)]
     inputs = [None if v is None else _tensor(v, tensors) for v in node.inputs]
     formula = _named(formulate(node, inputs), node)
     for value, tensor in zip(node.outputs, formula.outputs, strict=False):
         if value is not None:
             tensors[value] = tensor
     view = None if formula.view is None else (formula.outputs[0], formula.view)
-    return Group((node.name or node.op,), formula.stages, view)
+    name = (node.name or node.op,)
+    *before, last = formula.parts or ((),)
+    return [*(Group(name, part) for part in before), Group(name, last, view)]
 
 
 def _either(node: Node, tensors: dict[Value, Tensor]) -> Either:

@@ -110,6 +110,8 @@ class _Steps:
     def follow(self, steps: Iterable[Step], written: Written) -> None:
         """Add to `written` what stands in memory after the steps."""
         for step in steps:
+            for count in self.program.extents(step):
+                self.require_written(count, written, "an extent")
             match step:
                 case Call():
                     self.call(step, written)

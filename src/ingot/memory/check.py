@@ -137,6 +137,8 @@ class _Replay:
 
     def steps(self, steps: tuple[Step, ...], arena: _Arena) -> None:
         for step in steps:
+            for t in self.program.extents(step):
+                self.read(t, arena)
             match step:
                 case Call():
                     self.call(step, arena)

@@ -66,6 +66,7 @@ class _Builder:
 
     def node(self, step: Step, at: int) -> Node:
         reads, writes = self.accesses(step)
+        reads = (*reads, *self.program.extents(step))
         parts: list[tuple[Node, ...]] = []
         end = at + 1
         for part in _parts(step):

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from ingot.formula.expr import Array, Const, Expr, Tensor, call, cast, equal, select, wrap
+from ingot.formula.expr import Array, Const, Expr, Tensor, call, cast, equal, select, static, wrap
 from ingot.formula.index import as_expr
-from ingot.formula.types import dtype_of
+from ingot.formula.types import INT64, dtype_of
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.registry import Builder, op
 
@@ -18,8 +18,11 @@ FAR = 1 << 30  # beyond every axis: diagonals further out are all the same
 @op("ConstantOfShape", since=9)
 def constant_of_shape(f: Builder, shape: Tensor, *, value: Array | None = None) -> Tensor:
     """One value everywhere; float32 zeros by default (ConstantOfShape-20)."""
-    declared = f.declared(shape)
-    extents = declared if declared is not None else f.extents(shape, "shape")
+    if f.is_late(shape):
+        counts = [cast(shape[k], INT64) for k in range(static(shape.shape[0]))]
+        extents = f.measured_shape(counts, [None] * len(counts))
+    else:
+        extents = f.extents(shape, "shape")
     f.require(all(not isinstance(n, int) or n >= 0 for n in extents), f"shape {list(extents)} is negative")
     fill = np.zeros(1, np.float32) if value is None else np.asarray(value)
     f.require(fill.size == 1, f"the value has {fill.size} elements instead of one")

@@ -78,7 +78,7 @@ def _infer_node(node: Node) -> None:
         )  # what nobody wants may never be written
         arrays = evaluate(wanted, [t.value for t in formula.inputs])  # type: ignore[misc]
         for (value, _), array in zip(pairs, arrays, strict=True):
-            value.constant = array
+            value.constant, value.shape = array, tuple(array.shape)
     else:
         _see_through(formula, pairs)
 
@@ -112,7 +112,7 @@ def is_constant(formula: Formula) -> bool:
     made = {t for s in formula.stages for t in writes(s)}
     extents = [n for c in formula.computes for n in (*c.out.shape, *(a.extent or 0 for a in c.axes))]
     used = [*map(as_expr, extents), *(e for c in formula.computes for e in c.expressions)]
-    if any(isinstance(n, Param) for e in used for n in walk(e)):
+    if any(isinstance(n, Param) and n.source not in made for e in used for n in walk(e)):
         return False
     return all(t.value is not None or t in made for s in formula.stages for t in reads(s)) and all(
         t.value is not None

@@ -12,7 +12,7 @@ built.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -20,10 +20,26 @@ import numpy as np
 
 from ingot.errors import InputError, ModelError, ShapeError, UnsupportedError
 from ingot.formula.compute import Compute, Formula, Reduction, Scan, Stage, accumulator
-from ingot.formula.expr import Array, Const, Expr, Extent, Operand, Tensor, Var, constant, extent, wrap
+from ingot.formula.expr import (
+    Array,
+    Const,
+    Expr,
+    Extent,
+    Gathered,
+    Operand,
+    Param,
+    Tensor,
+    Var,
+    cast,
+    constant,
+    extent,
+    upper,
+    wrap,
+)
+from ingot.formula.index import as_expr
 from ingot.formula.strings import encoded
-from ingot.formula.types import INDEX, DType
-from ingot.graph.ir import Graph, Node
+from ingot.formula.types import INDEX, INT64, DType
+from ingot.graph.ir import Graph, Node, Value
 
 Outputs = Tensor | tuple[Tensor, ...]
 Definition = Callable[..., Outputs]
@@ -94,6 +110,7 @@ class Builder:
     wanted: tuple[bool, ...] = (True,)
     stages: list[Stage] = field(default_factory=list)
     view: Tensor | None = None
+    cuts: list[int] = field(default_factory=list)
 
     def axes(self, shape: tuple[Extent, ...], names: str = "") -> tuple[Var, ...]:
         """One axis per extent, named by the letters given or i0, i1, ..."""
@@ -165,6 +182,16 @@ class Builder:
             return tuple(map(extent, tensor.known))
         return self.integers(tensor, what)
 
+    def is_late(self, *parameters: Tensor | None) -> bool:
+        """Whether one of the parameters is known at run time only."""
+        return any(p is not None and p.value is None and p.known is None for p in parameters)
+
+    def measured_shape(self, counts: Sequence[Expr], limits: Sequence[Extent | None]) -> tuple[Extent, ...]:
+        """The shape of the first output where data decides it: an int64 count per axis, see `measured`."""
+        scalars = [self.map((), c, INT64, "count") for c in counts]
+        pairs = zip(scalars, limits, strict=True)
+        return tuple(self.measured(t, limit, axis=d) for d, (t, limit) in enumerate(pairs))
+
     def declared(self, *parameters: Tensor | None, output: int = 0) -> tuple[Extent, ...] | None:
         """The shape the model declares for an output that depends on a parameter known at run time only.
 
@@ -175,6 +202,53 @@ class Builder:
             return None
         value = self.node.outputs[output]
         return None if value is None else value.shape
+
+    def measured(self, count: Tensor, limit: Extent | None, *, axis: int = 0, output: int = 0) -> Extent:
+        """The extent of `axis` of an output that is data: the int64 scalar `count`, made by stages so far.
+
+        It lies between 0 and `limit`, else the bundle returns ERR_CAPACITY; without a limit the capacity that
+        the user gives for the output holds. Where the model declares the axis, the extent is what it says and
+        `count` must be equal to it. Stages from here on may use the extent. Raises ShapeError if nothing
+        bounds it.
+        """
+        if count.value is not None:
+            return int(count.value)
+        value = self._value(output)
+        if value.shape is not None and axis not in value.measured:
+            said = as_expr(value.shape[axis])
+            self._check(count, Tensor("count", INT64, ()), said, said)
+            return extent(said)
+        most = as_expr(self._capacity(axis, value) if limit is None else limit)
+        if axis not in value.measured:
+            name = f"{value.name}_extent{axis}"
+            apart = name if name[:1].isupper() else f"${name}"  # loop variables begin with a small letter
+            value.measured[axis] = Param(apart, 0, upper(most), Tensor(name, INT64, ()))
+        found = value.measured[axis]
+        assert found.source is not None
+        self._check(count, found.source, Const(0), most)
+        self.cuts.append(len(self.stages))
+        return found
+
+    def _value(self, output: int) -> Value:
+        """An output of the node; one that nobody reads stands for itself."""
+        found = self.node.outputs[output] if output < len(self.node.outputs) else None
+        return found or Value(f"output{output}")
+
+    def _check(self, count: Tensor, to: Tensor, lo: Expr, hi: Expr) -> None:
+        """to = count, which lies between lo and hi."""
+        self.put(to, (), (), cast(Gathered(count[()], lo, hi + 1, "ERR_CAPACITY"), INT64))
+
+    def _capacity(self, axis: int, value: Value) -> int:
+        """What the user says of an axis that nothing else bounds."""
+        given = value.capacity
+        if isinstance(given, tuple):
+            self.require(axis < len(given), f"--capacity has {len(given)} axes, the output has more")
+            return given[axis]
+        if given is None:
+            reason = f"axis {axis} of {value.name!r} is known at run time only, and nothing bounds it"
+            remedy = f"say how long it can get: --capacity {value.name}=AxBx..., or --capacity N for all"
+            raise UnsupportedError(f"{self.node.label}: {reason}", remedy=remedy)
+        return given
 
     def constant(self, array: Array, name: str = "table") -> Tensor:
         return constant(array, name)
@@ -238,7 +312,8 @@ def formulate(node: Node, inputs: list[Tensor | None]) -> Formula:
     results = outputs if isinstance(outputs, tuple) else (outputs,)
     _agree(node, results)
     present = tuple(t for t in inputs if t is not None)
-    return Formula(tuple(dict.fromkeys(present)), tuple(builder.stages), results, builder.view)
+    read, cuts = tuple(dict.fromkeys(present)), tuple(builder.cuts)
+    return Formula(read, tuple(builder.stages), results, builder.view, cuts)
 
 
 def _agree(node: Node, results: tuple[Tensor, ...]) -> None:
