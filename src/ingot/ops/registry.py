@@ -312,8 +312,8 @@ def formulate(node: Node, inputs: list[Tensor | None]) -> Formula:
     results = outputs if isinstance(outputs, tuple) else (outputs,)
     _agree(node, results)
     present = tuple(t for t in inputs if t is not None)
-    read, cuts = tuple(dict.fromkeys(present)), tuple(builder.cuts)
-    return Formula(read, tuple(builder.stages), results, builder.view, cuts)
+    needed, cuts = tuple(dict.fromkeys(present)), tuple(builder.cuts)
+    return Formula(needed, tuple(builder.stages), results, builder.view, cuts)
 
 
 def _agree(node: Node, results: tuple[Tensor, ...]) -> None:
