@@ -52,7 +52,4 @@ ROWS = [
     span(0, 1, 0.25, dtype=np.float64),
     span(1, 5, 2, runtime=2),
     span(10, 4, -2, dtype=np.int64, runtime=3),
-    *(Row("HannWindow", [np.array(n)], {"periodic": p}, constant=[0]) for n in (1, 10, 17) for p in (0, 1)),
-    Row("HannWindow", [np.array(9)], declared=[(9,)], note="runtime"),
-    Row("HannWindow", [np.array(9)], {"output_datatype": 11}, constant=[0], tolerance=1e-6),
 ]

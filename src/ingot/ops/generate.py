@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from ingot.formula.expr import Array, Const, Expr, Tensor, call, cast, equal, select, static, wrap
-from ingot.formula.index import as_expr
+from ingot.formula.expr import Array, Const, Expr, Tensor, cast, equal, select, static, wrap
 from ingot.formula.types import INT64, dtype_of
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.registry import Builder, op
@@ -62,15 +61,3 @@ def _steps(first: float, last: float, step: float) -> int:
     if isinstance(first, int) and isinstance(last, int) and isinstance(step, int):
         return -((first - last) // step)
     return math.ceil((last - first) / step)
-
-
-@op("HannWindow", since=17)
-def hann_window(f: Builder, size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """y[i] = sin(pi * i / n)^2, n = size or (periodic = 0) size - 1 (HannWindow-17)."""
-    (n,) = f.declared(size) or f.integers(size, "size")
-    f.require(not isinstance(n, int) or n >= 0, f"size {n} is negative")
-    (i,) = f.axes((n,), "i")
-    dtype = dtype_from_onnx(output_datatype)
-    turns = cast(as_expr(n), dtype.compute) if periodic else cast(as_expr(n) - 1, dtype.compute)
-    s = call("sin", cast(i, dtype.compute) * math.pi / turns)
-    return f.map((i,), s * s, dtype)
