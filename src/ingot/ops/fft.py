@@ -22,16 +22,20 @@ Complex = tuple[Expr, Expr]
 
 
 def fft(f: Builder, z: Tensor, inverse: bool) -> Tensor:
-    """y[..., k] = sum over t of z[..., t] * e^(-2 pi i k t / n); `inverse`: e^(+...), not divided by n."""
+    """y[..., k] = sum over t of z[..., t] * e^(-2 pi i k t / n); `inverse`: e^(+...), not divided by n.
+
+    The steps go to and fro between `z`, which is overwritten, and one tensor more.
+    """
     n = static(z.shape[-1])
     radices = _radices(n)
     if max(radices, default=1) > LARGEST_RADIX:
         return _bluestein(f, z, inverse)
     roots = f.constant(_roots(n, inverse, z.type), "roots")
-    done = 1
+    done, out = 1, f.empty(z.type, z.shape, "other")
     for radix in radices:
         step = _step if radix <= WRITTEN_OUT else _sums
-        z = step(f, z, roots, done, radix, inverse)
+        step(f, z, out, roots, done, radix, inverse)
+        z, out = out, z
         done *= radix
     return z
 
@@ -57,19 +61,17 @@ def _roots(n: int, inverse: bool, dtype: DType) -> Array:
 # -- one step of Stockham's algorithm: z[k + done*s, m] from z[k, m + rest*q], decimation in frequency
 
 
-def _step(f: Builder, z: Tensor, roots: Tensor, done: int, radix: int, inverse: bool) -> Tensor:
+def _step(f: Builder, z: Tensor, out: Tensor, roots: Tensor, done: int, radix: int, inverse: bool) -> None:
     """A short transform over q of every k and m, each of its results turned by the root s * done * m."""
     rest = static(z.shape[-1]) // (done * radix)
     *lead, _ = f.axes(z.shape[:-1])
     k, m = Var("k", done), Var("m", rest)
-    out = f.empty(z.type, z.shape, "z")
     taken = [_read(z, lead, k * (rest * radix) + (m + q * rest)) for q in range(radix)]
     for s, short in enumerate(_short(taken, inverse)):
         turn = m * (s * done)
         turned = product(short, (roots.at((0, turn)), roots.at((1, turn)))) if s and rest > 1 else short
         for part in (0, 1):
             f.put(out, (*lead, k, m), (*lead, part, (k + s * done) * rest + m), turned[part])
-    return out
 
 
 def _short(x: Sequence[Complex], inverse: bool) -> list[Complex]:
@@ -123,18 +125,16 @@ def _read(z: Tensor, lead: Sequence[Expr], at: Expr) -> Complex:
     return z.at((*lead, 0, at)), z.at((*lead, 1, at))
 
 
-def _sums(f: Builder, z: Tensor, roots: Tensor, done: int, radix: int, inverse: bool) -> Tensor:
+def _sums(f: Builder, z: Tensor, out: Tensor, roots: Tensor, done: int, radix: int, inverse: bool) -> None:
     """The same for any radix: every result is a sum over q, the turns before it (decimation in time)."""
     whole, rest = done * radix, static(z.shape[-1]) // (done * radix)
     *lead, _ = f.axes(z.shape[:-1])
     s, k, m, q = (Var(name, e) for name, e in zip("skmq", (radix, done, rest, radix), strict=True))
-    out = f.empty(z.type, z.shape, "z")
     j = s * done + k
     at, turn = k * (rest * radix) + q * rest + m, j * q % whole * rest
     both = product(_read(z, lead, at), (roots.at((0, turn)), roots.at((1, turn))))
     for part in (0, 1):
         f.reduce("sum", (*lead, s, k, m), (q,), both[part], into=(out, (*lead, part, j * rest + m)))
-    return out
 
 
 def _bluestein(f: Builder, z: Tensor, inverse: bool) -> Tensor:
