@@ -229,6 +229,17 @@ class Builder:
         self.cuts.append(len(self.stages))
         return found
 
+    def counted(self, count: Tensor, limit: Extent, name: str) -> Extent:
+        """An extent within the formula that is data: how far its loops and scratch tensors go from here on.
+
+        `count` is as for `measured`, `name` tells it from others of the node.
+        """
+        source = Tensor(name, INT64, ())
+        extent_ = Param(f"${self._value(0).name}_{name}", 0, upper(limit), source)
+        self._check(count, source, Const(0), as_expr(limit))
+        self.cuts.append(len(self.stages))
+        return extent_
+
     def _value(self, output: int) -> Value:
         """An output of the node; one that nobody reads stands for itself."""
         found = self.node.outputs[output] if output < len(self.node.outputs) else None

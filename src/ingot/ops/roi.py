@@ -29,7 +29,6 @@ from ingot.formula.expr import (
 from ingot.formula.index import as_expr
 from ingot.formula.types import FLOAT32, FLOAT64, INDEX, INT32, INT64
 from ingot.ops.registry import Builder, op
-from ingot.ops.runtime import at_most
 
 FAR = 1 << 24  # beyond every axis, and exact in float32
 
@@ -218,7 +217,9 @@ def _range(
     count = f.map((), cast(most[()], INT64), INT64, f"count_{letter}")
     before = (-1.0 - start[r] - cast(p, t) * step[r]) * grid[r] / step[r] - 0.5
     first = select(grid[r] > float(limit), maximum(call("ceil", before), 0.0), wrap(0, t))
-    return Var(f"k{letter}", at_most(f, count, limit)), f.map(axes, first, t, f"first_{letter}")
+    return Var(f"k{letter}", f.counted(count, limit, f"samples_{letter}")), f.map(
+        axes, first, t, f"first_{letter}"
+    )
 
 
 # -- MaxRoiPool
@@ -272,7 +273,7 @@ def _part(
     begin = f.map((r, p), cast(low, INT32), INT32, f"first_{letter}")
     end = f.map((r, p), cast(high, INT32), INT32, f"end_{letter}")
     count = f.reduce("max", (), (r, p), cast(end[r, p] - begin[r, p], INT64), init=0, name=f"count_{letter}")
-    return p, begin, end, Var(f"k{letter}", at_most(f, count, n))
+    return p, begin, end, Var(f"k{letter}", f.counted(count, n, f"elements_{letter}"))
 
 
 def _rounded(e: Expr) -> Expr:

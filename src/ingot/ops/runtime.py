@@ -5,9 +5,8 @@ In: parameter tensors without a value; out: int64 expressions. Shapes come from 
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Extent, Gathered, Tensor, cast, equal, select
+from ingot.formula.expr import Const, Expr, Gathered, Tensor, cast, equal, select
 from ingot.formula.types import INT64
-from ingot.ops.registry import Builder
 
 
 def parameter(values: Tensor, axes: Tensor | None, axis: int, rank: int, default: int) -> Expr:
@@ -25,8 +24,3 @@ def parameter(values: Tensor, axes: Tensor | None, axis: int, rank: int, default
 def zero_if(condition: Expr) -> Expr:
     """An index that is 0: the bundle leaves with ERR_INDEX where the condition does not hold."""
     return Gathered(select(condition, Const(0, INT64), Const(-1, INT64)), Const(0), Const(1))
-
-
-def at_most(f: Builder, count: Tensor, limit: Extent) -> Extent:
-    """How far loops run that go to `count`, which the bundle computes."""
-    return limit
