@@ -27,6 +27,7 @@ from ingot.loops.quotients import join_quotients
 from ingot.loops.region import Region, formulate_graph, region_text
 from ingot.loops.reorder import reorder
 from ingot.loops.share import share
+from ingot.loops.state import keep_states
 from ingot.loops.tuning import choices_of, require_used
 from ingot.loops.verify import require_proved, verify_region
 from ingot.memory.check import check
@@ -35,6 +36,7 @@ from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
 from ingot.passes.inline_if import inline_if
+from ingot.passes.pair_states import pair_states
 from ingot.passes.prune import prune
 from ingot.targets.record import Target
 from ingot.targets.records import find, native
@@ -84,6 +86,7 @@ def front(model: Any, options: Options) -> Graph:
     """The steps on the graph, in their order; the comment says why each stands where it does."""
     graph = GRAPH(read_with, model, options)
     graph = GRAPH(infer, graph)  # everything below needs shapes, and constants folded
+    graph = GRAPH(pair_states, graph, options.state)  # types must be known, passes keep the edge's order
     graph = GRAPH(inline_if, graph)  # conditions that are constants are known now
     return GRAPH(prune, graph)  # so is shape arithmetic: what only served it goes
 
@@ -111,6 +114,7 @@ def stages(model: Any, options: Options) -> Stages:
         program = programs(parallelize, program)
     program = programs(share, program)  # last change to kernels: now it shows which are the same
     program = programs(order, program)  # after everything that makes or merges steps
+    program = programs(keep_states, program, graph.states)  # after order: now it shows who reads last
     placed = PLAN(plan, program)  # last: the kernels decide what lives when
     return Stages(graph, region, program, placed, target)
 

@@ -20,15 +20,16 @@ class Options:
     `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `capacity`
     gives values whose extents only the data tells their largest ones: a number for all axes or one per
     axis; that of "" is for every value not named. `string_bytes` is the room of a string, its last zero
-    included; constants may need more. `fuse` off keeps one kernel per node (for verification
-    layer by layer). `generators` off keeps naive loops everywhere. `math` "exact" adds and multiplies what
-    the model says, as it says it: no fast convolution algorithms, every sigmoid and tanh to its last
-    digits. `target` may name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run
-    time. `threads` gives the entry a `parallel_for` of the caller's. `profile` makes the entry report to
-    `NAME_profile` where its time goes. `tuning` is the content of a tuning file. `emit` () is c, obj,
-    weights-bin, and weights-txt where the caller brings the weights. `weights` None is what the api means:
-    external for Glow's two, embedded for the others. `rename` gives inputs and outputs C names of the
-    user's choice; `cflags` go to the compiler behind our own.
+    included; constants may need more. `state` pairs outputs with inputs {next: previous}: what one run
+    leaves to the next. `fuse` off keeps one kernel per node (for verification layer by layer). `generators`
+    off keeps naive loops everywhere. `math` "exact" adds and multiplies what the model says, as it says it:
+    no fast convolution algorithms, every sigmoid and tanh to its last digits. `target` may name several,
+    weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a
+    `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its time goes.
+    `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin, and weights-txt where the
+    caller brings the weights. `weights` None is what the api means: external for Glow's two, embedded for
+    the others. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the compiler
+    behind our own.
     """
 
     name: str | None = None
@@ -40,6 +41,7 @@ class Options:
     relocation: Literal["static", "pic"] | None = None
     cc: str | None = None
     cflags: tuple[str, ...] = ()
+    state: Mapping[str, str] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
     keep_inputs: bool = False
     capacity: Mapping[str, Capacity] = field(default_factory=dict)

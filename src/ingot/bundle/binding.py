@@ -17,6 +17,7 @@ from ingot.formula.types import DType, dtype_named
 
 Manifest = Mapping[str, Any]
 Extents = dict[str, int]
+State = dict[str, Array]
 
 _OPERATIONS = {
     ast.Add: operator.add,
@@ -37,7 +38,7 @@ def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], 
             f"unknown inputs {sorted(unknown)}; the model has {[t['name'] for t in manifest['inputs']]}"
         )
     extents = _extents(manifest, inputs)
-    arrays = [_checked(t, inputs, extents) for t in manifest["inputs"]]
+    arrays = [checked(t, inputs, extents) for t in manifest["inputs"]]
     return arrays, empty_outputs(manifest, extents), extents
 
 
@@ -67,15 +68,24 @@ def _extents(manifest: Manifest, inputs: Mapping[str, Array]) -> Extents:
     return {p["symbol"]: found[p["symbol"]] for p in manifest["params"] if p["symbol"] in found}
 
 
-def capacity(manifest: Manifest) -> dict[str, int]:
-    """Bytes of every input and output, by symbol, at the upper bounds of the extents."""
+def capacity(manifest: Manifest) -> list[int]:
+    """Bytes of every input, output and member of the state at the upper bounds of the extents."""
     most = {**_most(manifest, "params"), **_most(manifest, "measured")}
-    tensors = (*manifest["inputs"], *manifest["outputs"])
-    return {t["symbol"]: int(np.prod(shape(t, most))) * _type(t).bytes for t in tensors}
+    return [int(np.prod(shape(t, most))) * _type(t).bytes for t in tensors_of(manifest)]
 
 
 def _most(manifest: Manifest, kind: str) -> Extents:
     return {p["symbol"]: int(p["hi"]) for p in manifest.get(kind, ())}
+
+
+def tensors_of(manifest: Manifest) -> list[Mapping[str, Any]]:
+    """What the harness is handed, in its order: inputs, outputs, members of the state."""
+    return [*manifest["inputs"], *manifest["outputs"], *manifest["state"]]
+
+
+def blank(manifest: Manifest) -> State:
+    """Arrays for the members of the state, to be filled."""
+    return {t["name"]: np.zeros(shape(t, {}), _type(t).numpy) for t in manifest["state"]}
 
 
 def shape(tensor: Mapping[str, Any], extents: Mapping[str, int]) -> tuple[int, ...]:
@@ -122,7 +132,7 @@ def _texts(name: str, array: Array, dtype: DType) -> Array:
         raise InputError(f"input {name!r}: {error}") from None
 
 
-def _checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[str, int]) -> Array:
+def checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[str, int]) -> Array:
     if t["name"] not in inputs:
         raise InputError(f"input {t['name']!r} is missing")
     array, dtype = np.asarray(inputs[t["name"]]), _type(t).numpy

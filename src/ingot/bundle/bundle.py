@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ingot.bundle.binding import presented, trim
-from ingot.bundle.run import Runner, check, runner
+from ingot.bundle.run import Runner, runner
+from ingot.bundle.session import Session
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 
@@ -43,11 +43,16 @@ class Bundle:
             self._runner = runner(self.name, self._parts, self.manifest)
         return self._runner
 
+    def session(self) -> Session:
+        """Runs in a row, each of which finds the state that the one before it left."""
+        return Session(self.runner, self.manifest)
+
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Execute the shipped object. InputError for inputs that are missing, misshapen or out of range."""
-        status, outputs = self.runner.call(inputs)
-        check(self.manifest, status)
-        return presented(trim(self.manifest, inputs, outputs))
+        """Execute the shipped object, from the start of its state if it has one.
+
+        InputError for inputs that are missing, misshapen or out of range.
+        """
+        return self.session().run(inputs)
 
     def time(self, inputs: Mapping[str, Array], repeat: int = 100) -> list[float]:
         """Seconds per inference of `repeat` samples, measured in a C loop around the shipped object."""

@@ -10,13 +10,13 @@ import zlib
 
 import numpy as np
 
-from ingot.bundle.binding import empty_outputs, shape
+from ingot.bundle.binding import blank, empty_outputs, shape
 from ingot.bundle.bundle import Bundle
 from ingot.emit.main import Golden
 from ingot.emit.unit import Unit
 from ingot.errors import ToolchainError
 from ingot.formula.evaluate import IndexOutOfRange
-from ingot.formula.expr import Array
+from ingot.formula.expr import Array, static
 from ingot.formula.strings import random_texts
 from ingot.formula.types import DType, dtype_named
 from ingot.loops.evaluate import run
@@ -32,28 +32,40 @@ def golden_run(unit: Unit, bundle: Bundle) -> Golden:
         t["name"]: random_input(t["name"], dtype_named(t["dtype"]), shape(t, extents))
         for t in bundle.manifest["inputs"]
     }
-    outputs, status, source = _answer(unit, bundle, inputs, extents)
-    return Golden(tuple(inputs.values()), outputs, tuple(extents.values()), status, SEED, source)
+    results, status, source = _answer(unit, bundle, inputs, extents)
+    return Golden(tuple(inputs.values()), results, tuple(extents.values()), status, SEED, source)
 
 
 def _answer(
     unit: Unit, bundle: Bundle, inputs: dict[str, Array], extents: dict[str, int]
 ) -> tuple[tuple[Array, ...], int, str]:
-    empty = tuple(empty_outputs(bundle.manifest, extents).values())
+    """The outputs and the state after a run from its start, the status, and who says so."""
+    empty = (*empty_outputs(bundle.manifest, extents).values(), *blank(bundle.manifest).values())
     try:
-        status, outputs = bundle.runner.call(inputs)
+        status, outputs, state = bundle.runner.step(inputs, None)
         if status:
             return empty, status, OUT_OF_RANGE
-        return tuple(outputs.values()), 0, "the object's own when it was compiled"
+        return (*outputs.values(), *state.values()), 0, "the object's own when it was compiled"
     except ToolchainError:
         pass
     try:
-        found = run(unit.program, inputs, {p.name: p.hi for p in unit.program.params})
+        extents = {p.name: p.hi for p in unit.program.params}
+        found = run(unit.program, {**inputs, **starts(unit)}, extents)
         for to, array in zip(empty, found, strict=True):
             to.reshape(-1)[: array.size] = array.reshape(-1)
         return empty, 0, "computed when it was compiled, without the object"
     except IndexOutOfRange:
         return empty, -3, OUT_OF_RANGE
+
+
+def starts(unit: Unit) -> dict[str, Array]:
+    """The state before the first run."""
+    return {
+        k.member.name: np.zeros([static(n) for n in k.member.shape], k.member.type.numpy)
+        if k.initial is None
+        else k.initial
+        for k in unit.program.states
+    }
 
 
 def random_input(name: str, dtype: DType, size: tuple[int, ...]) -> Array:

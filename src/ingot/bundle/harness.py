@@ -1,16 +1,21 @@
 """The C around a shipped object that lets Python call it, whatever its calling convention.
 
-`harness_call(p, n)` takes the inputs and outputs as `p[0..]`, then weights, Glow's mutable memory and the
-arena; `n` holds the run-time extents. `run.py` links it into a library, or into a program that an emulator
-runs.
+`harness_call(p, n)` takes the inputs, outputs and members of the state as `p[0..]`, then weights, Glow's
+mutable memory and the arena; `n` holds the run-time extents, then what is to be done with the state. `run.py`
+links it into a library, or into a program that an emulator runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ingot.bundle.binding import tensors_of
+
 Manifest = Mapping[str, Any]
+
+GO_ON, START, ONLY_START = 0, 1, 2
+"""What to do with the state: run with the one given, start anew and run, start anew and do no more."""
 
 # Every name that stands where the bundle is called begins with harness_: bundles have any other name.
 COMMON = """\
@@ -19,7 +24,7 @@ static void harness_copy(void *to, const void *from, long n) {{
     const unsigned char *b = from;
     while (n-- > 0) *a++ = *b++;
 }}
-static void harness_put(void **harness_p) {{
+{state}static void harness_put(void **harness_p) {{
     (void)harness_p;
     (void)harness_copy;
 {put}}}
@@ -33,9 +38,9 @@ static int harness_run(void **harness_p, const int *harness_n) {{
     return {call};
 }}
 int harness_call(void **harness_p, const int *harness_n) {{
-    int harness_status;
+    int harness_status = 0;
 {construct}    harness_put(harness_p);
-    harness_status = harness_run(harness_p, harness_n);
+{start}    if (harness_n[{params}] != {only_start}) harness_status = harness_run(harness_p, harness_n);
     harness_get(harness_p);
     return harness_status;
 }}
@@ -103,7 +108,8 @@ int main(void) {{
     for (i = 0; i < {total}; i++) harness_memory[i] = 0xFF; /* bundles must not rely on what they find */
     ingot_read(0, n, sizeof n);
     ingot_read(0, p[{weights}], {weights_bytes});
-    for (i = 0; i < {inputs}; i++) ingot_read(0, p[i], n[{params} + i]);
+    for (i = 0; i < {tensors}; i++)
+        if (i < {inputs} || i >= {states}) ingot_read(0, p[i], n[{params} + i]);
     status = harness_call(p, n);
     ingot_write(1, &status, sizeof status);
     for (i = {inputs}; i < {tensors}; i++) ingot_write(1, p[i], n[{params} + i]);
@@ -112,18 +118,54 @@ int main(void) {{
 """
 
 
-def harness(manifest: Manifest, bytes_of: Mapping[str, int]) -> str:
-    """The functions common to both; `bytes_of` gives the size of each tensor by its symbol."""
-    name, tensors = manifest["name"], [*manifest["inputs"], *manifest["outputs"]]
-    rows = {"put": "", "get": ""}
-    for i, t in enumerate(tensors):
-        is_input, size = i < len(manifest["inputs"]), bytes_of[t["symbol"]]
-        if place := _place(manifest, t, i, is_input):
-            arguments = f"{place}, harness_p[{i}]" if is_input else f"harness_p[{i}], {place}"
-            rows["put" if is_input else "get"] += f"    harness_copy({arguments}, {size});\n"
+def harness(manifest: Manifest, sizes: Sequence[int]) -> str:
+    """The functions common to both; `sizes` gives the bytes of each tensor."""
+    name, inputs = manifest["name"], len(manifest["inputs"])
+    edge = inputs + len(manifest["outputs"])
+    put = get = ""
+    for i, (t, size) in enumerate(zip(tensors_of(manifest), sizes, strict=True)):
+        place = _place(manifest, t, i, i < inputs) if i < edge else f"harness_state(harness_p)->{t['symbol']}"
+        if place and not inputs <= i < edge:
+            put += f"    harness_copy({place}, harness_p[{i}], {size});\n"
+        if place and i >= inputs:
+            get += f"    harness_copy(harness_p[{i}], {place}, {size});\n"
     construct = f"    {name}_constructor();\n" if manifest["api"] == "argument" else ""
-    text = COMMON.format(call=_call(manifest), tensors=len(tensors), construct=construct, **rows)
+    text = COMMON.format(
+        call=_call(manifest),
+        tensors=len(sizes),
+        params=len(manifest["params"]),
+        only_start=ONLY_START,
+        construct=construct,
+        state=_state(manifest),
+        start=_start(manifest),
+        put=put,
+        get=get,
+    )
     return f'#include "{name}.h"\n{text}'
+
+
+def _state(manifest: Manifest) -> str:
+    """Where the state is: the harness's own, or where the convention keeps it."""
+    name = manifest["name"]
+    if not manifest["state"]:
+        return ""
+    kept, place = "", f"{name}_get_state()"
+    match manifest["api"]:
+        case "static" | "dynamic":
+            mutable = len(tensors_of(manifest)) + 1
+            place = f"(void *)((unsigned char *)harness_p[{mutable}] + {name.upper()}_STATE)"
+        case "direct":
+            kept, place = f"static struct {name}_state harness_kept;\n", "&harness_kept"
+    head = f"static struct {name}_state *harness_state(void **harness_p)"
+    return f"{kept}{head} {{\n    (void)harness_p;\n    return {place};\n}}\n"
+
+
+def _start(manifest: Manifest) -> str:
+    """What puts the state at its start if the caller has none."""
+    if not manifest["state"]:
+        return ""
+    number, name = len(manifest["params"]), manifest["name"]
+    return f"    if (harness_n[{number}] != {GO_ON}) {name}_state_init(harness_state(harness_p));\n"
 
 
 def profiler(manifest: Manifest) -> str:
@@ -135,7 +177,7 @@ def _place(manifest: Manifest, tensor: Mapping[str, Any], index: int, is_input: 
     """Where a convention keeps a tensor; empty where the caller's own memory is used."""
     match manifest["api"]:
         case "static" | "dynamic":
-            memory = len(manifest["inputs"]) + len(manifest["outputs"]) + 1
+            memory = len(tensors_of(manifest)) + 1
             return f"(unsigned char *)harness_p[{memory}] + {tensor['offset']}"
         case "argument":
             number = index if is_input else index - len(manifest["inputs"])
@@ -153,31 +195,32 @@ def _call(manifest: Manifest) -> str:
     arguments = ["harness_m[0]"] if manifest["weights"] == "external" else []
     arguments += [f"harness_n[{i}]" for i in range(len(manifest["params"]))]
     arguments += [f"harness_p[{i}]" for i in range(len(manifest["inputs"]) + len(manifest["outputs"]))]
+    arguments += ["harness_state(harness_p)"] if manifest["state"] else []
     arguments += ["0", "0"] if manifest["threaded"] else []  # one task after the other
     return f"{name}({', '.join([*arguments, 'harness_m[2]'])})"
 
 
-def program(manifest: Manifest, bytes_of: Mapping[str, int]) -> str:
+def program(manifest: Manifest, bytes_of: Sequence[int]) -> str:
     """A program that reads numbers, weights and inputs from standard input and writes status and outputs."""
     sizes = list(_memories(manifest, bytes_of))
     offsets = [sum(sizes[:i]) for i in range(len(sizes))]
-    tensors = len(sizes) - 3
+    tensors, edge = len(sizes) - 3, len(manifest["inputs"]) + len(manifest["outputs"])
     body = PROGRAM.format(
         total=sum(sizes),
-        numbers=len(manifest["params"]) + tensors,
+        numbers=len(manifest["params"]) + 1 + tensors,
         pointers=", ".join(f"harness_memory + {at}" for at in offsets),
         weights=tensors,
         weights_bytes=manifest["sizes"]["weights_bytes"] if manifest["weights"] == "external" else 0,
         inputs=len(manifest["inputs"]),
         tensors=tensors,
-        params=len(manifest["params"]),
+        states=edge,
+        params=len(manifest["params"]) + 1,
     )
     return harness(manifest, bytes_of) + body
 
 
-def _memories(manifest: Manifest, bytes_of: Mapping[str, int]) -> Iterator[int]:
+def _memories(manifest: Manifest, bytes_of: Sequence[int]) -> Iterator[int]:
     """Bytes of every entry of `p`, each a multiple of 64 and never 0."""
     sizes = manifest["sizes"]
-    tensors = [bytes_of[t["symbol"]] for t in (*manifest["inputs"], *manifest["outputs"])]
-    for size in (*tensors, sizes["weights_bytes"], sizes["mutable_bytes"], sizes["arena_bytes"]):
+    for size in (*bytes_of, sizes["weights_bytes"], sizes["mutable_bytes"], sizes["arena_bytes"]):
         yield -(-max(size, 1) // 64) * 64

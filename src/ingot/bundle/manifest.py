@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from ingot.emit.conventions import CONVENTIONS
+from ingot.emit.conventions import public
 from ingot.emit.unit import Unit
 from ingot.emit.weights import size
 from ingot.formula.expr import Expr, Param, Tensor, text, transform
-from ingot.loops.program import Call, calls, params_of
+from ingot.loops.program import Call, Kept, calls, params_of
 from ingot.memory.plan import ALIGN
 from ingot.memory.tree import base_of
 from ingot.options import Options
@@ -45,9 +45,9 @@ def manifest(
             {"name": p.name.removeprefix("$"), "symbol": unit.extent(p), "lo": p.lo, "hi": p.hi}
             for p in program.params
         ],
-        "state": [],
+        "state": [_state(unit, s) for s in program.states],
         "threaded": unit.is_threaded,
-        "symbols": CONVENTIONS[unit.api].symbols(unit.name),
+        "symbols": public(unit),
         "sizes": _sizes(unit, code, stack),
         "kernels": [_kernel(unit, c) for c in calls(program.steps)],
     }
@@ -72,6 +72,7 @@ def _sizes(unit: Unit, code: bytes, stack: int | None) -> dict[str, Any]:
         "arena_bound_bytes": unit.plan.bound_bytes,
         "arena_align": ALIGN,
         "mutable_bytes": max(unit.mutable_bytes, ALIGN) if unit.api in ("static", "dynamic") else 0,
+        "state_bytes": unit.state_bytes,
         "stack_bytes": stack,
         "weights_bytes": size(unit),
     }
@@ -99,6 +100,12 @@ def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
     if unit.api in ("static", "dynamic"):
         found["offset"] = unit.mutable[t]
     return found
+
+
+def _state(unit: Unit, kept: Kept) -> dict[str, Any]:
+    """Named as the input is; `next` is the output that it holds after a run."""
+    symbol = unit.member(kept.member)
+    return {**_tensor(unit, kept.member), "symbol": symbol, "next": kept.made.name}
 
 
 def _kernel(unit: Unit, call: Call) -> dict[str, Any]:

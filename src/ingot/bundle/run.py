@@ -10,12 +10,13 @@ import ctypes
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from ingot.bundle.binding import Manifest, bind, capacity
-from ingot.bundle.harness import TIMER, harness, profiler, program
+from ingot.bundle.binding import Manifest, State, bind, blank, capacity
+from ingot.bundle.harness import GO_ON, ONLY_START, START, TIMER, harness, profiler, program
 from ingot.errors import InputError, ToolchainError
 from ingot.formula.expr import Array
 from ingot.targets.process import Content
@@ -35,9 +36,19 @@ Files = Mapping[str, bytes]
 
 
 class Runner(Protocol):
-    """What runs a shipped object. `call` gives its status; the outputs mean something if that is 0."""
+    """What runs a shipped object. `call` gives its status; the outputs mean something if that is 0.
+
+    `step` goes on from a state, or from the start where that is None, and gives the state after it; `start`
+    gives the state before the first run.
+    """
 
     def call(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]: ...
+
+    def step(
+        self, inputs: Mapping[str, Array], state: State | None
+    ) -> tuple[int, dict[str, Array], State]: ...
+
+    def start(self) -> State: ...
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]: ...
 
@@ -83,36 +94,70 @@ class LibraryRunner:
         self._memory[0][:] = weights
 
     def call(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]:
-        pointers, numbers, outputs, _keep = self._bind(inputs)
-        return int(self._call(pointers, numbers)), outputs
+        return self.step(inputs, None)[:2]
+
+    def step(self, inputs: Mapping[str, Array], state: State | None) -> tuple[int, dict[str, Array], State]:
+        bound = self._bind(inputs, state)
+        return int(self._call(bound.pointers, bound.numbers)), bound.outputs, bound.state
+
+    def start(self) -> State:
+        m = self.manifest
+        sizes = capacity(m)
+        edge = [np.zeros(n, np.uint8) for n in sizes[: len(sizes) - len(m["state"])]]
+        bound = self._bound(edge, {}, [p["lo"] for p in m["params"]], blank(m), ONLY_START)
+        check(m, self._call(bound.pointers, bound.numbers))
+        return bound.state
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]:
-        pointers, numbers, _outputs, _keep = self._bind(inputs)
-        check(self.manifest, self._call(pointers, numbers))
+        bound = self._ready(inputs)
         ns = np.zeros(max(repeat, 3))
         clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p)
         to = ns.ctypes.data_as(ctypes.c_void_p)
-        self._measure(pointers, numbers, clock, WALL_CLOCK, to, 3, 1)
+        self._measure(bound.pointers, bound.numbers, clock, WALL_CLOCK, to, 3, 1)
         fastest = max(float(ns[:3].min()), 1.0)
         inner = int(np.clip(SAMPLE_NS / fastest, 1, 10000))
         which = THREAD_CLOCK if fastest > LONG_NS else WALL_CLOCK
-        self._measure(pointers, numbers, clock, which, to, repeat, inner)
+        self._measure(bound.pointers, bound.numbers, clock, which, to, repeat, inner)
         return [float(v) * 1e-9 for v in ns[:repeat]]
 
     def profile(self, inputs: Mapping[str, Array], runs: int) -> list[float]:
-        pointers, numbers, _outputs, _keep = self._bind(inputs)
-        check(self.manifest, self._call(pointers, numbers))
+        bound = self._ready(inputs)
         ns = np.zeros(len(self.manifest["kernels"]) + 2, np.int64)
         clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p)
-        self._measure(pointers, numbers, clock, ns.ctypes.data_as(ctypes.c_void_p), runs)
+        to = ns.ctypes.data_as(ctypes.c_void_p)
+        self._measure(bound.pointers, bound.numbers, clock, to, runs)
         return [max(int(n) - int(ns[-1]), 0) * 1e-9 for n in ns[:-1]]
 
-    def _bind(self, inputs: Mapping[str, Array]) -> tuple[Any, Any, dict[str, Array], list[Array]]:
+    def _ready(self, inputs: Mapping[str, Array]) -> _Bound:
+        """Inputs on which a run goes well, and a state to go on from."""
+        bound = self._bind(inputs, None)
+        check(self.manifest, self._call(bound.pointers, bound.numbers))
+        return self._bind(inputs, bound.state)
+
+    def _bind(self, inputs: Mapping[str, Array], state: State | None) -> _Bound:
         arrays, outputs, extents = bind(self.manifest, inputs)
-        everything = [*arrays, *outputs.values(), *self._memory]
+        after = blank(self.manifest) if state is None else {n: a.copy() for n, a in state.items()}
+        edge = [*arrays, *outputs.values()]
+        return self._bound(edge, outputs, list(extents.values()), after, START if state is None else GO_ON)
+
+    def _bound(
+        self, edge: list[Array], outputs: dict[str, Array], extents: list[int], state: State, what: int
+    ) -> _Bound:
+        everything = [*edge, *state.values(), *self._memory]
         pointers = (ctypes.c_void_p * len(everything))(*(a.ctypes.data for a in everything))
-        numbers = (ctypes.c_int * max(len(extents), 1))(*extents.values())
-        return pointers, numbers, outputs, everything
+        numbers = (ctypes.c_int * (len(extents) + 1))(*extents, what)
+        return _Bound(pointers, numbers, outputs, state, everything)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """What `harness_call` is handed, and the arrays it points into."""
+
+    pointers: Any
+    numbers: Any
+    outputs: dict[str, Array]
+    state: State
+    keep: list[Array]
 
 
 class ProcessRunner:
@@ -130,16 +175,36 @@ class ProcessRunner:
         self._weights = files[f"{name}.weights.bin"] if external else b""
 
     def call(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]:
+        return self.step(inputs, None)[:2]
+
+    def step(self, inputs: Mapping[str, Array], state: State | None) -> tuple[int, dict[str, Array], State]:
         arrays, outputs, extents = bind(self.manifest, inputs)
-        numbers = [*extents.values(), *(a.nbytes for a in (*arrays, *outputs.values()))]
-        words = b"".join(n.to_bytes(4, self._target.endian) for n in numbers)
-        sent = words + self._weights + b"".join(map(self._bytes, arrays))
+        before = blank(self.manifest) if state is None else state
+        numbers = [*extents.values(), START if state is None else GO_ON]
+        status, after = self._answer(arrays, outputs, numbers, before)
+        return status, outputs, after
+
+    def start(self) -> State:
+        m = self.manifest
+        inputs = [np.zeros(n, np.uint8) for n in capacity(m)[: len(m["inputs"])]]
+        status, state = self._answer(inputs, {}, [*(p["lo"] for p in m["params"]), ONLY_START], blank(m))
+        check(m, status)
+        return state
+
+    def _answer(
+        self, arrays: list[Array], outputs: dict[str, Array], numbers: list[int], before: State
+    ) -> tuple[int, State]:
+        """Run the program: the status and the state afterwards; `outputs` are filled."""
+        empty = [0] * (len(self.manifest["outputs"]) - len(outputs))
+        sizes = [a.nbytes for a in (*arrays, *outputs.values())] + empty + [a.nbytes for a in before.values()]
+        words = b"".join(n.to_bytes(4, self._target.endian) for n in (*numbers, *sizes))
+        sent = words + self._weights + b"".join(map(self._bytes, (*arrays, *before.values())))
         answer = execute(self._program, self._target, sent)
-        at = 4
-        for array in outputs.values():
+        at, after = 4, blank(self.manifest)
+        for array in (*outputs.values(), *after.values()):
             array[...] = self._array(answer[at : at + array.nbytes], array)
             at += array.nbytes
-        return int.from_bytes(answer[:4], self._target.endian, signed=True), outputs
+        return int.from_bytes(answer[:4], self._target.endian, signed=True), after
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]:
         raise ToolchainError(f"only objects that run in this process can be timed, not {self._target.name}")

@@ -45,7 +45,8 @@ def _variant(made: Made, options: Options, origin: Origin) -> Unit:
     program, plan, target = made
     name = f"{program.name}_{identifier(target.name)}"
     rows = provenance_rows(target, options, origin)
-    return Unit(replace(program, name=name), plan, target, name, rows, origin.sha256, rename=options.rename)
+    named, face = replace(program, name=name), program.name
+    return Unit(named, plan, target, name, rows, origin.sha256, rename=options.rename, variant_of=face)
 
 
 def _face(made: Sequence[Made], options: Options, origin: Origin) -> Unit:

@@ -51,6 +51,21 @@ def with_outputs(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProt
     return out
 
 
+def with_inputs(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
+    """The model with initializers as plain inputs, for the caller to feed."""
+    wanted, out = set(names), onnx.ModelProto()
+    if not wanted & {t.name for t in model.graph.initializer}:
+        return model
+    out.CopyFrom(model)
+    graph, listed = out.graph, {v.name for v in out.graph.input}
+    given = [t for t in graph.initializer if t.name in wanted]
+    more = [t for t in given if t.name not in listed]
+    graph.input.extend(onnx.helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in more)
+    for t in given:
+        graph.initializer.remove(t)
+    return out
+
+
 def with_copies(model: onnx.ModelProto, names: Iterable[str]) -> tuple[onnx.ModelProto, dict[str, str]]:
     """The model with copies of more of its values as outputs, and which output is a copy of what.
 

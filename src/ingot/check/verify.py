@@ -17,7 +17,7 @@ import onnx
 from ingot.bundle.bundle import Bundle
 from ingot.check.compare import Difference, compare
 from ingot.check.inputs import random_inputs
-from ingot.check.oracle import Oracle, oracle, with_copies, with_outputs
+from ingot.check.oracle import Oracle, oracle, with_copies, with_inputs, with_outputs
 from ingot.formula.expr import Array
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.graph.ir import Graph
@@ -27,6 +27,7 @@ from ingot.options import Options
 
 Build = Callable[[Any, Options], Bundle]
 Extents = Mapping[str, int]
+STEPS = 3  # runs in a row where there is a state
 Makers = Mapping[str, tuple[str, str]]
 """value -> (name of its node, its operator)"""
 OUTPUTS_AT_ONCE = 96  # with the inputs this stays below the 127 parameters that C promises a function
@@ -34,10 +35,14 @@ OUTPUTS_AT_ONCE = 96  # with the inputs this stays below the 127 parameters that
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run: the values of the dynamic dimensions, and how far each output is from the oracle's."""
+    """One run: the values of the dynamic dimensions, and how far each output is from the oracle's.
+
+    Of a bundle with a state there are several runs in a row; `step` counts them.
+    """
 
     extents: Extents
     outputs: tuple[Difference, ...]
+    step: int = 0
 
     @property
     def ok(self) -> bool:
@@ -89,24 +94,39 @@ def verify(
 ) -> Verification:
     """Compare the shipped object with the oracle; `layers` looks at every layer even if all is well."""
     bundle = build(model, options)
-    proto = whole(model)
+    proto = with_inputs(whole(model), options.state.values())
     truth = oracle(proto)
     graph = infer(read_with(proto, options))
     makers = _makers(proto, graph)
-    runs = [
-        ({**random_inputs(graph, bundle.manifest["inputs"], e, seed), **(inputs or {})}, e)
-        for e in corners(bundle.manifest["params"], inputs or {}, bundle.manifest["inputs"])
-    ]
-    cases = []
-    for i, (arrays, extents) in enumerate(runs):
-        announce("shipped object", i, len(runs))
-        found = _differences(bundle, truth, arrays, tolerance, makers)
-        cases.append(Case(extents, found))
+    cases: list[Case] = []
+    fed: list[Mapping[str, Array]] = []
+    for extents in corners(bundle.manifest["params"], inputs or {}, bundle.manifest["inputs"]):
+        steps = [
+            {**random_inputs(graph, bundle.manifest["inputs"], extents, seed + i), **(inputs or {})}
+            for i in range(STEPS if bundle.manifest["state"] else 1)
+        ]
+        announce("shipped object")
+        for i, (arrays, found, right) in enumerate(_in_a_row(bundle, truth, steps)):
+            cases.append(Case(extents, _compared(found, right, tolerance, makers), i))
+            fed.append(arrays)
     result = Verification(bundle.manifest["target"], truth.name, truth.reason, seed, tolerance, tuple(cases))
     if result.ok and not layers:
         return result
-    guilty = next((run for run, case in zip(runs, cases, strict=True) if not case.ok), runs[-1])
-    return replace(result, layers=tuple(_layers(proto, makers, options, build, guilty[0], tolerance)))
+    guilty = next((arrays for arrays, case in zip(fed, cases, strict=True) if not case.ok), fed[-1])
+    return replace(result, layers=tuple(_layers(proto, makers, options, build, guilty, tolerance)))
+
+
+def _in_a_row(
+    bundle: Bundle, truth: Oracle, steps: list[dict[str, Array]]
+) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array], Mapping[str, Array]]]:
+    """Of each step: what the oracle is fed (its own state by hand), what the bundle makes, what is right."""
+    session, pairs = bundle.session(), {t["name"]: t["next"] for t in bundle.manifest["state"]}
+    before = session.state
+    for arrays in steps:
+        fed = {**arrays, **before}
+        found, right = session.run(arrays), truth.run(fed)
+        yield fed, {**found, **{pairs[name]: a for name, a in session.state.items()}}, right
+        before = {name: right[after] for name, after in pairs.items()}
 
 
 def whole(model: Any) -> onnx.ModelProto:
@@ -154,7 +174,7 @@ def _layers(
 ) -> Iterator[Difference]:
     """Every layer in order, in as many builds as C's limits ask for, until one build holds a bad layer."""
     names = list(makers)
-    plain = replace(options, fuse=False, name="layers", api="direct", weights="embedded", rename={})
+    plain = replace(options, fuse=False, name="layers", api="direct", weights="embedded", rename={}, state={})
     for start in range(0, len(names), OUTPUTS_AT_ONCE):
         announce("layers", start, len(names))
         part = names[start : start + OUTPUTS_AT_ONCE]
@@ -165,16 +185,6 @@ def _layers(
         yield from (by_name[name] for name in part)
         if not all(by_name[name].ok for name in part):
             return
-
-
-def _differences(
-    bundle: Bundle,
-    truth: Oracle,
-    inputs: Mapping[str, Array],
-    tolerance: float | None,
-    makers: Makers,
-) -> tuple[Difference, ...]:
-    return _compared(bundle.run(inputs), truth.run(inputs), tolerance, makers)
 
 
 def _compared(

@@ -49,6 +49,12 @@ StringBytes = Annotated[
         help="The room of a string, the zero at its end included; constants may need more.",
     ),
 ]
+States = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", metavar="NEXT=PREV", help="Keep the output NEXT in a struct: the next run's input PREV."
+    ),
+]
 Compiler = Annotated[str | None, typer.Option("--cc", metavar="CMD", help="Your own C compiler.")]
 Flags = Annotated[
     list[str] | None, typer.Option("--cflags", metavar="FLAGS", help="More flags for the C compiler.")
@@ -110,6 +116,19 @@ def parse_rename(words: Sequence[str] | None) -> dict[str, str]:
     return out
 
 
+def parse_state(words: Sequence[str] | None) -> dict[str, str]:
+    """`NEXT=PREV`: what a run leaves in the output NEXT, the next one finds in the input PREV."""
+    out: dict[str, str] = {}
+    for word in words or ():
+        after, equals, before = word.rpartition("=")
+        if not (equals and after and before):
+            raise InputError(f"--state {word}: write NEXT=PREV, an output and an input")
+        if after in out:
+            raise InputError(f"--state: the output {after!r} stands in two pairs", remedy="pair it once")
+        out[after] = before
+    return out
+
+
 def parse_emit(text: str | None) -> tuple[Emit, ...]:
     """A list with commas; the order is ours, so that equal requests make equal bundles."""
     if text is None:
@@ -136,6 +155,7 @@ def options(
     cflags: Sequence[str] | None = None,
     tuning: Path | None = None,
     capacity: Sequence[str] | None = None,
+    state: Sequence[str] | None = None,
     **rest: Any,
 ) -> Options:
     """The record of what several commands let one say about a compilation."""
@@ -144,6 +164,7 @@ def options(
 
         rest["tuning"] = read_tuning(tuning)
     sizes: dict[str, Any] = {"define": parse_define(define), "capacity": parse_capacity(capacity)}
+    rest["state"] = parse_state(state)
     return Options(target=target, cc=cc, cflags=parse_flags(cflags), **sizes, **rest)
 
 

@@ -37,6 +37,7 @@ def inspect(
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
+    state: arg.States = None,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
@@ -46,7 +47,7 @@ def inspect(
             raise InputError("a bundle's directory has no stages and no pictures; inspect its model")
         _bundle(model, as_json)
         return
-    wanted = arg.options(target, define, capacity=capacity, string_bytes=string_bytes)
+    wanted = arg.options(target, define, capacity=capacity, string_bytes=string_bytes, state=state)
     if stage in (None, "graph"):
         _graph(model, wanted, dot, svg, as_json)
         return
@@ -135,7 +136,7 @@ def _bundle(directory: Path, as_json: bool) -> None:
 
     bundle = load(directory)
     manifest, tables = bundle.manifest, []
-    for what in ("inputs", "outputs"):
+    for what in ("inputs", "outputs", *(["state"] if manifest["state"] else [])):
         rows = [(t["name"], t["symbol"], t["dtype"], "x".join(map(str, t["shape"]))) for t in manifest[what]]
         tables.append(table(what.capitalize(), ("name", "in C", "type", "shape"), rows))
     tables.append(cost_table(manifest))

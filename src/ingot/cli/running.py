@@ -32,11 +32,13 @@ def run(
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
+    state: arg.States = None,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
     """Run the shipped object on inputs from .npy files."""
-    bundle = loaded(model, arg.options(target, define, capacity=capacity, string_bytes=string_bytes))
+    wanted = arg.options(target, define, capacity=capacity, string_bytes=string_bytes, state=state)
+    bundle = loaded(model, wanted)
     arrays = bundle.run(arg.read_inputs(inputs, bundle.manifest["inputs"]))
     paths = save_arrays(arrays, output) if output is not None else {}
     data = [{**_described(n, a), "file": str(paths[n]) if n in paths else None} for n, a in arrays.items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,6 +36,7 @@ def verify(
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
+    state: arg.States = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -44,7 +45,8 @@ def verify(
     as_json: arg.Json = False,
 ) -> None:
     """Compare the shipped object with onnxruntime; find the first layer that differs."""
-    wanted = arg.options(target, define, cc, cflags, tuning, capacity, math=math, string_bytes=string_bytes)
+    more: dict[str, Any] = {"math": math, "string_bytes": string_bytes}
+    wanted = arg.options(target, define, cc, cflags, tuning, capacity, state, **more)
     with progress(f"Verifying {model.name}"):
         from ingot.check.verify import verify as check
         from ingot.driver import compile_with
@@ -75,6 +77,7 @@ def _tables(model: Path, found: Verification) -> Iterable[Table]:
     against = f"{found.oracle} ({found.oracle_reason})" if found.oracle_reason else found.oracle
     for case in found.cases:
         where = "".join(f", {symbol}={n}" for symbol, n in case.extents.items())
+        where += f", step {case.step + 1}" if any(c.step for c in found.cases) else ""
         yield _table(f"{model.name} on {found.target} against {against}{where}", case.outputs)
     if found.layers:
         yield _table("Layer by layer, fusion off", found.layers)

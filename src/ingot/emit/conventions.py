@@ -39,6 +39,15 @@ class Convention:
         return [s.format(name=name) for s in (*self.entries, *self.data)]
 
 
+def public(unit: Unit) -> list[str]:
+    """The names of every public symbol."""
+    found = CONVENTIONS[unit.api].symbols(unit.name)
+    if unit.program.states:
+        found += [f"{unit.name}_state_init", f"{unit.name}_state_reset"]
+        found += [f"{unit.name}_get_state"] if unit.api == "argument" else []
+    return found
+
+
 def check(api: str, weights: str | None, has_params: bool, threads: bool) -> bool:
     """Whether the caller brings the weights; InputError where a convention has no place for what is asked."""
     convention = CONVENTIONS[api]
@@ -131,6 +140,7 @@ def _static_header(unit: Unit) -> Lines:
         "/* offsets of inputs and outputs in mutableWeight, in bytes */",
     )
     yield from (f"#define {unit.upper}_{unit.argument(t)} {at}" for t, at in unit.mutable.items())
+    yield from _state_offset(unit)
     yield ""
     yield from (f"#define {unit.upper}_{macro} {n}" for macro, n in _sizes(unit).items())
     yield f"#define {unit.upper}_MEM_ALIGN {ALIGN}"
@@ -140,7 +150,14 @@ def _static_header(unit: Unit) -> Lines:
 
 def _dynamic_header(unit: Unit) -> Lines:
     yield from (GLOW_SUCCESS, GLOW_TYPES, "", f"extern BundleConfig {unit.name}_config;")
+    yield from _state_offset(unit)
     yield _prototype(unit) + ";"
+
+
+def _state_offset(unit: Unit) -> Lines:
+    if unit.program.states:
+        yield f"/* where the struct {unit.name}_state is in mutableWeight; {unit.name}_state_init it first */"
+        yield f"#define {unit.upper}_STATE {unit.state_offset}"
 
 
 def _static_code(unit: Unit) -> Lines:
@@ -151,7 +168,10 @@ def _static_code(unit: Unit) -> Lines:
         return f"({const}{t.type.edge} *)(void *){at}"
 
     rows = ["constantWeight", *(place(t, "const ") for t in unit.program.inputs)]
-    rows += [*(place(t, "") for t in unit.program.outputs), "activations"]
+    rows += [place(t, "") for t in unit.program.outputs]
+    if unit.program.states:
+        rows.append(f"(struct {unit.name}_state *)(void *)(mutableWeight + {unit.state_offset})")
+    rows.append("activations")
     yield _prototype(unit) + " {"
     yield f"{INDENT}if (!mutableWeight) return {unit.upper}_ERR_NULL;"
     yield f"{INDENT}if ((uintptr_t)mutableWeight % {ALIGN} != 0) return {unit.upper}_ERR_ALIGN;"
@@ -183,6 +203,8 @@ def _argument_header(unit: Unit) -> Lines:
     yield f"void *{n}_get_address_for_argument(int index); /* 0 where there is none */"
     yield f"int {n}_run(void);"
     yield f"void *{n}_get_address_for_result(int index);"
+    if unit.program.states:
+        yield f"struct {n}_state *{n}_get_state(void); /* the instance's: copy it to save it */"
 
 
 def _argument_code(unit: Unit) -> Lines:
@@ -190,8 +212,9 @@ def _argument_code(unit: Unit) -> Lines:
     name, arena = unit.name, unit.plan.arena_bytes
     fields = [
         f"{t.type.edge} {unit.argument(t)}[{max(t.count, 1) * _chars(t)}] __attribute__((aligned({ALIGN})));"
-        for t in unit.mutable
+        for t in unit.edge
     ]
+    fields += [f"struct {name}_state state;"] if unit.program.states else []
     yield "/* This convention has no argument for memory: the bundle owns one instance. */"
     yield f"static struct {name}_instance {{"
     yield from (f"{INDENT}{field}" for field in fields)
@@ -201,6 +224,8 @@ def _argument_code(unit: Unit) -> Lines:
     yield f"int {name}_constructor(void) {{"
     yield f"{INDENT}unsigned char *const bytes = (unsigned char *)&{name}_instance;"
     yield f"{INDENT}for (uintptr_t i = 0; i < sizeof {name}_instance; i++) bytes[i] = 0;"
+    if unit.program.states:
+        yield f"{INDENT}{name}_state_init(&{name}_instance.state);"
     yield f"{INDENT}return 1;"
     yield "}"
     yield ""
@@ -208,12 +233,16 @@ def _argument_code(unit: Unit) -> Lines:
     yield ""
     yield from _address_function(unit, "argument", unit.program.inputs)
     yield ""
-    rows = [f"{name}_instance.{unit.argument(t)}" for t in unit.mutable]
+    rows = [f"{name}_instance.{unit.argument(t)}" for t in unit.edge]
+    rows += [f"&{name}_instance.state"] if unit.program.states else []
     yield f"int {name}_run(void) {{"
     yield f"{INDENT}return {unit.entry}({', '.join([*rows, f'{name}_instance.arena'])});"
     yield "}"
     yield ""
     yield from _address_function(unit, "result", unit.program.outputs)
+    if unit.program.states:
+        yield from ("", f"struct {name}_state *{name}_get_state(void) {{")
+        yield from (f"{INDENT}return &{name}_instance.state;", "}")
 
 
 def _chars(t: Tensor) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ingot.emit.entry import entry_parameters
+from ingot.emit.state import code_lines
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, provenance
 from ingot.errors import UnsupportedError
@@ -68,8 +69,9 @@ def dispatcher(face: Unit, variants: Sequence[Unit]) -> str:
         _declarations(variants),
         PROBE,
         _entry(face, variants),
+        "\n".join(code_lines(face)) if face.program.states else "",
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(p for p in parts if p) + "\n"
 
 
 def _declarations(variants: Sequence[Unit]) -> str:
@@ -89,13 +91,13 @@ def _entry(face: Unit, variants: Sequence[Unit]) -> str:
 
 def _names(face: Unit) -> list[str]:
     """The arguments of the entry, by name."""
-    edge = (*face.program.inputs, *face.program.outputs)
     weights = ["weights"] if face.external else []
     threads = ["parallel_for", "user"] if face.is_threaded else []
     return [
         *weights,
         *(face.extent(p) for p in face.program.params),
-        *map(face.argument, edge),
+        *map(face.argument, face.edge),
+        *(["state"] if face.program.states else []),
         *threads,
         "arena",
     ]

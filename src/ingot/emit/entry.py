@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ingot.emit.expression import Printer
+from ingot.emit.state import final_copies, state_parameter
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit
 from ingot.emit.weights import tag
@@ -32,11 +33,14 @@ def pointer(t: Tensor, const: bool) -> str:
 
 
 def entry_parameters(unit: Unit) -> str:
-    """Parameters of the direct convention: [weights] [extents] inputs outputs [parallel_for, user] arena."""
+    """Parameters of the direct convention: [weights] [extents] inputs outputs [state] [parallel_for,
+    user] arena.
+    """
     rows = ["const void *weights"] if unit.external else []
     rows += [f"int {unit.extent(p)}" for p in unit.program.params]
     rows += [f"const {t.type.edge} *{unit.argument(t)}" for t in unit.program.inputs]
     rows += [f"{t.type.edge} *{unit.argument(t)}" for t in unit.program.outputs]
+    rows += [state_parameter(unit)] if unit.program.states else []
     rows += [f"{unit.name}_parallel_for parallel_for", "void *user"] if unit.is_threaded else []
     return ", ".join([*rows, "void *arena"])
 
@@ -48,7 +52,9 @@ def entry_text(unit: Unit, used: Used) -> Iterator[str]:
         yield "/* Time counts for kernel call i from here on; one more: copies between them; -1: nothing. */"
         yield f"void {unit.name}_profile(int i);"
     yield f"{static}int {unit.entry}({entry_parameters(unit)}) {{"
-    for part in (_locals(unit), _checks(unit), _steps(unit, unit.program.steps, used)):
+    program = unit.program
+    copies = tuple(Copy(made, member) for made, member in final_copies(program))
+    for part in (_locals(unit), _checks(unit), _steps(unit, (*program.steps, *copies), used)):
         yield from (INDENT + line for line in part)
     yield from (INDENT + line for line in _account(unit, None))
     yield f"{INDENT}return {unit.upper}_OK;"
@@ -81,7 +87,7 @@ def _checks(unit: Unit) -> Iterator[str]:
     upper = unit.upper
     aligned = [("weights", "WEIGHTS")] if unit.external else []
     aligned += [("arena", "ARENA")] if unit.plan.arena_bytes else []
-    names = [unit.argument(t) for t in (*unit.program.inputs, *unit.program.outputs)]
+    names = [*map(unit.argument, unit.edge), *(["state"] if unit.program.states else [])]
     pointers = [n for n, _ in aligned if n == "weights"] + names + [n for n, _ in aligned if n == "arena"]
     if pointers:
         yield f"if ({' || '.join(f'!{n}' for n in pointers)}) return {upper}_ERR_NULL;"
@@ -182,7 +188,7 @@ def _address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:
     if base in unit.plan.offsets:
         offset = unit.plan.offsets[base] + place.start * t.type.bytes
         return f"({wanted})(a + {offset})" if offset else f"({wanted})a"
-    name = unit.argument(base)
+    name = f"state->{unit.member(base)}" if base in unit.program.members else unit.argument(base)
     if place.start:
         start = place.start * (t.type.bytes if t.type.is_text else 1)
         return f"({wanted})({name} + {start})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ingot.emit.conventions import CONVENTIONS
+from ingot.emit.state import header_lines
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import ERRORS, Unit, describe, provenance
 from ingot.emit.weights import tagged
@@ -30,11 +31,12 @@ def header(unit: Unit, stack_bytes: int | None) -> str:
         "\n".join(_errors(unit)),
         "\n".join(_assertions(unit)),
         '#ifdef __cplusplus\nextern "C" {\n#endif',
+        "\n".join(header_lines(unit)),
         "\n".join(CONVENTIONS[unit.api].header(unit)),
         "#ifdef __cplusplus\n}\n#endif",
         f"#endif /* {unit.upper}_H */\n",
     ]
-    return wrap("\n\n".join(parts))
+    return wrap("\n\n".join(p for p in parts if p))
 
 
 def _macros(unit: Unit, stack_bytes: int | None) -> Iterator[str]:
@@ -46,12 +48,11 @@ def _macros(unit: Unit, stack_bytes: int | None) -> Iterator[str]:
     yield from tagged(unit)
     if stack_bytes is not None:
         yield f"#define {upper}_STACK_MAX {stack_bytes}u /* entry included */"
-    edge = (*unit.program.inputs, *unit.program.outputs)
-    for bytes_ in sorted({t.type.bytes for t in edge if t.type.is_text}):
+    for bytes_ in sorted({t.type.bytes for t in (*unit.edge, *unit.program.members) if t.type.is_text}):
         yield f"/* string{bytes_}: {bytes_} chars, UTF-8, ended by a zero and filled up with zeros; of"
         yield f"   an array char x[3][{bytes_}], the argument is *x */"
         yield f"#define {upper}_STRING_BYTES {bytes_}u"
-    for t in edge:
+    for t in unit.edge:
         yield f"#define {unit.count_macro(t)} {t.count}u /* {describe(t)} */"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ingot.emit.conventions import CONVENTIONS
+from ingot.emit.conventions import public
 from ingot.emit.literals import quoted
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, padded, provenance
@@ -26,7 +26,7 @@ NEEDED = ("-fno-strict-aliasing", "-ffp-contract=off")  # docs/bundle.md says wh
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """One run: inputs and outputs in the model's order, run-time extents, the status, and who computed it."""
+    """One run: inputs, outputs and then the state, in the model's order; extents, status, who computed it."""
 
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
@@ -40,10 +40,9 @@ def main_source(unit: Unit, golden: Golden) -> str:
     """The text of NAME_main.c."""
     program = unit.program
     arrays = [_constant(_in(unit, t), t, a) for t, a in zip(program.inputs, golden.inputs, strict=True)]
-    arrays += [_constant(_want(unit, t), t, a) for t, a in zip(program.outputs, golden.outputs, strict=True)]
-    arrays += [
-        f"static {t.type.edge} {_out(unit, t)}[{max(t.count, 1)}]{_chars(t)};" for t in program.outputs
-    ]
+    made = (*program.outputs, *program.members)
+    arrays += [_constant(_want(unit, t), t, a) for t, a in zip(made, golden.outputs, strict=True)]
+    arrays += [f"static {t.type.edge} {_out(unit, t)}[{max(t.count, 1)}]{_chars(t)};" for t in made]
     parts = [
         provenance(unit),
         f'#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n#include "{unit.name}.h"',
@@ -51,7 +50,7 @@ def main_source(unit: Unit, golden: Golden) -> str:
         "\n".join(arrays),
         "\n".join(_MEMORY[unit.api](unit)),
         "\n".join(_RUN[unit.api](unit, golden)),
-        *("\n".join(_check(unit, t, a.size)) for t, a in zip(program.outputs, golden.outputs, strict=True)),
+        *("\n".join(_check(unit, t, a.size)) for t, a in zip(made, golden.outputs, strict=True)),
         "\n".join(_main(unit, golden)),
     ]
     return wrap("\n\n".join(p for p in parts if p) + "\n")
@@ -81,7 +80,7 @@ def _passed(t: Tensor, name: str) -> str:
 
 def _own(unit: Unit, name: str) -> str:
     """A name of this file, kept apart from the bundle's: one may be called `run`, or `in_x`."""
-    return f"{name}_" if name in CONVENTIONS[unit.api].symbols(unit.name) else name
+    return f"{name}_" if name in public(unit) else name
 
 
 def _in(unit: Unit, t: Tensor) -> str:
@@ -115,6 +114,8 @@ def _direct_memory(unit: Unit) -> Lines:
         yield f"static const unsigned char {_own(unit, 'weights')}[{size(unit)}] {aligned} = {{"
         yield from _included(unit)
     yield f"static unsigned char {_own(unit, 'arena')}[{padded(unit.plan.arena_bytes)}] {aligned};"
+    if unit.program.states:
+        yield f"static struct {unit.name}_state {_own(unit, 'state')};"
 
 
 def _direct_run(unit: Unit, golden: Golden) -> Lines:
@@ -123,10 +124,20 @@ def _direct_run(unit: Unit, golden: Golden) -> Lines:
     rows += [str(n) for n in golden.extents]
     rows += [_passed(t, _in(unit, t)) for t in unit.program.inputs]
     rows += [_passed(t, _out(unit, t)) for t in unit.program.outputs]
+    state = _own(unit, "state")
+    rows += [f"&{state}"] if unit.program.states else []
     rows += ["NULL", "NULL"] if unit.is_threaded else []  # one task after the other
     yield f"static int {_own(unit, 'run')}(void) {{"
     yield f"{INDENT}memset({arena}, 0xFF, sizeof {arena}); /* may hold anything */"
-    yield f"{INDENT}return {unit.name}({', '.join([*rows, arena])});"
+    if not unit.program.states:
+        yield f"{INDENT}return {unit.name}({', '.join([*rows, arena])});"
+        yield "}"
+        return
+    yield f"{INDENT}int status;"
+    yield f"{INDENT}{unit.name}_state_init(&{state});"
+    yield f"{INDENT}status = {unit.name}({', '.join([*rows, arena])});"
+    yield from _state_out(unit, f"{state}.")
+    yield f"{INDENT}return status;"
     yield "}"
 
 
@@ -149,10 +160,25 @@ def _static_run(unit: Unit, _: Golden) -> Lines:
     yield f"{INDENT}int status;"
     yield f"{INDENT}memset({activations}, 0xFF, sizeof {activations}); /* may hold anything */"
     yield from _copies_in(unit, place)
+    if unit.program.states:
+        yield f"{INDENT}{unit.name}_state_init({_glow_state(unit)});"
     yield f"{INDENT}status = {unit.name}({constant}, {mutable}, {activations});"
     yield from _copies_out(unit, place)
+    yield from _state_out(unit, f"{_glow_state(unit)}->")
     yield f"{INDENT}return status;"
     yield "}"
+
+
+def _glow_state(unit: Unit) -> str:
+    """The struct in the mutable memory, as a pointer."""
+    return f"((struct {unit.name}_state *)(void *)({_glow(unit)[1]} + {unit.upper}_STATE))"
+
+
+def _state_out(unit: Unit, state: str) -> Lines:
+    """Copies of the members; `state` with the dot or arrow behind it."""
+    for t in unit.program.members:
+        if t.bytes:
+            yield f"{INDENT}memcpy({_out(unit, t)}, {state}{unit.member(t)}, sizeof {_out(unit, t)});"
 
 
 def _dynamic_memory(unit: Unit) -> Lines:
@@ -194,8 +220,11 @@ def _dynamic_run(unit: Unit, _: Golden) -> Lines:
     yield f"{INDENT}}}"
     yield f"{INDENT}memset({activations}, 0xFF, (size_t){config}.activationsMemSize); /* may hold anything */"
     yield from _copies_in(unit, place)
+    if unit.program.states:
+        yield f"{INDENT}{unit.name}_state_init({_glow_state(unit)});"
     yield f"{INDENT}status = {unit.name}({constant}, {mutable}, {activations});"
     yield from _copies_out(unit, place)
+    yield from _state_out(unit, f"{_glow_state(unit)}->")
     yield f"{INDENT}return status;"
     yield "}"
 
@@ -208,6 +237,7 @@ def _argument_run(unit: Unit, _: Golden) -> Lines:
     yield from _copies_in(unit, lambda t: f"{unit.name}_get_address_for_argument({inputs.index(t)})")
     yield f"{INDENT}status = {unit.name}_run();"
     yield from _copies_out(unit, lambda t: f"{unit.name}_get_address_for_result({outputs.index(t)})")
+    yield from _state_out(unit, f"{unit.name}_get_state()->")
     yield f"{INDENT}{unit.name}_destructor();"
     yield f"{INDENT}return status;"
     yield "}"
@@ -293,7 +323,7 @@ def _check_text(unit: Unit, t: Tensor, count: int) -> Lines:
 def _main(unit: Unit, golden: Golden) -> Lines:
     yield "int main(void) {"
     yield f"{INDENT}int wrong = 0;"
-    yield f"{INDENT}for (int i = 0; i < 2; i++) {{ /* twice: a run leaves nothing behind */"
+    yield f"{INDENT}for (int i = 0; i < 2; i++) {{ /* twice: a run leaves nothing behind but its state */"
     yield f"{INDENT}{INDENT}const int status = {_own(unit, 'run')}();"
     yield f"{INDENT}{INDENT}if (status != {golden.status}) {{"
     yield f'{INDENT}{INDENT}{INDENT}printf("{unit.name} returned %d, expected {golden.status}\\n", status);'
@@ -302,7 +332,7 @@ def _main(unit: Unit, golden: Golden) -> Lines:
     if golden.status == 0:
         yield from (
             f"{INDENT}{INDENT}wrong += {_own(unit, f'check_{unit.argument(t)}')}();"
-            for t in unit.program.outputs
+            for t in (*unit.program.outputs, *unit.program.members)
         )
     yield f"{INDENT}}}"
     yield f'{INDENT}printf("%s\\n", wrong ? "FAILED" : "OK");'

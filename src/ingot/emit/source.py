@@ -11,6 +11,7 @@ from ingot.emit.entry import entry_text, is_static
 from ingot.emit.helpers import helper, is_helper, text_types, vector_types
 from ingot.emit.names import Scope, comment
 from ingot.emit.parallel import OWN_NAMES, body_lines, is_parallel, serial, tasks_text
+from ingot.emit.state import code_lines
 from ingot.emit.statement import INDENT, lines
 from ingot.emit.unit import Unit, describe, provenance
 from ingot.emit.vector import VectorPrinter
@@ -39,6 +40,7 @@ def source(unit: Unit) -> str:
         *kernels,
         serial(unit) if unit.has_tasks else "",
         entry,
+        "\n".join(code_lines(unit)) if unit.program.states and not unit.variant_of else "",
         "\n".join(CONVENTIONS[unit.api].code(unit)),
     ]
     return wrap("\n\n".join(p.rstrip("\n") for p in parts if p.strip()) + "\n")
@@ -47,7 +49,7 @@ def source(unit: Unit) -> str:
 def _types(unit: Unit) -> set[DType]:
     """The element types of everything the code touches."""
     program = unit.program
-    tensors = {*program.inputs, *program.outputs, *touched(program.steps)}
+    tensors = {*program.inputs, *program.outputs, *program.members, *touched(program.steps)}
     return {t.type for t in tensors.union(*(k.parameters for k in program.kernels))}
 
 

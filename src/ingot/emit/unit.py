@@ -30,11 +30,12 @@ SYMBOLS = (
         "serial",
         "profile",
     ),
+    *("state", "state_init", "state_reset", "get_state"),
 )
 """Our own names of the file scope, each behind `NAME_`."""
 MACROS = (
     *("H", "ABI", "MODEL_SHA256", "ARENA_SIZE", "ARENA_ALIGN", "STACK_MAX", "OK", *ERRORS),
-    *("WEIGHTS_SIZE", "WEIGHTS_ALIGN", "WEIGHTS_SECTION", "STRING_BYTES"),
+    *("WEIGHTS_SIZE", "WEIGHTS_ALIGN", "WEIGHTS_SECTION", "STRING_BYTES", "STATE"),
     *("CONSTANT_MEM_SIZE", "MUTABLE_MEM_SIZE", "ACTIVATIONS_MEM_SIZE", "MEM_ALIGN"),
 )
 """Our own macros, each behind `NAME_` in capitals."""
@@ -45,7 +46,8 @@ class Unit:
     """One bundle to be printed.
 
     `external`: the caller brings the weights; `is_threaded`: the caller may bring threads; `is_profiled`: the
-    caller brings a clock; `rename` gives inputs and outputs their C names.
+    caller brings a clock; `rename` gives inputs, outputs and states their C names. A variant has the struct
+    of its state from the bundle `variant_of`.
     """
 
     program: Program
@@ -59,23 +61,27 @@ class Unit:
     is_threaded: bool = False
     is_profiled: bool = False
     rename: Mapping[str, str] = field(default_factory=dict)
+    variant_of: str = ""
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
     macros: Scope = field(default_factory=Scope)
+    kept: Scope = field(default_factory=lambda: Scope({"state", "i"}))
     constants: frozenset[Tensor] = frozenset()
 
     def __post_init__(self) -> None:
         """Name what the header shows before anything else, so that its names are the plainest."""
         self.constants = frozenset(self.program.constants)
-        self.scope = Scope({self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", "i"})
+        self.scope = Scope(
+            {self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", "state", "i"}
+        )
         self.scope.take(("parallel_for", "user", "task", "context"))
         self.scope.take(MACROS)  # `static` makes offset macros NAME_x of the arguments
-        edge = (*self.program.inputs, *self.program.outputs)
-        self._rename(edge)
-        arguments = [*map(self.extent, self.program.params), *map(self.argument, edge)]
+        self._rename((*self.edge, *self.program.members))
+        arguments = [*map(self.extent, self.program.params), *map(self.argument, self.mutable)]
         self.macros = Scope((*MACROS, *arguments))
 
     def _rename(self, edge: tuple[Tensor, ...]) -> None:
+        """Give the names of the user's choice."""
         unknown = self.rename.keys() - {t.name for t in edge}
         if unknown:
             raise InputError(
@@ -83,8 +89,14 @@ class Unit:
             )
         for t in edge:
             wanted = self.rename.get(t.name)
-            if wanted is not None and not (is_identifier(wanted) and self.scope.give(t, wanted)):
+            scopes = [self.scope, *([self.kept] if t in self.program.members else [])]
+            if wanted is not None and not (is_identifier(wanted) and all(s.give(t, wanted) for s in scopes)):
                 raise InputError(f"{t.name!r} cannot be called {wanted!r}: not a free C identifier")
+
+    @property
+    def owner(self) -> str:
+        """The bundle that the public names belong to."""
+        return self.variant_of or self.name
 
     @property
     def upper(self) -> str:
@@ -118,6 +130,10 @@ class Unit:
         """The entry's parameter for an input or output."""
         return self.scope.name(t, t.name, "x")
 
+    def member(self, t: Tensor) -> str:
+        """The member of the state struct: the same in every variant of a bundle."""
+        return self.kept.name(t, t.name, "s")
+
     def extent(self, p: Param) -> str:
         """The entry's parameter for a run-time extent."""
         return self.scope.name(p, p.name, "n")
@@ -132,17 +148,48 @@ class Unit:
         return self.scope.name(kernel, f"{self.name}_{kernel.name}", "kernel")
 
     @property
-    def mutable(self) -> dict[Tensor, int]:
-        """Glow's mutable memory: the offset of every input and output."""
+    def edge(self) -> tuple[Tensor, ...]:
+        return (*self.program.inputs, *self.program.outputs)
+
+    @property
+    def state_layout(self) -> dict[Tensor, int]:
+        """The members of the state struct in its order, and the bytes before each.
+
+        The order is that of alignment, greatest first: no compiler puts anything between them.
+        """
         out, at = {}, 0
-        for t in (*self.program.inputs, *self.program.outputs):
+        for t in sorted(self.program.members, key=lambda t: -_alignment(t)):
             out[t] = at
-            at += padded(t.bytes)
+            at += max(t.count, 1) * t.type.bytes
         return out
 
     @property
+    def state_bytes(self) -> int:
+        """The size of all members; the struct may end with a few bytes more."""
+        return sum(max(t.count, 1) * t.type.bytes for t in self.program.members)
+
+    @property
+    def state_offset(self) -> int:
+        """Where the state struct stands in Glow's mutable memory: behind inputs and outputs."""
+        return sum(padded(t.bytes) for t in self.edge)
+
+    @property
+    def mutable(self) -> dict[Tensor, int]:
+        """Glow's mutable memory: the offset of every input, output and member of the state."""
+        out, at = {}, 0
+        for t in self.edge:
+            out[t] = at
+            at += padded(t.bytes)
+        return {**out, **{t: at + k for t, k in self.state_layout.items()}}
+
+    @property
     def mutable_bytes(self) -> int:
-        return sum(padded(t.bytes) for t in (*self.program.inputs, *self.program.outputs))
+        return self.state_offset + (padded(self.state_bytes) if self.program.states else 0)
+
+
+def _alignment(t: Tensor) -> int:
+    """What C asks for a type of so many bytes."""
+    return t.type.bytes if t.type.bytes in (2, 4, 8) else 1
 
 
 def padded(size: int) -> int:

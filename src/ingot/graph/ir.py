@@ -28,7 +28,8 @@ class Value:
 
     `known` holds them as expressions over run-time extents: the shape of a tensor with bounded dimensions.
     `capacity` is what the user lets axes grow to whose extents only the data tells: one number per axis, or
-    an int for all. `measured` are the extents that are data, by axis: one each, whoever asks.
+    an int for all. `measured` are the extents that are data, by axis: one each, whoever asks. `initial` is
+    what a graph input that becomes a state holds before the first run.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Value:
     known: tuple[Expr, ...] | None = None
     capacity: Capacity | None = None
     measured: dict[int, Param] = field(default_factory=dict)
+    initial: Array | None = None
 
     def tensor(self) -> Tensor:
         """The formula tensor of this value. Needs an inferred type and shape."""
@@ -71,14 +73,31 @@ class Node:
         return f"{self.op} node {self.name or first!r}" if self.name or first else f"{self.op} node"
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """What one run leaves to the next: output number `output` comes back as input number `input`.
+
+    `initial` is what the input holds before the first run; None stands for zeros.
+    """
+
+    output: int
+    input: int
+    initial: Array | None = None
+
+
 @dataclass(slots=True, eq=False)
 class Graph:
-    """Nodes in topological order between inputs and outputs."""
+    """Nodes in topological order between inputs and outputs.
+
+    `states` pairs outputs with inputs: a frontend does where its format says so, `pair_states` as the user
+    says.
+    """
 
     name: str
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
 
     def values(self) -> Iterator[Value]:
         """Inputs, then what the nodes make; not the constants, which hang on the nodes that read them."""

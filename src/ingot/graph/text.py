@@ -27,6 +27,8 @@ def describe(value: Value) -> str:
 def _lines(graph: Graph, indent: str) -> Iterator[str]:
     inputs = ", ".join(describe(v) for v in graph.inputs)
     yield f"{indent}graph {graph.name}({inputs}) -> {', '.join(v.name for v in graph.outputs)}"
+    for s in graph.states:
+        yield f"{indent}  state {graph.inputs[s.input].name} = {graph.outputs[s.output].name}"
     for node in graph.nodes:
         yield f"{indent}  {_node(node)}"
         for name, sub in node.subgraphs.items():

@@ -103,10 +103,10 @@ def program_diagram(program: Program) -> Diagram:
     """One box per call and copy; an arrow from each tensor's last writer to its readers."""
     diagram = Diagram(program.name)
     writer: dict[Tensor, int] = {}
-    for t in program.inputs:
+    for t in (*program.inputs, *program.members):
         writer[t] = diagram.add(Box(t.name, (_tensor(t),), "edge"), iter(()))
     _add_steps(diagram, program, program.steps, writer, "")
-    for t in program.outputs:
+    for t in (*program.outputs, *(s.made for s in program.states)):
         source = writer.get(base_of(program, t))
         diagram.add(Box(t.name, (_tensor(t),), "edge"), iter(() if source is None else (source,)))
     return diagram

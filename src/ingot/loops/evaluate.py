@@ -70,16 +70,22 @@ Log = list[tuple[Array, Array, Array]]  # elements, places written, what stood t
 def run(
     program: Program, inputs: Mapping[str, Array], params: Mapping[str, int] | None = None
 ) -> list[Array]:
-    """The outputs. Raises IndexOutOfRange where a Check fails, InternalError where C is undefined."""
+    """The outputs, then what the states are afterwards; `inputs` holds also what they are before.
+
+    Raises IndexOutOfRange where a Check fails, InternalError where C is undefined.
+    """
     machine = Machine(program, dict(params or {}))
     for t in program.inputs:
         machine.give(t, inputs[t.name])
     for t in program.constants:
         assert t.value is not None
         machine.give(t, t.value)
+    for t in program.members:
+        machine.give(t, inputs[t.name])
+        machine.memory[t].flags.writeable = True
     with np.errstate(all="ignore"):
         machine.steps(program.steps)
-    return [machine.array(t) for t in program.outputs]
+    return [machine.array(t) for t in (*program.outputs, *(s.made for s in program.states))]
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ingot.formula.box import Box, covered, meet
-from ingot.formula.expr import Param, Tensor, loads, text, upper, walk
+from ingot.formula.expr import Array, Param, Tensor, loads, text, upper, walk
 from ingot.formula.statements import Check, Statement, flatten, loaded, statements_text, stored
 
 
@@ -146,11 +146,25 @@ class Area:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """A member of the caller's state: read as `member`, and `made` is what it holds after the run.
+
+    Where `made` is not an alias of the member, it is copied there after the last step. `initial` is its first
+    content, None for zeros.
+    """
+
+    member: Tensor
+    made: Tensor
+    initial: Array | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """Everything the bundle does, in order. `constants` are the weights in the order they are stored.
 
     `aliases` are the tensors that have no bytes of their own. `params` are the extents that the caller
-    gives, `measured` those that are data: an int64 scalar holds each.
+    gives, `measured` those that are data: an int64 scalar holds each. `states` live in the caller's memory
+    like inputs and outputs, which they are not.
     """
 
     name: str
@@ -161,6 +175,11 @@ class Program:
     aliases: dict[Tensor, Alias] = field(default_factory=dict)
     params: tuple[Param, ...] = ()
     measured: dict[Param, Tensor] = field(default_factory=dict)
+    states: tuple[Kept, ...] = ()
+
+    @property
+    def members(self) -> tuple[Tensor, ...]:
+        return tuple(s.member for s in self.states)
 
     def extents(self, step: Step) -> tuple[Tensor, ...]:
         """The scalars that a step reads to know how far it goes."""
@@ -251,6 +270,7 @@ def program_text(program: Program) -> str:
         lines.append(f"kernel {kernel.name}({', '.join(describe(t) for t in kernel.parameters)})")
         lines += statements_text(kernel.body)
     lines.append(f"program {program.name}({', '.join(describe(t) for t in program.inputs)})")
+    lines += [f"  state {describe(s.member)}, then {s.made.name}" for s in program.states]
     lines += [f"  {t.name} is {a.base.name} from element {a.start}" for t, a in program.aliases.items()]
     lines += _steps_text(program.steps, "  ")
     return "\n".join(lines)

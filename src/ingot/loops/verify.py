@@ -79,9 +79,9 @@ def verify_program(program: Program, proved: Proved | None = None) -> list[str]:
         if kernel not in proved:
             proved[kernel] = verify_kernel(kernel)
     steps = _Steps(program, {*program.inputs, *program.constants})
-    written = {program.area(t) for t in steps.foreign}
+    written = {program.area(t) for t in (*steps.foreign, *program.members)}
     steps.follow(program.steps, written)
-    for t in program.outputs:
+    for t in (*program.outputs, *(s.made for s in program.states)):
         if not steps.is_written(t, written):
             raise InternalError(f"program {program.name}: output {t.name} is never written")
     return [access for kernel in program.kernels for access in proved[kernel]]

@@ -87,14 +87,18 @@ class _Arena:
 
 def replay(plan: Plan) -> None:
     """Follow the program and require at every read that nothing was written over what is read."""
-    _Replay(plan).steps(plan.program.steps, _Arena())
+    work, arena = _Replay(plan), _Arena()
+    work.steps(plan.program.steps, arena)
+    for s in plan.program.states:
+        work.read(s.made, arena)
 
 
 class _Replay:
     def __init__(self, plan: Plan) -> None:
         self.program, self.plan = plan.program, plan
         self.numbers = {t: i for i, t in enumerate(plan.offsets)}
-        self.elsewhere = {*self.program.inputs, *self.program.outputs, *self.program.constants}
+        program = self.program
+        self.elsewhere = {*program.inputs, *program.outputs, *program.constants, *program.members}
         self.allowed = {o.call for o in plan.overwrites if o.call is not None}
         self.fresh: set[tuple[Step, Tensor]] = set()
         self.find_fresh(plan.program.steps, set())

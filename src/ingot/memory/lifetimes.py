@@ -47,7 +47,8 @@ def lifetimes(program: Program, nodes: tuple[Node, ...]) -> tuple[Lifetime, ...]
     """The lifetime of every arena tensor, in the order of appearance; `nodes` is the program's `tree`."""
     walk = _Walk(scopes(nodes))
     walk.mark(nodes, (), set())
-    live = {base_of(program, t): nodes[-1].end for t in program.outputs} if nodes else {}
+    last = (*program.outputs, *(s.made for s in program.states))
+    live = {base_of(program, t): nodes[-1].end for t in last} if nodes else {}
     walk.block(nodes, live)
     for t, end in live.items():
         walk.spans.setdefault(t, []).append((0, end))

@@ -45,7 +45,7 @@ def arena_bytes(t: Tensor) -> int:
 
 def outside(program: Program) -> frozenset[Tensor]:
     """The tensors that live in the caller's memory or among the weights."""
-    return frozenset((*program.inputs, *program.outputs, *program.constants))
+    return frozenset((*program.inputs, *program.outputs, *program.constants, *program.members))
 
 
 def tree(program: Program) -> tuple[Node, ...]:

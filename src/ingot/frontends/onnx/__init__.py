@@ -6,7 +6,7 @@ Nothing here is inferred; `ingot.ops.infer` does that next. Everything wrong wit
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import onnx
@@ -35,12 +35,13 @@ def read_model(
     capacity: Mapping[str, Capacity] | None = None,
     keep_inputs: bool = False,
     string_bytes: int = STRING.bytes,
+    kept: Iterable[str] = (),
 ) -> Graph:
     """The graph of an ONNX model.
 
     `define` gives dynamic dimensions: an int, or (lo, hi) for one known at run time only. An initializer that
-    is also a graph input is a constant unless `keep_inputs`. `capacity` goes to the values it names (see
-    `Capacities`), `string_bytes` is that of strings. Raises InputError for a bad model.
+    is also a graph input is a constant unless `keep_inputs` or among the `kept`. `capacity` goes to the
+    values it names (see `Capacities`), `string_bytes` is that of strings. Raises InputError for a bad model.
     """
     folder = Path(source).parent if isinstance(source, (str, Path)) else None
     try:
@@ -49,7 +50,8 @@ def read_model(
             raise ModelError("this is not an ONNX model: it holds no graph")
         text = text_type_of(model, string_bytes)
         dimensions, capacities = Dimensions(define or {}, text=text), Capacities(capacity or {})
-        reader = Reader(folder, dimensions, functions_of(model), keep_inputs, capacities, text)
+        functions, names = functions_of(model), frozenset(kept)
+        reader = Reader(folder, dimensions, functions, keep_inputs, names, capacities, text)
         return reader.main(model.graph, opsets(model))
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
@@ -59,9 +61,14 @@ def read_model(
 
 def read_with(source: Source, options: Options) -> Graph:
     """The graph of a model, sized as the options say."""
-    define, capacity = options.define, options.capacity
-    keep, string_bytes = options.keep_inputs, options.string_bytes
-    return read_model(source, define=define, capacity=capacity, keep_inputs=keep, string_bytes=string_bytes)
+    return read_model(
+        source,
+        define=options.define,
+        capacity=options.capacity,
+        keep_inputs=options.keep_inputs,
+        string_bytes=options.string_bytes,
+        kept=options.state.values(),
+    )
 
 
 def opsets(model: onnx.ModelProto) -> dict[str, int]:

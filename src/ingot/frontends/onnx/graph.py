@@ -32,13 +32,14 @@ EXPANDED_LIMIT = 100_000
 @dataclass(slots=True)
 class Reader:
     """Reads one model. `folder` is where external data may lie, `text` the type of all strings; `taken`
-    counts the names in use.
+    counts the names in use. `kept` are inputs that stay inputs though the model has initial values for them.
     """
 
     folder: Folder
     dimensions: Dimensions
     functions: Functions
     keep_inputs: bool = False
+    kept: frozenset[str] = frozenset()
     capacities: Capacities = field(default_factory=lambda: Capacities({}))
     text: DType = STRING
     taken: dict[str, int] = field(default_factory=dict)
@@ -49,14 +50,28 @@ class Reader:
         self.taken = {name: 1 for node in proto.node for name in node.output}
         self.taken.update((v.name, 1) for v in (*proto.input, *proto.initializer))
         constants = {t.name for t in proto.initializer} | {t.values.name for t in proto.sparse_initializer}
-        inputs = [v for v in proto.input if self.keep_inputs or v.name not in constants]
+        kept = [v for v in proto.input if self.keep_inputs or v.name not in constants - self.kept]
+        inputs = [*kept, *_variables(proto, self.kept)]
         self.dimensions.resolve(inputs)
         if not proto.output:
             raise ModelError("the graph has no outputs")
         types = LazyTypes(lambda: light(proto), opsets, self.functions)
         graph = self._graph(proto, inputs, Scope(opsets, types))
         self.capacities.require_used()
+        self._initial(graph, proto)
         return graph
+
+    def _initial(self, graph: Graph, proto: onnx.GraphProto) -> None:
+        """What the kept inputs hold at first."""
+        given = {t.name: t for t in proto.initializer if t.name in self.kept}
+        for value in graph.inputs:
+            if value.name in given:
+                array = array_of(given[value.name], self.folder, f"initializer {value.name!r}")
+                if (value.type, value.shape) != (dtype_of(array), tuple(array.shape)):
+                    raise ModelError(
+                        f"the initializer of {value.name!r} is not of the input's type and shape"
+                    )
+                value.initial = array
 
     def _graph(self, proto: onnx.GraphProto, inputs: Sequence[onnx.ValueInfoProto], scope: Scope) -> Graph:
         require_text(proto.name, *(v.name for v in (*proto.value_info, *proto.output)))
@@ -194,6 +209,13 @@ class Reader:
         else:
             version = onnx.defs.onnx_opset_version()
             graph.nodes.append(Node("Identity", [made], [outer], version=version))
+
+
+def _variables(proto: onnx.GraphProto, kept: frozenset[str]) -> list[onnx.ValueInfoProto]:
+    """Inputs for initializers that are to be kept and that the model does not list as inputs."""
+    listed = {v.name for v in proto.input}
+    wanted = [t for t in proto.initializer if t.name in kept - listed]
+    return [onnx.helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in wanted]
 
 
 def require_text(*names: object) -> None:
