@@ -39,15 +39,18 @@ class Unknown(Exception):
 
 
 def known_elements(formula: Formula) -> dict[Tensor, Elements]:
-    """The elements of the outputs, row-major, where they can be known: none if a stage cannot be followed."""
+    """The elements of the outputs, row-major, where they can be known.
+
+    What a stage makes that cannot be followed is unknown, until another stage writes it anew.
+    """
     memory: dict[Tensor, dict[int, Expr]] = {}
-    try:
-        for stage in formula.stages:
-            if not isinstance(stage, Compute):
-                return {}
+    for stage in formula.stages:
+        if not isinstance(stage, Compute):
+            return {}
+        try:
             _run(stage, memory)
-    except Unknown:
-        return {}
+        except Unknown:
+            memory.pop(stage.out, None)
     found = {t: memory.get(t, {}) for t in formula.outputs}
     return {t: tuple(m[i] for i in range(t.count)) for t, m in found.items() if len(m) == t.count}
 

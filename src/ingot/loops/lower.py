@@ -257,7 +257,8 @@ def _constants(program: Program) -> tuple[Tensor, ...]:
 
 
 def _params(program: Program) -> tuple[Param, ...]:
-    """The run-time extents of kernels, copies and outputs."""
+    """The run-time extents of kernels, copies, inputs and outputs."""
     found = {p for k in program.kernels for p in k.params}
-    found.update(p for t in (*touched(program.steps), *program.outputs) for p in params_of(t))
+    edge = (*program.inputs, *program.outputs)
+    found.update(p for t in (*touched(program.steps), *edge) for p in params_of(t))
     return tuple(sorted(found, key=lambda p: p.name))

@@ -69,10 +69,11 @@ def _infer_node(node: Node) -> None:
     pairs = [(v, t) for v, t in zip(node.outputs, formula.outputs, strict=False) if v is not None]
     for value, tensor in pairs:
         _declare(node, value, tensor)
-    if all(t.value is not None for _, t in pairs):
-        for value, tensor in pairs:
+    for value, tensor in pairs:
+        if tensor.value is not None:
             value.constant = tensor.value
-    elif is_constant(formula) and sum(t.bytes for _, t in pairs) <= FOLD_LIMIT_BYTES:
+    pairs = [(v, t) for v, t in pairs if t.value is None]
+    if pairs and is_constant(formula) and sum(t.bytes for _, t in pairs) <= FOLD_LIMIT_BYTES:
         wanted = replace(
             formula, outputs=tuple(t for _, t in pairs)
         )  # what nobody wants may never be written
@@ -85,6 +86,8 @@ def _infer_node(node: Node) -> None:
 
 def _see_through(formula: Formula, pairs: list[tuple[Value, Tensor]]) -> None:
     """Elements that follow from run-time extents; constants where these cancel out."""
+    for value, tensor in pairs:
+        value.known = tensor.known
     for t, elements in known_elements(formula).items():
         for value in (v for v, tensor in pairs if tensor is t):
             numbers = [e.value for e in elements if isinstance(e, Const)]

@@ -240,6 +240,22 @@ class Builder:
         self.cuts.append(len(self.stages))
         return extent_
 
+    def length_of(self, count: Tensor, limit: int, output: int = 0) -> Tensor:
+        """An int64 scalar output that is a length: 0 .. `limit`, else the bundle returns ERR_CAPACITY.
+
+        What reads it knows its bounds.
+        """
+        if count.value is not None:
+            return self.constant(count.value.reshape(()), "length")
+        value = self._value(output)
+        if 0 not in value.measured:
+            value.measured[0] = Param(f"${value.name}", 0, limit, Tensor(value.name, INT64, ()))
+        found = value.measured[0]
+        assert found.source is not None
+        self._check(count, found.source, Const(0), Const(limit))
+        object.__setattr__(found.source, "known", (found,))
+        return found.source
+
     def _value(self, output: int) -> Value:
         """An output of the node; one that nobody reads stands for itself."""
         found = self.node.outputs[output] if output < len(self.node.outputs) else None
