@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ingot.bundle.bundle import Bundle
+from ingot.bundle.manifest import Origin
 from ingot.bundle.variants import write_variants
-from ingot.bundle.write import Origin, write
+from ingot.bundle.write import write
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.frontends.onnx.tensors import external_files
 from ingot.graph.ir import Graph
@@ -76,7 +77,7 @@ def compile_with(model: Any, options: Options) -> Bundle:
     """All steps; see `compile`."""
     made = [stages(model, replace(options, target=t)) for t in options.target.split("+")]
     announce("compile C")
-    origin = Origin(digest(model), opsets(made[0].graph))
+    origin = Origin(digest(model), opsets(made[0].graph), made[0].graph.ports)
     if len(made) > 1:
         return write_variants([(m.program, m.plan, m.target) for m in made], options, origin)
     return write(made[0].program, made[0].plan, made[0].target, options, origin)
@@ -141,6 +142,8 @@ def opsets(graph: Graph) -> dict[str, int]:
     found: dict[str, int] = {}
     for node in graph.nodes:
         domain = node.domain or "ai.onnx"
+        if domain == "ingot":
+            continue
         found[domain] = max(node.version, found.get(domain, 0))
     return found
 

@@ -123,7 +123,7 @@ def _type(t: Mapping[str, Any]) -> DType:
     return dtype_named(t["dtype"])
 
 
-def _texts(name: str, array: Array, dtype: DType) -> Array:
+def texts(name: str, array: Array, dtype: DType) -> Array:
     """Strings in any of numpy's ways as those of the bundle."""
     try:
         flat: Array = encoded(array.reshape(-1).tolist(), dtype)
@@ -138,7 +138,7 @@ def checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[
     array, dtype = np.asarray(inputs[t["name"]]), _type(t).numpy
     wanted = shape(t, extents)
     if dtype.kind == "S" and array.dtype.kind in "OSUT" and array.shape == wanted:
-        return _texts(t["name"], array, _type(t))
+        return texts(t["name"], array, _type(t))
     if array.dtype != dtype or array.shape != wanted:
         raise InputError(
             f"input {t['name']!r} is {array.dtype}{list(array.shape)}, the model takes {dtype}{list(wanted)}"

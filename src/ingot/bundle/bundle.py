@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ingot.bundle.containers import packed
 from ingot.bundle.run import Runner, runner
 from ingot.bundle.session import Session
 from ingot.errors import InputError
-from ingot.formula.expr import Array
 
 
 class Bundle:
@@ -47,23 +47,24 @@ class Bundle:
         """Runs in a row, each of which finds the state that the one before it left."""
         return Session(self.runner, self.manifest)
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Execute the shipped object, from the start of its state if it has one.
 
+        Arrays by the model's names; lists for sequences, None for an optional without an element.
         InputError for inputs that are missing, misshapen or out of range.
         """
         return self.session().run(inputs)
 
-    def time(self, inputs: Mapping[str, Array], repeat: int = 100) -> list[float]:
+    def time(self, inputs: Mapping[str, Any], repeat: int = 100) -> list[float]:
         """Seconds per inference of `repeat` samples, measured in a C loop around the shipped object."""
-        return self.runner.time(inputs, repeat)
+        return self.runner.time(packed(self.manifest, inputs), repeat)
 
-    def profile(self, inputs: Mapping[str, Array], runs: int = 20) -> list[float]:
+    def profile(self, inputs: Mapping[str, Any], runs: int = 20) -> list[float]:
         """The least seconds of each kernel call of the manifest, and of the copies between them.
 
         Of a bundle compiled with `profile` only; the times of the clock itself are taken off.
         """
-        return self.runner.profile(inputs, runs)
+        return self.runner.profile(packed(self.manifest, inputs), runs)
 
     def save(self, directory: str | Path) -> Path:
         """Write the files; they appear whole or not at all.

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+from ingot.bundle.containers import described
 from ingot.emit.conventions import public
 from ingot.emit.unit import Unit
 from ingot.emit.weights import size
 from ingot.formula.expr import Expr, Param, Tensor, text, transform
+from ingot.graph.ir import Port
 from ingot.loops.program import Call, Kept, calls, params_of
 from ingot.memory.plan import ALIGN
 from ingot.memory.tree import base_of
@@ -23,9 +26,16 @@ from ingot.targets.objects import sections
 SCHEMA = 1
 
 
-def manifest(
-    unit: Unit, options: Options, opsets: Mapping[str, int], code: bytes, stack: int | None
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a program came from: the model's hash, the opsets of its nodes, its own inputs and outputs."""
+
+    sha256: str
+    opsets: Mapping[str, int]
+    ports: tuple[tuple[Port, ...], tuple[Port, ...]] = ((), ())
+
+
+def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: int | None) -> dict[str, Any]:
     """The content of the manifest, without `files`."""
     program = unit.program
     return {
@@ -36,11 +46,12 @@ def manifest(
         "api": unit.api,
         "weights": "external" if unit.external else "embedded",
         "model_sha256": unit.sha256,
-        "opsets": dict(sorted(opsets.items())),
+        "opsets": dict(sorted(origin.opsets.items())),
         "options": _options(options),
         "inputs": [_tensor(unit, t) for t in program.inputs],
         "outputs": [_tensor(unit, t) for t in program.outputs],
         "measured": _measured(unit),
+        **_ports(unit, origin),
         "params": [
             {"name": p.name.removeprefix("$"), "symbol": unit.extent(p), "lo": p.lo, "hi": p.hi}
             for p in program.params
@@ -51,6 +62,15 @@ def manifest(
         "sizes": _sizes(unit, code, stack),
         "kernels": [_kernel(unit, c) for c in calls(program.steps)],
     }
+
+
+def _ports(unit: Unit, origin: Origin) -> dict[str, Any]:
+    """What the inputs and outputs are to the model, where not all of them are tensors."""
+    sides = {"inputs": unit.program.inputs, "outputs": unit.program.outputs}
+    names = {side: {t.name for t in tensors} for side, tensors in sides.items()}
+    pairs = zip(sides, origin.ports, strict=True)
+    found = {side: [described(p) for p in ports if p.names <= names[side]] for side, ports in pairs}
+    return {"ports": found} if any(found.values()) else {}
 
 
 def _options(options: Options) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from ingot.bundle.binding import Manifest, State, checked, presented, trim
+from ingot.bundle.containers import packed, unpacked
 from ingot.bundle.run import Runner, check
 from ingot.errors import InputError
 from ingot.formula.expr import Array
@@ -21,12 +23,13 @@ class Session:
     def __init__(self, runner: Runner, manifest: Manifest, state: State | None = None) -> None:
         self._runner, self._manifest, self._state = runner, manifest, state
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """One inference; InputError as of `Bundle.run`, and the state is then as it was before."""
-        status, outputs, state = self._runner.step(inputs, self._state)
+        given = packed(self._manifest, inputs)
+        status, outputs, state = self._runner.step(given, self._state)
         check(self._manifest, status)
         self._state = state
-        return presented(trim(self._manifest, inputs, outputs))
+        return unpacked(self._manifest, presented(trim(self._manifest, given, outputs)))
 
     @property
     def state(self) -> State:

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from ingot.bundle.build import sources
 from ingot.bundle.bundle import Bundle
-from ingot.bundle.write import Origin, check_options, finish, provenance_rows
+from ingot.bundle.manifest import Origin
+from ingot.bundle.write import check_options, finish, provenance_rows
 from ingot.emit.conventions import check
 from ingot.emit.dispatch import dispatcher
 from ingot.emit.header import header

@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 from ingot.bundle.build import build, libraries, sources, stack_of, wanted
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.golden import golden_run
-from ingot.bundle.manifest import manifest
+from ingot.bundle.manifest import Origin, manifest
 from ingot.emit.conventions import CONVENTIONS, check
 from ingot.emit.header import header
 from ingot.emit.main import main_source, makefile
@@ -26,14 +26,6 @@ from ingot.loops.program import Program
 from ingot.memory.plan import Plan
 from ingot.options import Emit, Options
 from ingot.targets.record import Target
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a program came from: the model file's hash, and the opsets its nodes were written in."""
-
-    sha256: str
-    opsets: Mapping[str, int]
 
 
 def write(program: Program, plan: Plan, target: Target, options: Options, origin: Origin) -> Bundle:
@@ -65,7 +57,7 @@ def finish(
     files[f"{name}.o"] = code = build(face, units, files, options)
     stack = stack_of(face, code)
     files[f"{name}.h"] = header(face, stack).encode()
-    shown = manifest(face, options, origin.opsets, code, stack)
+    shown = manifest(face, options, origin, code, stack)
     if len(units) > 1:
         shown["variants"] = [u.target.name for u in units]
     keep = wanted(face, units, options.emit)

@@ -85,12 +85,33 @@ class State:
     initial: Array | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output as the model has it, and which values of the graph it is made of.
+
+    `kind` tensor: `members` is ("data",); sequence: data, extents, length; optional: present, and a
+    `content`.
+    """
+
+    name: str
+    kind: str
+    members: tuple[tuple[str, str], ...]
+    content: Port | None = None
+
+    @property
+    def names(self) -> set[str]:
+        """The values it is made of."""
+        inner = set() if self.content is None else self.content.names
+        return inner | {name for _, name in self.members}
+
+
 @dataclass(slots=True, eq=False)
 class Graph:
     """Nodes in topological order between inputs and outputs.
 
     `states` pairs outputs with inputs: a frontend does where its format says so, `pair_states` as the user
-    says.
+    says. `ports` says of a main graph what of the model its inputs and outputs are; empty where they are all
+    tensors.
     """
 
     name: str
@@ -98,6 +119,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
+    ports: tuple[tuple[Port, ...], tuple[Port, ...]] = ((), ())
 
     def values(self) -> Iterator[Value]:
         """Inputs, then what the nodes make; not the constants, which hang on the nodes that read them."""

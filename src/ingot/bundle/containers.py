@@ -1,0 +1,124 @@
+"""Sequences and optionals at the edge of a bundle: lists of arrays and None, as tensors.
+
+In: what a caller gives for the model's inputs; out: arrays for the bundle's, and back for its outputs. The
+manifest's `ports` say which tensors belong together; without them every input and output is a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ingot.bundle.binding import texts
+from ingot.errors import InputError
+from ingot.formula.expr import Array
+from ingot.formula.types import dtype_named
+from ingot.graph.ir import Port
+
+Manifest = Mapping[str, Any]
+Described = Mapping[str, Any]
+
+
+def described(port: Port) -> dict[str, Any]:
+    """A port as the manifest shows it."""
+    found: dict[str, Any] = {"name": port.name, "kind": port.kind, "members": dict(port.members)}
+    return found if port.content is None else {**found, "content": described(port.content)}
+
+
+def packed(manifest: Manifest, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """The bundle's inputs, made of the model's. InputError where a value is not what its port takes."""
+    ports = manifest.get("ports", {}).get("inputs", ())
+    known = {p["name"] for p in ports}
+    tensors = {t["name"]: t for t in manifest["inputs"]}
+    if ports and inputs.keys() - known:
+        raise InputError(f"unknown inputs {sorted(inputs.keys() - known)}; the model has {sorted(known)}")
+    out: dict[str, Array] = {} if ports else dict(inputs)
+    for port in ports:
+        if port["name"] in inputs:
+            _pack(port, inputs[port["name"]], tensors, out)
+        elif port["kind"] != "tensor":
+            raise InputError(f"input {port['name']!r} is missing")
+    return out
+
+
+def _pack(port: Described, value: Any, tensors: Mapping[str, Described], out: dict[str, Array]) -> None:
+    members = port["members"]
+    match port["kind"]:
+        case "tensor":
+            if value is None or isinstance(value, list | tuple):
+                raise InputError(f"input {port['name']!r} is a tensor, not {type(value).__name__}")
+            out[members["data"]] = np.asarray(value)
+        case "sequence":
+            if not isinstance(value, list | tuple):
+                raise InputError(f"input {port['name']!r} is a sequence: give a list of arrays")
+            _pack_list(port, [np.asarray(v) for v in value], tensors, out)
+        case "optional":
+            out[members["present"]] = np.array(value is not None)
+            _pack(
+                port["content"], _nothing(port["content"], tensors) if value is None else value, tensors, out
+            )
+
+
+def _nothing(port: Described, tensors: Mapping[str, Described]) -> Any:
+    """What a bundle is given for an element that is not there."""
+    if port["kind"] == "sequence":
+        return []
+    t = tensors[port["members"]["data"]]
+    return np.zeros([n if isinstance(n, int) else 0 for n in t["shape"]], dtype_named(t["dtype"]).numpy)
+
+
+def _pack_list(
+    port: Described, items: Sequence[Array], tensors: Mapping[str, Described], out: dict[str, Array]
+) -> None:
+    names = port["members"]
+    data = tensors[names["data"]]
+    dtype, (count, *room) = dtype_named(data["dtype"]).numpy, data["shape"]
+    if dtype.kind == "S":
+        items = [texts(port["name"], item, dtype_named(data["dtype"])) for item in items]
+    if len(items) > count:
+        raise InputError(f"input {port['name']!r} has {len(items)} elements, the bundle has room for {count}")
+    whole, extents = np.zeros((count, *room), dtype), np.zeros((count, len(room)), np.int64)
+    for k, item in enumerate(items):
+        fits = item.ndim <= len(room) and all(n <= m for n, m in zip(item.shape, room, strict=False))
+        if item.dtype != dtype or not fits:
+            found = f"element {k} of {port['name']!r} is {item.dtype}{list(item.shape)}"
+            raise InputError(f"{found}, the bundle has room for {dtype}{list(room)}")
+        extents[k] = [*item.shape, *[-1] * (len(room) - item.ndim)]
+        at = (k, *corner(extents[k]))
+        whole[at] = item
+    out[names["data"]], out[names["extents"]] = whole, extents
+    out[names["length"]] = np.array(len(items), np.int64)
+
+
+def corner(extents: Array) -> tuple[slice | int, ...]:
+    """Where an element of these extents lies in the room for it."""
+    return tuple(slice(int(n)) if n >= 0 else 0 for n in extents)
+
+
+def unpacked(manifest: Manifest, outputs: Mapping[str, Array]) -> dict[str, Any]:
+    """The model's outputs: lists of arrays for sequences, None for optionals without an element."""
+    ports = manifest.get("ports", {}).get("outputs", ())
+    return {p["name"]: _unpack(p, outputs) for p in ports} if ports else dict(outputs)
+
+
+def _unpack(port: Described, outputs: Mapping[str, Array]) -> Any:
+    members = port["members"]
+    match port["kind"]:
+        case "optional":
+            return _unpack(port["content"], outputs) if outputs[members["present"]] else None
+        case "sequence":
+            data, extents = outputs[members["data"]], outputs[members["extents"]]
+            count = int(outputs[members["length"]])
+            corners = [(k, *corner(extents[k])) for k in range(count)]
+            return [np.array(data[at]) for at in corners]
+    return outputs[members["data"]]
+
+
+def random_list(
+    count: int, room: Sequence[int], rng: np.random.Generator, make: Callable[[tuple[int, ...]], Array]
+) -> list[Array]:
+    """Elements of different extents, for tests and examples: a few at most."""
+    shapes = [tuple(int(rng.integers(min(n, 1), n + 1)) for n in room) for _ in range(min(count, 3))]
+    return [make(s) for s in shapes]
