@@ -7,7 +7,7 @@ name is taken already, so that a name means one value. Declared types and shapes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import onnx
@@ -19,6 +19,9 @@ from ingot.formula.types import STRING, DType, dtype_of
 from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.attributes import attribute_of, constant_of
 from ingot.frontends.onnx.functions import Body, Functions, LazyTypes, light, normal
+from ingot.frontends.onnx.interface import give_inputs, give_outputs, ports
+from ingot.frontends.onnx.objects import Object
+from ingot.frontends.onnx.place import Place
 from ingot.frontends.onnx.scan import as_loop
 from ingot.frontends.onnx.scope import Scope
 from ingot.frontends.onnx.shapes import Dimensions
@@ -55,8 +58,13 @@ class Reader:
         self.dimensions.resolve(inputs)
         if not proto.output:
             raise ModelError("the graph has no outputs")
-        types = LazyTypes(lambda: light(proto), opsets, self.functions)
-        graph = self._graph(proto, inputs, Scope(opsets, types))
+        scope = Scope(opsets, LazyTypes(lambda: light(proto), opsets, self.functions))
+        graph = Graph(proto.name)
+        self.declare(proto, scope)
+        given = give_inputs(self, graph, inputs, scope)
+        outputs = self.fill(graph, proto, scope)
+        give_outputs(self, graph, scope, [o.name for o in proto.output], outputs)
+        graph.ports = ports(given, list(zip([o.name for o in proto.output], outputs, strict=True)))
         self.capacities.require_used()
         self._initial(graph, proto)
         return graph
@@ -73,45 +81,64 @@ class Reader:
                     )
                 value.initial = array
 
-    def _graph(self, proto: onnx.GraphProto, inputs: Sequence[onnx.ValueInfoProto], scope: Scope) -> Graph:
-        require_text(proto.name, *(v.name for v in (*proto.value_info, *proto.output)))
+    def declare(self, proto: onnx.GraphProto, scope: Scope) -> None:
+        """Note what a graph says of its values."""
+        require_text(proto.name, *(v.name for v in (*proto.value_info, *proto.input, *proto.output)))
         known = (*proto.value_info, *proto.input, *proto.output)
         scope.declared = {v.name: self.dimensions.loosely(v) for v in known}
-        scope.declared.update((v.name, self.dimensions.declared(v)) for v in inputs)
-        graph = Graph(proto.name, [self._define(scope, v.name) for v in inputs])
-        self._initializers(proto, scope)
-        self._body(graph, proto.node, scope)
-        for info in proto.output:
-            value = self._read(info.name, scope, "the graph output")
-            assert value is not None, "only function bodies have left-out inputs, and they are no graphs"
-            graph.outputs.append(value)
-        return graph
 
-    def _initializers(self, proto: onnx.GraphProto, scope: Scope) -> None:
+    def fill(self, graph: Graph, proto: onnx.GraphProto, scope: Scope) -> list[Object]:
+        """Append the nodes of a graph whose inputs are defined; what its outputs are."""
+        self.initializers(proto, scope)
+        self.body(graph, proto.node, scope)
+        found = [self.read(info.name, scope, "the graph output") for info in proto.output]
+        assert None not in found, "only function bodies have left-out inputs, and they are no graphs"
+        return [thing for thing in found if thing is not None]
+
+    def initializers(self, proto: onnx.GraphProto, scope: Scope) -> None:
         inputs = set(scope.values)
         for t in proto.initializer:
             if t.name not in inputs:
                 elements = array_of(t, self.folder, f"initializer {t.name!r}", self.text)
-                _hold(self._define(scope, t.name), elements)
+                _hold(self.define(scope, t.name), elements)
         for s in proto.sparse_initializer:
             name = s.values.name
             if name not in inputs:
-                _hold(self._define(scope, name), dense(s, self.folder, f"initializer {name!r}"))
+                _hold(self.define(scope, name), dense(s, self.folder, f"initializer {name!r}"))
 
-    def _define(self, scope: Scope, name: str) -> Value:
+    def define(self, scope: Scope, name: str) -> Value:
         """A new value under its name in the model; below the main graph it may get another for itself."""
         if not name:
             raise ModelError("a graph input or initializer has no name")
         require_text(name)
         if name in scope.values:
             raise ModelError(f"the value {name!r} is defined twice")
-        value = Value(self._fresh(scope.prefix + name) if scope.depth else name)
+        value = Value(self.fresh(scope.prefix + name) if scope.depth else name)
         value.type, value.shape = scope.declared.get(name, (None, None))
         value.capacity = self.capacities.of(value.name, scope.prefix + name)
         scope.values[name] = value
         return value
 
-    def _fresh(self, name: str) -> str:
+    def value(self, scope: Scope, name: str, suffix: str = "") -> Value:
+        """A new value without a name in the model: part of what the model calls `name`."""
+        value = Value(self.fresh(scope.prefix + name + suffix))
+        value.capacity = self.capacities.of(value.name, scope.prefix + name)
+        return value
+
+    def count(self, nodes: int, label: str) -> None:
+        """So many nodes more stand for one of the model. Raises UnsupportedError where it is too many."""
+        self.expanded += nodes
+        if self.expanded > EXPANDED_LIMIT:
+            raise UnsupportedError(f"{label}: the model expands to more than {EXPANDED_LIMIT} nodes")
+
+    def call_it(self, scope: Scope, name: str, thing: Object) -> None:
+        """Give an object that is there already a name."""
+        require_text(name)
+        if name in scope.values:
+            raise ModelError(f"the value {name!r} is defined twice")
+        scope.values[name] = thing
+
+    def fresh(self, name: str) -> str:
         candidate = name
         while candidate in self.taken:
             self.taken[name] += 1
@@ -119,34 +146,38 @@ class Reader:
         self.taken[candidate] = 1
         return candidate
 
-    def _read(self, name: str, scope: Scope, reader: str) -> Value | None:
+    def read(self, name: str, scope: Scope, reader: str) -> Object | None:
         try:
             return scope.find(name)
         except KeyError:
             reason = "which nothing before it makes: a missing node, wrong order or a cycle"
             raise ModelError(f"{reader} reads {name!r}, {reason}") from None
 
-    def _body(self, graph: Graph, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
+    def body(self, graph: Graph, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
         for proto in nodes:
-            node = self._node(proto, scope)
+            node, operands = self._node(proto, scope)
+            at = Place(self, graph, scope, proto, node, operands)
             if (node.domain, node.op) == ("", "Scan"):
                 self._scan(graph, proto, node, scope)
                 continue
+            if self.functions.find_local(proto) is None and at.is_handled():
+                continue
             body = self._function(proto, node, scope)
             if body is not None:
-                self._expand(graph, proto, node, body, scope)
+                self._expand(graph, proto, node, operands, body, scope)
                 continue
-            node.outputs = [self._define(scope, name) if name else None for name in proto.output]
+            node.inputs = at.tensors()
+            node.outputs = [self.define(scope, name) if name else None for name in proto.output]
             for attribute in proto.attribute:
-                node.attributes[attribute.name] = self._attribute(attribute, scope, node)
+                node.attributes[attribute.name] = self.attribute(attribute, node)
             first = node.outputs[0] if node.outputs else None
             if node.op == "Constant" and node.domain == "" and first is not None:
                 _hold(first, constant_of(node))
             else:
                 graph.nodes.append(node)
 
-    def _node(self, proto: onnx.NodeProto, scope: Scope) -> Node:
-        """The node with its inputs; outputs and attributes follow."""
+    def _node(self, proto: onnx.NodeProto, scope: Scope) -> tuple[Node, list[Object | None]]:
+        """The node, and what its inputs name; outputs and attributes follow."""
         domain = normal(proto.domain)
         names = [a.name for a in proto.attribute]
         require_text(domain, proto.op_type, proto.name, *proto.input, *names)
@@ -159,23 +190,21 @@ class Reader:
             raise ModelError(f"{label}: the same attribute is given twice")
         if not node.version:
             raise ModelError(f"{label}: no opset of the domain {domain!r} is imported")
-        node.inputs = [self._read(name, scope, label) if name else None for name in proto.input]
-        while node.inputs and node.inputs[-1] is None:
-            node.inputs.pop()
-        return node
+        operands = [self.read(name, scope, label) if name else None for name in proto.input]
+        while operands and operands[-1] is None:
+            operands.pop()
+        return node, operands
 
-    def _attribute(self, a: onnx.AttributeProto, scope: Scope, node: Node) -> Attribute:
-        if a.type == onnx.AttributeProto.GRAPH:
-            return self._graph(a.g, a.g.input, scope.subgraph())
+    def attribute(self, a: onnx.AttributeProto, node: Node) -> Attribute:
         return attribute_of(a, self.folder, f"{node.label}: attribute {a.name!r}", self.text)
 
     def _scan(self, graph: Graph, proto: onnx.NodeProto, node: Node, scope: Scope) -> None:
         """Scan is a Loop over slices; the nodes around that are written in the newest opset."""
         newest = replace(scope, opsets={**scope.opsets, "": onnx.defs.onnx_opset_version()})
         before, loop, after = as_loop(proto, node.version, node.label, scope.types)
-        self._body(graph, before, newest)
-        self._body(graph, [loop], scope)
-        self._body(graph, after, newest)
+        self.body(graph, before, newest)
+        self.body(graph, [loop], scope)
+        self.body(graph, after, newest)
 
     def _function(self, proto: onnx.NodeProto, node: Node, scope: Scope) -> Body | None:
         """The body to put in the node's place. The model's own functions hide operators of their name."""
@@ -184,23 +213,32 @@ class Reader:
             body = self.functions.find_schema(proto, node.version, scope.types)
         return body
 
-    def _expand(self, graph: Graph, proto: onnx.NodeProto, node: Node, body: Body, scope: Scope) -> None:
+    def _expand(
+        self,
+        graph: Graph,
+        proto: onnx.NodeProto,
+        node: Node,
+        operands: list[Object | None],
+        body: Body,
+        scope: Scope,
+    ) -> None:
         """Append the body's nodes; what it returns gets the names of the call's outputs."""
-        self.expanded += len(body.nodes)
-        if self.expanded > EXPANDED_LIMIT:
-            raise UnsupportedError(f"the functions of the model expand to more than {EXPANDED_LIMIT} nodes")
-        inner = scope.call(body, proto, node.inputs)
-        self._body(graph, body.nodes, inner)
+        self.count(len(body.nodes), node.label)
+        inner = scope.call(body, proto, operands)
+        self.body(graph, body.nodes, inner)
         own = inner.values.keys() - set(body.inputs)
         for formal, name in zip(body.outputs, proto.output, strict=False):
             if name:
-                made = self._read(formal, inner, f"the function {proto.op_type}")
+                made = self.read(formal, inner, f"the function {proto.op_type}")
                 self._return(graph, scope, name, made, formal in own)
                 own.discard(formal)
 
-    def _return(self, graph: Graph, scope: Scope, name: str, made: Value | None, own: bool) -> None:
+    def _return(self, graph: Graph, scope: Scope, name: str, made: Object | None, own: bool) -> None:
         """`made` is the call's output `name`. Where it has another name already, a new value copies it."""
-        outer = self._define(scope, name)
+        if made is not None and not isinstance(made, Value):
+            self.call_it(scope, name, made)
+            return
+        outer = self.define(scope, name)
         if own and made is not None:
             made.name, scope.values[name] = outer.name, made
             made.capacity = outer.capacity

@@ -1,4 +1,4 @@
-"""What names mean where. In: the graphs and function bodies around a place; out: the Value of a name."""
+"""What names mean where. In: the graphs and function bodies around a place; out: what a name means."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import onnx
 
 from ingot.errors import UnsupportedError
 from ingot.frontends.onnx.functions import Body, LazyTypes
+from ingot.frontends.onnx.objects import Object
 from ingot.frontends.onnx.shapes import Declared
-from ingot.graph.ir import Value
 
 DEPTH_LIMIT = 32
 
@@ -24,13 +24,13 @@ class Scope:
 
     opsets: Mapping[str, int]
     types: LazyTypes
-    values: dict[str, Value | None] = field(default_factory=dict)
+    values: dict[str, Object | None] = field(default_factory=dict)
     declared: dict[str, Declared] = field(default_factory=dict)
     outer: Scope | None = None
     prefix: str = ""
     depth: int = 0
 
-    def find(self, name: str) -> Value | None:
+    def find(self, name: str) -> Object | None:
         """Raises KeyError for a name without a meaning."""
         scope: Scope | None = self
         while scope is not None:
@@ -42,9 +42,9 @@ class Scope:
     def subgraph(self) -> Scope:
         return Scope(self.opsets, self.types, {}, {}, self, self.prefix, self._deeper())
 
-    def call(self, body: Body, node: onnx.NodeProto, inputs: list[Value | None]) -> Scope:
+    def call(self, body: Body, node: onnx.NodeProto, inputs: list[Object | None]) -> Scope:
         label = node.name or next(iter(node.output), "") or node.op_type
-        missing: list[Value | None] = [None] * (len(body.inputs) - len(inputs))
+        missing: list[Object | None] = [None] * (len(body.inputs) - len(inputs))
         values = dict(zip(body.inputs, inputs + missing, strict=True))
         types = self.types.inside(body, node)
         return Scope(body.opsets, types, values, {}, None, f"{self.prefix}{label}/", self._deeper())

@@ -32,10 +32,12 @@ class Dimensions:
 
     def resolve(self, inputs: Iterable[onnx.ValueInfoProto]) -> None:
         """Give every dimension of the graph inputs its extent. InputError lists all that stay open."""
+        inputs = list(inputs)
         names = [name for info in inputs for name in _names(info)]
+        inner = [name for info in inputs for name in _element_names(info)]
         for name, bounds in self.define.items():
-            if name not in names:
-                known = ", ".join(dict.fromkeys(names)) or "none"
+            if name not in (*names, *inner):
+                known = ", ".join(dict.fromkeys((*names, *inner))) or "none"
                 raise InputError(f"--define {name}: no such dynamic dimension; the model has: {known}")
             self.known[name] = _extent(name, bounds)
         missing = [n for n in dict.fromkeys(names) if n not in self.known]
@@ -56,6 +58,16 @@ class Dimensions:
             return dtype, None
         dims = [self._dim(info.name, axis, d) for axis, d in enumerate(tensor.shape.dim)]
         return dtype, None if None in dims else tuple(d for d in dims if d is not None)
+
+    def element(self, name: str, type_: onnx.TypeProto) -> tuple[DType, tuple[Extent | None, ...] | None]:
+        """Type and extents of a sequence's elements, None for what may differ; no extents: of any rank."""
+        tensor = type_.tensor_type
+        if not tensor.elem_type:
+            raise ModelError(f"the input {name!r}: its elements have no type")
+        dtype = _dtype(name, tensor.elem_type, self.text)
+        if not tensor.HasField("shape"):
+            return dtype, None
+        return dtype, tuple(self._dim(name, axis, d) for axis, d in enumerate(tensor.shape.dim))
 
     def loosely(self, info: onnx.ValueInfoProto) -> Declared:
         """The same for what a node makes: types that no tensor has are the node's fault, reported there."""
@@ -102,6 +114,19 @@ def _names(info: onnx.ValueInfoProto) -> list[str]:
     elif info.type.WhichOneof("value") is None:
         raise ModelError(f"the input {info.name!r} has no type")
     symbols = (_symbol(info.name, i, d) for i, d in enumerate(info.type.tensor_type.shape.dim))
+    return [s for s in symbols if s is not None]
+
+
+def _element_names(info: onnx.ValueInfoProto) -> list[str]:
+    """The dynamic dimensions of the elements of a sequence: one need not say what they are."""
+    type_ = info.type
+    if type_.WhichOneof("value") == "optional_type":
+        type_ = type_.optional_type.elem_type
+    if type_.WhichOneof("value") == "sequence_type":
+        type_ = type_.sequence_type.elem_type
+    if type_ is info.type or type_.WhichOneof("value") != "tensor_type":
+        return []
+    symbols = (_symbol(info.name, i, d) for i, d in enumerate(type_.tensor_type.shape.dim))
     return [s for s in symbols if s is not None]
 
 

@@ -1,0 +1,179 @@
+"""The model's own inputs and outputs as values of the graph, and back to what the model calls them.
+
+In: declarations of sequences, optionals and tensors. Out: the graph's inputs, one value per tensor; objects
+for the scope; `Port`s, which tell the manifest which values belong together. A sequence that comes from the
+caller is checked once, by a SequenceInput.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import onnx
+
+from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.formula.expr import Extent, upper
+from ingot.formula.types import BOOL, INT64, DType
+from ingot.frontends.onnx.objects import Object, Option, Ragged, flat, form_of, rebuilt, suffixes
+from ingot.frontends.onnx.scope import Scope
+from ingot.graph.ir import Graph, Node, Port, Value
+
+if TYPE_CHECKING:
+    from ingot.frontends.onnx.graph import Reader
+
+INTERNAL = "ingot"  # the domain of operators that no model has: what the reader itself puts between
+
+
+def give_inputs(
+    reader: Reader, graph: Graph, infos: Sequence[onnx.ValueInfoProto], scope: Scope
+) -> list[tuple[str, Object]]:
+    """Define the inputs of the main graph. The objects are what the caller gives, before any check."""
+    given: list[tuple[str, Object]] = []
+    for info in infos:
+        if info.type.WhichOneof("value") in (None, "tensor_type"):
+            scope.declared[info.name] = reader.dimensions.declared(info)
+            value = reader.define(scope, info.name)
+            graph.inputs.append(value)
+            given.append((info.name, value))
+            continue
+        raw, checked = _container(reader, graph, scope, info.name, info.type, None)
+        reader.call_it(scope, info.name, checked)
+        given.append((info.name, raw))
+    return given
+
+
+def _container(
+    reader: Reader, graph: Graph, scope: Scope, name: str, type_: onnx.TypeProto, present: Value | None
+) -> tuple[Object, Object]:
+    """What the caller gives for a sequence or an optional, and what the graph reads instead."""
+    match type_.WhichOneof("value"):
+        case "optional_type" if present is None:
+            flag = _input(reader, scope, name, ".present", BOOL, ())
+            inner = type_.optional_type.elem_type
+            raw, checked = _container(reader, graph, scope, name, inner, flag)
+            graph.inputs.append(flag)
+            return Option(raw, flag), Option(checked, flag)
+        case "tensor_type":
+            info = onnx.ValueInfoProto(name=name, type=type_)
+            dtype, shape = reader.dimensions.declared(info)
+            if dtype is None or shape is None:
+                raise InputError(f"the input {name!r}: its element has no declared type and shape")
+            value = _input(reader, scope, name, "", dtype, shape)
+            graph.inputs.append(value)
+            return value, value
+        case "sequence_type" if type_.sequence_type.elem_type.WhichOneof("value") in (None, "tensor_type"):
+            return _sequence(reader, graph, scope, name, type_.sequence_type.elem_type, present)
+    raise UnsupportedError(f"the input {name!r}: this kind of container is not supported")
+
+
+def _input(
+    reader: Reader, scope: Scope, name: str, suffix: str, dtype: DType, shape: tuple[Extent, ...]
+) -> Value:
+    """An input of the graph: all of what the model calls `name`, or a part of it."""
+    value = reader.value(scope, name, suffix) if suffix else Value(name)
+    value.type, value.shape = dtype, shape
+    return value
+
+
+def _sequence(
+    reader: Reader,
+    graph: Graph,
+    scope: Scope,
+    name: str,
+    element: onnx.TypeProto,
+    present: Value | None,
+) -> tuple[Object, Object]:
+    dtype, dims = reader.dimensions.element(name, element)
+    count, room = _room(name, dims, reader.capacities.of(name))
+    data = _input(reader, scope, name, "", dtype, (count, *room))
+    extents = _input(reader, scope, name, ".extents", INT64, (count, len(room)))
+    length = _input(reader, scope, name, ".length", INT64, ())
+    graph.inputs += [data, extents, length]
+    checked = [reader.value(scope, name, s) for s in (".checked_extents", ".checked_length")]
+    fixed = tuple(d if isinstance(d, int) else -1 for d in dims) if dims is not None else (-2,) * len(room)
+    node = Node("SequenceInput", [data, extents, length, present], [*checked], {"shape": fixed}, name)
+    node.domain = INTERNAL
+    graph.nodes.append(node)
+    return Ragged(data, extents, length), Ragged(data, *checked)
+
+
+def _room(
+    name: str, dims: Sequence[object] | None, given: int | tuple[int, ...] | None
+) -> tuple[int, tuple[int, ...]]:
+    """How many elements, and the extents of the largest. Raises InputError where nothing tells."""
+    rank = None if dims is None else len(dims)
+    axes = "AxBx..." if rank is None else "x".join("ABCDEFGH"[:rank])
+    option = f"--capacity {name}=" + "x".join(("N", axes) if axes else "N")
+    remedy = f"say how many elements it has at most, and their largest extents: {option}"
+    if given is None or (isinstance(given, int) and rank is None):
+        raise InputError(f"the input {name!r} is a sequence of any length or rank", remedy=remedy)
+    numbers = (given,) * (1 + (rank or 0)) if isinstance(given, int) else given
+    if rank is not None and len(numbers) != 1 + rank:
+        reason = f"--capacity {name}: {len(numbers)} numbers for sequences of {rank} axes"
+        raise InputError(reason, remedy=remedy)
+    said = [None] * (len(numbers) - 1) if dims is None else list(dims)
+    room = [n if d is None else upper(d) for d, n in zip(said, numbers[1:], strict=True)]  # type: ignore[arg-type]
+    return numbers[0], tuple(room)
+
+
+def give_outputs(
+    reader: Reader, graph: Graph, scope: Scope, names: Sequence[str], things: list[Object]
+) -> None:
+    """The outputs of the main graph under the model's names; `things` is brought to what is given out."""
+    for i, name in enumerate(names):
+        thing = things[i]
+        if isinstance(thing, Option) and thing.content is None:
+            raise UnsupportedError(f"the output {name!r} is an optional of unknown content, always empty")
+        things[i] = _settled(reader, graph, scope, name, thing)
+        graph.outputs += flat(things[i])
+
+
+def _settled(reader: Reader, graph: Graph, scope: Scope, name: str, thing: Object) -> Object:
+    """The object made of values that are called as the output is."""
+    from ingot.frontends.onnx.objects import flat
+    from ingot.frontends.onnx.place import Place
+
+    form = form_of(thing)
+    assert form is not None
+    scope = Scope({}, None)  # type: ignore[arg-type]
+    place = Place(reader, graph, scope, onnx.NodeProto(op_type="Identity"), Node("Identity", [], []), [])
+    values = flat(place.fitted(thing, form, name)) if form.count > 1 else flat(thing)
+    named = [_called(reader, graph, v, name + s) for v, s in zip(values, suffixes(form), strict=True)]
+    return rebuilt(form, iter(named))
+
+
+def _called(reader: Reader, graph: Graph, value: Value, name: str) -> Value:
+    """The value itself if it has the name, else a copy that has."""
+    if value.name == name and value not in graph.outputs:
+        return value
+    own = {v for n in graph.nodes for v in n.outputs}
+    if value in own and value not in graph.outputs and value.name not in (v.name for v in graph.inputs):
+        value.name = name
+        return value
+    copy = Value(name)
+    version = onnx.defs.onnx_opset_version()
+    graph.nodes.append(Node("Identity", [value], [copy], version=version))
+    return copy
+
+
+def ports(
+    given: Sequence[tuple[str, Object]], made: Sequence[tuple[str, Object]]
+) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """What the inputs and outputs of the model are made of; nothing where all are tensors."""
+    every = [*given, *made]
+    if all(isinstance(thing, Value) for _, thing in every):
+        return (), ()
+    return tuple(_port(n, t) for n, t in given), tuple(_port(n, t) for n, t in made)
+
+
+def _port(name: str, thing: Object) -> Port:
+    match thing:
+        case Value():
+            return Port(name, "tensor", (("data", thing.name),))
+        case Ragged(data, extents, length):
+            members = (("data", data.name), ("extents", extents.name), ("length", length.name))
+            return Port(name, "sequence", members)
+        case Option(content, present) if content is not None:
+            return Port(name, "optional", (("present", present.name),), _port(name, content))
+    raise ModelError(f"{name!r} cannot be given to a caller")
