@@ -2,7 +2,10 @@
 alike.
 
 `prepare` compiles; every graph input stays an argument of the bundle, initializers of the same name included
-unless shapes depend on them.
+unless shapes depend on them. It is given a model and nothing else, so what only `--define` and `--capacity`
+could say has defaults here: a dynamic dimension is 0 to 64, so is an axis whose extent is data; a sequence
+has up to 16 elements of up to 64 along each axis, less where that would be more than 2^22 in all, and of up
+to four axes where the model does not say how many. The bundle returns an error for more.
 """
 
 from __future__ import annotations
@@ -11,13 +14,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto, TypeProto, numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
 import ingot
 from ingot.bundle.bundle import Bundle
 from ingot.errors import InputError, UnsupportedError
 from ingot.formula.expr import Array
+
+LENGTH, EXTENT, ROOM, RANK = 16, 64, 1 << 22, 4
 
 
 class IngotBackendRep(BackendRep):
@@ -32,13 +37,13 @@ class IngotBackendRep(BackendRep):
         Inputs with a default may be left out, in a sequence all of them or none.
         """
         if not isinstance(inputs, Mapping):
-            inputs = dict(zip(self._names(len(inputs)), map(np.asarray, inputs), strict=True))
+            inputs = dict(zip(self._names(len(inputs)), map(_given, inputs), strict=True))
         outputs = self.bundle.run({**self.defaults, **inputs})
         return tuple(outputs.values())
 
     def _names(self, count: int) -> list[str]:
         """The inputs that a sequence of so many values means. Raises InputError where none fit."""
-        every = [t["name"] for t in self.bundle.manifest["inputs"]]
+        every = [t["name"] for t in _inputs(self.bundle)]
         needed = [name for name in every if name not in self.defaults]
         if count not in (len(every), len(needed)):
             raise InputError(f"{count} inputs; the model takes {', '.join(every)}")
@@ -54,7 +59,9 @@ class IngotBackend(Backend):
 
         Initializers that are inputs are constants only where shapes follow from one of them.
         """
-        options = {"name": "model", "emit": ("c", "obj", "weights-bin"), **kwargs}
+        options: dict[str, Any] = {"name": "model", "emit": ("c", "obj", "weights-bin"), **kwargs}
+        options["define"] = {**default_define(model), **options.get("define", {})}
+        options["capacity"] = {**default_capacity(model), **options.get("capacity", {})}
         inputs = {i.name for i in model.graph.input}
         weights = [t for t in model.graph.initializer if t.name in inputs]
         try:
@@ -63,7 +70,7 @@ class IngotBackend(Backend):
             if not weights:
                 raise
             bundle = ingot.compile(model, **options)
-            kept = {t["name"] for t in bundle.manifest["inputs"]}
+            kept = {t["name"] for t in _inputs(bundle)}
             weights = [t for t in weights if t.name in kept]
         return IngotBackendRep(bundle, {t.name: numpy_helper.to_array(t) for t in weights})
 
@@ -85,6 +92,56 @@ class IngotBackend(Backend):
         except InputError:
             return False
         return True
+
+
+def _given(value: Any) -> Any:
+    """An input as the bundle takes it: arrays, lists of them, None."""
+    if value is None:
+        return None
+    return [np.asarray(v) for v in value] if isinstance(value, list | tuple) else np.asarray(value)
+
+
+def _inputs(bundle: Bundle) -> list[dict[str, Any]]:
+    """The inputs as the model has them."""
+    found: list[dict[str, Any]] = bundle.manifest.get("ports", bundle.manifest)["inputs"]
+    return found
+
+
+def _tensor_type(type_: TypeProto) -> TypeProto.Tensor:
+    """The tensors in a sequence or an optional."""
+    match type_.WhichOneof("value"):
+        case "optional_type":
+            return _tensor_type(type_.optional_type.elem_type)
+        case "sequence_type":
+            return _tensor_type(type_.sequence_type.elem_type)
+    return type_.tensor_type
+
+
+def default_define(model: ModelProto) -> dict[str, tuple[int, int]]:
+    """A range for every dynamic dimension of the inputs."""
+    weights = {t.name for t in model.graph.initializer}
+    infos = [i for i in model.graph.input if i.name not in weights]
+    return {
+        d.dim_param or f"{i.name}:{axis}": (0, EXTENT)
+        for i in infos
+        for axis, d in enumerate(_tensor_type(i.type).shape.dim)
+        if d.WhichOneof("value") != "dim_value" or d.dim_value == -1
+    }
+
+
+def default_capacity(model: ModelProto) -> dict[str, int | tuple[int, ...]]:
+    """Room for sequences among the inputs, and for whatever else only data tells the extents of."""
+    found: dict[str, int | tuple[int, ...]] = {"": EXTENT}
+    for info in model.graph.input:
+        type_ = info.type.optional_type.elem_type if info.type.HasField("optional_type") else info.type
+        if type_.HasField("sequence_type"):
+            inner = _tensor_type(type_)
+            rank = len(inner.shape.dim) if inner.HasField("shape") else RANK
+            extent = EXTENT
+            while LENGTH * extent**rank > ROOM:
+                extent //= 2
+            found[info.name] = (LENGTH, *[extent] * rank)
+    return found
 
 
 prepare = IngotBackend.prepare

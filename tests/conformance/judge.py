@@ -49,7 +49,17 @@ def compare(outputs: tuple[Any, ...], wanted: list[Any], rtol: float, atol: floa
     """What is wrong with the outputs, or nothing."""
     if len(outputs) != len(wanted):
         return f"{len(outputs)} outputs instead of {len(wanted)}"
-    for i, (found, expected) in enumerate(zip(outputs, map(np.asarray, wanted), strict=True)):
+    for i, (found, expected) in enumerate(zip(outputs, wanted, strict=True)):
+        if isinstance(found, list) and isinstance(expected, list):
+            reason = compare(tuple(found), expected, rtol, atol)
+            if reason:
+                return f"output {i}: {reason}"
+            continue
+        if found is None or expected is None:
+            if found is not expected:
+                return f"output {i} is {found} instead of {expected}"
+            continue
+        expected = np.asarray(expected)
         if found.shape != expected.shape or found.dtype != expected.dtype:
             is_, want = f"{found.dtype}{list(found.shape)}", f"{expected.dtype}{list(expected.shape)}"
             return f"output {i} is {is_} instead of {want}"
