@@ -56,6 +56,13 @@ FOUND = {
         <int64[2] start = {-9, -3}, int64[2] end = {-1, -99}, int64[2] axes = {0, 1}, int64[2] by = {1, -2}> {
             y = Slice (x, start, end, axes, by)
         }""",
+    # The row of a statistic lies in a tensor without rows: the walk that should begin it never comes.
+    "smallest_of_nothing": """
+        <ir_version: 10, opset_import: ["" : 13]>
+        g (float[0, 6] x) => (float[0, 6] a, float y) {
+            a = Asin (x)
+            y = ReduceMin <axes = [0, 1], keepdims = 0> (a)
+        }""",
     # A store of one vector, without any loop around it.
     "one_vector": """
         <ir_version: 10, opset_import: ["" : 17]>

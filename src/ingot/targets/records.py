@@ -1,7 +1,8 @@
 """The targets, as data, and how to find one. Adding a target is adding one record to `TARGETS`.
 
 In: a name (or nothing: `native`). Out: a `Target`. Called by the driver and by tests. Every flag was
-tried with its compiler; without `-mprefer-vector-width=512` clang splits and spills 64-byte vectors.
+tried with its compiler; without `-mprefer-vector-width=512` clang splits and spills 64-byte vectors,
+and with it its vectorizer of straight code may never end (a small copy of bytes, transposed).
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _RECORDS = (
         "x86-64-v4",
         "x86 with AVX-512 F, BW, CD, DQ, VL",
         triple=_X86_64,
-        flags=("-march=x86-64-v4", "-mprefer-vector-width=512"),
+        flags=("-march=x86-64-v4", "-mprefer-vector-width=512", "-fno-slp-vectorize"),
         gcc=(_X86_GCC, "-march=x86-64-v4", "-mprefer-vector-width=512"),
         vector_bytes=64,
         registers=32,

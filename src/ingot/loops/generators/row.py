@@ -91,6 +91,8 @@ class _Rows:
         points = 1
         for a in self.run.others:
             points *= static(a.extent)
+        if not points:
+            raise NotVectorizable("no rows")
         self.held = points * len(widths(n, self.lanes)) <= self.target.registers // 2
 
     def statements(self) -> Iterator[Statement]:
