@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
@@ -119,3 +120,88 @@ def test_what_nothing_bounds_asks_for_a_capacity() -> None:
     for shape in ([5, 5], [-1, 2], [2**40, 1]):
         with pytest.raises(InputError, match="ERR_CAPACITY"):
             bundle.run({"shape": np.array(shape)})
+
+
+LATE = {
+    "slice": ("float[5,6] x, int64[2] s, int64[2] e, int64[2] t", "y = Slice(x, s, e, , t)"),
+    "slice_axes": ("float[5,6] x, int64[1] s, int64[1] e, int64[1] a", "y = Slice(x, s, e, a)"),
+    "expand": ("float[5,1] x, int64[3] s", "y = Expand(x, s)"),
+    "tile": ("float[2,3] x, int64[2] s", "y = Tile(x, s)"),
+    "reshape": ("float[4,6] x, int64[2] s", "y = Reshape(x, s)"),
+    "reshape_of_a_sum": ("float[4,6] x, int64[3] s", "z = Neg(x) w = Reshape(z, s) y = Exp(w)"),
+    "pad": ("float[2,3] x, int64[4] s", "y = Pad(x, s)"),
+    "pad_edge": ("float[2,3] x, int64[4] s", 'y = Pad<mode="edge">(x, s)'),
+    "range": ("int64 s, int64 e, int64 t", "y = Range(s, e, t)"),
+    "range_float": ("float s, float e, float t", "y = Range(s, e, t)"),
+    "top": ("float[4,6] x, int64[1] s", "y, i = TopK(x, s)"),
+    "one_hot": ("int64[3] x, int64 s, float[2] v", "y = OneHot(x, s, v)"),
+    "crop": ("float[4,6] x, int64[2] s", "y = CenterCropPad(x, s)"),
+    "split": ("float[4,6] x, int64[2] s", "y, w = Split<axis=1>(x, s) "),
+}
+RANKS = {"expand": 3, "reshape_of_a_sum": 3, "range": 1, "range_float": 1}
+GIVEN: dict[str, list[dict[str, Any]]] = {
+    "slice": [
+        {"s": [1, 0], "e": [4, 6], "t": [1, 2]},
+        {"s": [-1, 5], "e": [-100, 0], "t": [-1, -2]},
+        {"s": [9, 2], "e": [2**62, -1], "t": [2**40, 3]},
+        {"s": [-(2**63), 2**63 - 1], "e": [2**63 - 1, -(2**63)], "t": [1, -(2**63) + 1]},
+    ],
+    "slice_axes": [{"s": [1], "e": [3], "a": [0]}, {"s": [-2], "e": [99], "a": [-1]}],
+    "expand": [{"s": [2, 1, 4]}, {"s": [0, 5, 1]}, {"s": [1, 5, 3]}],
+    "tile": [{"s": [2, 1]}, {"s": [0, 3]}],
+    "reshape": [{"s": [24, 1]}, {"s": [0, -1]}, {"s": [-1, 8]}, {"s": [3, 8]}],
+    "reshape_of_a_sum": [{"s": [2, -1, 3]}, {"s": [4, 0, 1]}],
+    "pad": [{"s": [1, 0, 2, 1]}, {"s": [-1, 0, 0, -2]}],
+    "pad_edge": [{"s": [1, 0, 2, 1]}],
+    "range": [{"s": 2, "e": 9, "t": 3}, {"s": 5, "e": -1, "t": -2}, {"s": 5, "e": 9, "t": -2}],
+    "range_float": [{"s": 0.5, "e": 2.0, "t": 0.25}, {"s": 1.0, "e": 0.0, "t": 0.5}],
+    "top": [{"s": [3]}, {"s": [6]}, {"s": [0]}],
+    "one_hot": [{"s": 3, "x": [0, 2, -1], "v": [-1, 1]}, {"s": 5, "x": [0, 4, 9], "v": [0, 2]}],
+    "crop": [{"s": [2, 8]}, {"s": [5, 3]}],
+    "split": [{"s": [2, 4]}, {"s": [0, 6]}],
+}
+REFUSED: dict[str, list[dict[str, Any]]] = {
+    "slice": [{"s": [0, 0], "e": [1, 1], "t": [0, 1]}],
+    "expand": [{"s": [1, 4, 1]}, {"s": [-1, 1, 1]}, {"s": [1, 1, 2**40]}],
+    "tile": [{"s": [-1, 1]}, {"s": [2**62, 2**62]}, {"s": [1, 2**63 - 1]}],
+    "reshape": [{"s": [5, 5]}, {"s": [-1, -1]}, {"s": [-2, -12]}, {"s": [2**62, 2**62]}, {"s": [5, -1]}],
+    "pad": [{"s": [-9, 0, 0, 0]}, {"s": [2**63 - 1, 0, 2**63 - 1, 0]}],
+    "range": [{"s": 0, "e": 9, "t": 0}, {"s": 0, "e": 2**62, "t": 1}],
+    "range_float": [{"s": 0.0, "e": 1.0, "t": 0.0}, {"s": 0.0, "e": np.inf, "t": 1.0}],
+    "top": [{"s": [7]}, {"s": [-1]}],
+    "one_hot": [{"s": -3, "x": [0, 0, 0], "v": [0, 1]}],
+    "split": [{"s": [2, 5]}, {"s": [-1, 7]}, {"s": [2**63 - 1, 2**63 - 1]}],
+}
+
+
+def _late(name: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """A model whose parameters are inputs, and the other inputs."""
+    inputs, body = LATE[name]
+    shape = ",".join("ABC"[: RANKS.get(name, 3 if name == "one_hot" else 2)][: 2 if name == "one_hot" else 3])
+    kind = "int64" if name == "range" else "float"
+    model = _model(f"g ({inputs}) => ({kind}[{shape}] y) {{ {body} }}")
+    given = {}
+    for value in model.graph.input:
+        dims = [d.dim_value for d in value.type.tensor_type.shape.dim]
+        given[value.name] = np.arange(np.prod(dims, dtype=int), dtype=np.float32).reshape(dims)
+    return model, given
+
+
+def _typed(model: onnx.ModelProto, given: dict[str, Any]) -> dict[str, np.ndarray]:
+    kinds = {v.name: v.type.tensor_type.elem_type for v in model.graph.input}
+    return {k: np.asarray(v, onnx.helper.tensor_dtype_to_np_dtype(kinds[k])) for k, v in given.items()}
+
+
+@pytest.mark.parametrize("target", ["native", "c99"])
+@pytest.mark.parametrize("name", LATE)
+def test_parameters_of_shapes_may_be_data(name: str, target: str) -> None:
+    model, fixed = _late(name)
+    bundle = ingot.compile(model, target=target, capacity={"": 24})
+    truth = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for case in GIVEN[name]:
+        inputs = _typed(model, {**fixed, **case})
+        wanted = truth.run(None, inputs)
+        _same(list(bundle.run(inputs).values()), wanted)
+    for case in REFUSED.get(name, []):
+        with pytest.raises(InputError, match=r"ERR_CAPACITY|ERR_INDEX"):
+            bundle.run(_typed(model, {**fixed, **case}))

@@ -28,8 +28,7 @@ class Value:
 
     `known` holds them as expressions over run-time extents: the shape of a tensor with bounded dimensions.
     `capacity` is what the user lets axes grow to whose extents only the data tells: one number per axis, or
-    an int for all. `measured` are the extents that are data, by axis: one each, whoever asks. `initial` is
-    what a graph input that becomes a state holds before the first run.
+    an int for all. `initial` is what a graph input that becomes a state holds before the first run.
     """
 
     name: str
@@ -38,7 +37,6 @@ class Value:
     constant: Array | None = None
     known: tuple[Expr, ...] | None = None
     capacity: Capacity | None = None
-    measured: dict[int, Param] = field(default_factory=dict)
     initial: Array | None = None
 
     def tensor(self) -> Tensor:
@@ -50,7 +48,8 @@ class Value:
 @dataclass(slots=True, eq=False)
 class Node:
     """One operation. `version` is the opset of its domain under which it was written; missing inputs are
-    None. `text` is the type of all strings of the model.
+    None. `text` is the type of all strings of the model. `measured` are the extents of the outputs that are
+    data, by output and axis: one each, for good.
     """
 
     op: str
@@ -61,6 +60,7 @@ class Node:
     domain: str = ""
     version: int = 1
     text: DType = STRING
+    measured: dict[tuple[int, int], Param] = field(default_factory=dict)
 
     @property
     def subgraphs(self) -> dict[str, Graph]:

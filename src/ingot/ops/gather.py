@@ -27,6 +27,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import as_expr
 from ingot.formula.types import INDEX, INT64
 from ingot.ops.registry import Builder, op
+from ingot.ops.runtime import scalar
 
 Position = Callable[[tuple[Operand, ...]], Expr]
 REDUCTIONS = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
@@ -180,8 +181,11 @@ def _update(
 def one_hot(f: Builder, indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     """y[p..., d, q...] = values[indices[p..., q...] == d]; negative ones count from the end (OneHot-11)."""
     a = f.axis(axis, indices.rank + 1)
-    declared = f.declared(depth)
-    n = declared[a] if declared is not None else int(np.asarray(f.static(depth, "depth")).reshape(-1)[0])
+    f.require(depth.count == 1, f"depth is {list(depth.shape)}, one element is needed")
+    if f.is_late(depth):
+        n = f.measured(f.map((), scalar(depth), name="depth"), None, axis=a)
+    else:
+        n = int(np.asarray(f.static(depth, "depth")).reshape(-1)[0])
     axes = f.axes((*indices.shape[:a], n, *indices.shape[a:]))
     i = cast(indices.at((*axes[:a], *axes[a + 1 :])), INT64)
     place = select(i < 0, i + cast(as_expr(n), INT64), i)

@@ -6,8 +6,21 @@ import math
 
 import numpy as np
 
-from ingot.formula.expr import Array, Const, Expr, Tensor, cast, equal, select, static, wrap
-from ingot.formula.types import INT64, dtype_of
+from ingot.formula.expr import (
+    Array,
+    Const,
+    Expr,
+    Extent,
+    Tensor,
+    call,
+    cast,
+    equal,
+    maximum,
+    select,
+    static,
+    wrap,
+)
+from ingot.formula.types import FLOAT64, INT64, dtype_of
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.registry import Builder, op
 
@@ -42,9 +55,10 @@ def eye_like(f: Builder, x: Tensor, *, dtype: int | None = None, k: int = 0) -> 
 @op("Range", since=11)
 def range_(f: Builder, start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
     """y[i] = start + i * delta, for max(ceil((limit - start) / delta), 0) elements (Range-27)."""
-    declared = f.declared(start, limit, delta)
-    if declared is not None:
-        n = declared[0]
+    for t in (start, limit, delta):
+        f.require(t.count == 1, f"{t.name!r} is {list(t.shape)}, one element is needed")
+    if f.is_late(start, limit, delta):
+        n: Extent = f.measured(f.map((), _count(start, limit, delta), name="count"), None)
     else:
         first, last, step = (
             f.static(t, what).reshape(-1)[0].item()
@@ -55,6 +69,14 @@ def range_(f: Builder, start: Tensor, limit: Tensor, delta: Tensor, *, stash_typ
     (i,) = f.axes((n,), "i")
     x: Expr = start[(Const(0),) * start.rank]
     return f.map((i,), x + cast(i, x.dtype) * delta[(Const(0),) * delta.rank], start.type)
+
+
+def _count(start: Tensor, limit: Tensor, delta: Tensor) -> Expr:
+    """The number of elements; the quotient is a float64, as in onnxruntime. -1 where delta is 0."""
+    first, last, step = (t[(0,) * t.rank] for t in (start, limit, delta))
+    wide = INT64 if first.dtype.is_integer else first.dtype
+    turns = call("ceil", cast(cast(last, wide) - cast(first, wide), FLOAT64) / cast(step, FLOAT64))
+    return select(equal(step, wrap(0, step.dtype)), Const(-1, INT64), maximum(cast(turns, INT64), 0))
 
 
 def _steps(first: float, last: float, step: float) -> int:

@@ -1,7 +1,7 @@
 """Operators that move elements and compute none: Transpose, Concat, Split, Slice, Expand, Tile, ...
 
 Extents are ints or bounded `Param`s wherever that is possible. Parameters known at run time only are read
-there; what they address is checked, and the output has the shape that the model declares.
+there; what they address is checked, and the extents of the output are measured.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ingot.formula.expr import (
     Gathered,
     Tensor,
     cast,
+    equal,
     extent,
     maximum,
     minimum,
     select,
+    static,
 )
 from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
-from ingot.ops.runtime import parameter
-
-FAR = 1 << 29  # beyond every axis
+from ingot.ops.runtime import FAR, parameter, within
 
 
 @op("Transpose")
@@ -81,11 +81,8 @@ def split_13(
     f: Builder, x: Tensor, split: Tensor | None = None, *, axis: int = 0, num_outputs: int | None = None
 ) -> tuple[Tensor, ...]:
     """Consecutive parts along an axis: of given sizes, or equal, the last possibly smaller (Split-18)."""
-    if f.declared(split) is not None:
-        a = f.axis(axis, x.rank)
-        parts = [f.declared(split, output=i) for i in range(len(f.node.outputs))]
-        f.require(all(p is not None for p in parts), "the sizes of a run-time split must be declared")
-        return _parts(f, x, a, [p[a] for p in parts if p is not None])
+    if split is not None and f.is_late(split):
+        return _split_at_run_time(f, x, f.axis(axis, x.rank), split)
     return _split(f, x, axis, None if split is None else f.integers(split, "split"), num_outputs)
 
 
@@ -102,6 +99,25 @@ def _split(
         )
     f.require(min(sizes, default=0) >= 0 and sum(sizes) == n, f"parts {list(sizes)} do not make up {n}")
     return _parts(f, x, a, sizes)
+
+
+def _split_at_run_time(f: Builder, x: Tensor, a: int, split: Tensor) -> tuple[Tensor, ...]:
+    """Parts whose sizes are data and make up the axis."""
+    f.require(split.rank == 1 and split.shape[0] == len(f.node.outputs), f"split is {list(split.shape)}")
+    given = [cast(split[i], INT64) for i in range(len(f.node.outputs))]
+    starts: list[Expr] = [Const(0, INT64)]
+    for n in given:
+        starts.append(within(starts[-1] + within(n), 2 * FAR))
+    total = f.map((), starts[-1], name="total")
+    f.confirm(total, x.shape[a])
+    counts = [f.map((), n, name="count") for n in given]
+    sizes = [f.measured(n, x.shape[a], axis=a, output=i) for i, n in enumerate(counts)]
+    out = []
+    for i, (size, start) in enumerate(zip(sizes, starts, strict=False)):
+        axes = f.axes((*x.shape[:a], size, *x.shape[a + 1 :]))
+        at = Gathered(start + cast(axes[a], INT64), Const(0), as_expr(x.shape[a]))
+        out.append(f.map(axes, x.at((*axes[:a], at, *axes[a + 1 :])), x.type, f"y{i}"))
+    return tuple(out)
 
 
 def _parts(f: Builder, x: Tensor, a: int, sizes: Sequence[Extent]) -> tuple[Tensor, ...]:
@@ -141,9 +157,8 @@ def slice_(
     steps: Tensor | None = None,
 ) -> Tensor:
     """y[i] = x[start + i * step], bounds clamped into the axis (Slice-13)."""
-    declared = f.declared(starts, ends, axes, steps)
-    if declared is not None:
-        return _slice_at_run_time(f, data, starts, axes, steps, declared)
+    if f.is_late(starts, ends, axes, steps):
+        return _slice_at_run_time(f, data, starts, ends, axes, steps)
     return _slice(
         f,
         data,
@@ -199,23 +214,27 @@ def _range(n: Extent, start: Extent, end: Extent, step: int) -> tuple[Expr, Exte
 
 
 def _slice_at_run_time(
-    f: Builder,
-    x: Tensor,
-    starts: Tensor,
-    axes: Tensor | None,
-    steps: Tensor | None,
-    shape: tuple[Extent, ...],
+    f: Builder, x: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None, steps: Tensor | None
 ) -> Tensor:
-    """Starts, axes and steps are read when the bundle runs; the ends follow from the declared shape."""
-    f.require(len(shape) == x.rank, f"declared as {list(shape)}, the input has rank {x.rank}")
-    points = f.axes(shape)
-    index = []
-    for a, (n, p) in enumerate(zip(x.shape, points, strict=True)):
+    """Starts, ends, axes and steps are read when the bundle runs."""
+    for t in (starts, ends, axes, steps):
+        f.require(t is None or (t.rank == 1 and t.shape == starts.shape), "the parameters differ in length")
+    counts, lines = [], []
+    for a, n in enumerate(x.shape):
         size = cast(as_expr(n), INT64)
         start = parameter(starts, axes, a, x.rank, 0)
-        step = Const(1, INT64) if steps is None else parameter(steps, axes, a, x.rank, 1)
-        begin = select(start < 0, start + size, start)
-        begin = maximum(minimum(begin, select(step < 0, size - 1, size)), Const(0, INT64))
+        end = parameter(ends, axes, a, x.rank, FAR)
+        step = within(Const(1, INT64) if steps is None else parameter(steps, axes, a, x.rank, 1))
+        lo, hi = select(step < 0, Const(-1, INT64), Const(0, INT64)), select(step < 0, size - 1, size)
+        begin = maximum(minimum(within(select(start < 0, start + size, start)), hi), 0)
+        stop = maximum(minimum(within(select(end < 0, end + size, end)), hi), lo)
+        span, pace = select(step < 0, begin - stop, stop - begin), maximum(maximum(step, -step), 1)
+        many = maximum((span + pace - 1) // pace, 0)
+        counts.append(select(equal(step, 0), Const(-1, INT64), many))
+        lines.append((begin, step))
+    points = f.axes(f.measured_shape(counts, x.shape))
+    index = []
+    for p, n, (begin, step) in zip(points, x.shape, lines, strict=True):
         index.append(Gathered(begin + cast(p, INT64) * step, Const(0), as_expr(n)))
     return f.map(points, x[tuple(index)], x.type)
 
@@ -223,10 +242,26 @@ def _slice_at_run_time(
 @op("Expand", since=8)
 def expand(f: Builder, x: Tensor, shape: Tensor) -> Tensor:
     """Broadcast to a shape, both ways (Expand-13)."""
-    declared = f.declared(shape)
-    wanted = declared if declared is not None else f.extents(shape, "shape")
-    axes = f.axes(broadcast_shape(f, x.shape, wanted))
+    if f.is_late(shape):
+        return _expand_at_run_time(f, x, shape)
+    axes = f.axes(broadcast_shape(f, x.shape, f.extents(shape, "shape")))
     return f.map(axes, x[broadcast_index(x, axes)], x.type)
+
+
+def _expand_at_run_time(f: Builder, x: Tensor, shape: Tensor) -> Tensor:
+    """An axis of the input with several elements stays, whatever stands for it must be 1 or as many."""
+    f.require(shape.rank == 1, f"the shape has rank {shape.rank}, 1 is needed")
+    rank = max(x.rank, static(shape.shape[0]))
+    own: list[Extent] = [*[1] * (rank - x.rank), *x.shape]
+    counts: list[Expr] = []
+    for d, n in enumerate(own):
+        k, size = d - rank + static(shape.shape[0]), cast(as_expr(n), INT64)
+        asked = cast(shape[k], INT64) if k >= 0 else Const(1, INT64)
+        stays = equal(asked, 1) | equal(asked, size)
+        counts.append(asked if n == 1 else select(stays, size, Const(-1, INT64)))
+    axes = f.axes(f.measured_shape(counts, [None if n == 1 else n for n in own]))
+    index = [Const(0) if n == 1 else a for n, a in zip(x.shape, axes[rank - x.rank :], strict=True)]
+    return f.map(axes, x.at(tuple(index), outside=0), x.type)
 
 
 @op("Tile")
@@ -240,11 +275,11 @@ def tile_1(f: Builder, x: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
 @op("Tile", since=6)
 def tile(f: Builder, x: Tensor, repeats: Tensor) -> Tensor:
     """y[i] = x[i mod n] along every axis (Tile-13)."""
-    declared = f.declared(repeats)
-    if declared is not None:
-        return _tile(f, x, declared)
+    f.require(repeats.shape == (x.rank,), f"{list(repeats.shape)} repeats for rank {x.rank}")
+    if f.is_late(repeats):
+        many = [cast(as_expr(n), INT64) * within(cast(repeats[d], INT64)) for d, n in enumerate(x.shape)]
+        return _tile(f, x, f.measured_shape(many, [None] * x.rank))
     times = f.extents(repeats, "repeats")
-    f.require(len(times) == x.rank, f"{len(times)} repeats for rank {x.rank}")
     return _tile(f, x, tuple(extent(as_expr(n) * t) for n, t in zip(x.shape, times, strict=True)))
 
 

@@ -6,6 +6,7 @@ from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, cast, equal, se
 from ingot.formula.index import as_expr
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, op
+from ingot.ops.runtime import scalar
 
 
 @op("TopK")
@@ -20,8 +21,11 @@ def top_k(
 ) -> tuple[Tensor, Tensor]:
     """The k largest (or smallest) elements along an axis and where they are; ties in order (TopK-24)."""
     a = f.axis(axis, x.rank)
-    declared = f.declared(k)
-    count: Extent = f.integers(k, "k")[0] if declared is None else declared[a]
+    f.require(k.count == 1, f"k is {list(k.shape)}, one element is needed")
+    if f.is_late(k):
+        count = f.measured(f.map((), scalar(k), name="k"), x.shape[a], axis=a)
+    else:
+        count = f.extents(k, "k")[0]
     return _top(f, x, a, count, bool(largest))
 
 

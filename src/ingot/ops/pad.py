@@ -5,13 +5,23 @@ Pads known at run time only are clamped before they enter index arithmetic; no r
 
 from __future__ import annotations
 
-from ingot.formula.expr import Expr, Extent, Operand, Tensor, cast, extent, maximum, minimum, select
+from ingot.formula.expr import (
+    Expr,
+    Extent,
+    Operand,
+    Tensor,
+    Var,
+    cast,
+    extent,
+    maximum,
+    minimum,
+    select,
+    static,
+)
 from ingot.formula.index import as_expr, simplify
-from ingot.formula.types import INDEX
+from ingot.formula.types import INDEX, INT64
 from ingot.ops.registry import Builder, op
-from ingot.ops.runtime import parameter
-
-FAR = 1 << 29  # beyond every axis, and far from overflow
+from ingot.ops.runtime import FAR, parameter, within
 
 
 @op("Pad")
@@ -47,9 +57,8 @@ def pad(
         fill = constant_value[(0,) * constant_value.rank]
         if constant_value.value is not None:
             fill = constant_value.value.reshape(-1)[0].item()
-    declared = f.declared(pads, axes)
-    if declared is not None:
-        return _pad_at_run_time(f, data, pads, axes, mode, fill, declared)
+    if f.is_late(pads, axes):
+        return _pad_at_run_time(f, data, pads, axes, mode, fill)
     where = None if axes is None else f.integers(axes, "axes")
     return _pad(f, data, f.integers(pads, "pads"), where, mode, fill)
 
@@ -102,38 +111,41 @@ def _continued(f: Builder, mode: str, i: Expr, m: Expr) -> Expr:
 
 
 def _pad_at_run_time(
-    f: Builder,
-    x: Tensor,
-    pads: Tensor,
-    axes: Tensor | None,
-    mode: str,
-    fill: Operand,
-    shape: tuple[Extent, ...],
+    f: Builder, x: Tensor, pads: Tensor, axes: Tensor | None, mode: str, fill: Operand
 ) -> Tensor:
-    """Leading pads are read when the bundle runs; the trailing ones follow from the declared shape."""
-    f.require(len(shape) == x.rank, f"declared as {list(shape)}, the input has rank {x.rank}")
-    points = f.axes(shape)
+    """The pads are read when the bundle runs: those in front, then those behind, of each axis given."""
+    given = x.rank if axes is None else static(axes.shape[0])
+    f.require(pads.shape == (2 * given,), f"{list(pads.shape)} pads for {given} axes")
+    front, behind = (f.map((k,), cast(pads[k + at], INT64)) for at, k in _halves(f, given))
+    before = [within(parameter(front, axes, a, x.rank, 0)) for a in range(x.rank)]
+    after = [within(parameter(behind, axes, a, x.rank, 0)) for a in range(x.rank)]
+    counts = [cast(as_expr(n), INT64) + b + e for n, b, e in zip(x.shape, before, after, strict=True)]
+    points = f.axes(f.measured_shape(counts, [None] * x.rank))
     index = []
-    for a, (i, n) in enumerate(zip(points, x.shape, strict=True)):
-        before = maximum(minimum(parameter(pads, axes, a, x.rank, 0), FAR), -FAR)
-        moved = i - cast(before, INDEX)
+    for i, n, b in zip(points, x.shape, before, strict=True):
+        moved = i - cast(b, INDEX)
         f.require(mode == "constant" or n != 0, "nothing is there to continue")
         index.append(moved if mode == "constant" else _continued(f, mode, moved, as_expr(n)))
     return f.map(points, x.at(tuple(index), outside=fill if mode == "constant" else None), x.type)
 
 
+def _halves(f: Builder, n: int) -> tuple[tuple[int, Var], tuple[int, Var]]:
+    (k,) = f.axes((n,), "k")
+    return (0, k), (n, k)
+
+
 @op("CenterCropPad", since=18)
 def center_crop_pad(f: Builder, x: Tensor, shape: Tensor, *, axes: tuple[int, ...] | None = None) -> Tensor:
     """Cropped or padded with zeros on both sides to a shape, the odd element behind (CenterCropPad-18)."""
-    declared = f.declared(shape)
     wanted: list[Extent] = list(x.shape)
-    if declared is not None:
-        wanted = list(declared)
+    where = [f.axis(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
+    f.require(shape.shape == (len(where),), f"{list(shape.shape)} sizes for {len(where)} axes")
+    if f.is_late(shape):
+        counts = [f.map((), cast(shape[k], INT64), name="count") for k in range(len(where))]
+        for a, count in zip(where, counts, strict=True):
+            wanted[a] = f.measured(count, None, axis=a)
     else:
-        sizes = f.integers(shape, "shape")
-        where = [f.axis(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
-        f.require(len(sizes) == len(where), f"{len(sizes)} sizes for {len(where)} axes")
-        for a, n in zip(where, sizes, strict=True):
+        for a, n in zip(where, f.extents(shape, "shape"), strict=True):
             wanted[a] = n
     points = f.axes(tuple(wanted))
     index = tuple(i + _shift(as_expr(n), as_expr(m)) for i, n, m in zip(points, x.shape, wanted, strict=True))

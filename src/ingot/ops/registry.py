@@ -213,17 +213,17 @@ class Builder:
         """
         if count.value is not None:
             return int(count.value)
-        value = self._value(output)
-        if value.shape is not None and axis not in value.measured:
-            said = as_expr(value.shape[axis])
-            self._check(count, Tensor("count", INT64, ()), said, said)
-            return extent(said)
+        value, key = self._value(output), (output, axis)
+        if value.shape is not None and key not in self.node.measured:
+            self.require(axis < len(value.shape), f"{value.name!r} is declared with {len(value.shape)} axes")
+            self.confirm(count, value.shape[axis])
+            return value.shape[axis]
         most = as_expr(self._capacity(axis, value) if limit is None else limit)
-        if axis not in value.measured:
+        if key not in self.node.measured:
             name = f"{value.name}_extent{axis}"
             apart = name if name[:1].isupper() else f"${name}"  # loop variables begin with a small letter
-            value.measured[axis] = Param(apart, 0, upper(most), Tensor(name, INT64, ()))
-        found = value.measured[axis]
+            self.node.measured[key] = Param(apart, 0, upper(most), Tensor(name, INT64, ()))
+        found = self.node.measured[key]
         assert found.source is not None
         self._check(count, found.source, Const(0), most)
         self.cuts.append(len(self.stages))
@@ -247,19 +247,24 @@ class Builder:
         """
         if count.value is not None:
             return self.constant(count.value.reshape(()), "length")
-        value = self._value(output)
-        if 0 not in value.measured:
-            value.measured[0] = Param(f"${value.name}", 0, limit, Tensor(value.name, INT64, ()))
-        found = value.measured[0]
+        name, key = self._value(output).name, (output, 0)
+        if key not in self.node.measured:
+            self.node.measured[key] = Param(f"${name}", 0, limit, Tensor(name, INT64, ()))
+        found = self.node.measured[key]
         assert found.source is not None
         self._check(count, found.source, Const(0), Const(limit))
         object.__setattr__(found.source, "known", (found,))
         return found.source
 
+    def confirm(self, count: Tensor, said: Extent) -> None:
+        """The bundle returns ERR_CAPACITY where the int64 scalar `count` is not the extent `said`."""
+        self._check(count, Tensor("count", INT64, ()), as_expr(said), as_expr(said))
+
     def _value(self, output: int) -> Value:
         """An output of the node; one that nobody reads stands for itself."""
         found = self.node.outputs[output] if output < len(self.node.outputs) else None
-        return found or Value(f"output{output}")
+        other = next((v.name for v in self.node.outputs if v is not None), "y")
+        return found or Value(f"{other}_{output}")
 
     def _check(self, count: Tensor, to: Tensor, lo: Expr, hi: Expr) -> None:
         """to = count, which lies between lo and hi."""

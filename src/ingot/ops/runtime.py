@@ -1,12 +1,24 @@
 """Parameters of operators that are known at run time only: how a definition reads them.
 
-In: parameter tensors without a value; out: int64 expressions. Shapes come from `Builder.declared`.
+In: parameter tensors without a value; out: int64 expressions, of which `Builder.measured` makes extents.
 """
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Gathered, Tensor, cast, equal, select
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Gathered,
+    Tensor,
+    cast,
+    equal,
+    maximum,
+    minimum,
+    select,
+)
 from ingot.formula.types import INT64
+
+FAR = 1 << 30  # beyond every axis, and far from overflow
 
 
 def parameter(values: Tensor, axes: Tensor | None, axis: int, rank: int, default: int) -> Expr:
@@ -19,6 +31,16 @@ def parameter(values: Tensor, axes: Tensor | None, axis: int, rank: int, default
         hit = equal(named, axis) | equal(named, axis - rank)
         out = select(hit, cast(values[k], INT64), out)
     return out
+
+
+def within(value: Expr, most: int = FAR) -> Expr:
+    """An int64 that is data, cut to what arithmetic with extents can take without overflowing."""
+    return maximum(minimum(value, most), -most)
+
+
+def scalar(t: Tensor) -> Expr:
+    """The one element of a run-time parameter as an int64."""
+    return cast(t[(0,) * t.rank], INT64)
 
 
 def zero_if(condition: Expr) -> Expr:

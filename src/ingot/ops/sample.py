@@ -17,11 +17,12 @@ from ingot.formula.expr import (
     maximum,
     minimum,
     select,
+    static,
     substitute,
     wrap,
 )
 from ingot.formula.index import as_expr, product
-from ingot.formula.types import FLOAT32, FLOAT64, INDEX
+from ingot.formula.types import FLOAT32, FLOAT64, INDEX, INT64
 from ingot.ops.registry import Builder, op
 from ingot.ops.resample import kernel
 
@@ -120,19 +121,23 @@ def _padded(i: Expr, n: Expr, padding: str, corners: bool) -> Expr:
 @op("AffineGrid", since=20)
 def affine_grid(f: Builder, theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
     """y[n, o..., j] = theta[n, j, :] . (coordinates of o, last axis first, 1) (AffineGrid-20)."""
-    declared = f.declared(size)
-    shape: tuple[Extent, ...] = f.integers(size, "size") if declared is None else (0, 0, *declared[1:-1])
-    spatial = shape[2:]
-    dims = len(spatial)
+    dims = static(size.shape[0]) - 2
+    if f.is_late(size):
+        counts = [f.map((), cast(size[d + 2], INT64), name="count") for d in range(dims)]
+        spatial = tuple(f.measured(c, None, axis=d + 1) for d, c in enumerate(counts))
+    else:
+        spatial = f.extents(size, "size")[2:]
     f.require(
         theta.rank == 3 and theta.shape[1:] == (dims, dims + 1), f"theta {list(theta.shape)} does not fit"
     )
     n, *o, j = f.axes((theta.shape[0], *spatial, dims), " ".join(["n", *(f"o{d}" for d in range(dims)), "j"]))
     total: Expr = theta[n, j, dims]
     for d, (i, m) in enumerate(zip(o, spatial, strict=True)):
-        last = int(m)  # type: ignore[arg-type]
-        x = cast(i, total.dtype) * 2.0
-        place = x / float(max(last - 1, 1)) - 1.0 if align_corners else (x + 1.0) / float(last) - 1.0
+        x, last = cast(i, total.dtype) * 2.0, as_expr(m)
+        if align_corners:
+            place = x / cast(maximum(last - 1, 1), total.dtype) - 1.0
+        else:
+            place = (x + 1.0) / cast(last, total.dtype) - 1.0
         total = total + theta[n, j, dims - 1 - d] * place
     return f.map((n, *o, j), total, theta.type)
 

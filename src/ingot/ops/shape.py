@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ingot.formula.expr import Const, Expr, Extent, Tensor, cast, extent
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Extent,
+    Tensor,
+    cast,
+    equal,
+    extent,
+    maximum,
+    minimum,
+    select,
+    static,
+)
 from ingot.formula.index import as_expr, product, simplify
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, op
@@ -82,10 +94,44 @@ def reshape_1(
 @op("Reshape", since=5)
 def reshape(f: Builder, data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
     """The same elements in row-major order (Reshape-14)."""
-    declared = f.declared(shape)
-    if declared is not None:
-        return reshape_to(f, data, declared)
+    if f.is_late(shape):
+        return _reshape_at_run_time(f, data, shape, bool(allowzero))
     return reshape_to(f, data, _resolve(f, data, f.extents(shape, "shape"), bool(allowzero)))
+
+
+def _reshape_at_run_time(f: Builder, x: Tensor, shape: Tensor, allowzero: bool) -> Tensor:
+    """The extents are read when the bundle runs, and must hold the elements of the input."""
+    f.require(shape.rank == 1, f"the shape has rank {shape.rank}, 1 is needed")
+    zero, minus, total = Const(0, INT64), Const(-1, INT64), cast(product(x.shape), INT64)
+    wanted: list[Expr] = []
+    for k in range(static(shape.shape[0])):
+        n = cast(shape[k], INT64)
+        kept = cast(as_expr(x.shape[k]), INT64) if k < x.rank else minus - 1
+        n = n if allowzero else select(equal(n, 0), kept, n)
+        wanted.append(select((n < -1) | (n > total), minus - 1, n))
+    others: Expr = Const(1, INT64)
+    for n in wanted:  # never more than `total` squared: no overflow
+        others = minimum(others * select(equal(n, -1), Const(1, INT64), maximum(n, 0)), total + 1)
+    rest = select(others > 0, total // maximum(others, 1), zero)
+    resolved = [select(equal(n, -1), rest, n) for n in wanted]
+    held: Expr = Const(1, INT64)
+    for n in resolved:
+        held = minimum(held * maximum(n, 0), total + 1)
+    counts = [select(equal(held, total), n, minus) for n in resolved]
+    extents = f.measured_shape(counts, [extent(product(x.shape)) if len(counts) == 1 else None] * len(counts))
+    if simplify(product(extents) - product(x.shape)) == Const(0):
+        return reshape_to(f, x, extents)
+    f.view = x
+    axes = f.axes(extents)
+    flat: Expr = Const(0)
+    for a, m in zip(axes, extents, strict=True):
+        flat = flat * as_expr(m) + a
+    index: list[Expr] = []
+    for m in reversed(x.shape[1:]):
+        index.append(flat % as_expr(m) if m != 0 else Const(0))
+        flat = flat // as_expr(m) if m != 0 else flat
+    place = (flat, *reversed(index)) if x.rank else ()
+    return f.map(axes, x.at(place, outside=0), x.type)
 
 
 @op("Flatten")

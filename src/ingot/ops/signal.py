@@ -10,6 +10,7 @@ from ingot.formula.index import as_expr
 from ingot.formula.types import FLOAT32, FLOAT64, INT64
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.registry import Builder, op
+from ingot.ops.runtime import scalar
 
 
 def _window(name: str, weights: Sequence[float]) -> None:
@@ -17,7 +18,9 @@ def _window(name: str, weights: Sequence[float]) -> None:
 
     @op(name, since=17)
     def define(f: Builder, size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-        (n,) = f.declared(size) or f.integers(size, "size")
+        f.require(size.count == 1, f"size is {list(size.shape)}, one element is needed")
+        late = f.is_late(size)
+        n = f.measured(f.map((), scalar(size)), None) if late else f.extents(size, "size")[0]
         f.require(not isinstance(n, int) or n >= 0, f"size {n} is negative")
         (i,) = f.axes((n,), "i")
         dtype = dtype_from_onnx(output_datatype)
