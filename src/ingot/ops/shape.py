@@ -23,6 +23,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import as_expr, product, simplify
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, op
+from ingot.ops.runtime import FAR
 
 
 def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
@@ -108,9 +109,9 @@ def _reshape_at_run_time(f: Builder, x: Tensor, shape: Tensor, allowzero: bool) 
         n = cast(shape[k], INT64)
         kept = cast(as_expr(x.shape[k]), INT64) if k < x.rank else minus - 1
         n = n if allowzero else select(equal(n, 0), kept, n)
-        wanted.append(select((n < -1) | (n > total), minus - 1, n))
+        wanted.append(select((n < -1) | (n > FAR), minus - 1, n))
     others: Expr = Const(1, INT64)
-    for n in wanted:  # never more than `total` squared: no overflow
+    for n in wanted:  # cut at each step: no overflow
         others = minimum(others * select(equal(n, -1), Const(1, INT64), maximum(n, 0)), total + 1)
     rest = select(others > 0, total // maximum(others, 1), zero)
     resolved = [select(equal(n, -1), rest, n) for n in wanted]
