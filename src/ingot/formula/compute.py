@@ -76,11 +76,15 @@ class Compute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """for axis in range(extent): run `body` in order. `carried` tensors live on from step to step."""
+    """for axis in range(extent): run `body` in order. `carried` tensors live on from step to step.
+
+    `going`, a bool among the carried, ends it: no step runs while it is false.
+    """
 
     axis: Var
     body: tuple[Stage, ...]
     carried: tuple[Tensor, ...]
+    going: Tensor | None = None
 
 
 Stage = Compute | Scan
@@ -125,6 +129,7 @@ def reads(stage: Stage) -> Iterator[Tensor]:
     for s in _nested(stage):
         if isinstance(s, Scan):
             yield from measures(s.axis.extent or 0)
+            yield from () if s.going is None else (s.going,)
             continue
         axes = s.axes if s.reduction is None else (*s.axes, *s.reduction.axes)
         for n in (*s.out.shape, *(a.extent or 0 for a in axes)):
@@ -194,7 +199,8 @@ def stages_text(stages: tuple[Stage, ...], indent: str) -> Iterator[str]:
     """The text form of stages, a line or two each."""
     for s in stages:
         if isinstance(s, Scan):
-            yield f"{indent}scan {_axes((s.axis,))} carrying {', '.join(t.name for t in s.carried)}"
+            ends = "" if s.going is None else f" while {s.going.name}"
+            yield f"{indent}scan {_axes((s.axis,))} carrying {', '.join(t.name for t in s.carried)}{ends}"
             yield from stages_text(s.body, indent + "  ")
             continue
         element = f"{s.out.name}[{', '.join(map(text, s.index))}]: {s.out.type}"

@@ -241,7 +241,8 @@ class Tensor:
 
     `known` holds them as index expressions where they follow from run-time extents. `pitch` are the extents
     of the larger array of which this is a corner, where it is one: they give the strides. Compared by
-    identity: two tensors of one name are two tensors.
+    identity: two tensors of one name are two tensors. `within` says between which numbers, ends included, all
+    its integers lie: whoever writes it must prove that, whoever reads it may rely on it.
     """
 
     name: str
@@ -250,6 +251,7 @@ class Tensor:
     value: Array | None = None
     known: tuple[Expr, ...] | None = field(default=None, repr=False)
     pitch: tuple[int, ...] | None = None
+    within: tuple[int, int] | None = field(default=None, repr=False)
 
     def __getitem__(self, index: Operand | tuple[Operand, ...]) -> Load:
         return self.at(index)

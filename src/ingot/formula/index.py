@@ -31,7 +31,7 @@ from ingot.formula.expr import (
     upper,
     wrap,
 )
-from ingot.formula.types import INDEX
+from ingot.formula.types import BOOL, INDEX
 
 Bounds = Mapping[str, tuple[int, int]]
 Linear = dict[Expr | None, int]
@@ -137,6 +137,8 @@ def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
             return int(e.dtype.lowest), int(e.dtype.highest)
         case Cast(a, t) if a.dtype.is_integer and t.is_integer:
             return interval(a, bounds)
+        case Cast(a, t) if t.is_integer and is_truth(a):
+            return 0, 1
         case Cast(a, t) if t.is_integer:
             return int(t.lowest), int(t.highest)
         case Binary("add" | "sub" | "mul", _, _):
@@ -149,8 +151,20 @@ def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
     raise ValueError(f"no bounds are known for {e}")
 
 
+def is_truth(e: Expr) -> bool:
+    """Whether a bool is 0 or 1 for sure: it was compared here, not read from memory that others write."""
+    match e:
+        case Binary("and" | "or" | "xor", a, b) if e.dtype is BOOL:
+            return is_truth(a) and is_truth(b)
+        case Load(tensor=t):
+            return t.type is BOOL and t.value is not None
+    return e.dtype is BOOL and isinstance(e, Binary | Unary)
+
+
 def value_range(t: Tensor) -> tuple[int, int] | None:
-    """The least and largest element of a constant of integers or bools: all that is read off values here."""
+    """The least and largest element of a constant of integers or bools, or as the tensor promises."""
+    if t.within is not None:
+        return t.within
     return None if t.value is None or not t.value.size or t.type.kind in "fs" else _range(t)
 
 

@@ -27,11 +27,12 @@ from ingot.formula.expr import (
     Load,
     Param,
     Select,
+    Tensor,
     Unary,
     Var,
     walk,
 )
-from ingot.formula.index import as_expr, factors_of, from_linear, interval, times, value_range
+from ingot.formula.index import as_expr, factors_of, from_linear, interval, is_truth, times, value_range
 from ingot.formula.types import BOOL, INDEX, DType
 
 Form = dict[Expr | None, int]  # atom: coefficient; the constant under None
@@ -362,6 +363,8 @@ def data_range(e: Expr) -> tuple[int, int] | None:
     """The least and largest value of an integer that comes from data, by its type, its mask or its table."""
     if not e.dtype.is_integer and e.dtype is not BOOL:
         return None
+    if is_truth(e):
+        return 0, 1
     match e:
         case Const(v, _):
             return int(v), int(v)
@@ -374,6 +377,14 @@ def data_range(e: Expr) -> tuple[int, int] | None:
         case Cast(a, t) if (inner := data_range(a)) is not None and _holds(t, inner):
             return inner
     return (int(e.dtype.lowest), int(e.dtype.highest)) if e.dtype is not INDEX else None
+
+
+def keeps_within(t: Tensor, value: Expr) -> bool:
+    """Whether an element that gets the value lies where the tensor promises."""
+    if t.within is None:
+        return True
+    span = data_range(value)
+    return span is not None and t.within[0] <= span[0] and span[1] <= t.within[1]
 
 
 def _holds(t: DType, span: tuple[int, int]) -> bool:

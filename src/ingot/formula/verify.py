@@ -8,6 +8,8 @@ that makes or rewrites formulas.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ingot.errors import InternalError, UnsupportedError
 from ingot.formula.compute import COMBINERS, Compute, Formula, Reduction, Scan, Stage, reads, writes
 from ingot.formula.expr import (
@@ -25,7 +27,7 @@ from ingot.formula.expr import (
     walk,
 )
 from ingot.formula.index import as_expr
-from ingot.formula.prove import Scope
+from ingot.formula.prove import Scope, keeps_within
 from ingot.formula.types import BOOL, INDEX
 
 
@@ -70,11 +72,19 @@ def _carried(scan: Scan, known: set[Tensor], here: str) -> None:
     for t in scan.carried:
         if t not in known and t.value is None:
             raise InternalError(f"{here}: carried {t.name} has no first value")
+    if scan.going is not None and (scan.going not in scan.carried or scan.going.shape != ()):
+        raise InternalError(f"{here}: {scan.going.name} cannot end it, it is not one carried element")
     for stage in scan.body:
-        for t in reads(stage):
+        for t in _wants(stage):
             if t in made - fresh and t not in scan.carried:
                 raise InternalError(f"{here}: {t.name} lives from step to step but is not carried")
         fresh |= set(writes(stage))
+
+
+def _wants(stage: Stage) -> Iterator[Tensor]:
+    """What must have been written before the stage: of a scan, not what each of its steps makes for itself."""
+    own = frozenset(writes(stage)) - {*stage.carried} if isinstance(stage, Scan) else frozenset()
+    return (t for t in reads(stage) if t not in own)
 
 
 def _stages(stages: tuple[Stage, ...], scope: Scope, where: str) -> None:
@@ -98,6 +108,8 @@ def _compute(c: Compute, scope: Scope, where: str) -> None:
     if c.value.dtype not in (c.out.type, c.out.type.compute):
         raise InternalError(f"{here}: a {c.value.dtype} value becomes {c.out.type} without a cast")
     _expression(c.value, inner, registers, here)
+    if not keeps_within(c.out, c.value):
+        raise InternalError(f"{here}: {text(c.value)} may lie beyond {c.out.within}")
     _place(c, inner, here)
 
 

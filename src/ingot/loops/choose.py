@@ -22,7 +22,7 @@ from ingot.loops.generators.window import window
 from ingot.loops.generators.winograd.generator import winograd
 from ingot.loops.layout import Storage
 from ingot.loops.naive import compute as naive
-from ingot.loops.naive import loop
+from ingot.loops.naive import going, loop
 from ingot.loops.rewrite import apart, hoisted
 from ingot.targets.record import Target
 
@@ -53,7 +53,8 @@ def _first(
     stage = stages[0]
     if isinstance(stage, Scan):
         inner = {**bounds, stage.axis.name: interval(stage.axis)}
-        return hoisted(loop(stage.axis, generate(stage.body, storage, target, inner, choices))), 1
+        body = generate(stage.body, storage, target, inner, choices)
+        return hoisted(loop(stage.axis, going(stage, body, storage))), 1
     if any(isinstance(n, Gathered) for e in stage.expressions for n in walk(e)):
         return naive(stage, storage, bounds), 1  # the generators know nothing of checks
     how = choices.get(stage, DEFAULT)

@@ -8,7 +8,7 @@ it; `bind` turns their logical reads into physical ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class Storage:
             pitch = (
                 None if layout.place is None else tuple(map(static, self.tensor(layout.place.whole).spans))
             )
-            made = Tensor(t.name, t.type, layout.shape(t.shape), value, pitch=pitch)
+            made = Tensor(t.name, t.type, layout.shape(t.shape), value, pitch=pitch, within=t.within)
             self.physical[t] = made
             if layout.place is not None:
                 self.aliases[made] = self._inside(layout.place, layout)
@@ -137,7 +137,7 @@ class Storage:
         t = self.views.get(t, t)
         if (t, shape) not in self.packed:
             value = None if t.value is None else t.value.reshape(shape)
-            made = Tensor(t.name, t.type, shape, value, pitch=None if t.pitch is None else spans)
+            made = replace(t, shape=shape, value=value, pitch=None if t.pitch is None else spans)
             self.packed[t, shape] = made
             self.views[made] = t
             self.recipes[made] = lambda others: self.view(self.again(t, others), shape, spans)

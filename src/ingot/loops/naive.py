@@ -23,7 +23,7 @@ from ingot.formula.expr import (
     transform,
 )
 from ingot.formula.index import Bounds, as_expr, at_least, coefficient, interval, simplify
-from ingot.formula.statements import Assign, Check, For, Let, Madd, Statement, Store
+from ingot.formula.statements import Assign, Check, For, Let, Madd, Statement, Store, When
 from ingot.loops.layout import Storage, bind
 
 
@@ -41,7 +41,12 @@ def naive(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds | None = N
 
 def _scan(scan: Scan, storage: Storage, bounds: Bounds) -> tuple[Statement, ...]:
     inner = {**bounds, **_bounds((scan.axis,))}
-    return (loop(scan.axis, naive(scan.body, storage, inner)),)
+    return (loop(scan.axis, going(scan, naive(scan.body, storage, inner), storage)),)
+
+
+def going(scan: Scan, body: tuple[Statement, ...], storage: Storage) -> tuple[Statement, ...]:
+    """A step of the scan: what it does, where it has not ended."""
+    return body if scan.going is None else (When(bind(scan.going[()], storage, {}), body),)
 
 
 def compute(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Statement, ...]:

@@ -279,7 +279,8 @@ def _named(formula: Formula, node: Node) -> Formula:
 def read_instead(stage: Stage, old: Tensor, new: Tensor) -> Stage:
     """The stage with every read of `old` made a read of `new`."""
     if isinstance(stage, Scan):
-        return replace(stage, body=tuple(read_instead(s, old, new) for s in stage.body))
+        body = tuple(read_instead(s, old, new) for s in stage.body)
+        return replace(stage, body=body, going=new if stage.going is old else stage.going)
 
     def swapped(e: Expr) -> Expr:
         return transform(e, _swap)

@@ -35,7 +35,7 @@ from ingot.formula.expr import (
     walk,
 )
 from ingot.formula.index import as_expr
-from ingot.formula.prove import Scope
+from ingot.formula.prove import Scope, keeps_within
 from ingot.formula.statements import (
     Assign,
     Barrier,
@@ -271,6 +271,8 @@ class _Checker:
             raise self.fail(f"a {value.dtype} value for {to.tensor.name}, which is {to.tensor.type}")
         if to.tensor.value is not None:
             raise self.fail(f"{to.tensor.name} is a constant")
+        if not keeps_within(to.tensor, value):
+            raise self.fail(f"{text(value)} may lie beyond {to.tensor.within}")
 
     # -- expressions
 

@@ -146,19 +146,34 @@ class Builder:
         self.stages.append(Compute(out, axes, value, reduction, tuple(wrap(i, INDEX) for i in at)))
         return out
 
-    def empty(self, dtype: DType, shape: tuple[Extent, ...], name: str = "y") -> Tensor:
-        """A tensor to be written in parts by `put`; the parts must cover it."""
-        return Tensor(name, dtype, tuple(extent(n) for n in shape))
+    def empty(
+        self,
+        dtype: DType,
+        shape: tuple[Extent, ...],
+        name: str = "y",
+        within: tuple[int, int] | None = None,
+    ) -> Tensor:
+        """A tensor to be written in parts by `put`; the parts must cover it.
+
+        `within`: the least and the largest integer that is ever put there; indices made of it need no check.
+        """
+        return Tensor(name, dtype, tuple(extent(n) for n in shape), within=within)
 
     def put(self, out: Tensor, axes: tuple[Var, ...], at: tuple[Operand, ...], value: Expr) -> None:
         """out[at] = value over `axes`: a rectangle of `out`, or all of it again."""
         self.stages.append(Compute(out, axes, value, None, tuple(wrap(i, INDEX) for i in at)))
 
-    def scan(self, axis: Var, carried: tuple[Tensor, ...], body: Callable[[], None]) -> None:
-        """Run what `body` builds once per step of `axis`, in order."""
+    def scan(
+        self,
+        axis: Var,
+        carried: tuple[Tensor, ...],
+        body: Callable[[], None],
+        going: Tensor | None = None,
+    ) -> None:
+        """Run what `body` builds once per step of `axis`, in order; no more while `going` is false."""
         outer, self.stages = self.stages, []
         body()
-        outer.append(Scan(axis, tuple(self.stages), carried))
+        outer.append(Scan(axis, tuple(self.stages), carried, going))
         self.stages = outer
 
     def static(self, tensor: Tensor | None, what: str) -> Array:
