@@ -92,6 +92,22 @@ def test_a_scan() -> None:
     assert np.array_equal(evaluate(running_sum(), [x])[0], np.cumsum(x, 0))
 
 
+def countdown(until: int, least: int = 0) -> Formula:
+    """n = 5; at most 9 times: n is looked up in a table that subtracts one, until it is `until`."""
+    n, y = Tensor("n", INT32, (), within=(least, 9)), Tensor("y", INT32, ())
+    going, step = Tensor("going", BOOL, ()), Var("step", 9)
+    below = constant(np.array([0, 0, 1, 2, 3, 4, 5, 6, 7, 8], np.int32), "below")
+    turn = Compute(n, (), below[Cast(n[()], INDEX)])
+    again = Compute(going, (), binary("gt", n[()], until))
+    begin = (Compute(n, (), Const(5, INT32)), Compute(going, (), Const(True, BOOL)))
+    return Formula((), (*begin, Scan(step, (turn, again), (n, going), going), Compute(y, (), n[()])), (y,))
+
+
+def test_a_scan_that_ends() -> None:
+    verify_formula(countdown(2), "test")
+    assert [int(evaluate(countdown(k), [])[0]) for k in (2, 4, 9)] == [2, 4, 4]
+
+
 def test_a_read_outside_yields_its_value() -> None:
     (y,) = evaluate(padded_window(), [np.array([3, 1, 4, 1], np.float32)])
     assert y.tolist() == [3, 4, 4, 4]
@@ -334,6 +350,11 @@ WRONG: dict[str, tuple[Formula, str]] = {
             (Y,),
         ),
         "not carried",
+    ),
+    "promise that is not kept": (countdown(2, 1), "may lie beyond"),
+    "end that is not carried": (
+        Formula((X,), (Compute(CARRY, (U,), zero()), Scan(T, (), (CARRY,), CARRY)), ()),
+        "cannot end it",
     ),
     "carry without a start": (
         Formula((X,), (Scan(T, (Compute(CARRY, (U,), CARRY[U]),), (CARRY,)),), (CARRY,)),

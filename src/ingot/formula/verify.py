@@ -82,7 +82,7 @@ def _carried(scan: Scan, known: set[Tensor], here: str) -> None:
 
 
 def _wants(stage: Stage) -> Iterator[Tensor]:
-    """What must have been written before the stage: of a scan, not what each of its steps makes for itself."""
+    """What must have been written before the stage; of a scan not what each step makes for itself."""
     own = frozenset(writes(stage)) - {*stage.carried} if isinstance(stage, Scan) else frozenset()
     return (t for t in reads(stage) if t not in own)
 
