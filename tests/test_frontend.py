@@ -17,6 +17,7 @@ from onnx import helper, numpy_helper, parser
 from ingot.driver import digest
 from ingot.errors import InputError, ModelError
 from ingot.formula.expr import Param
+from ingot.formula.packing import pack
 from ingot.formula.types import DTYPES
 from ingot.frontends.onnx import graph as reader
 from ingot.frontends.onnx import read_model
@@ -106,9 +107,10 @@ def test_version_is_that_of_the_domain() -> None:
 @pytest.mark.parametrize("name", sorted(DTYPES))
 def test_constant_of_every_type(name: str, raw: bool) -> None:
     dtype = DTYPES[name]
-    array = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype.numpy)
+    array = np.array([[2, 1, 1], [1, 2, 1]]).astype(dtype.numpy)
     if raw:
-        tensor = helper.make_tensor("w", dtype_to_onnx(dtype), [2, 3], array.tobytes(), raw=True)
+        data = pack(array) if dtype.bits < 8 else array
+        tensor = helper.make_tensor("w", dtype_to_onnx(dtype), [2, 3], data.tobytes(), raw=True)
     else:
         tensor = helper.make_tensor("w", dtype_to_onnx(dtype), [2, 3], array.reshape(-1).tolist())
     value = read(model([node("Foo", "x w", "y")], constants=(tensor,))).nodes[0].inputs[1]

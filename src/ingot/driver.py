@@ -22,6 +22,7 @@ from ingot.loops.choice import Ways
 from ingot.loops.fold import fold_stages
 from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
+from ingot.loops.pack import pack_boundary, pack_constants
 from ingot.loops.parallel import parallelize
 from ingot.loops.program import Program, program_text
 from ingot.loops.quotients import join_quotients
@@ -100,12 +101,14 @@ def stages(model: Any, options: Options) -> Stages:
     regions = Level("region", region_text, partial(verify_region, sound=set()))
     programs = Level("program", program_text, partial(require_proved, proved={}))
     region = regions(formulate_graph, graph)
+    region = regions(pack_boundary, region)  # first: everything below sees bytes at the edge
     region = regions(fold_stages, region)  # before fuse: what is left of a batch normalisation is a map
     if options.fuse:
         region = regions(fuse, region)  # before layouts: what disappears needs none
         region = regions(reorder, region)  # after fuse: what stands behind a view is one stage with its maps
     if options.math != "exact":
         region = regions(join_quotients, region)  # after fuse: what one kernel computes is one expression
+    region = regions(pack_constants, region)  # the last to rewrite formulas: nothing folds constants below
     layouts = assign_layouts(region)
     name, tuned = bundle_name(options.name, model, graph.name), choices_of(options.tuning, target)
     program = programs(lower, region, layouts, name, target, options.math, tuned, tiles=options.profile)

@@ -20,6 +20,8 @@ from ingot.emit.source import source
 from ingot.emit.unit import Unit
 from ingot.emit.weights import assembly, image
 from ingot.errors import ToolchainError
+from ingot.formula.expr import Packed
+from ingot.formula.packing import pack, unpack
 from ingot.options import Options
 from ingot.targets.process import Content
 from ingot.targets.records import find
@@ -92,7 +94,10 @@ class Batch:
         program, placed = self.stages(row).program, self.stages(row).plan
         function = getattr(self._library, exported(self._members[row].name))
         given, arena = feeds(row), aligned(placed.arena_bytes)
-        inputs = [np.ascontiguousarray(given[t.name]) for t in program.inputs]
+        inputs = [
+            np.ascontiguousarray(given[t.name]) if t.packed is None else pack(given[t.name])
+            for t in program.inputs
+        ]
         found = []
         for _ in range(2):
             outputs = [
@@ -100,8 +105,15 @@ class Batch:
             ]
             status = function(*(ctypes.c_void_p(a.ctypes.data) for a in (*inputs, *outputs, arena)))
             assert status == 0, f"C: status {status}"
-            found.append(outputs)
+            found.append([_released(a, t.packed) for a, t in zip(outputs, program.outputs, strict=True)])
         return found
+
+
+def _released(array: Array, packed: Packed | None) -> Array:
+    """An output as an array of the model's type and shape."""
+    if packed is None:
+        return array
+    return unpack(array, packed.type, tuple(n for n in packed.shape if isinstance(n, int)))
 
 
 def _member(row: Row, name: str) -> Member:

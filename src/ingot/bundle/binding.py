@@ -12,6 +12,7 @@ import numpy as np
 
 from ingot.errors import InputError
 from ingot.formula.expr import Array
+from ingot.formula.packing import pack, packed_bytes, unpack
 from ingot.formula.strings import decoded, encoded
 from ingot.formula.types import DType, dtype_named
 
@@ -28,9 +29,10 @@ _OPERATIONS = {
 
 
 def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array], Extents]:
-    """Inputs in order, contiguous; fresh outputs by name; the extents. InputError where they do not fit.
+    """Inputs in order, contiguous, packed below 8 bits; fresh outputs by name; the extents.
 
-    Outputs have room for all that their run-time extents allow; `trim` cuts them down afterwards.
+    Outputs have room for all that their run-time extents allow; `trim` cuts them down afterwards. InputError
+    where the inputs do not fit.
     """
     unknown = inputs.keys() - {t["name"] for t in manifest["inputs"]}
     if unknown:
@@ -43,19 +45,29 @@ def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], 
 
 
 def empty_outputs(manifest: Manifest, extents: Extents) -> dict[str, Array]:
-    """Zeros for every output, as many as fit where its extents are data."""
+    """Zeros for every output, as many as fit where its extents are data; bytes where they are packed."""
     most = {**extents, **_most(manifest, "measured")}
-    return {t["name"]: np.zeros(shape(t, most), _type(t).numpy) for t in manifest["outputs"]}
+    return {t["name"]: _zeros(_type(t), shape(t, most)) for t in manifest["outputs"]}
+
+
+def _zeros(dtype: DType, size: tuple[int, ...]) -> Array:
+    if dtype.is_packed:
+        return np.zeros(packed_bytes(math.prod(size), dtype), np.uint8)
+    return np.zeros(size, dtype.numpy)
 
 
 def trim(manifest: Manifest, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The model's outputs in their true extents, which other outputs of the bundle hold."""
+    """The model's outputs in their true extents, which other outputs of the bundle hold; unpacked."""
     measured = {m["symbol"]: int(outputs[m["name"]]) for m in manifest.get("measured", ())}
     extents, found = {**_extents(manifest, inputs), **measured}, {}
     for t in manifest["outputs"]:
         if t["symbol"] not in measured:
-            true = shape(t, extents)
-            found[t["name"]] = outputs[t["name"]].reshape(-1)[: math.prod(true)].reshape(true)
+            true, dtype = shape(t, extents), _type(t)
+            elements = outputs[t["name"]].reshape(-1)
+            if dtype.is_packed:
+                found[t["name"]] = unpack(elements[: packed_bytes(math.prod(true), dtype)], dtype, true)
+            else:
+                found[t["name"]] = elements[: math.prod(true)].reshape(true)
     return found
 
 
@@ -71,7 +83,7 @@ def _extents(manifest: Manifest, inputs: Mapping[str, Array]) -> Extents:
 def capacity(manifest: Manifest) -> list[int]:
     """Bytes of every input, output and member of the state at the upper bounds of the extents."""
     most = {**_most(manifest, "params"), **_most(manifest, "measured")}
-    return [int(np.prod(shape(t, most))) * _type(t).bytes for t in tensors_of(manifest)]
+    return [packed_bytes(int(np.prod(shape(t, most))), _type(t)) for t in tensors_of(manifest)]
 
 
 def _most(manifest: Manifest, kind: str) -> Extents:
@@ -143,4 +155,4 @@ def checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[
         raise InputError(
             f"input {t['name']!r} is {array.dtype}{list(array.shape)}, the model takes {dtype}{list(wanted)}"
         )
-    return np.ascontiguousarray(array).reshape(wanted)
+    return pack(array) if _type(t).is_packed else np.ascontiguousarray(array).reshape(wanted)

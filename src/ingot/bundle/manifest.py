@@ -106,7 +106,10 @@ def _measured(unit: Unit) -> list[dict[str, Any]]:
 
 
 def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
-    """Run-time extents appear in the shape by their symbols."""
+    """Run-time extents appear in the shape by their symbols.
+
+    `packed_bits`: the elements have so many bits each in a stream of bytes, the first in the lowest.
+    """
     measured = unit.program.measured
 
     def symbol(e: Expr) -> Expr | None:
@@ -115,8 +118,11 @@ def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
         held = measured.get(e)
         return Param(unit.extent(e) if held is None else unit.argument(held), e.lo, e.hi)
 
-    shape = [n if isinstance(n, int) else text(transform(n, symbol)) for n in t.shape]
-    found: dict[str, Any] = {"name": t.name, "symbol": unit.argument(t), "dtype": t.type.name, "shape": shape}
+    dtype, extents = (t.type, t.shape) if t.packed is None else (t.packed.type, t.packed.shape)
+    shape = [n if isinstance(n, int) else text(transform(n, symbol)) for n in extents]
+    found: dict[str, Any] = {"name": t.name, "symbol": unit.argument(t), "dtype": dtype.name, "shape": shape}
+    if t.packed is not None:
+        found["packed_bits"] = dtype.bits
     if unit.api in ("static", "dynamic"):
         found["offset"] = unit.mutable[t]
     return found

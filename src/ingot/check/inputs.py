@@ -48,7 +48,7 @@ def _random(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], limi
     if limit is not None:
         below = max(min(limit, int(dtype.highest) + 1), 1)
         return np.asarray(rng.integers(0, below, shape)).astype(dtype.numpy)
-    low, high = (int(dtype.lowest), int(dtype.highest)) if dtype.bits == 8 else (0, WIDE - 1)
+    low, high = (int(dtype.lowest), int(dtype.highest)) if dtype.bits <= 8 else (0, WIDE - 1)
     return np.asarray(rng.integers(low, high, shape, endpoint=True)).astype(dtype.numpy)
 
 

@@ -94,6 +94,8 @@ class Printer:
                 return self._cast(a, dtype)
             case Lane(a, lane):
                 return f"{self.scalar(a)}[{lane}]"
+            case Bitcast(a, dtype) if a.dtype.c == dtype.c:
+                return self.scalar(a)
             case Bitcast(a, dtype):
                 return self.call("bits", (a.dtype.name, dtype.name), self.scalar(a))
         raise TypeError(f"no C for {e!r}")
@@ -180,9 +182,20 @@ class Printer:
         return f"{name}[{self.index(simplify(from_linear(linear(flat))))}]"
 
     def _load(self, load: Load) -> str:
-        narrow = load.tensor.type
-        text = self.element(load)
-        return self.call("widen", (narrow.name,), text) if narrow.compute is not narrow else text
+        t = load.tensor.type
+        return self._widened(self.element(load), t) if t.is_narrow else self.element(load)
+
+    def _widened(self, text: str, t: DType) -> str:
+        """A narrow float as it is computed with; narrow integers are stored so."""
+        return self.call("widen", (t.name,), text) if t.is_float else text
+
+    def narrowed(self, e: Expr, t: DType) -> str:
+        """C text of what a tensor of the type stores of an expression."""
+        if isinstance(e, Load) and e.tensor.type is t:  # moved, not widened and rounded
+            return self.element(e)
+        if e.dtype is t or not t.is_narrow:
+            return self.scalar(e)
+        return self.call("narrow", (t.name,), self.scalar(e))
 
     def address(self, e: Expr) -> str:
         """Where a string stands: they are compared and copied from place to place."""
@@ -228,6 +241,11 @@ class Printer:
         return self.call(op, (t.name,), x, y)
 
     def _cast(self, a: Expr, to: DType) -> str:
+        if to.is_narrow:
+            return self.narrowed(a, to)
+        if a.dtype.is_narrow:
+            assert to is a.dtype.compute, f"{a.dtype} becomes {to} by way of {a.dtype.compute}"
+            return self._widened(self.scalar(a), a.dtype)
         x, t = self.scalar(a), a.dtype
         if to is BOOL:
             return f"({x} != 0)"
@@ -270,10 +288,13 @@ SHORT = {
     "float16": "f16",
     "bfloat16": "bf16",
 }
+NARROW = ("float8", "float6", "float4")
 
 
 def short(dtype: str) -> str:
     """f32, i8, u64, ...: the types in the names of helpers."""
+    if dtype.startswith(NARROW):
+        return dtype[len(NARROW[0]) :]
     return SHORT.get(dtype) or dtype.replace("uint", "u").replace("int", "i")
 
 

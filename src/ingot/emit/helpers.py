@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ingot.emit.expression import helper_name, short
 from ingot.emit.literals import literal, quoted
+from ingot.emit.narrow import narrow_body, widen_body
 from ingot.formula.types import DTYPES, INT32, INT64, DType, dtype_named
 from ingot.loops.instructions import GROUP
 from ingot.targets.record import Target
@@ -216,6 +217,8 @@ def _bits(key: Key, source: DType, to: DType) -> str:
 
 
 def _widen(key: Key, t: DType) -> str:
+    if t.bits < 16:
+        return _function(key, "float", f"{t.c} x", widen_body(t))
     if t.name == "bfloat16":
         body = "union { uint32_t i; float f; } u; u.i = (uint32_t)x << 16; return u.f;"
     else:
@@ -230,6 +233,8 @@ def _widen(key: Key, t: DType) -> str:
 
 def _narrow(key: Key, t: DType) -> str:
     """Round half to even; a NaN stays a quiet NaN of its sign."""
+    if t.bits < 16:
+        return _function(key, t.c, f"{t.compute.c} x", narrow_body(t))
     head = "union { float f; uint32_t i; } u; u.f = x; const uint32_t s = (u.i >> 16) & 0x8000u; "
     if t.name == "bfloat16":
         body = (

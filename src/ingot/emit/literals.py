@@ -11,8 +11,10 @@ from ingot.formula.types import FLOAT32, FLOAT64, INDEX, DType
 
 def literal(value: int | float | bool, dtype: DType) -> str:
     """A C expression of exactly this value and type."""
+    if dtype.is_float and dtype.is_narrow:
+        return hex(int(np.array(value, dtype.numpy).view(f"u{dtype.bytes}")))
     if dtype.is_float:
-        return floating(float(value), dtype.compute)
+        return floating(float(value), dtype)
     n = int(value)
     if dtype is INDEX or dtype.bits < 32:
         return str(n) if n >= 0 else f"({n})"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ingot.emit.expression import bare
 from ingot.emit.names import comment
 from ingot.emit.vector import VectorPrinter
-from ingot.formula.expr import Expr, Load, Var
+from ingot.formula.expr import Expr, Var
 from ingot.formula.index import simplify
 from ingot.formula.statements import (
     Assign,
@@ -71,13 +71,7 @@ def _simple(s: Statement, p: VectorPrinter) -> str:
         case Store(to, value, 1) if value.dtype.is_text:
             return p.copy(f"&{p.element(to)}", value)
         case Store(to, value, 1):
-            narrow = to.tensor.type
-            if isinstance(value, Load) and value.tensor.type is narrow:  # moved, not widened and rounded
-                return f"{p.element(to)} = {p.element(value)};"
-            text = bare(p.scalar(value))
-            if narrow.compute is not narrow:
-                text = p.call("narrow", (narrow.name,), text)
-            return f"{p.element(to)} = {text};"
+            return f"{p.element(to)} = {bare(p.narrowed(value, to.tensor.type))};"
         case Store(to, value, lanes):
             return p.store(to, value, lanes)
         case Barrier():

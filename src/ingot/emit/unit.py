@@ -198,7 +198,13 @@ def padded(size: int) -> int:
 
 
 def describe(t: Tensor, comma: str = ",") -> str:
-    """float32, 1x1x28x28; of a part of something larger: float32, 1x28x28x8 in 1x28x28x32"""
+    """float32, 1x1x28x28; of a part of something larger: float32, 1x28x28x8 in 1x28x28x32; of bytes that hold
+    smaller elements: int4, 3x5 packed in 8 bytes
+    """
+    if t.packed is not None:
+        size = text(t.shape[0])
+        shape = "x".join(map(text, t.packed.shape)) or "scalar"
+        return comment(f"{t.packed.type}{comma} {shape} packed in {size} byte{'' if size == '1' else 's'}")
     within = "" if t.pitch is None else f" in {'x'.join(map(str, t.pitch))}"
     shape = "x".join(text(n).replace("$", "") for n in t.shape)
     return comment(f"{t.type}{comma} {shape or 'scalar'}{within}")

@@ -70,10 +70,15 @@ def tag(unit: Unit) -> tuple[int, int]:
 
 
 def _ordered(array: Array, dtype: DType, endian: str) -> Array:
-    flat = np.ascontiguousarray(array)
+    flat = _plain(np.ascontiguousarray(array), dtype)
     if dtype.bits <= 8 or dtype.is_text:
         return flat
     return flat.view(f"uint{dtype.bits}").astype(f"{'<' if endian == 'little' else '>'}u{dtype.bytes}")
+
+
+def _plain(array: Array, dtype: DType) -> Array:
+    """Integers below 8 bits as C computes with them."""
+    return array.astype(dtype.compute.numpy) if dtype.is_narrow and not dtype.is_float else array
 
 
 def weights_struct(unit: Unit) -> str:
@@ -167,11 +172,11 @@ def _member(unit: Unit, t: Tensor) -> str:
 
 def words(array: Array, dtype: DType) -> list[str]:
     """The elements as C initialisers that read back as the same bits."""
-    flat = np.ascontiguousarray(array).reshape(-1)
+    flat = _plain(np.ascontiguousarray(array), dtype).reshape(-1)
     if dtype.is_text:
         return [f"{{{quoted(v)}}}" for v in flat.tolist()]
-    if dtype.is_float and dtype.bits < 32:
-        return [f"0x{v:04x}" for v in flat.view(np.uint16).tolist()]
+    if dtype.is_float and dtype.is_narrow:
+        return [f"0x{v:0{2 * dtype.bytes}x}" for v in flat.view(f"u{dtype.bytes}").tolist()]
     if dtype.bits == 32 and dtype.is_float and np.isfinite(flat).all():
         return [f"{w}f" for w in flat.astype("U32").tolist()]  # numpy's shortest text that round-trips
     return [_bare(literal(v, dtype)) for v in flat.tolist()]

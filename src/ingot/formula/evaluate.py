@@ -123,7 +123,7 @@ def _tile(c: Compute, arrays: Arrays, grid: Grid, ranges: list[tuple[int, int]])
         point[axis.name] = np.arange(lo, hi).reshape([-1 if i == j else 1 for j in range(len(ranges))])
     if c.reduction is not None:
         point["acc"] = _reduce(c, arrays, point, shape)
-    result = convert(np.broadcast_to(value(c.value, arrays, point), shape), c.out.type)
+    result = np.broadcast_to(value(Cast(c.value, c.out.type), arrays, point), shape)
     if not c.at:
         arrays[c.out][tuple(slice(lo, hi) for lo, hi in ranges)] = result
         return
@@ -176,6 +176,8 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
         case Select(c, a, b):
             chosen = value(c, arrays, grid, guarded)
             return np.where(chosen, value(a, arrays, grid, True), value(b, arrays, grid, True))
+        case Cast(Load(tensor) as a, dtype) if dtype is tensor.type:
+            return _load(a, arrays, grid, guarded, dtype)
         case Cast(a, dtype):
             return convert(value(a, arrays, grid, guarded), dtype)
         case Bitcast(a, dtype):
@@ -185,7 +187,7 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
         case Joined(row, dtype):
             return _joined(row, dtype, arrays, grid)
         case Load():
-            return _load(e, arrays, grid, guarded)
+            return _load(e, arrays, grid, guarded, e.dtype)
         case Gathered(v, lo, hi):
             index = np.asarray(value(v, arrays, grid, guarded)).astype(np.int64)
             low, high = value(lo, arrays, grid), value(hi, arrays, grid)
@@ -211,7 +213,8 @@ def _joined(row: Load, dtype: DType, arrays: Mapping[Tensor, Array], grid: Grid)
     return np.asarray(rows.view(dtype.numpy)[..., 0])
 
 
-def _load(e: Load, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool) -> Any:
+def _load(e: Load, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool, dtype: DType) -> Any:
+    """The element as `dtype`: the tensor's own, or the one it is computed with."""
     array = e.tensor.value if e.tensor.value is not None else arrays[e.tensor]
     index = [np.asarray(value(i, arrays, grid, guarded)) for i in e.index]
     inside: Any = True
@@ -219,10 +222,10 @@ def _load(e: Load, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool) ->
         inside = inside & (i >= 0) & (i < n)
     everywhere = bool(np.all(inside))
     if everywhere:
-        return array[tuple(index)].astype(e.dtype.numpy)
+        return array[tuple(index)].astype(dtype.numpy)
     _require(guarded or e.outside is not None, f"{e.tensor.name} is read outside its shape")
-    other = value(e.outside, arrays, grid) if e.outside is not None else e.dtype.numpy.type(0)
+    other = convert(value(e.outside, arrays, grid), dtype) if e.outside is not None else dtype.numpy.type(0)
     if array.size == 0:
         return np.broadcast_to(other, np.broadcast_shapes(*(i.shape for i in index)))
     clipped = tuple(np.clip(i, 0, n - 1) for i, n in zip(index, array.shape, strict=True))
-    return np.where(inside, array[clipped].astype(e.dtype.numpy), other)
+    return np.where(inside, array[clipped].astype(dtype.numpy), other)

@@ -212,7 +212,7 @@ class Select(Expr):
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
     """The value in another type: floats round half to even; float to integer truncates and saturates, NaN is
-    0.
+    0. Of an element cast to the narrow type it is stored in: the element as it stands, no bit changed.
     """
 
     a: Expr
@@ -225,7 +225,7 @@ class Cast(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Bitcast(Expr):
-    """The same bits read as another type of the same width."""
+    """The same bits read as another type of the same width; of a narrow float, the low ones of a byte."""
 
     a: Expr
     type: DType
@@ -235,6 +235,14 @@ class Bitcast(Expr):
         return self.type
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What bytes hold: elements below 8 bits in row-major order, the first in the lowest bits."""
+
+    type: DType
+    shape: tuple[Extent, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
     """A named array that formulas and loops read and write. `value` holds the elements of a constant.
@@ -242,7 +250,8 @@ class Tensor:
     `known` holds them as index expressions where they follow from run-time extents. `pitch` are the extents
     of the larger array of which this is a corner, where it is one: they give the strides. Compared by
     identity: two tensors of one name are two tensors. `within` says between which numbers, ends included, all
-    its integers lie: whoever writes it must prove that, whoever reads it may rely on it.
+    its integers lie: whoever writes it must prove that, whoever reads it may rely on it. `packed` says what
+    bytes at the boundary of a bundle mean.
     """
 
     name: str
@@ -252,6 +261,7 @@ class Tensor:
     known: tuple[Expr, ...] | None = field(default=None, repr=False)
     pitch: tuple[int, ...] | None = None
     within: tuple[int, int] | None = field(default=None, repr=False)
+    packed: Packed | None = None
 
     def __getitem__(self, index: Operand | tuple[Operand, ...]) -> Load:
         return self.at(index)

@@ -274,6 +274,9 @@ class Scope:
         return {e: 1}
 
     def _product(self, a: Form, b: Form) -> Form:
+        for form, number in ((a, b), (b, a)):
+            if not number.keys() - {None}:  # the atoms stay those of which bounds are known
+                return scaled(form, number.get(None, 0))
         out: Form = {}
         for x, c in a.items():
             for y, k in b.items():

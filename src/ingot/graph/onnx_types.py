@@ -36,6 +36,8 @@ _NAMES = [
     "float8e8m0",
     "uint2",
     "int2",
+    "float6e2m3",
+    "float6e3m2",
 ]
 
 

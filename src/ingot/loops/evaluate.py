@@ -39,6 +39,7 @@ from ingot.formula.expr import (
     loads,
 )
 from ingot.formula.operations import BINARY, UNARY, convert, fma
+from ingot.formula.packing import pack, unpack
 from ingot.formula.statements import (
     Assign,
     Barrier,
@@ -55,7 +56,7 @@ from ingot.formula.statements import (
     expressions,
     flatten,
 )
-from ingot.formula.types import INDEX
+from ingot.formula.types import INDEX, DType
 from ingot.loops.instructions import INSTRUCTIONS
 from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of
 
@@ -76,7 +77,7 @@ def run(
     """
     machine = Machine(program, dict(params or {}))
     for t in program.inputs:
-        machine.give(t, inputs[t.name])
+        machine.give(t, inputs[t.name] if t.packed is None else pack(inputs[t.name]))
     for t in program.constants:
         assert t.value is not None
         machine.give(t, t.value)
@@ -127,6 +128,9 @@ class Machine:
 
     def array(self, t: Tensor) -> Array:
         whole: Array = self.flat(t)[: self.size(t)].reshape(self.shape(t)).copy()
+        if t.packed is not None:
+            grid = {k: np.int64(v) for k, v in self.params.items()}
+            return unpack(whole, t.packed.type, tuple(size(n, grid) for n in t.packed.shape))
         return whole
 
     def steps(self, steps: Sequence[Step]) -> None:
@@ -390,18 +394,30 @@ class Compiler:
     def fail(self, tensor: Tensor, what: str) -> None:
         raise InternalError(f"kernel {self.kernel.name}: {tensor.name} is accessed at {what}")
 
+    def fetch(self, load: Load, dtype: DType) -> Evaluate:
+        """The element as `dtype`: the tensor's own, or the one it is computed with."""
+        locate, wanted = self.address(load, load.lanes), dtype.numpy
+        widens = dtype is not load.tensor.type
+
+        def fetch(f: Frame) -> Value:
+            flat, at = locate(f)
+            return flat[at].astype(wanted) if widens else flat[at]
+
+        return fetch
+
     def store(self, s: Store) -> Execute:
-        locate, value, dtype = self.address(s.to, s.lanes), self.expression(s.value), s.to.tensor.type.numpy
+        value = Cast(s.value, s.to.tensor.type) if s.to.tensor.type.is_narrow else s.value
+        locate, evaluate = self.address(s.to, s.lanes), self.expression(value)
 
         def execute(f: Frame) -> None:
             flat, at = locate(f)
             if not flat.flags.writeable:
                 raise InternalError(f"kernel {self.kernel.name}: {s.to.tensor.name} is written but constant")
-            v = value(f)
+            v = evaluate(f)
             at = np.broadcast_to(at, np.broadcast_shapes(np.shape(at), np.shape(v)))
             if f.log is not None:
                 f.log.append((flat, at, flat[at]))
-            flat[at] = v.astype(dtype) if v.dtype != dtype else v
+            flat[at] = v
 
         return execute
 
@@ -424,6 +440,8 @@ class Compiler:
                 return lambda f: _scalar(fma(x(f), y(f), z(f)))
             case Select():
                 return self.select(e)
+            case Cast(Load() as a, dtype) if dtype is a.tensor.type:
+                return self.fetch(a, dtype)
             case Cast(a, dtype):
                 x = self.expression(a)
                 return lambda f: _scalar(convert(x(f), dtype))
@@ -435,15 +453,8 @@ class Compiler:
             case Shuffle(a, b, index):
                 x, y, picked = self.expression(a), self.expression(b), list(index)
                 return lambda f: _beside(x(f), y(f))[:, picked]
-            case Load(tensor, _, _, lanes):
-                locate, compute = self.address(e, lanes), tensor.type.compute.numpy
-                narrow = tensor.type.numpy != compute
-
-                def fetch(f: Frame) -> Value:
-                    flat, at = locate(f)
-                    return flat[at].astype(compute) if narrow else flat[at]
-
-                return fetch
+            case Load():
+                return self.fetch(e, e.dtype)
         raise TypeError(f"no meaning for {e!r}")
 
     def binary(self, op: str, a: Expr, b: Expr) -> Evaluate:

@@ -101,7 +101,7 @@ class Storage:
             pitch = (
                 None if layout.place is None else tuple(map(static, self.tensor(layout.place.whole).spans))
             )
-            made = Tensor(t.name, t.type, layout.shape(t.shape), value, pitch=pitch, within=t.within)
+            made = Tensor(t.name, t.type, layout.shape(t.shape), value, None, pitch, t.within, t.packed)
             self.physical[t] = made
             if layout.place is not None:
                 self.aliases[made] = self._inside(layout.place, layout)

@@ -59,7 +59,8 @@ def compute(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Statement, ..
     to, checks = checked(_target(c, storage, inner), "at", seen)
     value, more = checked(bind(c.value, storage, inner), "at", seen)
     assert isinstance(to, Load)
-    body += [*checks, *more, Store(to, cast(value, c.out.type.compute))]
+    value = value if value.dtype is c.out.type else cast(value, c.out.type.compute)
+    body += [*checks, *more, Store(to, value)]
     out = tuple(body)
     for axis in reversed(_storage_order(c, storage)):
         out = (loop(axis, out),)

@@ -267,7 +267,7 @@ class _Checker:
     def store(self, to: Load, value: Expr, lanes: int, known: dict[str, Register], scope: Scope) -> None:
         self.access(replace(to, lanes=lanes), scope)
         self.width(value, lanes, known)
-        if value.dtype is not to.tensor.type.compute:
+        if value.dtype not in (to.tensor.type, to.tensor.type.compute):
             raise self.fail(f"a {value.dtype} value for {to.tensor.name}, which is {to.tensor.type}")
         if to.tensor.value is not None:
             raise self.fail(f"{to.tensor.name} is a constant")

@@ -1,16 +1,17 @@
 """Quantised operators: integers that stand for (q - zero point) * scale, integer accumulators.
 
-In: 8-, 16- and 32-bit integers with scales and zero points per tensor, per axis or per block. Out: the
-integer arithmetic of the standard; a result is scaled in float32, rounded half to even, moved by the zero
-point and saturated, in this order, as onnxruntime does.
+In: integers of 2 to 32 bits and narrow floats, with scales and zero points per tensor, per axis or per block.
+Out: the integer arithmetic of the standard; a result is scaled in float32, rounded half to even, moved by the
+zero point and saturated, in this order, as onnxruntime does: NaN becomes the lowest number.
 """
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Operand, Tensor, Var, call, cast, maximum, minimum
-from ingot.formula.types import FLOAT32, INT32, UINT8, DType
+from ingot.formula.expr import Const, Expr, Operand, Tensor, Var, binary, call, cast, minimum
+from ingot.formula.types import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, INT32, UINT8, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.contract import Contraction, convolution, matrix_product
+from ingot.ops.narrow import converted, within
 from ingot.ops.registry import Builder, op
 
 Index = tuple[Expr, ...]
@@ -19,21 +20,28 @@ Index = tuple[Expr, ...]
 def saturated(y: Expr, zero: Operand, to: DType) -> Expr:
     """round(y) + zero, within the type."""
     moved = call("round", y) + zero
-    return cast(minimum(maximum(moved, to.lowest), to.highest), to)
+    return cast(minimum(binary("larger", moved, to.lowest), to.highest), to.compute)
 
 
 def granule(f: Builder, t: Tensor, x: Tensor, axes: tuple[Var, ...], axis: int, block: int) -> Index:
     """Where the scale or zero point of an element of x stands: per tensor, per axis or per block."""
     if t.rank == 0 or t.shape == (1,):
         return (Const(0),) * t.rank
-    at = f.axis(axis, x.rank)
-    if t.rank == 1:
+    at = f.axis(axis, x.rank) if x.rank > 1 else 0
+    if t.rank == 1 and not block:
         f.require(t.shape[0] == x.shape[at], f"{t.shape[0]} scales for {x.shape[at]} elements of axis {axis}")
         return (axes[at],)
     f.require(t.rank == x.rank and block > 0, f"scale {t.shape} and block size {block} do not fit {x.shape}")
     blocks = tuple((n + block - 1) // block if d == at else n for d, n in enumerate(x.shape))
     f.require(t.shape == blocks, f"scale {t.shape}, blocks of {block} of {x.shape} need {blocks}")
     return tuple(a // block if d == at else a for d, a in enumerate(axes))
+
+
+def _beside(f: Builder, zero: Tensor, scale: Tensor, at: Index) -> Index:
+    """Where the zero point stands that goes with the scale at `at`."""
+    fits = zero.shape == scale.shape or zero.count == scale.count == 1
+    f.require(fits, f"zero point {zero.shape}, scale {scale.shape}")
+    return at if zero.rank == scale.rank else (Const(0),) * zero.rank
 
 
 @op("QuantizeLinear", since=10)
@@ -49,17 +57,35 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Tensor:
-    """y = saturate(round(x / scale) + zero point) (QuantizeLinear-21), the quotient in float32."""
-    to = dtype_from_onnx(output_dtype) if output_dtype else UINT8
-    to = to if y_zero_point is None else y_zero_point.type
-    f.require(to.is_integer, f"quantisation to {to} is not supported")
+    """y = saturate(round(x / scale) + zero point) (QuantizeLinear-25), the quotient in float32.
+
+    `precision`: the type in which to divide instead; onnxruntime divides float16 in float32 too.
+    """
+    to = UINT8 if y_zero_point is None else y_zero_point.type
+    to = dtype_from_onnx(output_dtype) if output_dtype else to
+    f.require(
+        y_zero_point is None or y_zero_point.type is to, f"the zero point is not {to}, as the result is"
+    )
+    f.require(to.bits <= 16 and to.kind in "iuf" and to not in UNSCALED, f"quantisation to {to} is undefined")
     axes = f.axes(x.shape)
     at = granule(f, y_scale, x, axes, axis, block_size)
-    quotient = cast(x[axes], FLOAT32) / cast(y_scale[at], FLOAT32)
-    if y_zero_point is None:
-        return f.map(axes, saturated(quotient, 0, to))
-    f.require(y_zero_point.shape == y_scale.shape, f"zero point {y_zero_point.shape}, scale {y_scale.shape}")
-    return f.map(axes, saturated(quotient, cast(y_zero_point[at], FLOAT32), to))
+    y = _quotient(x[axes], y_scale[at], dtype_from_onnx(precision) if precision else FLOAT32)
+    if y_zero_point is not None:
+        at = _beside(f, y_zero_point, y_scale, at)
+    if to.is_float:
+        moves = y_zero_point is not None and to.bits < 8  # the zero point of an 8-bit float is 0
+        return f.map(axes, converted(y + y_zero_point[at] if moves else y, to, bool(saturate)), to)  # type: ignore[index]
+    return f.map(axes, saturated(y, 0 if y_zero_point is None else cast(y_zero_point[at], y.dtype), to), to)
+
+
+UNSCALED = (FLOAT16, BFLOAT16, FLOAT8E8M0)
+
+
+def _quotient(x: Expr, scale: Expr, precision: DType) -> Expr:
+    """x / scale, rounded to `precision`; of integers in float64, which holds both."""
+    if not (x.dtype.is_float or scale.dtype.is_float):
+        return cast(x, FLOAT64) / cast(scale, FLOAT64)
+    return within(within(cast(x, FLOAT32), precision) / within(cast(scale, FLOAT32), precision), precision)
 
 
 @op("DequantizeLinear", since=10)
@@ -73,17 +99,17 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Tensor:
-    """y = (x - zero point) * scale (DequantizeLinear-21), the difference an integer."""
-    f.same_type((x,) if x_zero_point is None else (x, x_zero_point), "iu")
+    """y = (x - zero point) * scale (DequantizeLinear-25), the difference of integers an integer."""
+    f.same_type((x,) if x_zero_point is None else (x, x_zero_point), "iufn")
+    to = dtype_from_onnx(output_dtype) if output_dtype else x_scale.type
+    f.require(to.is_float and to.bits >= 16, f"dequantisation to {to} is undefined: set output_dtype")
     axes = f.axes(x.shape)
     at = granule(f, x_scale, x, axes, axis, block_size)
-    q = cast(x[axes], INT32)
+    wide = FLOAT32 if x.type.is_float else INT32
+    q = cast(x[axes], wide)
     if x_zero_point is not None:
-        agree = x_zero_point.shape == x_scale.shape
-        f.require(agree, f"zero point {x_zero_point.shape}, scale {x_scale.shape}")
-        q = q - cast(x_zero_point[at], INT32)
-    y = cast(q, x_scale.type.compute) * x_scale[at]
-    return f.map(axes, y, dtype_from_onnx(output_dtype) if output_dtype else x_scale.type)
+        q = q - cast(x_zero_point[_beside(f, x_zero_point, x_scale, at)], wide)
+    return f.map(axes, cast(q, FLOAT32) * cast(x_scale[at], FLOAT32), to)
 
 
 # -- contractions

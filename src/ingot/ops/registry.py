@@ -60,7 +60,14 @@ class Operator:
     needed: frozenset[str]
 
 
-KINDS = {"f": "floats", "i": "signed integers", "u": "unsigned integers", "b": "bool", "s": "strings"}
+KINDS = {
+    "f": "floats",
+    "i": "signed integers",
+    "u": "unsigned integers",
+    "b": "bool",
+    "s": "strings",
+    "n": "types for storage only",
+}
 _OPERATORS: dict[tuple[str, str], list[Operator]] = {}
 
 
@@ -312,11 +319,15 @@ class Builder:
             raise ShapeError(f"{self.node.label}: {message}")
 
     def same_type(self, tensors: tuple[Tensor, ...], kinds: str) -> None:
-        """Raise ModelError unless the tensors have one type, of one of `kinds` (letters of DType.kind)."""
+        """Raise ModelError unless the tensors have one type, of one of `kinds` (letters of DType.kind).
+
+        Floats of 8 bits and everything below need the letter n as well.
+        """
         found = " and ".join(dict.fromkeys(t.type.name for t in tensors))
         if len({t.type for t in tensors}) > 1:
             raise ModelError(f"{self.node.label}: the inputs are of different types, {found}; cast them")
-        if tensors and tensors[0].type.kind not in kinds:
+        stored = tensors and tensors[0].type.is_narrow and tensors[0].type.bits <= 8
+        if tensors and (tensors[0].type.kind not in kinds or (stored and "n" not in kinds)):
             wanted = " or ".join(KINDS[k] for k in kinds)
             raise ModelError(f"{self.node.label}: an input is {found}, the operator takes {wanted}")
 

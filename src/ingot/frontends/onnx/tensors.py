@@ -17,6 +17,7 @@ from onnx import numpy_helper
 
 from ingot.errors import IngotError, ModelError, UnsupportedError
 from ingot.formula.expr import Array
+from ingot.formula.packing import packed_bytes, unpack
 from ingot.formula.strings import encoded
 from ingot.formula.types import STRING, DType
 from ingot.graph.onnx_types import dtype_from_onnx
@@ -73,10 +74,11 @@ def _array(tensor: onnx.TensorProto, folder: Folder, text: DType) -> Array:
         _require_length(len(tensor.string_data), count, "elements", shape, dtype)
         return encoded(tensor.string_data, text).reshape(shape)
     if tensor.HasField("raw_data"):
-        _require_length(len(tensor.raw_data), count * dtype.bytes, "bytes", shape, dtype)
+        _require_length(len(tensor.raw_data), packed_bytes(count, dtype), "bytes", shape, dtype)
     else:
         field = _FIELDS.get(dtype.name, "int32_data")
-        _require_length(len(getattr(tensor, field)), count, "elements", shape, dtype)
+        words = packed_bytes(count, dtype) if dtype.bits in (2, 4) else count
+        _require_length(len(getattr(tensor, field)), words, "elements", shape, dtype)
     array = np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
     return _clean(array)
 
@@ -89,13 +91,15 @@ def _require_length(found: int, wanted: int, unit: str, shape: tuple[int, ...], 
 def _external(tensor: onnx.TensorProto, folder: Folder, dtype: DType, shape: tuple[int, ...]) -> Array:
     entries = {e.key: e.value for e in tensor.external_data}
     path = _inside(folder, entries.get("location", ""))
-    offset, wanted = int(entries.get("offset", "0") or 0), math.prod(shape) * dtype.bytes
+    offset, wanted = int(entries.get("offset", "0") or 0), packed_bytes(math.prod(shape), dtype)
     length, size = int(entries.get("length", wanted)), path.stat().st_size
     _require_length(length, wanted, "bytes", shape, dtype)
     if offset < 0 or offset + length > size:
         raise ModelError(f"bytes {offset} to {offset + length} lie outside {path.name}, which has {size}")
     if wanted == 0:
         return np.zeros(shape, dtype.numpy)
+    if dtype.is_packed:
+        return unpack(np.asarray(np.memmap(path, np.uint8, "r", offset, (wanted,))), dtype, shape)
     return _clean(np.asarray(np.memmap(path, dtype.numpy, "r", offset, shape)))
 
 
