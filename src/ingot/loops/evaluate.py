@@ -12,7 +12,7 @@ Used by tests and by `verify`; kernels are turned into closures once per binding
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -129,8 +129,7 @@ class Machine:
     def array(self, t: Tensor) -> Array:
         whole: Array = self.flat(t)[: self.size(t)].reshape(self.shape(t)).copy()
         if t.packed is not None:
-            grid = {k: np.int64(v) for k, v in self.params.items()}
-            return unpack(whole, t.packed.type, tuple(size(n, grid) for n in t.packed.shape))
+            return unpack(whole, t.packed.type, self.shape(replace(t, shape=t.packed.shape)))
         return whole
 
     def steps(self, steps: Sequence[Step]) -> None:
