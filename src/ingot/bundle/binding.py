@@ -62,12 +62,7 @@ def trim(manifest: Manifest, inputs: Mapping[str, Array], outputs: Mapping[str, 
     extents, found = {**_extents(manifest, inputs), **measured}, {}
     for t in manifest["outputs"]:
         if t["symbol"] not in measured:
-            true, dtype = shape(t, extents), _type(t)
-            elements = outputs[t["name"]].reshape(-1)
-            if dtype.is_packed:
-                found[t["name"]] = unpack(elements[: packed_bytes(math.prod(true), dtype)], dtype, true)
-            else:
-                found[t["name"]] = elements[: math.prod(true)].reshape(true)
+            found[t["name"]] = opened(t, outputs[t["name"]], shape(t, extents))
     return found
 
 
@@ -97,7 +92,15 @@ def tensors_of(manifest: Manifest) -> list[Mapping[str, Any]]:
 
 def blank(manifest: Manifest) -> State:
     """Arrays for the members of the state, to be filled."""
-    return {t["name"]: np.zeros(shape(t, {}), _type(t).numpy) for t in manifest["state"]}
+    return {t["name"]: _zeros(_type(t), shape(t, {})) for t in manifest["state"]}
+
+
+def opened(t: Mapping[str, Any], data: Array, size: tuple[int, ...]) -> Array:
+    """What memory of a bundle holds, as an array of the model's type and of this shape."""
+    dtype, count, elements = _type(t), math.prod(size), data.reshape(-1)
+    if dtype.is_packed:
+        return unpack(elements[: packed_bytes(count, dtype)], dtype, size)
+    return elements[:count].reshape(size)
 
 
 def shape(tensor: Mapping[str, Any], extents: Mapping[str, int]) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ingot.bundle.binding import Manifest, State, checked, presented, trim
+from ingot.bundle.binding import Manifest, State, checked, opened, presented, shape, trim
 from ingot.bundle.containers import packed, unpacked
 from ingot.bundle.run import Runner, check
 from ingot.errors import InputError
@@ -36,7 +36,8 @@ class Session:
         """Copies of the state's members, by the model's names."""
         if self._state is None:
             self._state = self._runner.start()
-        return presented({name: array.copy() for name, array in self._state.items()})
+        members = self._manifest["state"]
+        return presented({t["name"]: opened(t, self._state[t["name"]].copy(), shape(t, {})) for t in members})
 
     @state.setter
     def state(self, arrays: Mapping[str, Array]) -> None:

@@ -77,16 +77,21 @@ def run(
     """
     machine = Machine(program, dict(params or {}))
     for t in program.inputs:
-        machine.give(t, inputs[t.name] if t.packed is None else pack(inputs[t.name]))
+        machine.give(t, _as_passed(t, inputs[t.name]))
     for t in program.constants:
         assert t.value is not None
         machine.give(t, t.value)
     for t in program.members:
-        machine.give(t, inputs[t.name])
+        machine.give(t, _as_passed(t, inputs[t.name]))
         machine.memory[t].flags.writeable = True
     with np.errstate(all="ignore"):
         machine.steps(program.steps)
     return [machine.array(t) for t in (*program.outputs, *(s.made for s in program.states))]
+
+
+def _as_passed(t: Tensor, array: Array) -> Array:
+    """What the caller's memory holds: of elements below 8 bits, bytes."""
+    return pack(array) if t.packed is not None and array.dtype != np.uint8 else array
 
 
 @dataclass(slots=True)

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ingot.formula.expr import Tensor
+from ingot.formula.packing import pack
 from ingot.graph.ir import State
 from ingot.loops.program import Alias, Kept, Program, Step, calls, touched
 
 
 def keep_states(program: Program, states: Sequence[State]) -> Program:
     """The program with `states`: `state.input` and `state.output` count its inputs and outputs."""
-    kept = tuple(Kept(program.inputs[s.input], program.outputs[s.output], s.initial) for s in states)
+    kept = tuple(_kept(program, s) for s in states)
     members, made = {k.member for k in kept}, {k.made for k in kept}
     aliases = dict(program.aliases)
     for k in kept:
@@ -31,6 +32,13 @@ def keep_states(program: Program, states: Sequence[State]) -> Program:
         aliases=aliases,
         states=kept,
     )
+
+
+def _kept(program: Program, state: State) -> Kept:
+    member, initial = program.inputs[state.input], state.initial
+    if member.packed is not None and initial is not None:
+        initial = pack(initial)
+    return Kept(member, program.outputs[state.output], initial)
 
 
 def _goes_over(program: Program, kept: Kept) -> bool:
