@@ -122,6 +122,46 @@ def test_what_nothing_bounds_asks_for_a_capacity() -> None:
             bundle.run({"shape": np.array(shape)})
 
 
+@pytest.mark.parametrize("target", ["native", "c99"])
+def test_extents_that_only_the_data_shows_to_be_equal(target: str) -> None:
+    """One may also be 1 and broadcast; what does not fit is an error code."""
+    text = """g (float[4] x, bool[4] p, bool[4] q, float[3] three) =>
+                (float[A] sum, float[3] fixed, float[B,2] pair, float[C] joined) <int64[1] one={1}> {
+      a = Compress<axis=0>(x, p)
+      b = Compress<axis=0>(x, q)
+      sum = Add(a, b)
+      fixed = Mul(b, three)
+      c = Unsqueeze(a, one)
+      d = Unsqueeze(b, one)
+      pair = Concat<axis=1>(c, d)
+      joined = Concat<axis=0>(a, three)
+    }"""
+    model = _model(text)
+    bundle, truth = ingot.compile(model, target=target), ReferenceEvaluator(model)
+    x, three = np.arange(1, 5, dtype=np.float32), np.arange(3, dtype=np.float32)
+    for p in ([1, 1, 0, 1], [0, 1, 1, 1]):
+        given = {"x": x, "p": np.array(p, bool), "q": np.array([1, 0, 1, 1], bool), "three": three}
+        _same(list(bundle.run(given).values()), truth.run(None, given))
+    for p, q in (([1, 1, 1, 1], [1, 1, 1, 0]), ([1, 1, 0, 0], [1, 1, 1, 0]), ([1, 1, 0, 0], [1, 1, 0, 0])):
+        with pytest.raises(InputError, match="ERR_CAPACITY"):
+            bundle.run({"x": x, "p": np.array(p, bool), "q": np.array(q, bool), "three": three})
+
+
+@pytest.mark.parametrize("ones", range(5))
+def test_an_extent_that_is_data_may_be_one_and_broadcast(ones: int) -> None:
+    text = (
+        "g (float[4] x, bool[4] p, float[4] y) => (float[4] z) { a = Compress<axis=0>(x, p) z = Add(y, a) }"
+    )
+    bundle = ingot.compile(_model(text))
+    x = np.arange(1, 5, dtype=np.float32)
+    given = {"x": x, "p": np.arange(4) < ones, "y": 10 * x}
+    if ones in (1, 4):
+        assert bundle.run(given)["z"].tolist() == (10 * x + x[:ones]).tolist()
+    else:
+        with pytest.raises(InputError, match="ERR_CAPACITY"):
+            bundle.run(given)
+
+
 LATE = {
     "slice": ("float[5,6] x, int64[2] s, int64[2] e, int64[2] t", "y = Slice(x, s, e, , t)"),
     "slice_axes": ("float[5,6] x, int64[1] s, int64[1] e, int64[1] a", "y = Slice(x, s, e, a)"),

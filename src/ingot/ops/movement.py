@@ -26,7 +26,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import INT64
-from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
+from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, is_data, op
 from ingot.ops.runtime import FAR, parameter, within
 
 
@@ -53,19 +53,34 @@ def concat(f: Builder, *inputs: Tensor, axis: int) -> Tensor:
     first = inputs[0]
     a = f.axis(axis, first.rank)
     for t in inputs:
-        f.require(
-            t.rank == first.rank and all(i == a or n == first.shape[i] for i, n in enumerate(t.shape)),
-            f"shapes {[list(t.shape) for t in inputs]} differ outside axis {a}",
-        )
+        f.require(t.rank == first.rank, f"shapes {_listed(inputs)} differ in rank")
         f.require(t.type is first.type, f"element types {first.type} and {t.type} differ")
     offsets: list[Expr] = [Const(0)]
     for t in inputs:
         offsets.append(simplify(offsets[-1] + t.shape[a]))
-    out = f.empty(first.type, (*first.shape[:a], extent(offsets[-1]), *first.shape[a + 1 :]))
+    shape = [extent(offsets[-1]) if d == a else _common(f, inputs, d) for d in range(first.rank)]
+    out = f.empty(first.type, tuple(shape))
     for t, offset in zip(inputs, offsets, strict=False):
-        axes = f.axes(t.shape)
-        f.put(out, axes, (*axes[:a], axes[a] + offset, *axes[a + 1 :]), t[axes])
+        axes = f.axes((*shape[:a], t.shape[a], *shape[a + 1 :]))
+        sure = all(d == a or n == m for d, (n, m) in enumerate(zip(t.shape, shape, strict=True)))
+        element = t[axes] if sure else t.at(axes, outside=0)
+        f.put(out, axes, (*axes[:a], axes[a] + offset, *axes[a + 1 :]), element)
     return out
+
+
+def _common(f: Builder, inputs: Sequence[Tensor], d: int) -> Extent:
+    """The extent of an axis that all inputs share; where that is data, the bundle finds out."""
+    found = list(dict.fromkeys(t.shape[d] for t in inputs))
+    wanted = next((n for n in found if not is_data(n)), found[0])
+    for n in found:
+        if n != wanted:
+            f.require(is_data(n), f"shapes {_listed(inputs)} differ in axis {d}")
+            f.confirm(f.map((), cast(as_expr(n), INT64), name="count"), wanted)
+    return wanted
+
+
+def _listed(inputs: Sequence[Tensor]) -> list[list[Extent]]:
+    return [list(t.shape) for t in inputs]
 
 
 @op("Split")

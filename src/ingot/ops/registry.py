@@ -32,7 +32,11 @@ from ingot.formula.expr import (
     Var,
     cast,
     constant,
+    equal,
     extent,
+    maximum,
+    measures,
+    select,
     upper,
     wrap,
 )
@@ -440,7 +444,7 @@ def broadcast_map(
 ) -> Tensor:
     """f over the inputs' elements; narrow floats stay narrow in storage."""
     axes = b.axes(broadcast_shape(b, *(t.shape for t in inputs)))
-    value = f(*(t[broadcast_index(t, axes)] for t in inputs))
+    value = f(*(_stretched(b, t, axes) for t in inputs))
     first = dtype or inputs[0].type
     return b.map(axes, value, first if value.dtype is first.compute else value.dtype)
 
@@ -451,9 +455,37 @@ def broadcast_shape(b: Builder, *shapes: tuple[Extent, ...]) -> tuple[Extent, ..
     out: list[Extent] = [1] * rank
     for shape in shapes:
         for i, n in enumerate(shape, rank - len(shape)):
-            b.require(out[i] == n or out[i] == 1 or n == 1, f"shapes {_shapes(shapes)} do not broadcast")
-            out[i] = n if out[i] == 1 else out[i]
+            if out[i] == 1 or (isinstance(n, int) and n != 1 and is_data(out[i])):
+                out[i] = n
+            elif n not in (1, out[i]):
+                late = is_data(n) or is_data(out[i])
+                b.require(late, f"shapes {_shapes(shapes)} do not broadcast")
+                if not isinstance(out[i], int):
+                    out[i] = maximum(as_expr(out[i]), as_expr(n))
     return tuple(out)
+
+
+def is_data(n: Extent) -> bool:
+    """Whether an extent depends on one that is data: what it equals shows when the bundle runs."""
+    return any(True for _ in measures(n))
+
+
+def _stretched(b: Builder, t: Tensor, axes: tuple[Var, ...]) -> Expr:
+    """The element at a point of the broadcast axes; extents that are data are 1 or as the axis, or else
+    ERR_CAPACITY.
+    """
+    last = axes[len(axes) - t.rank :]
+    pairs = list(zip(t.shape, last, strict=True))
+    if all(n in (1, a.extent) for n, a in pairs):
+        return t[broadcast_index(t, axes)]
+    index: list[Expr] = []
+    for n, a in pairs:
+        sure, size = n in (1, a.extent), as_expr(n)
+        index.append(Const(0) if n == 1 else a if sure else select(equal(size, 1), Const(0), a))
+        if not sure:
+            asked = as_expr(a.extent or 0)
+            b.confirm(b.map((), cast(select(equal(size, 1), asked, size), INT64)), extent(asked))
+    return t.at(tuple(index), outside=0)
 
 
 def broadcast_index(t: Tensor, axes: tuple[Var, ...]) -> tuple[Expr, ...]:
