@@ -7,8 +7,9 @@ In: rows. Out: for each the arrays its code computes, or the exception it was st
 from __future__ import annotations
 
 import ctypes
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +21,10 @@ from ingot.emit.source import source
 from ingot.emit.unit import Unit
 from ingot.emit.weights import assembly, image
 from ingot.errors import ToolchainError
-from ingot.formula.expr import Packed
+from ingot.formula.expr import Extent
 from ingot.formula.packing import pack, unpack
+from ingot.formula.index import interval
+from ingot.loops.program import Program
 from ingot.options import Options
 from ingot.targets.process import Content
 from ingot.targets.records import find
@@ -100,20 +103,29 @@ class Batch:
         ]
         found = []
         for _ in range(2):
-            outputs = [
-                np.zeros([n for n in t.shape if isinstance(n, int)], t.type.numpy) for t in program.outputs
-            ]
+            outputs = [np.zeros(t.count, t.type.numpy) for t in program.outputs]
             status = function(*(ctypes.c_void_p(a.ctypes.data) for a in (*inputs, *outputs, arena)))
             assert status == 0, f"C: status {status}"
-            found.append([_released(a, t.packed) for a, t in zip(outputs, program.outputs, strict=True)])
+            found.append(_trimmed(program, outputs))
         return found
 
 
-def _released(array: Array, packed: Packed | None) -> Array:
-    """An output as an array of the model's type and shape."""
-    if packed is None:
-        return array
-    return unpack(array, packed.type, tuple(n for n in packed.shape if isinstance(n, int)))
+def _size(n: Extent, extents: Mapping[str, int]) -> int:
+    return interval(n, {name: (e, e) for name, e in extents.items()})[0]
+
+
+def _trimmed(program: Program, outputs: Sequence[Array]) -> list[Array]:
+    """The outputs in their true shapes; the bundle gives the extents that are data as outputs too."""
+    held = {t: int(a[0]) for t, a in zip(program.outputs, outputs, strict=True) if not t.shape}
+    extents = {p.name: held[t] for p, t in program.measured.items() if t in held}
+    found = []
+    for t, array in zip(program.outputs, outputs, strict=True):
+        whole = tuple(_size(n, extents) for n in (t.shape if t.packed is None else t.packed.shape))
+        if t.packed is not None:
+            found.append(unpack(array, t.packed.type, whole))
+        else:
+            found.append(array[: math.prod(whole)].reshape(whole))
+    return found
 
 
 def _member(row: Row, name: str) -> Member:

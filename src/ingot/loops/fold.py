@@ -18,17 +18,18 @@ import numpy as np
 from ingot.formula.compute import Compute, Scan, Stage, reads, writes
 from ingot.formula.evaluate import Arrays, run_stages
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, transform
-from ingot.loops.region import Either, Group, Iterate, Region, read_instead
+from ingot.loops.region import Either, Group, Iterate, Region, groups, read_instead
 
 LIMIT_BYTES = 1 << 26
 
 
 def fold_stages(region: Region) -> Region:
     """Fold in place, regions of branches and loops included, and return the region."""
+    wanted = {*region.outputs, *(t for g in groups(region) for t in g.reads)}
     for item in region.items:
         match item:
             case Group():
-                _fold_group(item, region)
+                _fold_group(item, wanted)
             case Either():
                 fold_stages(item.then)
                 fold_stages(item.other)
@@ -37,14 +38,15 @@ def fold_stages(region: Region) -> Region:
     return region
 
 
-def _fold_group(group: Group, region: Region) -> None:
+def _fold_group(group: Group, wanted: set[Tensor]) -> None:
+    """`wanted` is what others read."""
     stages: list[Stage] = list(group.stages)
     last = {t for s in stages[-1:] for t in _written(s)}
     kept: list[Stage] = []
     while stages:
         stage = stages.pop(0)
         again = {t for s in stages for t in _written(s)}  # carried by a scan: this is its first value
-        if not _is_known(stage) or _written(stage) & (last | again | set(region.outputs)):
+        if not _is_known(stage) or _written(stage) & (last | again | wanted):
             kept.append(stage)
             continue
         assert isinstance(stage, Compute)

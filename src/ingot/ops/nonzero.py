@@ -37,7 +37,7 @@ def set_places(f: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     i = Var("i", n)
 
     def body() -> None:
-        e = x[_point(i, x.shape)]
+        e = x[point(i, x.shape)]
         is_set: Expr = e if x.type is BOOL else call("not", equal(e, wrap(0, e.dtype)))
         slot = select(is_set, found[()], cast(n, INT64))
         f.put(places, (), (Gathered(slot, Const(0), n + 1),), cast(i, INT64))
@@ -47,14 +47,14 @@ def set_places(f: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     return places, found
 
 
-def _point(i: Expr, shape: tuple[Extent, ...]) -> tuple[Expr, ...]:
+def point(i: Expr, shape: tuple[Extent, ...]) -> tuple[Expr, ...]:
     """The index of element i in row-major order; the first axis is not wrapped around."""
     strides = [product(shape[d + 1 :]) for d in range(len(shape))]
     wrapped = [i // s for s in strides]
     return tuple(w if d == 0 else w % n for d, (w, n) in enumerate(zip(wrapped, shape, strict=True)))
 
 
-def _data_point(place: Expr, shape: tuple[Extent, ...]) -> tuple[Expr, ...]:
+def data_point(place: Expr, shape: tuple[Extent, ...]) -> tuple[Expr, ...]:
     """The same for a place that is data."""
     strides = [cast(product(shape[d + 1 :]), INT64) for d in range(len(shape))]
     index = []
@@ -72,7 +72,7 @@ def compress(f: Builder, x: Tensor, condition: Tensor, *, axis: int | None = Non
     places, found = set_places(f, condition)
     if axis is None:
         axes = f.axes((f.measured(found, condition.shape[0]),))
-        return f.map(axes, x.at(_data_point(places[axes[0]], x.shape)), x.type)
+        return f.map(axes, x.at(data_point(places[axes[0]], x.shape)), x.type)
     a = f.axis(axis, x.rank)
     count = f.measured(found, condition.shape[0], axis=a)
     axes = f.axes((*x.shape[:a], count, *x.shape[a + 1 :]))
@@ -87,6 +87,6 @@ def non_zero(f: Builder, x: Tensor) -> Tensor:
     count = f.measured(found, extent(product(x.shape)), axis=1)
     y = f.empty(INT64, (x.rank, count))
     (k,) = f.axes((count,), "k")
-    for d, index in enumerate(_data_point(places[k], x.shape)):
+    for d, index in enumerate(data_point(places[k], x.shape)):
         f.put(y, (k,), (d, k), cast(index, INT64))
     return y
