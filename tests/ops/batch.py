@@ -22,8 +22,8 @@ from ingot.emit.unit import Unit
 from ingot.emit.weights import assembly, image
 from ingot.errors import ToolchainError
 from ingot.formula.expr import Extent
-from ingot.formula.packing import pack, unpack
 from ingot.formula.index import interval
+from ingot.formula.packing import pack, unpack
 from ingot.loops.program import Program
 from ingot.options import Options
 from ingot.targets.process import Content

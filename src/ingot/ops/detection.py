@@ -122,7 +122,7 @@ def _chosen(
     chosen = f.map((b, c, s), Const(-1, INT32), name="chosen")
     if n == 0:
         return chosen
-    step = Var("step", most)
+    step, going = Var("step", most), f.map((), Const(True, BOOL), name="going")
     none = cast(as_expr(n), INT32)
     lowest = wrap(scores.type.compute.lowest, scores.type.compute)
 
@@ -137,8 +137,9 @@ def _chosen(
             [corners[b, i, d] for d in range(4)], [box[b, c, d] for d in range(4)], overlap
         )
         f.put(left, axes, axes, left[axes] & call("not", dropped))
+        f.reduce("or", (), (b, c), is_some, init=False, into=(going, ()))
 
-    f.scan(step, (left, chosen), body)
+    f.scan(step, (left, chosen, going), body, going)
     return chosen
 
 
