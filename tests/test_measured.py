@@ -175,6 +175,8 @@ LATE = {
     "range_float": ("float s, float e, float t", "y = Range(s, e, t)"),
     "top": ("float[4,6] x, int64[1] s", "y, i = TopK(x, s)"),
     "one_hot": ("int64[3] x, int64 s, float[2] v", "y = OneHot(x, s, v)"),
+    "resize": ("float[4,6] x, float[2] s", "y = Resize(x, , s)"),
+    "resize_linear": ("float[4,6] x, int64[2] s", 'y = Resize<mode="linear">(x, , , s)'),
     "crop": ("float[4,6] x, int64[2] s", "y = CenterCropPad(x, s)"),
     "split": ("float[4,6] x, int64[2] s", "y, w = Split<axis=1>(x, s) "),
 }
@@ -197,6 +199,8 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "range_float": [{"s": 0.5, "e": 2.0, "t": 0.25}, {"s": 1.0, "e": 0.0, "t": 0.5}],
     "top": [{"s": [3]}, {"s": [6]}, {"s": [0]}],
     "one_hot": [{"s": 3, "x": [0, 2, -1], "v": [-1, 1]}, {"s": 5, "x": [0, 4, 9], "v": [0, 2]}],
+    "resize": [{"s": [2.0, 0.5]}, {"s": [1.0, 3.0]}],
+    "resize_linear": [{"s": [7, 6]}, {"s": [2, 9]}, {"s": [1, 1]}],
     "crop": [{"s": [2, 8]}, {"s": [5, 3]}],
     "split": [{"s": [2, 4]}, {"s": [0, 6]}],
 }
@@ -210,6 +214,8 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     "range_float": [{"s": 0.0, "e": 1.0, "t": 0.0}, {"s": 0.0, "e": np.inf, "t": 1.0}],
     "top": [{"s": [7]}, {"s": [-1]}],
     "one_hot": [{"s": -3, "x": [0, 0, 0], "v": [0, 1]}],
+    "resize": [{"s": [-1.0, 1.0]}, {"s": [np.inf, np.nan]}],
+    "resize_linear": [{"s": [-7, 6]}, {"s": [2**40, 1]}],
     "split": [{"s": [2, 5]}, {"s": [-1, 7]}, {"s": [2**63 - 1, 2**63 - 1]}],
 }
 

@@ -14,9 +14,26 @@ from functools import partial
 
 import numpy as np
 
-from ingot.formula.compute import reads, writes
+from ingot.formula.compute import Stage, computes, reads, writes
 from ingot.formula.evaluate import run_stages
-from ingot.formula.expr import Array, Expr, Tensor, Var, call, cast, maximum, minimum, select, wrap
+from ingot.formula.expr import (
+    Array,
+    Expr,
+    Extent,
+    Param,
+    Tensor,
+    Var,
+    call,
+    cast,
+    maximum,
+    minimum,
+    select,
+    static,
+    upper,
+    walk,
+    wrap,
+)
+from ingot.formula.index import as_expr, interval
 from ingot.formula.types import BOOL, FLOAT32, FLOAT64, INDEX, INT32, DType
 from ingot.ops.registry import Builder
 
@@ -46,8 +63,8 @@ class Line:
     """
 
     axis: int
-    size: int
-    out: int
+    size: Extent
+    out: Extent
     scale: Number
     length: Number
     start: Number = 0.0
@@ -56,14 +73,27 @@ class Line:
     @property
     def shrink(self) -> int:
         """How many elements at most fall on one of a smaller output."""
-        ratio = self.size / max(self.out, 1) if isinstance(self.scale, Expr) else 1 / self.scale
-        return max(math.ceil(ratio - 1e-6), 1)
+        if not isinstance(self.scale, Expr):
+            return max(math.ceil(1 / self.scale - 1e-6), 1)
+        return max(math.ceil(upper(self.size) / max(interval(as_expr(self.out))[0], 1) - 1e-6), 1)
+
+
+def number(n: Extent) -> Number:
+    """An extent in the arithmetic of places."""
+    return float(n) if isinstance(n, int) else cast(n, FLOAT32)
 
 
 def coordinate(line: Line, how: How, i: Expr) -> Expr:
     """Where element `i` of the output lies between those of the input, a float (Resize-19)."""
-    s, size, out = line.scale, float(line.size), float(line.out)
+    s, size, out = line.scale, number(line.size), number(line.out)
     x = cast(i, FLOAT32)
+
+    def unless_one(several: Expr, one: Expr) -> Expr:
+        """The second for an output of one element, which lies at no distance from the last."""
+        if isinstance(out, float):
+            return several if out > 1 else one
+        return select(out > 1.0, several, one)
+
     match how.coordinates:
         case "half_pixel":
             return (x + 0.5) / s - 0.5
@@ -71,19 +101,23 @@ def coordinate(line: Line, how: How, i: Expr) -> Expr:
             real = wrap(s, FLOAT32) * size
             return (1.0 - out / real) * (size / 2) + ((x + 0.5) / s - 0.5)
         case "pytorch_half_pixel":
-            return (x + 0.5) / s - 0.5 if out > 1 else x
+            return unless_one((x + 0.5) / s - 0.5, x)
         case "align_corners":
-            return x * (size - 1) / (line.length - 1) if out > 1 else x
+            return unless_one(x * (size - 1) / _apart(line.length), x)
         case "asymmetric":
             return x / s
         case "tf_half_pixel_for_nn":
             return (x + 0.5) / s
         case "tf_crop_and_resize":
             start, end = wrap(line.start, FLOAT32), wrap(line.end, FLOAT32)
-            if out > 1:
-                return start * (size - 1) + x * (end - start) * (size - 1) / (out - 1)
-            return (start + end) * 0.5 * (size - 1) + x
+            several = start * (size - 1) + x * (end - start) * (size - 1) / _apart(out)
+            return unless_one(several, (start + end) * 0.5 * (size - 1) + x)
     raise ValueError(f"coordinate_transformation_mode {how.coordinates!r} is unknown")
+
+
+def _apart(length: Number) -> Number:
+    """The distance from the first element to the last; 1 where they are the same, for nobody uses it then."""
+    return length - 1 if isinstance(length, Expr) else (length - 1 or 1.0)
 
 
 def _rounded(x: Expr, how: str) -> Expr:
@@ -113,12 +147,19 @@ def folded(f: Builder, build: Callable[[], Tensor]) -> Tensor:
     out = build()
     stages, f.stages = f.stages, outer
     made = {t for s in stages for t in writes(s)}
-    if any(t.value is None and t not in made for s in stages for t in reads(s)):
+    late = any(t.value is None and t not in made for s in stages for t in reads(s))
+    if late or not all(isinstance(n, int) for t in made for n in t.shape) or _has_extents(stages):
         f.stages += stages
         return out
     arrays: dict[Tensor, Array] = {}
     run_stages(stages, arrays, {})
     return f.constant(arrays[out], out.name)
+
+
+def _has_extents(stages: Sequence[Stage]) -> bool:
+    """Whether an expression needs an extent known at run time only."""
+    used = (e for c in computes(tuple(stages)) for e in c.expressions)
+    return any(isinstance(n, Param) for e in used for n in walk(e))
 
 
 def _places(f: Builder, line: Line, how: How, at: Place, reach: int) -> Place:
@@ -127,7 +168,9 @@ def _places(f: Builder, line: Line, how: How, at: Place, reach: int) -> Place:
     def build() -> Tensor:
         (i,) = f.axes((line.out,), "i")
         near = cast(at(coordinate(line, how, i)), INDEX)
-        return f.map((i,), cast(maximum(minimum(near, line.size + reach), -reach), INT32), name="place")
+        return f.map(
+            (i,), cast(maximum(minimum(near, as_expr(line.size) + reach), -reach), INT32), name="place"
+        )
 
     table = folded(f, build)
     closed = None if table.value is None else _division(table.value, line)
@@ -136,7 +179,8 @@ def _places(f: Builder, line: Line, how: How, at: Place, reach: int) -> Place:
 
 def _division(table: Array, line: Line) -> Place | None:
     """table[i] == (i*a + b) // c for all i, if there are such numbers."""
-    ratios = {Fraction(line.size, line.out), Fraction(max(line.size - 1, 1), max(line.out - 1, 1))}
+    size, out = static(line.size), static(line.out)
+    ratios = {Fraction(size, out), Fraction(max(size - 1, 1), max(out - 1, 1))}
     if not isinstance(line.scale, Expr):
         ratios.add((1 / Fraction(line.scale)).limit_denominator(64))
     i, t = np.arange(len(table), dtype=np.int64), table.astype(np.int64)
@@ -156,8 +200,8 @@ def _divided(a: int, b: int, c: int, i: Expr) -> Expr:
     return (i * a + (b + whole * c)) // c - whole
 
 
-def _inside(i: Expr, size: int) -> Expr:
-    return maximum(minimum(i, size - 1), 0)
+def _inside(i: Expr, size: Extent) -> Expr:
+    return maximum(minimum(i, as_expr(size) - 1), 0)
 
 
 def _nearest(f: Builder, x: Tensor, lines: Sequence[Line], how: How) -> Tensor:
@@ -184,7 +228,7 @@ def _weights(f: Builder, line: Line, how: How, place: Place, first: int, taps: i
         distance = cast(at, FLOAT32) - coordinate(line, how, i)
         w = kernel(how.mode, how.cubic, distance * squeeze)
         if how.exclude_outside:
-            w = select((at >= 0) & (at < line.size), w, 0.0)
+            w = select((at >= 0) & (at < as_expr(line.size)), w, 0.0)
         out = f.map((i, k), w, name="weight")
         if not (how.exclude_outside or how.antialias):
             return out
@@ -235,6 +279,6 @@ def _beyond(f: Builder, line: Line, how: How) -> Tensor:
     def build() -> Tensor:
         (i,) = f.axes((line.out,), "i")
         p = coordinate(line, how, i)
-        return f.map((i,), (p < 0.0) | (p > float(line.size - 1)), BOOL, "beyond")
+        return f.map((i,), (p < 0.0) | (p > number(line.size) - 1.0), BOOL, "beyond")
 
     return folded(f, build)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
-from ingot.formula.expr import Expr, Extent, Tensor, cast, maximum, minimum
-from ingot.formula.types import FLOAT32
+from ingot.formula.expr import Expr, Extent, Tensor, call, cast, extent, maximum, minimum, static, upper, wrap
+from ingot.formula.index import as_expr, simplify
+from ingot.formula.types import FLOAT32, INT64
 from ingot.ops.registry import Builder, op
-from ingot.ops.resample import How, Line, Number, resample
+from ingot.ops.resample import How, Line, Number, number, resample
 
 LONGEST = 1 << 22  # elements of a resized axis: tables of places are made per axis
 
@@ -42,39 +44,41 @@ def _lines(
         if isinstance(s, float) and s == 1 and shape[a] == x.shape[a] and crop == (0.0, 1.0):
             continue
         size, to = x.shape[a], shape[a]
-        f.require(isinstance(size, int) and isinstance(to, int), f"axis {a} is resized and must be static")
         f.require(isinstance(s, Expr) or s > 0, f"scale {s} is not positive")
-        assert isinstance(size, int) and isinstance(to, int)
-        f.require(size > 0 or to == 0, f"axis {a} has no element to read")
-        f.require(to <= LONGEST, f"axis {a} is resized to {to} elements, more than {LONGEST}")
-        out.append(Line(a, max(size, 1), to, s, _length(size, s) if fractional else to, *crop))
+        f.require(size != 0 or to == 0, f"axis {a} has no element to read")
+        f.require(upper(to) <= LONGEST, f"axis {a} is resized to {to} elements, more than {LONGEST}")
+        size = 1 if size == 0 else size
+        out.append(Line(a, size, to, s, _length(size, s) if fractional else number(to), *crop))
     return out
 
 
-def _length(size: int, scale: Number) -> Number:
+def _length(size: Extent, scale: Number) -> Number:
     """size * scale, a fraction only where it is one beyond rounding."""
     if isinstance(scale, Expr):
-        return scale * float(size)
+        return scale * number(size)
+    if isinstance(size, Expr):
+        return cast(size, FLOAT32) * scale
     exact = size * scale
     return float(round(exact)) if abs(exact - round(exact)) < 1e-5 * exact else exact
 
 
-def _scaled(n: Extent, scale: float) -> Extent:
+def _scaled(f: Builder, axis: int, n: Extent, scale: Number) -> Extent:
     """floor(n * scale), in float32 as everyone computes it."""
-    if scale == 1:
-        return n
-    return math.floor(np.float32(n) * np.float32(scale)) if isinstance(n, int) else -1
+    if isinstance(scale, Expr):
+        many = call("floor", cast(as_expr(n), FLOAT32) * scale)
+        return f.measured(f.map((), cast(many, INT64), name="count"), None, axis=axis)
+    if isinstance(n, int):
+        return int(np.floor(np.float32(n) * np.float32(scale)))
+    ratio = Fraction(scale).limit_denominator(1 << 12)
+    return extent(simplify(as_expr(n) * ratio.numerator // ratio.denominator))
 
 
 def _by_scales(f: Builder, x: Tensor, scales: Tensor, where: Sequence[int], roi: Tensor | None) -> list[Line]:
     factors = [_element(scales, k) for k in range(scales.count)]
     f.require(len(factors) == len(where), f"{len(factors)} scales for {len(where)} axes")
-    declared = f.declared(scales)
-    shape = list(declared if declared is not None else x.shape)
-    if declared is None:
-        f.static(scales, "scales")
-        for a, s in zip(where, factors, strict=True):
-            shape[a] = _scaled(x.shape[a], s) if isinstance(s, float) else -1
+    shape = list(x.shape)
+    for a, s in zip(where, factors, strict=True):
+        shape[a] = _scaled(f, a, x.shape[a], s)
     return _lines(f, x, where, factors, shape, roi, f.node.version >= 19)
 
 
@@ -83,26 +87,38 @@ def _by_sizes(
 ) -> list[Line]:
     f.require(sizes.count == len(where), f"{sizes.count} sizes for {len(where)} axes")
     f.require(policy in ("stretch", "not_larger", "not_smaller"), f"policy {policy!r} is unknown")
-    before = [int(x.shape[a]) for a in where]  # type: ignore[arg-type]
-    f.require(min(before, default=1) > 0, f"shape {list(x.shape)} has nothing to resize")
-    declared = f.declared(sizes)
-    shape = list(declared if declared is not None else x.shape)
+    shape = list(x.shape)
+    f.require(0 not in (x.shape[a] for a in where), f"shape {list(x.shape)} has nothing to resize")
     if policy == "stretch":
-        for k, a in enumerate(where):
-            shape[a] = shape[a] if declared is not None else f.integers(sizes, "sizes")[k]
-        after = [int(shape[a]) for a in where]  # type: ignore[arg-type]
-        ratios = [_ratio(m, n) for m, n in zip(after, before, strict=True)]
+        after = _sizes(f, sizes, where)
+        for a, to in zip(where, after, strict=True):
+            shape[a] = to
+        pairs = [(m, x.shape[a]) for m, a in zip(after, where, strict=True)]
+        ratios = [1.0 if m == n else _ratio(number(m), number(n)) for m, n in pairs]
         return _lines(f, x, where, ratios, shape, roi)
-    one = _common([_ratio(_element(sizes, k), n) for k, n in enumerate(before)], policy)
-    if declared is None:
-        f.static(sizes, "sizes")
-        for a, n in zip(where, before, strict=True):
-            shape[a] = math.floor(n * one + 0.5) if isinstance(one, float) else -1
+    one = _common([_ratio(_element(sizes, k), number(x.shape[a])) for k, a in enumerate(where)], policy)
+    for a in where:
+        late = call("floor", number(x.shape[a]) * one + 0.5) if isinstance(one, Expr) else None
+        if late is not None:
+            shape[a] = f.measured(f.map((), cast(late, INT64), name="count"), None, axis=a)
+        else:
+            assert isinstance(one, float)
+            shape[a] = math.floor(static(x.shape[a]) * one + 0.5)
     return _lines(f, x, where, [one] * len(where), shape, roi)
 
 
-def _ratio(size: Number, n: int) -> Number:
-    return size / n if isinstance(size, Expr) else float(np.float32(size) / np.float32(n))
+def _sizes(f: Builder, sizes: Tensor, where: Sequence[int]) -> Sequence[Extent]:
+    """The new extents of some axes."""
+    if not f.is_late(sizes):
+        return f.extents(sizes, "sizes")
+    counts = [f.map((), cast(sizes[k], INT64), name="count") for k in range(len(where))]
+    return [f.measured(c, None, axis=a) for c, a in zip(counts, where, strict=True)]
+
+
+def _ratio(size: Number, n: Number) -> Number:
+    if isinstance(size, Expr) or isinstance(n, Expr):
+        return wrap(size, FLOAT32) / n
+    return float(np.float32(size) / np.float32(n))
 
 
 def _common(ratios: list[Number], policy: str) -> Number:
