@@ -15,10 +15,12 @@ from ingot.emit.literals import literal
 from ingot.formula.expr import (
     Binary,
     Bitcast,
+    Byte,
     Cast,
     Const,
     Expr,
     Fma,
+    Joined,
     Lane,
     Load,
     Param,
@@ -92,6 +94,8 @@ class Printer:
                 return f"({self.scalar(c)} ? {self.scalar(a)} : {self.scalar(b)})"
             case Cast(a, dtype):
                 return self._cast(a, dtype)
+            case Byte(a, k):
+                return f"({self.address(a)})->bytes[{self.index(k)}]"
             case Lane(a, lane):
                 return f"{self.scalar(a)}[{lane}]"
             case Bitcast(a, dtype) if a.dtype.c == dtype.c:
@@ -204,6 +208,8 @@ class Printer:
                 return self.call("text", (dtype.name, value.hex()))
             case Select(c, a, b):
                 return f"({self.scalar(c)} ? {self.address(a)} : {self.address(b)})"
+            case Joined(row, dtype):
+                return f"(const {dtype.c} *)&{self.element(row)}"
         assert isinstance(e, Load), f"{e!r} is no place"
         return f"&{self.element(e)}"
 

@@ -8,8 +8,8 @@ reference semantics, loops, MAC counts and fusion are all read off these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ingot.formula.expr import Const, Expr, Load, Param, Tensor, Var, measures, text, upper, walk
@@ -95,7 +95,8 @@ class Formula:
     """Inputs, stages in order, outputs; every other tensor the stages write is scratch.
 
     `view`: the first output is this input's elements in row-major order under another shape. `cuts` are the
-    stages before which an extent has been measured: what stands in front runs to its end first.
+    stages before which an extent has been measured: what stands in front runs to its end first. `aliases` are
+    stages that give strings as bytes, or bytes as strings, each with the tensor whose memory it shows.
     """
 
     inputs: tuple[Tensor, ...]
@@ -103,12 +104,14 @@ class Formula:
     outputs: tuple[Tensor, ...]
     view: Tensor | None = None
     cuts: tuple[int, ...] = ()
+    aliases: Mapping[Compute, Tensor] = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple[tuple[Stage, ...], ...]:
-        """The stages between the cuts."""
-        ends = (0, *self.cuts, len(self.stages))
-        return tuple(self.stages[a:b] for a, b in pairwise(ends) if a < b)
+        """The stages between the cuts; each alias stands by itself."""
+        shown = [i for i, s in enumerate(self.stages) if s in self.aliases]
+        ends = sorted({0, *self.cuts, *shown, *(i + 1 for i in shown), len(self.stages)})
+        return tuple(self.stages[a:b] for a, b in pairwise(ends))
 
     @property
     def computes(self) -> tuple[Compute, ...]:

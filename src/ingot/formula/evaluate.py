@@ -183,7 +183,7 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
         case Bitcast(a, dtype):
             return np.ascontiguousarray(value(a, arrays, grid, guarded)).view(dtype.numpy)
         case Byte(a, k):
-            return _byte(value(a, arrays, grid, guarded), a.dtype, value(k, arrays, grid, guarded))
+            return byte_of(value(a, arrays, grid, guarded), a.dtype, value(k, arrays, grid, guarded))
         case Joined(row, dtype):
             return _joined(row, dtype, arrays, grid)
         case Load():
@@ -197,7 +197,7 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
     raise TypeError(f"no meaning for {e!r}")
 
 
-def _byte(strings: Any, dtype: DType, k: Any) -> Array:
+def byte_of(strings: Any, dtype: DType, k: Any) -> Array:
     """Byte k of each string, zeros behind its end included."""
     flat = np.asarray(strings, dtype.numpy).reshape(-1).view(np.uint8)
     shape = np.broadcast_shapes(np.shape(strings), np.shape(k))

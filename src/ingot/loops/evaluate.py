@@ -18,15 +18,17 @@ from typing import Any
 import numpy as np
 
 from ingot.errors import InternalError
-from ingot.formula.evaluate import IndexOutOfRange, size
+from ingot.formula.evaluate import IndexOutOfRange, byte_of, size
 from ingot.formula.expr import (
     Array,
     Binary,
     Bitcast,
+    Byte,
     Cast,
     Const,
     Expr,
     Fma,
+    Joined,
     Lane,
     Load,
     Param,
@@ -451,6 +453,11 @@ class Compiler:
                 return lambda f: _scalar(convert(x(f), dtype))
             case Bitcast(a, dtype):
                 return bits(self.expression(a), dtype.numpy)
+            case Byte(a, k):
+                x, place, strings = self.expression(a), self.expression(k), a.dtype
+                return lambda f: _scalar(byte_of(x(f), strings, place(f)))
+            case Joined(row, dtype):
+                return self.join(row, dtype)
             case Lane(a, lane, lanes):
                 x = self.expression(a)
                 return lambda f: x(f)[:, lane : lane + lanes]
@@ -460,6 +467,17 @@ class Compiler:
             case Load():
                 return self.fetch(e, e.dtype)
         raise TypeError(f"no meaning for {e!r}")
+
+    def join(self, row: Load, dtype: DType) -> Evaluate:
+        """The strings whose first bytes are those of `row`."""
+        locate, columns = self.address(row, 1), np.arange(dtype.bytes)
+
+        def execute(f: Frame) -> Value:
+            flat, at = locate(f)
+            rows = np.ascontiguousarray(flat[np.asarray(at)[..., None] + columns])
+            return _scalar(rows.view(dtype.numpy)[..., 0])
+
+        return execute
 
     def binary(self, op: str, a: Expr, b: Expr) -> Evaluate:
         x, y, two = self.expression(a), self.expression(b), BINARY[op]

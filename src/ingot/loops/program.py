@@ -207,7 +207,7 @@ class Program:
 
     def area(self, t: Tensor) -> Area:
         """The bytes that `t` may touch."""
-        while t in self.aliases and t.count == self.aliases[t].base.count:  # a view of all there is
+        while t in self.aliases and t.bytes == self.aliases[t].base.bytes:  # a view of all there is
             t = self.aliases[t].base
         place = self.place(t)
         spans = tuple(map(upper, t.spans))

@@ -237,7 +237,12 @@ def _items(node: Node, tensors: dict[Value, Tensor]) -> list[Item]:
     view = None if formula.view is None else (formula.outputs[0], formula.view)
     name = (node.name or node.op,)
     *before, last = formula.parts or ((),)
-    return [*(Group(name, part) for part in before), Group(name, last, view)]
+    groups = [*(Group(name, part) for part in before), Group(name, last, view)]
+    for group in groups:
+        first = group.stages[0] if group.stages else None
+        if isinstance(first, Compute) and first in formula.aliases:
+            group.view = (first.out, formula.aliases[first])
+    return [*groups]
 
 
 def _either(node: Node, tensors: dict[Value, Tensor]) -> Either:

@@ -16,11 +16,13 @@ from ingot.formula.compute import Stage
 from ingot.formula.expr import (
     Binary,
     Bitcast,
+    Byte,
     Cast,
     Const,
     Expr,
     Fma,
     Gathered,
+    Joined,
     Lane,
     Load,
     Param,
@@ -350,7 +352,7 @@ class _Checker:
                 return len(index)
             case Const() | Text() | Param():
                 return 1
-            case Unary() | Binary() | Fma() | Select() | Cast() | Bitcast():
+            case Unary() | Binary() | Fma() | Select() | Cast() | Bitcast() | Byte() | Joined():
                 widths = {self.lanes(c, known) for c in children(e)} - {1}
                 if len(widths) > 1:
                     raise self.fail(f"{text(e)} mixes {sorted(widths)} lanes")

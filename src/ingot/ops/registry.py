@@ -22,10 +22,12 @@ from ingot.errors import InputError, ModelError, ShapeError, UnsupportedError
 from ingot.formula.compute import Compute, Formula, Reduction, Scan, Stage, accumulator
 from ingot.formula.expr import (
     Array,
+    Byte,
     Const,
     Expr,
     Extent,
     Gathered,
+    Joined,
     Operand,
     Param,
     Tensor,
@@ -42,7 +44,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr
 from ingot.formula.strings import encoded
-from ingot.formula.types import INDEX, INT64, DType
+from ingot.formula.types import INDEX, INT64, DType, text_type
 from ingot.graph.ir import Graph, Node, Value
 
 Outputs = Tensor | tuple[Tensor, ...]
@@ -122,6 +124,7 @@ class Builder:
     stages: list[Stage] = field(default_factory=list)
     view: Tensor | None = None
     cuts: list[int] = field(default_factory=list)
+    aliases: dict[Compute, Tensor] = field(default_factory=dict)
 
     def axes(self, shape: tuple[Extent, ...], names: str = "") -> tuple[Var, ...]:
         """One axis per extent, named by the letters given or i0, i1, ..."""
@@ -317,6 +320,27 @@ class Builder:
         """
         return constant(encoded(values, self.node.text), name)
 
+    def bytes_of(self, x: Tensor) -> Tensor:
+        """The bytes of strings, in their own memory: uint8 [..., capacity]."""
+        if x.value is not None:
+            flat = np.ascontiguousarray(x.value).reshape(-1).view(np.uint8)
+            return constant(flat.reshape((*x.value.shape, x.type.bytes)), f"{x.name}_bytes")
+        (*axes, k) = self.axes((*x.shape, x.type.bytes))
+        return self._alias((*axes, k), Byte(x[tuple(axes)], k), x, f"{x.name}_bytes")
+
+    def text_of(self, rows: Tensor) -> Tensor:
+        """Rows of bytes as strings, in their own memory: one for each index but the last."""
+        axes, capacity = self.axes(rows.shape[:-1]), rows.shape[-1]
+        assert isinstance(capacity, int), "strings have a fixed capacity"
+        return self._alias(axes, Joined(rows.at((*axes, 0)), text_type(capacity)), rows, "y")
+
+    def _alias(self, axes: tuple[Var, ...], value: Expr, base: Tensor, name: str) -> Tensor:
+        out = self.map(axes, value, name=name)
+        stage = self.stages[-1]
+        assert isinstance(stage, Compute)
+        self.aliases[stage] = base
+        return out
+
     def require(self, condition: bool, message: str) -> None:
         """Raise ShapeError naming the node unless `condition` holds."""
         if not condition:
@@ -375,7 +399,7 @@ def formulate(node: Node, inputs: list[Tensor | None]) -> Formula:
     _agree(node, results)
     present = tuple(t for t in inputs if t is not None)
     needed, cuts = tuple(dict.fromkeys(present)), tuple(builder.cuts)
-    return Formula(needed, tuple(builder.stages), results, builder.view, cuts)
+    return Formula(needed, tuple(builder.stages), results, builder.view, cuts, builder.aliases)
 
 
 def _agree(node: Node, results: tuple[Tensor, ...]) -> None:
