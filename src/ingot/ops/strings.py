@@ -79,11 +79,12 @@ def regex_full_match(f: Builder, x: Tensor, *, pattern: str) -> Tensor:
     rows, table = f.bytes_of(x), f.constant(automaton.table, "transitions")
     classes = f.constant(automaton.classes, "classes")
     axes, k = f.axes(x.shape), byte_axis(x.type.bytes)
-    state = f.map(axes, Const(automaton.start, INT32), name="state")
+    state = f.empty(INT32, x.shape, "state", within=(0, len(automaton.table) - 1))
+    f.put(state, axes, axes, Const(automaton.start, INT32))
 
     def following(byte: Expr) -> Expr:
-        now = Gathered(state[axes], Const(0), as_expr(table.shape[0]))
-        return cast(table.at((now, cast(classes[cast(byte, INDEX)], INDEX))), INT32)
+        now, kind = cast(state[axes], INDEX), cast(classes[cast(byte, INDEX)], INDEX)
+        return cast(table[now, kind], INT32)
 
     f.scan(k, (state,), lambda: f.put(state, axes, axes, following(rows.at((*axes, k)))))
     return f.map(axes, equal(following(ZERO), ACCEPTED))

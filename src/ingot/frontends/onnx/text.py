@@ -17,6 +17,8 @@ MOST_UNASKED = 1 << 12
 STEP = 16
 ONE = frozenset({"value_string", "default_string"})
 """Attributes that are one string and end up in a tensor."""
+COMPARED = frozenset({"stopwords"})
+"""Lists of strings with which others are compared: what is too long for a tensor is equal to none."""
 
 
 def text_type_of(model: onnx.ModelProto, wanted: int) -> DType:
@@ -50,7 +52,7 @@ def _of_graph(graph: onnx.GraphProto) -> Iterator[bytes]:
 def _of_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[bytes]:
     for node in nodes:
         for a in node.attribute:
-            yield from a.strings
+            yield from () if a.name in COMPARED else a.strings
             yield from a.t.string_data
             if a.name in ONE:
                 yield a.s
