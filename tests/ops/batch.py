@@ -116,8 +116,8 @@ def _size(n: Extent, extents: Mapping[str, int]) -> int:
 
 def _trimmed(program: Program, outputs: Sequence[Array]) -> list[Array]:
     """The outputs in their true shapes; the bundle gives the extents that are data as outputs too."""
-    held = {t: int(a[0]) for t, a in zip(program.outputs, outputs, strict=True) if not t.shape}
-    extents = {p.name: held[t] for p, t in program.measured.items() if t in held}
+    held = dict(zip(program.outputs, outputs, strict=True))
+    extents = {p.name: int(held[t][0]) for p, t in program.measured.items() if t in held}
     found = []
     for t, array in zip(program.outputs, outputs, strict=True):
         whole = tuple(_size(n, extents) for n in (t.shape if t.packed is None else t.packed.shape))
