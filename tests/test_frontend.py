@@ -25,6 +25,7 @@ from ingot.graph.ir import Graph
 from ingot.graph.onnx_types import dtype_from_onnx, dtype_to_onnx
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
+from ingot.ops.infer import infer
 from tests.models import model, node, text
 
 LINEAR = text(
@@ -91,6 +92,32 @@ def test_missing_inputs_and_outputs_are_none() -> None:
     found = read(model([call])).nodes[0]
     assert [v and v.name for v in found.inputs] == ["x", None, "x"]
     assert [v and v.name for v in found.outputs] == [None, "y"]
+
+
+def test_nodes_of_any_order() -> None:
+    """Files hold nodes before those they read; what needs no other place keeps its own."""
+    nodes = [node("Relu", "a", "y"), node("Abs", "x", "b"), node("Neg", "b", "a"), node("Exp", "x", "z")]
+    assert ops(read(model(nodes))) == ["Abs", "Neg", "Relu", "Exp"]
+    sides = (
+        "then_branch = t () => (float[2] p) {p = Relu(a)}, else_branch = e () => (float[2] q) {q = Abs(a)}"
+    )
+    inner = text(f"{{ y = If <{sides}> (c) a = Neg(x) }}", "(float[2] x, bool c) => (float[2] y)")
+    assert ops(read(inner)) == ["Neg", "If"]
+
+
+def test_false_shapes_are_forgotten_on_request() -> None:
+    told = text("{ t = Relu(x) y = Neg(t) }", "(float[2] x) => (float[2,1] y) <float[3] t>")
+    graph = infer(read(told, infer_shapes=True))
+    assert [v.shape for v in graph.values()] == [(2,), (2,), (2,)]
+    with pytest.raises(ModelError, match="--infer-shapes"):
+        infer(read(told))
+
+
+def test_outputs_of_training_that_nobody_reads() -> None:
+    call = node("BatchNormalization", "x s b m v", "y m1 v1 m2 v2")
+    weights = tuple(numpy_helper.from_array(np.ones(3, np.float32), name) for name in "sbmv")
+    read_nowhere = model([call], opset=9, constants=weights)
+    assert [v is None for v in infer(read(read_nowhere)).nodes[0].outputs] == [False, True, True, True, True]
 
 
 def test_version_is_that_of_the_domain() -> None:

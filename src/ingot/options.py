@@ -21,7 +21,8 @@ class Options:
     gives values whose extents only the data tells their largest ones: a number for all axes or one per
     axis; that of "" is for every value not named. `string_bytes` is the room of a string, its last zero
     included; constants may need more. `state` pairs outputs with inputs {next: previous}: what one run
-    leaves to the next. `fuse` off keeps one kernel per node (for verification layer by layer). `generators`
+    leaves to the next. `infer_shapes` believes the operators where the model declares other shapes of
+    what they make. `fuse` off keeps one kernel per node (for verification layer by layer). `generators`
     off keeps naive loops everywhere. `math` "exact" adds and multiplies what the model says, as it says it:
     no fast convolution algorithms, every sigmoid and tanh to its last digits. `target` may name several,
     weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a
@@ -46,6 +47,7 @@ class Options:
     keep_inputs: bool = False
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
     string_bytes: int = 64
+    infer_shapes: bool = False
     fuse: bool = True
     threads: bool = False
     profile: bool = False

@@ -49,6 +49,12 @@ StringBytes = Annotated[
         help="The room of a string, the zero at its end included; constants may need more.",
     ),
 ]
+InferShapes = Annotated[
+    bool,
+    typer.Option(
+        "--infer-shapes", help="Believe the operators where the model declares another shape of an output."
+    ),
+]
 States = Annotated[
     list[str] | None,
     typer.Option(

@@ -27,6 +27,7 @@ class Value:
     """A tensor in the graph: `infer` gives it type and shape; `constant` holds its elements, if known.
 
     `known` holds them as expressions over run-time extents: the shape of a tensor with bounded dimensions.
+    `is_doubted`: the shape the model declares yields to what the operator says.
     `capacity` is what the user lets axes grow to whose extents only the data tells: one number per axis, or
     an int for all. `initial` is what a graph input that becomes a state holds before the first run.
     """
@@ -38,6 +39,7 @@ class Value:
     known: tuple[Expr, ...] | None = None
     capacity: Capacity | None = None
     initial: Array | None = None
+    is_doubted: bool = False
 
     def tensor(self) -> Tensor:
         """The formula tensor of this value. Needs an inferred type and shape."""

@@ -18,6 +18,7 @@ from ingot.formula.expr import Const, Param, Tensor, upper, walk
 from ingot.formula.index import as_expr
 from ingot.formula.symbolic import known_elements
 from ingot.graph.ir import Graph, Node, Value
+from ingot.graph.ir import reads as reads_of
 from ingot.graph.verify import COUNT_LIMIT, RANK_LIMIT
 from ingot.ops.declared import spread_declared
 from ingot.ops.registry import find, formulate
@@ -29,6 +30,7 @@ CONTROL = frozenset({"If", "Loop"})
 def infer(graph: Graph) -> Graph:
     """Infer in place and return the graph. Raises UnsupportedError listing every unknown operator at once."""
     _require_known(graph)
+    _drop_unread(graph)
     spread_declared(graph)
     for node in graph.nodes:
         if node.op in CONTROL and node.domain == "":
@@ -57,6 +59,14 @@ def _require_known(graph: Graph) -> None:
         raise UnsupportedError(
             f"unsupported operators: {', '.join(names)}; at {where}; `ingot ops` lists what is supported"
         )
+
+
+def _drop_unread(graph: Graph) -> None:
+    """Old exporters give a BatchNormalization for inference the outputs of training too, unread."""
+    old = [n for n in graph.nodes if n.op == "BatchNormalization" and n.domain == "" and n.version < 14]
+    read = {v for n in graph.nodes for v in reads_of(n)} | set(graph.outputs) if old else set()
+    for node in old:
+        node.outputs[1:] = [v if v in read else None for v in node.outputs[1:]]
 
 
 def _infer_node(node: Node) -> None:

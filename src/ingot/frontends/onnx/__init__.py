@@ -36,12 +36,14 @@ def read_model(
     keep_inputs: bool = False,
     string_bytes: int = STRING.bytes,
     kept: Iterable[str] = (),
+    infer_shapes: bool = False,
 ) -> Graph:
     """The graph of an ONNX model.
 
     `define` gives dynamic dimensions: an int, or (lo, hi) for one known at run time only. An initializer that
     is also a graph input is a constant unless `keep_inputs` or among the `kept`. `capacity` goes to the
-    values it names (see `Capacities`), `string_bytes` is that of strings. Raises InputError for a bad model.
+    values it names (see `Capacities`), `string_bytes` is that of strings. `infer_shapes` forgets declared
+    shapes that the operators contradict. Raises InputError for a bad model.
     """
     folder = Path(source).parent if isinstance(source, (str, Path)) else None
     try:
@@ -51,7 +53,7 @@ def read_model(
         text = text_type_of(model, string_bytes)
         dimensions, capacities = Dimensions(define or {}, text=text), Capacities(capacity or {})
         functions, names = functions_of(model), frozenset(kept)
-        reader = Reader(folder, dimensions, functions, keep_inputs, names, capacities, text)
+        reader = Reader(folder, dimensions, functions, keep_inputs, names, capacities, text, infer_shapes)
         return reader.main(model.graph, opsets(model))
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
@@ -68,6 +70,7 @@ def read_with(source: Source, options: Options) -> Graph:
         keep_inputs=options.keep_inputs,
         string_bytes=options.string_bytes,
         kept=options.state.values(),
+        infer_shapes=options.infer_shapes,
     )
 
 

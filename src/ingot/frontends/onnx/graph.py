@@ -21,6 +21,7 @@ from ingot.frontends.onnx.attributes import attribute_of, constant_of
 from ingot.frontends.onnx.functions import Body, Functions, LazyTypes, light, normal
 from ingot.frontends.onnx.interface import give_inputs, give_outputs, ports
 from ingot.frontends.onnx.objects import Object
+from ingot.frontends.onnx.order import in_order
 from ingot.frontends.onnx.place import Place
 from ingot.frontends.onnx.scan import as_loop
 from ingot.frontends.onnx.scope import Scope
@@ -36,6 +37,7 @@ EXPANDED_LIMIT = 100_000
 class Reader:
     """Reads one model. `folder` is where external data may lie, `text` the type of all strings; `taken`
     counts the names in use. `kept` are inputs that stay inputs though the model has initial values for them.
+    With `doubt` the operators are believed where the model declares other shapes.
     """
 
     folder: Folder
@@ -45,6 +47,7 @@ class Reader:
     kept: frozenset[str] = frozenset()
     capacities: Capacities = field(default_factory=lambda: Capacities({}))
     text: DType = STRING
+    doubt: bool = False
     taken: dict[str, int] = field(default_factory=dict)
     expanded: int = 0
 
@@ -90,7 +93,7 @@ class Reader:
     def fill(self, graph: Graph, proto: onnx.GraphProto, scope: Scope) -> list[Object]:
         """Append the nodes of a graph whose inputs are defined; what its outputs are."""
         self.initializers(proto, scope)
-        self.body(graph, proto.node, scope)
+        self.body(graph, in_order(proto.node), scope)
         found = [self.read(info.name, scope, "the graph output") for info in proto.output]
         assert None not in found, "only function bodies have left-out inputs, and they are no graphs"
         return [thing for thing in found if thing is not None]
@@ -115,6 +118,7 @@ class Reader:
             raise ModelError(f"the value {name!r} is defined twice")
         value = Value(self.fresh(scope.prefix + name) if scope.depth else name)
         value.type, value.shape = scope.declared.get(name, (None, None))
+        value.is_doubted = self.doubt
         value.capacity = self.capacities.of(value.name, scope.prefix + name)
         scope.values[name] = value
         return value
@@ -150,7 +154,7 @@ class Reader:
         try:
             return scope.find(name)
         except KeyError:
-            reason = "which nothing before it makes: a missing node, wrong order or a cycle"
+            reason = "which nothing before it makes: a missing node or a cycle"
             raise ModelError(f"{reader} reads {name!r}, {reason}") from None
 
     def body(self, graph: Graph, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
@@ -266,6 +270,7 @@ def require_text(*names: object) -> None:
 def _hold(value: Value, array: Array) -> None:
     """Make a constant of a value that is declared already."""
     dtype, shape = dtype_of(array), tuple(array.shape)
-    if value.type not in (None, dtype) or value.shape not in (None, shape):
+    fits = value.shape in (None, shape) or value.is_doubted
+    if value.type not in (None, dtype) or not fits:
         raise ModelError(f"the constant {value.name!r} is {dtype}{list(shape)}, but declared otherwise")
     value.type, value.shape, value.constant = dtype, shape, array
