@@ -63,6 +63,13 @@ FOUND = {
             a = Asin (x)
             y = ReduceMin <axes = [0, 1], keepdims = 0> (a)
         }""",
+    # A view is known where it begins; what its operator made beside it was never written.
+    "mask_beside_a_view": """
+        <ir_version: 10, opset_import: ["" : 13]>
+        g (float[3] x) => (float[3] z, bool[3] mask) {
+            y, mask = Dropout (x)
+            z = Abs (y)
+        }""",
     # A store of one vector, without any loop around it.
     "one_vector": """
         <ir_version: 10, opset_import: ["" : 17]>

@@ -126,11 +126,13 @@ def clip_1(f: Builder, x: Tensor, *, min: float = -FLOAT_MAX, max: float = FLOAT
 
 
 def _kept(f: Builder, x: Tensor, mask: DType) -> tuple[Tensor, ...]:
-    """x as it is, and a mask of ones."""
-    f.view = x
+    """x as it is, and a mask of ones. A view is all that its operator makes: with the mask it is a copy."""
     axes = f.axes(x.shape)
     y = f.map(axes, x[axes], x.type)
-    return (y, f.map(axes, Const(1, mask.compute), mask, name="mask")) if f.wanted[1:] == (True,) else (y,)
+    if f.wanted[1:] == (True,):
+        return y, f.map(axes, Const(1, mask.compute), mask, name="mask")
+    f.view = x
+    return (y,)
 
 
 @op("Dropout", since=12)
