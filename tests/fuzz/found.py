@@ -70,6 +70,10 @@ FOUND = {
             y, mask = Dropout (x)
             z = Abs (y)
         }""",
+    # A vector of doubles needs a name of its own, whatever other types begin with float6.
+    "vector_of_doubles": """
+        <ir_version: 10, opset_import: ["" : 13]>
+        g (double[64] x) => (double[64] y) { y = Ceil (x) }""",
     # A store of one vector, without any loop around it.
     "one_vector": """
         <ir_version: 10, opset_import: ["" : 17]>

@@ -299,9 +299,11 @@ NARROW = ("float8", "float6", "float4")
 
 def short(dtype: str) -> str:
     """f32, i8, u64, ...: the types in the names of helpers."""
+    if dtype in SHORT:  # float64 begins like the types of six bits
+        return SHORT[dtype]
     if dtype.startswith(NARROW):
         return dtype[len(NARROW[0]) :]
-    return SHORT.get(dtype) or dtype.replace("uint", "u").replace("int", "i")
+    return dtype.replace("uint", "u").replace("int", "i")
 
 
 def helper_name(op: str, *types: str) -> str:
