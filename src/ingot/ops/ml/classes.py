@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ingot.errors import ModelError, UnsupportedError
+from ingot.errors import ModelError
 from ingot.formula.expr import Const, Expr, Tensor, Var, call, cast, select
 from ingot.formula.types import INDEX, INT32
 from ingot.ops.ml.descent import clamped
@@ -19,7 +19,7 @@ def label_table(f: Builder, ints: Ints, strings: Strings) -> Tensor:
     if bool(ints) == bool(strings):
         raise ModelError(f"{f.node.label}: labels must be given either as integers or as strings")
     if strings:
-        raise UnsupportedError(f"{f.node.label}: labels that are strings are not supported")
+        return f.texts(strings, "labels")
     return f.constant(np.array(ints, np.int64), "labels")
 
 

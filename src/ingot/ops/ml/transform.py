@@ -6,7 +6,8 @@ In: scores [N, C]. Out: as many. The arithmetic is onnxruntime's, which the stan
 from __future__ import annotations
 
 from ingot.errors import ModelError
-from ingot.formula.expr import Const, Expr, Tensor, call, select
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, call, cast, select
+from ingot.formula.types import FLOAT32, DType
 from ingot.ops.registry import Builder
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -36,6 +37,36 @@ def probit(p: Expr) -> Expr:
     v = 2 / (3.14159 * 0.147) + log * 0.5
     root = call("sqrt", call("sqrt", v * v - log * (1 / 0.147)) - v)
     return select(x < 0, -root, root) * 1.41421356
+
+
+def pair(f: Builder, row: Var, s: Expr, how: str, plain: tuple[Expr, Expr]) -> Tensor:
+    """Two scores of one: for LOGISTIC those of -s and s, for PROBIT -p and p, else the `plain` ones."""
+    p = probit(s)
+    return beside(f, row, *{"LOGISTIC": (logistic(-s), logistic(s)), "PROBIT": (-p, p)}.get(how, plain))
+
+
+def beside(f: Builder, row: Var, first: Expr, second: Expr) -> Tensor:
+    """The scores of two classes."""
+    y = f.empty(first.dtype, (row.extent or 0, 2), "scores")
+    f.put(y, (row,), (row, 0), first)
+    f.put(y, (row,), (row, 1), second)
+    return y
+
+
+def rows_of(f: Builder, x: Tensor) -> Tensor:
+    """X as rows [N, F] of floats: float32, unless it is float64 or narrower."""
+    return rows_as(f, x, x.type if x.type.is_float else FLOAT32)
+
+
+def rows_as(f: Builder, x: Tensor, to: DType) -> Tensor:
+    """X as rows [N, F] of a type; a vector is one row."""
+    f.require(x.rank in (1, 2), f"rank {x.rank}, rows of features are needed")
+    f.same_type((x,), "fi")
+    if x.rank == 2 and to is x.type:
+        return x
+    shape: tuple[Extent, ...] = (1, *x.shape) if x.rank == 1 else x.shape
+    axes = f.axes(shape, "n k")
+    return f.map(axes, cast(x[axes[-x.rank :]], to.compute), to, "rows")
 
 
 def transformed(f: Builder, scores: Tensor, how: str, name: str = "scores") -> Tensor:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ingot.errors import ModelError
-from ingot.formula.expr import Array, Const, Expr, Extent, Tensor, Var, call, cast, select
+from ingot.formula.expr import Array, Const, Expr, Tensor, call, cast, select
 from ingot.formula.types import BOOL, FLOAT32, DType
 from ingot.ops.ml.classes import Ints, Strings, label_table, labelled, pick, top
 from ingot.ops.ml.descent import scores
 from ingot.ops.ml.forest import Forest, Mode, Split, Trees, plant
-from ingot.ops.ml.transform import logistic, probit, transform_of, transformed
+from ingot.ops.ml.transform import beside, pair, probit, rows_of, transform_of, transformed
 from ingot.ops.registry import Builder, op
 
 Floats = tuple[float, ...]
@@ -146,18 +146,6 @@ def _codes(f: Builder, names: list[tuple[int, int]], modes: Strings) -> dict[tup
 
 
 # -- inputs and scores
-
-
-def rows_of(f: Builder, x: Tensor) -> Tensor:
-    """X as rows [N, F] of floats: float32, unless it is float64 or narrower."""
-    f.require(x.rank in (1, 2), f"rank {x.rank}, rows of features are needed")
-    f.same_type((x,), "fi")
-    to = x.type if x.type.is_float else FLOAT32
-    if x.rank == 2 and to is x.type:
-        return x
-    shape: tuple[Extent, ...] = (1, *x.shape) if x.rank == 1 else x.shape
-    axes = f.axes(shape, "n k")
-    return f.map(axes, cast(x[axes[-x.rank :]], to.compute), to, "rows")
 
 
 def _features(f: Builder, x: Tensor) -> int:
@@ -351,8 +339,7 @@ def _one_class(
     axes = f.axes(total.shape, "n c")
     n, s = axes[0], total[axes]
     y = f.map(axes, cast(probit(s) if how == "PROBIT" else s, FLOAT32), FLOAT32, "scores")
-    is_text = labels.type.kind not in "iu"
-    label = labels[0] if is_text else cast(total[n, 0] > 0, labels.type)
+    label = labels[0] if labels.type.is_text else cast(total[n, 0] > 0, labels.type)
     return f.map((n,), label, labels.type, "label"), y
 
 
@@ -377,18 +364,9 @@ def _two_classes(
     s = total[n, 0] + float(added)
     label = pick(f, s > least, (n,), labels)
     if which == 0 and len(base) < 2:
-        p = probit(s)
-        pairs = {"LOGISTIC": (logistic(-s), logistic(s)), "PROBIT": (-p, p)}
-        return label, _narrowed(f, _pair(f, n, *pairs.get(how, (1 - s if least else -s, s))))
+        return label, _narrowed(f, pair(f, n, s, how, (1 - s if least else -s, s)))
     other = Const(0.0, total.type)
-    return label, _narrowed(f, transformed(f, _pair(f, n, *((s, other) if which == 0 else (other, s))), how))
-
-
-def _pair(f: Builder, n: Var, first: Expr, second: Expr) -> Tensor:
-    y = f.empty(first.dtype, (n.extent or 0, 2), "scores")
-    f.put(y, (n,), (n, 0), first)
-    f.put(y, (n,), (n, 1), second)
-    return y
+    return label, _narrowed(f, transformed(f, beside(f, n, *((s, other) if which == 0 else (other, s))), how))
 
 
 # -- TreeEnsemble-5
