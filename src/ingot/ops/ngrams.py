@@ -83,8 +83,8 @@ def tf_idf_vectorizer(
     pool_strings: Strings = (),
     weights: Floats = (),
 ) -> Tensor:
-    """y[..., ngram_indexes[g]] = how often n-gram g occurs (TF), its weight where it does (IDF), or its weight
-    as often as it does (TFIDF). TfIdfVectorizer-9.
+    """y[..., ngram_indexes[g]] = how often n-gram g occurs (TF), its weight where it does (IDF), or that
+    weight as often (TFIDF). TfIdfVectorizer-9.
 
     Tokens of an n-gram stand 1 .. max_skip_count + 1 apart; 1-grams are counted once.
     """
