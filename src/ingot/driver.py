@@ -38,6 +38,7 @@ from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
 from ingot.passes.inline_if import inline_if
+from ingot.passes.number_calls import number_calls
 from ingot.passes.pair_states import pair_states
 from ingot.passes.prune import prune
 from ingot.targets.record import Target
@@ -87,6 +88,7 @@ def compile_with(model: Any, options: Options) -> Bundle:
 def front(model: Any, options: Options) -> Graph:
     """The steps on the graph, in their order; the comment says why each stands where it does."""
     graph = GRAPH(read_with, model, options)
+    graph = GRAPH(number_calls, graph, options.seed_input)  # adds nodes and an input: these are inferred too
     graph = GRAPH(infer, graph)  # everything below needs shapes, and constants folded
     graph = GRAPH(pair_states, graph, options.state)  # types must be known, passes keep the edge's order
     graph = GRAPH(inline_if, graph)  # conditions that are constants are known now

@@ -29,7 +29,8 @@ class Options:
     `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its time goes.
     `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin, and weights-txt where the
     caller brings the weights. `weights` None is what the api means: external for Glow's two, embedded for
-    the others. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the compiler
+    the others. `seed_input` adds an input, the number of the run, that random operators draw other numbers
+    for. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the compiler
     behind our own.
     """
 
@@ -45,6 +46,7 @@ class Options:
     state: Mapping[str, str] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
     keep_inputs: bool = False
+    seed_input: bool = False
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
     string_bytes: int = 64
     infer_shapes: bool = False

@@ -69,6 +69,10 @@ Arithmetic = Annotated[
     Literal["exact", "standard"],
     typer.Option("--math", help="exact: no fast convolution algorithms, only the model's own sums."),
 ]
+SeedInput = Annotated[
+    bool,
+    typer.Option("--seed-input", help="An input more, seed: random operators draw other numbers for others."),
+]
 TuningFile = Annotated[
     Path | None, typer.Option("--tuning", metavar="FILE", help="What `ingot tune` measured.")
 ]

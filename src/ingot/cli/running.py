@@ -33,11 +33,14 @@ def run(
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     state: arg.States = None,
+    seed_input: arg.SeedInput = False,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
     """Run the shipped object on inputs from .npy files."""
-    wanted = arg.options(target, define, capacity=capacity, string_bytes=string_bytes, state=state)
+    wanted = arg.options(
+        target, define, capacity=capacity, string_bytes=string_bytes, state=state, seed_input=seed_input
+    )
     bundle = loaded(model, wanted)
     arrays = bundle.run(arg.read_inputs(inputs, bundle.manifest["inputs"]))
     paths = save_arrays(arrays, output) if output is not None else {}

@@ -76,7 +76,8 @@ def mulhi(a: Array, b: Array) -> Array:
     """The high half of the double-width product."""
     dtype = np.asarray(a).dtype
     bits = dtype.itemsize * 8
-    wide = np.asarray(a).astype(object) * np.asarray(b).astype(object)
+    double = f"{dtype.kind}{2 * dtype.itemsize}" if bits <= 32 else object
+    wide = np.asarray(a).astype(double) * np.asarray(b).astype(double)
     return np.asarray(wide >> bits).astype(dtype)
 
 

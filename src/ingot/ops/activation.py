@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ingot.errors import UnsupportedError
 from ingot.formula.expr import Const, Expr, Tensor, call, cast, maximum, minimum, select
-from ingot.formula.types import BOOL, FLOAT64, DType
+from ingot.formula.types import FLOAT64
 from ingot.ops.registry import Builder, broadcast_map, elementwise, op
 
 
@@ -120,39 +119,3 @@ def clip_1(f: Builder, x: Tensor, *, min: float = -FLOAT_MAX, max: float = FLOAT
     """Clip-6: without bounds infinities become the largest float32."""
     f.same_type((x,), "f")
     return broadcast_map(f, (x,), lambda a: minimum(maximum(a, min), max))
-
-
-# -- Dropout: bundles are for inference
-
-
-def _kept(f: Builder, x: Tensor, mask: DType) -> tuple[Tensor, ...]:
-    """x as it is, and a mask of ones. A view is all that its operator makes: with the mask it is a copy."""
-    axes = f.axes(x.shape)
-    y = f.map(axes, x[axes], x.type)
-    if f.wanted[1:] == (True,):
-        return y, f.map(axes, Const(1, mask.compute), mask, name="mask")
-    f.view = x
-    return (y,)
-
-
-@op("Dropout", since=12)
-def dropout(
-    f: Builder, x: Tensor, ratio: Tensor | None = None, training_mode: Tensor | None = None, *, seed: int = 0
-) -> tuple[Tensor, ...]:
-    """Dropout-13 with training_mode false: y = x, the mask is true everywhere."""
-    known = [None if t is None or t.value is None else t.value.item() for t in (training_mode, ratio)]
-    if training_mode is not None and known[0] is not False and known[1] != 0:
-        reason = "training_mode is set or not known, but bundles are for inference; make it a constant false"
-        raise UnsupportedError(f"{f.node.label}: {reason}")
-    return _kept(f, x, BOOL)
-
-
-@op("Dropout", since=10)
-def dropout_10(f: Builder, x: Tensor, *, ratio: float = 0.5) -> tuple[Tensor, ...]:
-    return _kept(f, x, BOOL)
-
-
-@op("Dropout")
-def dropout_1(f: Builder, x: Tensor, *, ratio: float = 0.5, is_test: int = 0) -> tuple[Tensor, ...]:
-    """Before opset 10 the mask has the type of x."""
-    return _kept(f, x, x.type)
