@@ -1,7 +1,8 @@
 """One case through `ingot.onnx_backend`, judged as onnx's standard runner does.
 
 In: a `Case`; out: a `Verdict`. The tolerances are the runner's (rtol 1e-3 and atol 1e-7 unless the case says
-otherwise, two ULP for bfloat16); element types and shapes must agree exactly.
+otherwise, two ULP for bfloat16); element types and shapes must agree exactly. Of random operators the
+distribution is judged instead of values.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ingot import onnx_backend
 from ingot.errors import InputError
 
 from .cases import Case
+from .randomness import random_reason
 
 Result = Literal["pass", "unsupported", "wrong", "crash"]
 RESULTS: tuple[Result, ...] = ("pass", "unsupported", "wrong", "crash")
@@ -37,7 +39,10 @@ def judge(case: Case, **options: Any) -> Verdict:
         except InputError as error:
             return Verdict("unsupported", _one_line(error))
         for inputs, wanted in sets:
-            reason = compare(prepared.run(inputs), wanted, case.test.rtol, case.test.atol)
+            found = prepared.run(inputs)
+            reason = random_reason(model, inputs, found, wanted)
+            if reason is None:
+                reason = compare(found, wanted, case.test.rtol, case.test.atol)
             if reason:
                 return Verdict("wrong", reason)
     except Exception as error:  # what escapes here would have escaped to a user
