@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import ingot
-from ingot.errors import InputError
+from ingot.errors import InputError, UnsupportedError
 from ingot.formula.expr import Array
 from tests.ops.rows import Row, floats, model
 
@@ -30,7 +31,7 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any], int, str]] = [
     ("Gelu", [F], {"approximate": "guess"}, 21, "approximate='guess'"),
     ("PRelu", [F, floats(2, 2, 3)], {}, 21, "does not broadcast"),
     ("Clip", [F, floats(3), None], {}, 21, "the bounds must be scalars"),
-    ("Dropout", [F, ZERO + 1, np.array(True)], {}, 21, "bundles are for inference"),
+    ("Dropout", [Q, ZERO + 1, np.array(True)], {}, 21, "an input is int32, the operator takes floats"),
     ("ReduceSum", [F, np.array([5])], {}, 21, "computed at run time"),
     ("ReduceMax", [F], {"axes": [2]}, 11, "axis 2 is out of range for rank 2"),
     ("ArgMax", [F], {"axis": -3}, 21, "axis -3 is out of range for rank 2"),
@@ -38,7 +39,33 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any], int, str]] = [
     ("QuantizeLinear", [F, floats(2), np.zeros(2, np.uint8)], {"axis": 1}, 21, "2 scales for 3 elements"),
     ("QuantizeLinear", [F, ZERO, np.zeros(3, np.uint8)], {}, 21, "zero point (3,), scale ()"),
     ("DequantizeLinear", [Q, ZERO, np.array(0, np.int8)], {}, 21, "of different types, int32 and int8"),
+    ("ImageDecoder", [np.zeros(9, np.uint8)], {}, 20, "it decodes files"),
+    ("Det", [F], {}, 21, "shape [2, 3] holds no square matrices"),
+    ("DFT", [floats(2, 3, 4)], {}, 20, "the last axis is 1 or 2 parts"),
+    ("DFT", [floats(2, 3, 1)], {"axis": 2}, 17, "axis 2 holds the real and imaginary parts"),
+    ("DFT", [floats(2, 1, 2)], {"axis": 1, "inverse": 1, "onesided": 1}, 17, "a transform of 0 elements"),
+    ("STFT", [floats(2, 9, 1), np.array(2)], {}, 17, "frame_step"),
+    ("STFT", [floats(9), np.array(2), floats(3)], {}, 17, "[batch, length, 1 or 2] is needed"),
+    ("HannWindow", [np.array(2)], {}, 17, "--capacity y0"),
+    ("NonMaxSuppression", [floats(1, 6, 4), floats(1, 1, 5), np.array([1])], {}, 11, "do not fit"),
+    ("Unique", [F], {"axis": 2}, 11, "axis 2 is out of range for rank 2"),
+    ("RoiAlign", [floats(1, 1, 4, 4), F, np.zeros(2, np.int64)], {}, 16, "do not fit"),
+    ("RoiAlign", [floats(1, 1, 4, 4), floats(2, 4), np.zeros(2, np.int64)], {"mode": "mean"}, 16, "'mean'"),
+    ("MaxRoiPool", [floats(1, 1, 4, 4), F], {"pooled_shape": [2, 2]}, 21, "do not fit"),
+    ("DeformConv", [floats(1, 2, 4, 4), floats(2, 2, 2, 2), floats(1, 3, 3, 3)], {}, 19, "offset has shape"),
+    ("Bernoulli", [Q], {}, 21, "an input is int32, the operator takes floats"),
+    ("Multinomial", [floats(3)], {}, 21, "rows of classes are needed"),
 ]
+
+
+@pytest.mark.parametrize("op", ["Gradient", "Adagrad", "Adam", "Momentum"])
+def test_training_is_refused_by_name(op: str) -> None:
+    node = helper.make_node(op, ["r", "t"], ["y"], "step", domain="ai.onnx.preview.training")
+    inputs = [helper.make_tensor_value_info(n, 1, [1]) for n in "rt"]
+    graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", 1, [1])])
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.preview.training", 1)]
+    with pytest.raises(UnsupportedError, match=f"{op} node 'step': {op} is not compiled, for it"):
+        ingot.compile(helper.make_model(graph, opset_imports=imports, ir_version=10))
 
 
 @pytest.mark.parametrize(("op", "inputs", "attributes", "opset", "message"), CASES)

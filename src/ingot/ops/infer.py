@@ -21,6 +21,7 @@ from ingot.graph.ir import Graph, Node, Value
 from ingot.graph.ir import reads as reads_of
 from ingot.graph.verify import COUNT_LIMIT, RANK_LIMIT
 from ingot.ops.declared import spread_declared
+from ingot.ops.refused import refuse
 from ingot.ops.registry import find, formulate
 
 FOLD_LIMIT_BYTES = 1 << 28
@@ -53,6 +54,7 @@ def unknown(graph: Graph) -> list[Node]:
 
 def _require_known(graph: Graph) -> None:
     nodes = unknown(graph)
+    refuse(nodes)
     if nodes:
         names = sorted({f"{n.domain + '.' if n.domain else ''}{n.op} (opset {n.version})" for n in nodes})
         where = ", ".join(n.label for n in nodes[:8]) + (", ..." if len(nodes) > 8 else "")
