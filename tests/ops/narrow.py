@@ -14,7 +14,6 @@ NARROW = [t for t in DTYPES.values() if t.bits < 16 and t.is_narrow]
 FLOATS = [t for t in NARROW if t.is_float]
 EIGHT = [t for t in FLOATS if t.bits == 8 and t is not FLOAT8E8M0]
 WIDE = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "uint64", "bool")
-LATEST = 28
 
 
 def codes(t: str) -> Array:
@@ -181,5 +180,37 @@ def moved(t: str) -> list[Row]:
 
 
 MOVED = [row for t in NARROW for row in moved(t.name)]
-ROWS = [*INTO, *OUT_OF, *BETWEEN, *MODES, *ROUNDS, *LIKE, *BITS, *MOVED]
-assert onnx.TensorProto.FLOAT6E3M2 == LATEST
+
+
+def one(t: str) -> Array:
+    """A number other than 0, in a vector."""
+    return np.array([1]).astype(DTYPES[t].numpy)
+
+
+SHAPE = np.array([3, 5])
+MADE = [
+    Row(
+        "ConstantOfShape",
+        [SHAPE],
+        {"value": onnx.numpy_helper.from_array(one(t.name))},
+        constant=constant,
+        oracle=[np.resize(one(t.name), (3, 5))],
+        note=f"{t}",
+        declared=[(3, 5)],
+        opset=25,
+    )
+    for t in NARROW
+    for constant in ([0], [])
+    if constant or t.name in ("int4", "float8e5m2", "float4e2m1")
+] + [
+    Row(
+        "EyeLike",
+        [np.zeros((3, 4), np.float32)],
+        {"dtype": onnx_type(np.zeros(1, t.numpy)), "k": 1},
+        oracle=[np.eye(3, 4, 1).astype(t.numpy)],
+        note=f"{t}",
+    )
+    for t in DTYPES.values()
+    if t not in NARROW
+]
+ROWS = [*INTO, *OUT_OF, *BETWEEN, *MODES, *ROUNDS, *LIKE, *BITS, *MOVED, *MADE]

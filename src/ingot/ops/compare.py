@@ -47,5 +47,5 @@ def _is_inf(x: Expr, *, detect_negative: int = 1, detect_positive: int = 1) -> E
     return call("isinf", x)
 
 
-elementwise("IsInf", _is_inf, since=10, kinds="f")
-elementwise("IsNaN", lambda x: call("isnan", x), since=9, kinds="f")
+elementwise("IsInf", _is_inf, since=10, kinds="fn")
+elementwise("IsNaN", lambda x: call("isnan", x), since=9, kinds="fn")

@@ -179,6 +179,21 @@ def instance_normalization(
     return f.map(axes, centred * inverse[n, c] * scale[c] + b[c], x.type)
 
 
+@op("MeanVarianceNormalization", since=9)
+def mean_variance_normalization(f: Builder, X: Tensor, *, axes: tuple[int, ...] = (0, 2, 3)) -> Tensor:
+    """(x - mean) / (deviation + 1e-9), both taken along `axes` (MeanVarianceNormalization-13)."""
+    points, over = f.axes(X.shape), {f.axis(a, X.rank) for a in axes}
+    rest = tuple(p for d, p in enumerate(points) if d not in over)
+    along = tuple(p for d, p in enumerate(points) if d in over)
+    mean = _mean(f, rest, along, X[points])
+    centred = X[points] - mean[rest]
+    count = _count(tuple(p.extent or 0 for p in along), centred.dtype)
+    deviation = f.reduce(
+        "sum", rest, along, centred * centred, post=lambda acc: call("sqrt", acc / count), name="deviation"
+    )
+    return f.map(points, centred / (deviation[rest] + 1e-9), X.type)
+
+
 @op("LayerNormalization", since=17)
 def layer_normalization(
     f: Builder,

@@ -7,7 +7,7 @@ zero point and saturated, in this order, as onnxruntime does: NaN becomes the lo
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Operand, Tensor, Var, binary, call, cast, minimum
+from ingot.formula.expr import Const, Expr, Operand, Tensor, Var, binary, call, cast, minimum, wrap
 from ingot.formula.types import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, INT32, UINT8, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.contract import Contraction, convolution, matrix_product
@@ -115,17 +115,19 @@ def dequantize_linear(
 # -- contractions
 
 
-def _zero(t: Tensor | None, index: Index) -> Expr:
-    """A zero point as int32: a literal where it is known, one number, or the one at `index`."""
+def _zero(t: Tensor | None, index: Index, wide: DType = INT32) -> Expr:
+    """A zero point as `wide`: a literal where it is known, one number, or the one at `index`."""
     if t is None:
-        return Const(0, INT32)
+        return wrap(0, wide)
     if t.count == 1:
-        return cast(t[(0,) * t.rank], INT32) if t.value is None else Const(int(t.value.item()), INT32)
-    return cast(t[index], INT32)
+        return cast(t[(0,) * t.rank], wide) if t.value is None else wrap(float(t.value.item()), wide)
+    return cast(t[index], wide)
 
 
 def _centred(q: Expr, zero: Expr) -> Expr:
-    return cast(q, INT32) if zero == Const(0, INT32) else cast(q, INT32) - zero
+    """The difference in the zero point's type."""
+    wide = zero.dtype
+    return cast(q, wide) if zero == wrap(0, wide) else cast(q, wide) - zero
 
 
 def _conv_term(x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | None, over: Contraction) -> Expr:
@@ -151,7 +153,10 @@ def _matmul_term(
         () if zero is None else _per_line(zero, index, over.inner[0])
         for zero, index in ((a_zero, over.a), (b_zero, over.b))
     )
-    return _centred(a.at(over.a), _zero(a_zero, row)) * _centred(b.at(over.b), _zero(b_zero, column))
+    wide = FLOAT32 if a.type.is_float or b.type.is_float else INT32
+    return _centred(a.at(over.a), _zero(a_zero, row, wide)) * _centred(
+        b.at(over.b), _zero(b_zero, column, wide)
+    )
 
 
 def _multiplier(f: Builder, a: Tensor, b: Tensor, y: Tensor, a_index: Index, b_index: Index) -> Expr:
@@ -170,9 +175,9 @@ def _multiplier(f: Builder, a: Tensor, b: Tensor, y: Tensor, a_index: Index, b_i
 
 
 def _requantised(acc: Expr, multiplier: Expr, zero: Tensor) -> Expr:
-    """The accumulator as the result's integer."""
-    z = cast(zero[(Const(0),) * zero.rank], FLOAT32)
-    return saturated(cast(acc, FLOAT32) * multiplier, z, zero.type)
+    """The accumulator as the result's integer, or 8-bit float."""
+    z, scaled = cast(zero[(Const(0),) * zero.rank], FLOAT32), cast(acc, FLOAT32) * multiplier
+    return converted(scaled + z, zero.type) if zero.type.is_float else saturated(scaled, z, zero.type)
 
 
 @op("QLinearConv", since=10)
@@ -246,7 +251,12 @@ def qlinear_matmul(
     multiplier = _multiplier(f, a_scale, b_scale, y_scale, rows, columns)
     term = _matmul_term(a, a_zero_point, b, b_zero_point, over)
     return f.reduce(
-        "sum", over.outer, over.inner, term, post=lambda acc: _requantised(acc, multiplier, y_zero_point)
+        "sum",
+        over.outer,
+        over.inner,
+        term,
+        post=lambda acc: _requantised(acc, multiplier, y_zero_point),
+        dtype=y_zero_point.type,
     )
 
 
