@@ -1,0 +1,174 @@
+"""TensorFlow's checkpoints of variables: `PREFIX.index` (a sorted table) and `PREFIX.data-00000-of-00001`.
+
+In: the prefix. Out: a `Checkpoint` that reads variables by key when they are asked for. Every offset and
+length in the files is checked before it is followed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.formula.expr import Array
+from ingot.frontends.tensorflow.protos import parse
+from ingot.frontends.tensorflow.tensors import dtype_of, from_bytes, type_name
+from ingot.graph.verify import COUNT_LIMIT
+
+MAGIC = bytes.fromhex("57fb808b247547db")
+FOOTER, TRAILER = 48, 5
+HEADER_KEY = b""
+SHARDS_LIMIT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The variables of a checkpoint by key, each read when it is asked for."""
+
+    prefix: Path
+    entries: dict[str, Any]
+    shards: int
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.entries
+
+    def read(self, key: str) -> Array:
+        """A variable's elements. Raises ModelError for what the files do not hold."""
+        entry, what = self.entries[key], f"variable {key!r} of {self.prefix.name}"
+        if entry.slices:
+            raise UnsupportedError(f"{what} is partitioned; save it whole")
+        shape = [int(d.size) for d in entry.shape.dim]
+        if min(shape, default=0) < 0 or math.prod(shape) >= COUNT_LIMIT:
+            raise ModelError(f"{what}: shape {shape} is negative or too large")
+        if type_name(entry.dtype) == "STRING":
+            raise UnsupportedError(f"{what} holds strings")
+        return from_bytes(self._bytes(entry, what), dtype_of(entry.dtype), shape, what)
+
+    def _bytes(self, entry: Any, what: str) -> bytes:
+        if not 0 <= entry.shard_id < self.shards:
+            raise ModelError(f"{what}: there is no part {entry.shard_id}")
+        path = Path(f"{self.prefix}.data-{entry.shard_id:05d}-of-{self.shards:05d}")
+        size = _size(path)
+        if entry.offset < 0 or entry.size < 0 or entry.offset + entry.size > size:
+            raise ModelError(f"{what}: bytes {entry.offset} to {entry.offset + entry.size} of {size}")
+        with path.open("rb") as file:
+            file.seek(entry.offset)
+            data = file.read(entry.size)
+        if entry.crc32c and len(data) <= CHECKED_BYTES and masked_crc32c(data) != entry.crc32c:
+            raise ModelError(f"{what}: the checksum does not fit; the file is damaged")
+        return data
+
+
+CHECKED_BYTES = 1 << 16
+"""Larger variables are read unchecked: a checksum in Python takes a second for four megabytes."""
+
+
+def open_checkpoint(prefix: Path) -> Checkpoint:
+    """Read the index. Raises InputError for files that are missing or no checkpoint."""
+    path = Path(f"{prefix}.index")
+    _size(path)
+    entries = dict(_table(path.read_bytes(), path.name))
+    header = entries.pop(HEADER_KEY, None)
+    if header is None:
+        raise ModelError(f"{path.name} holds no header of a checkpoint")
+    head = parse("BundleHeader", header, path.name)
+    if head.endianness != 0 or not 0 < head.num_shards <= SHARDS_LIMIT:
+        raise UnsupportedError(f"{path.name}: big-endian, or {head.num_shards} parts")
+    try:
+        named = {k.decode(): parse("BundleEntry", v, path.name) for k, v in entries.items()}
+    except UnicodeDecodeError:
+        raise ModelError(f"{path.name}: a key is not UTF-8") from None
+    return Checkpoint(prefix, named, head.num_shards)
+
+
+def _size(path: Path) -> int:
+    """The size of a regular file. Raises InputError."""
+    if not path.is_file():
+        raise InputError(
+            f"the checkpoint's file {path.name!r} is missing", remedy=f"it belongs in {path.parent}"
+        )
+    return path.stat().st_size
+
+
+# ---- the sorted table: blocks of keys and values, then an index of the blocks, then a footer
+
+
+def _table(data: bytes, what: str) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values in order. Raises ModelError where the file is not such a table."""
+    if len(data) < FOOTER or data[-len(MAGIC) :] != MAGIC:
+        raise ModelError(f"{what} is not the index of a checkpoint")
+    at = len(data) - FOOTER
+    _, at = _handle(data, at, what)
+    index, _ = _handle(data, at, what)
+    for _, place in _block(data, index, what):
+        block, _ = _handle(place, 0, what)
+        yield from _block(data, block, what)
+
+
+def _handle(data: bytes, at: int, what: str) -> tuple[tuple[int, int], int]:
+    offset, at = _varint(data, at, what)
+    size, at = _varint(data, at, what)
+    return (offset, size), at
+
+
+def _block(data: bytes, where: tuple[int, int], what: str) -> Iterator[tuple[bytes, bytes]]:
+    """A key repeats the beginning of the one before; the offsets at the block's end are not needed."""
+    offset, size = where
+    if offset + size + TRAILER > len(data) or size < 4:
+        raise ModelError(f"{what}: a block leaves the file")
+    if data[offset + size]:
+        raise UnsupportedError(f"{what} is compressed (Snappy); save the checkpoint again without")
+    block = data[offset : offset + size]
+    restarts = int.from_bytes(block[-4:], "little")
+    end, at, key = size - 4 - 4 * restarts, 0, b""
+    if end < 0:
+        raise ModelError(f"{what}: a block with {restarts} restarts in {size} bytes")
+    while at < end:
+        shared, at = _varint(block, at, what)
+        own, at = _varint(block, at, what)
+        length, at = _varint(block, at, what)
+        if shared > len(key) or at + own + length > end:
+            raise ModelError(f"{what}: an entry leaves its block")
+        key = key[:shared] + block[at : at + own]
+        yield key, block[at + own : at + own + length]
+        at += own + length
+
+
+def _varint(data: bytes, at: int, what: str) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 64, 7):
+        if at >= len(data):
+            break
+        byte, at = data[at], at + 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise ModelError(f"{what}: a number leaves its block")
+
+
+# ---- checksums
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_CRC = _crc_table()
+
+
+def masked_crc32c(data: bytes) -> int:
+    """CRC-32C (Castagnoli), rotated and shifted as the file format wants it."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value = value >> 8 ^ _CRC[(value ^ byte) & 0xFF]
+    value ^= 0xFFFFFFFF
+    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,0 +1,173 @@
+"""TensorFlow's three ways to keep a model. In: a path; out: a `Source`: the graph, where its variables are,
+and what the file itself says of inputs and outputs.
+
+A frozen GraphDef holds its variables as constants. A checkpoint's meta graph and a SavedModel say themselves
+which key restores which variable: by the operations that would restore it, wherever they stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.formula.expr import Array
+from ingot.frontends.tensorflow.checkpoint import Checkpoint, open_checkpoint
+from ingot.frontends.tensorflow.config import Feed, Fetch
+from ingot.frontends.tensorflow.control import functions_of
+from ingot.frontends.tensorflow.model import Body, Model, Node, Ref, model_of, plain_ref
+from ingot.frontends.tensorflow.protos import entries, parse, parse_text
+from ingot.frontends.tensorflow.tensors import array_of, dtype_of, shape_of
+
+LATEST = re.compile(r'^model_checkpoint_path:\s*"([^"]+)"', re.M)
+SERVING_TAG, SERVING_KEY = "serve", "serving_default"
+ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`keys` maps the nodes of variables to keys of the checkpoint; others are looked for by name."""
+
+    name: str
+    model: Model
+    checkpoint: Checkpoint | None = None
+    keys: dict[str, str] = field(default_factory=dict)
+    feeds: tuple[Feed, ...] = ()
+    fetches: tuple[Fetch, ...] = ()
+
+    def variable(self, name: str) -> Array:
+        """The elements of a variable, by the name of its node. Raises InputError."""
+        if self.checkpoint is None:
+            remedy = "freeze it, or import the checkpoint's directory"
+            raise UnsupportedError(
+                f"the variable {name!r} has no value: a graph alone holds none", remedy=remedy
+            )
+        node = self.model.main.nodes[name]
+        for key in (self.keys.get(name, ""), node.text("shared_name"), name):
+            if key and key in self.checkpoint:
+                return self.checkpoint.read(key)
+        raise ModelError(f"the checkpoint {self.checkpoint.prefix.name!r} holds no variable {name!r}")
+
+
+def open_source(path: Path) -> Source:
+    """Whatever lies at a path. Raises InputError where that is no model of TensorFlow's."""
+    if path.is_dir() and any((path / f"saved_model.{kind}").is_file() for kind in ("pb", "pbtxt")):
+        return _saved_model(path)
+    if path.is_dir() or path.suffix in (".meta", ".index"):
+        return _checkpoint(path)
+    return Source(path.stem, model_of(_read("GraphDef", path), f"the graph {path.name!r}"))
+
+
+def _read(kind: str, path: Path) -> Any:
+    if not path.is_file():
+        raise InputError(f"cannot read {str(path)!r}: no such file")
+    read = parse_text if path.suffix == ".pbtxt" else parse
+    return read(kind, path.read_bytes(), path.name)
+
+
+# ---- checkpoints
+
+
+def _checkpoint(path: Path) -> Source:
+    prefix = _prefix(path) if path.is_dir() else path.with_suffix("")
+    meta = Path(f"{prefix}.meta")
+    if not meta.is_file():
+        remedy = "import its SavedModel, or save with a MetaGraph"
+        raise InputError(
+            f"the checkpoint {prefix.name!r} holds variables only, no graph (.meta)", remedy=remedy
+        )
+    graph = _read("MetaGraph", meta).graph_def
+    model = model_of(graph, f"the graph of {meta.name!r}")
+    return Source(prefix.name, model, open_checkpoint(prefix), dict(_restored(model)))
+
+
+def _prefix(folder: Path) -> Path:
+    """The checkpoint that the file `checkpoint` names, or the only one."""
+    listed = folder / "checkpoint"
+    if listed.is_file() and (found := LATEST.search(listed.read_text(errors="replace"))):
+        return folder / Path(found[1]).name
+    prefixes = sorted({p.with_suffix("") for kind in ("meta", "index") for p in folder.glob(f"*.{kind}")})
+    if len(prefixes) != 1:
+        several = ", ".join(p.name for p in prefixes) or "none"
+        raise InputError(
+            f"{folder} should hold one checkpoint; there are: {several}", remedy="name its .meta"
+        )
+    return prefixes[0]
+
+
+# ---- SavedModels
+
+
+def _saved_model(folder: Path) -> Source:
+    path = next(p for p in (folder / "saved_model.pb", folder / "saved_model.pbtxt") if p.is_file())
+    metas = list(_read("SavedModel", path).meta_graphs)
+    if not metas:
+        raise ModelError(f"{path.name} holds no graph")
+    meta = next((m for m in metas if SERVING_TAG in m.meta_info_def.tags), metas[0])
+    model = model_of(meta.graph_def, f"the graph of {folder.name!r}")
+    feeds, fetches = _signature(entries(meta.signature_def))
+    prefix = folder / "variables" / "variables"
+    held = open_checkpoint(prefix) if Path(f"{prefix}.index").is_file() else None
+    return Source(folder.name, model, held, dict(_restored(model)), feeds, fetches)
+
+
+def _signature(signatures: dict[str, Any]) -> tuple[tuple[Feed, ...], tuple[Fetch, ...]]:
+    """Inputs and outputs by their names in the signature that serves, in alphabetical order."""
+    callable_ = {k: s for k, s in signatures.items() if s.outputs}
+    found = callable_.get(SERVING_KEY) or (next(iter(callable_.values())) if len(callable_) == 1 else None)
+    if found is None:
+        return (), ()
+    feeds = [
+        Feed(plain_ref(info.name), name, shape_of(info.tensor_shape), dtype_of(info.dtype))
+        for name, info in sorted(entries(found.inputs).items())
+        if info.name
+    ]
+    fetches = [Fetch(plain_ref(i.name), name) for name, i in sorted(entries(found.outputs).items()) if i.name]
+    return tuple(feeds), tuple(fetches)
+
+
+# ---- which key restores which variable
+
+
+def _restored(model: Model) -> Iterator[tuple[str, str]]:
+    """Pairs of a variable's node and its key, in the main graph and in functions it calls with variables."""
+    for node in model.main.nodes.values():
+        if node.op in ASSIGNS:
+            yield from _assigned(model.main, node, {})
+    for caller in model.main.nodes.values():
+        for name in functions_of(caller):
+            body = model.functions.get(name)
+            if body is not None and len(body.inputs) == len(caller.inputs):
+                given = dict(zip(body.inputs, caller.inputs, strict=True))
+                for node in body.nodes.values():
+                    if node.op in ASSIGNS:
+                        yield from _assigned(body, node, given)
+
+
+def _assigned(body: Body, node: Node, given: dict[str, Ref]) -> Iterator[tuple[str, str]]:
+    """The pair of an assignment, if what it assigns is restored. `given` are a function's arguments."""
+    if len(node.inputs) < 2:
+        return
+    variable, (name, port) = _origin(body, node.inputs[0])[0], _origin(body, node.inputs[1])
+    restore = body.nodes.get(name)
+    if restore is None or restore.op != "RestoreV2" or len(restore.inputs) < 2:
+        return
+    source = body.nodes.get(restore.inputs[1][0])
+    if source is None or source.op != "Const" or not source.has("value"):
+        return
+    keys = array_of(source.attributes["value"].tensor, source.label).reshape(-1)
+    if port < len(keys) and isinstance(keys[port], bytes):
+        yield given.get(variable, (variable, 0))[0], keys[port].decode(errors="replace")
+
+
+def _origin(body: Body, ref: Ref) -> Ref:
+    """What a chain of Identity nodes repeats."""
+    for _ in range(len(body.nodes)):
+        node = body.nodes.get(ref[0])
+        if node is None or node.op != "Identity" or not node.inputs:
+            break
+        ref = node.inputs[0]
+    return ref

@@ -1,0 +1,12 @@
+"""TensorFlow's operators, a short mapping each, in modules by family. Importing this fills the table."""
+
+from ingot.frontends.tensorflow.ops import (  # noqa: F401
+    arrays,
+    elementwise,
+    linear,
+    movement,
+    reduce,
+    resize,
+    shapes,
+    window,
+)

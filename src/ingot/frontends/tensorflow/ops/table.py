@@ -1,0 +1,131 @@
+"""The table of TensorFlow's operators, and what a mapping gets: a `Call`.
+
+    @op("Softplus")
+    def softplus(c): return c.b.one("Softplus", c.plain(0))
+
+A mapping returns a Value or an Item for a single output, or a list with one for each port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Union
+
+import numpy as np
+
+from ingot.errors import ModelError, ShapeError, UnsupportedError
+from ingot.formula.expr import Array
+from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.tensorflow.model import Node
+from ingot.frontends.tensorflow.values import Array as Elements
+from ingot.frontends.tensorflow.values import Item, Order, Tensor, tensor
+from ingot.graph.ir import Value
+
+Result = Union[Value, Item, "list[Value | Item]"]
+Mapping = Callable[["Call"], Result]
+OPS: dict[str, Mapping] = {}
+
+
+def op(*names: str) -> Callable[[Mapping], Mapping]:
+    """Enter a mapping under TensorFlow's names."""
+
+    def enter(mapping: Mapping) -> Mapping:
+        OPS.update(dict.fromkeys(names, mapping))
+        return mapping
+
+    return enter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """One node with its inputs, and the builder of the graph that it is written to."""
+
+    b: Builder
+    node: Node
+    items: list[Item]
+
+    def tensor(self, i: int) -> Tensor:
+        """Input i. Raises ModelError where there is none."""
+        if not -len(self.items) <= i < len(self.items):
+            raise ModelError(f"{self.node.label}: {len(self.items)} inputs are too few")
+        return tensor(self.items[i], self.node.label)
+
+    def plain(self, i: int) -> Value:
+        """Input i with its axes as TensorFlow has them."""
+        return self.b.plain(self.tensor(i))
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        return [self.tensor(i) for i in range(len(self.items))]
+
+    def elements(self, i: int) -> Elements:
+        """Input i, a TensorArray or TensorList."""
+        found = self.items[i] if i < len(self.items) else None
+        if not isinstance(found, Elements):
+            raise ModelError(f"{self.node.label}: input {i} is no array of tensors")
+        return found
+
+    def known(self, i: int, what: str) -> Array:
+        """The elements of input i. Raises UnsupportedError where only a run-time value tells them."""
+        found = self.tensor(i).constant
+        if found is None:
+            reason = "is computed at run time, but the shapes of the bundle depend on it"
+            raise UnsupportedError(f"{self.node.label}: {what} {reason}")
+        return found
+
+    def ints(self, i: int, what: str) -> tuple[int, ...]:
+        return tuple(int(v) for v in self.known(i, what).reshape(-1))
+
+    def axis(self, i: int, rank: int) -> int:
+        """Input i as one axis, counted from the front."""
+        found = self.ints(i, "the axis")
+        self.require(len(found) == 1 and -rank <= found[0] < rank, f"axis {list(found)} of {rank}")
+        return found[0] % rank
+
+    def axes(self, i: int, rank: int) -> tuple[int, ...]:
+        found = self.ints(i, "the axes")
+        self.require(all(-rank <= a < rank for a in found), f"axes {list(found)} of {rank}")
+        return tuple(a % rank for a in found)
+
+    def require(self, condition: bool, message: str) -> None:
+        """Raise ShapeError naming the node unless `condition` holds."""
+        if not condition:
+            raise ShapeError(f"{self.node.label}: {message}", shapes=self._shapes())
+
+    def refuse(self, message: str) -> UnsupportedError:
+        return UnsupportedError(f"{self.node.label}: {message}")
+
+    def _shapes(self) -> list[tuple[int | str, ...]]:
+        return [t.shape for t in self.items if isinstance(t, Tensor)]
+
+    def order(self, rank: int) -> Order | None:
+        """How a tensor with channels is held so that they come first: its data_format says where they are."""
+        is_first = self.node.text("data_format", "NHWC").startswith("NC")
+        return None if is_first else channels_first(rank)
+
+
+def channels_first(rank: int) -> Order:
+    """
+    >>> channels_first(4)
+    (0, 2, 3, 1)
+    """
+    return (0, *range(2, rank), 1)
+
+
+def aligned(b: Builder, tensors: list[Tensor]) -> tuple[list[Value], Order | None]:
+    """Operands that broadcast against each other, in the order in which the first of full rank is held."""
+    rank = max(t.rank for t in tensors)
+    order = next((t.order for t in tensors if t.rank == rank and t.order is not None), None)
+    if order is None:
+        return [b.plain(t) for t in tensors], None
+    return [_raised(b, t, rank, order) for t in tensors], order
+
+
+def _raised(b: Builder, t: Tensor, rank: int, order: Order) -> Value:
+    if t.rank == rank:
+        return b.held(t, order)
+    if int(np.prod(t.shape)) == 1 and t.rank == 0:
+        return b.plain(t)
+    raised = b.reshape(b.plain(t), (1,) * (rank - t.rank) + t.shape)
+    return b.held(Tensor(raised), order)

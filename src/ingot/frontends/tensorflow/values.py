@@ -1,0 +1,94 @@
+"""What flows along the edges of a TensorFlow graph while it is imported.
+
+A `Tensor` is a value of our graph, perhaps held with its axes in another order: what a convolution makes
+stays channels-first until somebody needs it as TensorFlow has it. An `Array` is TensorFlow's TensorArray or
+TensorList with its elements, a `Resource` names a variable, DEAD is what a branch not taken yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ingot.errors import UnsupportedError
+from ingot.formula.expr import Array as Elements
+from ingot.formula.types import DType
+from ingot.graph.ir import Value
+
+Order = tuple[int, ...]
+Guard = tuple[Value, bool]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """TensorFlow's axis i is axis `order[i]` of `value`; None: they are the same.
+
+    `guards` are the conditions, known at run time only, under which TensorFlow would have computed it.
+    """
+
+    value: Value
+    order: Order | None = None
+    guards: frozenset[Guard] = frozenset()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents as TensorFlow has them."""
+        held = self.value.shape
+        assert held is not None, "every value of the importer is inferred"
+        extents = tuple(int(n) for n in held)  # type: ignore[arg-type]
+        return extents if self.order is None else tuple(extents[i] for i in self.order)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> DType:
+        assert self.value.type is not None, "every value of the importer is inferred"
+        return self.value.type
+
+    @property
+    def constant(self) -> Elements | None:
+        """The elements as TensorFlow has them, if they are known."""
+        found = self.value.constant
+        return found if found is None or self.order is None else np.transpose(found, self.order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """Elements by index: those of `dense` (stacked along axis 0), where `items` has no newer ones.
+
+    `size` is None where only a run-time value tells it. A handle of a TensorArray is an empty one.
+    """
+
+    size: int
+    dtype: DType | None
+    element: tuple[int | None, ...] | None = None
+    dense: Tensor | None = None
+    items: Mapping[int, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A variable, by the name of the node that makes it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """The result of a branch that is not taken."""
+
+
+DEAD = Dead()
+Item = Tensor | Array | Resource | Dead
+
+
+def tensor(item: Item, label: str) -> Tensor:
+    """The item if it is a tensor. Raises UnsupportedError naming who reads it."""
+    if isinstance(item, Tensor):
+        return item
+    kind = {Array: "an array of tensors", Resource: "a variable itself"}.get(type(item), "nothing")
+    raise UnsupportedError(f"{label} reads {kind}, where only a tensor is understood")

@@ -1,0 +1,74 @@
+"""A graph as an ONNX model. In: an inferred Graph; out: a ModelProto. Called by frontends of other formats.
+
+Constants become initializers of the outermost graph, and Constant nodes where a graph returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ingot.errors import InternalError
+from ingot.formula.expr import upper
+from ingot.graph.ir import Graph, Node, Value
+from ingot.graph.onnx_types import dtype_to_onnx
+
+IR_VERSION = 8
+SIZE_LIMIT = (1 << 31) - (1 << 20)
+
+
+def to_onnx(graph: Graph) -> onnx.ModelProto:
+    """The model. All shapes must be static, all nodes of ONNX's own domain and of one opset."""
+    versions = {n.version for n in _nodes(graph)} or {17}
+    if len(versions) > 1:
+        raise InternalError(f"{graph.name}: nodes of several opsets, {sorted(versions)}")
+    constants: dict[Value, None] = {}
+    proto = _graph(graph, constants)
+    proto.initializer.extend(
+        numpy_helper.from_array(np.asarray(v.constant, order="C"), v.name) for v in constants
+    )
+    opsets = [helper.make_opsetid("", versions.pop())]
+    return helper.make_model(proto, ir_version=IR_VERSION, opset_imports=opsets, producer_name="ingot")
+
+
+def _nodes(graph: Graph) -> Iterable[Node]:
+    for node in graph.nodes:
+        yield node
+        for inner in node.subgraphs.values():
+            yield from _nodes(inner)
+
+
+def _graph(graph: Graph, constants: dict[Value, None]) -> onnx.GraphProto:
+    made = {v for n in graph.nodes for v in n.outputs}
+    nodes = [_node(n, constants) for n in graph.nodes]
+    nodes += [_constant(v) for v in graph.outputs if v.constant is not None and v not in made]
+    inputs, outputs = ([_info(v) for v in values] for values in (graph.inputs, graph.outputs))
+    return helper.make_graph(nodes, graph.name or "graph", inputs, outputs)
+
+
+def _node(node: Node, constants: dict[Value, None]) -> onnx.NodeProto:
+    constants.update((v, None) for v in node.inputs if v is not None and v.constant is not None)
+    inputs, outputs = (
+        ["" if v is None else v.name for v in values] for values in (node.inputs, node.outputs)
+    )
+    proto = helper.make_node(node.op, inputs, outputs, name=node.name)
+    for name, value in node.attributes.items():
+        given = _graph(value, constants) if isinstance(value, Graph) else value
+        proto.attribute.append(helper.make_attribute(name, given))
+    return proto
+
+
+def _constant(value: Value) -> onnx.NodeProto:
+    tensor = numpy_helper.from_array(np.asarray(value.constant, order="C"))
+    return helper.make_node("Constant", [], [value.name], name=f"{value.name}/constant", value=tensor)
+
+
+def _info(value: Value) -> onnx.ValueInfoProto:
+    if value.type is None or value.shape is None:
+        raise InternalError(f"{value.name} has not been inferred")
+    return helper.make_tensor_value_info(
+        value.name, dtype_to_onnx(value.type), [int(upper(n)) for n in value.shape]
+    )
