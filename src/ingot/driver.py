@@ -11,6 +11,7 @@ from ingot.bundle.bundle import Bundle
 from ingot.bundle.manifest import Origin
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
+from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.frontends.onnx.tensors import external_files
 from ingot.graph.ir import Graph
@@ -77,9 +78,10 @@ class Stages:
 
 def compile_with(model: Any, options: Options) -> Bundle:
     """All steps; see `compile`."""
+    source, model = model, canonical(model, options)
     made = [stages(model, replace(options, target=t)) for t in options.target.split("+")]
     announce("compile C")
-    origin = Origin(digest(model), opsets(made[0].graph), made[0].graph.ports)
+    origin = Origin(digest(source), opsets(made[0].graph), made[0].graph.ports)
     if len(made) > 1:
         return write_variants([(m.program, m.plan, m.target) for m in made], options, origin)
     return write(made[0].program, made[0].plan, made[0].target, options, origin)
@@ -87,7 +89,7 @@ def compile_with(model: Any, options: Options) -> Bundle:
 
 def front(model: Any, options: Options) -> Graph:
     """The steps on the graph, in their order; the comment says why each stands where it does."""
-    graph = GRAPH(read_with, model, options)
+    graph = GRAPH(read_with, canonical(model, options), options)
     graph = GRAPH(number_calls, graph, options.seed_input)  # adds nodes and an input: these are inferred too
     graph = GRAPH(infer, graph)  # everything below needs shapes, and constants folded
     graph = GRAPH(pair_states, graph, options.state)  # types must be known, passes keep the edge's order
@@ -98,6 +100,7 @@ def front(model: Any, options: Options) -> Graph:
 def stages(model: Any, options: Options) -> Stages:
     """The steps from the model to offsets in the arena; only printing and compiling C is left."""
     target = native() if options.target == "native" else find(options.target)
+    model = canonical(model, options)  # first: everything below reads ONNX
     graph = front(model, options)
     # what stays the same from step to step is proved once
     regions = Level("region", region_text, partial(verify_region, sound=set()))
@@ -154,9 +157,12 @@ def opsets(graph: Graph) -> dict[str, int]:
 
 
 def digest(model: Any) -> str:
-    """SHA-256 of the model file's bytes; if weights lie in files beside it, their names and hashes follow."""
+    """SHA-256 of the model file's bytes; if it lies in several files, of their names and hashes."""
     import hashlib
 
+    if is_foreign(model):
+        files = ((p.name, hashlib.sha256(p.read_bytes()).hexdigest()) for p in source_files(Path(model)))
+        return hashlib.sha256("".join(f"{name} {found}\n" for name, found in files).encode()).hexdigest()
     if not isinstance(model, str | Path):
         return hashlib.sha256(model if isinstance(model, bytes) else model.SerializeToString()).hexdigest()
     total = hashlib.sha256(Path(model).read_bytes())

@@ -31,7 +31,7 @@ class Options:
     caller brings the weights. `weights` None is what the api means: external for Glow's two, embedded for
     the others. `seed_input` adds an input, the number of the run, that random operators draw other numbers
     for. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the compiler
-    behind our own.
+    behind our own. `inputs` (NAME:SHAPE) and `outputs` (names) are what to import of a TensorFlow graph.
     """
 
     name: str | None = None
@@ -45,6 +45,8 @@ class Options:
     cflags: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
     keep_inputs: bool = False
     seed_input: bool = False
     capacity: Mapping[str, Capacity] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from ingot.check.profile import sample_inputs
 from ingot.check.verify import Build, whole
 from ingot.errors import UnsupportedError
 from ingot.formula.expr import Array
+from ingot.frontends.canonical import canonical
 from ingot.log import announce
 from ingot.options import Options
 from ingot.targets.records import find
@@ -127,6 +128,7 @@ def bench(
     peers = {labelled(word)[0]: word for word in against}
     for word in against:
         kind_of(labelled(word)[1])
+    model = canonical(model, options)
     bundle, proto = build(model, replace(options, emit=("obj",))), whole(model)
     inputs = sample_inputs(proto, options, bundle.manifest)
     roofline = limits(find(bundle.manifest["target"])).roofline_seconds(bundle.manifest)

@@ -18,6 +18,7 @@ from ingot.check.limits import Limits, limits
 from ingot.check.machine import pinned
 from ingot.check.verify import Build, corners, whole
 from ingot.formula.expr import Array
+from ingot.frontends.canonical import canonical
 from ingot.frontends.onnx import read_with
 from ingot.log import announce
 from ingot.ops.infer import infer
@@ -60,6 +61,7 @@ class Profile:
 
 def profile(model: Any, options: Options, build: Build, *, seconds: float = SECONDS) -> Profile:
     """Compile with the hook and measure for about `seconds`."""
+    model = canonical(model, options)
     bundle = build(model, replace(options, profile=True, emit=("obj",)))
     inputs = sample_inputs(whole(model), options, bundle.manifest)
     found = limits(find(bundle.manifest["target"]))

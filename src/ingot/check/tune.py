@@ -23,6 +23,7 @@ from ingot.check.machine import fingerprint, machine, pinned
 from ingot.check.profile import least, sample_inputs
 from ingot.check.verify import Build, whole
 from ingot.errors import InputError
+from ingot.frontends.canonical import canonical
 from ingot.log import announce
 from ingot.loops.choice import Ways
 from ingot.loops.tuning import SCHEMA, choices_of
@@ -85,6 +86,7 @@ def tune(
     What the cost model chooses comes first: the fastest of what was measured is never worse than that.
     """
     begin = time.perf_counter()
+    model = canonical(model, options)
     plain = replace(options, tuning={}, profile=True, emit=("obj",))
     announce("looking for choices")
     ways = explore(model, plain)

@@ -19,6 +19,7 @@ from ingot.check.compare import Difference, compare
 from ingot.check.inputs import random_inputs
 from ingot.check.oracle import Oracle, oracle, with_copies, with_inputs, with_outputs
 from ingot.formula.expr import Array
+from ingot.frontends.canonical import canonical
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.graph.ir import Graph
 from ingot.log import announce
@@ -93,6 +94,7 @@ def verify(
     layers: bool = False,
 ) -> Verification:
     """Compare the shipped object with the oracle; `layers` looks at every layer even if all is well."""
+    model = canonical(model, options)
     bundle = build(model, options)
     proto = with_inputs(whole(model), options.state.values())
     truth = oracle(proto)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ingot.cli import benching, compiling, inspecting, running, tables, tuning, verifying
+from ingot.cli import benching, compiling, importing, inspecting, running, tables, tuning, verifying
 from ingot.cli.show import single_line
 from ingot.errors import IngotError, ToolchainError
 
@@ -66,6 +66,7 @@ for command in (
     tables.ops,
 ):
     app.command()(command)
+app.command("import")(importing.import_)
 
 
 def _version(asked: bool) -> None:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from ingot.formula.expr import Array
 
 ModelFile = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="An .onnx or .onnxtxt file.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="An .onnx or .onnxtxt file, or a model of TensorFlow's.", show_default=False
+    ),
 ]
 ModelOrBundle = Annotated[
     Path,
@@ -79,6 +82,13 @@ TuningFile = Annotated[
 Inputs = Annotated[
     list[str] | None, typer.Option("--input", metavar="NAME=FILE.npy", help="An input's elements.")
 ]
+Feeds = Annotated[
+    list[str] | None,
+    typer.Option("--inputs", metavar="NAME:SHAPE", help="An input of a TensorFlow graph, as in x:1x28x28x1."),
+]
+Fetches = Annotated[
+    list[str] | None, typer.Option("--outputs", metavar="NAME", help="An output of a TensorFlow graph.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
 
@@ -113,6 +123,12 @@ def parse_capacity(words: Sequence[str] | None) -> dict[str, Capacity]:
         numbers = tuple(int(n) for n in value.split("x"))
         out[name] = numbers[0] if len(numbers) == 1 else numbers
     return out
+
+
+def edges(inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+    """What of a foreign graph is wanted, as fields of the options; several outputs may share a word."""
+    names = (name.strip() for word in outputs or () for name in word.split(","))
+    return {"inputs": tuple(inputs or ()), "outputs": tuple(n for n in names if n)}
 
 
 def parse_rename(words: Sequence[str] | None) -> dict[str, str]:

@@ -59,6 +59,8 @@ def compile(
     relocation: Relocation = None,
     emit: EmitList = None,
     rename: Rename = None,
+    inputs: arg.Feeds = None,
+    outputs: arg.Fetches = None,
     threads: Threads = False,
     math: arg.Arithmetic = "standard",
     tuning: arg.TuningFile = None,
@@ -81,6 +83,7 @@ def compile(
         weights=weights,
         relocation=relocation,
         rename=arg.parse_rename(rename),
+        **arg.edges(inputs, outputs),
         threads=threads,
         tuning=tuning,
         math=math,
@@ -103,7 +106,9 @@ def compiled(model: Path, wanted: Options) -> Bundle:
 
 def loaded(model_or_directory: Path, wanted: Options) -> Bundle:
     """The bundle in a directory, or the one that a model compiles to."""
-    if not model_or_directory.is_dir():
+    from ingot.frontends.canonical import is_foreign
+
+    if not model_or_directory.is_dir() or is_foreign(model_or_directory):
         return compiled(model_or_directory, wanted)
     from ingot.bundle.bundle import load
 

@@ -42,7 +42,9 @@ def inspect(
     as_json: arg.Json = False,
 ) -> None:
     """Show a model's graph, program or memory plan, or a bundle's costs and symbols."""
-    if model.is_dir():
+    from ingot.frontends.canonical import is_foreign
+
+    if model.is_dir() and not is_foreign(model):
         if stage or dot or svg:
             raise InputError("a bundle's directory has no stages and no pictures; inspect its model")
         _bundle(model, as_json)

@@ -37,6 +37,8 @@ def verify(
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     state: arg.States = None,
+    feeds: arg.Feeds = None,
+    fetches: arg.Fetches = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -45,7 +47,7 @@ def verify(
     as_json: arg.Json = False,
 ) -> None:
     """Compare the shipped object with onnxruntime; find the first layer that differs."""
-    more: dict[str, Any] = {"math": math, "string_bytes": string_bytes}
+    more: dict[str, Any] = {"math": math, "string_bytes": string_bytes, **arg.edges(feeds, fetches)}
     wanted = arg.options(target, define, cc, cflags, tuning, capacity, state, **more)
     with progress(f"Verifying {model.name}"):
         from ingot.check.verify import verify as check
@@ -67,9 +69,10 @@ def given(model: Path, words: list[str] | None, wanted: Options) -> dict[str, Ar
     """The arrays of `--input`, whose types the model's own inputs tell."""
     if not words:
         return {}
+    from ingot.frontends.canonical import canonical
     from ingot.frontends.onnx import read_with
 
-    graph = read_with(model, wanted)
+    graph = read_with(canonical(model, wanted), wanted)
     return arg.read_inputs(words, [{"name": v.name, "dtype": str(v.type)} for v in graph.inputs])
 
 

@@ -1,0 +1,63 @@
+"""`ingot import`: a foreign model in, canonical ONNX out, to be opened in other tools."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ingot.cli import arguments as arg
+from ingot.cli.show import progress, report, table
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A GraphDef (.pb, .pbtxt), a checkpoint (.meta, or its directory) or a SavedModel's directory.",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="(default: the model's name with .onnx)")
+]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="A tfcompile configuration (default: X.config.pbtxt)."),
+]
+
+
+def import_(
+    model: Model,
+    output: Output = None,
+    inputs: arg.Feeds = None,
+    outputs: arg.Fetches = None,
+    config: Config = None,
+    as_json: arg.Json = False,
+) -> None:
+    """Write a TensorFlow model as ONNX."""
+    with progress(f"Importing {model.name}"):
+        from ingot.frontends.canonical import imported
+
+        made = imported(model, **arg.edges(inputs, outputs), config=config)
+        path = output or Path(f"{model.stem}.onnx")
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".ingot-", delete=False) as file:
+            file.write(made.SerializeToString())
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, path)
+    ends = {
+        kind: [{"name": v.name, "shape": [d.dim_value for d in v.type.tensor_type.shape.dim]} for v in values]
+        for kind, values in (("input", made.graph.input), ("output", made.graph.output))
+    }
+    rows = [
+        (kind, v["name"], "x".join(map(str, v["shape"])) or "scalar") for kind, vs in ends.items() for v in vs
+    ]
+    data = {
+        "file": str(path),
+        "nodes": len(made.graph.node),
+        "inputs": ends["input"],
+        "outputs": ends["output"],
+    }
+    report(data, as_json, table(f"{path}, {len(made.graph.node)} nodes", ("", "name", "shape"), rows))

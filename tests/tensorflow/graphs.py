@@ -1,0 +1,149 @@
+"""GraphDefs written by tests, and checkpoints: with the importer's own descriptors, without TensorFlow.
+
+g = Graph()
+g.node("x", "Placeholder", dtype=FLOAT, shape=(1, 4))
+g.node("y", "Relu", "x", T=FLOAT)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ingot.frontends.tensorflow.checkpoint import MAGIC, masked_crc32c
+from ingot.frontends.tensorflow.protos import message
+
+FLOAT, INT32, BOOL = 1, 3, 10
+NUMBERS = {
+    "float32": FLOAT,
+    "int32": INT32,
+    "bool": BOOL,
+    "int64": 9,
+    "float64": 2,
+    "uint8": 4,
+    "float16": 19,
+}
+
+
+class Type(int):
+    """A number that stands for an element type, not for itself."""
+
+
+def set_shape(shape: Any, extents: tuple[int, ...] | None) -> None:
+    if extents is None:
+        shape.unknown_rank = True
+    for n in extents or ():
+        shape.dim.add(size=n)
+
+
+def set_tensor(tensor: Any, array: Any) -> None:
+    if array.dtype.kind in "OS":
+        tensor.dtype = 7
+        tensor.string_val.extend(array.reshape(-1).tolist())
+    else:
+        tensor.dtype, tensor.tensor_content = NUMBERS[array.dtype.name], array.tobytes()
+    set_shape(tensor.tensor_shape, array.shape)
+
+
+def set_attribute(attribute: Any, name: str, value: Any) -> None:
+    """By the type of the value: shapes are tuples under the name shape, types are Types."""
+    match value:
+        case bool():
+            attribute.b = value
+        case Type():
+            attribute.type = int(value)
+        case int():
+            attribute.i = value
+        case float():
+            attribute.f = value
+        case str():
+            attribute.s = value.encode()
+        case np.ndarray():
+            set_tensor(attribute.tensor, value)
+        case list():
+            attribute.list.i.extend(value)
+        case ("call", function):
+            attribute.func.name = function
+        case _:
+            set_shape(attribute.shape, value)
+
+
+class Nodes:
+    """Appends to a list of nodes: that of a graph, or of a function."""
+
+    def __init__(self, nodes: Any) -> None:
+        self.nodes = nodes
+
+    def node(self, name: str, op: str, *inputs: str, **attributes: Any) -> str:
+        made = self.nodes.add(name=name, op=op, input=inputs)
+        for key, value in attributes.items():
+            is_type = key in ("T", "dtype", "DstT", "element_dtype") and isinstance(value, int)
+            set_attribute(made.attr.add(key=key).value, key, Type(value) if is_type else value)
+        return name
+
+    def const(self, name: str, value: Any, *controls: str, dtype: Any = None) -> str:
+        array = np.asarray(value, dtype)
+        array = array.astype(np.float32) if array.dtype == np.float64 and dtype is None else array
+        array = array.astype(np.int32) if array.dtype == np.int64 and dtype is None else array
+        return self.node(name, "Const", *controls, value=array, dtype=NUMBERS.get(array.dtype.name, 7))
+
+
+class Graph(Nodes):
+    """A whole GraphDef."""
+
+    def __init__(self) -> None:
+        self.proto = message("GraphDef")
+        super().__init__(self.proto.node)
+
+    def input(self, name: str, *shape: int, dtype: int = FLOAT) -> str:
+        return self.node(name, "Placeholder", dtype=dtype, shape=shape)
+
+    def function(self, name: str, inputs: list[str], outputs: dict[str, str]) -> Nodes:
+        made = self.proto.library.function.add()
+        made.signature.name = name
+        for argument in inputs:
+            made.signature.input_arg.add(name=argument, type=FLOAT)
+        for result, source in outputs.items():
+            made.signature.output_arg.add(name=result, type=FLOAT)
+            made.ret.add(key=result, value=source)
+        return Nodes(made.node_def)
+
+    def save(self, path: Path) -> Path:
+        path.write_bytes(self.proto.SerializeToString())
+        return path
+
+
+def varint(n: int) -> bytes:
+    out = b""
+    while n > 0x7F:
+        out, n = out + bytes([n & 0x7F | 0x80]), n >> 7
+    return out + bytes([n])
+
+
+def block(entries: dict[bytes, bytes]) -> bytes:
+    """Keys share no beginnings; one restart; no compression; the checksum is not looked at."""
+    rows = (varint(0) + varint(len(k)) + varint(len(v)) + k + v for k, v in sorted(entries.items()))
+    return b"".join(rows) + bytes(4) + (1).to_bytes(4, "little")
+
+
+def save_checkpoint(prefix: Path, variables: dict[str, Any]) -> None:
+    """PREFIX.index and PREFIX.data-00000-of-00001."""
+    header = message("BundleHeader")
+    header.num_shards = 1
+    entries, data = {b"": header.SerializeToString()}, b""
+    for name, array in variables.items():
+        entry = message("BundleEntry")
+        entry.dtype, entry.offset, entry.size = NUMBERS[array.dtype.name], len(data), array.nbytes
+        set_shape(entry.shape, array.shape)
+        entry.crc32c = masked_crc32c(array.tobytes())
+        entries[name.encode()] = entry.SerializeToString()
+        data += array.tobytes()
+    Path(f"{prefix}.data-00000-of-00001").write_bytes(data)
+    first = block(entries)
+    index = block({b"\xff": varint(0) + varint(len(first))})
+    at = len(first) + 5
+    footer = varint(0) + varint(0) + varint(at) + varint(len(index))
+    table = first + bytes(5) + index + bytes(5) + footer.ljust(40, b"\0") + MAGIC
+    Path(f"{prefix}.index").write_bytes(table)
