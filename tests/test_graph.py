@@ -8,9 +8,13 @@ import pytest
 from ingot.errors import ModelError
 from ingot.formula.expr import Param
 from ingot.formula.types import FLOAT32, INT64
+from ingot.frontends.onnx import read_model
 from ingot.graph.ir import Graph, Node, Value, captured, constant_value, replace_value, uses
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
+from ingot.ops.infer import infer
+from ingot.passes.inline_if import inline_if
+from tests.models import text
 
 
 def value(name: str, *shape: int) -> Value:
@@ -148,3 +152,18 @@ def test_verify_of_endless_nesting() -> None:
     graph.nodes = [Node("If", [graph.inputs[0]], [value("y")], {"then_branch": graph})]
     with pytest.raises(ModelError):
         verify(graph)
+
+
+def test_an_inlined_branch_keeps_the_names_of_outputs() -> None:
+    """Also where the branch gives a value that has a name already: an input, a constant, another output."""
+    sides = (
+        "then_branch = a () => (float[1] {}) {{ {} }}, else_branch = b () => (float[1] e) {{ e = Exp(x) }}"
+    )
+    body = f"""{{ p = Neg(x) o = If <{sides.format("s", "s = Add(x, x)")}> (c)
+        q = If <{sides.format("p", "")}> (c) r = If <{sides.format("x", "")}> (c)
+        t = If <{sides.format("w", "")}> (c) }}"""
+    ends = "(float[1] x) => (float[1] o, float[1] p, float[1] q, float[1] r, float[1] t)"
+    proto = text(f"<bool c = {{1}}, float[1] w = {{3}}> {body}", ends)
+    graph = inline_if(infer(read_model(proto)))
+    assert [v.name for v in verify(graph).outputs] == ["o", "p", "q", "r", "t"]
+    assert [n.op for n in graph.nodes] == ["Neg", "Add", "Identity", "Identity", "Identity"]

@@ -38,6 +38,11 @@ def _rename(graph: Graph, renamed: dict[Value, Value]) -> None:
         node.inputs = [renamed.get(v, v) if v is not None else None for v in node.inputs]
         for sub in node.subgraphs.values():
             _rename(sub, renamed)
+    made = {v for n in graph.nodes for v in n.outputs if v is not None and v.constant is None}
     for i, old in enumerate(graph.outputs):
-        if old in renamed:
-            graph.outputs[i] = renamed[old]
+        if (new := renamed.get(old)) is None:
+            continue
+        if new in made and new not in graph.outputs:
+            new.name, graph.outputs[i] = old.name, new
+        else:  # it has a name already, or nobody makes it here
+            graph.nodes.append(Node("Identity", [new], [old]))
