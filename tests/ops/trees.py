@@ -97,20 +97,23 @@ def classifier(
     lo: float = -1.0,
     only: int | None = None,
     trees: dict[str, Any] | None = None,
-    oracle: Any = "ort",
+    text: bool = False,
     **more: Any,
 ) -> Row:
-    """`only`: all weights are for this class."""
+    """`only`: all weights are for this class. `text`: labels are strings."""
     nodes, leaves = grow(seed, **(trees or {}))
     weights = weighted(seed, "class", leaves, classes, each, lo)
     if only is not None:
         weights["class_ids"] = [only] * len(weights["class_ids"])
-    labels = {"classlabels_int64s": [7 * c - 5 for c in range(classes)]}
-    attributes = {**labels, **more, **nodes, **weights}
-    note = f"{x.dtype}_{seed}_{classes}_{each}_{lo}_{only}_{'_'.join(map(str, more.values()))}"
-    return Row(
-        "TreeEnsembleClassifier", [x], attributes, outputs=2, opset=3, domain=ML, oracle=oracle, note=note
+    names = [c * "Größe" + str(c) for c in range(classes)]
+    labels = (
+        {"classlabels_strings": names}
+        if text
+        else {"classlabels_int64s": [7 * c - 5 for c in range(classes)]}
     )
+    attributes = {**labels, **more, **nodes, **weights}
+    note = f"{x.dtype}_{seed}_{classes}_{each}_{lo}_{only}_{text}_{'_'.join(map(str, more.values()))}"
+    return Row("TreeEnsembleClassifier", [x], attributes, outputs=2, opset=3, domain=ML, note=note)
 
 
 X = samples()
@@ -170,6 +173,8 @@ CLASSIFIERS = [
     ),
     *(classifier(X, 11, 2, 1, lo, 1, trees=TWO, post_transform=p) for lo in (-1.0, 0.0) for p in POSTS[:4]),
     classifier(X, 11, 2, 1, -1.0, 1, trees=TWO, base_values=[0.125]),
+    classifier(X, 13, 4, 4, text=True),
+    classifier(X, 13, 2, 1, -1.0, 0, text=True, trees=TWO),
     *(
         classifier(X, 12, 1, 1, -1.0, 0, post_transform=p, **b)
         for p in POSTS[:2]

@@ -27,7 +27,7 @@ from ingot.formula.expr import (
     select,
     static,
 )
-from ingot.formula.types import BOOL, FLOAT32, INDEX, INT32
+from ingot.formula.types import BOOL, FLOAT32, FLOAT64, INDEX, INT32
 from ingot.ops.ml.classes import Ints, Strings, label_table, labelled, top
 from ingot.ops.ml.linear import Floats
 from ingot.ops.ml.transform import logistic, pair, rows_as, transform_of, transformed
@@ -36,6 +36,8 @@ from ingot.ops.registry import Builder, op
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 CERTAIN = 1e-7
 """Probabilities of pairs stay this far from 0 and 1."""
+FEW = 4
+"""So many classes are compared by one product, most of whose coefficients are not 0."""
 TURNS = 100
 """At most so many times the probabilities of all classes are refined."""
 
@@ -193,51 +195,57 @@ def _linear(
 
 
 def _pairs(f: Builder, k: Tensor, weight: Array, per_class: Ints, rho: Floats) -> Tensor:
-    """scores[n, pair] of classes i < j in order.
+    """scores[n, pair] of classes i < j in order, summed in float64 as onnxruntime does.
 
-    sums[n, i, r] adds what row r of the coefficients gives to vectors of class i; few pairs are one product.
+    Few pairs are one product. Of many, sums[n, i, r] holds what row r gives to the vectors of class i.
     """
     classes = len(per_class)
-    order = list(combinations(range(classes), 2))
-    owner = np.repeat(np.arange(classes), per_class)
-    n, p = f.axes((k.shape[0], len(order)), "n p")
+    first, second = _sides(f, classes)
+    n, p = f.axes((k.shape[0], first.count), "n p")
     v = Var("v", k.shape[1])
+    owner, kernel_ = np.repeat(np.arange(classes), per_class), cast(k[n, v], FLOAT64)
     shift = f.constant(np.array(rho, np.float32), "rho")
-    if classes <= 4:
-        table = np.stack(
-            [np.where(owner == i, weight[j - 1], 0) + np.where(owner == j, weight[i], 0) for i, j in order]
-        )
-        both = f.constant(table.astype(np.float32), "coefficients")
-        return f.reduce("sum", (n, p), (v,), k[n, v] * both[p, v], post=lambda s: s + shift[p], name="pairs")
+    if classes <= FEW:
+        rows = [
+            np.where(owner == i, weight[j - 1], 0) + np.where(owner == j, weight[i], 0)
+            for i, j in combinations(range(classes), 2)
+        ]
+        both = f.constant(np.array(rows, np.float64), "coefficients")[p, v]
+        total = f.reduce("sum", (n, p), (v,), kernel_ * both, name="sums")
+        return f.map((n, p), cast(total[n, p] + cast(shift[p], FLOAT64), FLOAT32), name="pairs")
     c, r = f.axes((classes, classes - 1), "c r")
-    sums = f.map((n, c, r), Const(0.0, FLOAT32), name="sums")
-    row, of = (
-        f.constant(np.ascontiguousarray(weight.T), "coefficients"),
-        f.constant(owner.astype(np.int32), "owner"),
-    )
+    sums = f.map((n, c, r), Const(0.0, FLOAT64), name="sums")
+    row = f.constant(weight.T.astype(np.float64), "coefficients")
+    of = f.constant(owner.astype(np.int32), "owner")
 
     def add() -> None:
         at = (n, cast(of[v], INDEX), r)
-        f.put(sums, (n, r), at, sums[at] + k[n, v] * row[v, r])
+        f.put(sums, (n, r), at, sums[at] + kernel_ * row[v, r])
 
     f.scan(v, (sums,), add)
-    first = f.constant(np.array([i for i, _ in order], np.int32), "first")
-    second = f.constant(np.array([j for _, j in order], np.int32), "second")
     i, j = cast(first[p], INDEX), cast(second[p], INDEX)
-    return f.map((n, p), sums[n, i, j - 1] + sums[n, j, i] + shift[p], name="pairs")
+    score = sums[n, i, j - 1] + sums[n, j, i]
+    return f.map((n, p), cast(score + cast(shift[p], FLOAT64), FLOAT32), name="pairs")
+
+
+def _sides(f: Builder, classes: int) -> tuple[Tensor, Tensor]:
+    """The first and the second class of every pair."""
+    i, j = np.triu_indices(classes, 1)
+    return f.constant(i.astype(np.int32), "first"), f.constant(j.astype(np.int32), "second")
 
 
 def _most_votes(f: Builder, scores: Tensor, classes: int) -> Tensor:
     """at[n]: the first of the classes that win most of their pairs."""
-    order = list(combinations(range(classes), 2))
-    sign = np.zeros((classes, len(order)), np.int32)
-    for at, (winner, loser) in enumerate(order):
-        sign[winner, at], sign[loser, at] = 1, -1
+    first, second = _sides(f, classes)
     n, c = f.axes((scores.shape[0], classes), "n c")
-    p = Var("p", len(order))
-    side = f.constant(sign, "side")[c, p]
-    wins = select(scores[n, p] > 0, equal(side, 1), equal(side, -1))
-    votes = f.reduce("sum", (n, c), (p,), cast(wins, INT32), name="votes")
+    p = Var("p", first.count)
+    votes = f.map((n, c), Const(0, INT32), name="votes")
+
+    def vote() -> None:
+        at = (n, select(scores[n, p] > 0, cast(first[p], INDEX), cast(second[p], INDEX)))
+        f.put(votes, (n,), at, votes[at] + 1)
+
+    f.scan(p, (votes,), vote)
     return top(f, votes)
 
 
@@ -245,10 +253,11 @@ def _probabilities(f: Builder, scores: Tensor, classes: int, prob_a: Floats, pro
     """p[n, c] from the probabilities r[i, j] that i wins over j, by Wu, Lin and Weng's second method
     ("Probability estimates for multi-class classification by pairwise coupling", 2004, algorithm 2).
     """
-    index = {pair_: k for k, pair_ in enumerate(combinations(range(classes), 2))}
-    which = np.array([[index.get((min(i, j), max(i, j)), 0) for j in range(classes)] for i in range(classes)])
+    which = np.zeros((classes, classes), np.int32)
+    above = np.triu_indices(classes, 1)
+    which[above] = which.T[above] = np.arange(len(above[0]))
     n, i, j = f.axes((scores.shape[0], classes, classes), "n i j")
-    at = cast(f.constant(which.astype(np.int32), "pair")[i, j], INDEX)
+    at = cast(f.constant(which, "pair")[i, j], INDEX)
     a, b = (f.constant(np.array(t, np.float32), name) for t, name in ((prob_a, "prob_a"), (prob_b, "prob_b")))
     r = 1 - logistic(scores[n, at] * a[at] + b[at])
     r = minimum(maximum(r, CERTAIN), 1 - CERTAIN)
