@@ -1,4 +1,4 @@
-"""ai.onnx.ml beyond the rows: attributes that contradict themselves, and what the bundle refuses when it runs."""
+"""ai.onnx.ml beyond the rows: attributes that contradict themselves, and what a bundle refuses."""
 
 from __future__ import annotations
 
