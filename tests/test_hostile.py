@@ -218,8 +218,26 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
     "no rank": (lambda: text("{ y = Relu(x) }", "(float x) => (float y)"), InputError, ""),
     "sequence input": (
         lambda: text("{ y = Relu(x) }", "(seq(float[2]) x) => (float[2] y)"),
-        UnsupportedError,
-        "sequence",
+        InputError,
+        "--capacity x=NxA",
+    ),
+    "a sequence to an operator on tensors": (
+        lambda: text("{ s = SequenceConstruct(x) y = Relu(s) }", "(float[2] x) => (float[2] y)"),
+        ModelError,
+        "'s' is a sequence",
+    ),
+    "a tensor to an operator on sequences": (
+        lambda: text("{ y = SequenceLength(x) }", "(float[2] x) => (int64 y)"),
+        ModelError,
+        "input 0 is not a sequence",
+    ),
+    "beyond a sequence": (
+        lambda: text(
+            "{ k = Constant <value_int = 1> () s = SequenceConstruct(x) y = SequenceAt(s, k) }",
+            "(float[2] x) => (float[2] y)",
+        ),
+        ShapeError,
+        "position 1 is out of range for 1 elements",
     ),
     "string input": (
         lambda: text("{ y = Relu(x) }", "(string[2] x) => (string[2] y)"),

@@ -133,7 +133,7 @@ class Reader:
         """So many nodes more stand for one of the model. Raises UnsupportedError where it is too many."""
         self.expanded += nodes
         if self.expanded > EXPANDED_LIMIT:
-            raise UnsupportedError(f"{label}: the model expands to more than {EXPANDED_LIMIT} nodes")
+            raise UnsupportedError(f"{label}: the functions expand to more than {EXPANDED_LIMIT} nodes")
 
     def call_it(self, scope: Scope, name: str, thing: Object) -> None:
         """Give an object that is there already a name."""
