@@ -373,6 +373,8 @@ def data_range(e: Expr) -> tuple[int, int] | None:
             return int(v), int(v)
         case Load(tensor) if (span := value_range(tensor)) is not None:
             return span
+        case Gathered(_, lo, hi):
+            return interval(lo)[0], interval(hi)[1] - 1
         case Binary("and", _, Const(v, _)) | Binary("and", Const(v, _), _) if v >= 0:
             return 0, int(v)
         case Binary("shr", a, Const(k, _)) if (inner := data_range(a)) is not None:
@@ -382,12 +384,17 @@ def data_range(e: Expr) -> tuple[int, int] | None:
     return (int(e.dtype.lowest), int(e.dtype.highest)) if e.dtype is not INDEX else None
 
 
-def keeps_within(t: Tensor, value: Expr) -> bool:
+def keeps_within(t: Tensor, value: Expr, scope: Scope) -> bool:
     """Whether an element that gets the value lies where the tensor promises."""
     if t.within is None:
         return True
+    lo, hi = t.within
     span = data_range(value)
-    return span is not None and t.within[0] <= span[0] and span[1] <= t.within[1]
+    if span is not None and lo <= span[0] and span[1] <= hi:
+        return True
+    if not isinstance(value, Cast) or value.a.dtype is not INDEX:
+        return False
+    return scope.inside(value.a - lo, hi - lo + 1)
 
 
 def _holds(t: DType, span: tuple[int, int]) -> bool:

@@ -108,7 +108,7 @@ def _compute(c: Compute, scope: Scope, where: str) -> None:
     if c.value.dtype not in (c.out.type, c.out.type.compute):
         raise InternalError(f"{here}: a {c.value.dtype} value becomes {c.out.type} without a cast")
     _expression(c.value, inner, registers, here)
-    if not keeps_within(c.out, c.value):
+    if not keeps_within(c.out, c.value, inner):
         raise InternalError(f"{here}: {text(c.value)} may lie beyond {c.out.within}")
     _place(c, inner, here)
 

@@ -145,7 +145,8 @@ class Machine:
                 case Call():
                     self.call(step)
                 case Copy(source, to):
-                    self.flat(to)[...] = self.flat(source)
+                    count = self.size(to)
+                    self.flat(to)[:count] = self.flat(source)[:count]
                 case Branch(condition, then, other):
                     self.steps(then if self.flat(condition)[0] else other)
                 case Repeat(counter, _, _, body):

@@ -120,7 +120,7 @@ class _Steps:
                 case Copy(source, to):
                     where = f"{to.name} = {source.name}"
                     self.require_written(source, written, where)
-                    if source.type is not to.type or source.shape != to.shape:
+                    if source.type is not to.type or not _fits(source, to):
                         raise self.fail(where, "one does not fit the other")
                     self.write(to, written, where)
                 case Branch(condition, then, other):
@@ -169,6 +169,14 @@ class _Steps:
         if area.base.value is not None or area.base in self.foreign:
             raise self.fail(where, f"{t.name} is written but belongs to others")
         written.add(area)
+
+
+def _fits(source: Tensor, to: Tensor) -> bool:
+    """Whether extents are equal as far as they are known: those that are data are copied before."""
+    pairs = zip(source.shape, to.shape, strict=False)
+    return len(source.shape) == len(to.shape) and all(
+        m == n or not (isinstance(m, int) and isinstance(n, int)) for m, n in pairs
+    )
 
 
 def _shape(t: Tensor) -> str:
@@ -273,7 +281,7 @@ class _Checker:
             raise self.fail(f"a {value.dtype} value for {to.tensor.name}, which is {to.tensor.type}")
         if to.tensor.value is not None:
             raise self.fail(f"{to.tensor.name} is a constant")
-        if not keeps_within(to.tensor, value):
+        if not keeps_within(to.tensor, value, scope):
             raise self.fail(f"{text(value)} may lie beyond {to.tensor.within}")
 
     # -- expressions

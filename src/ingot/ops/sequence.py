@@ -12,6 +12,7 @@ import numpy as np
 
 from ingot.formula.expr import (
     Array,
+    Cast,
     Const,
     Expr,
     Extent,
@@ -27,7 +28,7 @@ from ingot.formula.expr import (
     upper,
 )
 from ingot.formula.index import as_expr
-from ingot.formula.types import BOOL, INT64
+from ingot.formula.types import BOOL, INDEX, INT64
 from ingot.ops.registry import Builder, op
 
 Three = tuple[Tensor, Tensor, Tensor]
@@ -51,33 +52,30 @@ def not_equal(a: Expr, b: Operand) -> Expr:
     return call("not", equal(a, b))
 
 
-def place(f: Builder, position: Tensor | None, length: Tensor, *, more: int = 0) -> Expr:
-    """The position, counted from the front: 0 <= place < length + more, checked here; by default the last."""
-    count = integer(length)
+def place(f: Builder, position: Tensor | None, length: Tensor, end: int, *, more: int = 0) -> Expr:
+    """The position, counted from the front, as an index below `end`; by default the last.
+
+    It is checked once: 0 <= place < length + more.
+    """
     if position is not None:
         f.require(position.type.is_integer and position.count == 1, "a position is one integer")
+    count = integer(length)
     at = count + (more - 1) if position is None else integer(position)
-    if isinstance(count, Const) and (position is None or isinstance(at, Const)):
-        n = int(count.value)
-        k = n + more - 1 if position is None else int(at.value)  # type: ignore[attr-defined]
+    if length.value is not None and (position is None or position.value is not None):
+        n = int(length.value.reshape(-1)[0])
+        k = n + more - 1 if position is None or position.value is None else int(position.value.reshape(-1)[0])
         f.require(-n <= k < n + more, f"position {k} is out of range for {n} elements")
-        return Const(k + n if k < 0 else k, INT64)
-    at = select(at < 0, at + count, at)
-    inside = (at >= 0) & (at < count + more)
-    return select(inside, at, NONE)
-
-
-def checked(f: Builder, at: Expr, end: int) -> Expr:
-    """A place as an index below `end`; the check is one stage."""
-    if isinstance(at, Const):
-        return Const(int(at.value))
-    kept = f.map((), cast(Gathered(at, Const(0), Const(end)), INT64), name="place")
-    return Gathered(kept[()], Const(0), Const(end))
+        return Const(k + n if k < 0 else k)
+    front = f.map((), select(at < 0, at + count, at), INT64, "from_front")[()]
+    inside = (front >= 0) & (front < count + more)
+    kept = f.empty(INT64, (), "place", within=(0, end - 1))
+    f.put(kept, (), (), cast(Gathered(select(inside, front, NONE), Const(0), Const(end)), INT64))
+    return cast(kept[()], INDEX)
 
 
 def wide(at: Expr) -> Expr:
     """A place as a number to compare with."""
-    return Const(int(at.value), INT64) if isinstance(at, Const) else cast(at, INT64)
+    return Const(int(at.value), INT64) if isinstance(at, Const) else at.a if isinstance(at, Cast) else at
 
 
 @op("SequenceConstruct", since=11)
@@ -120,7 +118,7 @@ def sequence_insert(
     count, old = room_of(data)
     rank = max(len(old) if count else 0, x.rank)
     room = tuple(max((*old[d : d + 1], upper(x.shape[d]) if d < x.rank else 1)) for d in range(rank))
-    at = checked(f, place(f, position, length, more=1), count + 1)
+    at = place(f, position, length, count + 1, more=1)
     k, *axes = f.axes((count + 1, *room))
     zero = Const(0.0 if x.type.is_float else 0, x.type.compute)
     out = f.map((k, *axes), shifted(data, at, k, tuple(axes)) if count else zero, x.type, "data")
@@ -159,7 +157,7 @@ def sequence_erase(
     """Without the element at `position`, by default the last (SequenceErase-11)."""
     count, room = room_of(data)
     f.require(count > 0, "the sequence is always empty")
-    at = checked(f, place(f, position, length), count)
+    at = place(f, position, length, count)
     k, *axes = f.axes((count - 1, *room))
     before = cast(k, INT64) < wide(at)
     out = f.map((k, *axes), select(before, data.at((k, *axes)), data.at((k + 1, *axes))), data.type, "data")
@@ -177,7 +175,7 @@ def sequence_at(f: Builder, data: Tensor, extents: Tensor, length: Tensor, posit
     """The element at `position` (SequenceAt-11). Its extents are data, unless all elements have the same."""
     count, room = room_of(data)
     f.require(count > 0, "the sequence is always empty")
-    at = checked(f, place(f, position, length), count)
+    at = place(f, position, length, count)
     if extents.value is not None and isinstance(at, Const):
         row = [int(n) for n in extents.value[int(at.value)]]
         shape: list[Extent] = [n for n in row if n >= 0]
@@ -244,8 +242,11 @@ def _joined(f: Builder, data: Tensor, extents: Tensor, length: Tensor, a: int) -
     count, room = room_of(data)
     others = [n if d == a else _common(f, extents, length, d, n, d) for d, n in enumerate(room)]
     most = count * room[a]
-    owner = f.map(f.axes((most + 1,)), Const(0, INT64), name="owner")
-    within = f.map(f.axes((most + 1,)), Const(0, INT64), name="within")
+    owner = f.empty(INT64, (most + 1,), "owner", within=(0, count - 1))
+    within = f.empty(INT64, (most + 1,), "within", within=(0, max(room[a] - 1, 0)))
+    for table in (owner, within):
+        (i,) = f.axes((most + 1,), "i")
+        f.put(table, (i,), (i,), Const(0, INT64))
     total = f.map((), Const(0, INT64), name="total")
     (k,) = f.axes((count,), "k")
 
@@ -261,8 +262,7 @@ def _joined(f: Builder, data: Tensor, extents: Tensor, length: Tensor, a: int) -
     f.scan(k, (owner, within, total), body)
     others[a] = f.measured(total, most, axis=a)
     axes = f.axes(tuple(others))
-    who = Gathered(owner[axes[a]], Const(0), Const(count))
-    where = Gathered(within[axes[a]], Const(0), Const(room[a]))
+    who, where = cast(owner[axes[a]], INDEX), cast(within[axes[a]], INDEX)
     return f.map(axes, data.at((who, *(where if d == a else x for d, x in enumerate(axes)))), data.type)
 
 
