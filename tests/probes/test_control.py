@@ -129,7 +129,7 @@ def test_a_loop_whose_slices_cannot_be_counted() -> None:
       y, s = Loop(m, , x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w, float[2] o)
           { d = Identity(c) w = Tanh(v) o = Exp(v) }>
     }"""
-    with pytest.raises(ingot.UnsupportedError, match="number of turns"):
+    with pytest.raises(ingot.UnsupportedError, match=r"nothing bounds the number of turns.*--capacity s="):
         ingot.compile(parser.parse_model(HEAD + text))
 
 
@@ -138,5 +138,5 @@ def test_a_carried_value_that_grows() -> None:
       y = Loop(m, , x) <body = b (int64 i, bool c, float[n] v) => (bool d, float[j] w)
           { d = Identity(c) w = Concat <axis = 0> (v, v) }>
     }"""
-    with pytest.raises(ingot.InputError, match="its shape must stay"):
+    with pytest.raises(ingot.InputError, match=r"'y' may grow from turn to turn.*--capacity y="):
         ingot.compile(parser.parse_model(HEAD + text))

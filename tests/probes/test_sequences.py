@@ -244,11 +244,11 @@ def operators_in(graph: Graph) -> set[tuple[str, str]]:
     return found.union(*(operators_in(g) for n in graph.nodes for g in n.subgraphs.values()))
 
 
-def covered() -> set[tuple[str, str]]:
-    """The operators that the cases come to: they have no rows of their own."""
+def covered(cases: dict[str, tuple[str, dict[str, Any], list[Feeds]]]) -> set[tuple[str, str]]:
+    """The operators that cases come to: they need no rows of their own."""
     found: set[tuple[str, str]] = set()
-    for text, options, _ in CASES.values():
-        found |= operators_in(read_model(parser.parse_model(HEAD + text), **options))
+    for text, options, _ in cases.values():
+        found |= operators_in(infer(read_model(parser.parse_model(HEAD + text), **options)))
     return found
 
 

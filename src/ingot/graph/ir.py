@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Union
 
 import numpy as np
@@ -51,7 +51,7 @@ class Value:
 class Node:
     """One operation. `version` is the opset of its domain under which it was written; missing inputs are
     None. `text` is the type of all strings of the model. `measured` are the extents of the outputs that are
-    data, by output and axis: one each, for good.
+    data, by output and axis: one each, for good; of a Loop, under -1, -2, ... also those of what it carries.
     """
 
     op: str
@@ -128,6 +128,28 @@ class Graph:
         yield from self.inputs
         for node in self.nodes:
             yield from (v for v in node.outputs if v is not None)
+
+
+def copied(graph: Graph) -> Graph:
+    """The graph with values and nodes of its own, subgraphs too; what it reads from outside stays."""
+    return _copied(graph, {})
+
+
+def _copied(graph: Graph, new: dict[Value, Value]) -> Graph:
+    def value(v: Value) -> Value:
+        return new.get(v, v)
+
+    for v in graph.values():
+        new[v] = replace(v)
+    nodes = []
+    for n in graph.nodes:
+        attributes = {k: _copied(a, new) if isinstance(a, Graph) else a for k, a in n.attributes.items()}
+        inputs, outputs = ([None if v is None else value(v) for v in vs] for vs in (n.inputs, n.outputs))
+        measured = dict(n.measured)
+        nodes.append(replace(n, inputs=inputs, outputs=outputs, attributes=attributes, measured=measured))
+    return replace(
+        graph, inputs=[value(v) for v in graph.inputs], outputs=[value(v) for v in graph.outputs], nodes=nodes
+    )
 
 
 def constant_value(name: str, array: Array) -> Value:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ingot.formula.evaluate import Arrays, run_stages
-from ingot.formula.expr import Array, Tensor
+from ingot.formula.evaluate import Arrays, IndexOutOfRange, run_stages, size
+from ingot.formula.expr import Array, Tensor, upper
 from ingot.loops.region import Either, Group, Iterate, Region
 
 
@@ -58,7 +58,21 @@ def _iterate(item: Iterate, arrays: Arrays, params: dict[str, int]) -> None:
         state, goes, count = made[: len(state)], bool(condition.reshape(-1)[0]), count + 1
         for row, value in zip(slices, made[len(state) :], strict=False):
             row.append(value)
-    found = [*state, *(np.stack(s) if s else None for s in slices)]
-    for tensor, array in zip((*item.results, *item.stacked), found, strict=True):
-        if tensor is not None and array is not None:
+    for tensor, array in zip(item.results, state, strict=True):
+        if tensor is not None:
             arrays[tensor] = array
+    for tensor, row, turns in zip(item.stacked, slices, item.turns, strict=True):
+        if tensor is not None:
+            _stack(tensor, row, turns, arrays, params)
+
+
+def _stack(
+    whole: Tensor, row: list[Array], turns: Tensor | int | None, arrays: Arrays, params: dict[str, int]
+) -> None:
+    """The slices of all turns; how many there are is noted, or checked."""
+    if len(row) > upper(whole.shape[0]) or (isinstance(turns, int) and len(row) != turns):
+        raise IndexOutOfRange(f"{whole.name}: {len(row)} turns (ERR_CAPACITY)")
+    if isinstance(turns, Tensor):
+        arrays[turns] = np.array(len(row), np.int64)
+    rest = [size(n, params, arrays) for n in whole.shape[1:]]
+    arrays[whole] = np.stack(row) if row else np.zeros([0, *rest], whole.type.numpy)

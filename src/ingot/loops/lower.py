@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ingot.formula.compute import Compute, Stage, computes, macs, reads
-from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, walk
-from ingot.formula.index import as_expr, value_range
+from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, cast, upper, walk
+from ingot.formula.index import value_range
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
+from ingot.formula.types import INT64
 from ingot.loops.choice import Choice, Choices, Chooser, Ways
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
@@ -121,11 +122,11 @@ def _repeat(item: Iterate, work: _Work) -> list[Step]:
     first: list[Step] = [] if item.condition is None else [Copy(storage.tensor(item.condition), going)]
     starts = [Copy(storage.tensor(t), c) for t, c in zip(item.initial, carried, strict=True)]
     body = _steps(item.body, work)
-    body += _slices(item, work)
-    fresh = [
-        Tensor(f"{c.name}_next", c.type, c.shape) for c in carried
-    ]  # what is made may be what is carried
+    slices, whole = _slices(item, work)
+    body += slices
     made_now = [storage.tensor(t) for t in made[: len(carried)]]
+    # what is made may be what is carried
+    fresh = [Tensor(f"{c.name}_next", c.type, t.shape) for c, t in zip(carried, made_now, strict=True)]
     body += [Copy(t, f) for t, f in zip(made_now, fresh, strict=True)]
     body += [Copy(f, c) for f, c in zip(fresh, carried, strict=True)]
     tested = item.condition is not None or condition is not item.body.inputs[1]
@@ -135,20 +136,31 @@ def _repeat(item: Iterate, work: _Work) -> list[Step]:
     trips = None if item.trips is None else storage.tensor(item.trips)
     loop = Repeat(turn, trips, going if tested else None, tuple(body))
     ends = [Copy(c, storage.tensor(r)) for c, r in zip(carried, item.results, strict=True) if r is not None]
-    return [*first, *starts, loop, *ends]
+    return [*first, *starts, loop, *ends, *whole]
 
 
-def _slices(item: Iterate, work: _Work) -> list[Step]:
-    """stacked[turn] = slice, for each scan output that is read."""
+def _slices(item: Iterate, work: _Work) -> tuple[list[Step], list[Step]]:
+    """stacked[turn] = slice, for each scan output that is read; and what is left to do after the loop."""
     steps: list[Step] = []
+    after: list[Step] = []
     turn = item.body.inputs[0]
-    for slice_, whole in zip(item.body.outputs[1 + len(item.initial) :], item.stacked, strict=False):
-        if whole is not None:
-            axes = tuple(Var(f"i{d}", n) for d, n in enumerate(slice_.shape))
-            at = Gathered(turn[()], Const(0), as_expr(whole.shape[0]))
-            stage = Compute(whole, axes, slice_[axes], None, (at, *axes))
-            steps.append(_call(item.nodes, (stage,), work))
-    return steps
+    made = item.body.outputs[1 + len(item.initial) :]
+    for slice_, whole, turns in zip(made, item.stacked, item.turns, strict=False):
+        if whole is None:
+            continue
+        most = upper(whole.shape[0])
+        room = whole if turns is None else Tensor(f"{whole.name}_room", whole.type, (most, *whole.shape[1:]))
+        axes = tuple(Var(f"i{d}", n) for d, n in enumerate(slice_.shape))
+        at = Gathered(turn[()], Const(0), Const(most), "ERR_INDEX" if turns is None else "ERR_CAPACITY")
+        steps.append(_call(item.nodes, (Compute(room, axes, slice_[axes], None, (at, *axes)),), work))
+        if turns is None:
+            continue
+        lo, hi = (turns, turns + 1) if isinstance(turns, int) else (0, most + 1)
+        count = turns if isinstance(turns, Tensor) else Tensor("turns", INT64, ())
+        number = Gathered(turn[()], Const(lo), Const(hi), "ERR_CAPACITY")
+        after.append(_call(item.nodes, (Compute(count, (), cast(number, INT64)),), work))
+        after.append(Copy(work.storage.tensor(room), work.storage.tensor(whole)))
+    return steps, after
 
 
 def _set_true(condition: Tensor) -> Call:

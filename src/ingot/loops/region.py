@@ -9,10 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ingot.formula.compute import Compute, Formula, Scan, Stage, reads, stages_text, writes
-from ingot.formula.expr import Expr, Load, Tensor, measures, transform
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Extent,
+    Gathered,
+    Load,
+    Param,
+    Tensor,
+    Var,
+    cast,
+    measures,
+    static,
+    transform,
+    upper,
+    wrap,
+)
+from ingot.formula.index import as_expr
+from ingot.formula.types import INT64
 from ingot.graph.ir import Graph, Node, Value
 from ingot.ops.control import body
+from ingot.ops.loop import inside, trip_count
 from ingot.ops.registry import formulate
 
 
@@ -52,7 +72,8 @@ class Iterate:
     stacked ...).
 
     `initial` are the carried values' first contents, `results` where their last ones go, `stacked` collects
-    one slice a turn; results and slices nobody reads are None.
+    one slice a turn; results and slices nobody reads are None. `turns` says of each of these how many slices
+    it has: None where that is known, else a scalar to be set, or the number that the model declares.
     """
 
     nodes: tuple[str, ...]
@@ -62,6 +83,7 @@ class Iterate:
     results: tuple[Tensor | None, ...]
     stacked: tuple[Tensor | None, ...]
     body: Region
+    turns: tuple[Tensor | int | None, ...] = ()
 
     @property
     def reads(self) -> tuple[Tensor, ...]:
@@ -69,7 +91,7 @@ class Iterate:
 
     @property
     def writes(self) -> tuple[Tensor, ...]:
-        return tuple(t for t in (*self.results, *self.stacked) if t is not None)
+        return tuple(t for t in (*self.results, *self.stacked, *self.turns) if isinstance(t, Tensor))
 
 
 Item = Group | Either | Iterate
@@ -228,7 +250,7 @@ def _items(node: Node, tensors: dict[Value, Tensor]) -> list[Item]:
     if node.op == "If" and node.domain == "":
         return [_either(node, tensors)]
     if node.op == "Loop" and node.domain == "":
-        return [_iterate(node, tensors)]
+        return _iterate(node, tensors)
     inputs = [None if v is None else _tensor(v, tensors) for v in node.inputs]
     formula = _named(formulate(node, inputs), node)
     for value, tensor in zip(node.outputs, formula.outputs, strict=False):
@@ -246,25 +268,84 @@ def _items(node: Node, tensors: dict[Value, Tensor]) -> list[Item]:
 
 
 def _either(node: Node, tensors: dict[Value, Tensor]) -> Either:
+    """Extents that are data come first among the results: those behind them are copied by them."""
     condition = _input(node, 0, tensors)
     assert condition is not None
-    then = _region(body(node, "then_branch"), tensors)
-    other = _region(body(node, "else_branch"), tensors)
-    used = [i for i, v in enumerate(node.outputs) if v is not None]
-    then.outputs = tuple(then.outputs[i] for i in used)
-    other.outputs = tuple(other.outputs[i] for i in used)
-    results = tuple(_tensor(v, tensors) for v in node.outputs if v is not None)
-    return Either((node.name or node.op,), condition, then, other, results)
+    made = [(i, v) for i, v in enumerate(node.outputs) if v is not None]
+    measured = [(i, d, p) for (i, d), p in sorted(node.measured.items(), key=lambda m: m[0])]
+    sides = []
+    for which in ("then_branch", "else_branch"):
+        side = _region(body(node, which), tensors)
+        extents = [_scalar(side.items, side.outputs[i].shape[d], p.hi) for i, d, p in measured]
+        side.outputs = (*extents, *(side.outputs[i] for i, _ in made))
+        sides.append(side)
+    results = (*(p.source for _, _, p in measured if p.source), *(_tensor(v, tensors) for _, v in made))
+    return Either((node.name or node.op,), condition, sides[0], sides[1], results)
 
 
-def _iterate(node: Node, tensors: dict[Value, Tensor]) -> Iterate:
+def _scalar(items: list[Item], n: Extent, most: int) -> Tensor:
+    """A tensor that holds an extent, which is found to be `most` at most."""
+    if isinstance(n, int) and n <= most:
+        return Tensor("extent", INT64, (), np.array(n, np.int64))
+    if isinstance(n, Param) and n.source is not None and n.hi <= most:
+        return n.source
+    out = Tensor("extent", INT64, ())
+    value = cast(as_expr(n), INT64)
+    if upper(n) > most:
+        value = cast(Gathered(value, Const(0), Const(most + 1), "ERR_CAPACITY"), INT64)
+    items.append(Group(("extent",), (Compute(out, (), value),)))
+    return out
+
+
+def _iterate(node: Node, tensors: dict[Value, Tensor]) -> list[Item]:
+    """Extents of carried values that are data are carried before these. Sequences begin in all their room."""
     graph, count = body(node, "body"), len(node.inputs) - 2
-    initial = tuple(_tensor(v, tensors) for v in node.inputs[2:] if v is not None)
+    items: list[Item] = []
+    initial = [_tensor(v, tensors) for v in node.inputs[2:] if v is not None]
+    outputs = [*node.outputs, *[None] * (count - len(node.outputs))]
     inner = _region(graph, tensors)
+    (turn, going, *carried), (again, *made) = inner.inputs, inner.outputs
+    begin: list[Tensor] = []
+    enter: list[Tensor] = []
+    after: list[Tensor] = []
+    ends: list[Tensor | None] = []
+    for i in range(count):
+        own = {d: p for (k, d), p in sorted(node.measured.items(), key=lambda m: m[0]) if k == inside(i)}
+        for d, p in own.items():
+            assert p.source is not None
+            begin.append(_scalar(items, initial[i].shape[d], p.hi))
+            enter.append(p.source)
+            after.append(_scalar(inner.items, made[i].shape[d], p.hi))
+            ends.append(None if outputs[i] is None else node.measured[i, d].source)
+        if not own and initial[i].shape != carried[i].shape:
+            initial[i] = _roomy(items, initial[i], carried[i])
+    inner.inputs = (turn, going, *enter, *carried)
+    inner.outputs = (again, *after, *made)
+    results = (*ends, *(None if v is None else _tensor(v, tensors) for v in outputs[:count]))
     stacked = tuple(None if v is None else _tensor(v, tensors) for v in node.outputs[count:])
-    results = tuple(None if v is None else _tensor(v, tensors) for v in node.outputs[:count])
-    trips, going = _input(node, 0, tensors), _input(node, 1, tensors)
-    return Iterate((node.name or node.op,), trips, going, initial, results, stacked, inner)
+    trips, test = _input(node, 0, tensors), _input(node, 1, tensors)
+    turns = tuple(_turns(node, graph, k) for k in range(count, len(node.outputs)))
+    name = (node.name or node.op,)
+    return [*items, Iterate(name, trips, test, (*begin, *initial), results, stacked, inner, turns)]
+
+
+def _roomy(items: list[Item], small: Tensor, like: Tensor) -> Tensor:
+    """The data or the extents of a sequence, where there is room for more; -1 is what extent nothing has."""
+    out = Tensor(small.name, like.type, like.shape)
+    axes = tuple(Var(f"i{d}", n) for d, n in enumerate(like.shape))
+    outside = wrap(-1 if like.rank == 2 and like.type is INT64 else 0, like.type.compute)
+    value = small.at(axes[: small.rank], outside=outside) if small.count else outside
+    items.append(Group(("room",), (Compute(out, axes, value),)))
+    return out
+
+
+def _turns(node: Node, graph: Graph, k: int) -> Tensor | int | None:
+    """How many slices output k, a scan output, has, as far as it is not known."""
+    value = node.outputs[k]
+    if value is None or value.shape is None or trip_count(node, graph) is not None:
+        return None
+    measured = node.measured.get((k, 0))
+    return static(value.shape[0]) if measured is None else measured.source
 
 
 def _input(node: Node, i: int, tensors: dict[Value, Tensor]) -> Tensor | None:

@@ -1,27 +1,30 @@
-"""Control flow: types and shapes of If and Loop, whose meaning is the graphs they hold.
+"""Control flow: types and shapes of If, whose meaning is the graphs it holds; Loop is `ingot.ops.loop`'s.
 
-Shapes are static: a branch must give what the other gives, and what a loop carries keeps its shape.
+Branches may give tensors of different extents: the result's are then data, measured by the branch that is
+taken. Sequences get room for those of either branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ingot.errors import ModelError, ShapeError, UnsupportedError
-from ingot.formula.expr import Extent
-from ingot.formula.types import BOOL, INT64
-from ingot.graph.ir import Graph, Node, Value
+from ingot.errors import ModelError, ShapeError
+from ingot.formula.expr import Param, Tensor, upper
+from ingot.formula.types import INT64
+from ingot.graph.ir import Attribute, Graph, Node, Value
+from ingot.ops.room import static_shape
 
 Infer = Callable[[Graph], Graph]
+Shape = tuple[int, ...]
 
 
 def infer_control(node: Node, infer: Infer) -> None:
-    """Infer the graphs a node holds and declare its outputs. Raises ShapeError where shapes would vary at run
-    time.
-    """
-    {"If": _infer_if, "Loop": _infer_loop}[node.op](node, infer)
+    """Infer the graphs a node holds and declare its outputs. ShapeError where ranks or types differ."""
+    from ingot.ops.loop import infer_loop
+
+    {"If": _infer_if, "Loop": infer_loop}[node.op](node, infer)
 
 
 def body(node: Node, name: str) -> Graph:
@@ -30,6 +33,13 @@ def body(node: Node, name: str) -> Graph:
     if not isinstance(found, Graph):
         raise ModelError(f"{node.label}: the graph '{name}' is missing")
     return found
+
+
+def sequences(node: Node) -> tuple[int, ...]:
+    """Where among the outputs (of a Loop: what it carries) the three values of a sequence begin."""
+    found = node.attributes.get("sequences", ())
+    assert isinstance(found, tuple)
+    return tuple(int(i) for i in found)
 
 
 def taken(node: Node) -> Graph | None:
@@ -44,78 +54,105 @@ def _infer_if(node: Node, infer: Infer) -> None:
     known = taken(node)
     branches = [known] if known else [body(node, "then_branch"), body(node, "else_branch")]
     for branch in branches:
+        said = [static_shape(v.shape) for v in branch.outputs]
         infer(branch)
         if len(branch.outputs) != len(node.outputs):
             raise ModelError(
                 f"{node.label}: {len(node.outputs)} outputs, but a branch gives {len(branch.outputs)}"
             )
+        pin(branch, said, infer)
+    if len(branches) == 2:
+        for i in sequences(node):
+            _same_room(node, branches, i, infer)
     for i, value in enumerate(node.outputs):
-        first, *others = (b.outputs[i] for b in branches)
-        for other in others:
-            if (other.type, other.shape) != (first.type, first.shape):
-                raise ShapeError(
-                    f"{node.label}: output {i} is {first.type}{first.shape} in one branch, "
-                    f"{other.type}{other.shape} in the other; shapes must be known at compile time"
-                )
-        if value is not None:
-            value.type, value.shape = first.type, first.shape
-            value.constant = first.constant if known else None
+        _declare(node, value, [b.outputs[i] for b in branches], i)
+        if known and value is not None:
+            value.constant, value.known = known.outputs[i].constant, known.outputs[i].known
 
 
-def _infer_loop(node: Node, infer: Infer) -> None:
-    graph, initial = body(node, "body"), node.inputs[2:]
-    if len(graph.inputs) != 2 + len(initial) or len(graph.outputs) < 1 + len(initial):
-        raise ModelError(
-            f"{node.label}: the body's inputs or outputs do not fit {len(initial)} carried values"
-        )
-    counter, going, *carried = graph.inputs
-    counter.type, counter.shape = INT64, ()
-    going.type, going.shape = BOOL, ()
-    for inner, outer in zip(carried, initial, strict=True):
-        if outer is None:
-            raise ModelError(f"{node.label}: a carried value is missing")
-        inner.type, inner.shape = outer.type, outer.shape
-    infer(graph)
-    _declare_loop(node, graph, carried)
-
-
-def _declare_loop(node: Node, graph: Graph, carried: list[Value]) -> None:
-    for inner, made in zip(carried, graph.outputs[1:], strict=False):
-        if (made.type, made.shape) != (inner.type, inner.shape):
+def _declare(node: Node, value: Value | None, made: Sequence[Value], i: int) -> None:
+    """Output i, from what the branches give for it."""
+    first = made[0]
+    assert first.shape is not None
+    for other in made[1:]:
+        assert other.shape is not None
+        if other.type is not first.type or len(other.shape) != len(first.shape):
             raise ShapeError(
-                f"{node.label}: carried value {inner.name!r} goes in as {inner.type}{inner.shape} and "
-                f"comes out as {made.type}{made.shape}; its shape must stay"
+                f"{node.label}: output {i} is {first.type}{list(map(str, first.shape))} in one branch, "
+                f"{other.type}{list(map(str, other.shape))} in the other: type and rank must be the same"
             )
-    results: list[tuple[Value, tuple[Extent, ...]]] = [(v, v.shape or ()) for v in carried]
-    stacked = graph.outputs[1 + len(carried) :]
-    if stacked:
-        results += [(v, (trip_count(node, graph), *(v.shape or ()))) for v in stacked]
-    for value, (source, shape) in zip(node.outputs, results, strict=False):
-        if value is not None:
-            value.type, value.shape = source.type, shape
+    if value is None:
+        return
+    value.type, value.shape = first.type, first.shape
+    for d in range(len(first.shape)):
+        extents = [v.shape[d] for v in made if v.shape is not None]
+        if any(n != extents[0] for n in extents):  # equal ones are known outside: nobody else has the name
+            measure(node, (i, d), value, max(map(upper, extents)))
 
 
-def trip_count(node: Node, graph: Graph) -> int:
-    """The number of turns, where it is known. Raises UnsupportedError where scan outputs would need it at run
-    time.
-    """
-    limit, start = node.inputs[0], node.inputs[1]
-    goes_on = _origin(graph.outputs[0], graph)
-    always = goes_on is graph.inputs[1] or (goes_on.constant is not None and bool(goes_on.constant))
-    begins = start is None or (start.constant is not None and bool(start.constant))
-    if limit is None or limit.constant is None or not (always and begins):
-        raise UnsupportedError(
-            f"{node.label}: scan outputs of a loop whose number of turns is known at run time only; "
-            "make the trip count a constant and the condition true"
-        )
-    return max(int(np.asarray(limit.constant).reshape(-1)[0]), 0)
+def measure(node: Node, key: tuple[int, int], value: Value, most: int) -> None:
+    """The extent along an axis of an output is data, up to `most`; key: (output, axis)."""
+    assert value.shape is not None
+    axis = key[1]
+    name = f"{value.name}_extent{axis}"
+    apart = name if name[:1].isupper() else f"${name}"  # loop variables begin with a small letter
+    node.measured[key] = Param(apart, 0, most, Tensor(name, INT64, ()))
+    value.shape = (*value.shape[:axis], node.measured[key], *value.shape[axis + 1 :])
 
 
-def _origin(value: Value, graph: Graph) -> Value:
-    """The value that a chain of Identity nodes repeats."""
-    makers = {v: n for n in graph.nodes for v in n.outputs}
-    while value in makers and makers[value].op == "Identity":
-        source = makers[value].inputs[0]
-        assert source is not None
-        value = source
-    return value
+def pin(graph: Graph, said: Sequence[Shape | None], infer: Infer) -> None:
+    """Outputs that the model declares get the declared shape, checked, where theirs is data."""
+    for i, (value, shape) in enumerate(zip(graph.outputs, said, strict=True)):
+        if shape is None or value.shape is None or static_shape(value.shape) is not None:
+            continue
+        if len(shape) == len(value.shape):
+            (graph.outputs[i],) = appended(graph, "Pinned", [value], infer, shape=shape)
+
+
+def fit(graph: Graph, i: int, count: int, shape: Shape, like: Value, infer: Infer) -> None:
+    """The sequence whose data is output i of a graph gets other room."""
+    three = graph.outputs[i : i + 3]
+    if three[0].shape == (count, *shape) and three[0].type is like.type:
+        return
+    assert like.type is not None
+    graph.outputs[i : i + 3] = appended(
+        graph, "SequenceFit", three, infer, count=count, shape=shape, dtype=like.type
+    )
+
+
+def appended(
+    graph: Graph, op: str, inputs: Sequence[Value], infer: Infer, **attributes: Attribute
+) -> list[Value]:
+    """A new node at the end of a graph: as many outputs as inputs."""
+    first = inputs[0].name
+    made = [Value(f"{first}.{op}{i or ''}") for i in range(len(inputs))]
+    node = Node(op, list(inputs), list(made), dict(attributes), first, "ingot")
+    infer(Graph(op, [], [], [node]))
+    graph.nodes.append(node)
+    return made
+
+
+def room(values: Sequence[Value]) -> tuple[int, Shape]:
+    """How many elements a sequence has room for, and the extents of the largest."""
+    assert values[0].shape is not None
+    count, *rest = map(upper, values[0].shape)
+    return count, tuple(rest)
+
+
+def larger(a: tuple[int, Shape], b: tuple[int, Shape]) -> tuple[int, Shape]:
+    """Room for the sequences of both. An axis that one has not takes one place."""
+    (m, s), (n, t) = a, b
+    if not m or not n:
+        return (n, t) if not m else (m, s)
+    rank = max(len(s), len(t))
+    wide = [[*x, *[1] * (rank - len(x))] for x in (s, t)]
+    return max(m, n), tuple(map(max, *wide)) if rank else ()
+
+
+def _same_room(node: Node, branches: Sequence[Graph], i: int, infer: Infer) -> None:
+    """Both branches' sequence i in room that serves either."""
+    first, second = (b.outputs[i : i + 3] for b in branches)
+    count, shape = larger(room(first), room(second))
+    like = first[0] if room(first)[0] else second[0]
+    for branch in branches:
+        fit(branch, i, count, shape, like, infer)

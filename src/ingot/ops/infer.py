@@ -7,7 +7,8 @@ from the definitions' own formulas; constants are folded by evaluating them.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -28,16 +29,27 @@ FOLD_LIMIT_BYTES = 1 << 28
 CONTROL = frozenset({"If", "Loop"})
 
 
-def infer(graph: Graph) -> Graph:
+@dataclass(slots=True)
+class _Budget:
+    """How many nodes may still be inferred: bodies of loops are inferred anew while their shapes grow."""
+
+    left: int = 1_000_000
+
+
+def infer(graph: Graph, budget: _Budget | None = None) -> Graph:
     """Infer in place and return the graph. Raises UnsupportedError listing every unknown operator at once."""
+    budget = budget or _Budget()
     _require_known(graph)
     _drop_unread(graph)
     spread_declared(graph)
     for node in graph.nodes:
+        budget.left -= 1
+        if budget.left < 0:
+            raise UnsupportedError(f"{node.label}: loops within loops, all of growing shapes, are too many")
         if node.op in CONTROL and node.domain == "":
             from ingot.ops.control import infer_control
 
-            infer_control(node, infer)
+            infer_control(node, partial(infer, budget=budget))
         else:
             _infer_node(node)
     return graph
