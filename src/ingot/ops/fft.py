@@ -12,8 +12,9 @@ from math import cos, pi, sin
 
 import numpy as np
 
-from ingot.formula.expr import Array, Expr, Tensor, Var, cast, static
-from ingot.formula.types import FLOAT64, DType
+from ingot.formula.expr import Array, Expr, Tensor, Var, call, cast, maximum, minimum, static
+from ingot.formula.index import as_expr
+from ingot.formula.types import FLOAT64, INDEX, INT64, DType
 from ingot.ops.registry import Builder
 
 WRITTEN_OUT = 5  # odd radices up to this are sums of pairs, written out
@@ -26,7 +27,9 @@ def fft(f: Builder, z: Tensor, inverse: bool) -> Tensor:
 
     The steps go to and fro between `z`, which is overwritten, and one tensor more.
     """
-    n = static(z.shape[-1])
+    n = z.shape[-1]
+    if not isinstance(n, int):
+        return _direct(f, z, inverse)
     radices = _radices(n)
     if max(radices, default=1) > LARGEST_RADIX:
         return _bluestein(f, z, inverse)
@@ -135,6 +138,24 @@ def _sums(f: Builder, z: Tensor, out: Tensor, roots: Tensor, done: int, radix: i
     both = product(_read(z, lead, at), (roots.at((0, turn)), roots.at((1, turn))))
     for part in (0, 1):
         f.reduce("sum", (*lead, s, k, m), (q,), both[part], into=(out, (*lead, part, j * rest + m)))
+
+
+def _direct(f: Builder, z: Tensor, inverse: bool) -> Tensor:
+    """The sum as it stands, for a length known at run time only."""
+    n = z.shape[-1]
+    *lead, _ = f.axes(z.shape[:-1])
+    j, k, t = (Var(name, n) for name in "jkt")
+    size, way = cast(as_expr(n), FLOAT64), 2 * pi if inverse else -2 * pi
+    angle = cast(j, FLOAT64) * way / size
+    roots = _pair(f, (), j, (call("cos", angle), call("sin", angle)), "roots")
+    turn = cast(k, INT64) * cast(t, INT64) % cast(as_expr(n), INT64)
+    at = maximum(minimum(cast(turn, INDEX), as_expr(n) - 1), 0)
+    out = f.empty(z.type, z.shape, "z")
+    root = [cast(r, z.type) for r in _read(roots, (), at)]
+    both = product(_read(z, lead, t), (root[0], root[1]))
+    for part in (0, 1):
+        f.reduce("sum", (*lead, k), (t,), both[part], into=(out, (*lead, part, k)))
+    return out
 
 
 def _bluestein(f: Builder, z: Tensor, inverse: bool) -> Tensor:

@@ -17,23 +17,27 @@ from ingot.formula.expr import (
     Const,
     Expr,
     Extent,
+    Operand,
     Tensor,
     Var,
-    binary,
     cast,
     equal,
+    extent,
     maximum,
     minimum,
     select,
     static,
+    text,
     wrap,
 )
+from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import BOOL, FLOAT64, INDEX, INT64
 from ingot.ops.fft import fft
 from ingot.ops.registry import Builder, op
 from ingot.ops.runtime import zero_if
 
-Way = tuple[int, int]
+FAR = 1 << 30  # beyond every signal
+Way = tuple[int, Extent]
 
 
 def number(t: Tensor) -> Expr:
@@ -48,7 +52,7 @@ class Kind:
     inverse: bool
     onesided: bool
 
-    def length(self, n: int) -> int:
+    def length(self, n: Extent) -> Extent:
         """How many elements a transform of `n` gives."""
         return n // 2 + 1 if self.onesided and not self.inverse else n
 
@@ -57,10 +61,11 @@ class Kind:
         """1 for real results: half a spectrum is that of a real signal."""
         return 1 if self.onesided and self.inverse else 2
 
-    def lengths(self, given: int) -> tuple[int, ...]:
+    def lengths(self, given: Extent) -> tuple[Extent, ...]:
         """The transforms that give so many elements."""
-        two = self.onesided and not self.inverse
-        return tuple(n for n in ((2 * given - 2, 2 * given - 1) if two else (given,)) if n > 0)
+        if not self.onesided or self.inverse:
+            return (given,) if given != 0 else ()
+        return tuple(n for n in (2 * given - 2, 2 * given - 1) if n != 0) if isinstance(given, int) else ()
 
 
 @op("DFT", since=20)
@@ -107,16 +112,18 @@ def _ways(f: Builder, x: Tensor, length: Tensor | None, axis: Tensor | int, kind
     """The axes and lengths that the transform may have."""
     late = [t for t in (length, axis) if isinstance(t, Tensor)]
     declared = f.declared(*late)
+    if declared is None and length is None and not kind.onesided and f.is_late(*late):
+        declared = (*x.shape[:-1], 2)  # which axis it is makes no difference to the shape
     if declared is None:
         known = axis if isinstance(axis, int) else f.integers(axis, "axis")[0]
         a = f.axis(known, x.rank)
         f.require(a < x.rank - 1, f"axis {known} holds the real and imaginary parts")
-        n = _default(x, a, kind) if length is None else f.integers(length, "dft_length")[0]
-        f.require(0 < n < 1 << 24, f"a transform of {n} elements")
+        n = _default(x, a, kind) if length is None else f.extents(length, "dft_length")[0]
+        f.require(not isinstance(n, int) or 0 < n < 1 << 24, f"a transform of {n} elements")
         return [(a, n)]
     fits = len(declared) == x.rank and declared[-1] == kind.parts
     f.require(fits, f"declared as {list(declared)}, the signal is {list(x.shape)}")
-    found = [(a, n) for a in range(x.rank - 1) for n in kind.lengths(static(declared[a]))]
+    found = [(a, n) for a in range(x.rank - 1) for n in kind.lengths(declared[a])]
     rest = [(a, n) for a, n in found if _others(declared, a) == _others(x.shape, a)]
     if not isinstance(axis, Tensor) or axis.value is not None:
         known = f.axis(axis if isinstance(axis, int) else f.integers(axis, "axis")[0], x.rank)
@@ -132,9 +139,9 @@ def _others(shape: Sequence[Extent], a: int) -> tuple[Extent, ...]:
     return (*shape[:a], *shape[a + 1 : -1])
 
 
-def _default(x: Tensor, a: int, kind: Kind) -> int:
-    n = static(x.shape[a])
-    return 2 * n - 2 if kind.inverse and kind.onesided else n
+def _default(x: Tensor, a: int, kind: Kind) -> Extent:
+    n = x.shape[a]
+    return n * 2 - 2 if kind.inverse and kind.onesided else n
 
 
 def _is_asked(x: Tensor, length: Tensor | None, axis: Tensor | int, way: Way) -> Expr:
@@ -144,7 +151,7 @@ def _is_asked(x: Tensor, length: Tensor | None, axis: Tensor | int, way: Way) ->
     if isinstance(axis, Tensor) and axis.value is None:
         asked = asked & (equal(number(axis), a) | equal(number(axis), a - x.rank))
     if length is not None and length.value is None:
-        asked = asked & equal(number(length), n)
+        asked = asked & equal(number(length), cast(as_expr(n), INT64))
     return asked
 
 
@@ -163,7 +170,7 @@ def _chosen(f: Builder, answers: list[Tensor], asked: list[Expr], x: Tensor) -> 
     return f.map(axes, select(equal(agrees[()], 0), y, wrap(0, y.dtype)), x.type)
 
 
-def _transformed(f: Builder, x: Tensor, a: int, n: int, kind: Kind) -> Tensor:
+def _transformed(f: Builder, x: Tensor, a: int, n: Extent, kind: Kind) -> Tensor:
     """One transform of x along axis a: the axis moves to the end, and back."""
     *signal, _ = f.axes(x.shape)
     lead, t = [v for d, v in enumerate(signal) if d != a], Var("t", n)
@@ -180,7 +187,8 @@ def _transformed(f: Builder, x: Tensor, a: int, n: int, kind: Kind) -> Tensor:
         f.put(z, (*lead, t), (*lead, part, t), value)
     z = fft(f, z, kind.inverse)
     k, p = Var("k", kind.length(n)), Var("p", kind.parts)
-    value = z.at((*lead, p, k)) * (1.0 / n if kind.inverse else 1.0)
+    share: Operand = 1.0 / n if isinstance(n, int) else 1.0 / cast(n, wide)
+    value = z.at((*lead, p, k)) * (share if kind.inverse else 1.0)
     return f.map((*lead[:a], k, *lead[a:], p), cast(value, x.type.compute), x.type)
 
 
@@ -208,11 +216,13 @@ def stft(
     kind = Kind(False, bool(onesided))
     ways, frames = _framings(f, signal, frame_step, window, frame_length, kind)
     answers = [_framed(f, signal, frame_step, window, n, frames, kind) for n in ways]
-    asked = []
-    for n in ways:
-        known = frame_length is None or frame_length.value is not None
-        length: Expr = Const(True, BOOL) if frame_length is None or known else equal(number(frame_length), n)
-        asked.append(length & _steps_fit(signal, frame_step, n, frames))
+    asked: list[Expr] = [Const(True, BOOL)] * len(ways)
+    if frame_length is not None and f.is_late(frame_length) and window is None:
+        counts = [_count(signal, frame_step, n) for n in ways]
+        asked = [
+            equal(number(frame_length), n) & equal(c, cast(as_expr(frames), INT64))
+            for n, c in zip(ways, counts, strict=True)
+        ]
     return _chosen(f, answers, asked, signal)
 
 
@@ -223,34 +233,47 @@ def _framings(
     window: Tensor | None,
     length: Tensor | None,
     kind: Kind,
-) -> tuple[list[int], int]:
+) -> tuple[list[int], Extent]:
     """The lengths that a frame may have, and how many frames there are."""
-    total = static(signal.shape[1])
-    fixed = None if window is None else static(window.shape[0])
-    if length is not None and length.value is not None:
+    total = signal.shape[1]
+    n = None if window is None else static(window.shape[0])
+    if length is not None and not f.is_late(length):
         wanted = f.integers(length, "frame_length")[0]
-        f.require(fixed in (None, wanted), f"frames of {wanted} under a window of {fixed} elements")
-        fixed = wanted
-    if length is None and fixed is None:
-        fixed = total
-    declared = f.declared(step, length)
+        f.require(n in (None, wanted), f"frames of {wanted} under a window of {n} elements")
+        n = wanted
+    if length is None and n is None:
+        f.require(isinstance(total, int), "frames of a length known at run time only; give a window")
+        n = static(total)
+    if n is None:
+        return _declared_frames(f, signal, length, kind)
+    fits = 0 < n <= (total if isinstance(total, int) else interval(total)[0])
+    f.require(fits, f"frames of {n} elements of {text(as_expr(total))}")
+    if f.is_late(step):
+        return [n], f.measured(f.map((), _count(signal, step, n), INT64, "frames"), total, axis=1)
+    stride = f.integers(step, "frame_step")[0]
+    f.require(0 < stride < 1 << 24, f"frames every {stride} elements")
+    return [n], extent(simplify((as_expr(total) - n) // stride + 1))
+
+
+def _declared_frames(
+    f: Builder, signal: Tensor, length: Tensor | None, kind: Kind
+) -> tuple[list[int], Extent]:
+    """The same where the length is known at run time only, from the shape that the model declares."""
+    declared = f.declared(length)
     if declared is None:
-        stride, n = f.integers(step, "frame_step")[0], fixed or f.integers(length, "frame_length")[0]
-        f.require(stride > 0 and 0 < n <= total, f"frames of {n}, every {stride}, of {total} elements")
-        return [n], (total - n) // stride + 1
+        f.integers(length, "frame_length")  # which says what is missing
+    assert declared is not None
     f.require(len(declared) == 4, f"declared as {list(declared)}, [batch, frames, length, 2] is needed")
-    ways = [n for n in kind.lengths(static(declared[2])) if n <= total and fixed in (None, n)]
+    found = [static(n) for n in kind.lengths(declared[2])]
+    ways = [n for n in found if n <= interval(as_expr(signal.shape[1]))[0]]
     f.require(bool(ways), f"no length of a frame makes {list(declared)} of {list(signal.shape)}")
-    return ways, static(declared[1])
+    return ways, declared[1]
 
 
-def _steps_fit(signal: Tensor, step: Tensor, n: int, frames: int) -> Expr:
-    """Whether the frames, and no more of them, fit the signal."""
-    if step.value is not None:
-        stride, total = int(step.value.reshape(-1)[0]), static(signal.shape[1])
-        return Const(stride > 0 and frames == (total - n) // stride + 1, BOOL)
-    s, room = number(step), static(signal.shape[1]) - n
-    return (s > 0) & binary("le", s * (frames - 1), room) & (s * frames > room)
+def _count(signal: Tensor, step: Tensor, n: int) -> Expr:
+    """How many frames fit; -1 for a step that leads nowhere."""
+    s, total = number(step), cast(as_expr(signal.shape[1]), INT64)
+    return select(s > 0, (total - n) // maximum(s, 1) + 1, Const(-1, INT64))
 
 
 def _framed(
@@ -259,17 +282,17 @@ def _framed(
     step: Tensor,
     window: Tensor | None,
     n: int,
-    frames: int,
+    frames: Extent,
     kind: Kind,
 ) -> Tensor:
     b, frame, t = f.axes((signal.shape[0], frames, n), "b frame t")
     z = f.empty(FLOAT64, (*signal.shape[:1], frames, 2, n), "z")
     place: Expr
-    if step.value is not None:
-        place = frame * int(step.value.reshape(-1)[0]) + t
+    if not f.is_late(step):
+        place = frame * f.integers(step, "frame_step")[0] + t
     else:  # frames of a length that is not asked for may lie outside
-        late, total = cast(frame, INT64) * number(step) + cast(t, INT64), static(signal.shape[1])
-        place = cast(maximum(minimum(late, total), 0), INDEX)
+        late, total = cast(frame, INT64) * number(step) + cast(t, INT64), as_expr(signal.shape[1])
+        place = maximum(minimum(cast(minimum(late, Const(FAR, INT64)), INDEX), total), 0)
     for part in (0, 1):
         if part and (signal.rank == 2 or signal.shape[2] == 1):
             value: Expr = Const(0.0, FLOAT64)
