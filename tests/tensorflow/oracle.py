@@ -232,6 +232,47 @@ for method in ("bilinear", "nearest"):
                     X4,
                 )
 
+LSTM_W, LSTM_B, PEEP = floats(3 + 4, 16), floats(16), [floats(4) for _ in range(3)]
+for peephole in (False, True):
+    for version in ("BlockLSTM", "BlockLSTMV2"):
+        add(
+            f"{version}_{int(peephole)}",
+            lambda x, c, h, peephole=peephole, version=version: tuple(
+                getattr(tf.raw_ops, version)(
+                    **dict(zip(("wci", "wcf", "wco"), PEEP, strict=True)),
+                    **dict(seq_len_max=np.int64(3), x=x, cs_prev=c, h_prev=h, w=LSTM_W, b=LSTM_B),
+                    use_peephole=peephole,
+                )
+            ),
+            *(floats(4, 2, 3), floats(2, 4), floats(2, 4)),
+        )
+    add(
+        f"LSTMBlockCell_{int(peephole)}",
+        lambda x, c, h, peephole=peephole: tuple(
+            tf.raw_ops.LSTMBlockCell(
+                **dict(zip(("wci", "wcf", "wco"), PEEP, strict=True)),
+                **dict(x=x, cs_prev=c, h_prev=h, w=LSTM_W, b=LSTM_B, use_peephole=peephole),
+            )
+        ),
+        *(floats(2, 3), floats(2, 4), floats(2, 4)),
+    )
+GRU = dict(w_ru=floats(7, 8), w_c=floats(7, 4), b_ru=floats(8), b_c=floats(4))
+add(
+    "GRUBlockCell",
+    lambda x, h: tuple(tf.raw_ops.GRUBlockCell(x=x, h_prev=h, **GRU)),
+    floats(2, 3),
+    floats(2, 4),
+)
+add("roll", lambda x: tf.roll(x, [2, -1], [1, 2]), X3)
+add("stitch", lambda x: tf.dynamic_stitch([[0, 2], [[1], [2]]], [x[:2, 0], x[:2, 1:2]]), X3)
+add("fake_quant", lambda x: tf.quantization.fake_quant_with_min_max_args(x, -1.3, 1.9, 6, True), X2)
+add(
+    "fake_quant_channels",
+    lambda x: tf.quantization.fake_quant_with_min_max_vars_per_channel(x, -abs(X2[0]), abs(X2[1])),
+    X2,
+)
+add("switch_case", lambda x: tf.switch_case(tf.shape(x)[0] - 2, [lambda: x, lambda: -x, lambda: x * 2]), X2)
+
 
 @case("cond", X2)
 def cond(x: Any) -> Any:

@@ -20,7 +20,7 @@ from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.infer import infer
 
 OPSET = 18
-NODES_LIMIT = 200_000
+NODES_LIMIT = 100_000
 
 
 @dataclass(slots=True)

@@ -26,13 +26,14 @@ from ingot.graph.ir import Value
 if TYPE_CHECKING:
     from ingot.frontends.tensorflow.scope import Scope
 
+PORTS_LIMIT = 1 << 16
 UNROLLED_TURNS = 4096
 UNROLLED_NODES = 10_000
 MERGES = frozenset(("Merge", "RefMerge"))
 ENTERS = frozenset(("Enter", "RefEnter"))
 SWITCHES = frozenset(("Switch", "RefSwitch"))
 NEXTS = frozenset(("NextIteration", "RefNextIteration"))
-PIVOTS = MERGES | SWITCHES | {"Identity", "RefIdentity"}
+PIVOTS = MERGES | SWITCHES | {"_SwitchN", "Identity", "RefIdentity"}
 State = list[Item]
 
 
@@ -282,6 +283,16 @@ def switch(scope: Scope, node: Node, items: State) -> list[Item]:
     return [replace(data, guards=data.guards | condition.guards | {side}) for side in sides]
 
 
+def switch_n(scope: Scope, node: Node, items: State) -> list[Item]:
+    """The data goes out at the port of a number; beyond the last, at the last."""
+    _require(node, items, 2)
+    known, count = tensor(items[1], node.label).constant, node.integer("num_outs", 1)
+    if known is None or known.size != 1 or not 0 < count <= PORTS_LIMIT:
+        raise UnsupportedError(f"{node.label}: the number of its branch is known at run time only")
+    at = int(known.reshape(()))
+    return [items[0] if i == (at if 0 <= at < count else count - 1) else DEAD for i in range(count)]
+
+
 def merge(scope: Scope, node: Node, items: State) -> list[Item]:
     """The input that is alive; of two, the one whose branch is taken, and its number."""
     alive = [(i, item) for i, item in enumerate(items) if not isinstance(item, Dead)]
@@ -364,6 +375,16 @@ def _if(scope: Scope, node: Node, items: State) -> list[Item]:
     return [Tensor(v) for v in made_values]
 
 
+def _case(scope: Scope, node: Node, items: State) -> list[Item]:
+    """The branch of a number that is known; beyond the last, the last."""
+    _require(node, items, 1)
+    known, names = tensor(items[0], node.label).constant, functions_of(node)[:-1]
+    if known is None or known.size != 1 or not names:
+        raise UnsupportedError(f"{node.label}: the number of its branch is known at run time only")
+    at = int(known.reshape(()))
+    return _call(scope, scope.b, names[at if 0 <= at < len(names) else -1], node, items[1:])
+
+
 def _require(node: Node, items: State, count: int) -> None:
     if len(items) < count:
         raise ModelError(f"{node.label}: {len(items)} inputs are too few")
@@ -371,9 +392,11 @@ def _require(node: Node, items: State, count: int) -> None:
 
 CALLS: dict[str, Callable[[Scope, Node, State], list[Item]]] = {
     **dict.fromkeys(SWITCHES, switch),
+    "_SwitchN": switch_n,
     **dict.fromkeys(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall"), _partitioned),
     **dict.fromkeys(("While", "StatelessWhile"), _while),
     **dict.fromkeys(("If", "StatelessIf"), _if),
+    **dict.fromkeys(("Case", "StatelessCase"), _case),
 }
 
 
@@ -386,4 +409,4 @@ def call_of(scope: Scope, node: Node) -> Callable[[Scope, Node, State], list[Ite
 def functions_of(node: Node) -> list[str]:
     """The functions that a node may call."""
     names = [node.function(a) for a in ("f", "cond", "body", "then_branch", "else_branch")]
-    return [n for n in (*names, node.op) if n]
+    return [n for n in (*names, *node.functions("branches"), node.op) if n]

@@ -29,6 +29,7 @@ RESULTS = {
     "ListDiff": ("out", "idx"),
     "MaxPoolWithArgmax": ("output", "argmax"),
     "TensorArrayV3": ("handle", "flow"),
+    "TensorArrayV2": ("handle", "flow"),
     "TensorArrayConcatV3": ("value", "lengths"),
     "TensorListPopBack": ("output_handle", "tensor"),
     "LSTMBlockCell": ("i", "cs", "f", "o", "ci", "co", "h"),
@@ -97,6 +98,11 @@ class Node:
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         return shape_of(self.attributes[name].shape) if name in self.attributes else None
+
+    def functions(self, name: str) -> tuple[str, ...]:
+        """The names of functions given as an attribute."""
+        found = self.attributes[name].list.func if name in self.attributes else ()
+        return tuple(str(f.name) for f in found)
 
     def function(self, name: str) -> str:
         """The name of a function given as an attribute, or ""."""

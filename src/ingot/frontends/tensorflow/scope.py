@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import ingot.frontends.tensorflow.ops  # noqa: F401  (fills the table)
-from ingot.errors import ModelError, UnsupportedError
+from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Array as Elements
 from ingot.frontends.tensorflow import control
 from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.tensorflow.config import PLACEHOLDERS
 from ingot.frontends.tensorflow.model import Body, Model, Node, Ref
 from ingot.frontends.tensorflow.ops.table import OPS, Call, Result
 from ingot.frontends.tensorflow.values import DEAD, Dead, Item, Resource, Tensor
@@ -23,6 +24,7 @@ from ingot.graph.ir import Value
 
 DEPTH_LIMIT = 32
 VARIABLES = frozenset(("VariableV2", "Variable", "VarHandleOp"))
+NOT_LISTED = PLACEHOLDERS | {"_Arg"}
 Read = Callable[[str], Elements]
 
 
@@ -114,6 +116,10 @@ class Scope:
             return [self._variable(node)]
         if node.op in ("Const", "HostConst") and node in self.world.constants:
             return [self.world.constants[node]]
+        if node.op in PLACEHOLDERS:
+            raise InputError(
+                f"the outputs depend on {node.name!r}, which is no input", remedy="add it to --inputs"
+            )
         if node.op not in OPS:
             raise self._unsupported(node)
         if node.op in ("ReadVariableOp", "ResourceGather"):
@@ -156,7 +162,7 @@ class Scope:
 def known(op: str) -> bool:
     """Whether an operator can be imported."""
     return any(
-        op in table for table in (OPS, control.LAZY, control.CALLS, control.MERGES, VARIABLES, {"_Arg"})
+        op in table for table in (OPS, control.LAZY, control.CALLS, control.MERGES, VARIABLES, NOT_LISTED)
     )
 
 

@@ -33,6 +33,7 @@ _OURS = {
     "UINT32": "uint32",
     "UINT64": "uint64",
 }
+REPEATED_BYTES = 1 << 29
 _FIELDS = {
     "float32": "float_val",
     "float64": "double_val",
@@ -76,6 +77,8 @@ def array_of(tensor: Any, what: str) -> Array:
     dtype, count = dtype_of(tensor.dtype), math.prod(shape)
     if tensor.tensor_content:
         return from_bytes(tensor.tensor_content, dtype, shape, what)
+    if count * dtype.bytes > REPEATED_BYTES:
+        raise ModelError(f"{what}: one element repeated to {count * dtype.bytes} bytes")
     listed = getattr(tensor, _FIELDS.get(dtype.name, "int_val"))
     if len(listed) > count:
         raise ModelError(f"{what}: {len(listed)} elements for the shape {shape}")

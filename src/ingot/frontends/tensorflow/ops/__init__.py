@@ -2,6 +2,7 @@
 
 from ingot.frontends.tensorflow.ops import (  # noqa: F401
     arrays,
+    cells,
     elementwise,
     linear,
     movement,

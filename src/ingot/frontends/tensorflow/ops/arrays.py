@@ -22,7 +22,7 @@ SIZE_LIMIT = 1 << 20
 
 
 def _size(c: Call, i: int) -> int:
-    (n,) = c.ints(i, "the number of elements")
+    n = int(c.number(i, "the number of elements"))
     c.require(0 <= n <= SIZE_LIMIT, f"{n} elements")
     return n
 
@@ -61,6 +61,7 @@ def _element(c: Call, array: Array, i: int, missing: Tensor | None = None) -> Te
 
 
 def read(c: Call, array: Array, index: Tensor) -> Tensor:
+    c.require(math.prod(index.shape) == 1, "an index is one number")
     known = index.constant
     if known is not None:
         return _element(c, array, int(known.reshape(())), _zeros(c, array))
@@ -75,6 +76,7 @@ def _zeros(c: Call, array: Array) -> Tensor | None:
 
 
 def write(c: Call, array: Array, index: Tensor, value: Tensor) -> Array:
+    c.require(math.prod(index.shape) == 1, "an index is one number")
     known = index.constant
     if known is not None:
         i = int(known.reshape(()))
@@ -95,17 +97,17 @@ def tensor_array(c: Call) -> Result:
     return [made, made]
 
 
-@op("TensorArrayWriteV3")
+@op("TensorArrayWriteV3", "TensorArrayWriteV2")
 def array_write(c: Call) -> Result:
     return write(c, c.elements(3), c.tensor(1), c.tensor(2))
 
 
-@op("TensorArrayReadV3")
+@op("TensorArrayReadV3", "TensorArrayReadV2")
 def array_read(c: Call) -> Result:
     return read(c, c.elements(2), c.tensor(1))
 
 
-@op("TensorArrayGatherV3")
+@op("TensorArrayGatherV3", "TensorArrayGatherV2")
 def array_gather(c: Call) -> Result:
     array, known = c.elements(2), c.tensor(1).constant
     if known is not None and known.tolist() == list(range(array.size)):
@@ -115,7 +117,7 @@ def array_gather(c: Call) -> Result:
     return c.b.one("Gather", c.b.plain(dense(c, array)), c.plain(1), axis=0)
 
 
-@op("TensorArrayScatterV3")
+@op("TensorArrayScatterV3", "TensorArrayScatterV2")
 def array_scatter(c: Call) -> Result:
     array, value = c.elements(3), c.tensor(2)
     indices = c.ints(1, "the indices")
@@ -129,12 +131,12 @@ def array_scatter(c: Call) -> Result:
     return replace(array, size=max(array.size, *(i + 1 for i in indices), 0), items={**array.items, **items})
 
 
-@op("TensorArraySizeV3")
+@op("TensorArraySizeV3", "TensorArraySizeV2")
 def array_size(c: Call) -> Result:
     return c.b.constant(np.int32(c.elements(1).size))
 
 
-@op("TensorArrayConcatV3")
+@op("TensorArrayConcatV3", "TensorArrayConcatV2")
 def array_concat(c: Call) -> Result:
     """Elements end to end, and how long each is."""
     x = dense(c, c.elements(1))

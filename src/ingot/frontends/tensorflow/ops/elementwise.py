@@ -273,6 +273,26 @@ def clip_by_value(c: Call) -> Result:
     return Tensor(c.b.one("Min", y, high), order)
 
 
+@op("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVarsPerChannel")
+def fake_quant(c: Call) -> Result:
+    """To the nearest of 2^bits numbers between bounds that are moved until 0 is one of them."""
+    if c.node.op == "FakeQuantWithMinMaxArgs":
+        low, high = np.float32(c.node.number("min", -6.0)), np.float32(c.node.number("max", 6.0))
+    else:
+        low, high = c.known(1, "the minimum"), c.known(2, "the maximum")
+    first, last = int(c.node.flag("narrow_range")), (1 << c.node.integer("num_bits", 8)) - 1
+    c.require(bool(np.all(low < high)) and first < last <= 1 << 16, "the bounds are in the wrong order")
+    scale = ((high - low) / np.float32(last - first)).astype(np.float32)
+    zero = np.clip(np.round(first - low / scale), first, last).astype(np.float32)
+    bounds = [((n - zero) * scale).astype(np.float32) for n in (first, last)]
+    x = c.plain(0)
+    low_value, high_value, step = (c.b.constant(a) for a in (*bounds, scale))
+    inside = c.b.one("Min", c.b.one("Max", x, low_value), high_value)
+    steps = c.b.one("Div", c.b.one("Sub", inside, low_value), step)
+    whole = c.b.one("Floor", c.b.one("Add", steps, like(c.b, x, 0.5)))
+    return c.b.one("Add", c.b.one("Mul", whole, step), low_value)
+
+
 @op("Cast")
 def cast(c: Call) -> Result:
     return unary(c, lambda b, x: b.cast(x, c.node.dtype("DstT")))

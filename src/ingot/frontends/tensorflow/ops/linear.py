@@ -1,4 +1,4 @@
-"""Matrix products, softmax, running sums, and the cells of recurrent nets that are one operator."""
+"""Matrix products, softmax, running sums."""
 
 from __future__ import annotations
 
@@ -56,40 +56,3 @@ def top_k(c: Call) -> Result:
     k = c.ints(1, "k") if c.node.op == "TopKV2" else (c.node.integer("k", 1),)
     values, indices = c.b.many("TopK", 2, c.plain(0), c.b.ints(list(k)), axis=-1)
     return [values, c.b.cast(indices, INT32)]
-
-
-# ---- cells
-
-
-def _affine(c: Call, parts: list[Value], w: Value, bias: Value) -> Value:
-    """[parts] w + bias"""
-    return c.b.one("Add", c.b.one("MatMul", c.b.one("Concat", *parts, axis=1), w), bias)
-
-
-@op("LSTMBlockCell")
-def lstm_cell(c: Call) -> Result:
-    """Gates i, c, f, o side by side; with peepholes each sees the cell's state."""
-    x, state, h, w, wci, wcf, wco, bias = (c.plain(i) for i in range(8))
-    one, peephole = c.b.one, c.node.flag("use_peephole")
-
-    def gate(value: Value, seen: Value, weight: Value) -> Value:
-        return one("Sigmoid", one("Add", value, one("Mul", seen, weight)) if peephole else value)
-
-    i, ci, f, o = c.b.many("Split", 4, _affine(c, [x, h], w, bias), axis=1, num_outputs=4)
-    f = one("Add", f, like(c.b, f, c.node.number("forget_bias", 1.0)))
-    i, ci, f = gate(i, state, wci), one("Tanh", ci), gate(f, state, wcf)
-    cell, clip = one("Add", one("Mul", ci, i), one("Mul", state, f)), c.node.number("cell_clip", 3.0)
-    if clip > 0:
-        cell = one("Clip", cell, like(c.b, cell, -clip), like(c.b, cell, clip))
-    o, co = gate(o, cell, wco), one("Tanh", cell)
-    return [i, cell, f, o, ci, co, one("Mul", o, co)]
-
-
-@op("GRUBlockCell")
-def gru_cell(c: Call) -> Result:
-    x, h, w_ru, w_c, b_ru, b_c = (c.plain(i) for i in range(6))
-    one = c.b.one
-    r, u = c.b.many("Split", 2, one("Sigmoid", _affine(c, [x, h], w_ru, b_ru)), axis=1, num_outputs=2)
-    candidate = one("Tanh", _affine(c, [x, one("Mul", h, r)], w_c, b_c))
-    rest = one("Sub", like(c.b, u, 1), u)
-    return [r, u, candidate, one("Add", one("Mul", u, h), one("Mul", rest, candidate))]

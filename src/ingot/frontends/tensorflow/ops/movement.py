@@ -196,6 +196,7 @@ def pack(c: Call) -> Result:
 
 def stacked(c: Call, parts: list[Tensor], axis: int) -> Value:
     """A new axis in front of which the parts lie side by side."""
+    c.require(bool(parts), "there is nothing to be stacked")
     rank = parts[0].rank + 1
     c.require(
         -rank <= axis < rank and all(p.shape == parts[0].shape for p in parts), "the parts differ in shape"
@@ -319,7 +320,7 @@ def tensor_scatter(c: Call) -> Result:
 
 @op("OneHot")
 def one_hot(c: Call) -> Result:
-    (depth,) = c.ints(1, "the depth")
+    depth = int(c.number(1, "the depth"))
     values = c.b.one("Concat", c.b.reshape(c.plain(3), (1,)), c.b.reshape(c.plain(2), (1,)), axis=0)
     # TensorFlow leaves a row off where an index is negative; ONNX would count it from the end
     given = c.b.cast(c.plain(0), INT64)
@@ -328,9 +329,39 @@ def one_hot(c: Call) -> Result:
     return c.b.one("OneHot", index, c.b.ints(depth), values, axis=c.node.integer("axis", -1))
 
 
+@op("DynamicStitch", "ParallelDynamicStitch")
+def dynamic_stitch(c: Call) -> Result:
+    """Row indices[i][j] of the result is row j of data[i]; of several for one place, the last."""
+    count = len(c.items) // 2
+    flat = np.concatenate([c.known(i, "an index").reshape(-1) for i in range(count)] or [np.zeros(0)])
+    c.require(count > 0 and flat.size > 0 and flat.min() >= 0, "indices and data do not fit")
+    rows: list[Value] = []
+    for i in range(count):
+        index, data = c.tensor(i), c.tensor(count + i)
+        n = int(np.prod(index.shape))
+        c.require(data.shape[: index.rank] == index.shape, "indices and data do not fit")
+        rows.append(c.b.reshape(c.b.plain(data), (n, *data.shape[index.rank :])))
+    last = {int(place): k for k, place in enumerate(flat)}
+    c.require(len(last) == max(last) + 1, "some rows of the result are not given")
+    everything = rows[0] if count == 1 else c.b.one("Concat", *rows, axis=0)
+    return c.b.one("Gather", everything, c.b.ints([last[i] for i in range(len(last))]), axis=0)
+
+
+@op("Roll")
+def roll(c: Call) -> Result:
+    """Elements move towards higher indices, and from the end to the beginning."""
+    found, shape = c.plain(0), c.tensor(0).shape
+    shifts, axes = c.ints(1, "the shift"), c.axes(2, len(shape))
+    for shift, axis in zip(shifts, axes, strict=True):
+        n = shape[axis]
+        index = [(i - shift) % n for i in range(n)]
+        found = c.b.one("Gather", found, c.b.ints(index), axis=axis)
+    return found
+
+
 @op("MatrixBandPart")
 def matrix_band_part(c: Call) -> Result:
-    x, (low,), (high,) = c.tensor(0), c.ints(1, "the band"), c.ints(2, "the band")
+    x, low, high = c.tensor(0), int(c.number(1, "the band")), int(c.number(2, "the band"))
     c.require(x.rank >= 2, "a matrix is needed")
     rows, columns = np.indices(x.shape[-2:])
     band = ((low < 0) | (rows - columns <= low)) & ((high < 0) | (columns - rows <= high))

@@ -81,6 +81,7 @@ def squeeze(c: Call) -> Result:
 def fill(c: Call) -> Result:
     wanted = c.ints(0, "the shape")
     c.require(min(wanted, default=0) >= 0 and math.prod(wanted) < COUNT_LIMIT, f"a tensor of {list(wanted)}")
+    c.require(math.prod(c.tensor(1).shape) == 1, "the value is one number")
     known = c.tensor(1).constant
     if known is not None:
         return c.b.constant(np.full(wanted, known.reshape(())))
@@ -95,17 +96,17 @@ def broadcast_to(c: Call) -> Result:
 
 @op("Range")
 def range_(c: Call) -> Result:
-    start, limit, delta = (c.known(i, "a bound").reshape(()) for i in range(3))
+    start, limit, delta = (c.number(i, "a bound") for i in range(3))
     c.require(bool(delta), "a step of 0")
     steps = (float(limit) - float(start)) / float(delta)
     c.require(math.isfinite(steps) and steps < COUNT_LIMIT, f"a range of {steps} steps")
-    return c.b.constant(np.arange(start.item(), limit.item(), delta.item()), c.tensor(0).dtype)
+    return c.b.constant(np.arange(start, limit, delta), c.tensor(0).dtype)
 
 
 @op("LinSpace")
 def lin_space(c: Call) -> Result:
-    start, stop = (c.known(i, "a bound").reshape(()) for i in range(2))
-    (count,) = c.ints(2, "the number of elements")
+    start, stop = (c.number(i, "a bound") for i in range(2))
+    count = int(c.number(2, "the number of elements"))
     c.require(0 < count < COUNT_LIMIT, f"{count} elements")
     return c.b.constant(np.linspace(start, stop, count), c.tensor(0).dtype)
 

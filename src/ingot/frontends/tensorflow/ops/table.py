@@ -77,6 +77,13 @@ class Call:
     def ints(self, i: int, what: str) -> tuple[int, ...]:
         return tuple(int(v) for v in self.known(i, what).reshape(-1))
 
+    def number(self, i: int, what: str) -> int | float:
+        """Input i as one number."""
+        found = self.known(i, what)
+        self.require(found.size == 1, f"{what} is one number, not {found.size}")
+        number: int | float = found.reshape(()).item()
+        return number
+
     def axis(self, i: int, rank: int) -> int:
         """Input i as one axis, counted from the front."""
         found = self.ints(i, "the axis")
