@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.parser
 
@@ -26,6 +27,18 @@ def _row(note: str, x: Any, **attributes: Any) -> Row:
     return Row("Scan", [floats(3, seed=1), x], attributes, outputs=2, note=note)
 
 
+def _batches(note: str, lengths: Any, **attributes: Any) -> Row:
+    """Scan-8. What is collected behind the end of a sequence is undefined: there only the sums are wanted."""
+    first, x = floats(2, 3, seed=1), floats(2, 4, 3)
+    attributes = {"body": BODY, "num_scan_inputs": 1, **attributes}
+    if lengths is None or min(lengths) == 4:
+        return Row("Scan", [lengths, first, x], attributes, outputs=2, opset=8, note=note)
+    sums = first + np.stack([x[b, :n].sum(axis=0) for b, n in enumerate(lengths)])
+    return Row(
+        "Scan", [lengths, first, x], attributes, outputs=[True, False], opset=8, oracle=[sums], note=note
+    )
+
+
 ROWS = [
     _row("plain", floats(4, 3)),
     _row("one_step", floats(1, 3)),
@@ -40,6 +53,11 @@ ROWS = [
         scan_output_axes=[1],
         scan_output_directions=[1],
     ),
+    _batches("batches", None),
+    _batches("batches_backwards", None, directions=[1]),
+    _batches("batches_of_full_length", np.array([4, 4])),
+    _batches("batches_of_lengths", np.array([4, 2])),
+    _batches("batches_of_lengths_backwards", np.array([0, 3]), directions=[1]),
     Row(
         "Scan",
         [floats(3, 5, 2), floats(5, 3, seed=2)],

@@ -209,6 +209,17 @@ def same(found: Any, wanted: Any, where: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=where)
 
 
+def extents_of(bundle: ingot.Bundle, inputs: dict[str, Array]) -> dict[str, int]:
+    """The values of the dynamic dimensions."""
+    names = {p["symbol"]: p["name"] for p in bundle.manifest["params"]}
+    return {
+        names[n]: size
+        for t in bundle.manifest["inputs"]
+        for n, size in zip(t["shape"], inputs[t["name"]].shape, strict=True)
+        if n in names
+    }
+
+
 def check(proto: ModelProto, options: dict[str, Any], feeds: list[Feeds]) -> None:
     """Formula, loops and C agree with the oracle on every feed."""
     bundle = ingot.compile(proto, name="net", target="c99", **options)
@@ -219,9 +230,10 @@ def check(proto: ModelProto, options: dict[str, Any], feeds: list[Feeds]) -> Non
     for feed in feeds:
         wanted = oracle(proto, feed)
         raw = packed(bundle.manifest, feed)
+        params = extents_of(bundle, raw)
         levels = {
-            "formula": (interpret(formula, raw), formula.outputs),
-            "loops": (run_program(program, raw), program.outputs),
+            "formula": (interpret(formula, raw, params), formula.outputs),
+            "loops": (run_program(program, raw, params), program.outputs),
         }
         for level, (arrays, tensors) in levels.items():
             named = {t.name: np.asarray(a) for t, a in zip(tensors, arrays, strict=True)}

@@ -148,6 +148,24 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Feeds]]] = {
         {"capacity": {"": 9}},
         [{"x": floats(1), "m": number(m)} for m in (0, 1, 4)],
     ),
+    "a scan of any length": (
+        """g (float[N,2] x, float[2] z) => (float[2] y, float[N,2] s) {
+          y, s = Scan <num_scan_inputs = 1, body = b (float[2] v, float[2] e) => (float[2] w, float[2] o)
+              { w = Add(v, e) o = Mul(w, e) }> (z, x)
+        }""",
+        {"define": {"N": (0, 6)}},
+        [{"x": floats(n, 2), "z": floats(2)} for n in (1, 4, 6)],
+    ),
+    "a scan of as many steps as the data tells": (
+        """g (float[6,2] x, bool[6] k, float[2] z) => (float[2] y, float[n,2] s) {
+          c = Compress <axis = 0> (x, k)
+          y, s = Scan <num_scan_inputs = 1, scan_input_directions = [1], scan_output_directions = [1],
+              body = b (float[2] v, float[2] e) => (float[2] w, float[2] o) { w = Add(v, e) o = Mul(w, e) }>
+              (z, c)
+        }""",
+        {},
+        [{"x": floats(6, 2), "z": floats(2), "k": np.arange(6) % k == 0} for k in (1, 2, 6)],
+    ),
     "a sequence in a branch": (
         """g (float[2] x, float[3] z, bool c) => (seq(float[n]) y) {
           y = If(c) <then_branch = a () => (seq(float[2]) p) { p = SequenceConstruct(x) },
@@ -254,3 +272,12 @@ def test_what_outgrows_its_room(name: str) -> None:
     bundle = ingot.compile(parser.parse_model(HEAD + text), name="net", target="c99", **options)
     with pytest.raises(InputError, match="ERR_CAPACITY"):
         bundle.run(feed)
+
+
+def test_a_scan_of_no_steps() -> None:
+    """Neither oracle takes one."""
+    text, options, _ = CASES["a scan of any length"]
+    bundle = ingot.compile(parser.parse_model(HEAD + text), name="net", target="c99", **options)
+    outputs = bundle.run({"x": floats(0, 2), "z": floats(2)})
+    np.testing.assert_array_equal(outputs["y"], floats(2))
+    assert outputs["s"].shape == (0, 2)

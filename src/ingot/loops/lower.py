@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from ingot.formula.compute import Compute, Stage, computes, macs, reads
 from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, cast, upper, walk
-from ingot.formula.index import value_range
+from ingot.formula.index import as_expr, value_range
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.formula.types import INT64
@@ -151,7 +151,8 @@ def _slices(item: Iterate, work: _Work) -> tuple[list[Step], list[Step]]:
         most = upper(whole.shape[0])
         room = whole if turns is None else Tensor(f"{whole.name}_room", whole.type, (most, *whole.shape[1:]))
         axes = tuple(Var(f"i{d}", n) for d, n in enumerate(slice_.shape))
-        at = Gathered(turn[()], Const(0), Const(most), "ERR_INDEX" if turns is None else "ERR_CAPACITY")
+        error = "ERR_INDEX" if turns is None else "ERR_CAPACITY"
+        at = Gathered(turn[()], Const(0), as_expr(room.shape[0]), error)
         steps.append(_call(item.nodes, (Compute(room, axes, slice_[axes], None, (at, *axes)),), work))
         if turns is None:
             continue

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingot.errors import ModelError, ShapeError, UnsupportedError
-from ingot.formula.expr import Extent, Param, text, upper, walk
+from ingot.formula.expr import Extent, Param, extent, text, upper, walk
+from ingot.formula.index import interval
 from ingot.formula.types import BOOL, INT64, DType
 from ingot.graph.ir import Graph, Node, Value, copied
 from ingot.graph.verify import COUNT_LIMIT
@@ -287,15 +288,19 @@ def _text(shape: Sequence[Extent]) -> str:
     return "[" + ", ".join(map(text, shape)) + "]"
 
 
-def trip_count(node: Node, graph: Graph) -> int | None:
-    """The number of turns, where it is known."""
+def trip_count(node: Node, graph: Graph) -> Extent | None:
+    """The number of turns, where it is known: a number, or an extent."""
     limit, start = node.inputs[0], node.inputs[1]
     goes_on = _origin(graph.outputs[0], graph)
     always = goes_on is graph.inputs[1] or (goes_on.constant is not None and bool(goes_on.constant))
     begins = start is None or (start.constant is not None and bool(start.constant))
-    if limit is None or limit.constant is None or not (always and begins):
+    if limit is None or not (always and begins):
         return None
-    return max(int(np.asarray(limit.constant).reshape(-1)[0]), 0)
+    if limit.constant is not None:
+        return max(int(np.asarray(limit.constant).reshape(-1)[0]), 0)
+    if limit.known is None or interval(limit.known[0])[0] < 0:
+        return None
+    return extent(limit.known[0])
 
 
 def _origin(value: Value, graph: Graph) -> Value:

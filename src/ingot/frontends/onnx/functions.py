@@ -17,6 +17,7 @@ from google.protobuf.message import Error  # type: ignore[import-untyped]
 from ingot.errors import ModelError
 
 SMALL = 4096
+NEWEST = "ingot.newest"  # the domain of the reader's own nodes among those of an older opset
 Types = Mapping[str, onnx.TypeProto]
 
 

@@ -18,12 +18,13 @@ from ingot.formula.expr import Array
 from ingot.formula.types import STRING, DType, dtype_of
 from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.attributes import attribute_of, constant_of
-from ingot.frontends.onnx.functions import Body, Functions, LazyTypes, light, normal
+from ingot.frontends.onnx.functions import NEWEST, Body, Functions, LazyTypes, light, normal
 from ingot.frontends.onnx.interface import give_inputs, give_outputs, ports
 from ingot.frontends.onnx.objects import Object
 from ingot.frontends.onnx.order import in_order
 from ingot.frontends.onnx.place import Place
 from ingot.frontends.onnx.scan import as_loop
+from ingot.frontends.onnx.scan8 import as_batches
 from ingot.frontends.onnx.scope import Scope
 from ingot.frontends.onnx.shapes import Dimensions
 from ingot.frontends.onnx.tensors import Folder, array_of, dense
@@ -188,6 +189,8 @@ class Reader:
         if not proto.op_type or not all(map(str.isprintable, (domain, proto.op_type, *names))):
             raise ModelError(f"node {proto.name!r}: {proto.op_type!r} of {domain!r} is not an operator")
         version = scope.opsets.get(domain, 0)
+        if domain == NEWEST:
+            domain, version = "", onnx.defs.onnx_opset_version()
         node = Node(proto.op_type, [], [], {}, proto.name, domain, version, self.text)
         label = f"{node.op} node {node.name or next(iter(proto.output), '')!r}"
         if len(set(names)) < len(names):
@@ -204,8 +207,11 @@ class Reader:
 
     def _scan(self, graph: Graph, proto: onnx.NodeProto, node: Node, scope: Scope) -> None:
         """Scan is a Loop over slices; the nodes around that are written in the newest opset."""
+        if node.version < 9:
+            self.body(graph, as_batches(proto, node.label), scope)
+            return
         newest = replace(scope, opsets={**scope.opsets, "": onnx.defs.onnx_opset_version()})
-        before, loop, after = as_loop(proto, node.version, node.label, scope.types)
+        before, loop, after = as_loop(proto, node.label, scope.types)
         self.body(graph, before, newest)
         self.body(graph, [loop], scope)
         self.body(graph, after, newest)

@@ -24,12 +24,8 @@ Nodes = list[onnx.NodeProto]
 FIRST = -(1 << 62)  # as the end of a slice with a negative step: beyond the first element
 
 
-def as_loop(
-    scan: onnx.NodeProto, version: int, label: str, types: LazyTypes
-) -> tuple[Nodes, onnx.NodeProto, Nodes]:
+def as_loop(scan: onnx.NodeProto, label: str, types: LazyTypes) -> tuple[Nodes, onnx.NodeProto, Nodes]:
     """Nodes before the Loop, the Loop, nodes after it. The others are of the newest opset."""
-    if version < 9:
-        raise UnsupportedError(f"{label}: a Scan of opset {version} (with a batch axis) is not supported")
     a = {attribute.name: helper.get_attribute_value(attribute) for attribute in scan.attribute}
     body, slices = a.get("body"), a.get("num_scan_inputs", 0)
     states = len(scan.input) - slices
