@@ -96,8 +96,8 @@ class IngotBackend(Backend):
 
 def _given(value: Any) -> Any:
     """An input as the bundle takes it: arrays, lists of them, None."""
-    if value is None:
-        return None
+    if value is None or isinstance(value, Mapping):
+        return value
     return [np.asarray(v) for v in value] if isinstance(value, list | tuple) else np.asarray(value)
 
 

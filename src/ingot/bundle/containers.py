@@ -1,4 +1,4 @@
-"""Sequences and optionals at the edge of a bundle: lists of arrays and None, as tensors.
+"""Sequences, optionals and maps at the edge of a bundle: lists of arrays, None and dicts, as tensors.
 
 In: what a caller gives for the model's inputs; out: arrays for the bundle's, and back for its outputs. The
 manifest's `ports` say which tensors belong together; without them every input and output is a tensor.
@@ -24,6 +24,8 @@ Described = Mapping[str, Any]
 def described(port: Port) -> dict[str, Any]:
     """A port as the manifest shows it."""
     found: dict[str, Any] = {"name": port.name, "kind": port.kind, "members": dict(port.members)}
+    if port.kind == "maps":
+        found["keys"] = list(port.keys)
     return found if port.content is None else {**found, "content": described(port.content)}
 
 
@@ -47,13 +49,17 @@ def _pack(port: Described, value: Any, tensors: Mapping[str, Described], out: di
     members = port["members"]
     match port["kind"]:
         case "tensor":
-            if value is None or isinstance(value, list | tuple):
+            if value is None or isinstance(value, list | tuple | Mapping):
                 raise InputError(f"input {port['name']!r} is a tensor, not {type(value).__name__}")
             out[members["data"]] = np.asarray(value)
         case "sequence":
             if not isinstance(value, list | tuple):
                 raise InputError(f"input {port['name']!r} is a sequence: give a list of arrays")
             _pack_list(port, [np.asarray(v) for v in value], tensors, out)
+        case "map":
+            if not isinstance(value, Mapping):
+                raise InputError(f"input {port['name']!r} is a map: give a dict")
+            _pack_map(port, value, tensors, out)
         case "optional":
             out[members["present"]] = np.array(value is not None)
             _pack(
@@ -92,6 +98,24 @@ def _pack_list(
     out[names["length"]] = np.array(len(items), np.int64)
 
 
+def _pack_map(
+    port: Described, value: Mapping[Any, Any], tensors: Mapping[str, Described], out: dict[str, Array]
+) -> None:
+    """Keys in ascending order, their values, and how many."""
+    names, keys = port["members"], sorted(value)
+    room = tensors[names["keys"]]["shape"][0]
+    if len(keys) > room:
+        raise InputError(f"input {port['name']!r} has {len(keys)} entries, the bundle has room for {room}")
+    for what, items in (("keys", keys), ("values", [value[k] for k in keys])):
+        dtype = dtype_named(tensors[names[what]]["dtype"])
+        whole = np.zeros(room, object if dtype.is_text else dtype.numpy)
+        if dtype.is_text:
+            whole[:] = ""
+        whole[: len(items)] = items
+        out[names[what]] = whole
+    out[names["length"]] = np.array(len(keys), np.int64)
+
+
 def corner(extents: Array) -> tuple[slice | int, ...]:
     """Where an element of these extents lies in the room for it."""
     return tuple(slice(int(n)) if n >= 0 else 0 for n in extents)
@@ -113,6 +137,8 @@ def _unpack(port: Described, outputs: Mapping[str, Array]) -> Any:
             count = int(outputs[members["length"]])
             corners = [(k, *corner(extents[k])) for k in range(count)]
             return [np.array(data[at]) for at in corners]
+        case "maps":
+            return [dict(zip(port["keys"], row, strict=True)) for row in outputs[members["data"]].tolist()]
     return outputs[members["data"]]
 
 

@@ -94,6 +94,7 @@ def provenance_rows(target: Target, options: Options, origin: Origin) -> tuple[s
         f"Made by Ingot {version('ingot')} for {target.name}: {target.description}.",
         f"Model SHA-256 {origin.sha256}; opset {opsets or 'none'}.",
         f"Options: {', '.join(_given(options)) or 'none'}.",
+        *(f"A row of {p.name}: a map of {p.keys}." for p in origin.ports[1] if p.kind == "maps"),
         "This file belongs to you: 0BSD.",
     )
 

@@ -92,13 +92,14 @@ class Port:
     """An input or output as the model has it, and which values of the graph it is made of.
 
     `kind` tensor: `members` is ("data",); sequence: data, extents, length; optional: present, and a
-    `content`.
+    `content`; map: keys, values, length; maps: data, a row for each of them, and what their `keys` are.
     """
 
     name: str
     kind: str
     members: tuple[tuple[str, str], ...]
     content: Port | None = None
+    keys: tuple[int | str, ...] = ()
 
     @property
     def names(self) -> set[str]:

@@ -15,9 +15,20 @@ import onnx
 from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Extent, upper
 from ingot.formula.types import BOOL, INT64, DType
-from ingot.frontends.onnx.objects import Object, Option, Ragged, flat, form_of, rebuilt, suffixes
+from ingot.frontends.onnx.objects import (
+    Map,
+    Maps,
+    Object,
+    Option,
+    Ragged,
+    flat,
+    form_of,
+    rebuilt,
+    suffixes,
+)
 from ingot.frontends.onnx.scope import Scope
 from ingot.graph.ir import Graph, Node, Port, Value
+from ingot.graph.onnx_types import dtype_from_onnx
 
 if TYPE_CHECKING:
     from ingot.frontends.onnx.graph import Reader
@@ -64,7 +75,27 @@ def _container(
             return value, value
         case "sequence_type" if type_.sequence_type.elem_type.WhichOneof("value") in (None, "tensor_type"):
             return _sequence(reader, graph, scope, name, type_.sequence_type.elem_type, present)
+        case "map_type":
+            made = _map(reader, scope, name, type_.map_type)
+            graph.inputs += flat(made)
+            return made, made
     raise UnsupportedError(f"the input {name!r}: this kind of container is not supported")
+
+
+def _map(reader: Reader, scope: Scope, name: str, type_: onnx.TypeProto.Map) -> Map:
+    """A map from the caller: room for as many entries as --capacity says. Its readers check the length."""
+    given = reader.capacities.of(name)
+    room = given if isinstance(given, int) or given is None else given[0]
+    if room is None:
+        remedy = f"say how many entries it has at most: --capacity {name}=N"
+        raise InputError(f"the input {name!r} is a map of any length", remedy=remedy)
+    numbers = (type_.key_type, type_.value_type.tensor_type.elem_type)
+    if 0 in numbers:
+        raise ModelError(f"the input {name!r}: its keys or values have no type")
+    key, value = (dtype_from_onnx(number, reader.text) for number in numbers)
+    keys = _input(reader, scope, name, ".keys", key, (room,))
+    values = _input(reader, scope, name, "", value, (room,))
+    return Map(keys, values, _input(reader, scope, name, ".length", INT64, ()))
 
 
 def _input(
@@ -174,6 +205,11 @@ def _port(name: str, thing: Object) -> Port:
         case Ragged(data, extents, length):
             members = (("data", data.name), ("extents", extents.name), ("length", length.name))
             return Port(name, "sequence", members)
+        case Map(keys, values, length):
+            members = (("keys", keys.name), ("values", values.name), ("length", length.name))
+            return Port(name, "map", members)
+        case Maps(values, names):
+            return Port(name, "maps", (("data", values.name),), keys=names)
         case Option(content, present) if content is not None:
             return Port(name, "optional", (("present", present.name),), _port(name, content))
     raise ModelError(f"{name!r} cannot be given to a caller")

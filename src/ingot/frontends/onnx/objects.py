@@ -3,7 +3,8 @@
 Below the reader there are tensors only. A sequence whose elements are known one by one is a `Listed`: no
 work at all. Any other is a `Ragged`: data [capacity, *largest element], of which element k occupies the
 corner that extents[k] names (-1: the element has no such axis), and a length. An `Option` is its content and
-a bool. `flat` and `rebuilt` take objects apart into a node's inputs and outputs, and put them together again.
+a bool. A `Map` is keys, values and how many; `Maps` are the rows of one tensor, under keys that never change.
+`flat` and `rebuilt` take objects apart into a node's inputs and outputs, and put them together again.
 """
 
 from __future__ import annotations
@@ -50,21 +51,41 @@ class Option:
         return None if known is None else bool(known)
 
 
-Object: TypeAlias = Value | Ragged | Listed | Option
+@dataclass(frozen=True, slots=True, eq=False)
+class Map:
+    """A map as three tensors: keys and values in any order, and how many there are (int64 scalar)."""
+
+    keys: Value
+    values: Value
+    length: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maps:
+    """A sequence of maps that all have the same keys: row n of the values [N, keys] is map n."""
+
+    values: Value
+    keys: tuple[int | str, ...]
+
+
+Object: TypeAlias = Value | Ragged | Listed | Option | Map | Maps
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an object is taken apart: `kind` is tensor, sequence or optional; an optional has a content."""
+    """How an object is taken apart: `kind` is tensor, sequence, optional, map or maps; an optional has a
+    content, maps have keys.
+    """
 
     kind: str
     content: Form | None = None
+    keys: tuple[int | str, ...] = ()
 
     @property
     def count(self) -> int:
         """How many values an object of this form is made of."""
         inner = 0 if self.content is None else self.content.count
-        return {"tensor": 1, "sequence": 3, "optional": inner + 1}[self.kind]
+        return {"tensor": 1, "sequence": 3, "optional": inner + 1, "map": 3, "maps": 1}[self.kind]
 
     def __str__(self) -> str:
         return self.kind if self.content is None else f"{self.kind} of {self.content}"
@@ -80,6 +101,10 @@ def form_of(thing: Object) -> Form | None:
             return TENSOR
         case Ragged() | Listed():
             return SEQUENCE
+        case Map():
+            return Form("map")
+        case Maps(_, keys):
+            return Form("maps", None, keys)
         case Option(None):
             return None
         case Option(content):
@@ -108,6 +133,10 @@ def flat(thing: Object) -> list[Value]:
             return [thing]
         case Ragged(data, extents, length):
             return [data, extents, length]
+        case Map(keys, values, length):
+            return [keys, values, length]
+        case Maps(values):
+            return [values]
         case Option(content, present) if content is not None:
             return [*flat(content), present]
     raise AssertionError(f"{thing} has no values of its own")
@@ -119,6 +148,10 @@ def rebuilt(form: Form, values: Iterator[Value]) -> Object:
         return next(values)
     if form.kind == "sequence":
         return Ragged(next(values), next(values), next(values))
+    if form.kind == "map":
+        return Map(next(values), next(values), next(values))
+    if form.kind == "maps":
+        return Maps(next(values), form.keys)
     assert form.content is not None
     return Option(rebuilt(form.content, values), next(values))
 
@@ -126,10 +159,12 @@ def rebuilt(form: Form, values: Iterator[Value]) -> Object:
 def suffixes(form: Form) -> list[str]:
     """What the values of an object are called, behind its name: the data has the name itself."""
     match form.kind:
-        case "tensor":
+        case "tensor" | "maps":
             return [""]
         case "sequence":
             return ["", ".extents", ".length"]
+        case "map":
+            return [".keys", "", ".length"]
     assert form.content is not None
     return [*suffixes(form.content), ".present"]
 

@@ -37,9 +37,11 @@ class Place:
     def is_handled(self) -> bool:
         """Read the node, if it works on objects or holds graphs; False leaves it to the reader."""
         from ingot.frontends.onnx.control import CONTROL
+        from ingot.frontends.onnx.maps import DOMAIN, MAPS
         from ingot.frontends.onnx.sequences import HANDLERS
 
-        handler = {**HANDLERS, **CONTROL}.get(self.node.op) if self.node.domain == "" else None
+        known = {"": {**HANDLERS, **CONTROL}, DOMAIN: MAPS}.get(self.node.domain, {})
+        handler = known.get(self.node.op)
         return handler is not None and handler(self)
 
     @property
