@@ -22,16 +22,24 @@ def strides(t: Tensor) -> tuple[int, ...] | None:
     return tuple(reversed(out))
 
 
+def known_strides(t: Tensor) -> tuple[int | None, ...]:
+    """The same, None for the dimensions before one whose extent is known at run time only."""
+    out: list[int | None] = []
+    step: int | None = 1
+    for n in reversed(t.spans):
+        out.append(step)
+        step = None if step is None or not isinstance(n, int) else step * n
+    return tuple(reversed(out))
+
+
 def step(load: Load, name: str) -> int | None:
     """Elements by which a load moves when variable `name` grows by one; None if not a constant."""
-    sizes, total = strides(load.tensor), 0
-    if sizes is None:
-        return None
-    for i, size in zip(load.index, sizes, strict=True):
+    total = 0
+    for i, size in zip(load.index, known_strides(load.tensor), strict=True):
         c = coefficient(i, name)
-        if c is None:
+        if c is None or (c and size is None):
             return None
-        total += c * size
+        total += c * (size or 0)
     return total
 
 

@@ -115,7 +115,7 @@ def _free(region: Region) -> set[Tensor]:
                 seen |= {condition, *results, *_outer(then), *_outer(other)}
             case Iterate(body=body):
                 seen |= {*item.reads, *item.writes, *_outer(body)}
-    return {t for t in made - seen if all(isinstance(n, int) for n in t.shape)}
+    return made - seen
 
 
 def _outer(region: Region) -> set[Tensor]:
@@ -255,7 +255,7 @@ def _aligned(load: Load, c: Compute) -> bool:
 def _import_inputs(region: Region) -> None:
     """Copy an input of the bundle into a buffer of ours where a window would leave the caller's memory."""
     for t in region.inputs:
-        if t.rank >= 3 and all(isinstance(n, int) for n in t.shape) and _needs_import(region, t):
+        if t.rank >= 3 and _needs_import(region, t):
             _insert_import(region, t)
 
 

@@ -25,6 +25,7 @@ from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.winograd.blocking import blocking, stream, weight_bytes
 from ingot.loops.generators.winograd.match import Convolution, match, taps_of
 from ingot.loops.layout import Storage
+from ingot.loops.peel import at_one
 from ingot.options import Math
 from ingot.targets.record import Target
 
@@ -85,7 +86,7 @@ class Chooser:
     def _choice(self, c: Compute, storage: Storage) -> Choice:
         if self.math == "exact" or not self.target.vector_bytes or c.reduction is None:
             return DEFAULT
-        conv = match(c, storage, {})
+        conv = match(*at_one(c, storage))
         if conv is None:
             return self._tile(c, storage) if self.tiles else DEFAULT
         name = self.keys[c] = key(conv, c, storage)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from ingot.formula.compute import Scan, Stage
-from ingot.formula.expr import Gathered, walk
+from ingot.formula.compute import Compute, Scan, Stage
+from ingot.formula.expr import Gathered, Var, walk
 from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
 from ingot.loops.choice import DEFAULT, Choices
@@ -23,6 +23,7 @@ from ingot.loops.generators.winograd.generator import winograd
 from ingot.loops.layout import Storage
 from ingot.loops.naive import compute as naive
 from ingot.loops.naive import going, loop
+from ingot.loops.peel import peeled
 from ingot.loops.rewrite import apart, hoisted
 from ingot.targets.record import Target
 
@@ -51,12 +52,20 @@ def _first(
 ) -> tuple[tuple[Statement, ...], int]:
     """Statements for the first stages, and for how many: several that walk the same rows go together."""
     stage = stages[0]
+
+    def around(body: tuple[Stage, ...], axis: Var) -> tuple[Statement, ...]:
+        inner, how = {**bounds, axis.name: interval(axis)}, dict(choices)
+        for new, old in zip(body, stages, strict=False):
+            if isinstance(new, Compute) and isinstance(old, Compute) and old in choices:
+                how[new] = choices[old]
+        return generate(body, storage, target, inner, how)
+
     if isinstance(stage, Scan):
-        inner = {**bounds, stage.axis.name: interval(stage.axis)}
-        body = generate(stage.body, storage, target, inner, choices)
-        return hoisted(loop(stage.axis, going(stage, body, storage))), 1
+        return hoisted(loop(stage.axis, going(stage, around(stage.body, stage.axis), storage))), 1
     if any(isinstance(n, Gathered) for e in stage.expressions for n in walk(e)):
         return naive(stage, storage, bounds), 1  # the generators know nothing of checks
+    if (found_around := peeled(stages, storage, target, around)) is not None:
+        return found_around
     how = choices.get(stage, DEFAULT)
     fast = winograd(stage, storage, target, bounds, how.winograd, how.cold) if how.winograd else None
     if fast is not None:

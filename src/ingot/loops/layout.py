@@ -7,7 +7,7 @@ it; `bind` turns their logical reads into physical ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,6 +17,9 @@ from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, at_least, simplify
 from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import BOOL
 from ingot.loops.program import Alias
+
+Range = tuple[int, Extent]
+"""From an element of a dimension to behind another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +132,16 @@ class Storage:
             self.recipes[made] = lambda others: self.derived(self.again(t, others), how, make)
         return self.packed[t, how]
 
-    def view(self, t: Tensor, shape: tuple[int, ...], spans: tuple[int, ...]) -> Tensor:
+    def view(self, t: Tensor, shape: tuple[Extent, ...], spans: tuple[Extent, ...]) -> Tensor:
         """The elements of a physical tensor in row-major order under another shape.
 
         A kernel that writes one of the two and touches the other would have parameters that alias.
         """
         t = self.views.get(t, t)
         if (t, shape) not in self.packed:
-            value = None if t.value is None else t.value.reshape(shape)
-            made = replace(t, shape=shape, value=value, pitch=None if t.pitch is None else spans)
+            value = None if t.value is None else t.value.reshape(tuple(map(static, shape)))
+            pitch = None if t.pitch is None else tuple(map(static, spans))
+            made = replace(t, shape=shape, value=value, pitch=pitch)
             self.packed[t, shape] = made
             self.views[made] = t
             self.recipes[made] = lambda others: self.view(self.again(t, others), shape, spans)
@@ -204,33 +208,49 @@ def fill_halo(t: Tensor, storage: Storage, lanes: int) -> tuple[Statement, ...]:
     """
     layout, physical = storage.layout(t), storage.tensor(t)
     out: list[Statement] = []
-    ranges = [(0, static(n)) for n in physical.shape]
+    ranges: list[Range] = [(0, n) for n in physical.shape]
     for d, axis in enumerate(layout.order):
-        total, before, after = ranges[d][1], layout.before[axis], layout.after[axis]
-        for lo, hi in ((0, before), (total - after, total)):
-            if hi > lo:
-                box = [*ranges[:d], (lo, hi), *ranges[d + 1 :]]
-                out += _fill_box(physical, box, layout.fill, lanes)
-        ranges[d] = (before, total - after)
+        before, after = layout.before[axis], layout.after[axis]
+        if before or after:  # of a fixed extent: see `assign_layouts`
+            total = static(physical.shape[d])
+            for lo, hi in ((0, before), (total - after, total)):
+                if hi > lo:
+                    box = [*ranges[:d], (lo, hi), *ranges[d + 1 :]]
+                    out += _fill_box(physical, box, layout.fill, lanes)
+            ranges[d] = (before, total - after)
     return tuple(out)
 
 
-def _fill_box(t: Tensor, ranges: list[tuple[int, int]], fill: float | int, lanes: int) -> list[Statement]:
+def _fill_box(t: Tensor, ranges: list[Range], fill: float | int, lanes: int) -> list[Statement]:
     """Vectors are spelled out: left to itself a compiler may turn the loops around and scatter."""
     names = [f"f{d}" for d in range(len(ranges))]
-    index = [Var(n) if hi - lo > 1 else Const(lo) for n, (lo, hi) in zip(names, ranges, strict=True)]
+    index = [Var(n) if _is_long(r) else Const(r[0]) for n, r in zip(names, ranges, strict=True)]
     value = Const(float(fill) if t.type.is_float else int(fill), t.type.compute)
     along, whole = t.lane_axis, t.type.compute is t.type and t.type.is_float
-    lo, hi = ranges[along]
-    body: list[Statement] = []
-    while lo < hi:
-        width = next((n for n in (lanes, 16, 8, 4) if whole and 1 < n <= min(lanes, hi - lo)), 1)
-        end = hi - (hi - lo) % width
-        turns: Expr = Var(names[along]) if end - lo > width else Const(lo)
-        store = Store(Load(t, (*index[:along], turns, *index[along + 1 :])), value, width)
-        body.append(For(names[along], Const(lo), Const(end), width, (store,)) if end - lo > width else store)
-        lo = end
+    body = list(_fill_row(t, tuple(index), names[along], ranges[along], value, lanes if whole else 1))
     for d, (name, (lo, hi)) in reversed(list(enumerate(zip(names, ranges, strict=True)))):
-        if hi - lo > 1 and d != along:
-            body = [For(name, Const(lo), Const(hi), 1, tuple(body))]
+        if _is_long((lo, hi)) and d != along:
+            body = [For(name, Const(lo), as_expr(hi), 1, tuple(body))]
     return body
+
+
+def _is_long(r: Range) -> bool:
+    """Whether more than one element lies there, as far as is known."""
+    return not isinstance(r[1], int) or r[1] - r[0] > 1
+
+
+def _fill_row(
+    t: Tensor, index: tuple[Expr, ...], name: str, row: Range, value: Const, lanes: int
+) -> Iterator[Statement]:
+    """One row of a box, in vectors where its length is known."""
+    (lo, hi), along = row, t.lane_axis
+    if not isinstance(hi, int):
+        yield For(name, Const(lo), hi, 1, (Store(Load(t, index), value),))
+        return
+    while lo < hi:
+        width = next((n for n in (lanes, 16, 8, 4) if 1 < n <= min(lanes, hi - lo)), 1)
+        end = hi - (hi - lo) % width
+        turns: Expr = Var(name) if end - lo > width else Const(lo)
+        store = Store(Load(t, (*index[:along], turns, *index[along + 1 :])), value, width)
+        yield For(name, Const(lo), Const(end), width, (store,)) if end - lo > width else store
+        lo = end

@@ -335,8 +335,7 @@ class _Generator:
         """The element of each point, repeated for all channels."""
         picks = [i * self.apart for i in range(self.side)]
         width = max(4, 1 << picks[-1].bit_length())
-        whole = read.tensor.pitch is None  # what stands inside another tensor is not read across its rows
-        if whole and width <= self.lanes and _last(read, bounds) + width <= read.tensor.count:
+        if width <= self.lanes and _is_followed(read, bounds, width):
             few = Var(f"{name}_0", None, read.dtype)
             yield Let(few.name, Load(read.tensor, read.index, None, width), width)
             repeated = tuple(i for i in picks for _ in range(self.channels))
@@ -384,11 +383,16 @@ def _only(i: Expr, name: str) -> bool:
     return all(not isinstance(n, Var) or n.name == name for n in walk(i))
 
 
-def _last(read: Load, bounds: Bounds) -> int:
-    """The farthest element that a read reaches, counted from the start of its tensor."""
+def _is_followed(read: Load, bounds: Bounds, width: int) -> bool:
+    """Whether at least `width` elements stand in the tensor from the farthest on that a read reaches.
+
+    What stands inside another tensor, or has no end before run time, is not read across its rows.
+    """
     sizes = strides(read.tensor)
-    assert sizes is not None
-    return sum(interval(i, bounds)[1] * s for i, s in zip(read.index, sizes, strict=True))
+    if sizes is None or read.tensor.pitch is not None:
+        return False
+    last = sum(interval(i, bounds)[1] * s for i, s in zip(read.index, sizes, strict=True))
+    return last + width <= read.tensor.count
 
 
 def _loops(n: int, size: int) -> Iterator[tuple[int, int, int]]:

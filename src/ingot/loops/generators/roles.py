@@ -13,7 +13,7 @@ from math import prod
 from ingot.formula.compute import Compute
 from ingot.formula.expr import Binary, Expr, Extent, Load, Var, loads, static, substitute, transform
 from ingot.formula.index import Bounds, Linear, from_linear, interval, linear, mentions, simplify
-from ingot.loops.access import step, strides
+from ingot.loops.access import known_strides, step
 from ingot.loops.layout import Storage, bind
 
 
@@ -81,7 +81,7 @@ def _roles(
 ) -> tuple[Var, tuple[Var, ...], tuple[Var, ...]] | None:
     """Vector axis, tile axes (innermost last) and outer axes, with `a` broadcast and `b` as vectors."""
     moves = {x: (step(a, x.name), step(b, x.name), step(to, x.name)) for x in axes}
-    if any(None in m for m in moves.values()):
+    if any(None in m[:2] for m in moves.values()):
         return None
     if a.tensor.value is not None and b.tensor.value is None:
         return None
@@ -168,12 +168,13 @@ def _joined(load: Load, storage: Storage, outer: Var, inner: Var, axis: Var) -> 
     lo, hi = _moved(load, outer, inner)
     if hi == 0:
         return load
-    t, sizes = load.tensor, strides(load.tensor)
-    assert sizes is not None
+    t, sizes = load.tensor, known_strides(load.tensor)
     form: Linear = {}
     for d in range(lo, hi):
+        far, near = sizes[d], sizes[hi - 1]
+        assert far is not None and near is not None, "axes that run on move by numbers"
         for atom, k in linear(load.index[d]).items():
-            form[atom] = form.get(atom, 0) + k * (sizes[d] // sizes[hi - 1])
+            form[atom] = form.get(atom, 0) + k * (far // near)
     del form[outer]
     form[axis] = form.pop(inner)
     if hi - lo > 1:
@@ -181,6 +182,5 @@ def _joined(load: Load, storage: Storage, outer: Var, inner: Var, axis: Var) -> 
     return Load(t, (*load.index[:lo], from_linear(form), *load.index[hi:]))
 
 
-def _collapsed(extents: tuple[Extent, ...], lo: int, hi: int) -> tuple[int, ...]:
-    whole = tuple(map(static, extents))
-    return (*whole[:lo], prod(whole[lo:hi]), *whole[hi:])
+def _collapsed(extents: tuple[Extent, ...], lo: int, hi: int) -> tuple[Extent, ...]:
+    return (*extents[:lo], prod(map(static, extents[lo:hi])), *extents[hi:])
