@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ingot.emit.entry import entry_parameters
+from ingot.emit.extents import prototype, size_lines
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, padded
 from ingot.emit.weights import offsets, size
@@ -42,6 +43,8 @@ class Convention:
 def public(unit: Unit) -> list[str]:
     """The names of every public symbol."""
     found = CONVENTIONS[unit.api].symbols(unit.name)
+    if unit.program.params:
+        found.append(f"{unit.name}_arena_size")
     if unit.program.states:
         found += [f"{unit.name}_state_init", f"{unit.name}_state_reset"]
         found += [f"{unit.name}_get_state"] if unit.api == "argument" else []
@@ -70,6 +73,10 @@ def _direct_header(unit: Unit) -> Lines:
         yield "/* Runs task(context, i) for 0 <= i < n, in any order, at once if it can; NULL: one by one. */"
         task = "void (*task)(void *context, int i)"
         yield f"typedef void (*{unit.name}_parallel_for)(void *user, int n, {task}, void *context);"
+    if unit.program.params and not unit.variant_of:
+        yield "/* The bytes of arena that a run with these extents needs, at most"
+        yield f" * {unit.upper}_ARENA_SIZE; {unit.upper}_ERR_CAPACITY where they are out of bounds. */"
+        yield f"{prototype(unit)};"
     yield f"/* One inference: {unit.upper}_OK or an error. {_memory(unit)} */"
     yield f"int {unit.name}({entry_parameters(unit)});"
 
@@ -82,8 +89,9 @@ def _memory(unit: Unit) -> str:
     return f"{weights}arena: {unit.upper}_ARENA_SIZE bytes, aligned to {ALIGN}, of any content."
 
 
-def _nothing(_: Unit) -> Lines:
-    yield from ()
+def _direct_code(unit: Unit) -> Lines:
+    if unit.program.params and not unit.variant_of:
+        yield from size_lines(unit, [unit])
 
 
 # ---- static and dynamic: Glow
@@ -265,7 +273,7 @@ _INDIGO = (
     "{name}_get_address_for_result",
 )
 CONVENTIONS = {
-    "direct": Convention(_direct_header, _nothing),
+    "direct": Convention(_direct_header, _direct_code),
     "static": Convention(_static_header, _static_code, brings_weights=True, takes_extents=False),
     "dynamic": Convention(
         _dynamic_header, _dynamic_code, data=("{name}_config",), brings_weights=True, takes_extents=False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ingot.emit.entry import entry_parameters
+from ingot.emit.extents import size_lines
 from ingot.emit.state import code_lines
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, provenance
@@ -69,6 +70,7 @@ def dispatcher(face: Unit, variants: Sequence[Unit]) -> str:
         _declarations(variants),
         PROBE,
         _entry(face, variants),
+        "\n".join(size_lines(face, variants)) if face.program.params else "",
         "\n".join(code_lines(face)) if face.program.states else "",
     ]
     return "\n\n".join(p for p in parts if p) + "\n"

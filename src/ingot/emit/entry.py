@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ingot.emit.expression import Printer
+from ingot.emit.extents import bounds_checks
 from ingot.emit.state import final_copies, state_parameter
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit
@@ -103,9 +104,7 @@ def _checks(unit: Unit) -> Iterator[str]:
         yield "(void)user;"
     if unit.has_tasks:
         yield f"if (!parallel_for) parallel_for = {unit.name}_serial;"
-    for p in unit.program.params:
-        n = unit.extent(p)
-        yield f"if ({n} < {p.lo} || {n} > {p.hi}) return {upper}_ERR_CAPACITY;"
+    yield from bounds_checks(unit)
 
 
 def _steps(unit: Unit, steps: tuple[Step, ...], used: Used) -> Iterator[str]:

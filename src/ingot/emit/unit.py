@@ -30,7 +30,7 @@ SYMBOLS = (
         "serial",
         "profile",
     ),
-    *("state", "state_init", "state_reset", "get_state"),
+    *("state", "state_init", "state_reset", "get_state", "arena_size"),
 )
 """Our own names of the file scope, each behind `NAME_`."""
 MACROS = (

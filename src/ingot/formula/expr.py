@@ -457,7 +457,12 @@ def static(n: Extent | None) -> int:
 
 
 def extent(n: Extent) -> Extent:
-    """An extent in its simplest form: a plain int where it is one."""
+    """An extent in its simplest form: a plain int where it is one, and equal ones alike."""
+    if isinstance(n, int):
+        return n
+    from ingot.formula.index import simplify  # which stands on this module
+
+    n = simplify(n)
     return int(n.value) if isinstance(n, Const) else n
 
 

@@ -19,6 +19,7 @@ from ingot.formula.types import INT64
 from ingot.loops.choice import Choice, Choices, Chooser, Ways
 from ingot.loops.choose import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
+from ingot.loops.peel import is_cut
 from ingot.loops.place import is_in_place, move_of
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of, touched
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
@@ -209,7 +210,8 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     storage = work.storage
     halos = tuple(dict.fromkeys(c.out for c in computes(stages) if storage.layout(c.out).has_halo))
     filled = (f for t in halos for f in fill_halo(t, storage, work.target.lanes(4)))
-    storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages))))
+    twice = (c.out for c in computes(stages) if is_cut(c, storage, work.target))
+    storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages), *twice)))
     body = without_single_turns((*filled, *generate(stages, storage, work.target, None, choices)))
     parameters, params = _touched(body)
     scratch = frozenset(storage.scratches.intersection(parameters))

@@ -51,6 +51,11 @@ def peeled(
     return tuple(out), len(together)
 
 
+def is_cut(c: Compute, storage: Storage, target: Target) -> bool:
+    """Whether the stage is written several times: in blocks, and for what is left of an axis."""
+    return any(_block(c, a, storage, target) > 1 for a in c.axes)
+
+
 def at_one(c: Compute, storage: Storage) -> tuple[Compute, Storage, Bounds]:
     """A stage at one place of every axis to be peeled, its storage, and the range of those places."""
     far = [a for a in c.axes if not isinstance(a.extent, int)]

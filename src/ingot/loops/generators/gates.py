@@ -30,6 +30,7 @@ from ingot.formula.expr import (
     static,
     substitute,
     transform,
+    upper,
     walk,
 )
 from ingot.formula.index import Bounds, linear, simplify
@@ -186,7 +187,7 @@ class _Generator:
         """What the product reads must not change before the last unit is done."""
         for m in self.gates.maps:
             if m.to.tensor is self.gates.product.a.tensor:
-                shape = tuple(static(n) for n in m.to.tensor.shape)
+                shape = tuple(upper(n) for n in m.to.tensor.shape)
                 self.later[m.to.tensor] = self.storage.scratch(m.to.tensor, shape)
 
     def _copy(self, state: Tensor, following: Tensor) -> Iterator[Statement]:

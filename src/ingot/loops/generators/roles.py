@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Binary, Expr, Extent, Load, Var, loads, static, substitute, transform
-from ingot.formula.index import Bounds, Linear, from_linear, interval, linear, mentions, simplify
+from ingot.formula.expr import Binary, Expr, Extent, Load, Var, extent, loads, static, substitute, transform
+from ingot.formula.index import Bounds, Linear, from_linear, interval, linear, mentions, product, simplify
 from ingot.loops.access import known_strides, step
 from ingot.loops.layout import Storage, bind
 
@@ -53,7 +53,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Contraction | None:
     r = c.reduction
     if r is None or r.combine != "sum" or not r.axes or not r.term.dtype.is_float:
         return None
-    if not all(isinstance(a.extent, int) for a in (*c.axes, *r.axes)):
+    if not all(isinstance(a.extent, int) and a.extent for a in (*c.axes, *r.axes)):
         return None
     inner = {**bounds, **{a.name: interval(a) for a in (*c.axes, *r.axes)}}
     term = bind(r.term, storage, inner)
@@ -183,4 +183,4 @@ def _joined(load: Load, storage: Storage, outer: Var, inner: Var, axis: Var) -> 
 
 
 def _collapsed(extents: tuple[Extent, ...], lo: int, hi: int) -> tuple[Extent, ...]:
-    return (*extents[:lo], prod(map(static, extents[lo:hi])), *extents[hi:])
+    return (*extents[:lo], extent(product(extents[lo:hi])), *extents[hi:])

@@ -22,6 +22,7 @@ from ingot.formula.expr import (
     Const,
     Expr,
     Load,
+    Param,
     Var,
     loads,
     static,
@@ -70,8 +71,10 @@ def window(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tupl
         return None
     slides = [x for x in v.outer if _slides(v.reduction, x)]
     slides.sort(key=lambda x: -(step(v.to, x.name) or 0))
-    if not slides or any(mentions(e, x.name) for x in v.outer if x not in slides[-2:] for e in _ends(v)):
-        return None
+    known = {x.name for x in slides[-2:]}
+    ends = (a for e in _ends(v) for a in walk(e) if isinstance(a, Var | Param))
+    if not slides or any(a.name not in known for a in ends):
+        return None  # what else they depend on, a loop around included, cannot be cut into segments
     try:
         return _Generator.of(v, v.reduction, tuple(slides[-2:]), target).statements()
     except NotVectorizable:
