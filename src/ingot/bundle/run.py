@@ -26,7 +26,7 @@ from ingot.targets.toolchain import compile_c, execute, exported, link_executabl
 
 ERRORS = {-1: "ERR_NULL", -2: "ERR_ALIGN", -3: "ERR_INDEX", -4: "ERR_CAPACITY", -5: "ERR_WEIGHTS"}
 REMEDIES = {
-    -3: "an index or a count among the inputs is out of range",
+    -3: "an index or a count among the inputs is out of range, or a string is not the number it should be",
     -4: "an extent, a count or a string is beyond the bounds it was compiled for",
 }
 WALL_CLOCK, THREAD_CLOCK = 1, 3  # CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID

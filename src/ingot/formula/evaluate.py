@@ -181,7 +181,7 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
         case Cast(a, dtype):
             return convert(value(a, arrays, grid, guarded), dtype)
         case Bitcast(a, dtype):
-            return np.ascontiguousarray(value(a, arrays, grid, guarded)).view(dtype.numpy)
+            return np.asarray(value(a, arrays, grid, guarded)).view(dtype.numpy)
         case Byte(a, k):
             return byte_of(value(a, arrays, grid, guarded), a.dtype, value(k, arrays, grid, guarded))
         case Joined(row, dtype):

@@ -7,6 +7,7 @@ from ingot.formula.expr import Tensor
 from ingot.formula.types import DTYPES, FLOAT8E5M2, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.narrow import bits_of, converted, of_bits
+from ingot.ops.numerals import number_from_text, text_from_number
 from ingot.ops.registry import Builder, op
 
 OLD_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
@@ -14,8 +15,8 @@ OLD_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
 
 def cast_to(f: Builder, x: Tensor, to: DType, saturate: int = 1, round_mode: str = "up") -> Tensor:
     """Every element as `to`, by the rules of `converted`."""
-    if to is not x.type and (x.type.is_text or to.is_text):
-        raise UnsupportedError(f"{f.node.label}: casts between {x.type} and {to} are not supported")
+    if x.type.is_text != to.is_text:
+        return text_from_number(f, x, to) if to.is_text else number_from_text(f, x, to)
     axes = f.axes(x.shape)
     if to is x.type and not (saturate and to is FLOAT8E5M2):  # whose infinity would become a number
         f.view = x

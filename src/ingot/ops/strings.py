@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ingot.errors import UnsupportedError
 from ingot.formula.expr import (
     Const,
     Expr,
@@ -25,28 +24,12 @@ from ingot.formula.expr import (
     wrap,
 )
 from ingot.formula.index import as_expr
-from ingot.formula.types import INDEX, INT32, INT64, UINT8
+from ingot.formula.types import INDEX, INT32, INT64
 from ingot.ops.casing import changed, other_case
 from ingot.ops.nonzero import set_places
-from ingot.ops.regex.automaton import ACCEPTED, compiled
 from ingot.ops.regex.characters import byte_ranges
-from ingot.ops.regex.syntax import PatternError
 from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
-
-ZERO = Const(0, UINT8)
-
-
-def lengths(f: Builder, rows: Tensor) -> Tensor:
-    """How many bytes stand before the first zero of each row: int32."""
-    (*axes, k) = f.axes(rows.shape)
-    capacity = Const(rows.shape[-1], INT32)  # type: ignore[arg-type]
-    end = select(equal(rows.at((*axes, k)), 0), cast(k, INT32), capacity)
-    return f.reduce("min", tuple(axes), (k,), end, init=capacity, name="length")
-
-
-def fitting(count: Expr, capacity: int) -> Expr:
-    """A length, which leaves room for the zero at the end: ERR_CAPACITY if not."""
-    return cast(Gathered(count, Const(0), Const(capacity), "ERR_CAPACITY"), INT32)
+from ingot.ops.rows import ZERO, fitting, full_match, lengths
 
 
 def byte_axis(capacity: int) -> Var:
@@ -72,22 +55,7 @@ def string_concat(f: Builder, x: Tensor, y: Tensor) -> Tensor:
 def regex_full_match(f: Builder, x: Tensor, *, pattern: str) -> Tensor:
     """Whether the whole string matches a pattern of RE2 (RegexFullMatch-20)."""
     f.same_type((x,), "s")
-    try:
-        automaton = compiled(pattern)
-    except PatternError as error:
-        raise UnsupportedError(f"{f.node.label}: the pattern {pattern[:60]!r}: {error}") from None
-    rows, table = f.bytes_of(x), f.constant(automaton.table, "transitions")
-    classes = f.constant(automaton.classes, "classes")
-    axes, k = f.axes(x.shape), byte_axis(x.type.bytes)
-    state = f.empty(INT32, x.shape, "state", within=(0, len(automaton.table) - 1))
-    f.put(state, axes, axes, Const(automaton.start, INT32))
-
-    def following(byte: Expr) -> Expr:
-        now, kind = cast(state[axes], INDEX), cast(classes[cast(byte, INDEX)], INDEX)
-        return cast(table[now, kind], INT32)
-
-    f.scan(k, (state,), lambda: f.put(state, axes, axes, following(rows.at((*axes, k)))))
-    return f.map(axes, equal(following(ZERO), ACCEPTED))
+    return full_match(f, f.bytes_of(x), pattern)
 
 
 @op("StringNormalizer", since=10)

@@ -65,13 +65,11 @@ def category(name: str) -> Ranges | None:
 @cache
 def _orbits() -> dict[int, frozenset[int]]:
     """The characters that differ from each other in case only."""
-    joined: dict[int, set[int]] = {}
-    for c in range(0x20000):
-        for other in {chr(c).lower(), chr(c).upper(), chr(c).casefold()}:
-            if len(other) == 1 and ord(other) != c:
-                both = joined.get(c, {c}) | joined.get(ord(other), {ord(other)})
-                joined.update(dict.fromkeys(both, both))
-    return {c: frozenset(found) for c, found in joined.items()}
+    alike: dict[str, set[int]] = {}
+    for c in map(chr, range(0x20000)):
+        folds = [f for f in (c.casefold(), c.lower(), c) if len(f) == 1]
+        alike.setdefault(folds[0], set()).add(ord(c))
+    return {c: frozenset(found) for found in alike.values() if len(found) > 1 for c in found}
 
 
 def folded(ranges: Ranges) -> Ranges:
