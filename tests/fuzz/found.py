@@ -74,6 +74,14 @@ FOUND = {
     "vector_of_doubles": """
         <ir_version: 10, opset_import: ["" : 13]>
         g (double[64] x) => (double[64] y) { y = Ceil (x) }""",
+    # Updates that meet at one element, by an index that is a constant: folded at once, the last one won.
+    "updates_that_meet": """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[2] u) => (float[3] y, float[3] z)
+        <float[3] x = {1, 2, 3}, int64[2, 1] at = {1, 1}, float[2] by = {2, 3}> {
+            y = ScatterND <reduction = "mul"> (x, at, by)
+            z = ScatterND <reduction = "mul"> (x, at, u)
+        }""",
     # A store of one vector, without any loop around it.
     "one_vector": """
         <ir_version: 10, opset_import: ["" : 17]>

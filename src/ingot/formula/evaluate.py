@@ -100,7 +100,7 @@ def _compute(c: Compute, arrays: Arrays, grid: Grid) -> None:
 
 def _accumulates(c: Compute) -> bool:
     """Whether points may meet at one element of `out` and read what an earlier point left there."""
-    gathered = any(isinstance(n, Gathered) for i in c.at for n in walk(i))
+    gathered = any(isinstance(n, (Gathered, Load)) for i in c.at for n in walk(i))  # Load: of a constant
     return gathered and any(load.tensor is c.out for e in c.expressions for load in loads(e))
 
 
