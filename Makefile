@@ -39,7 +39,7 @@ bench-all: ## the whole suite beside every peer that PEERS=python EMX= ONNX2C= S
 	  $(if $(PEERS),--peers-python $(PEERS)) $(if $(EMX),--emx $(EMX)) $(if $(ONNX2C),--onnx2c $(ONNX2C)) \
 	  $(if $(SOURCES),--sources $(SOURCES))
 
-conformance: ## run onnx's 2033 backend tests, write docs/conformance.md
+conformance: ## run onnx's 2033 backend tests, write docs/operators.md
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.conformance.runner --workers $(WORKERS)
 

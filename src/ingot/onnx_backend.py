@@ -21,6 +21,7 @@ import ingot
 from ingot.bundle.bundle import Bundle
 from ingot.errors import InputError, UnsupportedError
 from ingot.formula.expr import Array
+from ingot.ops.refused import REFUSED
 
 LENGTH, EXTENT, ROOM, RANK = 16, 64, 1 << 22, 4
 
@@ -55,7 +56,8 @@ class IngotBackend(Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> IngotBackendRep:
-        """Compile. Raises InputError where the model cannot be compiled.
+        """Compile. Raises InputError where the model cannot be compiled: for operators that are refused on
+        purpose one that is onnx's BackendIsNotSupposedToImplementIt too.
 
         Initializers that are inputs are constants only where shapes follow from one of them.
         """
@@ -66,7 +68,9 @@ class IngotBackend(Backend):
         weights = [t for t in model.graph.initializer if t.name in inputs]
         try:
             bundle = ingot.compile(model, keep_inputs=True, **options)
-        except UnsupportedError:
+        except UnsupportedError as error:
+            if any((n.domain, n.op_type) in REFUSED for n in model.graph.node):
+                raise _not_supposed(error) from None
             if not weights:
                 raise
             bundle = ingot.compile(model, **options)
@@ -92,6 +96,16 @@ class IngotBackend(Backend):
         except InputError:
             return False
         return True
+
+
+def _not_supposed(error: UnsupportedError) -> UnsupportedError:
+    """The error in the form in which onnx's runner expects it: the case is none for this backend."""
+    from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt  # slow, hence not at the top
+
+    class NotSupposed(UnsupportedError, BackendIsNotSupposedToImplementIt):
+        pass
+
+    return NotSupposed(str(error))
 
 
 def _given(value: Any) -> Any:

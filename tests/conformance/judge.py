@@ -7,24 +7,31 @@ distribution is judged instead of values.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import onnx
 
 from ingot import onnx_backend
-from ingot.errors import InputError
+from ingot.errors import InputError, UnsupportedError
 
 from .cases import Case
 from .randomness import random_reason
 
-Result = Literal["pass", "unsupported", "wrong", "crash"]
-RESULTS: tuple[Result, ...] = ("pass", "unsupported", "wrong", "crash")
+Result = Literal["pass", "exception", "unsupported", "wrong", "crash"]
+RESULTS: tuple[Result, ...] = ("pass", "exception", "unsupported", "wrong", "crash")
+EXCEPTIONS = {"ImageDecoder", "Gradient", "Adagrad", "Adam", "Momentum"}
 BFLOAT16_RTOL = 2.0**-6
 REASON_LENGTH = 200
 
 
 class Verdict(NamedTuple):
-    """`unsupported` is a clean refusal, an InputError while compiling; every other exception is a crash."""
+    """`unsupported` is a clean refusal, an InputError while compiling; every other exception is a crash.
+
+    `exception`: the model holds an operator that no freestanding C for inference can mean (EXCEPTIONS), and
+    the refusal is an UnsupportedError that names it.
+    """
 
     result: Result
     reason: str = ""
@@ -37,7 +44,7 @@ def judge(case: Case, **options: Any) -> Verdict:
         try:
             prepared = onnx_backend.prepare(model, **options)
         except InputError as error:
-            return Verdict("unsupported", _one_line(error))
+            return Verdict(_refusal(model, error), _one_line(error))
         for inputs, wanted in sets:
             found = prepared.run(inputs)
             reason = random_reason(model, inputs, found, wanted)
@@ -48,6 +55,11 @@ def judge(case: Case, **options: Any) -> Verdict:
     except Exception as error:  # what escapes here would have escaped to a user
         return Verdict("crash", _one_line(error))
     return Verdict("pass")
+
+
+def _refusal(model: onnx.ModelProto, error: InputError) -> Result:
+    named = {n.op_type for n in model.graph.node if re.search(rf"\b{n.op_type}\b", str(error))}
+    return "exception" if isinstance(error, UnsupportedError) and named & EXCEPTIONS else "unsupported"
 
 
 def compare(outputs: tuple[Any, ...], wanted: list[Any], rtol: float, atol: float) -> str:

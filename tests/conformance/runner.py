@@ -1,9 +1,11 @@
-"""`make conformance`: all backend tests on worker processes, a table, the ledger and docs/conformance.md.
+"""`make conformance`: all backend tests on worker processes, a table, the ledger and docs/operators.md.
 
     python -m tests.conformance.runner [--only TEXT]... [--again] [--workers 2] [--seconds 900] [--quiet]
+                                       [--document]
 
 `--only` takes the cases whose name or operator holds the text (`=NAME`: is the text), `--again` those that
-the ledger does not list as passed; the verdicts of the others stay as the ledger has them.
+the ledger does not list as passed; the verdicts of the others stay as the ledger has them. The document
+is written after a run of all cases, or from the ledger with `--document`.
 """
 
 from __future__ import annotations
@@ -16,13 +18,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
+from ingot.inspect.operators import supported
+
 from . import ledger, report, workers
 from .cases import Case, cases
 from .judge import RESULTS, Verdict, judge
 from .ledger import Row
+from .types import accepted
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "conformance.md"
+DOCUMENT = ROOT / "docs" / "operators.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,13 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with console.status("loading the cases"):
         every = cases()
     before = ledger.read()
-    chosen = [c for c in every if _is_chosen(c, options, before)]
+    chosen = [] if options.document else [c for c in every if _is_chosen(c, options, before)]
     rows = dict(before)
     for case, verdict in _verdicts(chosen, options, console):
         rows[case.name] = Row(case.kind, case.operator, case.name, *verdict)
     ledger.write(rows, [c.name for c in every])
     kept = [rows[c.name] for c in every if c.name in rows]
-    DOCUMENT.write_text(report.document(kept), encoding="utf-8")
+    if options.document or len(chosen) == len(every):
+        with console.status("trying element types"):
+            types = {(o.domain, o.name): accepted(o, every) for o in supported()}
+        DOCUMENT.write_text(report.document(kept, types), encoding="utf-8")
     return _summary(kept, before, options.quiet, console)
 
 
@@ -50,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=900.0)
+    parser.add_argument("--document", action="store_true", help="run nothing, write the document again")
     parser.add_argument("--quiet", action="store_true", help="no table by operator")
     return parser
 
