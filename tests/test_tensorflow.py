@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,11 @@ from ingot.cli import app
 from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.frontends.canonical import is_foreign
 from ingot.frontends.tensorflow import import_tensorflow
+from ingot.frontends.tensorflow.scope import supported
 from tests.tensorflow.graphs import BOOL, FLOAT, INT32, Graph, save_checkpoint
 
 INDIGO = Path(__file__).parents[2] / "shared" / "indigo"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "tensorflow.md"
 needs_indigo = pytest.mark.skipif(not INDIGO.is_dir(), reason=f"the golden data is not at {INDIGO}")
 RNG = np.random.default_rng(0)
 
@@ -163,6 +166,12 @@ def test_unknown_operators_are_listed_at_once(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"Bessel \(at 'a'\), Betainc \(at 'b'\)") as error:
         imported(g, tmp_path)
     assert "NeverLookedAt" not in str(error.value)
+
+
+def test_the_document_lists_the_operators() -> None:
+    """`pytest --update-golden` does not write it: paste what the assertion shows."""
+    listed = DOCUMENT.read_text().split("<!-- operators: begin -->")[1].split("<!-- operators: end -->")[0]
+    assert listed.strip() == textwrap.fill(" ".join(supported()), 120, break_long_words=False)
 
 
 # ---- loops and branches

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ingot.errors import InternalError
+from ingot.errors import InternalError, UnsupportedError
 from ingot.formula.expr import upper
 from ingot.graph.ir import Graph, Node, Value
 from ingot.graph.onnx_types import dtype_to_onnx
@@ -27,6 +27,9 @@ def to_onnx(graph: Graph) -> onnx.ModelProto:
         raise InternalError(f"{graph.name}: nodes of several opsets, {sorted(versions)}")
     constants: dict[Value, None] = {}
     proto = _graph(graph, constants)
+    size = sum(v.constant.nbytes for v in constants if v.constant is not None)
+    if size > SIZE_LIMIT:
+        raise UnsupportedError(f"{graph.name}: constants of {size:,} bytes; an ONNX file holds two gigabytes")
     proto.initializer.extend(
         numpy_helper.from_array(np.asarray(v.constant, order="C"), v.name) for v in constants
     )

@@ -111,8 +111,12 @@ class Builder:
             if (value, order) in builder.orders:
                 return builder.orders[value, order]
             builder = builder.outer
+        extents = extents_of(value)
+        moved = [a for a in order if extents[a] != 1]
         if value.constant is not None:
             made = self.constant(np.ascontiguousarray(np.transpose(value.constant, order)))
+        elif moved == sorted(moved):  # only axes of extent 1 change places: the elements stay
+            made = self.one("Reshape", value, self.ints([extents[a] for a in order]))
         else:
             made = self.one("Transpose", value, perm=order)
         self.orders[value, order] = made
@@ -129,6 +133,12 @@ class Builder:
     def inner(self, name: str) -> Builder:
         """A builder for a graph inside this one."""
         return Builder(Graph(name), self.names, self)
+
+
+def extents_of(value: Value) -> list[int]:
+    """The shape, which is static."""
+    assert value.shape is not None, "every value of the importer is inferred"
+    return [int(n) for n in value.shape]  # type: ignore[arg-type]
 
 
 def _attribute(value: Any) -> Attribute:

@@ -89,12 +89,20 @@ def default_feeds(body: Body, fetches: Sequence[Fetch]) -> list[Feed]:
 
 
 def default_fetches(body: Body) -> list[Fetch]:
-    """Nodes that nobody reads, other than those that compute nothing."""
-    read = {name for n in body.nodes.values() for name, _ in n.inputs}
-    idle = PLACEHOLDERS | {"Const", "NoOp", "Assert", "VarHandleOp", "VariableV2"}
-    return [
-        Fetch((n.name, 0), n.name) for n in body.nodes.values() if n.name not in read and n.op not in idle
-    ]
+    """Nodes that nobody reads, of those that follow from a placeholder and compute something."""
+    readers: dict[str, list[str]] = {}
+    for node in body.nodes.values():
+        for name, _ in node.inputs:
+            readers.setdefault(name, []).append(node.name)
+    stack, fed = [n.name for n in body.nodes.values() if n.op in PLACEHOLDERS], set[str]()
+    while stack:
+        name = stack.pop()
+        if name not in fed:
+            fed.add(name)
+            stack.extend(readers.get(name, ()))
+    idle = PLACEHOLDERS | {"NoOp", "Assert"}
+    leaves = (n for n in body.nodes.values() if n.name in fed and n.name not in readers)
+    return [Fetch((n.name, 0), n.name) for n in leaves if n.op not in idle]
 
 
 def resolved(feed: Feed, body: Body) -> tuple[DType, tuple[int, ...]]:

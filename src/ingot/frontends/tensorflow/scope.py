@@ -159,6 +159,12 @@ class Scope:
         return UnsupportedError(f"operators of TensorFlow that are not supported: {listed}")
 
 
+def supported() -> list[str]:
+    """The operators of TensorFlow that can be imported, by name."""
+    names = {*OPS, *control.LAZY, *control.CALLS, *control.MERGES, *VARIABLES, *PLACEHOLDERS}
+    return sorted(names, key=lambda n: (n.lstrip("_").lower(), n))
+
+
 def known(op: str) -> bool:
     """Whether an operator can be imported."""
     return any(
