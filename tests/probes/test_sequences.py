@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,13 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, parser
 from onnx.reference import ReferenceEvaluator
+from typer.testing import CliRunner
 
 import ingot
 from ingot.bundle.containers import packed, unpacked
+from ingot.check.verify import verify
+from ingot.cli import app
+from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.frontends.onnx import read_model
 from ingot.graph.ir import Graph
@@ -22,6 +28,7 @@ from ingot.loops.interpret import interpret
 from ingot.loops.lower import lower
 from ingot.loops.region import formulate_graph
 from ingot.ops.infer import infer
+from ingot.options import Options
 from ingot.passes.inline_if import inline_if
 from ingot.passes.prune import prune
 from ingot.targets.records import find
@@ -318,3 +325,30 @@ def test_what_does_not_fit_is_said() -> None:
     for bad in (THREE * 2, [floats(5, 1)], [floats(1, 1).astype(np.float64)], floats(1, 1)[0, 0], None):
         with pytest.raises(InputError):
             bundle.run({"s": bad, "k": number(0)})
+
+
+def test_verify_and_golden_vectors_know_sequences(tmp_path: Path) -> None:
+    """Random lists for the oracle and the bundle alike; the program of golden vectors gets valid ones."""
+    text, options, _ = CASES["insert at run time"]
+    proto = parser.parse_model(HEAD + text)
+    found = verify(proto, Options(target="c99", **options), compile_with, layers=True)
+    assert found.ok, found.verdict
+    assert {d.name for d in found.cases[0].outputs} == {"t[0]", "t[1]", "t[2]", "t[3]", "n"}
+    bundle = ingot.compile(proto, name="net", target="x86-64", emit=("c", "main"), **options)
+    assert "if (status != 0)" in bundle.files["net_main.c"].decode()
+
+
+def test_command_line(tmp_path: Path) -> None:
+    """A file for each element; outputs element by element."""
+    text, _, _ = CASES["insert at run time"]
+    model = tmp_path / "m.onnxtxt"
+    model.write_text(HEAD + text)
+    words = ["run", str(model), "--capacity", "s=4x4x3", "--target", "c99", "--json"]
+    for name, array in (("s", floats(2, 3)), ("s", floats(1, 3)), ("x", floats(5, 1)), ("k", number(1))):
+        path = tmp_path / f"{len(words)}.npy"
+        np.save(path, array)
+        words += ["--input", f"{name}={path}"]
+    answer = CliRunner().invoke(app, words)
+    assert answer.exit_code == 0, answer.output
+    shown = {o["name"]: o["shape"] for o in json.loads(answer.stdout)}
+    assert shown == {"t[0]": [2, 3], "t[1]": [5, 1], "t[2]": [1, 3], "n": []}

@@ -6,7 +6,7 @@ manifest's `ports` say which tensors belong together; without them every input a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ingot.graph.ir import Port
 
 Manifest = Mapping[str, Any]
 Described = Mapping[str, Any]
+FEW = 3  # elements of a random sequence
 
 
 def described(port: Port) -> dict[str, Any]:
@@ -40,7 +41,9 @@ def packed(manifest: Manifest, inputs: Mapping[str, Any]) -> dict[str, Array]:
     for port in ports:
         if port["name"] in inputs:
             _pack(port, inputs[port["name"]], tensors, out)
-        elif port["kind"] != "tensor":
+        elif port["kind"] == "optional":
+            _pack(port, None, tensors, out)
+        elif port["kind"] == "sequence":
             raise InputError(f"input {port['name']!r} is missing")
     return out
 
@@ -142,9 +145,38 @@ def _unpack(port: Described, outputs: Mapping[str, Array]) -> Any:
     return outputs[members["data"]]
 
 
-def random_list(
-    count: int, room: Sequence[int], rng: np.random.Generator, make: Callable[[tuple[int, ...]], Array]
-) -> list[Array]:
-    """Elements of different extents, for tests and examples: a few at most."""
-    shapes = [tuple(int(rng.integers(min(n, 1), n + 1)) for n in room) for _ in range(min(count, 3))]
-    return [make(s) for s in shapes]
+def flattened(values: Mapping[str, Any]) -> dict[str, Array]:
+    """Values as arrays: element k of a list is called NAME[k], what is not there is left out."""
+    out: dict[str, Array] = {}
+    for name, value in values.items():
+        if isinstance(value, list):
+            out.update((f"{name}[{k}]", element) for k, element in enumerate(value))
+        elif value is not None:
+            out[name] = value
+    return out
+
+
+def random_values(manifest: Manifest, arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """Values for the model's inputs, of random arrays for the bundle's: few elements, as large as can be."""
+    ports = manifest.get("ports", {}).get("inputs", ())
+    return {p["name"]: _random_value(p, arrays) for p in ports} if ports else dict(arrays)
+
+
+def _random_value(port: Described, arrays: Mapping[str, Array]) -> Any:
+    if port["kind"] == "optional":
+        return _random_value(port["content"], arrays)
+    data = arrays[port["members"]["data"]]
+    return list(data[:FEW]) if port["kind"] == "sequence" else data
+
+
+def inputs_of(manifest: Manifest) -> list[dict[str, Any]]:
+    """Name, element type and kind of every input of the model."""
+    types = {t["name"]: t["dtype"] for t in manifest["inputs"]}
+    ports = manifest.get("ports", {}).get("inputs")
+    if ports is None:
+        return [{"name": name, "dtype": dtype, "kind": "tensor"} for name, dtype in types.items()]
+    found = []
+    for port in ports:
+        inner = port["content"] if port["kind"] == "optional" else port
+        found.append({"name": port["name"], "dtype": types[inner["members"]["data"]], "kind": inner["kind"]})
+    return found

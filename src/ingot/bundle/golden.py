@@ -12,6 +12,7 @@ import numpy as np
 
 from ingot.bundle.binding import blank, empty_outputs, shape
 from ingot.bundle.bundle import Bundle
+from ingot.bundle.containers import packed, random_values
 from ingot.emit.main import Golden
 from ingot.emit.unit import Unit
 from ingot.errors import ToolchainError
@@ -33,6 +34,8 @@ def golden_run(unit: Unit, bundle: Bundle) -> Golden:
         t["name"]: random_input(t["name"], dtype_named(t["dtype"]), shape(t, extents))
         for t in bundle.manifest["inputs"]
     }
+    made = packed(bundle.manifest, random_values(bundle.manifest, inputs))
+    inputs = {name: made[name] for name in inputs}
     results, status, source = _answer(unit, bundle, inputs, extents)
     given = tuple(map(_as_passed, inputs.values()))
     return Golden(given, results, tuple(extents.values()), status, SEED, source)

@@ -21,6 +21,9 @@ PICKS = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "ScatterElements": 1, 
 PASSES_ON = frozenset(
     {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand"}
 )
+POSITIONS = {"SequenceAt": 3, "SequenceErase": 3, "SequenceInsert": 4}
+"""Operators whose input of this number is a position in a sequence."""
+NEAR = 2  # positions stay below this: random sequences are short
 WIDE = 10  # int32 and int64 are below this: counts and classes, seldom data
 
 
@@ -70,6 +73,10 @@ def _limits(value: Value, readers: Mapping[Value, list[Node]]) -> Iterator[int]:
         for node in readers.get(current, []):
             place = PICKS.get(node.op)
             data = node.inputs[0]
+            at = POSITIONS.get(node.op)
+            if at is not None and len(node.inputs) > at and node.inputs[at] is current:
+                assert data is not None and data.shape
+                yield min(upper(data.shape[0]), NEAR)
             if place is not None and len(node.inputs) > place and node.inputs[place] is current:
                 yield from _extents(node, data)
             elif node.op in PASSES_ON and data is current:

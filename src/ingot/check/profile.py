@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ingot.bundle.bundle import Bundle
+from ingot.bundle.containers import random_values
 from ingot.check.inputs import random_inputs
 from ingot.check.limits import Limits, limits
 from ingot.check.machine import pinned
@@ -70,11 +71,11 @@ def profile(model: Any, options: Options, build: Build, *, seconds: float = SECO
     return told(bundle.manifest, times, found)
 
 
-def sample_inputs(model: Any, options: Options, manifest: Mapping[str, Any]) -> dict[str, Array]:
+def sample_inputs(model: Any, options: Options, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Random inputs of the model's largest size, always the same."""
     graph = infer(read_with(model, options))
     extents = corners(manifest["params"], {}, manifest["inputs"])[-1]
-    return random_inputs(graph, manifest["inputs"], extents, 0)
+    return random_values(manifest, random_inputs(graph, manifest["inputs"], extents, 0))
 
 
 def least(bundle: Bundle, inputs: Mapping[str, Array], seconds: float) -> list[float]:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from ingot.bundle.bundle import Bundle
+from ingot.bundle.containers import flattened, random_values
 from ingot.check.compare import Difference, compare
 from ingot.check.inputs import random_inputs
 from ingot.check.oracle import Oracle, oracle, with_copies, with_inputs, with_outputs
@@ -104,7 +106,7 @@ def verify(
     fed: list[Mapping[str, Array]] = []
     for extents in corners(bundle.manifest["params"], inputs or {}, bundle.manifest["inputs"]):
         steps = [
-            {**random_inputs(graph, bundle.manifest["inputs"], extents, seed + i), **(inputs or {})}
+            {**_random(graph, bundle, extents, seed + i), **(inputs or {})}
             for i in range(STEPS if bundle.manifest["state"] else 1)
         ]
         announce("shipped object")
@@ -116,6 +118,10 @@ def verify(
         return result
     guilty = next((arrays for arrays, case in zip(fed, cases, strict=True) if not case.ok), fed[-1])
     return replace(result, layers=tuple(_layers(proto, makers, options, build, guilty, tolerance)))
+
+
+def _random(graph: Graph, bundle: Bundle, extents: Extents, seed: int) -> dict[str, Any]:
+    return random_values(bundle.manifest, random_inputs(graph, bundle.manifest["inputs"], extents, seed))
 
 
 def _in_a_row(
@@ -146,7 +152,7 @@ def corners(
     said = {
         symbol: int(extent)
         for t in tensors
-        if t["name"] in inputs
+        if isinstance(inputs.get(t["name"]), np.ndarray)
         for symbol, extent in zip(t["shape"], inputs[t["name"]].shape, strict=False)
         if isinstance(symbol, str)
     }
@@ -183,17 +189,23 @@ def _layers(
         shown, copies = with_copies(proto, part)
         found, right = build(shown, plain).run(inputs), oracle(with_outputs(proto, part)).run(inputs)
         named = {copies.get(name, name): array for name, array in found.items()}
-        by_name = {d.name: d for d in _compared(named, right, tolerance, makers)}
-        yield from (by_name[name] for name in part)
-        if not all(by_name[name].ok for name in part):
+        by_name = {n: _compared({n: v}, right, tolerance, makers) for n, v in named.items()}
+        yield from (d for name in part for d in by_name[name])
+        if not all(d.ok for name in part for d in by_name[name]):
             return
 
 
 def _compared(
-    found: Mapping[str, Array], right: Mapping[str, Array], tolerance: float | None, makers: Makers
+    found: Mapping[str, Any], right: Mapping[str, Any], tolerance: float | None, makers: Makers
 ) -> tuple[Difference, ...]:
+    """Value by value, of lists element by element."""
     out = []
-    for name, array in found.items():
+    for name, value in found.items():
         node, op = makers.get(name, ("", ""))
-        out.append(compare(array, right[name], tolerance, name=name, node=node, op=op))
+        ours, theirs = flattened({name: value}), flattened({name: right[name]})
+        if ours.keys() != theirs.keys():
+            remark = f"{len(ours)} elements instead of {len(theirs)}"
+            out.append(Difference(name, node, op, "sequence", (), np.inf, np.inf, 0, False, remark))
+        for key in (k for k in ours if k in theirs):
+            out.append(compare(ours[key], np.asarray(theirs[key]), tolerance, name=key, node=node, op=op))
     return tuple(out)

@@ -80,7 +80,10 @@ TuningFile = Annotated[
     Path | None, typer.Option("--tuning", metavar="FILE", help="What `ingot tune` measured.")
 ]
 Inputs = Annotated[
-    list[str] | None, typer.Option("--input", metavar="NAME=FILE.npy", help="An input's elements.")
+    list[str] | None,
+    typer.Option(
+        "--input", metavar="NAME=FILE.npy", help="An input's elements; a sequence takes one file each."
+    ),
 ]
 Feeds = Annotated[
     list[str] | None,
@@ -194,19 +197,27 @@ def options(
     return Options(target=target, cc=cc, cflags=parse_flags(cflags), **sizes, **rest)
 
 
-def read_inputs(words: Sequence[str] | None, tensors: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
-    """The arrays of `NAME=FILE.npy`, where `tensors` are the manifest's inputs (names may hold `=`)."""
-    out: dict[str, Array] = {}
-    known = {str(t["name"]): str(t["dtype"]) for t in tensors}
+def read_inputs(words: Sequence[str] | None, tensors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The arrays of `NAME=FILE.npy`, where `tensors` are the model's inputs (names may hold `=`).
+
+    A sequence is given element by element, NAME=FILE.npy for each; NAME= alone is an empty one.
+    """
+    out: dict[str, Any] = {}
+    known = {str(t["name"]): t for t in tensors}
     for word in words or ():
         names = [name for name in known if word.startswith(f"{name}=")]
         if not names:
             listed = ", ".join(known) or "none"
             raise InputError(f"--input {word}: write NAME=FILE.npy; the model's inputs are: {listed}")
         name = max(names, key=len)
-        if name in out:
+        is_sequence, file = known[name].get("kind") == "sequence", word[len(name) + 1 :]
+        if name in out and not is_sequence:
             raise InputError(f"--input {name} is given twice")
-        out[name] = read_array(Path(word[len(name) + 1 :]), known[name])
+        array = read_array(Path(file), str(known[name]["dtype"])) if file or not is_sequence else None
+        if is_sequence:
+            out.setdefault(name, []).extend([] if array is None else [array])
+        else:
+            out[name] = array
     return out
 
 

@@ -42,7 +42,9 @@ def run(
         target, define, capacity=capacity, string_bytes=string_bytes, state=state, seed_input=seed_input
     )
     bundle = loaded(model, wanted)
-    arrays = bundle.run(arg.read_inputs(inputs, bundle.manifest["inputs"]))
+    from ingot.bundle.containers import flattened, inputs_of
+
+    arrays = flattened(bundle.run(arg.read_inputs(inputs, inputs_of(bundle.manifest))))
     paths = save_arrays(arrays, output) if output is not None else {}
     data = [{**_described(n, a), "file": str(paths[n]) if n in paths else None} for n, a in arrays.items()]
     rows = [

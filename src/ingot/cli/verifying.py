@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ingot.check.compare import Difference
     from ingot.check.verify import Verification
-    from ingot.formula.expr import Array
     from ingot.options import Options
 
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
@@ -65,15 +64,18 @@ def verify(
         raise typer.Exit(1)
 
 
-def given(model: Path, words: list[str] | None, wanted: Options) -> dict[str, Array]:
+def given(model: Path, words: list[str] | None, wanted: Options) -> dict[str, Any]:
     """The arrays of `--input`, whose types the model's own inputs tell."""
     if not words:
         return {}
+    from ingot.bundle.containers import described, inputs_of
     from ingot.frontends.canonical import canonical
     from ingot.frontends.onnx import read_with
 
     graph = read_with(canonical(model, wanted), wanted)
-    return arg.read_inputs(words, [{"name": v.name, "dtype": str(v.type)} for v in graph.inputs])
+    shown = {"inputs": [{"name": v.name, "dtype": str(v.type)} for v in graph.inputs]}
+    ports = {"ports": {"inputs": [described(p) for p in graph.ports[0]]}} if graph.ports[0] else {}
+    return arg.read_inputs(words, inputs_of({**shown, **ports}))
 
 
 def _tables(model: Path, found: Verification) -> Iterable[Table]:

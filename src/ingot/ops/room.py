@@ -64,14 +64,17 @@ def _fitting(
 ) -> Tensor:
     """The length of a sequence that is found to fit."""
     (k,) = f.axes((extents.shape[0],), "k")
-    bad: Expr = Const(0, INT64)
-    for d, (n, m) in enumerate(zip(old, shape, strict=False)):
-        if n > m:
-            bad = select(extents[k, d] > m, Const(1, INT64), bad)
-    live = cast(k, INT64) < integer(length)
-    wrong = f.reduce("max", (), (k,), select(live, bad, Const(0, INT64)), init=0, name="wrong")
-    fine = select(equal(wrong[()], 0), integer(length), NONE)
-    there = Gathered(fine, Const(0), Const(count + 1), "ERR_CAPACITY")
+    one, zero = Const(1, INT64), Const(0, INT64)
+    large = [extents[k, d] > m for d, (n, m) in enumerate(zip(old, shape, strict=False)) if n > m]
+    found = integer(length)
+    if large:
+        bad: Expr = zero
+        for condition in large:
+            bad = select(condition, one, bad)
+        live = cast(k, INT64) < found
+        wrong = f.reduce("max", (), (k,), select(live, bad, zero), init=0, name="wrong")
+        found = select(equal(wrong[()], 0), found, NONE)
+    there = Gathered(found, Const(0), Const(count + 1), "ERR_CAPACITY")
     return f.map((), cast(there, INT64), INT64, "length")
 
 

@@ -60,13 +60,15 @@ def place(f: Builder, position: Tensor | None, length: Tensor, end: int, *, more
     if position is not None:
         f.require(position.type.is_integer and position.count == 1, "a position is one integer")
     count = integer(length)
-    at = count + (more - 1) if position is None else integer(position)
+    last = count if more == 1 else count + (more - 1)
+    at = last if position is None else integer(position)
     if length.value is not None and (position is None or position.value is not None):
         n = int(length.value.reshape(-1)[0])
         k = n + more - 1 if position is None or position.value is None else int(position.value.reshape(-1)[0])
         f.require(-n <= k < n + more, f"position {k} is out of range for {n} elements")
         return Const(k + n if k < 0 else k)
-    front = f.map((), select(at < 0, at + count, at), INT64, "from_front")[()]
+    from_front = at if position is None else select(at < 0, at + count, at)
+    front = f.map((), from_front, INT64, "from_front")[()]
     inside = (front >= 0) & (front < count + more)
     kept = f.empty(INT64, (), "place", within=(0, end - 1))
     f.put(kept, (), (), cast(Gathered(select(inside, front, NONE), Const(0), Const(end)), INT64))
@@ -121,16 +123,17 @@ def sequence_insert(
     at = place(f, position, length, count + 1, more=1)
     k, *axes = f.axes((count + 1, *room))
     zero = Const(0.0 if x.type.is_float else 0, x.type.compute)
-    out = f.map((k, *axes), shifted(data, at, k, tuple(axes)) if count else zero, x.type, "data")
-    inner = f.axes(x.shape)
-    f.put(out, inner, (at, *inner, *[0] * (rank - x.rank)), x[inner])
+    inner = tuple(axes[: data.rank - 1])
+    moved = data.at((k, *inner), outside=0) if position is None else shifted(data, at, k, inner)
+    out = f.map((k, *axes), moved if count else zero, x.type, "data")
+    points = f.axes(x.shape)
+    f.put(out, points, (at, *points, *[0] * (rank - x.rank)), x[points])
     row: list[Extent] = [*x.shape, *[-1] * (rank - x.rank)]
     return out, inserted(f, extents, at, row), f.map((), integer(length) + 1, INT64, "length")
 
 
-def shifted(data: Tensor, at: Expr, k: Var, axes: tuple[Var, ...]) -> Expr:
+def shifted(data: Tensor, at: Expr, k: Var, inner: tuple[Var, ...]) -> Expr:
     """Elements before the place as they are, one further back from it on."""
-    inner = axes[: data.rank - 1]
     here, there = (data.at((i, *inner), outside=0) for i in (k, k - 1))
     return select(cast(k, INT64) < wide(at), here, there)
 
@@ -343,9 +346,10 @@ def sequence_input(
     *,
     shape: tuple[int, ...],
 ) -> tuple[Tensor, Tensor]:
-    """A caller's sequence, checked: extents and length that can be relied on (ERR_CAPACITY).
+    """A caller's sequence, checked: a length, up to which extents can be relied on (ERR_CAPACITY).
 
-    `shape` has the extents that the model declares, -1 for an axis of any extent, -2 if it may also lack.
+    The extents are constants if the model declares all; then nobody reads the caller's. `shape` has what the
+    model declares: -1 for an axis of any extent, -2 if an element may also lack it.
     """
     count, room = room_of(data)
     fixed: Array = np.array([n if n >= 0 else -1 for n in shape], np.int64).reshape(-1)
@@ -361,10 +365,7 @@ def sequence_input(
     wrongs = f.reduce("max", (), (k,), select(live, bad, Const(0, INT64)), init=0, name="wrong")
     fine = select(equal(wrongs[()], 0), here, NONE)
     taken = f.map((), cast(Gathered(fine, Const(0), Const(count + 1), "ERR_CAPACITY"), INT64), name="length")
-    if all(n >= 0 for n in shape):
-        return f.constant(np.tile(fixed, (count, 1)), "extents"), taken
-    k, d_ = f.axes((count, len(room)), "k d")
-    return f.map((k, d_), extents[k, d_], INT64, "extents"), taken
+    return f.constant(np.tile(fixed, (count, 1)), "extents"), taken
 
 
 @op("OptionalGetElement", since=15)

@@ -121,12 +121,13 @@ def _sequence(
     extents = _input(reader, scope, name, ".extents", INT64, (count, len(room)))
     length = _input(reader, scope, name, ".length", INT64, ())
     graph.inputs += [data, extents, length]
-    checked = [reader.value(scope, name, s) for s in (".checked_extents", ".checked_length")]
     fixed = tuple(d if isinstance(d, int) else -1 for d in dims) if dims is not None else (-2,) * len(room)
-    node = Node("SequenceInput", [data, extents, length, present], [*checked], {"shape": fixed}, name)
+    right = reader.value(scope, name, ".checked_length")
+    known = reader.value(scope, name, ".known_extents") if min(fixed, default=0) >= 0 else None
+    node = Node("SequenceInput", [data, extents, length, present], [known, right], {"shape": fixed}, name)
     node.domain = INTERNAL
     graph.nodes.append(node)
-    return Ragged(data, extents, length), Ragged(data, *checked)
+    return Ragged(data, extents, length), Ragged(data, known or extents, right)
 
 
 def _room(
