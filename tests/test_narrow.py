@@ -7,6 +7,7 @@ import ctypes
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -122,6 +123,34 @@ def test_a_bundle_hands_on_every_code() -> None:
     assert "int4, 3x6 packed in 9 bytes" in bundle.files["all.h"].decode()
 
 
+def test_float64_is_rounded_once() -> None:
+    """Beside the middle between two neighbours, where a float32 in between would be the middle itself."""
+    types = [t for t in (*FLOATS, *HALVES) if t.name != "float8e8m0"]
+    middles, wanted = {}, {}
+    for t in types:
+        order = [c for c in codes(t)[: 1 << (t.bits - 1)] if np.isfinite(number(t, c))]
+        low, high = np.array(order[:-1]), np.array(order[1:])
+        middle = (number(t, low) + number(t, high)) / 2
+        even = np.where(low & 1, high, low)
+        middles[f"x_{t}"] = np.concatenate([middle * (1 - 2.0**-50), middle, middle * (1 + 2.0**-50)])
+        wanted[f"y_{t}"] = np.concatenate([low, even, high])
+    arrays = {n: np.concatenate([x, -x]) for n, x in middles.items()}
+    nodes = [helper.make_node("Cast", [f"x_{t}"], [f"y_{t}"], to=dtype_to_onnx(t)) for t in types]
+    inputs = [helper.make_tensor_value_info(n, TensorProto.DOUBLE, a.shape) for n, a in arrays.items()]
+    outputs = [helper.make_tensor_value_info(f"y_{t}", dtype_to_onnx(t), None) for t in types]
+    graph = helper.make_graph(nodes, "once", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 28)], ir_version=10)
+    found = ingot.compile(model, target="c99", name="once").run(arrays)
+    for t in types:
+        numbers = number(t, wanted[f"y_{t}"])
+        assert np.array_equal(found[f"y_{t}"].astype(np.float64), np.concatenate([numbers, -numbers])), t
+
+
+def number(t: DType, code: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(code, f"u{t.bytes}").view(t.numpy).astype(np.float64)
+
+
 @pytest.mark.parametrize(("kind", "size"), [(TensorProto.INT4, 2), (TensorProto.UINT2, 3), (27, 5)])
 def test_packed_data_of_the_wrong_length_is_one_error(kind: int, size: int) -> None:
     """Five elements take 3, 2 and 4 bytes."""
@@ -130,4 +159,32 @@ def test_packed_data_of_the_wrong_length_is_one_error(kind: int, size: int) -> N
     graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", [], [output], [weight])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 28)], ir_version=10)
     with pytest.raises(ingot.errors.ModelError, match=f"holds {size} bytes where"):
+        ingot.compile(model, target="c99")
+
+
+@pytest.mark.parametrize(
+    ("op", "kind", "attributes", "message"),
+    [
+        ("Add", TensorProto.INT4, {}, "an input is int4, the operator takes floats"),
+        ("MatMul", TensorProto.FLOAT8E5M2, {}, "input 'x' is float8e5m2, which MatMul does not take"),
+        ("Softmax", TensorProto.FLOAT4E2M1, {}, "input 'x' is float4e2m1, which Softmax does not take"),
+        ("Cast", TensorProto.FLOAT, {"to": TensorProto.COMPLEX64}, "element type complex64 is not supported"),
+        ("Cast", TensorProto.FLOAT, {"to": 24, "round_mode": "no"}, "round_mode 'no' is none of up, nearest"),
+        ("BitCast", TensorProto.FLOAT8E8M0, {"to": TensorProto.INT4}, "int4 has 4 bits, float8e8m0 has 8"),
+        ("QuantizeLinear", TensorProto.FLOAT, {"output_dtype": 24}, "to float8e8m0 is undefined"),
+        ("QuantizeLinear", TensorProto.FLOAT, {"precision": 3}, "a precision of int8 is undefined"),
+    ],
+)
+def test_what_an_operator_does_not_take_is_one_error(
+    op: str, kind: int, attributes: dict[str, Any], message: str
+) -> None:
+    count = onnx.defs.get_schema(op, 28).min_input
+    inputs = [helper.make_tensor_value_info("x", kind, [4, 4])]
+    scale = [helper.make_tensor("s", TensorProto.FLOAT, [], [0.5])]
+    given = ["x", "s"] if op == "QuantizeLinear" else ["x"] * count
+    made = helper.make_node(op, given, ["y"], **attributes)
+    output = helper.make_empty_tensor_value_info("y")
+    graph = helper.make_graph([made], "g", inputs, [output], scale)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 28)], ir_version=10)
+    with pytest.raises(ingot.errors.InputError, match=message):
         ingot.compile(model, target="c99")

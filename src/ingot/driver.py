@@ -13,6 +13,7 @@ from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
 from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import read_proto, read_with
+from ingot.frontends.onnx.narrow import require_narrow
 from ingot.frontends.onnx.tensors import external_files
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
@@ -91,7 +92,7 @@ def front(model: Any, options: Options) -> Graph:
     """The steps on the graph, in their order; the comment says why each stands where it does."""
     graph = GRAPH(read_with, canonical(model, options), options)
     graph = GRAPH(number_calls, graph, options.seed_input)  # adds nodes and an input: these are inferred too
-    graph = GRAPH(infer, graph)  # everything below needs shapes, and constants folded
+    graph = require_narrow(GRAPH(infer, graph))  # everything below needs shapes, and constants folded
     graph = GRAPH(pair_states, graph, options.state)  # types must be known, passes keep the edge's order
     graph = GRAPH(inline_if, graph)  # conditions that are constants are known now
     return GRAPH(prune, graph)  # so is shape arithmetic: what only served it goes
@@ -131,7 +132,7 @@ def stages(model: Any, options: Options) -> Stages:
 def ways(model: Any, options: Options) -> Ways:
     """What could be chosen for each stage of a model that can be computed in several ways."""
     target = native() if options.target == "native" else find(options.target)
-    region = reorder(fuse(fold_stages(formulate_graph(front(model, options)))))
+    region = reorder(fuse(fold_stages(pack_boundary(formulate_graph(front(model, options))))))
     found: Ways = {}
     lower(region, assign_layouts(region), "ways", target, options.math, ways=found)
     return found

@@ -48,7 +48,9 @@ class DType:
     def compute(self) -> DType:
         if self.kind == "f":
             return FLOAT32 if self.bits < 32 else self
-        return UINT8 if self.is_packed and self.kind == "u" else INT8 if self.is_packed else self
+        if self.bits >= 8 or not self.is_packed:
+            return self
+        return UINT8 if self.kind == "u" else INT8
 
     @property
     def is_packed(self) -> bool:

@@ -69,7 +69,9 @@ def quantize_linear(
     f.require(to.bits <= 16 and to.kind in "iuf" and to not in UNSCALED, f"quantisation to {to} is undefined")
     axes = f.axes(x.shape)
     at = granule(f, y_scale, x, axes, axis, block_size)
-    y = _quotient(x[axes], y_scale[at], dtype_from_onnx(precision) if precision else FLOAT32)
+    divided = dtype_from_onnx(precision) if precision else FLOAT32
+    f.require(divided.is_float and divided.bits >= 16, f"a precision of {divided} is undefined")
+    y = _quotient(x[axes], y_scale[at], divided)
     if y_zero_point is not None:
         at = _beside(f, y_zero_point, y_scale, at)
     if to.is_float:
