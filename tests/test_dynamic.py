@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 import ingot
+from ingot.errors import InputError
 
 HEAD = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -120,3 +121,132 @@ def test_shape_arithmetic_costs_nothing() -> None:
     model = parser.parse_model(HEAD % ("float[a,b] y", CASES["shape_known"]))
     bundle = ingot.compile(model, target="c99", name="dynamic", define={"N": (2, 5)})
     assert [k["nodes"] for k in bundle.manifest["kernels"]] == [["Reshape"]]
+
+
+BOUNDED: dict[str, tuple[str, str, str, dict[str, tuple[int, int]]]] = {
+    "identity": ("float[N,3] x", "float[a,b] y", "y = Identity(x)", {"N": (0, 9)}),
+    "unused": ("float[N,3] x, float[M] z", "float[a,b] y", "y = Relu(x)", {"N": (1, 9), "M": (1, 4)}),
+    "one_name": ("float[N,3] x, float[3,N] z", "float[a,b] y", "y = MatMul(x, z)", {"N": (1, 9)}),
+    "mean": (
+        "float[N,9,L] x",
+        "float[a,b] y",
+        "y = ReduceMean <keepdims=0> (x, one)",
+        {"N": (1, 3), "L": (1, 40)},
+    ),
+    "sum_all": ("float[B,N] x", "float y", "y = ReduceSum <keepdims=0> (x)", {"B": (1, 3), "N": (0, 40)}),
+    "softmax": ("float[B,N] x", "float[a,b] y", "y = Softmax(x)", {"B": (1, 3), "N": (1, 40)}),
+    "softmax_0": ("float[N,4] x", "float[a,b] y", "y = Softmax <axis=0> (x)", {"N": (1, 40)}),
+    "conv": (
+        "float[B,4,L] x, float[6,4,3] w",
+        "float[a,b,c] y",
+        "y = Conv <pads=[1,1], strides=[2]> (x, w)",
+        {"B": (1, 3), "L": (1, 50)},
+    ),
+    "conv_transpose": (
+        "float[B,4,L] x, float[4,6,3] w",
+        "float[a,b,c] y",
+        "y = ConvTranspose <pads=[1,1], strides=[2]> (x, w)",
+        {"B": (1, 3), "L": (1, 50)},
+    ),
+    "same": (
+        "float[B,4,L] x, float[6,4,3] w",
+        "float[a,b,c] y",
+        'y = Conv <auto_pad="SAME_UPPER"> (x, w)',
+        {"B": (1, 3), "L": (1, 50)},
+    ),
+    "pool_ceil": (
+        "float[B,4,L] x",
+        "float[a,b,c] y",
+        "y = MaxPool <kernel_shape=[3], strides=[2], pads=[1,1], ceil_mode=1> (x)",
+        {"B": (1, 3), "L": (2, 50)},
+    ),
+    "concat": (
+        "float[3,N] x, float[3,M] z",
+        "float[a,b] y",
+        "y = Concat <axis=1> (x, z)",
+        {"N": (0, 9), "M": (1, 4)},
+    ),
+    "product": (
+        "float[B,S,8] x",
+        "float[a,b] y",
+        "r = Reshape(x, rows) t = Transpose <perm=[1,0]> (r) y = MatMul(r, t)",
+        {"B": (1, 3), "S": (1, 9)},
+    ),
+    "matrices": (
+        "float[B,M,K] x, float[B,K,N] z",
+        "float[a,b,c] y",
+        "y = MatMul(x, z)",
+        {"B": (1, 3), "M": (1, 20), "K": (1, 20), "N": (1, 20)},
+    ),
+    "attention": (
+        "float[B,2,S,8] q, float[B,2,T,8] k, float[B,2,T,8] v",
+        "float[a,b,c,d] y",
+        "y = Attention(q, k, v)",
+        {"B": (1, 2), "S": (1, 20), "T": (1, 30)},
+    ),
+    "attention_causal": (
+        "float[B,2,S,8] q, float[B,2,S,8] k, float[B,2,S,8] v",
+        "float[a,b,c,d] y",
+        "y = Attention <is_causal=1> (q, k, v)",
+        {"B": (1, 2), "S": (1, 20)},
+    ),
+    "range": (
+        "float[N] x",
+        "int64[a] y",
+        "s = Shape(x) n = Squeeze(s) y = Range(from, n, by)",
+        {"N": (0, 9)},
+    ),
+    "gather": ("float[N,4] x, int64[M] i", "float[a,b] y", "y = Gather(x, i)", {"N": (10, 30), "M": (0, 5)}),
+    "resize": (
+        "float[B,2,H,W] x",
+        "float[a,b,c,d] y",
+        'y = Resize <mode="linear"> (x, , scales)',
+        {"B": (1, 2), "H": (1, 9), "W": (1, 9)},
+    ),
+    "normalize": (
+        "float[B,C,L] x, float[C] s",
+        "float[a,b,c] y",
+        "y = InstanceNormalization(x, s, s)",
+        {"B": (1, 2), "C": (1, 9), "L": (2, 40)},
+    ),
+}
+HELD = """int64[1] one={1}, int64[2] rows={-1,8}, int64 from={-1}, int64 by={2},
+ float[4] scales={1.0,1.0,2.0,2.0}"""
+
+
+@pytest.mark.parametrize("target", ["native", "c99"])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_of_several_dimensions(name: str, target: str) -> None:
+    """Extents at their bounds, in the middle and by chance, those of every name by themselves."""
+    inputs, outputs, body, bounds = BOUNDED[name]
+    text = f'<ir_version: 10, opset_import: ["" : 23]> g ({inputs}) => ({outputs}) <{HELD}> {{ {body} }}'
+    model = parser.parse_model(text)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    bundle = ingot.compile(model, target=target, name="dynamic", define=bounds)
+    for turn in range(5):
+        rng = np.random.default_rng(turn)
+        at = {
+            k: (lo, hi, (lo + hi) // 2, int(rng.integers(lo, hi + 1)), max(lo, hi - 1))[turn]
+            for k, (lo, hi) in bounds.items()
+        }
+        feeds = {}
+        for value in model.graph.input:
+            t = value.type.tensor_type
+            shape = [at[d.dim_param] if d.dim_param else d.dim_value for d in t.shape.dim]
+            is_float = t.elem_type == TensorProto.FLOAT
+            whole = rng.integers(0, 5, shape)
+            feeds[value.name] = rng.standard_normal(shape).astype(np.float32) if is_float else whole
+        wanted, found = session.run(["y"], feeds)[0], bundle.run(feeds)["y"]
+        assert found.shape == wanted.shape, at
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5, err_msg=str(at))
+
+
+def test_a_window_that_some_extent_has_no_room_for() -> None:
+    text = "g (float[1,1,L] x) => (float[a,b,c] y) { y = MaxPool <kernel_shape=[4]> (x) }"
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    with pytest.raises(InputError, match=r"a window of 4 does not fit every extent.*--define"):
+        ingot.compile(model, define={"L": (3, 9)})
+    with pytest.raises(InputError, match="ERR_CAPACITY"):
+        ingot.compile(model, define={"L": (4, 9)}).run({"x": np.zeros((1, 1, 10), np.float32)})

@@ -15,11 +15,13 @@ from ingot.formula.expr import (
     call,
     cast,
     equal,
+    extent,
     maximum,
     select,
     static,
     wrap,
 )
+from ingot.formula.index import as_expr
 from ingot.formula.types import FLOAT64, INT64, dtype_of
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.registry import Builder, op
@@ -59,6 +61,8 @@ def range_(f: Builder, start: Tensor, limit: Tensor, delta: Tensor, *, stash_typ
         f.require(t.count == 1, f"{t.name!r} is {list(t.shape)}, one element is needed")
     if f.is_late(start, limit, delta):
         n: Extent = f.measured(f.map((), _count(start, limit, delta), name="count"), None)
+    elif any(t.known is not None for t in (start, limit)):
+        n = _known_count(f, start, limit, delta)
     else:
         first, last, step = (
             f.static(t, what).reshape(-1)[0].item()
@@ -69,6 +73,15 @@ def range_(f: Builder, start: Tensor, limit: Tensor, delta: Tensor, *, stash_typ
     (i,) = f.axes((n,), "i")
     x: Expr = start[(Const(0),) * start.rank]
     return f.map((i,), x + cast(i, x.dtype) * delta[(Const(0),) * delta.rank], start.type)
+
+
+def _known_count(f: Builder, start: Tensor, limit: Tensor, delta: Tensor) -> Extent:
+    """The number of elements between run-time extents."""
+    (first,), (last,) = f.extents(start, "start"), f.extents(limit, "limit")
+    (step,) = f.integers(delta, "delta")
+    f.require(step != 0, "delta is 0")
+    span = as_expr(last) - first if step > 0 else as_expr(first) - last
+    return extent(maximum((span + (abs(step) - 1)) // abs(step), 0))
 
 
 def _count(start: Tensor, limit: Tensor, delta: Tensor) -> Expr:

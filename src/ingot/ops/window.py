@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingot.formula.expr import Expr, Extent, Var, maximum, minimum
-from ingot.ops.registry import Builder
+from ingot.formula.expr import Expr, Extent, Var, extent, maximum, minimum, text
+from ingot.formula.index import interval, simplify
+from ingot.ops.registry import Builder, is_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,13 @@ def window(
 
 def _same(f: Builder, n: Extent, span: int, stride: int, auto_pad: str) -> tuple[int, int]:
     """ONNX Conv: output ceil(n / stride); the odd element goes to the end for UPPER, else to the start."""
-    f.require(isinstance(n, int), "auto_pad SAME needs a static extent")
-    assert isinstance(n, int)
-    total = max((-(-n // stride) - 1) * stride + span - n, 0)
+    if isinstance(n, int):
+        total = max((-(-n // stride) - 1) * stride + span - n, 0)
+    else:
+        f.require(
+            stride == 1, f"auto_pad SAME with stride {stride} needs one extent: --define it as a number"
+        )
+        total = span - 1
     small = total // 2
     return (small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small)
 
@@ -102,17 +107,35 @@ def _same(f: Builder, n: Extent, span: int, stride: int, auto_pad: str) -> tuple
 def _extent(
     f: Builder, n: Extent, span: int, stride: int, before: int, after: int, ceil_mode: bool
 ) -> Extent:
+    if not isinstance(n, int):
+        return _late_extent(f, n, span, stride, before, after, ceil_mode)
     room = n + before + after - span
-    if not isinstance(room, int):
-        return room // stride + 1
     f.require(
         room >= 0 or ceil_mode, f"a window of {span} does not fit {n} elements padded by {before} and {after}"
     )
     if not ceil_mode:
         return room // stride + 1
     count = -(-room // stride) + 1
-    assert isinstance(n, int)
     # the last window must start inside the input or its left padding (ONNX MaxPool, ceil_mode)
     count -= (count - 1) * stride >= n + before
     f.require(count > 0, f"no window of {span} fits {n} elements padded by {before} and {after}")
     return count
+
+
+def _late_extent(
+    f: Builder, n: Expr, span: int, stride: int, before: int, after: int, ceil_mode: bool
+) -> Extent:
+    """The same for an extent known at run time only, every value of which must leave room for a window."""
+    room = n + before + after - span
+    count: Expr = room // stride + 1
+    if ceil_mode:
+        count = minimum((room + (stride - 1)) // stride, (n + before - 1) // stride) + 1
+    if is_data(n):
+        return extent(maximum(count, 0))
+    least, _ = interval(simplify(count))
+    f.require(
+        least > 0,
+        f"a window of {span} does not fit every extent that {text(n)} can take, padded by {before} and "
+        f"{after}; raise the lower bound given with --define",
+    )
+    return extent(count)
