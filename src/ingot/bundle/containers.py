@@ -146,10 +146,16 @@ def _unpack(port: Described, outputs: Mapping[str, Array]) -> Any:
 
 
 def flattened(values: Mapping[str, Any]) -> dict[str, Array]:
-    """Values as arrays: element k of a list is called NAME[k], what is not there is left out."""
+    """Values as arrays: element k of a list is called NAME[k], what is not there is left out; maps are rows
+    under their sorted keys.
+    """
     out: dict[str, Array] = {}
     for name, value in values.items():
-        if isinstance(value, list):
+        if isinstance(value, list) and value and all(isinstance(m, Mapping) for m in value):
+            keys = sorted({k for m in value for k in m})
+            out[name] = np.array([[m.get(k, np.nan) for k in keys] for m in value], np.float32)
+            out[f"{name} keys"] = np.array(keys, object)
+        elif isinstance(value, list):
             out.update((f"{name}[{k}]", element) for k, element in enumerate(value))
         elif value is not None:
             out[name] = value
@@ -165,7 +171,11 @@ def random_values(manifest: Manifest, arrays: Mapping[str, Array]) -> dict[str, 
 def _random_value(port: Described, arrays: Mapping[str, Array]) -> Any:
     if port["kind"] == "optional":
         return _random_value(port["content"], arrays)
-    data = arrays[port["members"]["data"]]
+    members = port["members"]
+    if port["kind"] == "map":
+        keys, values = (arrays[members[m]][:FEW].tolist() for m in ("keys", "values"))
+        return dict(zip(keys, values, strict=True))
+    data = arrays[members["data"]]
     return list(data[:FEW]) if port["kind"] == "sequence" else data
 
 
@@ -178,5 +188,6 @@ def inputs_of(manifest: Manifest) -> list[dict[str, Any]]:
     found = []
     for port in ports:
         inner = port["content"] if port["kind"] == "optional" else port
-        found.append({"name": port["name"], "dtype": types[inner["members"]["data"]], "kind": inner["kind"]})
+        content = inner["members"]["values" if inner["kind"] == "map" else "data"]
+        found.append({"name": port["name"], "dtype": types[content], "kind": inner["kind"]})
     return found

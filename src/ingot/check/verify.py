@@ -156,8 +156,8 @@ def corners(
         for symbol, extent in zip(t["shape"], inputs[t["name"]].shape, strict=False)
         if isinstance(symbol, str)
     }
-    low = {p["name"]: said.get(p["name"], max(int(p["lo"]), 1)) for p in params}
-    high = {p["name"]: said.get(p["name"], int(p["hi"])) for p in params}
+    low = {p["symbol"]: said.get(p["symbol"], max(int(p["lo"]), 1)) for p in params}
+    high = {p["symbol"]: said.get(p["symbol"], int(p["hi"])) for p in params}
     return [low] if low == high else [low, high]
 
 

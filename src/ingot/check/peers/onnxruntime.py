@@ -111,6 +111,8 @@ def open_session(job: Job) -> Iterator[Native]:
             assert value is not None, "a tensor was made"
             return value
 
+        if any(np.asarray(a).dtype == object for a in job.outputs.values()):
+            raise Refused("outputs that are strings, sequences or maps cannot be given their place")
         given = {n: np.ascontiguousarray(a) for n, a in job.inputs.items()}
         written = {n: np.zeros_like(a) for n, a in job.outputs.items()}
         inputs, outputs = (_named({n: tensor(a) for n, a in part.items()}) for part in (given, written))
