@@ -10,9 +10,14 @@ import pytest
 from onnx import TensorProto, helper
 
 import ingot
+from ingot.check.oracle import without_maps
+from ingot.check.verify import verify
+from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.onnx_backend import prepare
+from ingot.options import Options
 from tests.ops.rows import Array, floats
+from tests.ops.trees import classifier
 
 ML = "ai.onnx.ml"
 COVERED = {(ML, op) for op in ("ZipMap", "CastMap", "DictVectorizer")}
@@ -177,3 +182,48 @@ def test_a_length_beyond_the_room_is_refused() -> None:
     arrays: dict[str, Array] = {"x.keys": np.zeros(2, np.int64), "x": np.zeros(2, np.float32)}
     found = [bundle.runner.call({**arrays, "x.length": np.array(n, np.int64)})[0] for n in (2, 3, -1)]
     assert found == [0, -4, -4]
+
+
+def pipeline(text: bool = False) -> onnx.ModelProto:
+    """What skl2onnx makes of an imputer, a scaler and a forest: rows of any number, scores zipped to maps."""
+    trees = classifier(
+        floats(1, 3), 5, 4, 4, 0.0, trees={"trees": 12, "depth": 6}, text=text, post_transform="NONE"
+    )
+    labels = {k: v for k, v in trees.attributes.items() if k.startswith("classlabels")}
+    nan = float("nan")
+    nodes = [
+        helper.make_node(
+            "Imputer", ["x"], ["full"], domain=ML, imputed_value_floats=[0.5], replaced_value_float=nan
+        ),
+        helper.make_node(
+            "Scaler", ["full"], ["scaled"], domain=ML, offset=[0.1, 0.2, 0.3], scale=[1.0, 2.0, 0.5]
+        ),
+        helper.make_node(trees.op, ["scaled"], ["label", "scores"], domain=ML, **trees.attributes),
+        helper.make_node("Normalizer", ["scores"], ["shares"], domain=ML, norm="L1"),
+        helper.make_node("ZipMap", ["shares"], ["probability"], domain=ML, **labels),
+    ]
+    key = STRING if text else INT64
+    outputs = [tensor("label", key, [None]), maps_info("probability", key)]
+    graph = helper.make_graph(nodes, "pipeline", [tensor("x", FLOAT, [None, 3])], outputs)
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid(ML, 3)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_verify_compares_maps(text: bool) -> None:
+    """At one row and at 64, of one bundle."""
+    found = verify(pipeline(text), Options(define={"x:0": (1, 64)}, target="c99"), compile_with)
+    assert found.ok and [c.extents for c in found.cases] == [{"x_0": 1}, {"x_0": 64}]
+    shown = {d.name: d.shape for d in found.cases[1].outputs}
+    assert shown == {"label": (64,), "probability": (64, 4), "probability keys": (4,)}
+
+
+def test_peers_get_scores_instead_of_maps() -> None:
+    import onnxruntime as ort
+
+    x = floats(5, 3)
+    plain, maps = (
+        ort.InferenceSession(m.SerializeToString()).run(None, {"x": x})[1]
+        for m in (without_maps(pipeline()), pipeline())
+    )
+    assert plain.tolist() == [list(m.values()) for m in maps]

@@ -89,6 +89,24 @@ def with_copies(model: onnx.ModelProto, names: Iterable[str]) -> tuple[onnx.Mode
     return out, copies
 
 
+def without_maps(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the scores themselves instead of the maps that ZipMap makes of them."""
+    zipped = {n.output[0] for n in model.graph.node if n.op_type == "ZipMap"}
+    if not zipped:
+        return model
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    for node in out.graph.node:
+        if node.op_type == "ZipMap":
+            node.CopyFrom(onnx.helper.make_node("Identity", node.input, node.output))
+    for info in out.graph.output:
+        if info.name in zipped:
+            info.CopyFrom(onnx.helper.make_tensor_value_info(info.name, onnx.TensorProto.FLOAT, None))
+    if not any(i.domain in ("", "ai.onnx") for i in out.opset_import):
+        out.opset_import.append(onnx.helper.make_opsetid("", 17))
+    return out
+
+
 class _Refused(Exception):
     """onnxruntime does not take the model; the text says why."""
 
