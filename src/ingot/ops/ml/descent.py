@@ -124,11 +124,7 @@ def _dense(f: Builder, forest: Forest, place: Tensor, y: Tensor, row: Var) -> No
     weights = f.constant(table, "weights")
     t, c = f.axes((len(forest.roots), y.shape[1]), "t c")
     leaf = clamped(place[t], forest.nodes, len(table) - 1)
-    if y.shape[1] == 1:
-        f.reduce("sum", (c,), (t,), weights[leaf, c], into=(y, (row, c)))
-        return
-    f.put(y, (c,), (row, c), Const(0.0, y.type))
-    f.scan(t, (y,), lambda: f.put(y, (c,), (row, c), y[row, c] + weights[leaf, c]))
+    f.reduce("sum", (c,), (t,), weights[leaf, c], into=(y, (row, c)))
 
 
 def _sparse(
