@@ -128,6 +128,7 @@ LATE = [
 OLD = [
     Row("Resize", [X, np.array([1, 1, 2, 2.5], np.float32)], {"mode": "nearest"}, constant=[1], opset=10),
     Row("Resize", [X, np.array([1, 1, 0.5, 0.6], np.float32)], {"mode": "nearest"}, constant=[1], opset=10),
+    Row("Resize", [X, np.array([1, 1, 0.6, 3], np.float32)], {"mode": "nearest"}, constant=[1], opset=10),
     Row("Resize", [X, np.array([1, 1, 2, 2.5], np.float32)], {"mode": "linear"}, constant=[1], opset=10),
     Row(
         "Resize", [X, np.zeros(0, np.float32), np.array([1, 1, 2, 2], np.float32)], constant=[1, 2], opset=11

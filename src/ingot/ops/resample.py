@@ -204,12 +204,19 @@ def _inside(i: Expr, size: Extent) -> Expr:
     return maximum(minimum(i, as_expr(size) - 1), 0)
 
 
+def _nearest_mode(line: Line, how: How) -> str:
+    """Resize-10 knows only one, "simple": up where the axis shrinks, down elsewhere."""
+    if how.nearest != "simple":
+        return how.nearest
+    return "ceil" if isinstance(line.scale, float) and line.scale < 1 else "floor"
+
+
 def _nearest(f: Builder, x: Tensor, lines: Sequence[Line], how: How) -> Tensor:
     """One copy: every axis reads its nearest element."""
     shape, index = list(x.shape), {}
     for line in lines:
         shape[line.axis] = line.out
-        index[line.axis] = _places(f, line, how, lambda p: _rounded(p, how.nearest), 1)
+        index[line.axis] = _places(f, line, how, partial(_rounded, how=_nearest_mode(line, how)), 1)
     axes = f.axes(tuple(shape))
     size = dict((line.axis, line.size) for line in lines)
     read = tuple(_inside(index[a](i), size[a]) if a in index else i for a, i in enumerate(axes))

@@ -179,9 +179,7 @@ def resize(
 def resize_10(f: Builder, x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
     """Resize-10, Upsample-9: asymmetric places, rounded down, or up where the axis shrinks."""
     lines = _by_scales(f, x, scales, range(x.rank), None)
-    shrinks = any(isinstance(line.scale, float) and line.scale < 1 for line in lines)
-    nearest = "ceil" if shrinks else "floor"
-    return resample(f, x, lines, How("linear" if mode == "bilinear" else mode, "asymmetric", nearest))
+    return resample(f, x, lines, How("linear" if mode == "bilinear" else mode, "asymmetric", "simple"))
 
 
 @op("Upsample", since=7)
