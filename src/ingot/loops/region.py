@@ -356,7 +356,7 @@ def _input(node: Node, i: int, tensors: dict[Value, Tensor]) -> Tensor | None:
 def _named(formula: Formula, node: Node) -> Formula:
     """Outputs take the names of the model's values, and what is known of them; not their identity."""
     for value, tensor in zip(node.outputs, formula.outputs, strict=False):
-        if value is not None:
+        if value is not None and tensor not in formula.inputs:  # which keeps the name it came with
             object.__setattr__(tensor, "name", value.name)
             object.__setattr__(tensor, "known", value.known)
     return formula
