@@ -251,3 +251,28 @@ def test_parameters_of_shapes_may_be_data(name: str, target: str) -> None:
     for case in REFUSED.get(name, []):
         with pytest.raises(InputError, match=r"ERR_CAPACITY|ERR_INDEX"):
             bundle.run(_typed(model, {**fixed, **case}))
+
+
+def test_an_axis_that_is_squeezed_must_have_one_element() -> None:
+    text = """g (float[3,2] x, bool[3] keep) => (float[2] y) <int64[1] axis={0}> {
+      kept = Compress<axis=0>(x, keep)
+      y = Squeeze(kept, axis)
+    }"""
+    bundle, x = ingot.compile(_model(text), target="c99"), IMAGE.T
+    np.testing.assert_array_equal(bundle.run({"x": x, "keep": np.array([False, True, False])})["y"], x[1])
+    for keep in ([True, True, False], [False, False, False]):
+        with pytest.raises(InputError, match="ERR_CAPACITY"):
+            bundle.run({"x": x, "keep": np.array(keep)})
+
+
+def test_indices_of_a_measured_shape_must_fit_the_data() -> None:
+    text = """g (float[2,3] x, int64[3,3] i, bool[3] keep) => (float[K,3] y) {
+      kept = Compress<axis=0>(i, keep)
+      y = GatherElements<axis=1>(x, kept)
+    }"""
+    bundle = ingot.compile(_model(text), target="c99")
+    i = np.array([[0, 1, 2], [2, 1, 0], [1, 1, 1]])
+    found = bundle.run({"x": IMAGE, "i": i, "keep": np.array([True, True, False])})["y"]
+    np.testing.assert_array_equal(found, np.take_along_axis(IMAGE, i[:2], 1))
+    with pytest.raises(InputError, match="ERR_CAPACITY"):
+        bundle.run({"x": IMAGE, "i": i, "keep": np.array([True, True, True])})

@@ -42,14 +42,12 @@ ROWS = [
     Row("Unique", [MATRIX], {"axis": -1, "sorted": 0}, outputs=4),
     Row("Unique", [CUBE], {"axis": 1}, outputs=4, oracle=numpy(CUBE, 1)),
     Row("Unique", [CUBE], {"axis": 2}, outputs=4, oracle=numpy(CUBE, 2)),
-    Row("Unique", [CUBE], {"sorted": 0}, outputs=1, oracle="reference"),
+    Row("Unique", [CUBE], {"sorted": 0}, oracle=[CUBE.reshape(-1)[np.sort(numpy(CUBE)[1])]], note="flat"),
     Row("Unique", [NAN], outputs=4, oracle=numpy(NAN)),
     Row("Unique", [np.array(3.5, np.float32)], outputs=4, oracle=numpy(np.float32([3.5])), note="scalar"),
     Row("Unique", [np.zeros((0,), np.float32)], outputs=4, oracle=numpy(np.zeros((0,), np.float32))),
     Row("Unique", [floats(2, 0)], {"axis": 1}, outputs=4, oracle=numpy(floats(2, 0), 1)),
+    Row("Unique", [np.array(["b", "a", "b", "", "zz", "a"], object)], outputs=4, note="strings"),
     *(many(n) for n in (1, 2, 3, 16, 17, 100)),
     *kinds(),
 ]
-ROWS[10] = Row(
-    "Unique", [CUBE], {"sorted": 0}, note="flat", oracle=[CUBE.reshape(-1)[np.sort(numpy(CUBE)[1])]]
-)

@@ -26,7 +26,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr
 from ingot.formula.types import INDEX, INT64
-from ingot.ops.registry import Builder, op
+from ingot.ops.registry import Builder, is_data, op
 from ingot.ops.runtime import scalar
 
 Position = Callable[[tuple[Operand, ...]], Expr]
@@ -75,7 +75,11 @@ def gather_elements(f: Builder, data: Tensor, indices: Tensor, *, axis: int = 0)
     a = f.axis(axis, data.rank)
     axes = f.axes(indices.shape)
     i = positions(f, indices, data.shape[a])(axes)
-    return f.map(axes, data.at((*axes[:a], i, *axes[a + 1 :])), data.type)
+    late = [d for d in range(data.rank) if d != a and is_data(indices.shape[d])]
+    for d in late:  # whether the indices fit shows when the bundle runs
+        fits = binary("le", as_expr(indices.shape[d]), as_expr(data.shape[d]))
+        f.confirm(f.map((), select(fits, Const(1, INT64), Const(0, INT64)), name="count"), 1)
+    return f.map(axes, data.at((*axes[:a], i, *axes[a + 1 :]), outside=0 if late else None), data.type)
 
 
 @op("GatherND", since=11)

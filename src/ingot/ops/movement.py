@@ -268,13 +268,16 @@ def _expand_at_run_time(f: Builder, x: Tensor, shape: Tensor) -> Tensor:
     f.require(shape.rank == 1, f"the shape has rank {shape.rank}, 1 is needed")
     rank = max(x.rank, static(shape.shape[0]))
     own: list[Extent] = [*[1] * (rank - x.rank), *x.shape]
-    counts: list[Expr] = []
+    made: list[Extent] = []
     for d, n in enumerate(own):
         k, size = d - rank + static(shape.shape[0]), cast(as_expr(n), INT64)
         asked = cast(shape[k], INT64) if k >= 0 else Const(1, INT64)
         stays = equal(asked, 1) | equal(asked, size)
-        counts.append(asked if n == 1 else select(stays, size, Const(-1, INT64)))
-    axes = f.axes(f.measured_shape(counts, [None if n == 1 else n for n in own]))
+        count = f.map((), asked if n == 1 else select(stays, size, Const(-1, INT64)), INT64, "count")
+        if isinstance(n, int) and n != 1:
+            f.confirm(count, n)
+        made.append(n if isinstance(n, int) and n != 1 else f.measured(count, None if n == 1 else n, axis=d))
+    axes = f.axes(tuple(made))
     index = [Const(0) if n == 1 else a for n, a in zip(x.shape, axes[rank - x.rank :], strict=True)]
     return f.map(axes, x.at(tuple(index), outside=0), x.type)
 

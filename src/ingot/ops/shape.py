@@ -11,6 +11,7 @@ from ingot.formula.expr import (
     Const,
     Expr,
     Extent,
+    Param,
     Tensor,
     cast,
     equal,
@@ -22,7 +23,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr, product, simplify
 from ingot.formula.types import INT64
-from ingot.ops.registry import Builder, op
+from ingot.ops.registry import Builder, is_data, op
 from ingot.ops.runtime import FAR
 
 
@@ -44,7 +45,8 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     if x.rank > first + last:
         middle.append(flat)
     index = (*axes[:first], *reversed(middle), *axes[len(shape) - last :])
-    return f.map(axes, x[index], x.type)
+    met = any(is_data(n) and not isinstance(n, Param) for n in x.shape)  # beyond what can be proved
+    return f.map(axes, x.at(index, outside=0 if met else None), x.type)
 
 
 def _kept(old: tuple[Extent, ...], new: tuple[Extent, ...]) -> tuple[int, int]:
@@ -149,9 +151,18 @@ def squeeze_1(f: Builder, data: Tensor, *, axes: tuple[int, ...] | None = None) 
     if axes is None:
         return reshape_to(f, data, tuple(n for n in data.shape if n != 1))
     drop = {f.axis(a, data.rank) for a in axes}
-    for a in sorted(drop):
+    kept = tuple(n for i, n in enumerate(data.shape) if i not in drop)
+    late = [a for a in sorted(drop) if is_data(data.shape[a])]
+    for a in sorted(drop - {*late}):
         f.require(data.shape[a] == 1, f"axis {a} of {list(data.shape)} has more than one element")
-    return reshape_to(f, data, tuple(n for i, n in enumerate(data.shape) if i not in drop))
+    if not late:
+        return reshape_to(f, data, kept)
+    for a in late:  # whether it has one element shows when the bundle runs
+        f.confirm(f.map((), cast(as_expr(data.shape[a]), INT64), name="count"), 1)
+    points = f.axes(kept)
+    rest = iter(points)
+    index = tuple(Const(0) if i in drop else next(rest) for i in range(data.rank))
+    return f.map(points, data.at(index, outside=0), data.type)
 
 
 @op("Squeeze", since=13)
