@@ -8,172 +8,25 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from google.protobuf import text_format  # type: ignore[import-untyped]
 from typer.testing import CliRunner
 
 import ingot
 from ingot.cli import app
-from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.errors import InputError, ModelError
 from ingot.frontends.canonical import is_foreign
 from ingot.frontends.tensorflow import import_tensorflow
-from ingot.frontends.tensorflow.scope import supported
-from tests.tensorflow.graphs import BOOL, FLOAT, INT32, Graph, save_checkpoint
+from tests.tensorflow.graphs import BOOL, FLOAT, INT32, Graph, floats, imported, ops, run, save_checkpoint
 
 INDIGO = Path(__file__).parents[2] / "shared" / "indigo"
-DOCUMENT = Path(__file__).parents[1] / "docs" / "tensorflow.md"
 needs_indigo = pytest.mark.skipif(not INDIGO.is_dir(), reason=f"the golden data is not at {INDIGO}")
-RNG = np.random.default_rng(0)
-
-
-def floats(*shape: int) -> Any:
-    return RNG.standard_normal(shape).astype(np.float32)
-
-
-def imported(graph: Graph, folder: Path, outputs: str = "y", **options: Any) -> onnx.ModelProto:
-    model = import_tensorflow(graph.save(folder / "graph.pb"), outputs=outputs.split(), **options)
-    onnx.checker.check_model(model, full_check=True)
-    return model
-
-
-def run(model: onnx.ModelProto, **inputs: Any) -> Any:
-    """By onnxruntime and by the bundle, which must agree."""
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    first = session.run(None, inputs)[0]
-    found = ingot.compile(model).run(inputs)[model.graph.output[0].name]
-    np.testing.assert_allclose(found, first, rtol=1e-5, atol=1e-6)
-    return first
-
-
-def ops(model: onnx.ModelProto) -> list[str]:
-    return [n.op_type for n in model.graph.node]
-
-
-# ---- operators
-
-
-def test_a_convolutional_net_stays_channels_first_inside(tmp_path: Path) -> None:
-    g = Graph()
-    g.input("x", -1, 6, 5, 3)
-    g.const("w", floats(3, 3, 3, 4))
-    g.node("c", "Conv2D", "x", "w", T=FLOAT, strides=[1, 2, 2, 1], padding="SAME", data_format="NHWC")
-    g.const("b", floats(4))
-    g.node("a", "BiasAdd", "c", "b", T=FLOAT)
-    g.node("r", "Relu6", "a", T=FLOAT)
-    for name in ("scale", "offset", "mean"):
-        g.const(name, floats(4))
-    g.const("variance", abs(floats(4)) + 1)
-    g.node(
-        "n", "FusedBatchNormV3", "r", "scale", "offset", "mean", "variance", is_training=False, epsilon=1e-3
-    )
-    g.node("p", "MaxPool", "n", ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="VALID")
-    g.const("axes", [1, 2])
-    g.node("y", "Mean", "p", "axes", T=FLOAT, keep_dims=False)
-    model = imported(g, tmp_path)
-    assert ops(model) == [
-        "Transpose",
-        "Conv",
-        "Add",
-        "Clip",
-        "BatchNormalization",
-        "MaxPool",
-        "ReduceMean",
-        "Reshape",
-    ]
-    assert run(model, x=floats(1, 6, 5, 3)).shape == (1, 4)
-
-
-SLICES = {
-    "begin": (slice(1, 3), slice(None, 4), slice(None)),
-    "negative": (slice(-2, None), slice(None, None, -2), slice(4, 1, -1)),
-    "shrink": (1, slice(2, 3), -1),
-    "new": (np.newaxis, slice(None), np.newaxis, 2),
-    "ellipsis": (Ellipsis, slice(0, 1), 3),
-    "beyond": (slice(-9, 9), slice(1, 99, 3), slice(3, 2)),
-}
-
-
-def strided(g: Graph, x: str, key: tuple[Any, ...]) -> None:
-    """The StridedSlice that a Python index means, as TensorFlow writes it."""
-    rows, masks = [], dict.fromkeys(("begin", "end", "ellipsis", "new_axis", "shrink_axis"), 0)
-    for i, k in enumerate(key):
-        bit = 1 << i
-        if k is Ellipsis or k is np.newaxis:
-            masks["ellipsis" if k is Ellipsis else "new_axis"] |= bit
-            rows.append((0, 0, 1))
-        elif isinstance(k, int):
-            masks["shrink_axis"] |= bit
-            rows.append((k, k + 1, 1))
-        else:
-            masks["begin"] |= bit * (k.start is None)
-            masks["end"] |= bit * (k.stop is None)
-            rows.append((k.start or 0, k.stop or 0, k.step or 1))
-    for name, numbers in zip(("begin", "end", "strides"), zip(*rows, strict=True), strict=True):
-        g.const(name, list(numbers))
-    g.node(
-        "y",
-        "StridedSlice",
-        x,
-        "begin",
-        "end",
-        "strides",
-        T=FLOAT,
-        **{f"{k}_mask": v for k, v in masks.items()},
-    )
-
-
-@pytest.mark.parametrize("name", SLICES)
-def test_strided_slices_mean_what_python_means(name: str, tmp_path: Path) -> None:
-    g = Graph()
-    g.input("x", 3, 5, 6)
-    strided(g, "x", SLICES[name])
-    x = floats(3, 5, 6)
-    session = onnxruntime.InferenceSession(imported(g, tmp_path).SerializeToString())
-    np.testing.assert_array_equal(session.run(None, {"x": x})[0], x[SLICES[name]])
-
-
-def test_shape_arithmetic_disappears(tmp_path: Path) -> None:
-    g = Graph()
-    g.input("x", 2, 3, 4)
-    g.node("s", "Shape", "x", T=FLOAT)
-    g.const("zero", [0])
-    g.const("one", [1])
-    g.node("n", "StridedSlice", "s", "zero", "one", "one", shrink_axis_mask=1)
-    g.const("rest", -1)
-    g.node("wanted", "Pack", "n", "rest", axis=0)
-    g.node("y", "Reshape", "x", "wanted", T=FLOAT)
-    model = imported(g, tmp_path)
-    x = floats(2, 3, 4)
-    assert ops(model) == ["Reshape"]
-    np.testing.assert_array_equal(run(model, x=x), x.reshape(2, -1))
-
-
-def test_unknown_operators_are_listed_at_once(tmp_path: Path) -> None:
-    g = Graph()
-    g.input("x", 2)
-    g.node("a", "Bessel", "x")
-    g.node("b", "Betainc", "a")
-    g.node("aside", "NeverLookedAt", "x")
-    g.node("y", "Add", "b", "x")
-    with pytest.raises(UnsupportedError, match=r"Bessel \(at 'a'\), Betainc \(at 'b'\)") as error:
-        imported(g, tmp_path)
-    assert "NeverLookedAt" not in str(error.value)
-
-
-def test_the_document_lists_the_operators() -> None:
-    """`pytest --update-golden` does not write it: paste what the assertion shows."""
-    listed = DOCUMENT.read_text().split("<!-- operators: begin -->")[1].split("<!-- operators: end -->")[0]
-    assert listed.strip() == textwrap.fill(" ".join(supported()), 120, break_long_words=False)
-
-
 # ---- loops and branches
 
 

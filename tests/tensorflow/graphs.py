@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 
+import ingot
+from ingot.frontends.tensorflow import import_tensorflow
 from ingot.frontends.tensorflow.checkpoint import MAGIC, masked_crc32c
 from ingot.frontends.tensorflow.protos import message
 
@@ -25,6 +29,9 @@ NUMBERS = {
     "uint8": 4,
     "float16": 19,
 }
+
+
+RNG = np.random.default_rng(0)
 
 
 class Type(int):
@@ -147,3 +154,26 @@ def save_checkpoint(prefix: Path, variables: dict[str, Any]) -> None:
     footer = varint(0) + varint(0) + varint(at) + varint(len(index))
     table = first + bytes(5) + index + bytes(5) + footer.ljust(40, b"\0") + MAGIC
     Path(f"{prefix}.index").write_bytes(table)
+
+
+def floats(*shape: int) -> Any:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def imported(graph: Graph, folder: Path, outputs: str = "y", **options: Any) -> onnx.ModelProto:
+    model = import_tensorflow(graph.save(folder / "graph.pb"), outputs=outputs.split(), **options)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def run(model: onnx.ModelProto, **inputs: Any) -> Any:
+    """By onnxruntime and by the bundle, which must agree."""
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    first = session.run(None, inputs)[0]
+    found = ingot.compile(model).run(inputs)[model.graph.output[0].name]
+    np.testing.assert_allclose(found, first, rtol=1e-5, atol=1e-6)
+    return first
+
+
+def ops(model: onnx.ModelProto) -> list[str]:
+    return [n.op_type for n in model.graph.node]

@@ -1,7 +1,7 @@
 """Graphs made, frozen and run by TensorFlow itself: what the importer is checked against by hand.
 
-    /tmp/tf/bin/python tests/tensorflow/oracle.py DIR        writes NAME.pb, NAME.npz and NAME.config.pbtxt
-    python -m tests.tensorflow.compare DIR                   imports them and compares
+    /tmp/tf/bin/python -m tests.tensorflow.oracle DIR [more]    writes NAME.pb, NAME.npz, NAME.config.pbtxt
+    python -m tests.tensorflow.compare DIR                      imports them and compares
 
 Needs tensorflow-cpu in an environment of its own; `make test` does not run it. Called by nobody.
 """
@@ -385,8 +385,14 @@ def write(name: str, f: Any, inputs: list[Any], folder: Path, lower: bool) -> No
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (make, shape) in KERAS.items():
-        CASES[f"keras_{name}"] = (keras_layer(make, shape), [floats(*shape)])
+    if sys.argv[2:] == ["more"]:
+        from tests.tensorflow.more import more
+
+        CASES.clear()
+        CASES.update(more())
+    else:
+        for name, (make, shape) in KERAS.items():
+            CASES[f"keras_{name}"] = (keras_layer(make, shape), [floats(*shape)])
     for name, (f, inputs) in CASES.items():
         write(name, f, inputs, folder, False)
         if name.startswith(("while", "cond", "keras_lstm", "keras_gru")):

@@ -8,33 +8,29 @@ becomes an ONNX If, and a Merge chooses between what both branches computed. Cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ingot.errors import ModelError, UnsupportedError
-from ingot.formula.types import BOOL, INT32, INT64
+from ingot.formula.types import BOOL, INT32
 from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.tensorflow.loops import State, Turns, own, run
 from ingot.frontends.tensorflow.model import Body, Node
-from ingot.frontends.tensorflow.ops.arrays import dense
-from ingot.frontends.tensorflow.ops.table import Call, aligned
-from ingot.frontends.tensorflow.values import DEAD, Array, Dead, Guard, Item, Tensor, tensor
-from ingot.graph.ir import Value
+from ingot.frontends.tensorflow.ops.table import aligned
+from ingot.frontends.tensorflow.values import DEAD, Dead, Guard, Item, Tensor, tensor
 
 if TYPE_CHECKING:
     from ingot.frontends.tensorflow.scope import Scope
 
 PORTS_LIMIT = 1 << 16
-UNROLLED_TURNS = 4096
-UNROLLED_NODES = 10_000
 MERGES = frozenset(("Merge", "RefMerge"))
 ENTERS = frozenset(("Enter", "RefEnter"))
 SWITCHES = frozenset(("Switch", "RefSwitch"))
 NEXTS = frozenset(("NextIteration", "RefNextIteration"))
 PIVOTS = MERGES | SWITCHES | {"_SwitchN", "Identity", "RefIdentity"}
-State = list[Item]
 
 
 def needed(scope: Scope, node: Node) -> list[str]:
@@ -51,121 +47,6 @@ def pivots(body: Body, node: Node) -> list[str]:
     if node.inputs:
         return []
     return [n for n in node.controls if n in body.nodes and body.nodes[n].op in PIVOTS]
-
-
-# ---- loops
-
-
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """A loop of `node`: its condition and its body, both written to a builder of the caller's choice."""
-
-    node: Node
-    goes_on: Callable[[Builder, State], Item]
-    turn: Callable[[Builder, State], State]
-
-    def condition(self, b: Builder, state: State) -> Tensor:
-        found = tensor(self.goes_on(b, state), self.node.label)
-        if int(np.prod(found.shape)) != 1:
-            raise ModelError(f"{self.node.label}: the condition has the shape {list(found.shape)}")
-        return found
-
-
-def run(b: Builder, loop: Turns, state: State) -> State:
-    """The state after the loop. What an attempt to unroll it has written is pruned in the end."""
-    place, first, begin = b.names.place, state, len(b.graph.nodes)
-    for turns in range(UNROLLED_TURNS):
-        known = loop.condition(b, state).constant
-        if known is None or (turns > 1 and len(b.graph.nodes) - begin > UNROLLED_NODES):
-            break
-        if not np.any(known):
-            return state
-        state = loop.turn(b, state)
-    b.names.place, b.names.label = place, loop.node.label
-    return _loop(b, loop, first)
-
-
-def _loop(b: Builder, loop: Turns, first: State) -> State:
-    """ONNX's Loop carries tensors: the elements of an array are one."""
-    carried = _carried(b, loop, first)
-    place = b.names.place
-    inner = b.inner(b.names.fresh(f"{place}/body"))
-    before = [b.plain(t) for t in _tensors(b, loop, carried)]
-    start = b.reshape(b.cast(b.plain(loop.condition(b, carried)), BOOL), ())
-    names = (b.names.fresh(f"{place}/{name}") for name in ("turn", "on", *["state"] * len(before)))
-    kinds = [(INT64, ()), (BOOL, ()), *((v.type, v.shape) for v in before)]
-    inner.graph.inputs = [Value(n, t, s) for n, (t, s) in zip(names, kinds, strict=True)]
-    turned = loop.turn(inner, _filled(carried, inner.graph.inputs[2:]))
-    b.names.place, b.names.label = place, loop.node.label
-    after = [inner.plain(t) for t in _tensors(inner, loop, turned)]
-    on = inner.reshape(inner.cast(inner.plain(loop.condition(inner, turned)), BOOL), ())
-    if on.constant is not None and on.constant.all():
-        raise UnsupportedError(f"{loop.node.label}: the loop does not end: its condition is always true")
-    for x, y in zip(before, after, strict=True):
-        if (x.type, x.shape) != (y.type, y.shape):
-            goes = f"goes in as {x.type}{x.shape} and comes out as {y.type}{y.shape}"
-            raise UnsupportedError(f"{loop.node.label}: what it carries {goes}; its shape must stay")
-    inner.graph.outputs = _own(inner, [on, *after])
-    b.names.place, b.names.label = place, loop.node.label
-    return _filled(carried, b.many("Loop", len(before), None, start, *before, body=inner.graph))
-
-
-def _carried(b: Builder, loop: Turns, state: State) -> State:
-    """The state with every array's elements stacked. What an empty one will hold is seen by trying a turn."""
-    if any(isinstance(i, Array) and not _is_shaped(i) for i in state):
-        tried = loop.turn(b.inner("trial"), state)
-        state = [_shaped(i, after) for i, after in zip(state, tried, strict=True)]
-    return [
-        replace(i, dense=dense(Call(b, loop.node, []), i), items={}) if isinstance(i, Array) else i
-        for i in state
-    ]
-
-
-def _is_shaped(array: Array) -> bool:
-    is_told = array.element is not None and None not in array.element and array.dtype is not None
-    return bool(array.items) or array.dense is not None or is_told
-
-
-def _shaped(before: Item, after: Item) -> Item:
-    """An array that is told by the next one what its elements are."""
-    if not isinstance(before, Array) or not isinstance(after, Array) or _is_shaped(before):
-        return before
-    if after.size > before.size:
-        raise UnsupportedError("an array grows in a loop whose number of turns is known at run time only")
-    some = next(iter(after.items.values()), None)
-    if some is None and after.dense is not None:
-        return replace(before, element=after.dense.shape[1:], dtype=after.dense.dtype)
-    return before if some is None else replace(before, element=some.shape, dtype=some.dtype)
-
-
-def _tensors(b: Builder, loop: Turns, state: State) -> Iterator[Tensor]:
-    for item in state:
-        if isinstance(item, Tensor):
-            yield item
-        elif isinstance(item, Array):
-            yield dense(Call(b, loop.node, []), item)
-
-
-def _filled(state: State, values: list[Value]) -> State:
-    """The state with these values for its tensors and arrays; variables stay."""
-    rest = iter(values)
-    filled: State = []
-    for item in state:
-        if isinstance(item, Array):
-            item = replace(item, dense=Tensor(next(rest)), items={})
-        elif isinstance(item, Tensor):
-            item = Tensor(next(rest))
-        filled.append(item)
-    return filled
-
-
-def _own(inner: Builder, values: list[Value]) -> list[Value]:
-    """Outputs of a graph are made in it, each by itself."""
-    made = {v for n in inner.graph.nodes for v in n.outputs}
-    out: list[Value] = []
-    for value in values:
-        out.append(value if value in made and value not in out else inner.one("Identity", value))
-    return out
 
 
 # ---- frames
@@ -367,7 +248,7 @@ def _if(scope: Scope, node: Node, items: State) -> list[Item]:
     for branch in branches:
         inner = b.inner(b.names.fresh(f"{place}/{branch}"))
         made = _call(scope, inner, node.function(branch), node, items[1:])
-        inner.graph.outputs = _own(inner, [inner.plain(tensor(i, node.label)) for i in made])
+        inner.graph.outputs = own(inner, [inner.plain(tensor(i, node.label)) for i in made])
         graphs[branch] = inner.graph
         b.names.place, b.names.label = place, node.label
     on = b.reshape(b.cast(b.plain(condition), BOOL), ())

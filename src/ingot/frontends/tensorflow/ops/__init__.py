@@ -5,6 +5,7 @@ from ingot.frontends.tensorflow.ops import (  # noqa: F401
     cells,
     elementwise,
     linear,
+    matrices,
     movement,
     reduce,
     resize,

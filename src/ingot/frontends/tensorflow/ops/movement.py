@@ -312,10 +312,14 @@ def scatter_nd(c: Call) -> Result:
     return c.b.one("ScatterND", zeros, c.b.cast(c.plain(0), INT64), c.plain(1), reduction="add")
 
 
-@op("TensorScatterUpdate", "TensorScatterAdd")
+SCATTERS = {"Update": "none", "Add": "add", "Sub": "add", "Max": "max", "Min": "min"}
+
+
+@op(*(f"TensorScatter{kind}" for kind in SCATTERS))
 def tensor_scatter(c: Call) -> Result:
-    reduction = "add" if c.node.op == "TensorScatterAdd" else "none"
-    return c.b.one("ScatterND", c.plain(0), c.b.cast(c.plain(1), INT64), c.plain(2), reduction=reduction)
+    kind, rows = c.node.op.removeprefix("TensorScatter"), c.plain(2)
+    rows = c.b.one("Neg", rows) if kind == "Sub" else rows
+    return c.b.one("ScatterND", c.plain(0), c.b.cast(c.plain(1), INT64), rows, reduction=SCATTERS[kind])
 
 
 @op("OneHot")

@@ -38,8 +38,8 @@ def spatial(c: Call, x: Tensor) -> tuple[Order | None, list[int]]:
 
 def geometry(c: Call, sizes: list[int], taps: list[int], where: list[int]) -> Geometry:
     """Padding SAME covers every input, more of it behind; EXPLICIT lists two numbers for each axis."""
-    strides = _listed(c, "strides", where)
-    dilations = _listed(c, "dilations", where)
+    strides = listed(c, "strides", where)
+    dilations = listed(c, "dilations", where)
     padding, pads = c.node.text("padding", "VALID"), [[0, 0] for _ in where]
     if padding == "SAME":
         for i, (n, k, s, d) in enumerate(zip(sizes, taps, strides, dilations, strict=True)):
@@ -56,7 +56,7 @@ def geometry(c: Call, sizes: list[int], taps: list[int], where: list[int]) -> Ge
     return Geometry(strides, dilations, [p[0] for p in pads] + [p[1] for p in pads])
 
 
-def _listed(c: Call, name: str, where: list[int]) -> list[int]:
+def listed(c: Call, name: str, where: list[int]) -> list[int]:
     """An attribute's numbers for the spatial axes; those of the batch and the channels must be 1."""
     count = len(where) + 2
     given = c.node.integers(name) or (1,) * count
@@ -149,7 +149,7 @@ def pool(c: Call) -> Result:
     order, where = spatial(c, x)
     if c.node.op == "MaxPoolV2":
         c = _with_sizes(c)
-    taps = _listed(c, "ksize", where)
+    taps = listed(c, "ksize", where)
     how = geometry(c, [x.shape[a] for a in where], taps, where)
     kind = "MaxPool" if c.node.op.startswith("Max") else "AveragePool"
     attributes = {"strides": how.strides, "pads": how.pads, "kernel_shape": taps}
