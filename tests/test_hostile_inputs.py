@@ -144,5 +144,5 @@ def test_the_worst_values(name: str, tmp_path: Path) -> None:
     assert len(found) == len(feeds) and set(found) <= STATUSES, set(found)
     for feed, status in zip(feeds, found, strict=True):
         if status:
-            with pytest.raises(InputError, match="ERR_INDEX|ERR_CAPACITY"):
+            with pytest.raises(InputError, match=r"ERR_INDEX|ERR_CAPACITY"):
                 bundle.run(feed)
