@@ -173,6 +173,12 @@ def moved(t: str) -> list[Row]:
             Row("Concat", [x, y], {"axis": 0}, oracle=[np.concatenate([x, y])], note=t),
             Row("Gather", [x, idx], oracle=[x[idx]], note=t),
             Row("Gather", [x, idx], constant=[0], oracle=[x[idx]], note=f"{t} packed constant"),
+            Row(
+                "Where",
+                [np.eye(3, 5, dtype=bool), x, x[:1]],
+                oracle=[np.where(np.eye(3, 5, dtype=bool), x, x[:1])],
+                note=t,
+            ),
             Row("Slice", [x, np.array([1]), np.array([3])], constant=[1, 2], oracle=[x[1:3]], note=t),
             Row("Split", [x], {"axis": 1, "num_outputs": 2}, outputs=2, oracle=[x[:, :3], x[:, 3:]], note=t),
         ]

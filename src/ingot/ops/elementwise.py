@@ -137,5 +137,5 @@ legacy("Pow", lambda a, b: binary("pow", a, b), "f")
 def where(f: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """x where the condition holds, else y."""
     f.same_type((condition,), "b")
-    f.same_type((x, y), "fiubs")
+    f.same_type((x, y), "fiubsn")
     return broadcast_map(f, (condition, x, y), select, x.type)

@@ -1,18 +1,23 @@
 """Which operators take types for storage: what the standard says, for definitions rarely look.
 
 In: an inferred graph. Out: the same, or ModelError for a node that reads 8-bit floats or something below
-where its operator has no such input: arithmetic on them is what no definition was checked for.
+where its operator has no such input: arithmetic on them is what no definition was checked for. Operators that
+only move elements take all types, for nothing can go wrong; some schemas have not heard of the newest.
 """
 
 from __future__ import annotations
-
-from functools import cache
 
 import onnx
 
 from ingot.errors import ModelError
 from ingot.formula.types import DType
 from ingot.graph.ir import Graph, Node
+
+MOVERS = {
+    *("Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND"),
+    *("Identity", "Pad", "Reshape", "ReverseSequence", "ScatterElements", "ScatterND", "Slice"),
+    *("SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"),
+}
 
 
 def require_narrow(graph: Graph) -> Graph:
@@ -31,15 +36,10 @@ def require_narrow(graph: Graph) -> Graph:
 
 
 def _takes(node: Node, i: int, t: DType) -> bool:
-    allowed = _inputs(node.op, node.domain)
-    known = "float4e2m1" if t.bits == 6 else t.name  # schemas that move anything have not all heard of float6
-    return not allowed or f"tensor({known})" in allowed[min(i, len(allowed) - 1)]
-
-
-@cache
-def _inputs(op: str, domain: str) -> tuple[frozenset[str], ...]:
-    """The types of each input by the newest version; nothing for an operator that is not ONNX's."""
     newest = onnx.defs.onnx_opset_version()
-    if not onnx.defs.has(op, newest, domain):
-        return ()
-    return tuple(frozenset(p.types) for p in onnx.defs.get_schema(op, newest, domain).inputs)
+    if not onnx.defs.has(node.op, newest, node.domain):
+        return True
+    schema = onnx.defs.get_schema(node.op, newest, node.domain)
+    formal = schema.inputs[min(i, len(schema.inputs) - 1)]
+    moved = node.op in MOVERS and formal.type_str == schema.outputs[0].type_str
+    return moved or f"tensor({t})" in formal.types
