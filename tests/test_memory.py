@@ -753,6 +753,6 @@ def test_kernels_that_overwrite_an_operand_have_no_restrict_on_it() -> None:
     b = net.add("Sigmoid", [a], net.known[a])
     source = ingot.compile(net.model([net.conv(b, 2, 1)]), fuse=False).files["net.c"].decode()
     (sigmoid,) = re.findall(
-        r"^static __attribute__\(\(noinline\)\) void \w*[sS]igmoid\w*\([^{]*", source, re.M
+        r"^static __attribute__\(\(__noinline__\)\) void \w*[sS]igmoid\w*\([^{]*", source, re.M
     )
     assert "restrict" not in sigmoid and "restrict" in source

@@ -383,7 +383,7 @@ def extensions(target: Target) -> str:
             attributes = f"__attribute__((vector_size({size}), aligned(4), may_alias))"
             lines.append(f"typedef {C_TYPES[dtype]} {name} {attributes};")
         body = f"w{i} w = {template.format(a=f'*(const p{i} *)p')}; ingot_write(1, &w, {part});"
-        lines.append(f"__attribute__((noinline)) static void f{i}(const void *p) {{ {body} }}")
+        lines.append(f"__attribute__((__noinline__)) static void f{i}(const void *p) {{ {body} }}")
         calls.append(f"f{i}(bytes);")
     bytes_ = ", ".join(str(n) for n in range(32))
     main = f"static const unsigned char bytes[] = {{{bytes_}}}; {' '.join(calls)} return 0;"
@@ -467,9 +467,9 @@ def test_spellings_mean_what_the_table_says(name, kind):
 # ---- stack -------------------------------------------------------------------------------------------------
 
 STACK = """
-__attribute__((noinline)) void sink(void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
+__attribute__((__noinline__)) void sink(void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
 int leaf(int a) { return a + 1; }
-__attribute__((noinline)) int frame(int a)
+__attribute__((__noinline__)) int frame(int a)
 {
     char x[4096];
     for (int i = 0; i < 4096; i++) x[i] = (char)a;

@@ -27,6 +27,7 @@ class Options:
     no fast convolution algorithms, every sigmoid and tanh to its last digits. `target` may name several,
     weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a
     `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its time goes.
+    `pauses` makes it call `NAME_pause` between its kernels, where nothing lives in vector registers.
     `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin, and weights-txt where the
     caller brings the weights. `weights` None is what the api means: external for Glow's two, embedded for
     the others. `seed_input` adds an input, the number of the run, that random operators draw other numbers
@@ -55,6 +56,7 @@ class Options:
     fuse: bool = True
     threads: bool = False
     profile: bool = False
+    pauses: bool = False
     generators: bool = True
     tuning: Mapping[str, Any] = field(default_factory=dict)
     math: Math = "standard"

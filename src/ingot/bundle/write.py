@@ -43,6 +43,7 @@ def write(program: Program, plan: Plan, target: Target, options: Options, origin
         external=external,
         is_threaded=options.threads,
         is_profiled=options.profile,
+        pauses=options.pauses,
         rename=options.rename,
     )
     return finish(unit, [unit], sources(unit), options, origin)

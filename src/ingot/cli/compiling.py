@@ -9,6 +9,7 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.show import progress, report, table
+from ingot.errors import InputError
 from ingot.options import Api, Options
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ EmitList = Annotated[
     ),
 ]
 Threads = Annotated[bool, typer.Option(help="Give the entry a parallel_for of the caller's.")]
+Package = Annotated[
+    Literal["kbuild"] | None, typer.Option(help="kbuild: a module of the Linux kernel, ready for make.")
+]
+Prebuilt = Annotated[bool, typer.Option(help="Of a kernel module: ship objects, not their C.")]
 Rename = Annotated[list[str] | None, typer.Option(metavar="A=B", help="Call the tensor A B in the header.")]
 
 
@@ -62,6 +67,8 @@ def compile(
     inputs: arg.Feeds = None,
     outputs: arg.Fetches = None,
     threads: Threads = False,
+    package: Package = None,
+    prebuilt: Prebuilt = False,
     math: arg.Arithmetic = "standard",
     tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
@@ -88,7 +95,9 @@ def compile(
         tuning=tuning,
         math=math,
     )
-    bundle = compiled(model, wanted)
+    if prebuilt and package is None:
+        raise InputError("--prebuilt says how a package is made", remedy="add --package kbuild")
+    bundle = packaged(model, wanted, prebuilt) if package else compiled(model, wanted)
     directory = bundle.save(output or Path(bundle.name))
     files = {file: len(content) for file, content in sorted(bundle.files.items())}
     summary = {"directory": str(directory), "files": files, "manifest": bundle.manifest}
@@ -102,6 +111,15 @@ def compiled(model: Path, wanted: Options) -> Bundle:
         from ingot.driver import compile_with
 
         return compile_with(model, wanted)
+
+
+def packaged(model: Path, wanted: Options, prebuilt: bool) -> Bundle:
+    """A kernel module of a model, with a progress bar."""
+    with progress(f"Compiling {model.name}"):
+        from ingot.driver import compile_with
+        from ingot.packaging.kbuild import kbuild
+
+        return kbuild(model, wanted, compile_with, prebuilt)
 
 
 def loaded(model_or_directory: Path, wanted: Options) -> Bundle:

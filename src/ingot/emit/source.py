@@ -106,7 +106,7 @@ def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     used |= printer.used
     result = "int" if kernel.may_fail else "void"
     head = f"{unit.function(kernel)}({', '.join(parameters) or 'void'}) {{"
-    definition = f"static __attribute__((noinline)) {result} {head}"
+    definition = f"static __attribute__((__noinline__)) {result} {head}"
     return "\n".join([_kernel_comment(kernel), *tasks, definition, *body, "}"])
 
 

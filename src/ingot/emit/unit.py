@@ -46,8 +46,8 @@ class Unit:
     """One bundle to be printed.
 
     `external`: the caller brings the weights; `is_threaded`: the caller may bring threads; `is_profiled`: the
-    caller brings a clock; `rename` gives inputs, outputs and states their C names. A variant has the struct
-    of its state from the bundle `variant_of`.
+    caller brings a clock; `pauses`: the caller is called between kernels; `rename` gives inputs, outputs and
+    states their C names. A variant has the struct of its state from the bundle `variant_of`.
     """
 
     program: Program
@@ -60,6 +60,7 @@ class Unit:
     external: bool = False
     is_threaded: bool = False
     is_profiled: bool = False
+    pauses: bool = False
     rename: Mapping[str, str] = field(default_factory=dict)
     variant_of: str = ""
     scope: Scope = field(default_factory=Scope)

@@ -1,0 +1,1 @@
+"""Bundles made into something larger: a kernel module."""

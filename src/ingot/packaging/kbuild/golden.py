@@ -1,0 +1,56 @@
+"""Golden vectors for the module's selftest: inputs, and the outputs that the object gives in user space.
+
+Inputs are ramps 0.0, 0.1, ... of the kind one reads in a log; a network with a state runs ten times on one
+input, another once on each of three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ingot.bundle.binding import shape
+from ingot.bundle.bundle import Bundle
+from ingot.formula.expr import Array
+from ingot.formula.types import DType, dtype_named
+
+RUNS, STATEFUL_RUNS = 3, 10
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """Bytes of all inputs, and of all outputs, one after the other, of each run."""
+
+    inputs: tuple[bytes, ...]
+    outputs: tuple[bytes, ...]
+
+
+def golden(bundle: Bundle) -> SelfTest:
+    """Run the bundle here. Raises ToolchainError where its object cannot run on this machine."""
+    has_state = bool(bundle.manifest["state"])
+    inputs, outputs = [], []
+    session = bundle.session()
+    for turn in range(STATEFUL_RUNS if has_state else RUNS):
+        given = {
+            t["name"]: ramp(dtype_named(t["dtype"]), shape(t, {}), 0 if has_state else turn)
+            for t in bundle.manifest["inputs"]
+        }
+        found = session.run(given)
+        inputs.append(_joined(list(given.values())))
+        outputs.append(_joined(list(found.values())))
+    return SelfTest(tuple(inputs[:1] if has_state else inputs), tuple(outputs))
+
+
+def _joined(arrays: list[Array]) -> bytes:
+    return b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
+
+
+def ramp(dtype: DType, size: tuple[int, ...], turn: int) -> Array:
+    """0.0, 0.1, ... 0.9 and again for floats, 0 and 1 for integers; each turn starts one further."""
+    steps = (np.arange(int(np.prod(size))) + turn) % 10
+    if dtype.is_float:
+        values: Array = (steps.astype(np.float32) * np.float32(0.1)).astype(dtype.numpy)
+    else:
+        values = (steps % 2).astype(dtype.numpy)
+    return values.reshape(size)
