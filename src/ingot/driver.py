@@ -100,7 +100,7 @@ def front(model: Any, options: Options) -> Graph:
 
 def stages(model: Any, options: Options) -> Stages:
     """The steps from the model to offsets in the arena; only printing and compiling C is left."""
-    target = native() if options.target == "native" else find(options.target)
+    target = target_of(options)
     model = canonical(model, options)  # first: everything below reads ONNX
     graph = front(model, options)
     # what stays the same from step to step is proved once
@@ -131,11 +131,17 @@ def stages(model: Any, options: Options) -> Stages:
 
 def ways(model: Any, options: Options) -> Ways:
     """What could be chosen for each stage of a model that can be computed in several ways."""
-    target = native() if options.target == "native" else find(options.target)
+    target = target_of(options)
     region = reorder(fuse(fold_stages(pack_boundary(formulate_graph(front(model, options))))))
     found: Ways = {}
     lower(region, assign_layouts(region), "ways", target, options.math, ways=found)
     return found
+
+
+def target_of(options: Options) -> Target:
+    """The processor, with what the options say of it."""
+    target = native() if options.target == "native" else find(options.target)
+    return replace(target, frame_bytes=options.frame_bytes)
 
 
 def bundle_name(wanted: str | None, model: Any, fallback: str) -> str:

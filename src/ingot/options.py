@@ -28,11 +28,13 @@ class Options:
     weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a
     `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its time goes.
     `pauses` makes it call `NAME_pause` between its kernels, where nothing lives in vector registers.
-    `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin, and weights-txt where the
-    caller brings the weights. `weights` None is what the api means: external for Glow's two, embedded for
-    the others. `seed_input` adds an input, the number of the run, that random operators draw other numbers
-    for. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the compiler
-    behind our own. `inputs` (NAME:SHAPE) and `outputs` (names) are what to import of a TensorFlow graph.
+    `frame_bytes` is the most stack that a function should take (0: any): fast convolutions whose transforms
+    need more are not chosen. `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin, and
+    weights-txt where the caller brings the weights. `weights` None is what the api means: external for Glow's
+    two, embedded for the others. `seed_input` adds an input, the number of the run, that random operators
+    draw other numbers for. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the
+    compiler behind our own. `inputs` (NAME:SHAPE) and `outputs` (names) are what to import of a TensorFlow
+    graph.
     """
 
     name: str | None = None
@@ -57,6 +59,7 @@ class Options:
     threads: bool = False
     profile: bool = False
     pauses: bool = False
+    frame_bytes: int = 0
     generators: bool = True
     tuning: Mapping[str, Any] = field(default_factory=dict)
     math: Math = "standard"

@@ -29,6 +29,7 @@ from ingot.loops.peel import at_one
 from ingot.options import Math
 from ingot.targets.record import Target
 
+TEMPORARIES = 4  # registers of a transform beside its values
 TOLERANCE = 1e-4  # max|d| / max|y| of one layer
 TILES = {2: (2, 3, 4, 5), 3: (2, 3, 4, 5), 4: (2, 3, 4), 5: (2, 3, 4), 6: (2, 3), 7: (2,)}
 """Outputs of a tile along a window, by its taps: more save more and lose more."""
@@ -96,7 +97,7 @@ class Chooser:
             return replace(_required(name, self.tuned[name], conv), cold=self.is_cold)
         direct = self.direct_cycles(conv)
         for cycles, m in sorted((self.cycles(conv, m), m) for m in TILES[conv.taps]):
-            if cycles * WORTH < direct and error(conv, m) <= TOLERANCE:
+            if cycles * WORTH < direct and self.fits_stack(conv, m) and error(conv, m) <= TOLERANCE:
                 return Choice(m, self.is_cold)
         return DEFAULT
 
@@ -123,6 +124,12 @@ class Chooser:
     def is_cold(self) -> bool:
         """Whether a layer's weights have left the caches by the next inference."""
         return self.weights > self.target.caches[2] // 4 * 3
+
+    def fits_stack(self, conv: Convolution, m: int) -> bool:
+        """Whether what a transform's values need beyond the registers stays well within a small stack."""
+        values = int(cook_toom(m, conv.taps).points ** len(conv.windows))
+        spilled = max(values + TEMPORARIES - self.target.registers, 0) * self.target.vector_bytes
+        return not self.target.frame_bytes or 4 * spilled <= self.target.frame_bytes
 
     def direct_cycles(self, conv: Convolution) -> float:
         """Of the plain contraction: two multiply-adds a cycle."""

@@ -32,6 +32,7 @@ class Target:
     vector_bytes: int = 0  # 0: scalar
     registers: int = 16  # of vector_bytes each; of scalar floats when vector_bytes is 0
     caches: tuple[int, int, int] = (32 << 10, 256 << 10, 8 << 20)  # bytes of L1 data, L2, L3 per core
+    frame_bytes: int = 0  # the most stack that a function should take; 0: any
     header: str = ""
     features: tuple[str, ...] = ()  # as /proc/cpuinfo spells them
     runner: tuple[str, ...] = ()  # command before a static Linux ELF; () runs as it is, see `runs`

@@ -19,7 +19,7 @@ from ingot.errors import InputError
 from ingot.options import Options
 from ingot.packaging.kbuild.golden import golden
 from ingot.packaging.kbuild.text import module_files
-from ingot.packaging.kbuild.variants import DEFAULT, PREBUILT, VARIANTS, Variant
+from ingot.packaging.kbuild.variants import DEFAULT, FRAME_BYTES, PREBUILT, VARIANTS, Variant
 
 Build = Callable[[Any, Options], Bundle]
 
@@ -40,6 +40,7 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
             target=v.target,
             threads=True,
             pauses=True,
+            frame_bytes=FRAME_BYTES,
             emit=("obj",) if prebuilt else ("c",),
             cflags=(*options.cflags, *(PREBUILT if prebuilt else ())),
         )

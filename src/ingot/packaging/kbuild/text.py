@@ -14,7 +14,7 @@ from ingot.bundle.binding import shape
 from ingot.bundle.bundle import Bundle
 from ingot.formula.types import dtype_named
 from ingot.packaging.kbuild.golden import SelfTest
-from ingot.packaging.kbuild.variants import Variant
+from ingot.packaging.kbuild.variants import FRAME_BYTES, Variant
 
 SHOWN = 16
 NUMBERS_PER_LINE = 12
@@ -32,6 +32,8 @@ def module_files(name: str, made: Made, test: SelfTest, prebuilt: bool) -> dict[
         "Kbuild": _kbuild(name, made, prebuilt),
         "Makefile": MAKEFILE,
     }
+    if prebuilt:  # what kbuild knows of how an object was made: nothing
+        text |= {f".{b.name}.o.cmd": "" for _, b in made}
     return {n: t.encode() for n, t in text.items()}
 
 
@@ -192,27 +194,36 @@ def _bytes(data: bytes) -> Iterator[str]:
     yield "\t},"
 
 
+def _stems(bundle: Bundle) -> list[str]:
+    """The sources of a bundle without their endings."""
+    return sorted({f.rsplit(".", 1)[0] for f in bundle.files if f.endswith((".c", ".S"))})
+
+
 def _kbuild(name: str, made: Made, prebuilt: bool) -> str:
     """What the kernel's build reads."""
     objects = [f"{name}_module.o", f"{name}_check.o"]
     rows = [
         "# The network's C is compiled with vector registers, which it uses between kernel_fpu_begin() and",
-        "# kernel_fpu_end() only; no function may take more than 512 bytes of the kernel stack.",
+        "# kernel_fpu_end() only. No function may take much of the kernel stack: gcc must not hold values",
+        "# for later in registers that it does not have.",
         "NO_FPU := -mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx -msoft-float -mgeneral-regs-only",
-        "FPU := -mhard-float -std=gnu11 -O3 -ffreestanding -fno-math-errno -ffp-contract=off \\",
+        "FPU := -mhard-float -std=gnu11 -O2 -ffreestanding -fno-math-errno -ffp-contract=off \\",
         "\t-fno-strict-aliasing -fno-jump-tables -fno-predictive-commoning -fno-schedule-insns \\",
-        "\t-fno-tree-loop-distribute-patterns -Wno-declaration-after-statement -Wno-vla \\",
-        "\t-Wframe-larger-than=512 -Werror=frame-larger-than=512 \\",
+        "\t-fno-tree-loop-distribute-patterns -fno-tree-pre -fno-gcse -fno-tree-loop-im \\",
+        "\t-fno-ivopts -fno-conserve-stack -Wno-declaration-after-statement -Wno-vla \\",
+        f"\t-Wframe-larger-than={FRAME_BYTES} -Werror=frame-larger-than={FRAME_BYTES} \\",
         "\t-isystem $(shell $(CC) -print-file-name=include)",
         "",
     ]
     compiled = [(f"{name}_check", made[0][0])]
     for variant, bundle in made:
-        own = sorted({f.rsplit(".", 1)[0] for f in bundle.files if f.endswith((".c", ".S"))})
+        own = _stems(bundle)
         objects += [f"{bundle.name}.o"] if prebuilt else [f"{stem}.o" for stem in own]
         compiled += [] if prebuilt else [(stem, variant) for stem in own if f"{stem}.c" in bundle.files]
     for stem, variant in compiled:
         rows.append(f"CFLAGS_{stem}.o := $(FPU) {' '.join(variant.flags)}")
         rows.append(f"CFLAGS_REMOVE_{stem}.o := $(NO_FPU)")
+    listed = [stem for _, b in made for stem in _stems(b) if f"{stem}.S" in b.files]
+    rows += [f"AFLAGS_{stem}.o := -Wa,-I$(src)" for stem in listed]  # where .incbin finds the weights
     rows += ["", f"obj-m := {name}.o", f"{name}-objs := {' '.join(objects)}"]
     return "\n".join(rows) + "\n"

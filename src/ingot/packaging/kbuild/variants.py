@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+FRAME_BYTES = 512  # of the kernel stack, for each function
 PREBUILT = (
     "-mcmodel=kernel",
     "-mno-red-zone",
@@ -13,7 +14,7 @@ PREBUILT = (
     "-mretpoline-external-thunk",
     "-mfunction-return=thunk-extern",
     "-mharden-sls=all",
-    "-Wframe-larger-than=512",
+    f"-Wframe-larger-than={FRAME_BYTES}",
 )
 
 

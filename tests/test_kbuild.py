@@ -1,0 +1,92 @@
+"""The files of a kernel module: what they hold, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import parser
+
+from ingot.driver import compile_with
+from ingot.errors import InputError
+from ingot.options import Options
+from ingot.packaging.kbuild import kbuild
+
+NET = """<ir_version: 10, opset_import: ["" : 21]>
+policy (float[1,4] seen, float[1,4] before) => (float[1,3] action, float[1,4] after)
+<float[4,3] w = {1,0,0, 0,1,0, 0,0,1, 1,1,1}> {
+  after = Add(seen, before)
+  action = MatMul(after, w)
+}"""
+STATE = {"after": "before"}
+
+
+def _module(**options: object) -> dict[str, bytes]:
+    target = "x86-64+x86-64-v3"
+    wanted = Options(**{"name": "policy", "target": target, "state": STATE, **options})  # type: ignore[arg-type]
+    return dict(kbuild(parser.parse_model(NET), wanted, compile_with).files)
+
+
+def test_a_module_has_its_c_a_bundle_per_variant_and_what_make_needs() -> None:
+    files = _module()
+    names = {
+        "policy_module.c",
+        "policy_check.c",
+        "policy_network.h",
+        "policy_selftest.h",
+        "Kbuild",
+        "Makefile",
+    }
+    assert names < files.keys()
+    assert {"policy_x86_64.c", "policy_x86_64.h", "policy_x86_64_v3.c", "policy_x86_64_v3.h"} < files.keys()
+    kbuild_file = files["Kbuild"].decode()
+    assert "obj-m := policy.o" in kbuild_file
+    assert "CFLAGS_policy_x86_64_v3.o := $(FPU) -msse -msse2" in kbuild_file
+    assert "-Werror=frame-larger-than=512" in kbuild_file
+
+
+def test_no_float_is_touched_outside_of_what_is_compiled_for_it() -> None:
+    text = _module()["policy_module.c"].decode()
+    code = "\n".join(
+        line for line in text.splitlines() if "float *" not in line and not line.startswith(" *")
+    )
+    assert "float" not in code and "double" not in code
+    assert "if (!irq_fpu_usable())\n\t\treturn -EBUSY;" in text
+    assert "cpu_has_xfeatures(XFEATURE_MASK_YMM, NULL)" in text
+
+
+def test_the_state_lives_with_each_user_and_starts_anew() -> None:
+    text = _module()["policy_module.c"].decode()
+    assert "STATE_BYTES = sizeof(struct policy_x86_64_state)" in text
+    assert "policy_x86_64_state_init((struct policy_x86_64_state *)n->state);" in text
+
+
+def test_golden_vectors_are_ten_runs_of_one_input_where_there_is_a_state() -> None:
+    text = _module()["policy_selftest.h"].decode()
+    assert "SELFTEST_RUNS = 10, SELFTEST_SHOWN = 3" in text
+    head, outputs = text.split("selftest_output")
+    ramp = np.arange(4, dtype=np.float32) * np.float32(0.1)
+    numbers = [int(word.strip(","), 16) for word in head.split() if word.startswith("0x")]
+    assert bytes(numbers) == ramp.tobytes()
+    first = np.frombuffer(
+        bytes(int(w.strip(","), 16) for w in outputs.split() if w.startswith("0x")), np.float32
+    )
+    np.testing.assert_allclose(first[:3], [0.3, 0.4, 0.5], rtol=1e-6)
+    np.testing.assert_allclose(first[-3:], [3, 4, 5], rtol=1e-6)
+
+
+def test_kernels_pause_between_each_other() -> None:
+    text = _module()["policy_x86_64.c"].decode()
+    assert text.count("policy_x86_64_pause();") >= 2
+    assert "void policy_x86_64_pause(void);" in text
+
+
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3", "aarch64"])
+def test_other_processors_are_refused(target: str) -> None:
+    with pytest.raises(InputError, match="a kernel module cannot be made for"):
+        _module(target=target)
+
+
+def test_extents_of_run_time_are_refused() -> None:
+    model = parser.parse_model(NET.replace("[1,", "[N,"))
+    with pytest.raises(InputError, match="fixed shapes, but N varies"):
+        kbuild(model, Options(define={"N": (1, 4)}), compile_with)
