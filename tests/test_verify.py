@@ -22,7 +22,7 @@ from ingot.check.verify import verify
 from ingot.cli import app
 from ingot.driver import compile_with, stages
 from ingot.formula.expr import Expr
-from ingot.formula.types import FLOAT32, INT64
+from ingot.formula.types import DTYPES, FLOAT32, INT64, DType
 from ingot.graph.ir import Graph, Node, Value
 from ingot.ops import registry
 from ingot.options import Options
@@ -148,6 +148,17 @@ def test_distance_in_ulp(dtype: Any) -> None:
     next_to = np.array([1 + float(ml_dtypes.finfo(dtype).eps), -1, -0.0, np.nan, np.inf], dtype)
     found = compare(next_to, right)
     assert found.ok and found.ulp == 1 and found.max_abs == pytest.approx(float(ml_dtypes.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("t", [t for t in DTYPES.values() if t.is_narrow and t.bits <= 8], ids=str)
+def test_neighbours_of_few_bits(t: DType) -> None:
+    """8-bit floats may be rounded the other way; integers and what is farther off may not."""
+    codes = np.arange(1 << t.bits).astype(np.uint8).view(t.numpy)
+    right = codes[1:4]
+    assert compare(right, right).ok
+    one, two = compare(codes[[1, 3, 3]], right), compare(codes[[1, 2, 1]], right)
+    assert one.ulp == 1 and one.ok == t.is_float
+    assert not two.ok
 
 
 def test_differences_that_no_tolerance_allows() -> None:
