@@ -300,8 +300,9 @@ class _Generator:
                 name = f"v{i}_{n}_{j}"
                 calls, value = shared_calls(value, f"{name}_", width)
                 yield from calls
-                yield Let(name, value, width)
-                known[m.to.tensor, j] = Var(name, None, value.dtype)
+                if not isinstance(value, Var):  # a state that is an output too is one register
+                    yield Let(name, value, width)
+                known[m.to.tensor, j] = value if isinstance(value, Var) else Var(name, None, value.dtype)
                 if m.to.tensor in self.kept or m.to.tensor in self.later:
                     to = Load(self.later.get(m.to.tensor, m.to.tensor), m.to.index)
                     place = simplify(substitute(to, here), self.gates.bounds)
