@@ -11,7 +11,8 @@ import pytest
 from onnx import parser
 
 import ingot
-from ingot.driver import front
+from ingot.check.verify import verify
+from ingot.driver import compile_with, front
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.options import Options
@@ -153,3 +154,11 @@ def test_the_seed_is_an_input_only_where_something_is_random() -> None:
 def test_nonsense_is_one_error(node: str) -> None:
     with pytest.raises(InputError, match="Random"):
         ingot.compile(model(f"g () => (float[2] y) {{ y = {node} }}"), target="c99")
+
+
+def test_verify_says_that_there_is_nothing_to_compare() -> None:
+    text = "g (float[3] x) => (float[3] y) { r = RandomUniformLike(x) y = Add(x, r) }"
+    with pytest.raises(InputError, match="RandomUniformLike node 'r' draws random numbers"):
+        verify(model(text), Options(target="c99"), compile_with)
+    text = "g (float[3] x) => (float[3] y) { y = Dropout(x) }"
+    assert verify(model(text), Options(target="c99"), compile_with).ok

@@ -20,12 +20,14 @@ from ingot.bundle.containers import flattened, random_values
 from ingot.check.compare import Difference, compare
 from ingot.check.inputs import random_inputs
 from ingot.check.oracle import Oracle, oracle, with_copies, with_inputs, with_outputs
+from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.graph.ir import Graph
 from ingot.log import announce
 from ingot.ops.infer import infer
+from ingot.ops.random import drawing
 from ingot.options import Options
 
 Build = Callable[[Any, Options], Bundle]
@@ -85,6 +87,15 @@ class Verification:
         return "the bundle agrees with the oracle" if self.ok else "the bundle is off"
 
 
+def _require_certain(graph: Graph) -> None:
+    """Raise InputError for a model that draws random numbers: no oracle draws the same."""
+    for node in drawing(graph)[:1]:
+        raise InputError(
+            f"{node.label} draws random numbers, and no oracle draws the same: there is nothing to compare",
+            remedy="docs/random.md says how they are tested; verify the model without them",
+        )
+
+
 def verify(
     model: Any,
     options: Options,
@@ -101,6 +112,7 @@ def verify(
     proto = with_inputs(whole(model), options.state.values())
     truth = oracle(proto)
     graph = infer(read_with(proto, options))
+    _require_certain(graph)
     makers = _makers(proto, graph)
     cases: list[Case] = []
     fed: list[Mapping[str, Array]] = []

@@ -22,12 +22,38 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from ingot.graph.ir import Graph, Node
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.philox import Random, key_of, random
 from ingot.ops.registry import Builder, op
 
+INPUTS = {
+    "RandomUniform": 0,
+    "RandomNormal": 0,
+    "RandomUniformLike": 1,
+    "RandomNormalLike": 1,
+    "Bernoulli": 1,
+    "Multinomial": 1,
+    "Dropout": 3,
+}
+"""The operators here, and how many inputs ONNX gives them: the number of the call comes behind these."""
+
 BITS = {FLOAT16: 11, BFLOAT16: 8}  # what these tell apart: more would round up to 1
 FLOAT = 1
+
+
+def draws(node: Node) -> bool:
+    """Whether a node may draw random numbers: Dropout does where it may be training."""
+    if node.domain or node.op != "Dropout":
+        return not node.domain and node.op in INPUTS
+    training = node.inputs[2] if node.version >= 12 and len(node.inputs) > 2 else None
+    return training is not None and (training.constant is None or bool(training.constant.any()))
+
+
+def drawing(graph: Graph) -> list[Node]:
+    """The nodes that do, those of subgraphs too."""
+    inner = [n for node in graph.nodes for sub in node.subgraphs.values() for n in drawing(sub)]
+    return [n for n in graph.nodes if draws(n)] + inner
 
 
 def _numbers(

@@ -13,17 +13,7 @@ import numpy as np
 
 from ingot.formula.types import INT64
 from ingot.graph.ir import Graph, Node, Port, Value, constant_value
-
-INPUTS = {
-    "RandomUniform": 0,
-    "RandomNormal": 0,
-    "RandomUniformLike": 1,
-    "RandomNormalLike": 1,
-    "Bernoulli": 1,
-    "Multinomial": 1,
-    "Dropout": 3,
-}
-"""The random operators, and how many inputs ONNX gives them: the number of the call comes behind these."""
+from ingot.ops.random import INPUTS, drawing, draws
 
 MIX = 6364136223846793005  # of Knuth's MMIX: turns of a loop within a loop do not meet those around it
 VERSION = 14
@@ -32,7 +22,7 @@ VERSION = 14
 def number_calls(graph: Graph, seed_input: bool) -> Graph:
     """Number in place and return the graph; `seed_input`: the number of the run is an input named seed."""
     seed = None
-    if seed_input and _draws(graph):
+    if seed_input and drawing(graph):
         seed = Value(_free(graph, "seed"), INT64, ())
         graph.inputs.append(seed)
         if any(graph.ports):
@@ -40,14 +30,6 @@ def number_calls(graph: Graph, seed_input: bool) -> Graph:
             graph.ports = ((*graph.ports[0], port), graph.ports[1])
     _number(graph, seed, 0)
     return graph
-
-
-def _draws(graph: Graph) -> bool:
-    return any(_is_random(n) or any(map(_draws, n.subgraphs.values())) for n in graph.nodes)
-
-
-def _is_random(node: Node) -> bool:
-    return node.domain == "" and node.op in INPUTS and not (node.op == "Dropout" and node.version < 12)
 
 
 def _free(graph: Graph, name: str) -> str:
@@ -59,11 +41,11 @@ def _free(graph: Graph, name: str) -> str:
 
 def _number(graph: Graph, call: Value | None, depth: int) -> None:
     for node in list(graph.nodes):
-        if _is_random(node) and call is not None:
+        if call is not None and draws(node):
             node.inputs += [None] * (INPUTS[node.op] - len(node.inputs))
             node.inputs = [*node.inputs[: INPUTS[node.op]], call]
         for sub in node.subgraphs.values():
-            if _draws(sub):
+            if drawing(sub):
                 is_loop = node.op == "Loop" and node.domain == ""
                 _number(sub, _turn(sub, call, depth) if is_loop else call, depth + 1)
 
