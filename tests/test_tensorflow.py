@@ -314,6 +314,22 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert CliRunner().invoke(app, ["import", "net.onnx"]).exit_code == 2
 
 
+def test_wrong_names_are_answered_with_similar_ones(tmp_path: Path) -> None:
+    g = Graph()
+    perceptron(g, False)
+    g.node("probabilities", "Softmax", "y", T=FLOAT)
+    with pytest.raises(
+        InputError, match=r"the output 'probability' is no node .* similar names are probabilities"
+    ):
+        imported(g, tmp_path, "probability")
+    with pytest.raises(InputError, match=r"the input 'image' is no node"):
+        imported(g, tmp_path, "probabilities", inputs=["image:1x4"])
+    with pytest.raises(InputError, match=r"declared as \?x4, not 1x5"):
+        imported(g, tmp_path, "probabilities", inputs=["x:1x5"])
+    with pytest.raises(InputError, match=r"depend on 'x', which is no input"):
+        imported(g, tmp_path, "probabilities", inputs=["w:4x3"])
+
+
 def test_tensorflow_is_not_imported() -> None:
     assert "tensorflow" not in sys.modules
 

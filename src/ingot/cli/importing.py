@@ -43,6 +43,7 @@ def import_(
 
         made = imported(model, **arg.edges(inputs, outputs), config=config)
         path = output or Path(f"{model.stem}.onnx")
+        path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".ingot-", delete=False) as file:
             file.write(made.SerializeToString())
         os.chmod(file.name, 0o644)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from ingot.errors import InputError, ModelError
@@ -111,9 +112,7 @@ def resolved(feed: Feed, body: Body) -> tuple[DType, tuple[int, ...]]:
     An unknown batch is 1, and so is the unknown time behind it in a sequence, a tensor of three axes. Raises
     InputError for any other extent that is not known.
     """
-    node = body.nodes.get(feed.ref[0])
-    if node is None:
-        raise InputError(f"the input {feed.ref[0]!r} is no node of {body.name}")
+    node = require_node(body, feed.ref[0], "input")
     dtype, declared = feed.dtype or _declared_type(node), node.shape("shape")
     if declared == () and feed.shape:
         declared = None  # old files write no shape as that of a scalar
@@ -130,6 +129,15 @@ def resolved(feed: Feed, body: Body) -> tuple[DType, tuple[int, ...]]:
         text = f"the input {feed.name!r} of shape {_text(whole, '?')} has unknown extents"
         raise InputError(text, remedy=_remedy(feed.name, whole))
     return dtype, tuple(1 if n is None else n for n in whole)
+
+
+def require_node(body: Body, name: str, kind: str) -> Node:
+    """The node of an input or an output. Raises InputError, which knows similar names."""
+    if name in body.nodes:
+        return body.nodes[name]
+    similar = ", ".join(get_close_matches(name, body.nodes, 3, 0.5))
+    remedy = f"similar names are {similar}" if similar else ""
+    raise InputError(f"the {kind} {name!r} is no node of {body.name}", remedy=remedy)
 
 
 def _agree(declared: Shape, given: Shape) -> bool:

@@ -9,9 +9,16 @@ from collections.abc import Sequence
 
 import onnx
 
-from ingot.errors import InputError
+from ingot.errors import InputError, UnsupportedError
 from ingot.frontends.tensorflow.builder import Builder, Names
-from ingot.frontends.tensorflow.config import Feed, Fetch, default_feeds, default_fetches, resolved
+from ingot.frontends.tensorflow.config import (
+    Feed,
+    Fetch,
+    default_feeds,
+    default_fetches,
+    require_node,
+    resolved,
+)
 from ingot.frontends.tensorflow.model import Model
 from ingot.frontends.tensorflow.scope import Read, Scope, World
 from ingot.frontends.tensorflow.values import DEAD, Item, Tensor, tensor
@@ -39,6 +46,8 @@ def import_graph(
         place = made.setdefault(feed.ref[0], [])
         place += [DEAD] * (feed.ref[1] + 1 - len(place))
         place[feed.ref[1]] = Tensor(value)
+    for fetch in fetches:
+        require_node(model.main, fetch.ref[0], "output")
     world = World(model, variable, [f.ref for f in fetches])
     scope = Scope(world, model.main, b, made)
     for fetch in fetches:
@@ -56,8 +65,8 @@ def _all_of_it(model: Model, name: str, feeds: Sequence[Feed], variable: Read) -
         raise InputError(f"{model.main.name} computes nothing", remedy=remedy)
     try:
         return import_graph(model, name, feeds, found, variable)
-    except InputError as error:
-        raise type(error)(f"{error}; {remedy}") from None
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{error}; {remedy}") from None
 
 
 def _output(b: Builder, value: Value, name: str) -> Value:
