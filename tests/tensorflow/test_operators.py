@@ -48,6 +48,23 @@ def test_a_convolutional_net_stays_channels_first_inside(tmp_path: Path) -> None
     assert run(model, x=floats(1, 6, 5, 3)).shape == (1, 4)
 
 
+@pytest.mark.parametrize("crops", [[[0, 0], [0, 1]], [[0, 0], [0, 0]]])
+def test_a_convolution_of_blocks_is_a_dilated_one(crops: list[list[int]], tmp_path: Path) -> None:
+    g, pads = Graph(), [[2, 2], [2, 3]]
+    g.input("x", 1, 8, 9, 3)
+    for name, value in (("block", [2, 2]), ("pads", pads), ("crops", crops), ("w", floats(3, 3, 3, 4))):
+        g.const(name, value)
+    g.node("cut", "SpaceToBatchND", "x", "block", "pads", T=FLOAT)
+    g.node("c", "Conv2D", "cut", "w", strides=[1, 1, 1, 1], padding="VALID")
+    g.node("y", "BatchToSpaceND", "c", "block", "crops", T=FLOAT)
+    g.node("relu", "Relu", "c", T=FLOAT)
+    g.node("z", "BatchToSpaceND", "relu", "block", "crops", T=FLOAT)
+    x = floats(1, 8, 9, 3)
+    assert ops(imported(g, tmp_path)) == ["Transpose", "Conv", "Transpose"]
+    whole = run(imported(g, tmp_path, "z"), x=x)  # what stands between keeps it as it is written
+    np.testing.assert_allclose(np.maximum(run(imported(g, tmp_path), x=x), 0), whole, rtol=1e-5, atol=1e-5)
+
+
 SLICES = {
     "begin": (slice(1, 3), slice(None, 4), slice(None)),
     "negative": (slice(-2, None), slice(None, None, -2), slice(4, 1, -1)),

@@ -22,6 +22,20 @@ Guard = tuple[Value, bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """That a tensor is an image cut into blocks, perhaps convolved with `kernel` since.
+
+    So old TensorFlow writes a dilated convolution, which can be seen only when the blocks are joined again.
+    """
+
+    source: Tensor
+    block: list[int]
+    pads: list[list[int]]
+    kernel: Value | None = None
+    group: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
     """TensorFlow's axis i is axis `order[i]` of `value`; None: they are the same.
 
@@ -31,6 +45,7 @@ class Tensor:
     value: Value
     order: Order | None = None
     guards: frozenset[Guard] = frozenset()
+    blocks: Blocks | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:

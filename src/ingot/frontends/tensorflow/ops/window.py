@@ -5,13 +5,15 @@ Images are held channels-first from here on, until somebody needs them otherwise
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ingot.frontends.tensorflow.builder import extents_of
 from ingot.frontends.tensorflow.ops.elementwise import biased, like
-from ingot.frontends.tensorflow.ops.table import OPS, Call, Result, op
-from ingot.frontends.tensorflow.values import Order, Tensor
+from ingot.frontends.tensorflow.ops.table import OPS, Call, Result, channels_first, op
+from ingot.frontends.tensorflow.values import Blocks, Order, Tensor
+from ingot.graph.ir import Value
 
 FUSED = {"Relu": "Relu", "Elu": "Elu", "Sigmoid": "Sigmoid", "Tanh": "Tanh"}
 
@@ -23,6 +25,11 @@ class Geometry:
     strides: list[int]
     dilations: list[int]
     pads: list[int]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every output sees its own neighbours, and none sees padding."""
+        return set(self.strides) == set(self.dilations) == {1} and not any(self.pads)
 
     @property
     def attributes(self) -> dict[str, list[int]]:
@@ -79,8 +86,16 @@ def conv(c: Call) -> Result:
     how = geometry(c, [x.shape[a] for a in where], taps, where)
     kernel = c.b.transposed(c.b.plain(w), (w.rank - 1, w.rank - 2, *range(w.rank - 2)))
     group = channels // w.shape[-2]
+    return _convolved(c, x, kernel, how, group, order)
+
+
+def _convolved(c: Call, x: Tensor, kernel: Value, how: Geometry, group: int, order: Order | None) -> Tensor:
+    """The convolution; of blocks without pads and strides it notes what it may turn out to be."""
+    taps, blocks = extents_of(kernel)[2:], None
+    if x.blocks is not None and x.blocks.kernel is None and order is not None and how.is_plain:
+        blocks = replace(x.blocks, kernel=kernel, group=group)
     attributes = {**how.attributes, "kernel_shape": taps, "group": group}
-    return Tensor(c.b.one("Conv", c.b.held(x, order), kernel, **attributes), order)
+    return Tensor(c.b.one("Conv", c.b.held(x, order), kernel, **attributes), order, blocks=blocks)
 
 
 @op("DepthwiseConv2dNative")
@@ -94,8 +109,7 @@ def depthwise(c: Call) -> Result:
     how = geometry(c, [x.shape[a] for a in where], taps, where)
     kernel = c.b.transposed(c.b.plain(w), (2, 3, 0, 1))
     kernel = c.b.reshape(kernel, (channels * multiplier, 1, *taps))
-    attributes = {**how.attributes, "kernel_shape": taps, "group": channels}
-    return Tensor(c.b.one("Conv", c.b.held(x, order), kernel, **attributes), order)
+    return _convolved(c, x, kernel, how, channels, order)
 
 
 @op("Conv2DBackpropInput", "Conv3DBackpropInputV2")
@@ -158,8 +172,6 @@ def pool(c: Call) -> Result:
 
 def _with_sizes(c: Call) -> Call:
     """MaxPoolV2 has kernel and strides as inputs: the same node with attributes."""
-    from dataclasses import replace
-
     from ingot.frontends.tensorflow.protos import message
 
     given = dict(c.node.attributes)
@@ -262,7 +274,8 @@ def space_to_batch(c: Call) -> Result:
     first = [2 * i + 2 for i in range(m)]
     order = [*first, 0, *(i - 1 for i in first), *range(2 * m + 1, 2 * m + 1 + len(rest))]
     outer = [n // b for n, b in zip(size, block, strict=True)]
-    return c.b.reshape(c.b.transposed(found, tuple(order)), (x.shape[0] * int(np.prod(block)), *outer, *rest))
+    made = c.b.reshape(c.b.transposed(found, tuple(order)), (x.shape[0] * int(np.prod(block)), *outer, *rest))
+    return Tensor(made, blocks=Blocks(x, block, pads) if m == x.rank - 2 else None)
 
 
 @op("BatchToSpaceND", "BatchToSpace")
@@ -272,6 +285,9 @@ def batch_to_space(c: Call) -> Result:
 
     x, block, crops = _blocks(c)
     m, count = len(block), int(np.prod(block))
+    dilated = _dilated(c, x, block, crops)
+    if dilated is not None:
+        return dilated
     c.require(x.shape[0] % count == 0, f"a batch of {x.shape[0]} in blocks of {block}")
     rest = x.shape[m + 1 :]
     found = c.b.reshape(c.b.plain(x), (*block, x.shape[0] // count, *x.shape[1:]))
@@ -282,6 +298,22 @@ def batch_to_space(c: Call) -> Result:
     ends = [x.shape[0] // count, *(n - p[1] for n, p in zip(size, crops, strict=True)), *rest]
     c.require(all(s <= e for s, e in zip(starts, ends, strict=True)), f"crops of {crops} from {size}")
     return sliced(c, found, starts, ends, [1] * len(ends))
+
+
+def _dilated(c: Call, x: Tensor, block: list[int], crops: list[list[int]]) -> Tensor | None:
+    """A convolution of an image's blocks is one of the image, dilated; crops take from its pads."""
+    was = x.blocks
+    if was is None or was.kernel is None or was.block != block:
+        return None
+    sides = [
+        [p - q for p, q in zip(pad, crop, strict=True)] for pad, crop in zip(was.pads, crops, strict=True)
+    ]
+    if min(min(s) for s in sides) < 0:
+        return None
+    order, taps = channels_first(was.source.rank), extents_of(was.kernel)[2:]
+    how = Geometry([1] * len(block), block, [s[0] for s in sides] + [s[1] for s in sides])
+    attributes = {**how.attributes, "kernel_shape": taps, "group": was.group}
+    return Tensor(c.b.one("Conv", c.b.held(was.source, order), was.kernel, **attributes), order)
 
 
 def _blocks(c: Call) -> tuple[Tensor, list[int], list[list[int]]]:
