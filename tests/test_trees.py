@@ -41,6 +41,14 @@ def test_two_classes_with_weights_for_both() -> None:
     assert np.array_equal(label, np.array([-5, 2])[scores.argmax(1)])
 
 
+def test_base_values_of_targets_that_get_nothing() -> None:
+    """They are added, as the standard says; onnxruntime has 0 there."""
+    row = regressor(X, 8, 4, 0, trees={"trees": 2}, base_values=[1.0, 2.0, 3.0, 4.0])
+    plain = regressor(X, 8, 4, 0, trees={"trees": 2})
+    np.testing.assert_allclose(run(row)[0], run(plain)[0] + [1, 2, 3, 4], rtol=1e-6)
+    assert run(row)[0][:, 2:].tolist() == [[3.0, 4.0]] * len(X)
+
+
 def test_a_deep_tree_does_not_recurse() -> None:
     """One node below another, 5000 times."""
     n = 5000

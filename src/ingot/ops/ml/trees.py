@@ -166,7 +166,8 @@ def _regression(
 ) -> Tensor:
     """Leaf weights of each target together, the base values, the transform.
 
-    A single score knows no transform but PROBIT; a target that got nothing is 0 before its base value.
+    A single score knows no transform but PROBIT; a target that got nothing is 0 before its base value
+    (which onnxruntime then forgets, and the standard does not).
     """
     _require(f, aggregate in AGGREGATES, f"aggregate_function {aggregate!r} is unknown")
     _require(f, len(base) in (0, targets), f"{len(base)} base values for {targets} targets")
