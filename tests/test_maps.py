@@ -150,6 +150,23 @@ def test_cast_map_of_strings() -> None:
     assert found.tolist() == [["0.f", "eins", "0.f", "0.f", "vier"]]
 
 
+@pytest.mark.parametrize(
+    ("value", "to", "entries", "wanted"),
+    [
+        (STRING, "TO_FLOAT", {3: "2.5", 1: "-1e3"}, [[0, -1000, 0, 2.5]]),
+        (STRING, "TO_INT64", {3: "25", 0: "-7"}, [[-7, 0, 0, 25]]),
+        (FLOAT, "TO_STRING", {2: 0.5, 0: -3.0}, [["-3.0", "0.f", "0.5", "0.f"]]),
+    ],
+)
+def test_cast_map_between_strings_and_numbers(value: int, to: str, entries: Any, wanted: Any) -> None:
+    """Texts are read and written as Cast does; onnxruntime writes six decimals."""
+    out = {"TO_FLOAT": FLOAT, "TO_INT64": INT64, "TO_STRING": STRING}[to]
+    attributes = {"cast_to": to, "map_form": "SPARSE", "max_map": 4}
+    model = build("CastMap", map_info("x", INT64, value), tensor("y", out), **attributes)
+    found = ingot.compile(model, name="cast", target="c99", capacity={"x": 5}).run({"x": entries})["y"]
+    assert found.tolist() == wanted
+
+
 def errors(model: onnx.ModelProto, value: Any, **options: Any) -> str:
     with pytest.raises(InputError) as caught:
         ingot.compile(model, name="wrong", target="c99", **options).run({"x": value})

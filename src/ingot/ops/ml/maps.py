@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ingot.errors import ModelError, UnsupportedError
+from ingot.errors import ModelError
 from ingot.formula.expr import (
     Const,
     Expr,
@@ -23,6 +23,7 @@ from ingot.formula.expr import (
     wrap,
 )
 from ingot.formula.types import FLOAT32, INT32, INT64, DType
+from ingot.ops.cast import cast_to
 from ingot.ops.ml.classes import Ints, Strings
 from ingot.ops.registry import Builder, op
 
@@ -111,17 +112,22 @@ def cast_map(
     _require(f, map_form in ("DENSE", "SPARSE"), f"map_form {map_form!r} is neither DENSE nor SPARSE")
     f.same_type((keys,), "i")
     to, count = types[cast_to], _length(f, length, upper(keys.shape[0]))
-    made = _converted(f, values, to)
+    made = _converted(f, values, count, to)
     if map_form == "SPARSE":
         return _sparse(f, keys, made, count, max_map)
     return _dense(f, keys, made, count)
 
 
-def _converted(f: Builder, values: Tensor, to: DType) -> Tensor:
+def _converted(f: Builder, values: Tensor, count: Tensor, to: DType) -> Tensor:
+    """The values as Cast makes them. What is no number where one is needed is ERR_INDEX."""
     if to is values.type:
         return values
-    if to.is_text or values.type.is_text:
-        raise UnsupportedError(f"{f.node.label}: values that are {values.type} as {to} are not supported")
+    if values.type.is_text:
+        (k,) = f.axes(values.shape, "k")
+        entry = select(cast(k, INT64) < count[()], values[k], wrap(b"0", values.type))
+        return cast_to(f, f.map((k,), entry, values.type, "entries"), to)
+    if to.is_text:
+        return cast_to(f, values, to)
     axes = f.axes(values.shape)
     return f.map(axes, cast(values[axes], to), to, "converted")
 
