@@ -48,6 +48,48 @@ def test_a_convolutional_net_stays_channels_first_inside(tmp_path: Path) -> None
     assert run(model, x=floats(1, 6, 5, 3)).shape == (1, 4)
 
 
+def windowed(g: Graph, form: str) -> None:
+    """Everything with channels, in one of the two forms, on the same weights."""
+    last = form == "NHWC"
+    rng = np.random.default_rng(3)
+
+    def spatial(n: int) -> list[int]:
+        return [1, n, n, 1] if last else [1, 1, n, n]
+
+    for name, *shape in (("w", 3, 3, 4, 8), ("d", 3, 3, 8, 2), ("b", 16), ("s", 16), ("o", 16), ("m", 16)):
+        g.const(name, rng.standard_normal(shape).astype(np.float32))
+    g.const("v", rng.random(16).astype(np.float32) + 1)
+    common = {"data_format": form, "T": FLOAT}
+    g.node("c", "Conv2D", "x", "w", strides=spatial(2), padding="SAME", **common)
+    g.node("t", "DepthwiseConv2dNative", "c", "d", strides=spatial(1), padding="VALID", **common)
+    g.node("a", "BiasAdd", "t", "b", **common)
+    g.node("n", "FusedBatchNorm", "a", "s", "o", "m", "v", is_training=False, **common)
+    g.node("p", "AvgPool", "n", ksize=spatial(2), strides=spatial(1), padding="SAME", **common)
+    g.node("y", "DepthToSpace", "p", block_size=2, **common)
+
+
+def test_both_forms_of_images_are_the_same(tmp_path: Path) -> None:
+    last, first, x = Graph(), Graph(), floats(1, 9, 12, 4)
+    last.input("x", 1, 9, 12, 4)
+    first.input("x", 1, 4, 9, 12)
+    windowed(last, "NHWC")
+    windowed(first, "NCHW")
+    made = imported(first, tmp_path)
+    assert "Transpose" not in ops(made)
+    found = run(made, x=np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
+    np.testing.assert_allclose(
+        found.transpose(0, 2, 3, 1), run(imported(last, tmp_path), x=x), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_a_form_of_images_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    g = Graph()
+    g.input("x", 1, 4, 4, 4)
+    g.node("y", "DepthToSpace", "x", block_size=2, data_format="NCHW_VECT_C")
+    with pytest.raises(UnsupportedError, match="data format 'NCHW_VECT_C'"):
+        imported(g, tmp_path)
+
+
 @pytest.mark.parametrize("crops", [[[0, 0], [0, 1]], [[0, 0], [0, 0]]])
 def test_a_convolution_of_blocks_is_a_dilated_one(crops: list[list[int]], tmp_path: Path) -> None:
     g, pads = Graph(), [[2, 2], [2, 3]]

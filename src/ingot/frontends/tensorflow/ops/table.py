@@ -25,6 +25,7 @@ from ingot.graph.ir import Value
 Result = Union[Value, Item, "list[Value | Item]"]
 Mapping = Callable[["Call"], Result]
 OPS: dict[str, Mapping] = {}
+FORMATS = ("NHWC", "NCHW", "NDHWC", "NCDHW")
 
 
 def op(*names: str) -> Callable[[Mapping], Mapping]:
@@ -108,8 +109,10 @@ class Call:
 
     def order(self, rank: int) -> Order | None:
         """How a tensor with channels is held so that they come first: its data_format says where they are."""
-        is_first = self.node.text("data_format", "NHWC").startswith("NC")
-        return None if is_first else channels_first(rank)
+        text = self.node.text("data_format", "NHWC")
+        if text not in FORMATS:
+            raise self.refuse(f"the data format {text!r} is not supported")
+        return None if text.startswith("NC") else channels_first(rank)
 
 
 def channels_first(rank: int) -> Order:
