@@ -27,6 +27,7 @@ LARGEST = {"float16": 2e3, "float32": 1e18, "float64": 1e100}
 SMALLEST = {"float16": 1e-6, "float32": 1e-36, "float64": 1e-300}  # differences below are those of denormals
 TRIES = 30
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+DOMAINS = {"ai.onnx.ml": 5, "com.microsoft": 1}  # and their opsets, beside the standard's
 FLOATS = ("float32",) * 8 + ("float64", "float16")
 
 
@@ -88,6 +89,7 @@ class Candidate:
     is_exact: bool = False
     captured: Sequence[Known] = ()
     error: float = 0.0
+    domain: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class Garden:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = np.random.default_rng([seed, 20261121])
-        self.opset = int(self.choice((13, 17, 18, 20, 21)))
+        self.opset = int(self.choice((13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24)))
         self.nodes: list[onnx.NodeProto] = []
         self.values: dict[str, Known] = {}
         self._pending: dict[str, Known] = {}
@@ -195,6 +197,10 @@ class Garden:
     def constant(self, array: Any, dtype: Any = None) -> Known:
         """An initializer."""
         return self._new(np.asarray(array, dtype), True)
+
+    def given(self, array: Array) -> Known:
+        """A graph input with these elements."""
+        return self._new(array, False)
 
     def input(self, dtype: str, shape: Sequence[int], wild: float = 0.0) -> Known:
         """A graph input, or as often a constant."""
@@ -258,6 +264,7 @@ class Garden:
             [v.name if v else "" for v in candidate.inputs],
             names,
             name=f"n{len(self.nodes)}",
+            domain=candidate.domain,
             **candidate.attributes,
         )
         needed = {v.name: v for v in (*candidate.inputs, *candidate.captured) if v is not None}
@@ -330,7 +337,16 @@ def build(
     infos = [info(values[i]) for i in read if not values[i].is_constant]
     constants = [numpy_helper.from_array(values[i].array, i) for i in read if values[i].is_constant]
     graph = helper.make_graph(list(nodes), "fuzz", infos, [info(values[o]) for o in outputs], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return _model(graph, opset)
+
+
+def _model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+    """IR 10 is what onnxruntime opens; a domain is imported where it is used."""
+    used = {n.domain for n in graph.node}
+    imports = {"": opset} | {d: v for d, v in DOMAINS.items() if d in used}
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid(*i) for i in imports.items()], ir_version=10
+    )
 
 
 def reads(node: onnx.NodeProto) -> Iterable[str]:
@@ -356,7 +372,7 @@ def run_node(
     constants = [numpy_helper.from_array(v.array, n) for n, v in needed.items() if v.is_constant]
     outputs = [helper.make_empty_tensor_value_info(o) for o in node.output]
     graph = helper.make_graph([node], "node", infos, outputs, constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    model = _model(graph, opset)
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1

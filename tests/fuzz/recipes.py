@@ -15,6 +15,7 @@ from onnx import TensorProto
 
 from tests.corpus.net import onnx_type
 from tests.fuzz.grow import MOST, Candidate, Garden, Known, Refused
+from tests.fuzz.registry import from_row
 
 Recipe = Callable[[Garden], Candidate]
 
@@ -671,4 +672,5 @@ RECIPES: tuple[Recipe, ...] = (
     *(reduce, reduce, running, softmax, normalise, normalise),
     *(conv, conv, conv, conv_transpose, pool, pool, matmul, matmul, gemm, einsum, integer_product, quantised),
     *(resize, recurrent, branch, loop),
+    *(from_row,) * 12,  # every operator of the registry
 )
