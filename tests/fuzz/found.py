@@ -82,6 +82,12 @@ FOUND = {
             y = ScatterND <reduction = "mul"> (x, at, by)
             z = ScatterND <reduction = "mul"> (x, at, u)
         }""",
+    # An operator that changes nothing gave back its input, which is no result of its own.
+    "nothing_to_resize": """
+        <ir_version: 10, opset_import: ["" : 17]>
+        g (float[1, 2, 3, 3] x) => (float[1, 2, 3, 3] y) <float[4] by = {1, 1, 1, 1}> {
+            y = Resize <mode = "linear"> (x, "", by)
+        }""",
     # A store of one vector, without any loop around it.
     "one_vector": """
         <ir_version: 10, opset_import: ["" : 17]>

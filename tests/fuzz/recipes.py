@@ -483,6 +483,8 @@ def pool(g: Garden) -> Candidate:
         return Candidate(op, [x], is_exact=op == "GlobalMaxPool")
     window = _window(g, x.shape[2:], dilate=op == "MaxPool")
     need(not {"dilations", "auto_pad"} <= window.keys())  # onnxruntime forgets the dilations
+    apart = any(s > k for s, k in zip(window["strides"], window["kernel_shape"], strict=True))
+    need(not ("auto_pad" in window and apart))  # onnxruntime pads by less than nothing, or refuses to
     if op != "LpPool" and g.chance(0.3):
         window["ceil_mode"] = 1
     if op == "AveragePool":

@@ -396,10 +396,21 @@ def formulate(node: Node, inputs: list[Tensor | None]) -> Formula:
         reason = f"{node.op} cannot take {read or 'no inputs'} with these attributes ({error})"
         raise ModelError(f"{node.label}: {reason}") from error
     results = outputs if isinstance(outputs, tuple) else (outputs,)
+    results = tuple(_own(builder, t, inputs) for t in results)
     _agree(node, results)
     present = tuple(t for t in inputs if t is not None)
     needed, cuts = tuple(dict.fromkeys(present)), tuple(builder.cuts)
     return Formula(needed, tuple(builder.stages), results, builder.view, cuts, builder.aliases)
+
+
+def _own(f: Builder, t: Tensor, inputs: list[Tensor | None]) -> Tensor:
+    """A result with a name of its own, where an operator that changes nothing gives its input back."""
+    if t not in inputs or t.value is not None:
+        return t
+    axes = f.axes(t.shape)
+    if not f.stages:
+        f.view = t
+    return f.map(axes, t[axes], t.type)
 
 
 def _agree(node: Node, results: tuple[Tensor, ...]) -> None:
