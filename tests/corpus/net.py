@@ -100,6 +100,7 @@ class Net:
 
     def model(self, *outputs: str) -> onnx.ModelProto:
         """The model, its shapes inferred, its format one that every onnxruntime in use opens."""
-        imports = [helper.make_opsetid("", self.opset)]
+        others = sorted({n.domain for n in self._nodes} - {""})
+        imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, 3) for d in others)]
         made = helper.make_model(self.graph(*outputs), opset_imports=imports, ir_version=8)
         return onnx.shape_inference.infer_shapes(made)
