@@ -102,7 +102,8 @@ def nearest(x: Array, to: str) -> Array:
     """The code nearest to each number, of two the even one; what is too large becomes the largest."""
     dtype = DTYPES[to]
     every = np.arange(1 << dtype.bits).astype(f"u{dtype.bytes}")
-    numbers = every.view(dtype.numpy).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        numbers = every.view(dtype.numpy).astype(np.float64)
     found = []
     for v in np.clip(x, -dtype.largest, dtype.largest):
         with np.errstate(invalid="ignore"):

@@ -240,7 +240,7 @@ def dropout(
 
     The mask says which are kept. Otherwise y = x and all are kept (Dropout-22).
     """
-    f.same_type((x,), "f")
+    f.same_type((x,), "fn")
     never = training_mode is None or _is(training_mode, False) or (ratio is not None and _is(ratio, 0))
     if never:
         return kept(f, x, BOOL)
