@@ -314,6 +314,15 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert CliRunner().invoke(app, ["import", "net.onnx"]).exit_code == 2
 
 
+def test_a_vector_may_be_written_without_a_comma(tmp_path: Path) -> None:
+    for word in ("x:5", "x:5,", "x:0:5,"):
+        g = Graph()
+        g.node("x", "Placeholder", dtype=FLOAT)
+        g.node("y", "Relu", "x", T=FLOAT)
+        made = imported(g, tmp_path, inputs=[word])
+        assert [d.dim_value for d in made.graph.output[0].type.tensor_type.shape.dim] == [5]
+
+
 def test_wrong_names_are_answered_with_similar_ones(tmp_path: Path) -> None:
     g = Graph()
     perceptron(g, False)

@@ -63,6 +63,15 @@ def parse_inputs(words: Sequence[str]) -> list[Feed]:
     return feeds
 
 
+def as_shape(feed: Feed, body: Body) -> Feed:
+    """`x:5` of a placeholder, which has no port 5, is a vector of five."""
+    name, port = feed.ref
+    node = body.nodes.get(name)
+    if not port or feed.shape is not None or node is None or node.op not in PLACEHOLDERS:
+        return feed
+    return Feed((name, 0), name, (port,), feed.dtype)
+
+
 def parse_outputs(words: Sequence[str]) -> list[Fetch]:
     return [Fetch(ref, label(ref)) for ref in map(plain_ref, words)]
 

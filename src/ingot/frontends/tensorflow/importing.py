@@ -14,6 +14,7 @@ from ingot.frontends.tensorflow.builder import Builder, Names
 from ingot.frontends.tensorflow.config import (
     Feed,
     Fetch,
+    as_shape,
     default_feeds,
     default_fetches,
     require_node,
@@ -32,7 +33,7 @@ def import_graph(
     """The canonical ONNX of what leads from the feeds to the fetches; either may be empty: see `config`."""
     if not fetches:
         return _all_of_it(model, name, feeds, variable)
-    feeds = list(feeds) or default_feeds(model.main, fetches)
+    feeds = [as_shape(f, model.main) for f in feeds] or default_feeds(model.main, fetches)
     for kind, labels in (("input", [f.name for f in feeds]), ("output", [g.name for g in fetches])):
         if double := next((n for n in labels if labels.count(n) > 1), ""):
             raise InputError(f"the {kind} {double!r} is asked for twice")
