@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper, parser
 
@@ -107,3 +108,63 @@ def test_onnx_backend() -> None:
     both, same = prepare(model()).run([np.array(["cat", "b", ""], object)])
     assert both.tolist() == ["cat", "b", "", "cat", "a?", ""]
     assert same.tolist() == [True, False, True]
+
+
+CONTROL = {
+    "loop": """(string[2] x) => (string[2] y, string[4,2] ys) {
+        k = Constant<value_int = 4>() t = Constant<value = bool {1}>() s = Constant<value_string = "-">()
+        y, ys = Loop(k, t, x)<body = b (int64 i, bool c, string[2] p) => (bool d, string[2] q, string[2] r)
+        { d = Identity(c) q = StringConcat(p, s) r = Identity(p) }> }""",
+    "if": """(string[2] x) => (string[2] y) {
+        e = Constant<value_string = "a">() i = Constant<value_int = 0>() f = Gather(x, i) c = Equal(f, e)
+        y = If(c)<then_branch = t () => (string[2] p) { p = Identity(x) },
+        else_branch = o () => (string[2] q) { q = StringConcat(x, x) }> }""",
+    "views": """(string[2] x) => (string[2] y, string[2,1] z, string[2] w) {
+        y = Identity(x) z = Reshape(y, s) s = Constant<value_ints = [2, 1]>() w = StringConcat(y, y) }""",
+}
+
+
+@pytest.mark.parametrize("which", CONTROL)
+def test_control_flow_and_views(which: str) -> None:
+    made = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g {CONTROL[which]}')
+    bundle, session = ingot.compile(made), onnxruntime.InferenceSession(made.SerializeToString())
+    for x in (np.array(["a", "é"], object), np.array(["", "b"], object)):
+        found = bundle.run({"x": x})
+        for array, wanted in zip(found.values(), session.run(None, {"x": x}), strict=True):
+            np.testing.assert_array_equal(array, wanted)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 8])
+def test_bounded_number_of_strings(count: int) -> None:
+    """What is left is at least one string, and at most as many as came in."""
+    made = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (string[N] x) => (string[M] y, string[K] z)
+        { y = StringNormalizer<stopwords = ["1"], is_case_sensitive = 1>(x)
+          e = Constant<value_string = "1">() c = Equal(x, e) z = Compress(x, c) }"""
+    )
+    words = [str(i % 3) for i in range(count)]
+    found = ingot.compile(made, define={"N": (0, 8)}).run({"x": np.array(words, object)})
+    assert found["y"].tolist() == [w for w in words if w != "1"] or [""]
+    assert found["z"].tolist() == [w for w in words if w == "1"]
+
+
+def test_what_no_bundle_can_take() -> None:
+    """A concatenation that does not fit, a text that is no number: an error of the bundle, not a part."""
+    twice = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (string[1] x) => (string[1] y, int8[1] n)
+        { y = StringConcat(x, x) n = Cast<to = 3>(y) }"""
+    )
+    bundle = ingot.compile(twice, string_bytes=8)
+    assert bundle.run({"x": np.array(["1"])})["n"].tolist() == [11]
+    for word, error in (("1234", "ERR_CAPACITY"), ("13", "ERR_INDEX"), ("-", "ERR_INDEX"), ("", "ERR_INDEX")):
+        with pytest.raises(InputError, match=error):
+            bundle.run({"x": np.array([word])})
+
+
+def test_pattern_that_explodes() -> None:
+    made = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (string[1] x) => (bool[1] y)
+        { y = RegexFullMatch<pattern = "(a|b)*a(a|b){20}">(x) }"""
+    )
+    with pytest.raises(InputError, match="needs more than 4096 states"):
+        ingot.compile(made)

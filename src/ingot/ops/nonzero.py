@@ -72,11 +72,11 @@ def compress(f: Builder, x: Tensor, condition: Tensor, *, axis: int | None = Non
     places, found = set_places(f, condition)
     if axis is None:
         axes = f.axes((f.measured(found, condition.shape[0]),))
-        return f.map(axes, x.at(data_point(places[axes[0]], x.shape)), x.type)
+        return f.map(axes, x.at(data_point(places.at((axes[0],), outside=0), x.shape)), x.type)
     a = f.axis(axis, x.rank)
     count = f.measured(found, condition.shape[0], axis=a)
     axes = f.axes((*x.shape[:a], count, *x.shape[a + 1 :]))
-    place = Gathered(places[axes[a]], Const(0), as_expr(x.shape[a]))
+    place = Gathered(places.at((axes[a],), outside=0), Const(0), as_expr(x.shape[a]))
     return f.map(axes, x.at((*axes[:a], place, *axes[a + 1 :])), x.type)
 
 
@@ -87,6 +87,6 @@ def non_zero(f: Builder, x: Tensor) -> Tensor:
     count = f.measured(found, extent(product(x.shape)), axis=1)
     y = f.empty(INT64, (x.rank, count))
     (k,) = f.axes((count,), "k")
-    for d, index in enumerate(data_point(places[k], x.shape)):
+    for d, index in enumerate(data_point(places.at((k,), outside=0), x.shape)):
         f.put(y, (k,), (d, k), cast(index, INT64))
     return y

@@ -13,12 +13,12 @@ from ingot.formula.expr import (
     Const,
     Expr,
     Extent,
-    Gathered,
     Tensor,
     Var,
     call,
     cast,
     equal,
+    extent,
     maximum,
     select,
     wrap,
@@ -101,10 +101,10 @@ def _without(f: Builder, x: Tensor, compared: Tensor, words: list[str]) -> Tenso
     hit = f.reduce("or", (i,), (s,), equal(compared.at((*lead, i)), stops[s]), init=False, name="is_stop")
     places, found = set_places(f, f.map((i,), call("not", hit[i]), name="is_kept"))
     count = f.map((), maximum(found[()], 1), name="count")
-    n = f.measured(count, x.shape[-1], axis=x.rank - 1)
+    n = f.measured(count, extent(maximum(as_expr(x.shape[-1]), 1)), axis=x.rank - 1)
     axes = f.axes((*x.shape[:-1], n))
-    place = Gathered(places[axes[-1]], Const(0), as_expr(x.shape[-1]))
-    kept = select(equal(found[()], 0), wrap(b"", x.type), x.at((*lead, place)))
+    place = cast(places.at((axes[-1],), outside=0), INDEX)
+    kept = select(equal(found[()], 0), wrap(b"", x.type), x.at((*lead, place), outside=b""))
     return f.map(axes, kept, x.type)
 
 

@@ -25,12 +25,12 @@ from ingot.ops.regex.syntax import (
     parse,
 )
 
-MOST_PARTS = 20_000  # states of the nondeterministic automaton
+MOST_PARTS = 50_000  # states of the nondeterministic automaton
 MOST_STATES = 4096
-MOST_WORK = 20_000_000  # states looked at while sets of them are made
+MOST_WORK = 8_000_000  # states looked at while sets of them are made
 REJECTED, ACCEPTED = 0, 1
 START, NEWLINE, WORD, OTHER = range(4)
-END = 0  # the byte behind a string, and the class that it is alone in
+END = 0  # the byte behind a string
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +126,17 @@ class _Nfa:
 
 
 def _byte_classes(nfa: _Nfa) -> tuple[Array, list[int]]:
-    """The class of each byte, and a byte of each class: those of one class lead to the same states."""
-    cuts = {0, 1, 256}
-    for moves in nfa.moves:
-        for lo, hi, _ in moves:
-            cuts |= {lo, hi + 1}
+    """The class of each byte, and a byte of each class: those of one class are in the same ranges."""
+    ranges = {(lo, hi) for moves in nfa.moves for lo, hi, _ in moves}
+    cuts = {0, 1, 256, *(edge for lo, hi in ranges for edge in (lo, hi + 1))}
     if nfa.has_places:
         cuts |= {10, 11, *(edge for lo, hi in PERL["w"] for edge in (lo, hi + 1))}
     starts = sorted(cuts)[:-1]
     signatures: dict[object, int] = {}
     classes, samples = np.zeros(256, np.uint8), list[int]()
     for first, end in zip(starts, [*starts[1:], 256], strict=True):
-        reached = frozenset(
-            (i, to) for i, moves in enumerate(nfa.moves) for lo, hi, to in moves if lo <= first <= hi
-        )
-        key = (first == END, reached, _kind(first) if nfa.has_places else OTHER)
+        around = frozenset((lo, hi) for lo, hi in ranges if lo <= first <= hi)
+        key = (first == END, around, _kind(first) if nfa.has_places else OTHER)
         if key not in signatures:
             signatures[key] = len(samples)
             samples.append(first)
@@ -221,7 +217,9 @@ class _Sets:
 
 
 def _merged(table: Array, classes: Array) -> Automaton:
-    """The same with equal states made one: those that no string tells apart (Moore's refinement)."""
+    """The same with equal states made one, those that no string tells apart (Moore's refinement), and then
+    equal classes.
+    """
     groups = np.minimum(np.arange(len(table)), 2)
     while True:
         rows = np.column_stack([groups, groups[table]])
@@ -233,7 +231,6 @@ def _merged(table: Array, classes: Array) -> Automaton:
     order = np.argsort(first)  # by first appearance: 0 and 1 stay what they are
     names = np.empty(len(first), np.int64)
     names[order] = np.arange(len(first))
-    small = names[finer][table[first[order]]]
-    return Automaton(
-        small.astype(np.uint8 if len(small) <= 256 else np.uint16), classes, int(names[finer][2])
-    )
+    small = names[finer][table[first[order]]].astype(np.uint8 if len(first) <= 256 else np.uint16)
+    columns, same = np.unique(small, axis=1, return_inverse=True)  # classes that lead to the same
+    return Automaton(columns, same.reshape(-1)[classes].astype(np.uint8), int(names[finer][2]))

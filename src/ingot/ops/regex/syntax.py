@@ -229,10 +229,10 @@ class _Reader:
         if self.accept("C"):
             return AnyByte()
         found = self.named(flags)
-        return _fold(found if found is not None else self.code(), flags)
+        return _fold(self.code(), flags) if found is None else Chars(found)
 
     def named(self, flags: Flags) -> Ranges | None:
-        r"""\d \w \s \p{L} and their opposites, behind the backslash."""
+        r"""\d \w \s \p{L} and their opposites, behind the backslash; those of ASCII know no other case."""
         c = self.peek()
         if c and c in "dswDSW":
             self.take()
@@ -285,7 +285,6 @@ class _Reader:
             first = False
         self.take()
         ranges = union(found)
-        ranges = folded(ranges) if flags.ignore_case else ranges
         return Chars(complement(ranges) if negated else ranges)
 
     def member(self, flags: Flags) -> Ranges:
@@ -297,19 +296,23 @@ class _Reader:
             ranges = POSIX[name.removeprefix("^")]
             return complement(ranges) if name.startswith("^") else ranges
         low = self.single(flags)
-        if self.peek() != "-" or self.peek(2) in ("-", "-]") or len(low) != 1 or low[0][0] != low[0][1]:
+        if isinstance(low, tuple):
             return low
-        self.take()
-        high = self.single(flags)
-        if len(high) != 1 or high[0][0] != high[0][1] or high[0][0] < low[0][0]:
-            raise self.error("a bad range of characters")
-        return ((low[0][0], high[0][0]),)
+        high = low
+        if self.peek() == "-" and self.peek(2) not in ("-", "-]"):
+            self.take()
+            end = self.single(flags)
+            if isinstance(end, tuple) or end < low:
+                raise self.error("a bad range of characters")
+            high = end
+        return folded(((low, high),)) if flags.ignore_case else ((low, high),)
 
-    def single(self, flags: Flags) -> Ranges:
+    def single(self, flags: Flags) -> Ranges | int:
+        """A class, or the code of one character."""
         if not self.accept("\\"):
-            return _one(ord(self.take()))
+            return ord(self.take())
         found = self.named(flags)
-        return self.code() if found is None else found
+        return self.code()[0][0] if found is None else found
 
 
 def _one(code: int) -> Ranges:
