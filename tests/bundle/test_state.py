@@ -255,3 +255,26 @@ def test_a_state_of_strings() -> None:
     fed = {"m": np.array([True, False]), "x": np.array(["p", "q"], object)}
     assert session.run(fed)["y"].tolist() == ['a"', "öß"] and session.state["s"].tolist() == ["p", "öß"]
     assert session.run(fed)["y"].tolist() == ["p", "öß"]
+
+
+def test_a_cache_of_keys_that_fills_up() -> None:
+    """Attention over all that was seen, in chunks of any length; what does not fit changes nothing."""
+    text = """g (float[1,2,S,8] q, float[1,2,S,8] k, int64[1] seen, float[1,2,16,8] past, int64[1] count)
+      => (float[1,2,S,8] y, float[1,2,16,8] now, int64[1] after)
+      { now = TensorScatter <axis=2> (past, k, count) y = Attention(q, now, now, , , , seen)
+        n = Shape <start=2, end=3> (q) after = Add(count, n) }"""
+    model = parser.parse_model('<ir_version: 10, opset_import: ["" : 24]>\n' + text)
+    pairs = {"now": "past", "after": "count"}
+    session = ingot.compile(model, name="kv", define={"S": (1, 8)}, state=pairs).session()
+    cache, rng = np.zeros((1, 2, 0, 8), np.float32), np.random.default_rng(0)
+    for n in (3, 1, 8, 4):
+        q, k = rng.standard_normal((2, 1, 2, n, 8)).astype(np.float32)
+        cache = np.concatenate([cache, k], axis=2)
+        found = session.run({"q": q, "k": k, "seen": np.array([cache.shape[2]])})["y"]
+        scores = np.exp(np.einsum("bhsd,bhtd->bhst", q, cache) / np.sqrt(8))
+        wanted = np.einsum("bhst,bhtd->bhsd", scores / scores.sum(-1, keepdims=True), cache)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    with pytest.raises(InputError, match="ERR_INDEX"):
+        session.run({"q": q, "k": k, "seen": np.array([16])})
+    np.testing.assert_array_equal(session.state["past"], cache)
+    assert session.state["count"] == [16]
