@@ -42,7 +42,7 @@ class Names:
 
 @dataclass(slots=True)
 class Builder:
-    """Appends to `graph`. `plain_forms` remembers what a value's other orders of axes are called."""
+    """Appends to `graph`. `orders` remembers what a value is called with its axes in another order."""
 
     graph: Graph
     names: Names

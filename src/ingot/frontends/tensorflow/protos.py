@@ -16,7 +16,7 @@ from google.protobuf import (  # type: ignore[import-untyped]
     message_factory,
     text_format,
 )
-from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from ingot.errors import ModelError, UnsupportedError
 
@@ -134,10 +134,6 @@ def parse_text(name: str, data: bytes, what: str) -> Any:
 def entries(repeated: Any) -> dict[str, Any]:
     """A map, which protobuf stores as a list of keys and values."""
     return {str(e.key): e.value for e in repeated}
-
-
-def is_set(made: Message, field: str) -> bool:
-    return bool(made.HasField(field))
 
 
 def _depth(text: str) -> int:
