@@ -29,8 +29,8 @@ from ingot.ops.registry import Builder
 from ingot.ops.rows import checked, full_match, lengths, point_of
 
 NUMBER = r"[\s\v]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[\s\v]*"
-INFINITE = r"(?i)[\s\v]*[+-]?inf(inity)?[\s\v]*"
-NAN = r"(?i)[\s\v]*[+-]?nan[\s\v]*"
+INFINITE = r"[\s\v]*[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?[\s\v]*"
+NAN = r"[\s\v]*[+-]?[nN][aA][nN][\s\v]*"
 FAR = 20_000  # an exponent beyond all floats
 LEAST_PLACE = -324  # of the leading digit of a number that is not rounded to zero
 WHOLE_BITS = 57  # of the scaled number, give or take a few
