@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage
-from ingot.formula.expr import Binary, Const, Expr, Extent, Load, Var, loads, substitute, upper
+from ingot.formula.expr import Binary, Const, Expr, Extent, Load, Tensor, Var, loads, substitute, upper
 from ingot.formula.index import Bounds, as_expr, interval, mentions
 from ingot.formula.statements import For, Statement
 from ingot.loops.access import known_strides
@@ -37,7 +37,7 @@ def peeled(
     if axis is None:
         return None
     assert isinstance(first, Compute)
-    together = list(_together(stages, axis, storage))
+    together = list(_together(stages, axis))
     size = _block(first, axis, storage, target) if len(together) == 1 else 1
     extent = as_expr(axis.extent or 0)
     whole = extent - extent % size if size > 1 else Const(0)
@@ -87,27 +87,29 @@ def _moves_unknown(load: Load, a: Var, storage: Storage) -> bool:
     return any(s is None and mentions(i, a.name) for i, s in zip(index, sizes, strict=True))
 
 
-def _together(stages: Sequence[Stage], axis: Var, storage: Storage) -> Iterator[Compute]:
+def _together(stages: Sequence[Stage], axis: Var) -> Iterator[Compute]:
     """The first stage, and those after it that may stand in the same loop, their axis called the same."""
-    made: dict[object, tuple[int, ...]] = {}
+    made: dict[Tensor, tuple[int, ...]] = {}
+    read: list[Load] = []
     for stage in stages:
-        if not isinstance(stage, Compute):
+        if not isinstance(stage, Compute) or axis not in stage.axes:
             return
-        same = [a for a in stage.axes if a.extent == axis.extent and a.name == axis.name]
-        if not same or not all(_is_here(x, axis, made) for e in stage.expressions for x in loads(e)):
-            return
+        mine = [x for e in stage.expressions for x in loads(e)]
         at = tuple(d for d, i in enumerate(stage.index) if i == axis)
         elsewhere = [d for d, i in enumerate(stage.index) if mentions(i, axis.name) and d not in at]
-        if len(at) != 1 or elsewhere:
-            if not made:
-                yield stage
+        places = {**made, stage.out: at}
+        if len(at) != 1 or elsewhere or made.get(stage.out, at) != at:  # other turns may write there too
+            yield from () if made else (stage,)
             return
-        made[stage.out] = at
+        if not all(_is_here(x, axis, made) for x in mine) or not all(_is_here(x, axis, places) for x in read):
+            return
+        made = places
+        read += mine
         yield stage
 
 
-def _is_here(load: Load, axis: Var, made: dict[object, tuple[int, ...]]) -> bool:
-    """Whether a read of what the loop makes is of this turn's part."""
+def _is_here(load: Load, axis: Var, made: dict[Tensor, tuple[int, ...]]) -> bool:
+    """Whether a read of what the loop makes, now or later in its body, is of this turn's part."""
     return load.tensor not in made or all(load.index[d] == axis for d in made[load.tensor])
 
 
