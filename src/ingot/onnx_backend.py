@@ -117,7 +117,7 @@ def _given(value: Any) -> Any:
 
 def _inputs(bundle: Bundle) -> list[dict[str, Any]]:
     """The inputs as the model has them."""
-    found: list[dict[str, Any]] = bundle.manifest.get("ports", bundle.manifest)["inputs"]
+    found: list[dict[str, Any]] = (bundle.manifest.get("ports") or bundle.manifest)["inputs"]
     return found
 
 

@@ -32,7 +32,7 @@ def described(port: Port) -> dict[str, Any]:
 
 def packed(manifest: Manifest, inputs: Mapping[str, Any]) -> dict[str, Array]:
     """The bundle's inputs, made of the model's. InputError where a value is not what its port takes."""
-    ports = manifest.get("ports", {}).get("inputs", ())
+    ports = (manifest.get("ports") or {}).get("inputs", ())
     known = {p["name"] for p in ports}
     tensors = {t["name"]: t for t in manifest["inputs"]}
     if ports and inputs.keys() - known:
@@ -126,7 +126,7 @@ def corner(extents: Array) -> tuple[slice | int, ...]:
 
 def unpacked(manifest: Manifest, outputs: Mapping[str, Array]) -> dict[str, Any]:
     """The model's outputs: lists of arrays for sequences, None for optionals without an element."""
-    ports = manifest.get("ports", {}).get("outputs", ())
+    ports = (manifest.get("ports") or {}).get("outputs", ())
     return {p["name"]: _unpack(p, outputs) for p in ports} if ports else dict(outputs)
 
 
@@ -164,7 +164,7 @@ def flattened(values: Mapping[str, Any]) -> dict[str, Array]:
 
 def random_values(manifest: Manifest, arrays: Mapping[str, Array]) -> dict[str, Any]:
     """Values for the model's inputs, of random arrays for the bundle's: few elements, as large as can be."""
-    ports = manifest.get("ports", {}).get("inputs", ())
+    ports = (manifest.get("ports") or {}).get("inputs", ())
     return {p["name"]: _random_value(p, arrays) for p in ports} if ports else dict(arrays)
 
 
@@ -182,7 +182,7 @@ def _random_value(port: Described, arrays: Mapping[str, Array]) -> Any:
 def inputs_of(manifest: Manifest) -> list[dict[str, Any]]:
     """Name, element type and kind of every input of the model."""
     types = {t["name"]: t["dtype"] for t in manifest["inputs"]}
-    ports = manifest.get("ports", {}).get("inputs")
+    ports = (manifest.get("ports") or {}).get("inputs")
     if ports is None:
         return [{"name": name, "dtype": dtype, "kind": "tensor"} for name, dtype in types.items()]
     found = []

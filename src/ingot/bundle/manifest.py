@@ -51,7 +51,7 @@ def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: i
         "inputs": [_tensor(unit, t) for t in program.inputs],
         "outputs": [_tensor(unit, t) for t in program.outputs],
         "measured": _measured(unit),
-        **_ports(unit, origin),
+        "ports": _ports(unit, origin),
         "params": [
             {"name": p.name.removeprefix("$"), "symbol": unit.extent(p), "lo": p.lo, "hi": p.hi}
             for p in program.params
@@ -64,13 +64,13 @@ def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: i
     }
 
 
-def _ports(unit: Unit, origin: Origin) -> dict[str, Any]:
+def _ports(unit: Unit, origin: Origin) -> dict[str, Any] | None:
     """What the inputs and outputs are to the model, where not all of them are tensors."""
     sides = {"inputs": unit.program.inputs, "outputs": unit.program.outputs}
     names = {side: {t.name for t in tensors} for side, tensors in sides.items()}
     pairs = zip(sides, origin.ports, strict=True)
     found = {side: [described(p) for p in ports if p.names <= names[side]] for side, ports in pairs}
-    return {"ports": found} if any(found.values()) else {}
+    return found if any(found.values()) else None
 
 
 def _options(options: Options) -> dict[str, Any]:
