@@ -17,7 +17,7 @@ import numpy as np
 
 from ingot.formula.compute import Compute, Scan, Stage, reads, writes
 from ingot.formula.evaluate import Arrays, run_stages
-from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, transform
+from ingot.formula.expr import Const, Expr, Load, Param, Tensor, Var, loads, transform, walk
 from ingot.loops.region import Either, Group, Iterate, Region, groups, read_instead
 
 LIMIT_BYTES = 1 << 26
@@ -87,6 +87,8 @@ def _is_known(stage: Stage) -> bool:
     """Whether a stage writes a whole tensor from constants."""
     if not isinstance(stage, Compute) or stage.at or not all(isinstance(n, int) for n in stage.out.shape):
         return False
+    if any(isinstance(n, Param) for e in stage.expressions for n in walk(e)):
+        return False  # an extent that only the run tells
     return stage.out.bytes <= LIMIT_BYTES and all(t.value is not None for t in reads(stage))
 
 
