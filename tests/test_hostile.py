@@ -231,6 +231,24 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
         ModelError,
         "input 0 is not a sequence",
     ),
+    "turns counted in int32": (
+        lambda: text(
+            "{ y = Loop(m, , x) <body = b (int64 i, bool c, float[1] v) => (bool d, float[1] w)"
+            " { d = Identity(c) w = Neg(v) }> }",
+            "(float[1] x, int32 m) => (float[1] y)",
+        ),
+        ModelError,
+        "the number of turns is int32[], one int64 is needed",
+    ),
+    "a condition of two elements": (
+        lambda: text(
+            "{ y = If(c) <then_branch = a () => (float[1] p) { p = Relu(x) },"
+            " else_branch = b () => (float[1] q) { q = Neg(x) }> }",
+            "(float[1] x, bool[2] c) => (float[1] y)",
+        ),
+        ModelError,
+        "one bool is needed",
+    ),
     "beyond a sequence": (
         lambda: text(
             "{ k = Constant <value_int = 1> () s = SequenceConstruct(x) y = SequenceAt(s, k) }",

@@ -162,6 +162,23 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Feeds]]] = {
         {},
         [{"x": floats(5, 2), "n": number(n)} for n in (1, 2, 3, 5, 7)],
     ),
+    "more parts than a list has": (
+        """g (float[600] x, int64 k) => (float[1] y, float[7] z) {
+          s = SplitToSequence (x) y = SequenceAt (s, k)
+          seven = Constant <value = int64 {7}> () last = Constant <value = int64 {-2}> ()
+          t = SplitToSequence (x, seven) z = SequenceAt (t, last)
+        }""",
+        {},
+        [{"x": floats(600), "k": number(k)} for k in (0, -1, 444)],
+    ),
+    "parts of what is of any length": (
+        """g (float[N,2] x, int64 k) => (float[A,2] y, int64 n) {
+          three = Constant <value = int64 {3}> ()
+          s = SplitToSequence (x, three) y = SequenceAt (s, k) n = SequenceLength (s)
+        }""",
+        {"define": {"N": (1, 8)}},
+        [{"x": floats(n, 2), "k": number(k)} for n in (1, 3, 5, 8) for k in (0, -1)],
+    ),
     "split by a constant": (
         """g (float[5,2] x) => (float[1,2] y, seq(float[A,2]) s) {
           two = Constant <value = int64 {2}> () last = Constant <value = int64 {-1}> ()

@@ -12,11 +12,11 @@ import numpy as np
 
 from ingot.errors import ModelError, ShapeError
 from ingot.formula.expr import Param, Tensor, upper
-from ingot.formula.types import INT64
+from ingot.formula.types import BOOL, INT64, DType
 from ingot.graph.ir import Attribute, Graph, Node, Value
 from ingot.ops.room import static_shape
 
-Infer = Callable[[Graph], Graph]
+Infer = Callable[..., Graph]
 Shape = tuple[int, ...]
 
 
@@ -35,6 +35,15 @@ def body(node: Node, name: str) -> Graph:
     return found
 
 
+def require_scalar(node: Node, value: Value | None, dtype: DType, what: str) -> None:
+    """Raise ModelError unless a value that steers the node is one element of a type."""
+    if value is None or value.shape is None:
+        return
+    if value.type is not dtype or any(n != 1 for n in value.shape):
+        found = f"{value.type}{list(map(str, value.shape))}"
+        raise ModelError(f"{node.label}: {what} is {found}, one {dtype} is needed")
+
+
 def sequences(node: Node) -> tuple[int, ...]:
     """Where among the outputs (of a Loop: what it carries) the three values of a sequence begin."""
     found = node.attributes.get("sequences", ())
@@ -51,6 +60,9 @@ def taken(node: Node) -> Graph | None:
 
 
 def _infer_if(node: Node, infer: Infer) -> None:
+    if not node.inputs or node.inputs[0] is None:
+        raise ModelError(f"{node.label}: the condition is missing")
+    require_scalar(node, node.inputs[0], BOOL, "the condition")
     known = taken(node)
     branches = [known] if known else [body(node, "then_branch"), body(node, "else_branch")]
     for branch in branches:
@@ -127,7 +139,7 @@ def appended(
     first = inputs[0].name
     made = [Value(f"{first}.{op}{i or ''}") for i in range(len(inputs))]
     node = Node(op, list(inputs), list(made), dict(attributes), first, "ingot")
-    infer(Graph(op, [], [], [node]))
+    infer(Graph(op, [], list(made), [node]))
     graph.nodes.append(node)
     return made
 

@@ -33,23 +33,26 @@ CONTROL = frozenset({"If", "Loop"})
 class _Budget:
     """How many nodes may still be inferred: bodies of loops are inferred anew while their shapes grow."""
 
-    left: int = 1_000_000
+    left: int = 10_000
 
 
-def infer(graph: Graph, budget: _Budget | None = None) -> Graph:
-    """Infer in place and return the graph. Raises UnsupportedError listing every unknown operator at once."""
+def infer(graph: Graph, *, budget: _Budget | None = None, again: bool = False) -> Graph:
+    """Infer in place and return the graph. Raises UnsupportedError listing every unknown operator at once.
+
+    `again`: copies of these nodes were inferred before, for the same loop.
+    """
     budget = budget or _Budget()
     _require_known(graph)
     _drop_unread(graph)
     spread_declared(graph)
     for node in graph.nodes:
-        budget.left -= 1
+        budget.left -= again
         if budget.left < 0:
             raise UnsupportedError(f"{node.label}: loops within loops, all of growing shapes, are too many")
         if node.op in CONTROL and node.domain == "":
             from ingot.ops.control import infer_control
 
-            infer_control(node, partial(infer, budget=budget))
+            infer_control(node, partial(infer, budget=budget, again=again))
         else:
             _infer_node(node)
     return graph
@@ -113,6 +116,8 @@ def _see_through(formula: Formula, pairs: list[tuple[Value, Tensor]]) -> None:
     for value, tensor in pairs:
         value.known = tensor.known
     for t, elements in known_elements(formula).items():
+        if not elements and not all(isinstance(n, int) for n in t.shape):
+            continue  # nothing is known of nothing
         for value in (v for v, tensor in pairs if tensor is t):
             numbers = [e.value for e in elements if isinstance(e, Const)]
             if len(numbers) == len(elements):

@@ -18,7 +18,7 @@ from ingot.formula.index import interval
 from ingot.formula.types import BOOL, INT64, DType
 from ingot.graph.ir import Graph, Node, Value, copied
 from ingot.graph.verify import COUNT_LIMIT
-from ingot.ops.control import Infer, Shape, body, fit, larger, measure, pin, room, sequences
+from ingot.ops.control import Infer, Shape, body, fit, larger, measure, pin, require_scalar, room, sequences
 from ingot.ops.room import static_shape
 
 ROUNDS = 24
@@ -68,13 +68,16 @@ def infer_loop(node: Node, infer: Infer) -> None:
     if len(graph.inputs) != 2 + len(initial) or len(graph.outputs) < 1 + len(initial):
         reason = f"the body's inputs or outputs do not fit {len(initial)} carried values"
         raise ModelError(f"{node.label}: {reason}")
+    require_scalar(node, node.inputs[0], INT64, "the number of turns")
+    require_scalar(node, node.inputs[1], BOOL, "the condition")
     loop = _Loop(node, initial, _most_turns(node.inputs[0]))
     loop.rooms = {i: room(initial[i : i + 3]) for i in sequences(node)}
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         trial = copied(graph)
         _enter(loop, trial)
         said = [static_shape(v.shape) for v in trial.outputs]
-        infer(trial)
+        infer(trial, **({"again": True} if number else {}))
+        require_scalar(node, trial.outputs[0], BOOL, "the condition that the body gives")
         pin(trial, said, infer)
         if not _grown(loop, trial):
             break

@@ -23,6 +23,7 @@ from ingot.formula.expr import (
     call,
     cast,
     equal,
+    maximum,
     minimum,
     select,
     upper,
@@ -277,18 +278,27 @@ def split_to_sequence(
     a, n = f.axis(axis, x.rank), x.shape[f.axis(axis, x.rank)]
     if split is None and not keepdims:
         return _slices(f, x, a)
-    most = upper(n)
+    most = longest = upper(n)
     if split is not None and split.rank == 1:
         count, starts, sizes = _given(f, split, n)
         parts: Expr = Const(count, INT64)
-    else:
+    elif split is not None and split.value is None:
         count = most
-        parts, starts, sizes = _chunks(f, Const(1, INT64) if split is None else integer(split), n)
-    room = tuple(most if d == a else upper(m) for d, m in enumerate(x.shape))
+        parts, starts, sizes = _chunks(f, integer(split), n)
+    else:
+        longest = 1 if split is None or split.value is None else int(split.value.reshape(-1)[0])
+        f.require(longest > 0, f"parts of {longest} elements")
+        longest = min(longest, max(most, 1))
+        count, parts, starts, sizes = _equal_parts(f, longest, n)
+    room = tuple(longest if d == a else upper(m) for d, m in enumerate(x.shape))
     k, *axes = f.axes((count, *room))
     start = Gathered(starts[k], Const(0), Const(most + 1))
     index = tuple(start + i if d == a else i for d, i in enumerate(axes))
     data = f.map((k, *axes), x.at(index, outside=0), x.type, "data")
+    if sizes.value is not None and all(isinstance(m, int) for m in x.shape):
+        own = [[sizes.value[i] if d == a else m for d, m in enumerate(x.shape)] for i in range(count)]
+        table = f.constant(np.array(own, np.int64).reshape(count, x.rank), "extents")
+        return data, table, f.constant(np.array(count, np.int64), "length")
     rows = f.empty(INT64, (count, x.rank), "extents")
     for d, m in enumerate(x.shape):
         (k,) = f.axes((count,), "k")
@@ -321,6 +331,19 @@ def _given(f: Builder, split: Tensor, n: Extent) -> tuple[int, Tensor, Tensor]:
     ok = Gathered(select(fine, starts[k], NONE), Const(0), as_expr(n) + 1)
     sizes = f.map((k,), cast(split[k], INT64), name="sizes")
     return count, f.map((k,), cast(ok, INT64), name="starts"), sizes
+
+
+def _equal_parts(f: Builder, longest: int, n: Extent) -> tuple[int, Expr, Tensor, Tensor]:
+    """Parts of a known size: their largest number, how many there are, where each starts, how long it is."""
+    count = -(-upper(n) // longest)
+    at = np.arange(count, dtype=np.int64) * longest
+    starts = f.constant(at, "starts")
+    if isinstance(n, int):
+        return count, Const(count, INT64), starts, f.constant(np.minimum(longest, n - at), "sizes")
+    whole = cast(as_expr(n), INT64)
+    (k,) = f.axes((count,), "k")
+    left = maximum(minimum(Const(longest, INT64), whole - cast(k, INT64) * longest), Const(0, INT64))
+    return count, (whole + (longest - 1)) // longest, starts, f.map((k,), left, INT64, "sizes")
 
 
 def _chunks(f: Builder, size: Expr, n: Extent) -> tuple[Expr, Tensor, Tensor]:

@@ -20,7 +20,7 @@ from ingot.graph.ir import Value, constant_value
 from ingot.graph.onnx_types import dtype_from_onnx
 
 Handler = Callable[[Place], bool]
-LONGEST = 4096  # elements of a list: more are an array
+LONGEST = 256  # elements of a list: more are an array
 
 
 def _position(at: Place, i: int, default: int | None) -> int | None:
