@@ -28,6 +28,7 @@ from ingot.formula.index import as_expr, product
 from ingot.formula.types import BOOL, FLOAT32, INT32, INT64
 from ingot.ops.nonzero import data_point, set_places
 from ingot.ops.registry import Builder, op
+from ingot.ops.runtime import require_single
 from ingot.ops.sorting import place
 
 TOP, LEFT, BOTTOM, RIGHT = range(4)
@@ -55,6 +56,8 @@ def non_max_suppression(
         and (boxes.shape[0], boxes.shape[1]) == (scores.shape[0], scores.shape[2]),
         f"shapes {list(boxes.shape)} and {list(scores.shape)} do not fit",
     )
+    require_single(f, "iu", max_output_boxes_per_class=max_output_boxes_per_class)
+    require_single(f, "f", iou_threshold=iou_threshold, score_threshold=score_threshold)
     f.require(center_point_box in (0, 1), f"center_point_box is {center_point_box}")
     corners = _corners(f, boxes, bool(center_point_box))
     most = _most(f, max_output_boxes_per_class, boxes.shape[1])

@@ -34,7 +34,7 @@ from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import BOOL, FLOAT64, INDEX, INT64
 from ingot.ops.fft import fft
 from ingot.ops.registry import Builder, op
-from ingot.ops.runtime import zero_if
+from ingot.ops.runtime import require_single, zero_if
 
 FAR = 1 << 30  # beyond every signal
 Way = tuple[int, Extent]
@@ -101,6 +101,7 @@ def dft_17(
 
 def _dft(f: Builder, x: Tensor, length: Tensor | None, axis: Tensor | int, kind: Kind) -> Tensor:
     f.same_type((x,), "f")
+    require_single(f, "iu", dft_length=length, axis=axis if isinstance(axis, Tensor) else None)
     f.require(x.rank >= 2 and x.shape[-1] in (1, 2), f"shape {list(x.shape)}: the last axis is 1 or 2 parts")
     ways = _ways(f, x, length, axis, kind)
     answers = [_transformed(f, x, a, n, kind) for a, n in ways]
@@ -208,6 +209,7 @@ def stft(
     """y[b, frame, k] = the DFT of window[i] * signal[b, frame * step + i] (STFT-17)."""
     given = tuple(t for t in (signal, window) if t is not None)
     f.same_type(given, "f")
+    require_single(f, "iu", frame_step=frame_step, frame_length=frame_length)
     f.require(
         signal.rank in (2, 3) and (signal.rank == 2 or signal.shape[2] in (1, 2)),
         f"a signal of shape {list(signal.shape)}, [batch, length, 1 or 2] is needed",

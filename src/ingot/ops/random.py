@@ -26,6 +26,7 @@ from ingot.graph.ir import Graph, Node
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.philox import Random, key_of, random
 from ingot.ops.registry import Builder, op
+from ingot.ops.runtime import require_single
 
 INPUTS = {
     "RandomUniform": 0,
@@ -185,6 +186,7 @@ def bernoulli(
     """1 with probability x, else 0 (Bernoulli-22)."""
     f.same_type((x,), "f")
     to = x.type if dtype is None else dtype_from_onnx(dtype)
+    f.require(to.kind in "fiub", f"outcomes are numbers, not {to}")
     drawn, axes, i = _numbers(f, x.shape, x.type, seed, number)
     hit = drawn.unit(i) < x[axes]
     return f.map(axes, select(hit, wrap(1, to.compute), wrap(0, to.compute)), to)
@@ -241,6 +243,8 @@ def dropout(
     The mask says which are kept. Otherwise y = x and all are kept (Dropout-22).
     """
     f.same_type((x,), "fn")
+    require_single(f, "f", ratio=ratio)
+    require_single(f, "b", training_mode=training_mode)
     never = training_mode is None or _is(training_mode, False) or (ratio is not None and _is(ratio, 0))
     if never:
         return kept(f, x, BOOL)

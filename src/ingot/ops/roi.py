@@ -114,11 +114,12 @@ def roi_align(
         x.rank == 4 and rois.rank == 2 and rois.shape[1] == 4 and batch_indices.shape == rois.shape[:1],
         f"shapes {list(x.shape)}, {list(rois.shape)} and {list(batch_indices.shape)} do not fit",
     )
+    f.require(batch_indices.type.is_integer, f"batch_indices are {batch_indices.type}, not integers")
     f.require(mode in ("avg", "max"), f"mode {mode!r} is unknown")
     modes = ("half_pixel", "output_half_pixel")
     f.require(coordinate_transformation_mode in modes, f"{coordinate_transformation_mode!r} is unknown")
     parts = (output_height, output_width)
-    f.require(min(parts) > 0 and 0 <= sampling_ratio < FAR, f"output {parts}, {sampling_ratio} samples")
+    f.require(min(parts) > 0 and 0 <= sampling_ratio <= 1024, f"output {parts}, {sampling_ratio} samples")
     f.require(0 not in x.shape[2:], f"images of shape {list(x.shape[2:])} have no elements")
     rule = Rule(sampling_ratio, spatial_scale, coordinate_transformation_mode == "half_pixel")
     r, c = f.axes((rois.shape[0], x.shape[1]), "r c")

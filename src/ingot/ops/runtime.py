@@ -17,6 +17,7 @@ from ingot.formula.expr import (
     select,
 )
 from ingot.formula.types import INT64
+from ingot.ops.registry import Builder
 
 FAR = 1 << 30  # beyond every axis, and far from overflow
 
@@ -46,3 +47,10 @@ def scalar(t: Tensor) -> Expr:
 def zero_if(condition: Expr) -> Expr:
     """An index that is 0: the bundle leaves with ERR_INDEX where the condition does not hold."""
     return Gathered(select(condition, Const(0, INT64), Const(-1, INT64)), Const(0), Const(1))
+
+
+def require_single(f: Builder, kinds: str, **parameters: Tensor | None) -> None:
+    """Raise ShapeError unless every parameter given has one element, of a type among `kinds`."""
+    for name, t in parameters.items():
+        fits = t is None or (t.count == 1 and t.type.kind in kinds)
+        f.require(fits, f"{name} is {t and t.type}{t and list(t.shape)}, one element is needed")

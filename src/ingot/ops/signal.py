@@ -7,10 +7,16 @@ from collections.abc import Sequence
 
 from ingot.formula.expr import Expr, Extent, Tensor, Var, binary, call, cast, equal, select, wrap
 from ingot.formula.index import as_expr
-from ingot.formula.types import FLOAT32, FLOAT64, INT64
+from ingot.formula.types import FLOAT32, FLOAT64, INT64, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.registry import Builder, op
-from ingot.ops.runtime import scalar
+from ingot.ops.runtime import require_single, scalar
+
+
+def _numbers(f: Builder, output_datatype: int) -> DType:
+    dtype = dtype_from_onnx(output_datatype)
+    f.require(dtype.kind in "fiu", f"output_datatype is {dtype}, no type of numbers")
+    return dtype
 
 
 def _window(name: str, weights: Sequence[float]) -> None:
@@ -18,12 +24,12 @@ def _window(name: str, weights: Sequence[float]) -> None:
 
     @op(name, since=17)
     def define(f: Builder, size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-        f.require(size.count == 1, f"size is {list(size.shape)}, one element is needed")
+        require_single(f, "iu", size=size)
+        dtype = _numbers(f, output_datatype)
         late = f.is_late(size)
         n = f.measured(f.map((), scalar(size)), None) if late else f.extents(size, "size")[0]
         f.require(not isinstance(n, int) or n >= 0, f"size {n} is negative")
         (i,) = f.axes((n,), "i")
-        dtype = dtype_from_onnx(output_datatype)
         wide = FLOAT64 if dtype is FLOAT64 else FLOAT32
         turn = cast(i, wide) * (2 * math.pi) / cast(as_expr(n) - (0 if periodic else 1), wide)
         total: Expr = wrap(weights[0], wide)
@@ -52,6 +58,8 @@ def mel_weight_matrix(
 
     The edges are equally far apart on the mel scale, 2595 * log10(1 + hertz / 700) (MelWeightMatrix-17).
     """
+    require_single(f, "iu", num_mel_bins=num_mel_bins, dft_length=dft_length, sample_rate=sample_rate)
+    require_single(f, "f", lower_edge_hertz=lower_edge_hertz, upper_edge_hertz=upper_edge_hertz)
     shape = f.declared(num_mel_bins, dft_length)
     if shape is None:
         shape = (
@@ -59,7 +67,7 @@ def mel_weight_matrix(
             f.integers(num_mel_bins, "num_mel_bins")[0],
         )
     f.require(len(shape) == 2 and min((n for n in shape if isinstance(n, int)), default=0) >= 0, f"{shape}")
-    dtype = dtype_from_onnx(output_datatype)
+    dtype = _numbers(f, output_datatype)
     edge = _edges(f, shape[1], dft_length, sample_rate, (lower_edge_hertz, upper_edge_hertz))
     j, i = f.axes(shape, "j i")
     left, centre, right, bin_ = edge[i], edge[i + 1], edge[i + 2], cast(j, INT64)
