@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all conformance fuzz light clean
+.PHONY: help demo test check lint bench bench-all conformance fuzz kernel light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -50,6 +50,11 @@ fuzz: ## N=1000 random models from SEED=0 on, at every level, beside onnxruntime
 math-exhaustive: ## all 2^32 arguments of the float32 math functions (20 minutes), writes docs/math.md
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.exhaustive --workers $(WORKERS)
+
+kernel: ## kernel modules, built against Debian's kernel and tried in it under QEMU (a minute)
+	@tools/bootstrap.sh test
+	@tools/debian-packages.sh linux-headers-cloud-amd64 qemu-system-x86 busybox-static cpio gcc make
+	@$(BIN)/python -m tests.kernel
 
 light: ## the nine light models of the onnx package, random weights, beside onnxruntime
 	@tools/bootstrap.sh test

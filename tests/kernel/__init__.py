@@ -1,0 +1,1 @@
+"""`make kernel`: modules built against Debian's kernel and tried in it, under QEMU."""
