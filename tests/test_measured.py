@@ -276,3 +276,18 @@ def test_indices_of_a_measured_shape_must_fit_the_data() -> None:
     np.testing.assert_array_equal(found, np.take_along_axis(IMAGE, i[:2], 1))
     with pytest.raises(InputError, match="ERR_CAPACITY"):
         bundle.run({"x": IMAGE, "i": i, "keep": np.array([True, True, True])})
+
+
+def test_branches_of_one_element_may_differ_in_rank() -> None:
+    text = """g (bool c, float[3] x) => (float[3] y) {
+      s = If (c) <
+        then_branch = t () => (float a) { a = ReduceSum<keepdims=0>(x) },
+        else_branch = e () => (float[1] b) { b = ReduceMax(x) }
+      >
+      y = Add(x, s)
+    }"""
+    model = _model(text)
+    bundle, truth = ingot.compile(model), ReferenceEvaluator(model)
+    for condition in (True, False):
+        given = {"c": np.array(condition), "x": np.array([1, 2, 4], np.float32)}
+        _same(list(bundle.run(given).values()), truth.run(None, given))

@@ -13,7 +13,7 @@ import numpy as np
 from ingot.errors import ModelError, ShapeError
 from ingot.formula.expr import Param, Tensor, upper
 from ingot.formula.types import BOOL, INT64, DType
-from ingot.graph.ir import Attribute, Graph, Node, Value
+from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value
 from ingot.ops.room import static_shape
 
 Infer = Callable[..., Graph]
@@ -76,10 +76,32 @@ def _infer_if(node: Node, infer: Infer) -> None:
     if len(branches) == 2:
         for i in sequences(node):
             _same_room(node, branches, i, infer)
+        for i in range(len(node.outputs)):
+            _same_rank_of_one(branches, i, infer)
     for i, value in enumerate(node.outputs):
         _declare(node, value, [b.outputs[i] for b in branches], i)
         if known and value is not None:
             value.constant, value.known = known.outputs[i].constant, known.outputs[i].known
+
+
+def _same_rank_of_one(branches: Sequence[Graph], i: int, infer: Infer) -> None:
+    """Branches that give one element each give it in the larger rank of both: operators broadcast either.
+
+    The standard's own body of AffineGrid has a scalar in one branch and a vector of one in the other.
+    """
+    shapes = [static_shape(b.outputs[i].shape) for b in branches]
+    if any(s is None or any(n != 1 for n in s) for s in shapes):
+        return
+    rank = max(len(s) for s in shapes if s is not None)
+    for branch in branches:
+        value = branch.outputs[i]
+        if len(value.shape or ()) < rank:
+            made = Value(f"{value.name}.level")
+            shape = constant_value(f"{value.name}.shape", np.ones(rank, np.int64))
+            node = Node("Reshape", [value, shape], [made], name=made.name, version=5)
+            infer(Graph("level", [], [made], [node]))
+            branch.nodes.append(node)
+            branch.outputs[i] = made
 
 
 def _declare(node: Node, value: Value | None, made: Sequence[Value], i: int) -> None:
