@@ -88,6 +88,21 @@ FOUND = {
         g (float[1, 2, 3, 3] x) => (float[1, 2, 3, 3] y) <float[4] by = {1, 1, 1, 1}> {
             y = Resize <mode = "linear"> (x, "", by)
         }""",
+    # The condition of a loop may be a tensor of one element: before it, in it, or both.
+    "conditions_of_one_element": """
+        <ir_version: 10, opset_import: ["" : 13]>
+        g (float[1] x) => (float[1] y, float[1] z) <float[1] most = {5}, int64 n = {3}, bool[1] go = {1}> {
+            y = Loop (n, "", x) <body: graph = body (int64 i, bool on, float[1] s)
+                    => (bool[1] again, float[1] t) {
+                t = Add (s, s)
+                again = Less (t, most)
+            }>
+            z = Loop (n, go, x) <body: graph = body (int64 i, bool[1] on, float[1] s)
+                    => (bool[1] again, float[1] t) {
+                t = Add (s, s)
+                again = Identity (on)
+            }>
+        }""",
     # A store of one vector, without any loop around it.
     "one_vector": """
         <ir_version: 10, opset_import: ["" : 17]>

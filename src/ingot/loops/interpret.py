@@ -51,7 +51,7 @@ def _iterate(item: Iterate, arrays: Arrays, params: dict[str, int]) -> None:
     slices: list[list[Array]] = [[] for _ in item.stacked]
     count = 0
     while goes and (trips is None or count < trips):
-        arrays[turn], arrays[going] = np.array(count, np.int64), np.array(goes)
+        arrays[turn], arrays[going] = np.array(count, np.int64), np.array(goes).reshape((1,) * going.rank)
         inner = {**arrays, **dict(zip(carried, state, strict=True))}
         _run(item.body, inner, params)
         condition, *made = (_of(t, inner) for t in item.body.outputs)

@@ -172,7 +172,12 @@ class _Steps:
 
 
 def _fits(source: Tensor, to: Tensor) -> bool:
-    """Whether extents are equal as far as they are known: those that are data are copied before."""
+    """Whether extents are equal as far as they are known: those that are data are copied before.
+
+    A loop's condition may be a scalar here and have one element there.
+    """
+    if source.count == to.count == 1:
+        return True
     pairs = zip(source.shape, to.shape, strict=False)
     return len(source.shape) == len(to.shape) and all(
         m == n or not (isinstance(m, int) and isinstance(n, int)) for m, n in pairs

@@ -104,7 +104,8 @@ def _enter(loop: _Loop, graph: Graph) -> None:
     """The body's inputs, as large as is known so far that they get."""
     counter, going, *carried = graph.inputs
     counter.type, counter.shape = INT64, ()
-    going.type, going.shape = BOOL, ()
+    start = loop.node.inputs[1]
+    going.type, going.shape = BOOL, () if start is None else start.shape  # () or one element
     for i, (inner, outer) in enumerate(zip(carried, loop.initial, strict=True)):
         inner.type, inner.shape = loop.types.get(i, outer.type), outer.shape
         for (k, d), growth in loop.growth.items():
