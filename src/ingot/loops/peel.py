@@ -92,7 +92,7 @@ def _together(stages: Sequence[Stage], axis: Var) -> Iterator[Compute]:
     made: dict[Tensor, tuple[int, ...]] = {}
     read: list[Load] = []
     for stage in stages:
-        if not isinstance(stage, Compute) or axis not in stage.axes:
+        if not isinstance(stage, Compute) or not _goes_around(stage, axis):
             return
         mine = [x for e in stage.expressions for x in loads(e)]
         at = tuple(d for d, i in enumerate(stage.index) if i == axis)
@@ -106,6 +106,11 @@ def _together(stages: Sequence[Stage], axis: Var) -> Iterator[Compute]:
         made = places
         read += mine
         yield stage
+
+
+def _goes_around(c: Compute, axis: Var) -> bool:
+    """Whether a stage has an axis of that name that goes as far: names alone make axes equal."""
+    return any(a == axis and as_expr(a.extent or 0) == as_expr(axis.extent or 0) for a in c.axes)
 
 
 def _is_here(load: Load, axis: Var, made: dict[Tensor, tuple[int, ...]]) -> bool:
