@@ -2,7 +2,7 @@
 
 In: an inferred graph. Out: the same, or ModelError for a node that reads 8-bit floats or something below
 where its operator has no such input: arithmetic on them is what no definition was checked for. Operators that
-only move elements take all types, for nothing can go wrong; some schemas have not heard of the newest.
+only move or convert elements take all types: some schemas have not heard of the newest.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ MOVERS = {
     *("Identity", "Pad", "Reshape", "ReverseSequence", "ScatterElements", "ScatterND", "Slice"),
     *("SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"),
 }
+
+
+CONVERTERS = {"BitCast", "Cast", "CastLike"}
 
 
 def require_narrow(graph: Graph) -> Graph:
@@ -37,7 +40,7 @@ def require_narrow(graph: Graph) -> Graph:
 
 def _takes(node: Node, i: int, t: DType) -> bool:
     newest = onnx.defs.onnx_opset_version()
-    if not onnx.defs.has(node.op, newest, node.domain):
+    if node.op in CONVERTERS or not onnx.defs.has(node.op, newest, node.domain):
         return True
     schema = onnx.defs.get_schema(node.op, newest, node.domain)
     formal = schema.inputs[min(i, len(schema.inputs) - 1)]
