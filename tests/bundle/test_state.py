@@ -94,7 +94,7 @@ def test_the_golden_program_starts_and_checks_the_state(way: str, kind: str, tmp
     bundle = ingot.compile(made(MODEL), name="net", state=PAIRS, emit=(kind, "main"), **WAYS[way])
     bundle.save(tmp_path)
     strict = f"CC=gcc {' '.join(STRICT)} -Wshadow"
-    shown = run(["make", "run", *([strict] if way != "variants" else [])], tmp_path)
+    shown = run(["make", "--no-print-directory", "run", *([strict] if way != "variants" else [])], tmp_path)
     assert shown.splitlines()[-1] == "OK" and shown.count("0 of") == 2 * 7
 
 
