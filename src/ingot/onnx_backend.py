@@ -66,9 +66,10 @@ class IngotBackend(Backend):
         options["capacity"] = {**default_capacity(model), **options.get("capacity", {})}
         inputs = {i.name for i in model.graph.input}
         weights = [t for t in model.graph.initializer if t.name in inputs]
+        given = {**options, "capacity": kwargs.get("capacity", {})} if weights else options
         try:
-            bundle = ingot.compile(model, keep_inputs=True, **options)
-        except UnsupportedError as error:
+            bundle = ingot.compile(model, keep_inputs=True, **given)
+        except InputError as error:
             if any((n.domain, n.op_type) in REFUSED for n in model.graph.node):
                 raise _not_supposed(error) from None
             if not weights:
@@ -98,7 +99,7 @@ class IngotBackend(Backend):
         return True
 
 
-def _not_supposed(error: UnsupportedError) -> UnsupportedError:
+def _not_supposed(error: InputError) -> InputError:
     """The error in the form in which onnx's runner expects it: the case is none for this backend."""
     from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt  # slow, hence not at the top
 
