@@ -14,7 +14,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from ingot.formula.types import BOOL, INDEX, UINT8, DType, dtype_of
+from ingot.formula.types import BOOL, INDEX, INT64, UINT8, DType, dtype_of
 
 Array = np.ndarray[Any, Any]
 Extent = Union[int, "Expr"]
@@ -464,6 +464,16 @@ def extent(n: Extent) -> Extent:
 
     n = simplify(n)
     return int(n.value) if isinstance(n, Const) else n
+
+
+def extent_name(name: str) -> str:
+    """What an extent is called: loop variables and registers begin with a small letter, it does not."""
+    return name if name[:1].isupper() else f"${name}"
+
+
+def data_extent(name: str, most: int) -> Param:
+    """An extent between 0 and `most` that is data, and the int64 scalar of that name to hold it."""
+    return Param(extent_name(name), 0, most, Tensor(name, INT64, ()))
 
 
 def measures(e: Extent) -> Iterator[Tensor]:

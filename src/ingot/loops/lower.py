@@ -1,7 +1,7 @@
 """From formulas to the Program: each group becomes a call of a kernel.
 
 The one place where a group's tensors become kernel parameters. Groups whose formulas differ in their tensors
-only call one kernel, made for the first of them. Which generator writes the loops is `choose`'s business.
+only call one kernel, made for the first of them. Which generator writes the loops is `generate`'s business.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.formula.types import INT64
 from ingot.loops.choice import Choice, Choices, Chooser, Ways
-from ingot.loops.choose import generate
+from ingot.loops.generate import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.peel import is_cut
 from ingot.loops.place import is_in_place, move_of

@@ -6,7 +6,7 @@
 Along such an axis everything must be independent: it is one of a stage's axes, never of its reduction. In a
 block it is an axis of fixed extent like any other, so that a matrix product has its tile of rows and a map
 its vectors. Stages that touch each other's results at the same element only go around together, as those of a
-softmax do. Called by `choose`, once per axis; what is around already is in the bounds, like a scan's step.
+softmax do. Called by `generate`, once per axis; what is around already is in the bounds, like a scan's step.
 """
 
 from __future__ import annotations

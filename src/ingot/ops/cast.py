@@ -7,8 +7,8 @@ from ingot.formula.expr import Tensor
 from ingot.formula.types import DTYPES, FLOAT8E5M2, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.narrow import bits_of, converted, of_bits
-from ingot.ops.numerals import number_from_text, text_from_number
 from ingot.ops.registry import Builder, op
+from ingot.ops.text.numerals import number_from_text, text_from_number
 
 OLD_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
 

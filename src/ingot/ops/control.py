@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ingot.errors import ModelError, ShapeError
-from ingot.formula.expr import Param, Tensor, upper
-from ingot.formula.types import BOOL, INT64, DType
+from ingot.formula.expr import data_extent, upper
+from ingot.formula.types import BOOL, DType
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value
 from ingot.ops.room import static_shape
 
@@ -128,9 +128,7 @@ def measure(node: Node, key: tuple[int, int], value: Value, most: int) -> None:
     """The extent along an axis of an output is data, up to `most`; key: (output, axis)."""
     assert value.shape is not None
     axis = key[1]
-    name = f"{value.name}_extent{axis}"
-    apart = name if name[:1].isupper() else f"${name}"  # loop variables begin with a small letter
-    node.measured[key] = Param(apart, 0, most, Tensor(name, INT64, ()))
+    node.measured[key] = data_extent(f"{value.name}_extent{axis}", most)
     value.shape = (*value.shape[:axis], node.measured[key], *value.shape[axis + 1 :])
 
 

@@ -75,8 +75,9 @@ def quantize_linear(
     if y_zero_point is not None:
         at = _beside(f, y_zero_point, y_scale, at)
     if to.is_float:
-        moves = y_zero_point is not None and to.bits < 8  # the zero point of an 8-bit float is 0
-        return f.map(axes, converted(y + y_zero_point[at] if moves else y, to, bool(saturate)), to)  # type: ignore[index]
+        if y_zero_point is not None and to.bits < 8:  # the zero point of an 8-bit float is 0
+            y = y + y_zero_point[at]
+        return f.map(axes, converted(y, to, bool(saturate)), to)
     return f.map(axes, saturated(y, 0 if y_zero_point is None else cast(y_zero_point[at], y.dtype), to), to)
 
 

@@ -29,11 +29,11 @@ from ingot.formula.expr import (
     Gathered,
     Joined,
     Operand,
-    Param,
     Tensor,
     Var,
     cast,
     constant,
+    data_extent,
     equal,
     extent,
     maximum,
@@ -237,8 +237,8 @@ class Builder:
 
         It lies between 0 and `limit`, else the bundle returns ERR_CAPACITY; without a limit the capacity that
         the user gives for the output holds. Where the model declares the axis, the extent is what it says and
-        `count` must be equal to it. Stages from here on may use the extent. Raises ShapeError if nothing
-        bounds it.
+        `count` must be equal to it. Stages from here on may use the extent. Raises UnsupportedError if
+        nothing bounds it.
         """
         if count.value is not None:
             return int(count.value)
@@ -249,9 +249,7 @@ class Builder:
             return value.shape[axis]
         most = as_expr(self._capacity(axis, value) if limit is None else limit)
         if key not in self.node.measured:
-            name = f"{value.name}_extent{axis}"
-            apart = name if name[:1].isupper() else f"${name}"  # loop variables begin with a small letter
-            self.node.measured[key] = Param(apart, 0, upper(most), Tensor(name, INT64, ()))
+            self.node.measured[key] = data_extent(f"{value.name}_extent{axis}", upper(most))
         found = self.node.measured[key]
         assert found.source is not None
         self._check(count, found.source, Const(0), most)
@@ -263,11 +261,11 @@ class Builder:
 
         `count` is as for `measured`, `name` tells it from others of the node.
         """
-        source = Tensor(name, INT64, ())
-        extent_ = Param(f"${self._value(0).name}_{name}", 0, upper(limit), source)
-        self._check(count, source, Const(0), as_expr(limit))
+        found = data_extent(f"{self._value(0).name}_{name}", upper(limit))
+        assert found.source is not None
+        self._check(count, found.source, Const(0), as_expr(limit))
         self.cuts.append(len(self.stages))
-        return extent_
+        return found
 
     def length_of(self, count: Tensor, limit: int, output: int = 0) -> Tensor:
         """An int64 scalar output that is a length: 0 .. `limit`, else the bundle returns ERR_CAPACITY.
@@ -278,7 +276,7 @@ class Builder:
             return self.constant(count.value.reshape(()), "length")
         name, key = self._value(output).name, (output, 0)
         if key not in self.node.measured:
-            self.node.measured[key] = Param(f"${name}", 0, limit, Tensor(name, INT64, ()))
+            self.node.measured[key] = data_extent(name, limit)
         found = self.node.measured[key]
         assert found.source is not None
         self._check(count, found.source, Const(0), Const(limit))

@@ -131,7 +131,7 @@ def _sequence(
 
 
 def _room(
-    name: str, dims: Sequence[object] | None, given: int | tuple[int, ...] | None
+    name: str, dims: Sequence[Extent | None] | None, given: int | tuple[int, ...] | None
 ) -> tuple[int, tuple[int, ...]]:
     """How many elements, and the extents of the largest. Raises InputError where nothing tells."""
     rank = None if dims is None else len(dims)
@@ -144,8 +144,8 @@ def _room(
     if rank is not None and len(numbers) != 1 + rank:
         reason = f"--capacity {name}: {len(numbers)} numbers for sequences of {rank} axes"
         raise InputError(reason, remedy=remedy)
-    said = [None] * (len(numbers) - 1) if dims is None else list(dims)
-    room = [n if d is None else upper(d) for d, n in zip(said, numbers[1:], strict=True)]  # type: ignore[arg-type]
+    said: list[Extent | None] = [None] * (len(numbers) - 1) if dims is None else list(dims)
+    room = [n if d is None else upper(d) for d, n in zip(said, numbers[1:], strict=True)]
     return numbers[0], tuple(room)
 
 
@@ -168,7 +168,7 @@ def _settled(reader: Reader, graph: Graph, scope: Scope, name: str, thing: Objec
 
     form = form_of(thing)
     assert form is not None
-    scope = Scope({}, None)  # type: ignore[arg-type]
+    scope = Scope({}, None)  # type: ignore[arg-type]  # what is made here has no names to look up
     place = Place(reader, graph, scope, onnx.NodeProto(op_type="Identity"), Node("Identity", [], []), [])
     values = flat(place.fitted(thing, form, name)) if form.count > 1 else flat(thing)
     named = [_called(reader, graph, v, name + s) for v, s in zip(values, suffixes(form), strict=True)]

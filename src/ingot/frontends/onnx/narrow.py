@@ -27,9 +27,11 @@ def require_narrow(graph: Graph) -> Graph:
     """Raise ModelError naming the node, its input and the type."""
     for node in graph.nodes:
         for i, value in enumerate(node.inputs):
-            t = None if value is None else value.type
-            if t is not None and t.is_narrow and t.bits <= 8 and not _takes(node, i, t):
-                what = f"input {value.name!r} is {t}"  # type: ignore[union-attr]
+            if value is None or value.type is None:
+                continue
+            t = value.type
+            if t.is_narrow and t.bits <= 8 and not _takes(node, i, t):
+                what = f"input {value.name!r} is {t}"
                 raise ModelError(
                     f"{node.label}: {what}, which {node.op} does not take; cast it to float32 or int8"
                 )

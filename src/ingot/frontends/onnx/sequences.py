@@ -268,7 +268,10 @@ def sequence_map(at: Place) -> bool:
         inner = at.scope.subgraph()
         at.reader.declare(body, inner)
         for info, thing in zip(body.input, at.operands, strict=True):
-            at.reader.call_it(inner, info.name, thing.elements[k] if isinstance(thing, Listed) else thing)  # type: ignore[arg-type]
+            if thing is None:
+                raise ModelError(f"{at.label}: an input is missing")
+            given = thing.elements[k] if isinstance(thing, Listed) else thing
+            at.reader.call_it(inner, info.name, given)
         at.reader.count(len(body.node), at.label)
         for row, value in zip(made, at.reader.fill(at.graph, body, inner), strict=False):
             if not isinstance(value, Value):

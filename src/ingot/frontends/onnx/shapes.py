@@ -13,7 +13,7 @@ from typing import TypeAlias
 import onnx
 
 from ingot.errors import IngotError, InputError, ModelError, UnsupportedError
-from ingot.formula.expr import Extent, Param
+from ingot.formula.expr import Extent, Param, extent_name
 from ingot.formula.types import STRING, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 
@@ -89,12 +89,7 @@ def _extent(name: str, bounds: int | tuple[int, int]) -> Extent:
     lo, hi = (bounds, bounds) if isinstance(bounds, int) else bounds
     if not 0 <= lo <= hi < DIMENSION_LIMIT:
         raise InputError(f"--define {name}={bounds}: a dimension lies between 0 and {DIMENSION_LIMIT - 1}")
-    return lo if lo == hi else Param(_apart(name), lo, hi)
-
-
-def _apart(name: str) -> str:
-    """Loop variables and registers begin with a small letter; an extent that does gets a mark in front."""
-    return name if name[:1].isupper() else f"${name}"
+    return lo if lo == hi else Param(extent_name(name), lo, hi)
 
 
 def _dtype(name: str, number: int, text: DType) -> DType:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ingot.errors import IngotError, UnsupportedError
+from ingot.formula.expr import static
 from ingot.formula.types import DType
 from ingot.frontends.tensorflow.values import Order, Tensor
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value
@@ -138,7 +139,7 @@ class Builder:
 def extents_of(value: Value) -> list[int]:
     """The shape, which is static."""
     assert value.shape is not None, "every value of the importer is inferred"
-    return [int(n) for n in value.shape]  # type: ignore[arg-type]
+    return [static(n) for n in value.shape]
 
 
 def _attribute(value: Any) -> Attribute:
@@ -146,4 +147,5 @@ def _attribute(value: Any) -> Attribute:
         return dtype_to_onnx(value)
     if isinstance(value, list):
         return tuple(value)
-    return value  # type: ignore[no-any-return]
+    found: Attribute = value
+    return found

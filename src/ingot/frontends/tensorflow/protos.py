@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from google.protobuf import (  # type: ignore[import-untyped]
+from google.protobuf import (  # type: ignore[import-untyped]  # protobuf ships no types
     descriptor_pb2,
     descriptor_pool,
     message_factory,

@@ -14,6 +14,7 @@ import numpy as np
 
 from ingot.errors import UnsupportedError
 from ingot.formula.expr import Array as Elements
+from ingot.formula.expr import static
 from ingot.formula.types import DType
 from ingot.graph.ir import Value
 
@@ -52,7 +53,7 @@ class Tensor:
         """The extents as TensorFlow has them."""
         held = self.value.shape
         assert held is not None, "every value of the importer is inferred"
-        extents = tuple(int(n) for n in held)  # type: ignore[arg-type]
+        extents = tuple(map(static, held))
         return extents if self.order is None else tuple(extents[i] for i in self.order)
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ingot.formula.types import BOOL, INT64
+from ingot.frontends.tensorflow.builder import extents_of
 from ingot.frontends.tensorflow.ops.elementwise import like
 from ingot.frontends.tensorflow.ops.table import Call, Result, aligned, op
 from ingot.frontends.tensorflow.values import Tensor
@@ -90,8 +91,7 @@ def strided_slice(c: Call) -> Result:
         if kind == "new":
             kept.append(1)
         elif kind != "shrink":
-            assert found.shape is not None, "every value of the importer is inferred"
-            kept.append(int(found.shape[axis]))  # type: ignore[arg-type]
+            kept.append(extents_of(found)[axis])
     return c.b.reshape(found, kept)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ingot.frontends.tensorflow.ops.table import Call, Result, op
 from ingot.frontends.tensorflow.tensors import array_of
+from ingot.graph.ir import Value
 from ingot.graph.verify import COUNT_LIMIT
 
 
@@ -21,7 +22,7 @@ def const(c: Call) -> Result:
     return c.b.constant(array)
 
 
-def _integers(c: Call, values: object, attribute: str = "out_type") -> Result:
+def _integers(c: Call, values: object, attribute: str = "out_type") -> Value:
     dtype = c.node.dtype(attribute).numpy if c.node.has(attribute) else np.int32
     return c.b.constant(np.array(values, dtype))
 
@@ -33,7 +34,7 @@ def shape(c: Call) -> Result:
 
 @op("ShapeN")
 def shape_n(c: Call) -> Result:
-    return [_integers(c, t.shape) for t in c.tensors]  # type: ignore[misc]
+    return [_integers(c, t.shape) for t in c.tensors]
 
 
 @op("Size")
@@ -115,7 +116,7 @@ def lin_space(c: Call) -> Result:
 def list_diff(c: Call) -> Result:
     x, y = c.known(0, "a list").reshape(-1), c.known(1, "a list").reshape(-1)
     kept = [i for i, v in enumerate(x) if v not in y]
-    return [c.b.constant(x[kept]), _integers(c, kept, "out_idx")]  # type: ignore[list-item]
+    return [c.b.constant(x[kept]), _integers(c, kept, "out_idx")]
 
 
 @op("InvertPermutation")

@@ -212,7 +212,7 @@ def _statistics(c: Call, x: Tensor) -> list[Tensor]:
     kept = c.b.one("ReduceMean", held, axes, keepdims=1)
     off = c.b.one("Sub", held, kept)
     variance = c.b.one("ReduceMean", c.b.one("Mul", off, off), axes, keepdims=0)
-    return [Tensor(c.b.reshape(kept, variance.shape or ())), Tensor(variance)]  # type: ignore[arg-type]
+    return [Tensor(c.b.reshape(kept, extents_of(variance))), Tensor(variance)]
 
 
 def _after_norm(c: Call, y: Tensor) -> Tensor:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ingot.errors import UnsupportedError
-from ingot.formula.expr import Const, Expr, Extent, Gathered, Tensor, cast, equal, select
+from ingot.formula.expr import Const, Expr, Extent, Gathered, Tensor, cast, equal, select, static
 from ingot.formula.index import product
 from ingot.formula.types import INDEX, INT32, UINT8
-from ingot.ops.regex.automaton import ACCEPTED, compiled
-from ingot.ops.regex.syntax import PatternError
 from ingot.ops.registry import Builder
+from ingot.ops.text.regex.automaton import ACCEPTED, compiled
+from ingot.ops.text.regex.syntax import PatternError
 
 ZERO = Const(0, UINT8)
 
@@ -16,7 +16,7 @@ ZERO = Const(0, UINT8)
 def lengths(f: Builder, rows: Tensor) -> Tensor:
     """How many bytes stand before the first zero of each row: int32."""
     (*axes, k) = f.axes(rows.shape)
-    capacity = Const(rows.shape[-1], INT32)  # type: ignore[arg-type]
+    capacity = Const(static(rows.shape[-1]), INT32)
     end = select(equal(rows.at((*axes, k)), 0), cast(k, INT32), capacity)
     return f.reduce("min", tuple(axes), (k,), end, init=capacity, name="length")
 

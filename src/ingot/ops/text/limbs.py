@@ -1,7 +1,7 @@
 """Exact decimals: rows of nine decimal digits each ("limbs"), a point somewhere between them.
 
 In: tensors uint64 [numbers, limbs], the most significant limb first. They are multiplied or divided by powers
-of two, a few bits at a time. Called by `ops/decimals.py`.
+of two, a few bits at a time. Called by `ops/text/decimals.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Floats read from decimal text, rounded correctly: half to even, denormals and overflow as IEEE has them.
 
-The digits become an exact decimal (`ops/limbs`), which is scaled by a power of two until its whole part has
-more bits than any float keeps; what is cut off decides the rounding. One element after the other, for each
-needs some memory. Called by `ops/numerals.py`.
+The digits become an exact decimal (`ops/text/limbs`), which is scaled by a power of two until its whole
+part has more bits than any float keeps; what is cut off decides the rounding. One element after the other,
+for each needs some memory. Called by `ops/text/numerals.py`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import product
 from ingot.formula.types import BOOL, INDEX, INT32, UINT64, DType
-from ingot.ops.decimals import Binary, binary_of
-from ingot.ops.limbs import BASE, LIMB, TENS, Span, leading, scaled
 from ingot.ops.narrow import converted
 from ingot.ops.registry import Builder
-from ingot.ops.rows import checked, full_match, lengths, point_of
+from ingot.ops.text.decimals import Binary, binary_of
+from ingot.ops.text.limbs import BASE, LIMB, TENS, Span, leading, scaled
+from ingot.ops.text.rows import checked, full_match, lengths, point_of
 
 NUMBER = r"[\s\v]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[\s\v]*"
 INFINITE = r"[\s\v]*[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?[\s\v]*"

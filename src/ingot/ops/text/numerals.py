@@ -10,10 +10,10 @@ import numpy as np
 
 from ingot.formula.expr import Const, Tensor, Text, cast, equal, select
 from ingot.formula.types import BOOL, INDEX, INT32, UINT8, UINT64, DType
-from ingot.ops.decimals import text_from_float
-from ingot.ops.readings import float_from_text
 from ingot.ops.registry import Builder
-from ingot.ops.rows import checked, fitting, full_match
+from ingot.ops.text.decimals import text_from_float
+from ingot.ops.text.readings import float_from_text
+from ingot.ops.text.rows import checked, fitting, full_match
 
 INTEGER = r"[\s\v]*[+-]?\d+(\.\d*)?[\s\v]*"
 TENS = np.array([10**n for n in range(20)], np.uint64)

@@ -25,11 +25,11 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr
 from ingot.formula.types import INDEX, INT32, INT64
-from ingot.ops.casing import changed, other_case
 from ingot.ops.nonzero import set_places
-from ingot.ops.regex.characters import byte_ranges
 from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
-from ingot.ops.rows import ZERO, fitting, full_match, lengths
+from ingot.ops.text.casing import changed, other_case
+from ingot.ops.text.regex.characters import byte_ranges
+from ingot.ops.text.rows import ZERO, fitting, full_match, lengths
 
 
 def byte_axis(capacity: int) -> Var:

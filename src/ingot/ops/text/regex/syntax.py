@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ingot.ops.regex.characters import LAST, PERL, POSIX, Ranges, category, complement, folded, union
+from ingot.ops.text.regex.characters import LAST, PERL, POSIX, Ranges, category, complement, folded, union
 
 MOST_REPEATS = 1000
 DEEPEST = 100

@@ -1,9 +1,9 @@
 """Floats as decimal text, exactly: the shortest digits that read back as the same number.
 
-The number and the two borders between it and its neighbours are written down as exact decimals (`ops/limbs`),
-and the shortest decimal between the borders is taken (R. G. Burger and R. K. Dybvig, "Printing floating-point
-numbers quickly and accurately", 1996). One element after the other, for each needs some memory. Called by
-`ops/numerals.py`.
+The number and the two borders between it and its neighbours are written down as exact decimals
+(`ops/text/limbs`), and the shortest decimal between the borders is taken (R. G. Burger and R. K. Dybvig,
+"Printing floating-point numbers quickly and accurately", 1996). One element after the other, for each needs
+some memory. Called by `ops/text/numerals.py`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import product
 from ingot.formula.types import FLOAT16, FLOAT32, FLOAT64, INDEX, INT32, UINT8, UINT32, UINT64, DType
-from ingot.ops.limbs import BASE, LIMB, TENS, Span, leading, scaled
 from ingot.ops.registry import Builder
-from ingot.ops.rows import fitting, point_of
+from ingot.ops.text.limbs import BASE, LIMB, TENS, Span, leading, scaled
+from ingot.ops.text.rows import fitting, point_of
 
 PREFIX = 18  # digits that a 64-bit integer holds with one to spare
 MOST_DIGITS = 17  # tell any two floats apart

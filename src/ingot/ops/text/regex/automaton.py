@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingot.formula.expr import Array
-from ingot.ops.regex.characters import PERL, Ranges, byte_ranges
-from ingot.ops.regex.syntax import (
+from ingot.ops.text.regex.characters import PERL, Ranges, byte_ranges
+from ingot.ops.text.regex.syntax import (
     AnyByte,
     Assertion,
     Chars,

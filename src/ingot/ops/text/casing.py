@@ -1,7 +1,7 @@
 """Upper and lower case: characters for characters, as Unicode's simple mappings have them.
 
 In: strings as rows of bytes. Out: rows in the other case. A character may take another number of bytes
-afterwards; what then does not fit is ERR_CAPACITY. Called by `ops/strings.py`.
+afterwards; what then does not fit is ERR_CAPACITY. Called by `ops/text/strings.py`.
 """
 
 from __future__ import annotations
