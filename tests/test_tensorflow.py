@@ -311,6 +311,13 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert said.exit_code == 0 and json.loads((tmp_path / "out" / "net.json").read_text())["name"] == "net"
     said = CliRunner().invoke(app, ["verify", str(path)])
     assert said.exit_code == 0
+    said = CliRunner().invoke(app, ["inspect", str(path), "--inputs", "x:2x4", "--outputs", "m", "--json"])
+    assert said.exit_code == 0 and json.loads(said.stdout)["outputs"] == ["m: float32[2, 3]"]
+    np.save(tmp_path / "x.npy", floats(2, 4))
+    said = CliRunner().invoke(
+        app, ["run", str(path), "--inputs", "x:2x4", "--outputs", "m", "--input", "x=x.npy", "--json"]
+    )
+    assert said.exit_code == 0 and [d["name"] for d in json.loads(said.stdout)] == ["m"]
     assert CliRunner().invoke(app, ["import", "net.onnx"]).exit_code == 2
 
 

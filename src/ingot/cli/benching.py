@@ -52,6 +52,8 @@ def bench(
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
+    feeds: arg.Feeds = None,
+    fetches: arg.Fetches = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -66,7 +68,8 @@ def bench(
     as_json: arg.Json = False,
 ) -> None:
     """Measure a model's bundle on one core, in turns with peers; with --profile, kernel by kernel."""
-    wanted = arg.options(target, define, cc, cflags, tuning, capacity, math=math, string_bytes=string_bytes)
+    rest: dict[str, Any] = {"math": math, "string_bytes": string_bytes, **arg.edges(feeds, fetches)}
+    wanted = arg.options(target, define, cc, cflags, tuning, capacity, **rest)
     names = [n.strip() for word in against or () for n in word.split(",") if n.strip()]
     with progress(f"Measuring {model.name}"):
         from ingot.check import bench as measuring

@@ -38,6 +38,8 @@ def inspect(
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     state: arg.States = None,
+    feeds: arg.Feeds = None,
+    fetches: arg.Fetches = None,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
@@ -49,7 +51,8 @@ def inspect(
             raise InputError("a bundle's directory has no stages and no pictures; inspect its model")
         _bundle(model, as_json)
         return
-    wanted = arg.options(target, define, capacity=capacity, string_bytes=string_bytes, state=state)
+    more: dict[str, Any] = {"string_bytes": string_bytes, "state": state, **arg.edges(feeds, fetches)}
+    wanted = arg.options(target, define, capacity=capacity, **more)
     if stage in (None, "graph"):
         _graph(model, wanted, dot, svg, as_json)
         return

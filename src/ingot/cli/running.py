@@ -34,13 +34,14 @@ def run(
     string_bytes: arg.StringBytes = 64,
     state: arg.States = None,
     seed_input: arg.SeedInput = False,
+    feeds: arg.Feeds = None,
+    fetches: arg.Fetches = None,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
     """Run the shipped object on inputs from .npy files."""
-    wanted = arg.options(
-        target, define, capacity=capacity, string_bytes=string_bytes, state=state, seed_input=seed_input
-    )
+    more: dict[str, Any] = {"state": state, "seed_input": seed_input, **arg.edges(feeds, fetches)}
+    wanted = arg.options(target, define, capacity=capacity, string_bytes=string_bytes, **more)
     bundle = loaded(model, wanted)
     from ingot.bundle.containers import flattened, inputs_of
 

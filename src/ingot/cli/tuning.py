@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,6 +24,8 @@ def tune(
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
+    feeds: arg.Feeds = None,
+    fetches: arg.Fetches = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -36,7 +38,8 @@ def tune(
         from ingot.driver import compile_with, ways
         from ingot.targets.records import find, native
 
-        wanted = arg.options(target, define, cc, cflags, capacity=capacity, string_bytes=string_bytes)
+        more: dict[str, Any] = {"string_bytes": string_bytes, **arg.edges(feeds, fetches)}
+        wanted = arg.options(target, define, cc, cflags, capacity=capacity, **more)
         found = native() if target == "native" else find(target)
         state, verdicts = measure(model, wanted, found, compile_with, ways, path, seconds)
     rows = [
