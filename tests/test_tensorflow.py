@@ -247,7 +247,8 @@ def test_a_checkpoint(is_renamed: bool, tmp_path: Path) -> None:
     if is_renamed:
         g.const("save/names", np.array([k.encode() for k in keys.values()], object))
         g.const("prefix", np.array(b"model", object))
-        g.node("save/restore", "RestoreV2", "prefix", "save/names", "save/names")
+        g.const("save/pieces", np.array([b""] * len(keys), object))
+        g.node("save/restore", "RestoreV2", "prefix", "save/names", "save/pieces")
         for i, name in enumerate(keys):
             g.node(f"save/assign{i}", "Assign", name, f"save/restore:{i}", T=FLOAT)
     meta = message("MetaGraph")

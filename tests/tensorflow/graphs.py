@@ -7,6 +7,7 @@ g.node("y", "Relu", "x", T=FLOAT)
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import onnxruntime
 import ingot
 from ingot.frontends.tensorflow import import_tensorflow
 from ingot.frontends.tensorflow.checkpoint import MAGIC, masked_crc32c
+from ingot.frontends.tensorflow.pieces import WHOLE, piece_key
 from ingot.frontends.tensorflow.protos import message
 
 FLOAT, INT32, BOOL = 1, 3, 10
@@ -135,18 +137,30 @@ def block(entries: dict[bytes, bytes]) -> bytes:
     return b"".join(rows) + bytes(4) + (1).to_bytes(4, "little")
 
 
-def save_checkpoint(prefix: Path, variables: dict[str, Any]) -> None:
-    """PREFIX.index and PREFIX.data-00000-of-00001."""
+def save_checkpoint(prefix: Path, variables: dict[str, Any], rows: tuple[int, ...] = ()) -> None:
+    """PREFIX.index and PREFIX.data-00000-of-00001. `rows`: where variables are cut into pieces."""
     header = message("BundleHeader")
     header.num_shards = 1
     entries, data = {b"": header.SerializeToString()}, b""
+    pieces: dict[bytes, bytes] = {}
     for name, array in variables.items():
-        entry = message("BundleEntry")
-        entry.dtype, entry.offset, entry.size = NUMBERS[array.dtype.name], len(data), array.nbytes
-        set_shape(entry.shape, array.shape)
-        entry.crc32c = masked_crc32c(array.tobytes())
-        entries[name.encode()] = entry.SerializeToString()
-        data += array.tobytes()
+        whole = message("BundleEntry")
+        whole.dtype = NUMBERS[array.dtype.name]
+        set_shape(whole.shape, array.shape)
+        for start, stop in itertools.pairwise((0, *rows, len(array))):
+            entry, part = message("BundleEntry"), array[start:stop]
+            entry.dtype, entry.offset, entry.size = whole.dtype, len(data), part.nbytes
+            set_shape(entry.shape, part.shape)
+            entry.crc32c = masked_crc32c(part.tobytes())
+            data += part.tobytes()
+            if rows:
+                whole.slices.add().extent.add(start=start, length=stop - start)
+                for _ in array.shape[1:]:
+                    whole.slices[-1].extent.add()  # all of the axis
+                all_of = [(0, WHOLE)] * (array.ndim - 1)
+                pieces[piece_key(name, [(start, stop - start), *all_of])] = entry.SerializeToString()
+        entries[name.encode()] = (whole if rows else entry).SerializeToString()
+    entries = dict(sorted({**entries, **pieces}.items()))
     Path(f"{prefix}.data-00000-of-00001").write_bytes(data)
     first = block(entries)
     index = block({b"\xff": varint(0) + varint(len(first))})

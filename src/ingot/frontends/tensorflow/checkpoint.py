@@ -12,24 +12,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Array
+from ingot.frontends.tensorflow.pieces import WHOLE, piece_key, slices
 from ingot.frontends.tensorflow.protos import parse
 from ingot.frontends.tensorflow.tensors import dtype_of, from_bytes, type_name
 from ingot.graph.verify import COUNT_LIMIT
 
 MAGIC = bytes.fromhex("57fb808b247547db")
 FOOTER, TRAILER = 48, 5
-HEADER_KEY = b""
+HEADER_KEY, PIECE = b"", b"\0"
 SHARDS_LIMIT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The variables of a checkpoint by key, each read when it is asked for."""
+    """The variables of a checkpoint by key, each read when it is asked for. `pieces` are those of partitioned
+    variables, by `piece_key`."""
 
     prefix: Path
     entries: dict[str, Any]
+    pieces: dict[bytes, Any]
     shards: int
 
     def __contains__(self, key: str) -> bool:
@@ -39,13 +44,37 @@ class Checkpoint:
         """A variable's elements. Raises ModelError for what the files do not hold."""
         entry, what = self.entries[key], f"variable {key!r} of {self.prefix.name}"
         if entry.slices:
-            raise UnsupportedError(f"{what} is partitioned; save it whole")
-        shape = [int(d.size) for d in entry.shape.dim]
-        if min(shape, default=0) < 0 or math.prod(shape) >= COUNT_LIMIT:
-            raise ModelError(f"{what}: shape {shape} is negative or too large")
+            return self._joined(key, what)
+        return self._read(entry, what)
+
+    def _read(self, entry: Any, what: str) -> Array:
+        shape = _shape(entry, what)
         if type_name(entry.dtype) == "STRING":
             raise UnsupportedError(f"{what} holds strings")
         return from_bytes(self._bytes(entry, what), dtype_of(entry.dtype), shape, what)
+
+    def _joined(self, key: str, what: str) -> Array:
+        """A partitioned variable as a whole."""
+        entry = self.entries[key]
+        shape = _shape(entry, what)
+        parts = []
+        for piece in entry.slices:
+            ranges = [(e.start, e.length if e.HasField("length") else WHOLE) for e in piece.extent]
+            found, place = self.pieces.get(piece_key(key, ranges)), slices(ranges, shape, what)
+            if found is None:
+                raise ModelError(f"{what}: the piece {ranges} is missing")
+            part = self._read(found, what)
+            if list(part.shape) != [s.stop - s.start for s in place] or found.dtype != entry.dtype:
+                raise ModelError(f"{what}: the piece {ranges} is of {list(part.shape)} elements")
+            parts.append((place, part))
+        if sum(part.size for _, part in parts) != math.prod(shape):  # before room is made for them
+            raise ModelError(f"{what}: its pieces leave gaps, or overlap")
+        whole, seen = np.empty(shape, parts[0][1].dtype), np.zeros(shape, bool)
+        for place, part in parts:
+            whole[place], seen[place] = part, True
+        if not seen.all():
+            raise ModelError(f"{what}: its pieces leave gaps, and overlap")
+        return whole
 
     def _bytes(self, entry: Any, what: str) -> bytes:
         if not 0 <= entry.shard_id < self.shards:
@@ -77,11 +106,20 @@ def open_checkpoint(prefix: Path) -> Checkpoint:
     head = parse("BundleHeader", header, path.name)
     if head.endianness != 0 or not 0 < head.num_shards <= SHARDS_LIMIT:
         raise UnsupportedError(f"{path.name}: big-endian, or {head.num_shards} parts")
+    parsed = {k: parse("BundleEntry", v, path.name) for k, v in entries.items()}
+    pieces = {k: v for k, v in parsed.items() if k.startswith(PIECE)}
     try:
-        named = {k.decode(): parse("BundleEntry", v, path.name) for k, v in entries.items()}
+        named = {k.decode(): v for k, v in parsed.items() if k not in pieces}
     except UnicodeDecodeError:
         raise ModelError(f"{path.name}: a key is not UTF-8") from None
-    return Checkpoint(prefix, named, head.num_shards)
+    return Checkpoint(prefix, named, pieces, head.num_shards)
+
+
+def _shape(entry: Any, what: str) -> list[int]:
+    shape = [int(d.size) for d in entry.shape.dim]
+    if min(shape, default=0) < 0 or math.prod(shape) >= COUNT_LIMIT:
+        raise ModelError(f"{what}: shape {shape} is negative or too large")
+    return shape
 
 
 def _size(path: Path) -> int:

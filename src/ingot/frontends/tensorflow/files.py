@@ -19,6 +19,7 @@ from ingot.frontends.tensorflow.checkpoint import Checkpoint, open_checkpoint
 from ingot.frontends.tensorflow.config import Feed, Fetch
 from ingot.frontends.tensorflow.control import functions_of
 from ingot.frontends.tensorflow.model import Body, Model, Node, Ref, model_of, plain_ref
+from ingot.frontends.tensorflow.pieces import parse_piece, slices
 from ingot.frontends.tensorflow.protos import entries, parse, parse_text
 from ingot.frontends.tensorflow.tensors import array_of, dtype_of, shape_of
 
@@ -29,12 +30,13 @@ ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`keys` maps the nodes of variables to keys of the checkpoint; others are looked for by name."""
+    """`keys` maps the nodes of variables to keys of the checkpoint, and to the piece of what lies there;
+    others are looked for by name."""
 
     name: str
     model: Model
     checkpoint: Checkpoint | None = None
-    keys: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, tuple[str, str]] = field(default_factory=dict)
     feeds: tuple[Feed, ...] = ()
     fetches: tuple[Fetch, ...] = ()
 
@@ -46,9 +48,11 @@ class Source:
                 f"the variable {name!r} has no value: a graph alone holds none", remedy=remedy
             )
         node = self.model.main.nodes[name]
-        for key in (self.keys.get(name, ""), node.text("shared_name"), name):
+        for key, piece in (self.keys.get(name, ("", "")), (node.text("shared_name"), ""), (name, "")):
             if key and key in self.checkpoint:
-                return self.checkpoint.read(key)
+                whole = self.checkpoint.read(key)
+                ranges = parse_piece(piece, node.label)
+                return whole[slices(ranges, whole.shape, node.label)] if ranges else whole
         raise ModelError(f"the checkpoint {self.checkpoint.prefix.name!r} holds no variable {name!r}")
 
 
@@ -132,8 +136,8 @@ def _signature(signatures: dict[str, Any]) -> tuple[tuple[Feed, ...], tuple[Fetc
 # ---- which key restores which variable
 
 
-def _restored(model: Model) -> Iterator[tuple[str, str]]:
-    """Pairs of a variable's node and its key, in the main graph and in functions it calls with variables."""
+def _restored(model: Model) -> Iterator[tuple[str, tuple[str, str]]]:
+    """A variable's node with its key and piece, in the main graph and in functions it calls with any."""
     for node in model.main.nodes.values():
         if node.op in ASSIGNS:
             yield from _assigned(model.main, node, {})
@@ -147,20 +151,27 @@ def _restored(model: Model) -> Iterator[tuple[str, str]]:
                         yield from _assigned(body, node, given)
 
 
-def _assigned(body: Body, node: Node, given: dict[str, Ref]) -> Iterator[tuple[str, str]]:
-    """The pair of an assignment, if what it assigns is restored. `given` are a function's arguments."""
+def _assigned(body: Body, node: Node, given: dict[str, Ref]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """That of an assignment, if what it assigns is restored. `given` are a function's arguments."""
     if len(node.inputs) < 2:
         return
     variable, (name, port) = _origin(body, node.inputs[0])[0], _origin(body, node.inputs[1])
     restore = body.nodes.get(name)
     if restore is None or restore.op != "RestoreV2" or len(restore.inputs) < 2:
         return
-    source = body.nodes.get(restore.inputs[1][0])
+    key, *piece = (_text(body, ref, port) for ref in restore.inputs[1:3])
+    if key is not None:
+        yield given.get(variable, (variable, 0))[0], (key, (piece or [""])[0] or "")
+
+
+def _text(body: Body, ref: Ref, at: int) -> str | None:
+    """One of a constant list of strings."""
+    source = body.nodes.get(ref[0])
     if source is None or source.op != "Const" or not source.has("value"):
-        return
-    keys = array_of(source.attributes["value"].tensor, source.label).reshape(-1)
-    if port < len(keys) and isinstance(keys[port], bytes):
-        yield given.get(variable, (variable, 0))[0], keys[port].decode(errors="replace")
+        return None
+    words = array_of(source.attributes["value"].tensor, source.label).reshape(-1)
+    found = at < len(words) and isinstance(words[at], bytes)
+    return words[at].decode(errors="replace") if found else None
 
 
 def _origin(body: Body, ref: Ref) -> Ref:

@@ -53,7 +53,8 @@ MESSAGES = {
     "Fetch": "id=1:TensorId name=2:string shape=3:Shape type=4:DataType",
     "Config": "feed=1:Feed* fetch=2:Fetch*",
     "BundleHeader": "num_shards=1:int32 endianness=2:int32",
-    "Slice": "extent=1:Dim*",
+    "Extent": "start=1:int64 length=2:int64",
+    "Slice": "extent=1:Extent*",
     "BundleEntry": "dtype=1:int32 shape=2:Shape shard_id=3:int32 offset=4:int64 size=5:int64 crc32c=6:fixed32"
     " slices=7:Slice*",
 }
@@ -78,7 +79,7 @@ def _pool() -> Any:
         made = file.message_type.add(name=name)
         for field in fields.split():
             _add_field(made, field)
-        choices = {"Attr": made.field}.get(name, ())
+        choices = {"Attr": made.field, "Extent": made.field[-1:]}.get(name, ())
         if choices:
             made.oneof_decl.add(name="value")
         for one in choices:
