@@ -28,7 +28,7 @@ def parse_piece(text: str, what: str) -> tuple[Range, ...]:
         found = tuple(_parse_range(word) for word in ranges.split(":"))
     except ValueError:
         found = ()
-    if len(found) != len(shape):
+    if not found or len(found) != len(shape):
         raise ModelError(f"{what}: the piece {text!r} should be a shape and a range for each of its axes")
     return found
 
