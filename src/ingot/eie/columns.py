@@ -55,6 +55,7 @@ class Columns:
         own = slice(self.starts[pe], self.starts[pe + 1])
         return self.codes[own], self.gaps[own]
 
+    @cached_property
     def places(self) -> tuple[Array, Array]:
         """Row and column of each entry (fillers too): int64 [entries] twice."""
         counts = self.lengths.reshape(-1)
@@ -68,7 +69,7 @@ class Columns:
     def dense(self) -> Array:
         """The codes as a matrix again: uint8 of `shape`."""
         out = np.zeros(self.shape, np.uint8)
-        row, column = self.places()
+        row, column = self.places
         kept = self.codes != 0
         out[row[kept], column[kept]] = self.codes[kept]
         return out
