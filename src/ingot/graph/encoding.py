@@ -114,6 +114,19 @@ class Sparse:
 Encoding = Codebook | Sparse
 
 
+def codes_of(array: Array, values: Array) -> Array | None:
+    """Which of `values` each element is, to the bit: uint8 of the array's shape; None if one is none of them.
+
+    However a constant was transposed, cut and repeated, its elements still are those of its codebook.
+    """
+    bits = f"u{values.dtype.itemsize}"
+    table, found = (np.ascontiguousarray(a).view(bits) for a in (values, array))
+    order = np.argsort(table, kind="stable")
+    at = np.searchsorted(table[order], found)
+    codes = order[np.minimum(at, len(values) - 1)].astype(np.uint8)
+    return codes if array.dtype == values.dtype and (table[codes] == found).all() else None
+
+
 def _bits(values: Array) -> int:
     return (len(values) - 1).bit_length()
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ingot.formula.expr import Array, Expr, Extent, Param, Tensor
 from ingot.formula.types import STRING, DType, dtype_of
+from ingot.graph.encoding import Encoding
 from ingot.options import Capacity
 
 Attribute = Union[
@@ -30,6 +31,7 @@ class Value:
     `is_doubted`: the shape the model declares yields to what the operator says.
     `capacity` is what the user lets axes grow to whose extents only the data tells: one number per axis, or
     an int for all. `initial` is what a graph input that becomes a state holds before the first run.
+    `encoding` is how the model stores a constant, whose elements `constant` holds all the same.
     """
 
     name: str
@@ -40,11 +42,13 @@ class Value:
     capacity: Capacity | None = None
     initial: Array | None = None
     is_doubted: bool = False
+    encoding: Encoding | None = None
 
     def tensor(self) -> Tensor:
         """The formula tensor of this value. Needs an inferred type and shape."""
         assert self.type is not None and self.shape is not None, f"{self.name} has not been inferred"
-        return Tensor(self.name, self.type, self.shape, self.constant, self.known)
+        among = None if self.encoding is None else self.encoding.values
+        return Tensor(self.name, self.type, self.shape, self.constant, self.known, among=among)
 
 
 @dataclass(slots=True, eq=False)

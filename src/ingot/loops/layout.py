@@ -15,7 +15,7 @@ import numpy as np
 from ingot.formula.expr import Array, Const, Expr, Extent, Load, Select, Tensor, Var, static, transform
 from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, at_least, simplify
 from ingot.formula.statements import For, Statement, Store
-from ingot.formula.types import BOOL
+from ingot.formula.types import BOOL, DType
 from ingot.loops.program import Alias
 
 Range = tuple[int, Extent]
@@ -104,7 +104,8 @@ class Storage:
             pitch = (
                 None if layout.place is None else tuple(map(static, self.tensor(layout.place.whole).spans))
             )
-            made = Tensor(t.name, t.type, layout.shape(t.shape), value, None, pitch, t.within, t.packed)
+            shape = layout.shape(t.shape)
+            made = Tensor(t.name, t.type, shape, value, None, pitch, t.within, t.packed, t.among)
             self.physical[t] = made
             if layout.place is not None:
                 self.aliases[made] = self._inside(layout.place, layout)
@@ -123,13 +124,18 @@ class Storage:
         """A physical constant with its dimensions in another order."""
         return self.derived(t, order, lambda value: np.ascontiguousarray(value.transpose(order)))
 
-    def derived(self, t: Tensor, how: Hashable, make: Callable[[Array], Array]) -> Tensor:
-        """A physical constant in the order its loops read it, made of another once for each `how`."""
+    def derived(
+        self, t: Tensor, how: Hashable, make: Callable[[Array], Array], type: DType | None = None
+    ) -> Tensor:
+        """A physical constant as its loops read it, made of another once for each `how`.
+
+        Its elements are the other's, or of the `type` given.
+        """
         if (t, how) not in self.packed:
             assert t.value is not None
             value = make(t.value)
-            made = self.packed[t, how] = Tensor(t.name, t.type, value.shape, value)
-            self.recipes[made] = lambda others: self.derived(self.again(t, others), how, make)
+            made = self.packed[t, how] = Tensor(t.name, type or t.type, value.shape, value)
+            self.recipes[made] = lambda others: self.derived(self.again(t, others), how, make, type)
         return self.packed[t, how]
 
     def view(self, t: Tensor, shape: tuple[Extent, ...], spans: tuple[Extent, ...]) -> Tensor:

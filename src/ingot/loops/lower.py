@@ -202,7 +202,8 @@ def _key(t: Tensor, storage: Storage) -> Hashable:
     """All that generators ask of a tensor."""
     layout, pitch = replace(storage.layout(t), place=None), storage.tensor(t).pitch
     is_inner = t in storage.inner
-    return t.type.name, t.shape, layout, pitch, t.value is None, value_range(t), is_inner
+    own = None if t.among is None else t  # how an encoded constant is stored depends on its elements
+    return t.type.name, t.shape, layout, pitch, t.value is None, value_range(t), is_inner, own
 
 
 def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choices: Choices) -> Kernel:

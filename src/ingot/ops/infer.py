@@ -15,9 +15,10 @@ import numpy as np
 from ingot.errors import ModelError, ShapeError, UnsupportedError
 from ingot.formula.compute import Formula, reads, writes
 from ingot.formula.evaluate import evaluate
-from ingot.formula.expr import Const, Param, Tensor, upper, walk
+from ingot.formula.expr import Array, Const, Param, Tensor, upper, walk
 from ingot.formula.index import as_expr
 from ingot.formula.symbolic import known_elements
+from ingot.graph.encoding import Codebook, codes_of
 from ingot.graph.ir import Graph, Node, Value
 from ingot.graph.ir import reads as reads_of
 from ingot.graph.verify import COUNT_LIMIT, RANK_LIMIT
@@ -107,8 +108,19 @@ def _infer_node(node: Node) -> None:
         arrays = evaluate(wanted, [t.value for t in formula.inputs])  # type: ignore[misc]
         for (value, _), array in zip(pairs, arrays, strict=True):
             value.constant, value.shape = array, tuple(array.shape)
+            value.encoding = _moved(node, array)
     else:
         _see_through(formula, pairs)
+
+
+def _moved(node: Node, array: Array) -> Codebook | None:
+    """The codebook of a constant that only moves what an encoded one holds: transposes, cuts, reshapes it."""
+    encoded = [v.encoding for v in node.inputs if v is not None and v.encoding is not None]
+    if len(encoded) != 1:
+        return None
+    values = encoded[0].values
+    codes = codes_of(array, values)
+    return None if codes is None else Codebook(codes, values)
 
 
 def _see_through(formula: Formula, pairs: list[tuple[Value, Tensor]]) -> None:

@@ -18,6 +18,7 @@ from ingot.formula.expr import Array
 from ingot.formula.types import STRING, DType, dtype_of
 from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.attributes import attribute_of, constant_of
+from ingot.frontends.onnx.encoded import encoding_of
 from ingot.frontends.onnx.functions import NEWEST, Body, Functions, LazyTypes, light, normal
 from ingot.frontends.onnx.interface import give_inputs, give_outputs, ports
 from ingot.frontends.onnx.objects import Object
@@ -164,6 +165,11 @@ class Reader:
             at = Place(self, graph, scope, proto, node, operands)
             if (node.domain, node.op) == ("", "Scan"):
                 self._scan(graph, proto, node, scope)
+                continue
+            if (encoding := encoding_of(node, proto, operands)) is not None:
+                made = self.define(scope, proto.output[0])
+                _hold(made, encoding.decode())
+                made.encoding = encoding
                 continue
             if self.functions.find_local(proto) is None and at.is_handled():
                 continue

@@ -1,0 +1,118 @@
+"""Models with encoded weights: what is read, what the generators make of it, what hostile ones get."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ingot.errors import ModelError
+from ingot.frontends.onnx import read_model
+from ingot.graph.encoding import Codebook, Encoding, Sparse, codes_of
+from ingot.ops.infer import infer
+from tests.encoded import encode, one_node, packed, random_codes, sparse
+
+Array = np.ndarray[Any, Any]
+
+
+def oracle(model: onnx.ModelProto, **inputs: Array) -> list[Array]:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return [np.asarray(a) for a in session.run(None, inputs)]
+
+
+def gemm(encoding: Encoding, **attributes: int) -> onnx.ModelProto:
+    """y = x W', x of one row."""
+    columns = encoding.shape[1 if attributes.get("transB") else 0]
+    return one_node(
+        helper.make_node("Gemm", ["x", "w"], ["y"], **attributes), {"x": (1, columns)}, {}, {"w": encoding}
+    )
+
+
+@pytest.mark.parametrize("kind", ["codebook", "sparse"])
+def test_a_call_is_read_as_a_constant_and_any_runtime_computes_the_same(kind: str) -> None:
+    dense = random_codes((7, 40), 0.2)
+    encoding: Encoding = dense if kind == "codebook" else sparse(dense)
+    model = gemm(encoding, transB=1)
+    onnx.checker.check_model(model)
+    (node,) = read_model(model).nodes
+    weights = node.inputs[1]
+    assert weights is not None and weights.constant is not None and weights.encoding is not None
+    np.testing.assert_array_equal(weights.constant, dense.decode())
+    x = np.random.default_rng(1).standard_normal((1, 40)).astype("f")
+    np.testing.assert_allclose(oracle(model, x=x)[0], x @ dense.decode().T, atol=1e-5)
+
+
+def test_a_call_of_computed_inputs_is_its_body() -> None:
+    model = gemm(random_codes((7, 40), 0.2), transB=1)
+    model.graph.initializer.remove(next(t for t in model.graph.initializer if t.name == "w_values"))
+    model.graph.input.append(helper.make_tensor_value_info("w_values", TensorProto.FLOAT, (16,)))
+    assert [n.op for n in read_model(model).nodes] == ["Cast", "Gather", "Gemm"]
+
+
+def test_transposed_and_reshaped_weights_keep_their_codebook() -> None:
+    dense = random_codes((6, 8), 0.5)
+    model = gemm(dense)
+    turn = helper.make_node("Transpose", ["w"], ["turned"], perm=[1, 0])
+    shape = numpy_helper.from_array(np.array([4, 12], np.int64), "shape")
+    model.graph.initializer.append(shape)
+    model.graph.node.insert(1, turn)
+    model.graph.node.insert(2, helper.make_node("Reshape", ["turned", "shape"], ["reshaped"]))
+    model.graph.node[3].input[1] = "reshaped"
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 4
+    graph = infer(read_model(model))
+    weights = graph.nodes[-1].inputs[1]
+    assert weights is not None and isinstance(weights.encoding, Codebook)
+    np.testing.assert_array_equal(weights.encoding.decode(), dense.decode().T.reshape(4, 12))
+
+
+def test_codes_are_found_to_the_bit() -> None:
+    values = np.array([0.0, -0.0, np.nan, 1.5], "f")
+    array = np.array([[1.5, -0.0], [np.nan, 0.0]], "f")
+    codes = codes_of(array, values)
+    assert codes is not None
+    np.testing.assert_array_equal(codes, [[3, 1], [2, 0]])
+    assert codes_of(array + 1, values) is None
+    assert codes_of(array.astype("d"), values) is None
+
+
+SPARSE = sparse(random_codes((4, 20), 0.3))
+DENSE = random_codes((4, 20), 0.3)
+HOSTILE: dict[str, tuple[Encoding, str]] = {
+    "a code too many": (replace(DENSE, codes=DENSE.codes | 15, values=DENSE.values[:8]), "stands for none"),
+    "three values": (replace(DENSE, codes=DENSE.codes & 1, values=DENSE.values[:3]), "a power of two"),
+    "no values": (replace(DENSE, codes=DENSE.codes & 0, values=DENSE.values[:0]), "a power of two"),
+    "entries beyond the end": (replace(SPARSE, shape=(4, 4)), "the entries reach to"),
+    "fewer gaps": (replace(SPARSE, gaps=SPARSE.gaps[1:]), "should be one list each"),
+    "wide gaps": (replace(SPARSE, gap_bits=2), "gaps do not fit"),
+    "no gap bits": (replace(SPARSE, gap_bits=0), "gaps do not fit"),
+    "a filler that is not 0": (replace(SPARSE, values=SPARSE.values + 1), "should be 0"),
+    "a negative extent": (replace(SPARSE, shape=(-4, -20)), "no tensor has the shape"),
+    "a huge shape": (replace(SPARSE, shape=(1 << 40, 1 << 40)), "no tensor has the shape"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_encodings_are_one_clear_error(name: str) -> None:
+    encoding, message = HOSTILE[name]
+    model = one_node(helper.make_node("Relu", ["w"], ["y"]), {}, {}, {})
+    with pytest.raises(ModelError, match=f"{'Sparse' if isinstance(encoding, Sparse) else 'Codebook'} node"):
+        read_model(encode(model, {"w": encoding}))
+    with pytest.raises(ModelError, match=message):
+        read_model(encode(one_node(helper.make_node("Relu", ["w"], ["y"]), {}, {}, {}), {"w": encoding}))
+
+
+def test_parts_of_other_types_are_one_clear_error() -> None:
+    model = one_node(helper.make_node("Relu", ["w"], ["y"]), {}, {}, {"w": DENSE})
+    broken = onnx.ModelProto.FromString(model.SerializeToString())
+    broken.graph.initializer[0].CopyFrom(numpy_helper.from_array(DENSE.codes.astype("f"), "w_codes"))
+    with pytest.raises(ModelError, match="'w_codes' is float32, where uint4 or uint8 belongs"):
+        read_model(broken)
+    broken = onnx.ModelProto.FromString(model.SerializeToString())
+    broken.graph.initializer[1].CopyFrom(packed(DENSE.codes[0, :16], "w_values", 4))
+    with pytest.raises(ModelError, match="'w_values' is uint4, where float32 belongs"):
+        read_model(broken)
