@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import parser
 
+from benchmarks.net import Net
 from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.options import Options
@@ -74,10 +75,13 @@ def test_golden_vectors_are_ten_runs_of_one_input_where_there_is_a_state() -> No
     np.testing.assert_allclose(first[-3:], [3, 4, 5], rtol=1e-6)
 
 
-def test_kernels_pause_between_each_other() -> None:
-    text = _module()["policy_x86_64.c"].decode()
-    assert text.count("policy_x86_64_pause();") >= 2
-    assert "void policy_x86_64_pause(void);" in text
+def test_a_long_network_pauses() -> None:
+    net = Net("deep", (1, 4096))
+    wanted = Options(name="deep", target="x86-64+x86-64-v3")
+    files = kbuild(net.model(y=net.dense("x", 64)), wanted, compile_with).files
+    assert b"void deep_x86_64_v3_pause(void);" in files["deep_x86_64_v3.c"]
+    assert b"    deep_x86_64_v3_pause();" in files["deep_x86_64_v3.c"]
+    assert b"void deep_x86_64_v3_pause(void)\n{\n\tpause_if_due();" in files["deep_module.c"]
 
 
 @pytest.mark.parametrize("target", ["c99", "x86-64-v3", "aarch64"])

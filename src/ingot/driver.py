@@ -26,6 +26,7 @@ from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
 from ingot.loops.pack import pack_boundary, pack_constants
 from ingot.loops.parallel import parallelize
+from ingot.loops.pauses import pausing
 from ingot.loops.program import Program, program_text
 from ingot.loops.quotients import join_quotients
 from ingot.loops.region import Region, formulate_graph, region_text
@@ -125,6 +126,8 @@ def stages(model: Any, options: Options) -> Stages:
     program = programs(share, program)  # last change to kernels: now it shows which are the same
     program = programs(order, program)  # after everything that makes or merges steps
     program = programs(keep_states, program, graph.states)  # after order: now it shows who reads last
+    if options.pauses:  # last: costs add up along the final order
+        program = programs(pausing, program, options.frame_bytes)
     placed = PLAN(plan, program)  # last: the kernels decide what lives when
     return Stages(graph, region, program, placed, target)
 

@@ -52,9 +52,6 @@ def entry_text(unit: Unit, used: Used) -> Iterator[str]:
     if unit.is_profiled:
         yield "/* Time counts for kernel call i from here on; one more: copies between them; -1: nothing. */"
         yield f"void {unit.name}_profile(int i);"
-    if unit.pauses:
-        yield "/* Called between kernels: nothing lives in vector registers there. */"
-        yield f"void {unit.name}_pause(void);"
     yield f"{static}int {unit.entry}({entry_parameters(unit)}) {{"
     program = unit.program
     copies = tuple(Copy(made, member) for made, member in final_copies(program))
@@ -117,7 +114,7 @@ def _steps(unit: Unit, steps: tuple[Step, ...], used: Used) -> Iterator[str]:
                 call = _call(unit, step)
                 yield from _account(unit, step)
                 yield f"if ((status = {call}) != 0) return status;" if kernel.may_fail else call + ";"
-                yield from [f"{unit.name}_pause();"] if unit.pauses else []
+                yield from [f"{unit.name}_pause();"] if step.pauses else []
             case Copy(source, to):
                 yield from _account(unit, step)
                 yield from _copy(unit, source, to, used)

@@ -45,7 +45,8 @@ class Printer:
     """Prints expressions of one function.
 
     `name_of` gives the identifier of a tensor, `params` those of run-time extents whose names are no
-    identifiers or are taken; `registers` holds lanes and type of each register declared so far.
+    identifiers or are taken; `registers` holds lanes and type of each register declared so far; `pause` is
+    the function that a `Pause` calls.
     """
 
     target: Target
@@ -53,6 +54,7 @@ class Printer:
     used: set[tuple[str, ...]] = field(default_factory=set)
     registers: dict[str, tuple[int, DType]] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
+    pause: str = ""
 
     def width(self, e: Expr) -> int:
         """Lanes of an expression: 1 for a scalar."""

@@ -37,6 +37,7 @@ def source(unit: Unit) -> str:
         text_types(_types(unit)),
         weights_struct(unit),
         *helper_texts(used, unit.target),
+        pause_text(unit) if unit.pauses else "",
         *kernels,
         serial(unit) if unit.has_tasks else "",
         entry,
@@ -44,6 +45,16 @@ def source(unit: Unit) -> str:
         "\n".join(CONVENTIONS[unit.api].code(unit)),
     ]
     return wrap("\n\n".join(p.rstrip("\n") for p in parts if p.strip()) + "\n")
+
+
+def pause_text(unit: Unit) -> str:
+    """What the caller defines."""
+    return "\n".join(
+        [
+            "/* Called now and then: no vector register keeps its content. */",
+            f"void {unit.name}_pause(void);",
+        ]
+    )
 
 
 def _types(unit: Unit) -> set[DType]:
@@ -90,7 +101,8 @@ def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     scope = Scope({*locals_, *OWN_NAMES})
     written = kernel.written
     params = {p.name: scope.name(p, p.name, "n") for p in kernel.params}
-    printer = VectorPrinter(unit.target, lambda t: scope.name(t, t.name, "t"), params=params)
+    pause = f"{unit.name}_pause"
+    printer = VectorPrinter(unit.target, lambda t: scope.name(t, t.name, "t"), params=params, pause=pause)
     parameters = [f"int {name}" for name in params.values()]
     aliasing = unit.plan.aliasing(kernel)
     parameters += [_parameter(t, scope, t not in written, t not in aliasing) for t in kernel.parameters]

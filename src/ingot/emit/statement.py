@@ -17,6 +17,7 @@ from ingot.formula.statements import (
     Instruction,
     Let,
     Madd,
+    Pause,
     Prefetch,
     Remark,
     Statement,
@@ -46,6 +47,8 @@ def lines(statements: tuple[Statement, ...], p: VectorPrinter, errors: dict[str,
                 yield "}"
             case Check(condition, error):
                 yield f"if (!({bare(p.scalar(condition))})) return {errors[error]};"
+            case Pause():
+                yield f"{p.pause}();"
             case Remark(text):
                 yield f"/* {comment(text)} */"
             case _:

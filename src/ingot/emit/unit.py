@@ -29,6 +29,7 @@ SYMBOLS = (
         "parallel_for",
         "serial",
         "profile",
+        "pause",
     ),
     *("state", "state_init", "state_reset", "get_state", "arena_size"),
 )
@@ -46,7 +47,7 @@ class Unit:
     """One bundle to be printed.
 
     `external`: the caller brings the weights; `is_threaded`: the caller may bring threads; `is_profiled`: the
-    caller brings a clock; `pauses`: the caller is called between kernels; `rename` gives inputs, outputs and
+    caller brings a clock; `pauses`: the caller is called now and then; `rename` gives inputs, outputs and
     states their C names. A variant has the struct of its state from the bundle `variant_of`.
     """
 

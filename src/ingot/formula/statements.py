@@ -98,6 +98,11 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """The caller may take the processor here: no vector register keeps its content."""
+
+
+@dataclass(frozen=True, slots=True)
 class Prefetch:
     """Ask for the cache line that lies `ahead` bytes after an element, which may be beyond its tensor.
 
@@ -116,7 +121,9 @@ class Remark:
     text: str
 
 
-Statement = For | Let | Assign | Madd | Instruction | Store | When | Check | Barrier | Prefetch | Remark
+Statement = (
+    For | Let | Assign | Madd | Instruction | Store | When | Check | Barrier | Pause | Prefetch | Remark
+)
 
 
 def body_of(s: Statement) -> tuple[Statement, ...]:
@@ -185,6 +192,8 @@ def statements_text(statements: tuple[Statement, ...], indent: str = "  ") -> It
                 yield f"{indent}check {text(condition)} or {error}"
             case Barrier():
                 yield f"{indent}barrier"
+            case Pause():
+                yield f"{indent}pause"
             case Prefetch(at, ahead, level):
                 yield f"{indent}prefetch {text(at)} + {ahead} bytes to L{level}"
             case Remark(note):

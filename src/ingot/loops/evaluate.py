@@ -50,6 +50,7 @@ from ingot.formula.statements import (
     Instruction,
     Let,
     Madd,
+    Pause,
     Prefetch,
     Remark,
     Statement,
@@ -236,7 +237,7 @@ class Compiler:
     bases: Mapping[Tensor, Tensor]
 
     def block(self, body: tuple[Statement, ...]) -> Execute:
-        parts = [self.statement(s) for s in body if not isinstance(s, Barrier | Prefetch | Remark)]
+        parts = [self.statement(s) for s in body if not isinstance(s, Barrier | Pause | Prefetch | Remark)]
 
         def execute(f: Frame) -> None:
             for part in parts:

@@ -54,11 +54,13 @@ class Call:
     """kernel(arguments): the program's tensors in the order of the kernel's parameters.
 
     `nodes` are the model's nodes this call computes, where they are not the kernel's: several calls share it.
+    `pauses`: the caller of the bundle may take the processor behind it.
     """
 
     kernel: Kernel
     arguments: tuple[Tensor, ...]
     nodes: tuple[str, ...] = ()
+    pauses: bool = False
 
     @property
     def reads(self) -> tuple[Tensor, ...]:
@@ -286,6 +288,7 @@ def _steps_text(steps: tuple[Step, ...], indent: str) -> Iterator[str]:
         match step:
             case Call(kernel, arguments):
                 yield f"{indent}{kernel.name}({', '.join(t.name for t in arguments)})"
+                yield from [f"{indent}pause"] if step.pauses else []
             case Copy(source, to):
                 yield f"{indent}{to.name} = {source.name}"
             case Branch(condition, then, other):

@@ -46,6 +46,7 @@ from ingot.formula.statements import (
     Instruction,
     Let,
     Madd,
+    Pause,
     Prefetch,
     Remark,
     Statement,
@@ -244,7 +245,7 @@ class _Checker:
             case Check(condition):
                 self.boolean(condition)
                 return scope.given(condition)
-            case Barrier() | Prefetch() | Remark():
+            case Barrier() | Pause() | Prefetch() | Remark():
                 pass
         return scope
 

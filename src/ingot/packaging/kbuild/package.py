@@ -38,7 +38,6 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
             plain,
             name=f"{name}_{v.symbol}",
             target=v.target,
-            threads=True,
             pauses=True,
             frame_bytes=FRAME_BYTES,
             emit=("obj",) if prebuilt else ("c",),

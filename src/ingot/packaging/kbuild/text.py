@@ -95,7 +95,7 @@ def _variant(name: str, v: Variant, bundle: Bundle) -> str:
     arguments = [f"(const {c_type(t)} *)in[{i}]" for i, t in enumerate(m["inputs"])]
     arguments += [f"({c_type(t)} *)out[{i}]" for i, t in enumerate(m["outputs"])]
     arguments += [f"(struct {bundle.name}_state *)n->state"] if m["state"] else []
-    arguments += ["run_tasks", "n", "n->arena"]
+    arguments += ["n->arena"]
     reset = f"\t{bundle.name}_state_init((struct {bundle.name}_state *)n->state);\n" if m["state"] else ""
     return f"""\
 void {bundle.name}_pause(void);

@@ -1,0 +1,156 @@
+"""Places where the entry may pause: after about LIMIT operations each, whatever the model.
+
+In: a finished program. Out: the same one, with a `Pause` inside kernels that take longer than LIMIT, and
+calls that pause behind them where shorter kernels add up to it. A small network has none. A long loop is cut:
+
+    for i in 0 .. n: body   ->   for piece in 0 .. k: { for i in piece * s .. (piece + 1) * s: body; pause }
+
+What is never cut: a loop around which more registers live than the stack may take, such as the sum of one
+register tile. Called by the driver, last of all steps on the program, where somebody asked for pauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ingot.formula.expr import Binary, Const, Expr, Load, Param, Text, Unary, Var, children
+from ingot.formula.index import interval, simplify
+from ingot.formula.statements import Barrier, For, Let, Pause, Remark, Statement, When, expressions
+from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step
+
+LIMIT = 20_000  # operations from one pause to the next: microseconds, 20 of them where one takes a nanosecond
+COSTS = {"neg": 1, "abs": 1, "not": 1, "sqrt": 10, "div": 4, "mod": 10, "floordiv": 10, "pow": 60}
+FUNCTION = 25  # operations of exp, tanh and their kind
+LOAD = 2
+COPY_BYTES = 16  # of one operation of a copy
+ANY_ROOM = 1 << 30
+Ranges = dict[str, tuple[int, int]]
+
+
+def pausing(program: Program, frame_bytes: int) -> Program:
+    """The program with pauses. What lives around one takes at most half a frame of the stack (0: any)."""
+    room = frame_bytes // 2 if frame_bytes else ANY_ROOM
+    made = {k: _kernel(k, room) for k in program.kernels}
+    costs = {k: cost(k.body, {}) for k in program.kernels}
+    return replace(program, steps=_steps(program.steps, _Made(made, costs), 0)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What became of each kernel, and the operations that it takes."""
+
+    kernels: Mapping[Kernel, Kernel]
+    costs: Mapping[Kernel, int]
+
+
+def _steps(steps: tuple[Step, ...], made: _Made, since: int) -> tuple[tuple[Step, ...], int]:
+    """The steps, `since` operations after the last pause, and how many it is behind them."""
+    out: list[Step] = []
+    for s in steps:
+        match s:
+            case Call(kernel):
+                since += made.costs[kernel]
+                s = replace(s, kernel=made.kernels[kernel], pauses=since >= LIMIT)
+                since = 0 if s.pauses else since
+            case Copy(_, to):
+                since += to.bytes // COPY_BYTES
+            case Branch(_, then, other):
+                (then, a), (other, b) = _steps(then, made, since), _steps(other, made, since)
+                s, since = replace(s, then=then, other=other), max(a, b)
+            case Repeat(body=body):
+                body, since = _steps(body, made, since)
+                s = replace(s, body=_pausing_at_the_end(body))
+        out.append(s)
+    return tuple(out), since
+
+
+def _pausing_at_the_end(body: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Every turn pauses, behind its last call: how many there are may be data."""
+    last = max((i for i, s in enumerate(body) if isinstance(s, Call)), default=None)
+    return tuple(
+        replace(s, pauses=True) if i == last and isinstance(s, Call) else s for i, s in enumerate(body)
+    )
+
+
+def _kernel(kernel: Kernel, room: int) -> Kernel:
+    if cost(kernel.body, {}) < LIMIT:
+        return kernel
+    return replace(kernel, body=_cut(kernel.body, {}, room))
+
+
+def _cut(statements: tuple[Statement, ...], ranges: Ranges, room: int) -> tuple[Statement, ...]:
+    """Statements that add up to LIMIT or more; `room` is for the registers that live around them."""
+    out: list[Statement] = []
+    since = 0
+    for s in statements:
+        own = cost((s,), ranges)
+        if since and since + own >= LIMIT and room >= 0:
+            out.append(Pause())
+            since = 0
+        if isinstance(s, Let):
+            room -= s.lanes * s.value.dtype.bytes
+        elif isinstance(s, For) and room >= 0 and own >= LIMIT:
+            s, own = _loop(s, ranges, room), 0
+        elif isinstance(s, When) and own >= LIMIT:
+            s = When(s.condition, _cut(s.body, ranges, room), _cut(s.other, ranges, room))
+        out.append(s)
+        since += own
+    return tuple(out)
+
+
+def _loop(s: For, ranges: Ranges, room: int) -> For:
+    """A loop of at least LIMIT operations."""
+    inner, turns = _inside(s, ranges), _turns(s, ranges)
+    each = cost(s.body, inner)
+    if each >= LIMIT or s.parallel or not isinstance(s.lo, Const):
+        return replace(s, body=(*_cut(s.body, inner, room), Pause()))
+    size = -(-LIMIT // max(each, 1)) * s.step
+    pieces, piece = -(-turns * s.step // size), Var(f"{s.var}_piece")
+    lo = simplify(s.lo + piece * size, {piece.name: (0, pieces - 1)})
+    return For(piece.name, Const(0), Const(pieces), 1, (_piece(s, lo, size), Pause()))
+
+
+def _piece(s: For, lo: Expr, size: int) -> For:
+    return replace(s, lo=lo, hi=Binary("min", s.hi, lo + size))
+
+
+def _inside(s: For, ranges: Ranges) -> Ranges:
+    lo, hi = interval(s.lo, ranges)[0], interval(s.hi, ranges)[1]
+    return {**ranges, s.var: (lo, max(hi - 1, lo))}
+
+
+def _turns(s: For, ranges: Ranges) -> int:
+    lo, hi = interval(s.lo, ranges)[0], interval(s.hi, ranges)[1]
+    return max(0, -(-(hi - lo) // s.step))
+
+
+def cost(statements: tuple[Statement, ...], ranges: Ranges) -> int:
+    """About how many instructions are executed; a vector's is one."""
+    total = 0
+    for s in statements:
+        match s:
+            case For():
+                total += _turns(s, ranges) * (2 + cost(s.body, _inside(s, ranges)))
+            case When(condition, body, other):
+                total += _operations(condition) + max(cost(body, ranges), cost(other, ranges))
+            case Remark() | Barrier() | Pause():
+                pass
+            case _:
+                total += sum(map(_operations, expressions(s)))
+    return total
+
+
+def _operations(e: Expr) -> int:
+    match e:
+        case Var() | Const() | Param() | Text():
+            return 0
+        case Load():
+            return LOAD + sum(_operations(i) for i in e.index if not isinstance(i, Var | Const | Binary))
+        case Unary(op):
+            own = COSTS.get(op, FUNCTION)
+        case Binary(op):
+            own = COSTS.get(op, 1)
+        case _:
+            own = 1
+    return own + sum(map(_operations, children(e)))

@@ -1,0 +1,135 @@
+"""Pauses: long kernels are cut, small networks are not, and results stay what they are."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import ingot
+from benchmarks.net import Net
+from ingot.driver import stages
+from ingot.formula.index import interval
+from ingot.formula.statements import For, Let, Pause, Statement, flatten
+from ingot.loops.pauses import LIMIT, Ranges, cost
+from ingot.loops.program import calls
+from ingot.options import Options
+
+FRAME = 512
+COUNTER = "int pauses;\nvoid net_pause(void);\nvoid net_pause(void) { pauses++; }\n"
+
+
+def convolutions() -> onnx.ModelProto:
+    net = Net("net", (1, 16, 40, 40))
+    x = net.conv("x", 32, 3, pads=1, then="Relu")
+    return net.model(y=net.then(net.conv(x, 16, 3, pads=1), "Sigmoid"))
+
+
+def dense() -> onnx.ModelProto:
+    net = Net("net", (1, 4096))
+    return net.model(y=net.dense("x", 96))
+
+
+def chain() -> onnx.ModelProto:
+    """Many small kernels, which add up."""
+    net, x = Net("net", (1, 64)), "x"
+    for _ in range(120):
+        x = net.then(net.dense(x, 64), "Softmax")
+    return net.model(y=x)
+
+
+def counted() -> onnx.ModelProto:
+    """An extent that is data, in a long loop."""
+    return parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]>
+        net (float[40000] x) => (float[N] y) {
+          on = Greater(x, x)
+          off = Not(on)
+          at = NonZero(off)
+          flat = Squeeze(at)
+          picked = Gather(x, flat)
+          y = Exp(picked)
+        }"""
+    )
+
+
+@pytest.mark.parametrize("make", [convolutions, dense, chain])
+@pytest.mark.parametrize("target", ["c99", "x86-64", "x86-64-v3", "x86-64-v4"])
+def test_no_stretch_without_a_pause_is_long(make: Callable[[], onnx.ModelProto], target: str) -> None:
+    """Before pauses, somewhere it is."""
+    plain, made = (
+        stages(make(), Options(target=target, pauses=p, frame_bytes=FRAME)).program for p in (False, True)
+    )
+    assert sum(cost(c.kernel.body, {}) for c in calls(plain.steps)) > 2 * LIMIT
+    since = 0
+    for c in calls(made.steps):
+        stretches = stretched(c.kernel.body, {}, FRAME // 2)
+        assert max(since + stretches[0], *stretches) < 2.5 * LIMIT
+        since = 0 if c.pauses else stretches[-1] + (since if len(stretches) == 1 else 0)
+
+
+def stretched(statements: tuple[Statement, ...], ranges: Ranges, room: int) -> list[int]:
+    """Operations up to the first pause, between pauses, and behind the last.
+
+    Not of loops around which registers live that leave no room: those are never cut.
+    """
+    found = [0]
+    for s in statements:
+        if isinstance(s, Let):
+            room -= s.lanes * s.value.dtype.bytes
+        if isinstance(s, Pause):
+            found.append(0)
+        elif isinstance(s, For) and any(isinstance(p, Pause) for p in flatten(s.body)):
+            lo = interval(s.lo, ranges)[0]
+            first, *rest = stretched(s.body, {**ranges, s.var: (lo, lo)}, room)  # the first turn is whole
+            found[-1] += first
+            found += [*rest[:-1], rest[-1] + first, rest[-1]]
+        elif not isinstance(s, For) or room >= 0:
+            found[-1] += cost((s,), ranges)
+    return found
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3"])
+def test_a_small_network_has_no_pause(target: str) -> None:
+    net = Net("net", (1, 64))
+    made = stages(net.model(y=net.dense("x", 32)), Options(target=target, pauses=True)).program
+    assert not any(c.pauses for c in calls(made.steps))
+    assert not any(isinstance(s, Pause) for k in made.kernels for s in flatten(k.body))
+
+
+@pytest.mark.parametrize("make", [convolutions, dense, chain, counted])
+@pytest.mark.parametrize("target", ["c99", "x86-64", "x86-64-v3"])
+def test_results_stay_what_they_are(make: Callable[[], onnx.ModelProto], target: str, tmp_path: Path) -> None:
+    assert shutil.which("gcc"), "gcc is missing; tools/debian-packages.txt lists it"
+    model: Any = make()
+    size: dict[str, Any] = {"capacity": {"": 40000}} if make is counted else {}
+    plain = ingot.compile(model, name="net", target=target, **size)
+    given = plain.manifest["inputs"][0]
+    x = np.random.default_rng(0).standard_normal(given["shape"]).astype(np.float32)
+    wanted = plain.session().run({given["name"]: x})["y"]
+    pausing = ingot.compile(model, name="net", target=target, pauses=True, emit=("c",), **size)
+    pausing.save(tmp_path)
+    (tmp_path / "counter.c").write_text(COUNTER)
+    sources = [str(p) for p in tmp_path.glob("*.c")]
+    flags = ["-O2", "-ffp-contract=off", "-fno-strict-aliasing", "-mavx2", "-mfma", "-mbmi2", "-mf16c"]
+    command = ["gcc", "-shared", "-fPIC", *flags, *sources, "-o", str(tmp_path / "net.so")]
+    subprocess.run(command, check=True)
+    library = ctypes.CDLL(str(tmp_path / "net.so"))
+    room = np.zeros(pausing.manifest["sizes"]["arena_bytes"] + 64, np.uint8)
+    arena = room[-room.ctypes.data % 64 :]
+    y, more = (
+        np.zeros(wanted.size, np.float32),
+        [np.zeros(1, np.int64)] * (len(plain.manifest["outputs"]) - 1),
+    )
+    pointers = [x, y, *more, arena]
+    assert library.net(*(a.ctypes.data_as(ctypes.c_void_p) for a in pointers)) == 0
+    np.testing.assert_allclose(y, wanted.reshape(-1), rtol=1e-6, atol=1e-6)
+    assert ctypes.c_int.in_dll(library, "pauses").value >= 2
