@@ -7,14 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import onnx
+
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.manifest import Origin
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
+from ingot.compress.model import Compressed, Wish, compress
+from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical, is_foreign, source_files
+from ingot.frontends.onnx import opsets as model_opsets
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.frontends.onnx.narrow import require_narrow
-from ingot.frontends.onnx.tensors import external_files
+from ingot.frontends.onnx.tensors import array_of, embed_external, external_files
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
@@ -65,6 +70,20 @@ def compile(
     InputError for a model that cannot be compiled, ToolchainError where a compiler fails.
     """
     return compile_with(model, Options(name=name, target=target, define=dict(define or {}), **options))
+
+
+def compress_model(model: Any, wish: Wish) -> Compressed:
+    """A model (of any format that `compile` reads) with encoded weights; see `ingot.compress`."""
+    folder = Path(model).parent if isinstance(model, str | Path) else None
+    proto = onnx.ModelProto()
+    proto.CopyFrom(read_proto(canonical(model, Options())))
+    model_opsets(proto)
+    embed_external(proto, folder)
+    return compress(proto, _read, wish)
+
+
+def _read(tensor: onnx.TensorProto, what: str) -> Array:
+    return array_of(tensor, None, what)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ingot.cli import benching, compiling, importing, inspecting, running, tables, tuning, verifying
+from ingot.cli import (
+    benching,
+    compiling,
+    compressing,
+    importing,
+    inspecting,
+    running,
+    tables,
+    tuning,
+    verifying,
+)
 from ingot.cli.show import single_line
 from ingot.errors import IngotError, ToolchainError
 
@@ -59,6 +69,7 @@ for command in (
     compiling.compile,
     running.run,
     verifying.verify,
+    compressing.compress,
     inspecting.inspect,
     benching.bench,
     tuning.tune,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ingot.cli import arguments as arg
+from ingot.cli.files import write_file
 from ingot.cli.show import progress, report, table
 
 Model = Annotated[
@@ -43,11 +42,7 @@ def import_(
 
         made = imported(model, **arg.edges(inputs, outputs), config=config)
         path = output or Path(f"{model.stem}.onnx")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".ingot-", delete=False) as file:
-            file.write(made.SerializeToString())
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
+        write_file(path, made.SerializeToString())
     ends = {
         kind: [{"name": v.name, "shape": [d.dim_value for d in v.type.tensor_type.shape.dim]} for v in values]
         for kind, values in (("input", made.graph.input), ("output", made.graph.output))

@@ -118,6 +118,20 @@ def external_files(message: Message, folder: Path) -> dict[str, Path]:
     return found
 
 
+def embed_external(message: Message, folder: Folder) -> None:
+    """Bring the elements that lie in files beside a model into the model. Raises ModelError as `array_of`
+    does."""
+    if isinstance(message, onnx.TensorProto):
+        if message.data_location == onnx.TensorProto.EXTERNAL:
+            array = array_of(message, folder, f"tensor {message.name!r}")
+            message.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(array), message.name))
+        return
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in (value,) if isinstance(value, Message) else value:
+                embed_external(part, folder)
+
+
 def _clean(array: Array) -> Array:
     """Booleans as 0 and 1, whatever bytes stand in the file."""
     return np.asarray(array.view(np.uint8) != 0) if array.dtype == np.bool_ else array

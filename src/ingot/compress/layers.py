@@ -1,0 +1,165 @@
+"""The layers of a model whose weights can be compressed.
+
+In: a ModelProto whose own functions are inlined, but those of encodings. Out: every constant of two axes or
+more that a matrix product, a convolution or a recurrent operator takes as a factor, in the order of use;
+one that several nodes share is one layer. Called before anything else in `compress`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import onnx
+
+from ingot.compress.onnx_form import Read, encoding_of, is_call
+from ingot.errors import InputError, ModelError
+from ingot.formula.expr import Array
+from ingot.graph.encoding import Encoding
+
+Kind = Literal["conv", "fc"]
+
+# Where an operator takes weights, and what the papers call such a layer.
+FACTORS: Mapping[str, tuple[Kind, tuple[int, ...]]] = {
+    "Conv": ("conv", (1,)),
+    "ConvTranspose": ("conv", (1,)),
+    "Gemm": ("fc", (0, 1)),
+    "MatMul": ("fc", (0, 1)),
+    "Einsum": ("fc", (0, 1)),
+    "LSTM": ("fc", (1, 2)),
+    "GRU": ("fc", (1, 2)),
+    "RNN": ("fc", (1, 2)),
+}
+# What only moves elements: a constant behind it is as good as before it.
+MOVES = {"Identity", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+FLOATS = {
+    onnx.TensorProto.FLOAT,
+    onnx.TensorProto.FLOAT16,
+    onnx.TensorProto.BFLOAT16,
+    onnx.TensorProto.DOUBLE,
+}
+
+
+@dataclass(slots=True, eq=False)
+class Layer:
+    """A constant factor. `name` is the constant's, `nodes` are the names of those who multiply by it.
+
+    `weights` are float32, whatever `dtype` (of ONNX) they have in the model. `owner` is the graph that
+    holds the constant: as an initializer, or as what `maker` makes, a Constant node or the call of
+    `encoding`.
+    """
+
+    name: str
+    kind: Kind
+    nodes: list[str]
+    weights: Array
+    dtype: int
+    owner: onnx.GraphProto
+    maker: onnx.NodeProto | None = None
+    encoding: Encoding | None = None
+
+
+def layers_of(model: onnx.ModelProto, read: Read) -> list[Layer]:
+    """The layers of a model. Raises InputError where there are none, ModelError for weights that are no
+    numbers."""
+    search = _Search(read)
+    search.graph(model.graph, {})
+    found = list(search.layers.values())
+    if not found:
+        raise InputError(
+            "the model has no weights to compress",
+            remedy=f"these are constants of floats with two axes or more, factors of {', '.join(FACTORS)}",
+        )
+    for layer in found:
+        if not np.isfinite(layer.weights).all():
+            raise ModelError(f"the weights {layer.name!r} hold NaN or infinity, which no code stands for")
+    return found
+
+
+@dataclass(slots=True, eq=False)
+class _Constant:
+    """A constant that nodes can see: `tensor` of an initializer or a Constant node, or an encoding's call."""
+
+    name: str
+    owner: onnx.GraphProto
+    tensor: onnx.TensorProto | None = None
+    maker: onnx.NodeProto | None = None
+    arguments: list[onnx.TensorProto] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Search:
+    """Walks the graphs from the outermost inwards; what a name means depends on where one stands."""
+
+    read: Read
+    layers: dict[int, Layer] = field(default_factory=dict)
+
+    def graph(self, graph: onnx.GraphProto, outer: Mapping[str, _Constant]) -> None:
+        """`outer`: the constants that the graphs around this one let it see."""
+        hidden = {value.name for value in graph.input}
+        seen = {name: constant for name, constant in outer.items() if name not in hidden}
+        seen.update((t.name, _Constant(t.name, graph, t)) for t in graph.initializer)
+        for node in graph.node:
+            self._node(node, graph, seen)
+            for attribute in node.attribute:
+                for inner in (attribute.g, *attribute.graphs):
+                    self.graph(inner, seen)
+
+    def _node(self, node: onnx.NodeProto, graph: onnx.GraphProto, seen: dict[str, _Constant]) -> None:
+        made = _made(node, graph, seen)
+        if made is not None:
+            seen[node.output[0]] = made
+        if node.domain not in ("", "ai.onnx"):
+            return
+        if node.op_type in MOVES and node.input and node.input[0] in seen and node.output:
+            seen[node.output[0]] = seen[node.input[0]]
+        kind, places = FACTORS.get(node.op_type, ("fc", ()))
+        for name in (node.input[i] for i in places if i < len(node.input)):
+            if name in seen:
+                self._use(seen[name], kind, node)
+
+    def _use(self, constant: _Constant, kind: Kind, node: onnx.NodeProto) -> None:
+        known = self.layers.get(id(constant))
+        user = node.name or node.output[0]
+        if known is not None:
+            if user not in known.nodes:
+                known.nodes.append(user)
+            return
+        layer = self._layer(constant, kind, user)
+        if layer is not None:
+            self.layers[id(constant)] = layer
+
+    def _layer(self, constant: _Constant, kind: Kind, user: str) -> Layer | None:
+        """The layer of a constant, if it is a matrix of floats at least."""
+        tensor, maker = constant.tensor, constant.maker
+        if tensor is None:
+            assert maker is not None, "a constant is a tensor or a call"
+            encoding: Encoding | None = (known := encoding_of(maker, constant.arguments, self.read))
+            dtype, weights = int(onnx.TensorProto.FLOAT), known.decode()
+        else:
+            if tensor.data_type not in FLOATS or len(tensor.dims) < 2:
+                return None
+            encoding, dtype = None, int(tensor.data_type)
+            weights = self.read(tensor, f"weights {constant.name!r}").astype(np.float32)
+        if weights.ndim < 2 or not weights.size:
+            return None
+        return Layer(constant.name, kind, [user], weights, dtype, constant.owner, maker, encoding)
+
+
+def _made(node: onnx.NodeProto, graph: onnx.GraphProto, seen: Mapping[str, _Constant]) -> _Constant | None:
+    """The constant that a node makes by itself, or out of tensors as the call of an encoding."""
+    if not node.output:
+        return None
+    if is_call(node):
+        arguments = [seen[name].tensor for name in node.input if name in seen]
+        tensors = [tensor for tensor in arguments if tensor is not None]
+        if len(tensors) < len(node.input):
+            return None
+        return _Constant(node.output[0], graph, None, node, tensors)
+    if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+        for attribute in node.attribute:
+            if attribute.name == "value":
+                return _Constant(node.output[0], graph, attribute.t, node)
+    return None

@@ -1,0 +1,126 @@
+"""A model compressed. In: a ModelProto and what was wished; out: the model with encodings, and the account.
+
+Called by the driver, which reads the file, and by tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx
+import onnx.inliner
+from onnx import helper
+
+from ingot.compress import choose
+from ingot.compress.accounting import Account, sizes_of, unchanged
+from ingot.compress.encode import Choice, Form, encode
+from ingot.compress.layers import Kind, Layer, layers_of
+from ingot.compress.onnx_form import DOMAIN, Read, is_call
+from ingot.compress.opset import modernise, opset_of
+from ingot.compress.share import Start
+from ingot.compress.write import write
+from ingot.graph.encoding import Encoding
+from ingot.log import announce
+
+CONV_BITS, FC_BITS, GAP_BITS = 8, 4, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a user asks for; words as `choose.per_layer` reads them."""
+
+    density: tuple[str, ...] = ()
+    bits: tuple[str, ...] = ()
+    gap_bits: tuple[str, ...] = ()
+    form: Form = "auto"
+    start: Start = "optimal"
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compressed:
+    """The model, each layer's encoding by the name of its constant, and what it all takes."""
+
+    model: onnx.ModelProto
+    encodings: dict[str, Encoding]
+    choices: dict[str, Choice]
+    account: Account
+
+
+def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
+    """The compressed model; `model` is changed. Raises InputError for wishes and models that do not fit."""
+    model = modernise(inlined(model))
+    layers = layers_of(model, read)
+    choices = choices_of(layers, wish)
+    encodings: dict[Layer, Encoding] = {}
+    for i, (layer, choice) in enumerate(zip(layers, choices, strict=True)):
+        announce(f"encode {layer.name}", i, len(layers))
+        encoding = encode(layer.weights, choice)
+        if encoding is not None:
+            encodings[layer] = encoding
+    return finished(model, layers, encodings, choices)
+
+
+def finished(
+    model: onnx.ModelProto,
+    layers: Sequence[Layer],
+    encodings: dict[Layer, Encoding],
+    choices: Sequence[Choice],
+) -> Compressed:
+    """The model written, and counted."""
+    announce("write", len(layers), len(layers))
+    write(model, encodings, opset_of(model))
+    sizes = [
+        sizes_of(layer.name, layer.kind, encodings[layer])
+        if layer in encodings
+        else unchanged(layer.name, layer.kind, layer.weights)
+        for layer in layers
+    ]
+    left = sum(layer.weights.size * _width(layer.dtype) for layer in layers if layer not in encodings)
+    account = Account(tuple(sizes), _other_bits(model.graph) - left)
+    named = {layer.name: choice for layer, choice in zip(layers, choices, strict=True)}
+    return Compressed(model, {layer.name: e for layer, e in encodings.items()}, named, account)
+
+
+def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
+    """What becomes of each layer."""
+    densities = choose.per_layer(wish.density, layers, choose.density, "--density", {"conv": 1.0, "fc": 1.0})
+    bits: dict[Kind, int] = {"conv": CONV_BITS, "fc": FC_BITS}
+    codes = choose.per_layer(wish.bits, layers, choose.code_bits, "--bits", bits)
+    gaps = choose.per_layer(
+        wish.gap_bits, layers, choose.gap_bits, "--gap-bits", {"conv": GAP_BITS, "fc": GAP_BITS}
+    )
+    return [
+        Choice(d, b, g, wish.form, wish.start, wish.seed)
+        for d, b, g in zip(densities, codes, gaps, strict=True)
+    ]
+
+
+def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without functions of its own but those of encodings: weights are seen where they are used."""
+    others = [(f.domain, f.name) for f in model.functions if f.domain != DOMAIN]
+    return onnx.inliner.inline_selected_functions(model, others) if others else model
+
+
+def _other_bits(graph: onnx.GraphProto) -> int:
+    """The size of all constants that are no part of an encoding."""
+    parts = {name for node in graph.node if is_call(node) for name in node.input}
+    bits = sum(_bits(t) for t in graph.initializer if t.name not in parts)
+    for node in graph.node:
+        for attribute in node.attribute:
+            bits += sum(_bits(t) for t in (attribute.t, *attribute.tensors))
+            bits += sum(_other_bits(inner) for inner in (attribute.g, *attribute.graphs))
+    return bits
+
+
+def _bits(tensor: onnx.TensorProto) -> int:
+    if tensor.data_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
+        return 0
+    return int(math.prod(tensor.dims)) * _width(tensor.data_type)
+
+
+def _width(dtype: int) -> int:
+    """The bits of an element."""
+    return 8 * int(helper.tensor_dtype_to_np_dtype(dtype).itemsize)

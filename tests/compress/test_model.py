@@ -1,0 +1,177 @@
+"""Compressed models: which weights are found, and that onnxruntime runs what is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from ingot.compress.encode import Form
+from ingot.compress.layers import layers_of
+from ingot.compress.model import Wish, compress
+from ingot.compress.onnx_form import is_call
+from ingot.errors import InputError, ModelError
+from ingot.graph.encoding import Codebook, Sparse
+from tests.compress.models import answers, model, read, with_weights
+
+IMAGE, ROW = "(float[1,3,6,6] x) => (float[1,4,4,4] y)", "(float[2,24] x) => (float[2,30] y)"
+CONV = ("w", [4, 3, 3, 3])
+HALF = np.random.default_rng(1).standard_normal((24, 30)).astype(np.float16)
+CONSTANT = ", ".join(f"{n:.3f}" for n in np.random.default_rng(2).standard_normal(24 * 30))
+SEQUENCE = "(float[5,1,12] x) => (float[5,1,1,16] y)"
+CHOICE = """{ y = If (c) <
+  then_branch = a () => (float[2,30] p) { p = MatMul(x, w) },
+  else_branch = b () => (float[2,30] q) <float[24,30] v = {NUMBERS}> { q = MatMul(x, v) } > }"""
+
+MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, int], list[str]]] = {
+    # what for: signature, body, weights, other options, the layers
+    "conv": (IMAGE, "{ y = Conv(x, w) }", dict([CONV]), {}, ["w"]),
+    "gemm": (ROW, "{ y = Gemm <transB = 1> (x, w, b) }", {"w": [30, 24], "b": [30]}, {}, ["w"]),
+    "matmul": (ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}, {}, ["w"]),
+    "left": (ROW, "{ t = Transpose(x) r = MatMul(w, t) y = Transpose(r) }", {"w": [30, 24]}, {}, ["w"]),
+    "lstm": (
+        SEQUENCE,
+        "{ y = LSTM <hidden_size = 16> (x, w, r) }",
+        {"w": [1, 64, 12], "r": [1, 64, 16]},
+        {},
+        ["w", "r"],
+    ),
+    "gru": (
+        SEQUENCE,
+        "{ y = GRU <hidden_size = 16> (x, w, r) }",
+        {"w": [1, 48, 12], "r": [1, 48, 16]},
+        {},
+        ["w", "r"],
+    ),
+    "transposed": (ROW, "{ i = Identity(w) t = Transpose(i) y = MatMul(x, t) }", {"w": [30, 24]}, {}, ["w"]),
+    "reshaped": (
+        ROW,
+        "{ t = Reshape(w, s) y = MatMul(x, t) }",
+        {"w": [24, 5, 6], "s": np.array([24, 30])},
+        {},
+        ["w"],
+    ),
+    "shared": (ROW, "{ s = MatMul(x, w) t = MatMul(x, w) y = Add(s, t) }", {"w": [24, 30]}, {}, ["w"]),
+    "constant": (
+        ROW,
+        f"{{ w = Constant <value = float[24,30] {{{CONSTANT}}}> () y = MatMul(x, w) }}",
+        {},
+        {},
+        ["w"],
+    ),
+    "branches": (
+        "(float[2,24] x, bool c) => (float[2,30] y)",
+        CHOICE.replace("NUMBERS", CONSTANT),
+        {"w": [24, 30]},
+        {},
+        ["w", "v"],
+    ),
+    "half": (
+        "(float16[2,24] x) => (float16[2,30] y)",
+        "{ y = MatMul(x, w) }",
+        {"w": HALF},
+        {},
+        ["w"],
+    ),
+    "opset 13": (ROW, "{ m = MatMul(x, w) y = Softmax(m) }", {"w": [24, 30]}, {"opset": 13, "ir": 7}, ["w"]),
+    "opset 7": (IMAGE, "{ m = Conv(x, w) y = Relu(m) }", dict([CONV]), {"opset": 7, "ir": 4}, ["w"]),
+    "opset 24": (ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}, {"opset": 24, "ir": 11}, ["w"]),
+    "a default of an input": (
+        "(float[2,24] x, float[24,30] w) => (float[2,30] y)",
+        "{ y = MatMul(x, w) }",
+        {"w": [24, 30]},
+        {},
+        ["w"],
+    ),
+    "an output too": (
+        "(float[2,24] x) => (float[2,30] y, float[24,30] w)",
+        "{ y = MatMul(x, w) }",
+        {"w": [24, 30]},
+        {},
+        ["w"],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ["auto", "sparse", "codebook"])
+@pytest.mark.parametrize("case", MODELS)
+def test_onnxruntime_runs_what_is_written(case: str, form: Form) -> None:
+    signature, body, weights, options, names = MODELS[case]
+    before = model(signature, body, weights, **options)
+    made = compress(with_weights(before, {}), read, Wish(("0.3",), ("3",), ("2",), form))
+    onnx.checker.check_model(made.model, full_check=True)
+    assert [s.name for s in made.account.layers] == names
+    kinds = {"auto": (Sparse, Codebook), "sparse": Sparse, "codebook": Codebook}[form]
+    assert all(isinstance(e, kinds) for e in made.encodings.values())
+    decoded = {name: encoding.decode() for name, encoding in made.encodings.items()}
+    assert list(decoded) == names
+    for found, wanted in zip(answers(made.model), answers(with_weights(before, decoded)), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3 if case == "half" else 1e-5, atol=1e-5)
+
+
+def test_a_compressed_model_is_compressed_again() -> None:
+    before = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]})
+    once = compress(before, read, Wish(("0.5",), ("4",)))
+    twice = compress(with_weights(once.model, {}), read, Wish(("0.2",), ("2",)))
+    assert sum(map(is_call, twice.model.graph.node)) == 1 and len(twice.model.functions) == 2
+    assert twice.account.layers[0].kept == round(0.2 * 24 * 30)
+    assert len(twice.model.graph.initializer) == 4
+    kept = once.encodings["w"].decode()[twice.encodings["w"].decode() != 0]
+    assert np.abs(kept).min() >= np.sort(np.abs(once.encodings["w"].decode()), axis=None)[-kept.size]
+    same = compress(with_weights(once.model, {}), read, Wish((), ("4",)))
+    np.testing.assert_array_equal(same.encodings["w"].decode(), once.encodings["w"].decode())
+
+
+def test_weights_inside_a_function_of_the_models_own() -> None:
+    inner = helper.make_function(
+        "mine",
+        "Dense",
+        ["x", "w"],
+        ["y"],
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        [helper.make_opsetid("", 21)],
+    )
+    before = model(ROW, "{ y = Identity(x) }", {"w": [24, 30]})
+    before.graph.node[0].CopyFrom(helper.make_node("Dense", ["x", "w"], ["y"], domain="mine"))
+    before.opset_import.append(helper.make_opsetid("mine", 1))
+    before.functions.append(inner)
+    made = compress(with_weights(before, {}), read, Wish(("0.2",)))
+    decoded = with_weights(before, {"w": made.encodings["w"].decode()})
+    np.testing.assert_allclose(answers(made.model)[0], answers(decoded)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_names_already_taken_are_left_alone() -> None:
+    weights = {"w": [24, 30], "w.codes": [1, 30], "w.values": [1]}
+    before = model(ROW, "{ m = MatMul(x, w) a = Add(m, other) y = Add(a, another) }", weights)
+    before.graph.node[1].input[1], before.graph.node[2].input[1] = "w.codes", "w.values"
+    made = compress(with_weights(before, {}), read, Wish(("0.2",)))
+    decoded = with_weights(before, {"w": made.encodings["w"].decode()})
+    np.testing.assert_allclose(answers(made.model)[0], answers(decoded)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_layer_that_would_not_shrink_stays_as_it_is() -> None:
+    before = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]})
+    made = compress(with_weights(before, {}), read, Wish((), ("32",)))
+    assert not made.encodings and made.account.ratio == 1
+    small = model("(float[2,2] x) => (float[2,2] y)", "{ y = MatMul(x, w) }", {"w": [2, 2]})
+    assert not compress(small, read, Wish((), ("8",))).encodings
+
+
+def test_models_that_hold_no_weights() -> None:
+    with pytest.raises(InputError, match="no weights to compress; these are constants of floats"):
+        compress(model("(float[2,3] x) => (float[2,3] y)", "{ y = Relu(x) }", {}), read, Wish())
+    bad = np.full((24, 30), np.nan, np.float32)
+    with pytest.raises(ModelError, match="'w' hold NaN"):
+        compress(model(ROW, "{ y = MatMul(x, w) }", {"w": bad}), read, Wish())
+
+
+def test_an_encoding_that_contradicts_itself() -> None:
+    made = compress(model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}), read, Wish(("0.2",)))
+    for tensor in made.model.graph.initializer:
+        if tensor.name == "w.values":
+            tensor.CopyFrom(numpy_helper.from_array(np.zeros(5, np.float32), tensor.name))
+    with pytest.raises(ModelError, match="weights 'w': 5 values"):
+        layers_of(made.model, read)
