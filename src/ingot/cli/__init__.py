@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from ingot.cli import (
+    accelerating,
     benching,
     compiling,
     compressing,
@@ -78,6 +79,7 @@ for command in (
 ):
     app.command()(command)
 app.command("import")(importing.import_)
+app.add_typer(accelerating.app)
 
 
 def _version(asked: bool) -> None:

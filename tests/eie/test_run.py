@@ -1,0 +1,150 @@
+"""`ingot eie run`: layers of models found, fed, simulated; compared with floats and with the step model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from typer.testing import CliRunner, Result
+
+from ingot.cli import app
+from ingot.driver import front
+from ingot.eie import fixed
+from ingot.eie.columns import encode as columns_of
+from ingot.eie.layers import products
+from ingot.eie.machine import Machine
+from ingot.eie.steps import run as steps
+from ingot.graph.encoding import Codebook, Encoding
+from ingot.options import Options
+from tests.encoded import Array, encode, random_codes, sparse
+
+SIZES = (40, 24, 18, 5)
+
+
+def ingot(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["eie", *map(str, arguments)])
+
+
+def save(
+    path: Path,
+    nodes: list[onnx.NodeProto],
+    inputs: dict[str, tuple[int, ...]],
+    outputs: dict[str, tuple[int, ...]],
+    encodings: dict[str, Encoding],
+    constants: dict[str, Array],
+) -> Path:
+    def infos(of: dict[str, tuple[int, ...]]) -> list[onnx.ValueInfoProto]:
+        return [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, s) for n, s in of.items()]
+
+    stored = [numpy_helper.from_array(a, n) for n, a in constants.items()]
+    graph = helper.make_graph(nodes, "model", infos(inputs), infos(outputs), stored)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(encode(model, encodings), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Gemm, ReLU, MatMul with a bias added, ReLU, Gemm of weights that say nothing of their codebook."""
+    path = tmp_path_factory.mktemp("dense") / "dense.onnx"
+    codes = [random_codes((SIZES[n + 1], SIZES[n]), 0.3, n) for n in range(3)]
+    encodings: dict[str, Encoding] = {"w0": sparse(codes[0])}
+    encodings["w1"] = Codebook(np.ascontiguousarray(codes[1].codes.T), codes[1].values)
+    rng = np.random.default_rng(0)
+    constants = {f"b{n}": rng.standard_normal(SIZES[n + 1]).astype(np.float32) for n in range(3)}
+    constants["w2"] = codes[2].decode()
+    nodes = [
+        helper.make_node("Gemm", ["x", "w0", "b0"], ["a"], "fc0", transB=1, alpha=0.5),
+        helper.make_node("Relu", ["a"], ["ra"]),
+        helper.make_node("MatMul", ["ra", "w1"], ["b"], "fc1"),
+        helper.make_node("Add", ["b1", "b"], ["bb"]),
+        helper.make_node("Relu", ["bb"], ["rb"]),
+        helper.make_node("Gemm", ["rb", "w2", "b2"], ["y"], "fc2", transB=1),
+    ]
+    return save(path, nodes, {"x": (1, SIZES[0])}, {"y": (1, SIZES[-1])}, encodings, constants)
+
+
+def test_a_dense_model(dense: Path, tmp_path: Path) -> None:
+    x = np.maximum(np.random.default_rng(1).standard_normal((6, SIZES[0])), 0).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    pictures = ["--svg", tmp_path / "a.svg", "--html", tmp_path / "a.html"]
+    given = ["--input", f"x={tmp_path / 'x.npy'}", "--pes", "4", "--json"]
+    result = ingot("run", dense, *given, *pictures)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [layer["name"] for layer in found["layers"]] == ["fc0", "fc1", "fc2"]
+    assert [layer["is_chained"] for layer in found["layers"]] == [False, True, True]
+    assert all(layer["samples"] == 6 and layer["error"] < 2e-3 for layer in found["layers"])
+    assert found["same_winner"] == [6, 6]
+    assert found["load_microseconds"] > found["microseconds"] > 0 and found["fits"]
+    assert "<svg" in (tmp_path / "a.svg").read_text() and "<table>" in (tmp_path / "a.html").read_text()
+
+
+def test_the_cycles_are_those_of_the_machine(dense: Path, tmp_path: Path) -> None:
+    x = np.maximum(np.random.default_rng(1).standard_normal((1, SIZES[0])), 0).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    result = ingot("run", dense, "--input", f"x={tmp_path / 'x.npy'}", "--pes", "4", "--json")
+    first = json.loads(result.stdout)["layers"][0]
+    product = products(front(dense, Options()))[0][0]
+    columns = columns_of(product.codes, 4)
+    arithmetic = fixed.arrange(columns, product.codebook, x[0], 16, product.bias)
+    ints = fixed.quantise(x[0], arithmetic.activation_places, 16)
+    start = fixed.quantise(product.bias, arithmetic.sum_places, 16)
+    moved = steps(columns, arithmetic, ints, Machine(4), start)
+    assert moved.cycles == first["cycles"]
+    wanted = product.codebook[product.codes] @ x[0] + product.bias
+    error = np.abs(fixed.real(moved.accumulators, arithmetic.sum_places) - wanted).max()
+    assert error / np.abs(wanted).max() == pytest.approx(first["error"], rel=1e-3)
+
+
+def test_precision_and_the_paper_s_bias(dense: Path) -> None:
+    errors = {}
+    for bits in (8, 16, 32):
+        result = ingot("run", dense, "--precision", str(bits), "--samples", "3", "--json")
+        errors[bits] = json.loads(result.stdout)["layers"][0]["error"]
+    assert errors[8] > 10 * errors[16] > 100 * errors[32]
+    rounded = json.loads(ingot("run", dense, "--bias-columns", "--samples", "2", "--json").stdout)
+    assert rounded["layers"][0]["error"] > errors[16]
+    assert rounded["layers"][0]["cycles"] > 0
+
+
+@pytest.mark.parametrize(("op", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_recurrent_layers(op: str, gates: int, tmp_path: Path) -> None:
+    inputs, hidden = 10, 12
+    encodings: dict[str, Encoding] = {
+        "w": random_codes((2, gates * hidden, inputs), 0.3, 1),
+        "r": sparse(random_codes((2, gates * hidden, hidden), 0.3, 2)),
+    }
+    constants = {"b": np.linspace(-1, 1, 4 * gates * hidden, dtype=np.float32).reshape(2, -1)}
+    way = {"direction": "bidirectional", "hidden_size": hidden}
+    nodes = [helper.make_node(op, ["x", "w", "r", "b"], ["", "h"], "cell", **way)]
+    shapes = {"x": (5, 2, inputs)}, {"h": (2, 2, hidden)}
+    result = ingot(
+        "run", save(tmp_path / "cell.onnx", nodes, *shapes, encodings, constants), "--pes", "4", "--json"
+    )
+    assert result.exit_code == 0, result.output
+    layers = json.loads(result.stdout)["layers"]
+    assert len(layers) == 4 * gates  # two matrices of each gate, two directions
+    assert all(layer["error"] < 2e-3 for layer in layers)
+    assert {layer["cols"] for layer in layers} == {inputs, hidden}
+    before = [layer for layer in layers if layer["cols"] == hidden]
+    assert all(layer["active"] < 1 for layer in before)  # the first step starts from zeros
+
+
+def test_what_does_not_run(tmp_path: Path, dense: Path) -> None:
+    values = np.arange(64, dtype=np.float32).reshape(8, 8)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], "plain")]
+    path = save(tmp_path / "plain.onnx", nodes, {"x": (1, 8)}, {"y": (1, 8)}, {}, {"w": values})
+    result = ingot("run", path)
+    assert result.exit_code == 2
+    assert "not compressed" in result.output and "ingot compress" in result.output
+    wide: dict[str, Encoding] = {"w": random_codes((8, 8), 1.0, 1, bits=5)}
+    path = save(tmp_path / "wide.onnx", nodes, {"x": (1, 8)}, {"y": (1, 8)}, wide, {})
+    assert "codebook has 16" in ingot("run", path).output
+    assert "0 PEs" in ingot("run", dense, "--pes", "0").output
+    np.save(tmp_path / "x.npy", np.zeros((3, 7), np.float32))
+    assert "another shape" in ingot("run", dense, "--input", f"x={tmp_path / 'x.npy'}").output
