@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from ingot.cli import (
     accelerating,
+    auditing,
     benching,
     compiling,
     compressing,
@@ -72,6 +73,7 @@ for command in (
     verifying.verify,
     compressing.compress,
     inspecting.inspect,
+    auditing.audit,
     benching.bench,
     tuning.tune,
     tables.targets,

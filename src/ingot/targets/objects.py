@@ -1,22 +1,23 @@
-"""What is inside an object file: section sizes, symbols, relocations, functions.
+"""What is inside an object file: section sizes, symbols, functions.
 
-In: the bytes of a relocatable ELF file. Out: numbers and names for reports, manifests and checks. Called by
-`bundle`, `inspect` and tests; `stack.py` builds on `functions`.
+In: the bytes of an ELF file. Out: numbers and names for reports, manifests and checks. Called by `bundle`,
+`inspect` and tests; `stack.py` and `audit.py` build on `functions`. InputError for a file that is no ELF.
 """
 
 from __future__ import annotations
 
-import io
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
-from elftools.elf.relocation import RelocationSection
-from elftools.elf.sections import Section, Symbol, SymbolTableSection
+from ..errors import InputError
+from .elf import ALLOC, EXEC, WRITE, ObjectFile, Relocation, Section, Symbol, read_object
 
-from ..errors import ToolchainError
+OVERLAP_LIMIT = 4
+T = TypeVar("T")
+MAPPING = ("$d", "$t", "$x", "$a")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +40,24 @@ class Function:
     code: bytes
     targets: dict[int, tuple[str, int]]
     data: tuple[tuple[int, int], ...] = ()  # offset ranges of constants between the instructions (Arm)
-
-
-def read_elf(object_bytes: bytes) -> ELFFile:
-    """Parsed file; ToolchainError for anything but ELF."""
-    try:
-        return ELFFile(io.BytesIO(object_bytes))
-    except ELFError as error:
-        raise ToolchainError(f"not an ELF object ({error}); first bytes {object_bytes[:4]!r}") from error
+    is_arm: bool = False  # Arm's instructions of four bytes, not Thumb
 
 
 def sections(object_bytes: bytes) -> Sections:
     """Sizes by kind; unwind tables and other allocated read-only data count as rodata."""
     sizes = dict.fromkeys(("text", "rodata", "data", "bss"), 0)
-    for section in _allocated(object_bytes):
-        sizes[_kind(section)] += section["sh_size"]
+    for section in read_object(object_bytes).sections:
+        if section.flags & ALLOC:
+            sizes[kind_of(section)] += section.size
     return Sections(**sizes)
 
 
-def _allocated(object_bytes: bytes) -> Iterator[Section]:
-    return (s for s in read_elf(object_bytes).iter_sections() if s["sh_flags"] & SH_FLAGS.SHF_ALLOC)
-
-
-def _kind(section: Section) -> str:
-    flags = section["sh_flags"]
-    if flags & SH_FLAGS.SHF_EXECINSTR:
+def kind_of(section: Section) -> str:
+    """text, rodata, data or bss."""
+    if section.flags & EXEC:
         return "text"
-    if flags & SH_FLAGS.SHF_WRITE:
-        return "bss" if section["sh_type"] == "SHT_NOBITS" else "data"
+    if section.flags & WRITE:
+        return "bss" if section.type == "SHT_NOBITS" else "data"
     return "rodata"
 
 
@@ -78,70 +69,95 @@ def writable_bytes(object_bytes: bytes) -> int:
 
 def undefined_symbols(object_bytes: bytes) -> list[str]:
     """What the linker must find elsewhere, sorted."""
-    return sorted(s.name for s in _symbols(read_elf(object_bytes)) if s.name and s["st_shndx"] == "SHN_UNDEF")
+    return undefined_in(read_object(object_bytes))
+
+
+def undefined_in(file: ObjectFile) -> list[str]:
+    return sorted({s.name for s in file.symbols if s.name and s.place == "undefined"})
 
 
 def defined_symbols(object_bytes: bytes) -> list[str]:
     """What other objects can link to (not the static ones), sorted."""
-    return sorted(s.name for s in _symbols(read_elf(object_bytes)) if _is_external(s))
+    return sorted({s.name for s in read_object(object_bytes).symbols if _is_external(s)})
 
 
 def _is_external(symbol: Symbol) -> bool:
-    return bool(symbol["st_info"]["bind"] != "STB_LOCAL" and symbol["st_shndx"] != "SHN_UNDEF")
+    return bool(symbol.bind != "local" and symbol.place != "undefined")
 
 
-def _symbols(elf: ELFFile) -> Iterator[Symbol]:
-    for section in elf.iter_sections():
-        if isinstance(section, SymbolTableSection):
-            yield from section.iter_symbols()
-
-
-def functions(elf: ELFFile) -> list[Function]:
+def functions(file: ObjectFile) -> list[Function]:
     """Every function symbol with its code; names of static functions may repeat."""
-    symbols = list(_symbols(elf))
-    data = _data_ranges(elf, symbols)
-    relocations = _relocations(elf)
-    thumb = elf["e_machine"] == "EM_ARM"
+    marks, relocations = _marks(file), _relocations(file)
+    content = {s.index: file.data(s) for s in file.code}
+    room = OVERLAP_LIMIT * sum(map(len, content.values()))
     found = []
-    for symbol in symbols:
-        if symbol["st_info"]["type"] != "STT_FUNC" or not isinstance(symbol["st_shndx"], int):
-            continue
-        index, start, size = symbol["st_shndx"], symbol["st_value"] & ~int(thumb), symbol["st_size"]
-        code = elf.get_section(index).data()[start : start + size]
-        near = {at - start: to for at, to in relocations.get(index, {}).items() if start <= at < start + size}
-        holes = tuple(
-            (lo - start, hi - start) for lo, hi in data.get(index, ()) if start <= lo < start + size
-        )
-        found.append(Function(symbol.name, index, start, code, near, holes))
+    for name, section, start, end in _named_code(file):
+        room -= end - start
+        if room < 0:
+            raise InputError(
+                "the ELF file's function symbols overlap: together they are longer than its code"
+            )
+        near = {at - start: to for at, to in _within(relocations.get(section, []), start, end)}
+        kinds, here = marks.get(section, []), _within(marks.get(section, []), start, end)
+        first = kinds[bisect_right(kinds, start, key=_first) - 1][1] if kinds and kinds[0][0] <= start else ""
+        holes = _holes([(start, first), *here, (end, "")])
+        code = content[section][start:end]
+        found.append(Function(name, section, start, code, near, holes, first == "$a"))
     return found
 
 
-def _relocations(elf: ELFFile) -> dict[int, dict[int, tuple[str, int]]]:
-    """Section -> offset -> (symbol, addend); a section's own symbol is written `#INDEX`."""
-    found: dict[int, dict[int, tuple[str, int]]] = {}
-    for section in elf.iter_sections():
-        if not isinstance(section, RelocationSection):
-            continue
-        table = elf.get_section(section["sh_link"])
-        assert isinstance(table, SymbolTableSection), "relocations are against a symbol table"
-        for relocation in section.iter_relocations():
-            symbol = table.get_symbol(relocation["r_info_sym"])
-            is_section = symbol["st_info"]["type"] == "STT_SECTION"
-            name = f"#{symbol['st_shndx']}" if is_section else symbol.name
-            addend = relocation["r_addend"] if relocation.is_RELA() else 0
-            found.setdefault(section["sh_info"], {})[relocation["r_offset"]] = (name, addend)
-    return found
+def _first(row: tuple[int, T]) -> int:
+    return row[0]
 
 
-def _data_ranges(elf: ELFFile, symbols: list[Symbol]) -> dict[int, list[tuple[int, int]]]:
-    """Arm's mapping symbols `$d` ... `$t` say where code sections hold constants."""
+def _within(rows: list[tuple[int, T]], start: int, end: int) -> list[tuple[int, T]]:
+    """The part of a sorted list that lies in a range."""
+    return rows[bisect_left(rows, start, key=_first) : bisect_left(rows, end, key=_first)]
+
+
+def _holes(marks: list[tuple[int, str]]) -> tuple[tuple[int, int], ...]:
+    """Where constants lie, from the beginning of the function on."""
+    start = marks[0][0]
+    return tuple((a - start, b - start) for (a, kind), (b, _) in pairwise(marks) if kind == "$d" and b > a)
+
+
+def _named_code(file: ObjectFile) -> Iterator[tuple[str, int, int, int]]:
+    """(name, section, start, end) of the function symbols; one without a size ends where the next begins."""
+    thumb = int(file.machine == "EM_ARM")  # whose lowest bit says how, not where
+    sizes = {s.index: s.size for s in file.code}
+    named = [s for s in file.symbols if s.kind in ("FUNC", "IFUNC") and s.section in sizes]
+    starts: dict[int, list[int]] = {}
+    for section, start in sorted({(s.section or 0, s.value & ~thumb) for s in named}):
+        starts.setdefault(section, []).append(start)
+    seen = set()
+    for symbol in named:
+        section, start = symbol.section or 0, symbol.value & ~thumb
+        later = starts[section][bisect_right(starts[section], start) :]
+        end = start + symbol.size if symbol.size else min([sizes[section], *later[:1]])
+        row = (symbol.name, section, start, max(start, min(end, sizes[section])))
+        if row not in seen:
+            yield row
+        seen.add(row)
+
+
+def _relocations(file: ObjectFile) -> dict[int, list[tuple[int, tuple[str, int]]]]:
+    """Section -> (offset, (symbol, addend)) in order; a place in a section is written `#INDEX`."""
+    found: dict[int, list[tuple[int, tuple[str, int]]]] = {}
+    for relocation in file.relocations:
+        if not relocation.type.endswith(("_RELAX", "_NONE")):
+            found.setdefault(relocation.section, []).append((relocation.offset, _goal(relocation)))
+    return {section: sorted(rows) for section, rows in found.items()}
+
+
+def _goal(relocation: Relocation) -> tuple[str, int]:
+    symbol, addend = relocation.symbol, relocation.addend or 0
+    return (f"#{symbol.section}" if symbol.kind == "SECTION" else symbol.name), addend
+
+
+def _marks(file: ObjectFile) -> dict[int, list[tuple[int, str]]]:
+    """Mapping symbols `$d` ... `$t` say what follows them in a code section: constants or instructions."""
     marks: dict[int, list[tuple[int, str]]] = {}
-    for symbol in symbols:
-        if symbol.name[:2] in ("$d", "$t", "$x", "$a") and isinstance(symbol["st_shndx"], int):
-            marks.setdefault(symbol["st_shndx"], []).append((symbol["st_value"], symbol.name[:2]))
-    ranges = {}
-    for index, found in marks.items():
-        found.sort()
-        ends = [at for at, _ in found[1:]] + [elf.get_section(index)["sh_size"]]
-        ranges[index] = [(at, end) for (at, kind), end in zip(found, ends, strict=True) if kind == "$d"]
-    return ranges
+    for symbol in file.symbols:
+        if symbol.name[:2] in MAPPING and symbol.section is not None and symbol.kind == "NOTYPE":
+            marks.setdefault(symbol.section, []).append((symbol.value, symbol.name[:2]))
+    return {section: sorted(rows) for section, rows in marks.items()}

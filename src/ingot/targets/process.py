@@ -1,7 +1,8 @@
 """Running one program in a private directory, and remembering what it made.
 
 In: a command with relative file names and its input files. Out: the bytes of one output file. Called by
-`toolchain.py` only. No shell, a minimal environment, names that never change: equal inputs give equal bytes.
+`toolchain.py`, `listing.py` and `features.py`. No shell, a minimal environment, names that never change:
+equal inputs give equal bytes.
 """
 
 from __future__ import annotations
@@ -99,6 +100,16 @@ def run(command: Sequence[str], directory: Path, stdin: bytes = b"", timeout: fl
     if done.returncode != 0:
         raise ToolchainError(_failure(command, done.returncode, done.stderr.decode(errors="replace")))
     return done.stdout
+
+
+def check(command: Sequence[str], files: Mapping[str, Content]) -> str:
+    """What a program says of its files on standard error; it may fail."""
+    with tempfile.TemporaryDirectory(prefix="ingot-") as name:
+        directory = Path(name)
+        for file, content in files.items():
+            _place(directory / file, content)
+        done = subprocess.run(command, cwd=directory, env=_environment(directory), capture_output=True)
+    return done.stderr.decode(errors="replace")
 
 
 def _environment(directory: Path) -> dict[str, str]:

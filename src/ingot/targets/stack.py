@@ -11,17 +11,31 @@ calls out of the object and instructions that are not understood give None: unkn
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import capstone
 
+from .elf import ObjectFile, read_object
 from .machine import CONSTANT, MACHINES, Flow, Machine, Move
-from .objects import Function, functions, read_elf
+from .objects import Function, functions
 
+DEEPEST, VISITS = 256, 8
+UNNAMED = "(unknown)"
+# Linux's: `ret` and calls through a register are jumps to them.
+RETURN_THUNK, INDIRECT_THUNK = "__x86_return_thunk", "__x86_indirect_thunk_"
 Registers = dict[str, int]
 """Register -> bytes relative to the stack pointer at entry, `#register` -> constant in it; what is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """Bytes that a call takes and the functions on the deepest path; or why that is not known."""
+
+    bytes: int | None = None
+    path: tuple[str, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -31,60 +45,79 @@ class StackUsage:
     frames: dict[str, int | None]
     calls: dict[str, tuple[tuple[str | None, int], ...]] = field(repr=False)  # (callee, bytes in use then)
     indirect: int | None = None
+    red_zone: dict[str, int] = field(default_factory=dict)  # bytes below the stack pointer that are touched
 
     def bytes(self, function: str) -> int | None:
         """Stack of a call of `function`, return address included, along the deepest path below it."""
-        return self._deepest[function][0]
+        return self._deepest[function].bytes
 
     def path(self, function: str) -> tuple[str, ...]:
         """The functions on that path, `function` first; empty if unknown."""
-        return self._deepest[function][1]
+        return self._deepest[function].path
+
+    def why_unknown(self, function: str) -> str:
+        """What hides the depth of a call of `function`; empty if it is known."""
+        return self._deepest[function].why
 
     @cached_property
-    def _deepest(self) -> dict[str, tuple[int | None, tuple[str, ...]]]:
-        done: dict[str, tuple[int | None, tuple[str, ...]]] = {}
+    def _deepest(self) -> dict[str, Depth]:
+        done: dict[str, Depth] = {}
         for name in self.frames:
             self._descend(name, (), done)
         return done
 
-    def _descend(
-        self, name: str, callers: tuple[str, ...], done: dict[str, tuple[int | None, tuple[str, ...]]]
-    ) -> tuple[int | None, tuple[str, ...]]:
-        if name in callers or name not in self.frames:
-            return None, ()  # recursion, or code that is not here
+    def _descend(self, name: str, callers: tuple[str, ...], done: dict[str, Depth]) -> Depth:
         if name in done:
             return done[name]
-        path: tuple[str, ...] = (name,)
-        best = self.frames[name]
-        for callee, used in self.calls.get(name, ()):
-            below, names = (
-                (self.indirect, ()) if callee is None else self._descend(callee, (*callers, name), done)
-            )
-            if best is None or below is None:
-                best = None
-                break
-            if used + below > best:
-                best, path = used + below, (name, *names)
-        done[name] = (best, () if best is None else path)
+        if name not in self.frames:
+            unnamed = "code is called that no symbol names"
+            return Depth(why=unnamed if name == UNNAMED else f"'{name}' is not in this file")
+        if name in callers:
+            return Depth(why=f"'{name}' calls itself, at once or by way of others")
+        if len(callers) > DEEPEST:
+            return Depth(why=f"more than {DEEPEST} calls are inside each other")
+        done[name] = self._below(name, callers, done)
         return done[name]
+
+    def _below(self, name: str, callers: tuple[str, ...], done: dict[str, Depth]) -> Depth:
+        """The function itself, or the deepest of what it calls."""
+        own = self.frames[name]
+        if own is None:
+            return Depth(why=f"the stack pointer cannot be followed through '{name}'")
+        best = Depth(own, (name,))
+        for callee, used in self.calls.get(name, ()):
+            if callee is None and self.indirect is None:
+                return Depth(why=f"'{name}' calls through a pointer")
+            below = Depth(self.indirect) if callee is None else self._descend(callee, (*callers, name), done)
+            if below.bytes is None:
+                return below
+            if used + below.bytes > (best.bytes or 0):
+                best = Depth(used + below.bytes, (name, *below.path))
+        return best
 
 
 def stack_usage(object_bytes: bytes, *, indirect: int | None = None) -> StackUsage:
     """Frames and call paths of an object; `indirect` is what a call through a pointer may take, if known."""
-    elf = read_elf(object_bytes)
-    machine = MACHINES.get(elf["e_machine"])
-    found = functions(elf)
+    file = read_object(object_bytes)
+    return stack_of_file(file, functions(file), indirect)
+
+
+def stack_of_file(file: ObjectFile, found: Sequence[Function], indirect: int | None = None) -> StackUsage:
+    """The same of a file that is read already, and of its functions."""
+    machine = MACHINES.get(file.machine)
     if machine is None:
         return StackUsage({function.name: None for function in found}, {}, indirect)
     places = {(function.section, function.start): function.name for function in found}
     frames: dict[str, int | None] = {}
     calls: dict[str, tuple[tuple[str | None, int], ...]] = {}
+    red_zone: dict[str, int] = {}
     for function in found:
         walk = _Walk(function, machine, places)
         known = walk.follow() and frames.get(function.name, 0) is not None
         frames[function.name] = max(walk.deepest, frames.get(function.name) or 0) if known else None
         calls[function.name] = calls.get(function.name, ()) + tuple(sorted(walk.calls, key=str))
-    return StackUsage(frames, calls, indirect)
+        red_zone[function.name] = max(walk.red_zone, red_zone.get(function.name, 0))
+    return StackUsage(frames, calls, indirect, red_zone)
 
 
 @dataclass
@@ -96,6 +129,7 @@ class _Walk:
     places: dict[tuple[int, int], str]
     deepest: int = 0
     below: int = 0  # red zone included
+    red_zone: int = 0  # what accesses that hold no index reach of it
     leaf: bool = True
     calls: set[tuple[str | None, int]] = field(default_factory=set)
 
@@ -105,7 +139,7 @@ class _Walk:
         self.seen: dict[int, int] = {}
         self.pending: list[tuple[int, Registers]] = [(0, {self.machine.sp: -self.machine.word})]
         self.deepest = self.machine.word
-        self.budget = 64 * len(self.code) + 64  # a loop that keeps pushing would never end
+        self.budget = VISITS * len(self.code) + 1024  # a loop that keeps pushing would never end
         while self.pending:
             at, registers = self.pending.pop()
             depth = -registers[self.machine.sp]
@@ -125,6 +159,7 @@ class _Walk:
         flow = self.machine.flow(op, operands)
         if flow:
             return self._go(flow, at, size, operands, registers)
+        self._note_red_zone(operands, registers)
         if not self._step(self.machine.moves(op, operands), registers):
             return False
         self._note(operands, registers)
@@ -156,12 +191,24 @@ class _Walk:
                 reach = min(int(offset, 0) - registers[base], used + self.machine.red_zone)
                 self.below = max(self.below, reach)
 
+    def _note_red_zone(self, operands: str, registers: Registers) -> None:
+        """An access at a known distance below the stack pointer, or its address; no move of the pointer."""
+        if not self.machine.red_zone or operands.startswith(f"{self.machine.sp}, ["):
+            return
+        for base, offset in re.findall(r"\[(\w+) - (0x[0-9a-f]+|\d+)\]", operands):
+            if base in registers:
+                reach = int(offset, 0) - registers[base] + registers[self.machine.sp]
+                self.red_zone = max(self.red_zone, reach)
+
     def _go(self, flow: Flow, at: int, size: int, operands: str, registers: Registers) -> bool:
         if flow == "return":
             return True
         used = -registers[self.machine.sp]
         self.leaf = self.leaf and flow != "call"
         local, callee = self._target(at, size, operands)
+        if callee == RETURN_THUNK:
+            return True
+        callee = None if callee and callee.startswith(INDIRECT_THUNK) else callee
         if flow == "call" or (local is None and flow != "branch") or callee is not None:
             # A jump out of the function is a tail call: its return address is already on the stack.
             self.calls.add((callee, used if flow == "call" else used - self.machine.word))
@@ -177,18 +224,18 @@ class _Walk:
         for offset in range(at, at + size):
             if offset in function.targets:
                 return self._named(*function.targets[offset])
-        found = re.search(r"#?(0x[0-9a-f]+|\d+)$", operands)
+        found = re.search(r"(?:^|[ ,#])(0x[0-9a-f]+|\d+)$", operands)
         if found is None or "[" in operands:
             return None, None
         place = int(found[1], 0)
         name = self.places.get((function.section, function.start + place))
         inside = 0 <= place < len(function.code)
-        return (place, name if place == 0 else None) if inside else (None, name or "(unknown)")
+        return (place, name if place == 0 else None) if inside else (None, name or UNNAMED)
 
     def _named(self, symbol: str, addend: int) -> tuple[int | None, str | None]:
         if symbol.startswith("#"):
             place = (int(symbol[1:]), addend + self.machine.section_bias)
-            return None, self.places.get(place, "(unknown)")
+            return None, self.places.get(place, UNNAMED)
         return None, symbol
 
 

@@ -66,16 +66,19 @@ def compile_c(
     cc: str | Sequence[str] | None = None,
     relocation: Relocation | None = None,
     cache: Path | None = None,
+    kind: Literal["object", "assembly"] = "object",
 ) -> bytes:
     """Object file of `source`: the text of `name`, or all files by relative name, `name` among them.
 
-    A `.S` is assembled. `cc` is the user's own compiler, which gets the flags of the target's gcc.
+    A `.S` is assembled; of `kind` "assembly" the text that becomes the object is answered. `cc` is the user's
+    own compiler, which gets the flags of the target's gcc.
     """
     files = {name: source} if isinstance(source, str) else source
     how, version = _compiler(target, cc)
     position = ("-fPIC",) if (relocation or target.relocation) == "pic" else ("-fno-pic",)
-    words = (*how, *COMMON, *position, optimize, *flags, "-c", name, "-o", "unit.o")
-    return produce(words, files, "unit.o", version=version, cache_dir=cache, prefix_map=True)
+    what, made = ("-c", "unit.o") if kind == "object" else ("-S", "unit.s")
+    words = (*how, *COMMON, *position, optimize, *flags, what, name, "-o", made)
+    return produce(words, files, made, version=version, cache_dir=cache, prefix_map=True)
 
 
 def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[tuple[str, ...], str]:
@@ -173,6 +176,15 @@ def assemble(text: str, triple: str, *, listing: bool = False) -> bytes:
     kind = ("-filetype", "asm", "-show-encoding") if listing else ("-filetype", "obj")
     command = zig("clang", "-cc1as", "-triple", triple, *kind, "unit.s", "-o", "unit.out")
     return produce(command, {"unit.s": text}, "unit.out", version=zig_version())
+
+
+def macros(target: Target, flags: Sequence[str] = ()) -> dict[str, str]:
+    """What the compiler defines by itself, for these flags: `__AVX2__` -> "1"."""
+    how, version = _compiler(target, None)
+    command = (*how, *COMMON, *flags, "-dM", "-E", "unit.c", "-o", "unit.h")
+    text = produce(command, {"unit.c": ""}, "unit.h", version=version).decode()
+    rows = (line.split(None, 2) for line in text.splitlines() if line.startswith("#define "))
+    return {row[1]: row[2] if len(row) > 2 else "" for row in rows}
 
 
 def link_wasm(objects: Sequence[bytes], exports: Sequence[str]) -> bytes:

@@ -1,0 +1,309 @@
+"""An ELF file as plain records: sections, symbols, relocations. Nothing in the file is believed.
+
+In: the bytes of any ELF file. Out: an `ObjectFile`, or one InputError that says what is wrong. Called by
+`objects.py` and `audit.py`. pyelftools knows the layouts and the names; the walk over the tables is here,
+because every offset, size and count is checked against the file before anything is read by it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import io
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.common.utils import struct_parse
+from elftools.elf.descriptions import describe_reloc_type
+from elftools.elf.elffile import ELFFile
+
+from ..errors import InputError
+from .relocations import NAMES
+
+WRITE, ALLOC, EXEC, TLS = 0x1, 0x2, 0x4, 0x400
+NAME_LIMIT, SECTION_LIMIT = 1 << 16, 1 << 17
+UNDEFINED, ABSOLUTE, COMMON, EXTENDED = 0, 0xFFF1, 0xFFF2, 0xFFFF
+_KINDS = ("NOTYPE", "OBJECT", "FUNC", "SECTION", "FILE", "COMMON", "TLS", "", "", "", "IFUNC")
+_BINDS = {0: "local", 1: "global", 2: "weak", 10: "global"}
+_VISIBILITY = ("default", "internal", "hidden", "protected")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`offset` is where its content lies in the file; a NOBITS section has none."""
+
+    index: int
+    name: str
+    type: str
+    flags: int
+    address: int
+    offset: int
+    size: int
+    align: int
+    link: int
+    info: int
+    entry_size: int
+
+    @property
+    def is_code(self) -> bool:
+        return bool(self.flags & EXEC and self.flags & ALLOC and self.type != "SHT_NOBITS")
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """`value` is an offset in `section`; None: not defined here, absolute or common, as `place` says."""
+
+    name: str
+    value: int
+    size: int
+    kind: str
+    bind: str
+    visibility: str
+    section: int | None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """What the linker still has to write at `offset` of `section`; `addend` None lies in the bytes there."""
+
+    section: int
+    offset: int
+    type: str
+    symbol: Symbol
+    addend: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectFile:
+    """`kind`: ET_REL is an object or a kernel module, ET_DYN and ET_EXEC are linked."""
+
+    machine: str
+    kind: str
+    bits: int
+    endian: str
+    flags: int
+    content: bytes
+    sections: tuple[Section, ...]
+    symbols: tuple[Symbol, ...]
+    relocations: tuple[Relocation, ...]
+
+    def data(self, section: Section) -> bytes:
+        """Its bytes in the file; empty if it takes memory only."""
+        is_empty = section.type == "SHT_NOBITS"
+        return b"" if is_empty else self.content[section.offset : section.offset + section.size]
+
+    @cached_property
+    def code(self) -> tuple[Section, ...]:
+        return tuple(s for s in self.sections if s.is_code)
+
+
+def read_object(content: bytes) -> ObjectFile:
+    """Parse and check. InputError for anything but a whole ELF file with section headers."""
+    if content[:8] == b"!<arch>\n":
+        raise InputError("this is an archive", remedy="take its members apart: ar x FILE.a")
+    try:
+        elf = ELFFile(io.BytesIO(content))
+        return _Reader(elf, content).read()
+    except (ELFError, UnicodeDecodeError, ValueError, KeyError, IndexError, OverflowError) as error:
+        raise InputError(f"not an ELF object ({error}); first bytes {content[:4]!r}") from error
+
+
+class _Reader:
+    def __init__(self, elf: ELFFile, content: bytes) -> None:
+        self.elf, self.content = elf, content
+        self.order = "<" if elf.little_endian else ">"
+        self.wide = elf.elfclass == 64
+        self.linked = elf["e_type"] != "ET_REL"
+
+    def read(self) -> ObjectFile:
+        elf = self.elf
+        self.sections = self._sections()
+        mapped = [s for s in self.sections if s.flags & ALLOC and s.size and not s.flags & TLS]
+        self.mapped = sorted(mapped, key=lambda s: s.address)
+        self.starts = [s.address for s in self.mapped]
+        tables = {s.index: self._symbols(s) for s in self.sections if s.type in ("SHT_SYMTAB", "SHT_DYNSYM")}
+        symbols = [symbol for table in tables.values() for symbol in table]
+        relocations = [r for s in self.sections for r in self._relocations(s, tables)]
+        return ObjectFile(
+            str(elf["e_machine"]),
+            str(elf["e_type"]),
+            elf.elfclass,
+            "little" if elf.little_endian else "big",
+            int(elf["e_flags"]),
+            self.content,
+            tuple(self.sections),
+            tuple(symbols),
+            tuple(relocations),
+        )
+
+    def _sections(self) -> list[Section]:
+        elf, layout = self.elf, self.elf.structs.Elf_Shdr
+        start, each, size = elf["e_shoff"], elf["e_shentsize"], layout.sizeof()
+        if not start:
+            raise InputError("the ELF file has no section headers: nothing in it can be named")
+        if each != size:
+            raise InputError(f"the ELF file's section headers are {each} bytes each, not {size}")
+        self._require(start, size, "the first section header")
+        first = struct_parse(layout, elf.stream, start)
+        count = elf["e_shnum"] or first["sh_size"]
+        if count > SECTION_LIMIT:
+            raise InputError(f"the ELF file counts {count} sections, more than {SECTION_LIMIT}")
+        self._require(start, count * size, f"a table of {count} section headers")
+        headers = [struct_parse(layout, elf.stream, start + i * size) for i in range(count)]
+        for i, h in enumerate(headers):
+            if h["sh_type"] not in ("SHT_NOBITS", "SHT_NULL"):
+                self._require(h["sh_offset"], h["sh_size"], f"section {i}")
+        if sum(h["sh_size"] for h in headers if h["sh_type"] not in ("SHT_NOBITS", "SHT_NULL")) > self.length:
+            raise InputError("the ELF file's sections are more bytes than the file: they overlap")
+        index = elf["e_shstrndx"] if elf["e_shstrndx"] != EXTENDED else first["sh_link"]
+        names = self._slice(headers[index]) if 0 < index < count else b""
+        return [self._section(i, h, names) for i, h in enumerate(headers)]
+
+    @property
+    def length(self) -> int:
+        return len(self.content)
+
+    def _require(self, start: int, size: int, what: str) -> None:
+        if start + size > self.length:
+            raise InputError(
+                f"the ELF file is truncated or wrong: {what} at byte {start} is {size} bytes long, "
+                f"the file {self.length}"
+            )
+
+    def _slice(self, header: Any) -> bytes:
+        return self.content[header["sh_offset"] : header["sh_offset"] + header["sh_size"]]
+
+    def _section(self, index: int, h: Any, names: bytes) -> Section:
+        return Section(
+            index,
+            _string(names, h["sh_name"]),
+            str(h["sh_type"]),
+            h["sh_flags"],
+            h["sh_addr"],
+            h["sh_offset"],
+            h["sh_size"],
+            h["sh_addralign"],
+            h["sh_link"],
+            h["sh_info"],
+            h["sh_entsize"],
+        )
+
+    def _bytes(self, section: Section) -> bytes:
+        return self.content[section.offset : section.offset + section.size]
+
+    def _table(self, section: Section, layout: str) -> Iterator[tuple[int, ...]]:
+        """Records of a section that holds nothing else."""
+        size = struct.calcsize(self.order + layout)
+        if section.entry_size not in (0, size) or section.size % size:
+            raise InputError(
+                f"section '{section.name}' of the ELF file is {section.size} bytes with entries of "
+                f"{section.entry_size}: no table of entries of {size}"
+            )
+        return struct.iter_unpack(self.order + layout, self._bytes(section))
+
+    def _symbols(self, section: Section) -> list[Symbol]:
+        names = self._bytes(self._linked(section))
+        wider = [s for s in self.sections if s.type == "SHT_SYMTAB_SHNDX" and s.link == section.index]
+        high = [n for (n,) in self._table(wider[0], "I")] if wider else []
+        made = []
+        for i, row in enumerate(self._table(section, "IBBHQQ" if self.wide else "IIIBBH")):
+            name, info, other, index, value, size = row if self.wide else (row[0], *row[3:], *row[1:3])
+            index = high[i] if index == EXTENDED and i < len(high) else index
+            made.append(self._symbol(_string(names, name), info, other, index, value, size))
+        return made
+
+    def _symbol(self, name: str, info: int, other: int, index: int, value: int, size: int) -> Symbol:
+        kind = _KINDS[info & 15] if info & 15 < len(_KINDS) else ""
+        bind, seen = _BINDS.get(info >> 4, "global"), _VISIBILITY[other & 3]
+        place = {UNDEFINED: "undefined", ABSOLUTE: "absolute", COMMON: "common"}.get(index, "")
+        if place:
+            return Symbol(name, value, size, kind, bind, seen, None, place)
+        if index >= len(self.sections):
+            raise InputError(
+                f"symbol '{name}' of the ELF file lies in section {index}, of {len(self.sections)}"
+            )
+        section = self.sections[index]
+        value -= section.address if self.linked and kind != "TLS" else 0
+        name = section.name if kind == "SECTION" and not name else name
+        return Symbol(name, value, size, kind, bind, seen, index)
+
+    def _linked(self, section: Section) -> Section:
+        if not 0 < section.link < len(self.sections):
+            raise InputError(
+                f"section '{section.name}' of the ELF file names section {section.link} as its own"
+            )
+        return self.sections[section.link]
+
+    def _relocations(self, section: Section, tables: dict[int, list[Symbol]]) -> Iterator[Relocation]:
+        if section.type not in ("SHT_REL", "SHT_RELA"):
+            return
+        has_addend = section.type == "SHT_RELA"
+        number = ("Qq" if has_addend else "Q") if self.wide else ("Ii" if has_addend else "I")
+        symbols = tables.get(section.link, [])
+        for offset, info, *addend in self._table(section, ("Q" if self.wide else "I") + number):
+            symbol, kind = self._target(info)
+            if symbol and symbol >= len(symbols):
+                raise InputError(
+                    f"a relocation in '{section.name}' of the ELF file is against symbol {symbol}, "
+                    f"of {len(symbols)}"
+                )
+            place, offset = self._place(section, offset)
+            to = (
+                symbols[symbol]
+                if symbols
+                else Symbol("", 0, 0, "NOTYPE", "local", "default", None, "absolute")
+            )
+            yield Relocation(place, offset, self._name(kind), to, addend[0] if addend else None)
+
+    def _target(self, info: int) -> tuple[int, int]:
+        """(symbol, type); MIPS of 64 bits packs both in an order of its own."""
+        if not self.wide:
+            return info >> 8, info & 0xFF
+        if self.elf["e_machine"] == "EM_MIPS" and self.elf.little_endian:
+            return info & 0xFFFFFFFF, info >> 56
+        return info >> 32, info & (0xFF if self.elf["e_machine"] == "EM_MIPS" else 0xFFFFFFFF)
+
+    def _place(self, section: Section, offset: int) -> tuple[int, int]:
+        """Section and offset in it: of a linked file the relocation gives an address."""
+        if self.linked:
+            i = bisect.bisect_right(self.starts, offset) - 1
+            s = self.mapped[i] if i >= 0 else None
+            if s is None or offset > s.address + s.size:
+                raise InputError(f"a relocation in '{section.name}' of the ELF file is for no section")
+            return s.index, offset - s.address
+        if not 0 < section.info < len(self.sections) or offset > self.sections[section.info].size:
+            raise InputError(f"a relocation in '{section.name}' of the ELF file lies outside of its section")
+        return section.info, offset
+
+    def _name(self, kind: int) -> str:
+        name = NAMES.get(self.elf["e_machine"], {}).get(kind) or str(describe_reloc_type(kind, self.elf))
+        return name if name.startswith("R_") else f"type {kind}"
+
+
+def _string(table: bytes, start: int) -> str:
+    """The name at an offset of a string table; sections without one have the empty name."""
+    if start >= len(table):
+        if start or table:
+            raise InputError(f"a name of the ELF file begins behind its table ({start}, of {len(table)})")
+        return ""
+    end = table.find(b"\0", start, start + NAME_LIMIT)
+    if end < 0:
+        raise InputError("a name of the ELF file has no end")
+    return table[start:end].decode("utf-8", errors="backslashreplace")
+
+
+def machine_name(file: ObjectFile) -> str:
+    """EM_X86_64 as people write it, with bits and byte order."""
+    name = file.machine.removeprefix("EM_").lower().replace("_", "-")
+    return f"{name}, {file.bits} bits, {file.endian}-endian"
+
+
+def symbol_place(file: ObjectFile, symbol: Symbol) -> str:
+    """`name` with where it is: `.text+0x10`, undefined, absolute."""
+    if symbol.section is None:
+        return symbol.place
+    return f"{file.sections[symbol.section].name}+{symbol.value:#x}"

@@ -1,0 +1,125 @@
+"""LLVM's assembler asked what it sees: encodings, fixups, and where each of them comes to lie.
+
+In: assembly text and how it is assembled. Out: the listing with encodings and fixups, and the object with
+the place of every fixup. Called by `ingot asm` and `ingot audit`.
+
+The listing has no addresses, and instructions grow when branches are relaxed. So it is assembled again (it is
+assembly) with a label before each instruction that has a fixup; labels change nothing in the code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import InputError, ToolchainError
+from .elf import ObjectFile, read_object
+from .process import produce, zig, zig_version
+from .record import Target
+
+LABEL = ".Lingot_fixup_"
+_ENCODING = re.compile(r"\s*\S+ encoding: \[(.*)\]\s*$")
+_FIXUP = re.compile(r"^\s*\S+\s+fixup (\w) - offset: (\d+), value: (.*), kind: (\S+?)(?:,.*)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Fixup:
+    """A hole that the assembler left in an encoding: `offset` in the instruction, `mask` its bytes."""
+
+    offset: int
+    value: str
+    kind: str
+    mask: tuple[bool, ...]
+
+    def span(self, length: int) -> tuple[int, int] | None:
+        """From and to, of the bytes with a part of it; None of an instruction that was relaxed since."""
+        held = [i for i, part in enumerate(self.mask) if part]
+        return (held[0], held[-1] + 1) if held and len(self.mask) == length else None
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """How text is assembled: the words between the assembler and the file."""
+
+    command: tuple[str, ...]
+
+    @classmethod
+    def of_triple(cls, triple: str) -> Assembly:
+        return cls(("-target", triple))
+
+    @classmethod
+    def of_target(cls, target: Target, flags: Sequence[str] = ()) -> Assembly:
+        """As the compiler would: with the features of its processor."""
+        return cls(("-target", target.triple, *target.flags, *flags))
+
+    def listing(self, text: str) -> str:
+        """The source as the assembler read it, with encodings and fixups."""
+        return self._run(text, "-show-encoding", "-filetype", "asm").decode(errors="replace")
+
+    def object(self, text: str) -> bytes:
+        """The object. A name `.L...` that nothing defines is an error of LLVM's, explained."""
+        return self._run(text)
+
+    def _run(self, text: str, *options: str) -> bytes:
+        words = [word for option in options for word in ("-Xclangas", option)]
+        command = zig("clang", *self.command, "-Wno-unused-command-line-argument", "-c", "unit.s", *words)
+        try:
+            return produce((*command, "-o", "unit.out"), {"unit.s": text}, "unit.out", version=zig_version())
+        except ToolchainError as error:
+            if "Undefined temporary symbol" in str(error):
+                raise _undefined_label(str(error)) from None
+            raise
+
+
+def _undefined_label(report: str) -> InputError:
+    names = ", ".join(sorted(set(re.findall(r"Undefined temporary symbol (\S+)", report))))
+    return InputError(
+        f"LLVM makes no object of this: {names} is not defined, and a name that begins with .L is local to "
+        f"its file, so that no linker could find it",
+        remedy="define the label, or give what lies elsewhere another name (GNU as lets such names pass)",
+    )
+
+
+def fixups_of(listing: str) -> list[tuple[int, tuple[Fixup, ...]]]:
+    """(line of the instruction, its fixups), in the order of the listing."""
+    found: list[tuple[int, tuple[Fixup, ...]]] = []
+    line, encoding, holes = -1, "", []
+    for number, text in enumerate([*listing.splitlines(), ""]):
+        if hole := _FIXUP.match(text):
+            letter, offset, value, kind = hole.groups()
+            mask = tuple(letter in byte.removeprefix("0x").removeprefix("0b") for byte in encoding.split(","))
+            holes.append(Fixup(int(offset), value, kind, mask))
+            continue
+        if holes:
+            found.append((line, tuple(holes)))
+            holes = []
+        if encoded := _ENCODING.search(text):
+            line, encoding = number, encoded[1]
+    return found
+
+
+def placed_fixups(text: str, how: Assembly) -> tuple[bytes, dict[tuple[int, int], tuple[Fixup, ...]]]:
+    """The object of a text, and (section, offset) -> the fixups of the instruction there."""
+    listing = how.listing(text)
+    found = fixups_of(listing)
+    lines = listing.splitlines()
+    labels = {line: f"{LABEL}{i}" for i, (line, _) in enumerate(found)}
+    marked = "\n".join(f"{labels[i]}:\n{line}" if i in labels else line for i, line in enumerate(lines))
+    kept = read_object(how._run(marked + "\n", "-msave-temp-labels"))
+    made = how.object(text)
+    _require_same(read_object(made), kept)
+    thumb = int(kept.machine == "EM_ARM")  # whose lowest bit says how, not where
+    places = {s.name: (s.section, s.value & ~thumb) for s in kept.symbols if s.name.startswith(LABEL)}
+    by_name = {labels[line]: holes for line, holes in found}
+    placed = {(s, v): by_name[n] for n, (s, v) in places.items() if s is not None and n in by_name}
+    return made, placed
+
+
+def _require_same(plain: ObjectFile, marked: ObjectFile) -> None:
+    """The labels must not have changed the code, or the places are those of another object."""
+    codes: list[Mapping[str, bytes]] = [
+        {f"{s.index} {s.name}": file.data(s) for s in file.code} for file in (plain, marked)
+    ]
+    if codes[0] != codes[1]:
+        raise ToolchainError("labels in the assembly changed its code: fixups cannot be placed")
