@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,22 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from ingot.driver import stages
 from ingot.errors import ModelError
+from ingot.formula.expr import Expr, Pick, walk
+from ingot.formula.statements import expressions, flatten
 from ingot.frontends.onnx import read_model
 from ingot.graph.encoding import Codebook, Encoding, Sparse, codes_of
+from ingot.loops.evaluate import run
+from ingot.loops.program import Program
+from ingot.loops.verify import verify_program
 from ingot.ops.infer import infer
+from ingot.options import Options
+from ingot.targets.records import find
+from ingot.targets.toolchain import obstacle
 from tests.encoded import encode, one_node, packed, random_codes, sparse
+from tests.fuzz.levels import compiled
+from tests.ops.rows import check
 
 Array = np.ndarray[Any, Any]
 
@@ -116,3 +128,51 @@ def test_parts_of_other_types_are_one_clear_error() -> None:
     broken.graph.initializer[1].CopyFrom(packed(DENSE.codes[0, :16], "w_values", 4))
     with pytest.raises(ModelError, match="'w_values' is uint4, where float32 belongs"):
         read_model(broken)
+
+
+def program(model: onnx.ModelProto, target: Any, **options: Any) -> Program:
+    """The program for a target, every access of it proved."""
+    made = stages(model, Options(target=target, name="net", **options)).program
+    assert verify_program(made) == []
+    return made
+
+
+VECTORS = ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3")
+SHAPES = [(1, 40, 128), (3, 17, 150), (1, 33, 300), (2, 16, 130)]
+CASES = [(shape, density) for shape in SHAPES for density in (0.0, 0.05, 0.3, 1.0)]
+
+
+def dense_layer(
+    shape: tuple[int, int, int], density: float, rectified: bool = False
+) -> tuple[onnx.ModelProto, Array, Array]:
+    """y = x W' + b, an input, and the result, summed in double precision."""
+    batch, rows, columns = shape
+    codes, rng = random_codes((rows, columns), density, seed=rows), np.random.default_rng(2)
+    bias, x = (rng.standard_normal(s).astype("f") for s in ((rows,), (batch, columns)))
+    x = np.maximum(x, 0) if rectified else x
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)
+    model = one_node(node, {"x": x.shape}, {"b": bias}, {"w": sparse(codes)})
+    return model, x, (x.astype("d") @ codes.decode().T + bias).astype("f")
+
+
+@pytest.mark.parametrize("activations", ["float", "int8"])
+@pytest.mark.parametrize("shape, density", CASES, ids=str)
+def test_products_with_encoded_matrices(
+    shape: tuple[int, int, int], density: float, activations: str
+) -> None:
+    model, x, wanted = dense_layer(shape, density, rectified=activations == "int8")
+    most = 1e-5 if activations == "float" else 1e-2
+    for target in VECTORS:
+        made = program(model, target, activations=activations)
+        check(run(made, {"x": x}), [wanted], most, f"loops for {target}")
+        assert any(isinstance(n, Pick) for n in nodes(made))
+    target = VECTORS[CASES.index((shape, density)) % len(VECTORS)]
+    if not obstacle(find(target)):
+        outputs = compiled(target, activations=activations)(model, {"x": x})
+        check(outputs, [wanted], most, f"C for {target}")
+
+
+def nodes(of: Program) -> Iterator[Expr]:
+    """Every expression of every kernel."""
+    for kernel in of.kernels:
+        yield from (n for s in flatten(kernel.body) for e in expressions(s) for n in walk(e))

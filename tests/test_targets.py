@@ -322,6 +322,14 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "convert_float32": lambda a, b, c: a.astype(np.float32),
     "scalef": lambda a, b, c: np.where(np.isnan(b), b, np.ldexp(a, np.nan_to_num(np.floor(b)).astype(int))),
     "dot2": lambda a, b, c: c + (a.astype(np.int32) * b).reshape(-1, 2).sum(axis=1, dtype=np.int32),
+    "dot4": lambda a, b, c: c + (a.astype(np.int32) * b).reshape(-1, 4).sum(axis=1, dtype=np.int32),
+    "dot4s": lambda a, b, c: (
+        c + np.clip((a.astype(np.int32) * b).reshape(-1, 2, 2).sum(-1), -32768, 32767).sum(1)
+    ),
+    "widen_int32": lambda a, b, c: a.astype(np.int32),
+    "pick16": lambda a, b, c: np.append(a, b)[c],
+    "pick32": lambda a, b, c: np.append(a, b)[c],
+    "pick128": lambda a, b, c: np.append(a, b)[c],
     "madd": lambda a, b, c: np.array([fma(*each) for each in zip(a, b, c, strict=True)], a.dtype),
 }
 
@@ -342,11 +350,31 @@ def signature(operation: str, dtype: str) -> tuple[str, str, str, str]:
             return dtype, dtype, dtype, "float32"
         case "dot2":
             return dtype, dtype, "int32", "int32"
+        case "dot4" | "dot4s":
+            return dtype, "int8", "int32", "int32"
+        case "widen_int32":
+            return dtype, dtype, dtype, "int32"
+    if operation.startswith("pick"):
+        return dtype, dtype, {"float32": "int32"}.get(dtype, "uint8"), dtype
     return dtype, dtype, dtype, dtype
 
 
+def operand_bytes(width: int, operation: str, dtype: str, each: str) -> int:
+    """Of {a}, {b}, {c} or the result, as {each} says: not all registers are as wide as the widest."""
+    item = np.dtype(dtype).itemsize
+    if operation == "widen_int32" and each in "abc":
+        return width // 4
+    if operation.startswith("pick") and each in "ab":
+        table = int(operation.removeprefix("pick")) * item
+        return table // 2 if table > (16 if item == 1 else width) else table
+    return width
+
+
 def sample(which: str, dtype: str, operation: str) -> np.ndarray:
-    """64 bytes; ties, halves, big and small magnitudes, and in {b} a NaN."""
+    """64 bytes; ties, halves, big and small magnitudes, and in {b} a NaN. Of a look-up {c} are indices."""
+    if operation.startswith("pick") and which == "c":
+        most = int(operation.removeprefix("pick"))
+        return (np.arange(64 // np.dtype(dtype).itemsize) * 37 % most).astype(dtype)
     count = 64 // np.dtype(dtype).itemsize
     if operation == "select" and which == "a":
         return -(np.arange(count) % 3 == 1).astype(dtype)
@@ -405,11 +433,13 @@ def spelled(target: Target) -> str:
     lines = [target.header]
     for i, (width, operation, dtype, template) in enumerate(cases(target)):
         for letter, each in zip("abcr", signature(operation, dtype), strict=True):
-            vector = f" __attribute__((vector_size({width}), may_alias))" if width else ""
+            size = operand_bytes(width, operation, dtype, letter)
+            vector = f" __attribute__((vector_size({size}), may_alias))" if width else ""
             lines.append(f"typedef {C_TYPES[each]} {letter}{i}{vector};")
         names = {each: f"*(const {each}{i} *){each}" for each in "abc"}
         head = f"void f{i}(const void *a, const void *b, const void *c, void *r)"
-        body = f"(void)a; (void)b; (void)c; *(r{i} *)r = {template.format(**names)};"
+        as_result = f"(r{i})" if operation.startswith("pick") else ""  # the printer casts look-ups, too
+        body = f"(void)a; (void)b; (void)c; *(r{i} *)r = {as_result}{template.format(**names)};"
         lines += [f"{head};", f"{head} {{ {body} }}"]
     return "\n".join(lines) + "\n"
 
@@ -455,7 +485,9 @@ def test_spellings_mean_what_the_table_says(name, kind):
         types = signature(operation, dtype)
         size = width or np.dtype(dtype).itemsize
         inputs = [
-            sample(letter, each, operation)[: max(1, size // np.dtype(each).itemsize)]
+            sample(letter, each, operation)[
+                : max(1, (operand_bytes(width, operation, dtype, letter) or size) // np.dtype(each).itemsize)
+            ]
             for letter, each in zip("abc", types, strict=False)
         ]
         with np.errstate(all="ignore"):

@@ -45,6 +45,7 @@ from ingot.memory.order import order
 from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
+from ingot.passes.byte_activations import byte_activations
 from ingot.passes.inline_if import inline_if
 from ingot.passes.number_calls import number_calls
 from ingot.passes.pair_states import pair_states
@@ -115,6 +116,8 @@ def front(model: Any, options: Options) -> Graph:
     graph = require_narrow(GRAPH(infer, graph))  # everything below needs shapes, and constants folded
     graph = GRAPH(pair_states, graph, options.state)  # types must be known, passes keep the edge's order
     graph = GRAPH(inline_if, graph)  # conditions that are constants are known now
+    if options.activations == "int8":
+        graph = GRAPH(byte_activations, graph, target_of(options))  # needs types and constant weights
     return GRAPH(prune, graph)  # so is shape arithmetic: what only served it goes
 
 

@@ -11,6 +11,7 @@ Capacity = int | tuple[int, ...]
 Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"]
 Api = Literal["direct", "static", "dynamic", "argument"]
 Math = Literal["exact", "standard"]
+Activations = Literal["float", "int8"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,9 @@ class Options:
     leaves to the next. `infer_shapes` believes the operators where the model declares other shapes of
     what they make. `fuse` off keeps one kernel per node (for verification layer by layer). `generators`
     off keeps naive loops everywhere. `math` "exact" adds and multiplies what the model says, as it says it:
-    no fast convolution algorithms, every sigmoid and tanh to its last digits. `target` may name several,
+    no fast convolution algorithms, every sigmoid and tanh to its last digits.
+    `activations` "int8" multiplies encoded weights in bytes, by activations that are quantised as the bundle
+    runs, where a layer stays within 1 % of max|y|. `target` may name several,
     weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a
     `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its time goes.
     `pauses` makes it call `NAME_pause` every few microseconds, where no vector register keeps its content.
@@ -63,3 +66,4 @@ class Options:
     generators: bool = True
     tuning: Mapping[str, Any] = field(default_factory=dict)
     math: Math = "standard"
+    activations: Activations = "float"

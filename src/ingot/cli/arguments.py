@@ -72,6 +72,10 @@ Arithmetic = Annotated[
     Literal["exact", "standard"],
     typer.Option("--math", help="exact: no fast convolution algorithms, only the model's own sums."),
 ]
+Activations = Annotated[
+    Literal["float", "int8"],
+    typer.Option("--activations", help="int8: encoded weights meet activations quantised to bytes."),
+]
 SeedInput = Annotated[
     bool,
     typer.Option("--seed-input", help="An input more, seed: random operators draw other numbers for others."),

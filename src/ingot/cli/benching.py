@@ -61,6 +61,7 @@ def bench(
     peer_cc: PeerCompiler = None,
     entry: Entry = None,
     math: arg.Arithmetic = "standard",
+    activations: arg.Activations = "float",
     tuning: arg.TuningFile = None,
     profile: Profile = False,
     report_to: Report = None,
@@ -68,7 +69,12 @@ def bench(
     as_json: arg.Json = False,
 ) -> None:
     """Measure a model's bundle on one core, in turns with peers; with --profile, kernel by kernel."""
-    rest: dict[str, Any] = {"math": math, "string_bytes": string_bytes, **arg.edges(feeds, fetches)}
+    rest: dict[str, Any] = {
+        "math": math,
+        "activations": activations,
+        "string_bytes": string_bytes,
+        **arg.edges(feeds, fetches),
+    }
     wanted = arg.options(target, define, cc, cflags, tuning, capacity, **rest)
     names = [n.strip() for word in against or () for n in word.split(",") if n.strip()]
     with progress(f"Measuring {model.name}"):

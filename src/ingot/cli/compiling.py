@@ -70,6 +70,7 @@ def compile(
     package: Package = None,
     prebuilt: Prebuilt = False,
     math: arg.Arithmetic = "standard",
+    activations: arg.Activations = "float",
     tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
@@ -94,6 +95,7 @@ def compile(
         threads=threads,
         tuning=tuning,
         math=math,
+        activations=activations,
     )
     if prebuilt and package is None:
         raise InputError("--prebuilt says how a package is made", remedy="add --package kbuild")

@@ -42,11 +42,17 @@ def verify(
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
     math: arg.Arithmetic = "standard",
+    activations: arg.Activations = "float",
     tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
     """Compare the shipped object with onnxruntime; find the first layer that differs."""
-    more: dict[str, Any] = {"math": math, "string_bytes": string_bytes, **arg.edges(feeds, fetches)}
+    more: dict[str, Any] = {
+        "math": math,
+        "activations": activations,
+        "string_bytes": string_bytes,
+        **arg.edges(feeds, fetches),
+    }
     wanted = arg.options(target, define, cc, cflags, tuning, capacity, state, **more)
     with progress(f"Verifying {model.name}"):
         from ingot.check.verify import verify as check

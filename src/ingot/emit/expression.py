@@ -24,6 +24,7 @@ from ingot.formula.expr import (
     Lane,
     Load,
     Param,
+    Pick,
     Select,
     Shuffle,
     Tensor,
@@ -69,6 +70,8 @@ class Printer:
                 return max(self.width(a), self.width(b))
             case Shuffle(_, _, index):
                 return len(index)
+            case Pick(_, index):
+                return self.width(index)
             case Fma(a, b, c) | Select(a, b, c):
                 return max(self.width(a), self.width(b), self.width(c))
         return 1

@@ -283,6 +283,30 @@ def _dot(key: Key, a: DType, b: DType) -> str:
     return _function(key, total, f"{x} x, {y} y, {total} c", body)
 
 
+def _pick(key: Key, t: DType, index: DType) -> str:
+    """Lane i is element index[i] of the tables in a row."""
+    width, count, lanes = map(int, key[3:])
+    name, wide = short(t.name), f"{short(t.name)}x{lanes}"
+    tables = "abcd"[:count]
+    parameters = ", ".join(f"{name}x{width} {x}" for x in tables)
+    found = f"{tables[-1]}[index[i] & {width - 1}]"
+    for k, x in reversed(list(enumerate(tables[:-1], 1))):
+        found = f"index[i] < {k * width} ? {x}[index[i] & {width - 1}] : {found}"
+    body = f"{wide} r = {{0}}; for (int i = 0; i < {lanes}; i++) r[i] = {found}; return r;"
+    return _function(key, wide, f"{parameters}, {short(index.name)}x{lanes} index", body)
+
+
+def _dot_saturating(key: Key, a: DType, b: DType) -> str:
+    """c[i] += four products, two and two of which are summed in 16 bits that saturate."""
+    lanes = int(key[3])
+    x, y = (f"{short(t.name)}x{4 * lanes}" for t in (a, b))
+    total = f"i32x{lanes}"
+    pair = "int s = (int)x[4 * i + j] * y[4 * i + j] + (int)x[4 * i + j + 1] * y[4 * i + j + 1]; "
+    add = "c[i] += s > 32767 ? 32767 : s < -32768 ? -32768 : s; "
+    body = f"for (int i = 0; i < {lanes}; i++) for (int j = 0; j < 4; j += 2) {{ {pair}{add}}} return c;"
+    return _function(key, total, f"{x} x, {y} y, {total} c", body)
+
+
 def vector_types(used: set[Key]) -> Iterator[str]:
     """The typedefs of vectors: unaligned and free to alias, as loads and stores of arrays need."""
     for _, name, lanes in sorted(k for k in used if k[0] == "type"):
@@ -319,6 +343,8 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "isinf": _isinf,
     "dot2": _dot,
     "dot4": _dot,
+    "dot4s": _dot_saturating,
+    "pick": _pick,
     "splat": _splat,
     "part": _part,
     "isnan": _one("return x != x;", "uint8_t"),

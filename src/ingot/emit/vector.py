@@ -14,6 +14,7 @@ from ingot.formula.expr import (
     Fma,
     Lane,
     Load,
+    Pick,
     Select,
     Shuffle,
     Unary,
@@ -51,11 +52,15 @@ class VectorPrinter(Printer):
                 return self.fused(a, b, c, lanes)
             case Shuffle():
                 return self._shuffle(e)
+            case Pick():
+                return self._pick(e, lanes)
             case Select(c, a, b) if self.width(c) == 1:  # gcc wants one type of two sums of one type
                 t, x, y = self.vector_type(e.dtype, lanes), self.vector(a, lanes), self.vector(b, lanes)
                 return f"({self.scalar(c)} ? ({t}){x} : ({t}){y})"
             case Select(c, a, b):
                 return self._select(self.mask(c, lanes), a, b, lanes)
+            case Cast(a, dtype) if spelled := self._widening(a, dtype, lanes):
+                return spelled.format(a=bare(self.vector(a, lanes)))
             case Cast(a, dtype):
                 t = self.vector_type(dtype, lanes)
                 return f"__builtin_convertvector({self.vector(a, lanes)}, {t})"
@@ -73,6 +78,25 @@ class VectorPrinter(Printer):
             x, y = (spelled.format(a=v) for v in (x, y))
             index = tuple(i if i < width else i - width + wanted for i in index)
         return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, index))})"
+
+    def _pick(self, e: Pick, lanes: int) -> str:
+        """Lanes picked by data: the target's table look-up, or the helper that means the same."""
+        width, t, index = self.width(e.tables[0]), e.dtype, self.vector(e.index, lanes)
+        tables = [self.vector(v, width) for v in e.tables]
+        spelled = self.target.spelling(f"pick{width * len(tables)}", t.name, lanes * t.bytes)
+        if spelled:
+            made = spelled.format(a=bare(tables[0]), b=bare(tables[-1]), c=bare(index))
+            return f"({self.vector_type(t, lanes)}){made}"
+        for dtype, n in ((t, width), (t, lanes), (e.index.dtype, lanes)):
+            self.vector_type(dtype, n)
+        types = (t.name, e.index.dtype.name, str(width), str(len(tables)), str(lanes))
+        return self.call("pick", types, *tables, index)
+
+    def _widening(self, a: Expr, to: DType, lanes: int) -> str | None:
+        """How integers become wider ones, where compilers may not find it."""
+        if not a.dtype.is_integer or to.bits <= a.dtype.bits:
+            return None
+        return self.target.spelling(f"widen_{to.name}", a.dtype.name, lanes * to.bytes)
 
     def _splat(self, text: str, dtype: DType, lanes: int) -> str:
         self.vector_type(dtype, lanes)

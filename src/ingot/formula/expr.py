@@ -340,6 +340,21 @@ class Shuffle(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Pick(Expr):
+    """A vector of lanes picked by data: lane i is element `index[i]` of the registers `tables` in a row.
+
+    The index is an integer as wide as the elements; whoever makes it sees to it that it picks what is there.
+    """
+
+    tables: tuple[Expr, ...]
+    index: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.tables[0].dtype
+
+
+@dataclass(frozen=True, slots=True)
 class Byte(Expr):
     """Byte `k` of a string: what a view of strings as bytes holds."""
 
@@ -497,6 +512,7 @@ CHILDREN: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
     Byte: lambda e: (e.a, e.k),
     Joined: lambda e: (e.row,),
     Gathered: lambda e: (e.value, e.lo, e.hi),
+    Pick: lambda e: (*e.tables, e.index),
 }
 """How each kind of node that has children gives them: a table, for they are asked for a million times."""
 
@@ -546,6 +562,8 @@ def _with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return Lane(a, lane, lanes)
         case Shuffle(_, _, index), (a, b):
             return Shuffle(a, b, index)
+        case Pick(), (*tables, index):
+            return Pick(tuple(tables), index)
         case Load(tensor, _, None, lanes), index:
             return Load(tensor, index, None, lanes)
         case Load(tensor, _, _, lanes), (*index, outside):
@@ -623,6 +641,8 @@ def text(e: Expr | int) -> str:
             return f"{text(a)}.{lane}" + (f":{lanes}" if lanes > 1 else "")
         case Shuffle(a, b, index):
             return f"shuffle({text(a)}, {text(b)}, {', '.join(map(str, index))})"
+        case Pick(tables, index):
+            return f"pick({', '.join(map(text, tables))}; {text(index)})"
         case Byte(a, k):
             return f"{text(a)}.bytes[{text(k)}]"
         case Joined(row, dtype):

@@ -18,6 +18,7 @@ from ingot.formula.expr import (
     Gathered,
     Load,
     Param,
+    Pick,
     Select,
     Tensor,
     Unary,
@@ -191,5 +192,10 @@ def check_types(e: Expr, here: str) -> None:
         case Gathered(value, lo, hi):
             if not value.dtype.is_integer or lo.dtype is not INDEX or hi.dtype is not INDEX:
                 raise InternalError(f"{here}: an index is gathered from {value.dtype}")
+        case Pick(tables, index):
+            if not index.dtype.is_integer or index.dtype.bits != e.dtype.bits:
+                raise InternalError(f"{here}: lanes of {e.dtype} are picked by {index.dtype}")
+            if any(t.dtype is not e.dtype for t in tables):
+                raise InternalError(f"{here}: lanes are picked from registers of several types")
         case Unary("not", a) if a.dtype is not BOOL:
             raise InternalError(f"{here}: not of {a.dtype}")

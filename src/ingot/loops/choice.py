@@ -49,6 +49,7 @@ class Choice:
     winograd: int = 0
     cold: bool = False
     tile: Tile | None = None
+    lanes: bool = True
 
     @property
     def text(self) -> str:

@@ -32,6 +32,7 @@ from ingot.formula.expr import (
     Lane,
     Load,
     Param,
+    Pick,
     Select,
     Shuffle,
     Tensor,
@@ -466,9 +467,27 @@ class Compiler:
             case Shuffle(a, b, index):
                 x, y, picked = self.expression(a), self.expression(b), list(index)
                 return lambda f: _beside(x(f), y(f))[:, picked]
+            case Pick(tables, index):
+                return self.pick([self.expression(t) for t in tables], self.expression(index))
             case Load():
                 return self.fetch(e, e.dtype)
         raise TypeError(f"no meaning for {e!r}")
+
+    def pick(self, tables: list[Evaluate], index: Evaluate) -> Evaluate:
+        """Each lane of `index` says which lane of the tables."""
+
+        def execute(f: Frame) -> Value:
+            wanted = index(f).astype(np.int64)
+            whole = tables[0](f)
+            for t in tables[1:]:
+                whole = _beside(whole, t(f))
+            if np.any(wanted < 0) or np.any(wanted >= whole.shape[1]):
+                raise InternalError(f"kernel {self.kernel.name}: a lane is picked that is not there")
+            threads = max(len(whole), len(wanted))
+            whole, wanted = (np.broadcast_to(v, (threads, v.shape[1])) for v in (whole, wanted))
+            return np.take_along_axis(whole, wanted, 1)
+
+        return execute
 
     def join(self, row: Load, dtype: DType) -> Evaluate:
         """The strings whose first bytes are those of `row`."""

@@ -13,6 +13,7 @@ from ingot.formula.statements import Statement
 from ingot.loops.choice import DEFAULT, Choices
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.gates import gates
+from ingot.loops.generators.lanes import lanes
 from ingot.loops.generators.points import points
 from ingot.loops.generators.row import rows
 from ingot.loops.generators.strip import strip
@@ -70,6 +71,8 @@ def _first(
     fast = winograd(stage, storage, target, bounds, how.winograd, how.cold) if how.winograd else None
     if fast is not None:
         return fast, 1
+    if how.lanes and (found := lanes(stage, storage, target, bounds)) is not None:
+        return found, 1
     if (together := gates(stages, storage, target, bounds)) is not None:
         return together
     if (found := points(stage, storage, target, bounds)) is not None:

@@ -25,8 +25,15 @@ def _dot(k: int) -> Meaning:
     return meaning
 
 
-GROUP = {"dot2": 2, "dot4": 4}
+def _dot_saturating(accumulator: Array, a: Array, b: Array) -> Array:
+    x, y = (np.asarray(v).astype(np.int32) for v in (a, b))
+    pairs = (x * y).reshape(*np.broadcast_shapes(x.shape, y.shape)[:-1], -1, 2, 2).sum(-1, dtype=np.int32)
+    return np.asarray(accumulator + np.clip(pairs, -32768, 32767).sum(-1, dtype=np.int32))
+
+
+GROUP = {"dot2": 2, "dot4": 4, "dot4s": 4}
 """Elements of an operand that go into one lane."""
 
-INSTRUCTIONS: dict[str, Meaning] = {name: _dot(k) for name, k in GROUP.items()}
-"""dot2: c[i] + the sum of two products of int16; dot4: of four products of int8 or uint8, not saturated."""
+INSTRUCTIONS: dict[str, Meaning] = {"dot2": _dot(2), "dot4": _dot(4), "dot4s": _dot_saturating}
+"""dot2: c[i] + the sum of two products of int16; dot4: of four products of int8 or uint8, not saturated;
+dot4s: the same, where two and two products are summed in int16, saturated."""

@@ -125,17 +125,23 @@ class Storage:
         return self.derived(t, order, lambda value: np.ascontiguousarray(value.transpose(order)))
 
     def derived(
-        self, t: Tensor, how: Hashable, make: Callable[[Array], Array], type: DType | None = None
+        self,
+        t: Tensor,
+        how: Hashable,
+        make: Callable[[Array], Array],
+        type: DType | None = None,
+        what: str = "",
     ) -> Tensor:
         """A physical constant as its loops read it, made of another once for each `how`.
 
-        Its elements are the other's, or of the `type` given.
+        Its elements are the other's, or of the `type` given; `what` they are becomes part of its name.
         """
         if (t, how) not in self.packed:
             assert t.value is not None
             value = make(t.value)
-            made = self.packed[t, how] = Tensor(t.name, type or t.type, value.shape, value)
-            self.recipes[made] = lambda others: self.derived(self.again(t, others), how, make, type)
+            name = f"{t.name}_{what}" if what else t.name
+            made = self.packed[t, how] = Tensor(name, type or t.type, value.shape, value)
+            self.recipes[made] = lambda others: self.derived(self.again(t, others), how, make, type, what)
         return self.packed[t, how]
 
     def view(self, t: Tensor, shape: tuple[Extent, ...], spans: tuple[Extent, ...]) -> Tensor:

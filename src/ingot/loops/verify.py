@@ -26,6 +26,7 @@ from ingot.formula.expr import (
     Lane,
     Load,
     Param,
+    Pick,
     Select,
     Shuffle,
     Tensor,
@@ -364,6 +365,10 @@ class _Checker:
                 if self.lanes(b, known) != width or not all(0 <= i < 2 * width for i in index):
                     raise self.fail(f"{text(e)}: no such lanes")
                 return len(index)
+            case Pick(tables, index):
+                if len({self.lanes(t, known) for t in tables}) > 1:
+                    raise self.fail(f"{text(e)}: registers of several widths")
+                return self.lanes(index, known)
             case Const() | Text() | Param():
                 return 1
             case Unary() | Binary() | Fma() | Select() | Cast() | Bitcast() | Byte() | Joined():

@@ -55,7 +55,7 @@ def infer(graph: Graph, *, budget: _Budget | None = None, again: bool = False) -
 
             infer_control(node, partial(infer, budget=budget, again=again))
         else:
-            _infer_node(node)
+            infer_node(node)
     return graph
 
 
@@ -87,7 +87,8 @@ def _drop_unread(graph: Graph) -> None:
         node.outputs[1:] = [v if v in read else None for v in node.outputs[1:]]
 
 
-def _infer_node(node: Node) -> None:
+def infer_node(node: Node) -> None:
+    """Type, shape and constants of what one node makes, its inputs inferred."""
     inputs = [None if v is None else v.tensor() for v in node.inputs]
     formula = formulate(node, inputs)
     if len([v for v in node.outputs if v is not None]) > len(formula.outputs):

@@ -7,7 +7,7 @@ zero point and saturated, in this order, as onnxruntime does: NaN becomes the lo
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Operand, Tensor, Var, binary, call, cast, minimum, wrap
+from ingot.formula.expr import Const, Expr, Operand, Tensor, Var, binary, call, cast, maximum, minimum, wrap
 from ingot.formula.types import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, INT32, UINT8, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.contract import Contraction, convolution, matrix_product
@@ -113,6 +113,22 @@ def dequantize_linear(
     if x_zero_point is not None:
         q = q - cast(x_zero_point[_beside(f, x_zero_point, x_scale, at)], wide)
     return f.map(axes, cast(q, FLOAT32) * cast(x_scale[at], FLOAT32), to)
+
+
+@op("DynamicQuantizeLinear", since=11)
+def dynamic_quantize_linear(f: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """uint8 of x, its scale and its zero point, which x's own range gives (DynamicQuantizeLinear-11).
+
+    The range holds 0. Where it is nothing else, scale is 0, and so are all bytes.
+    """
+    f.same_type((x,), "f")
+    axes = f.axes(x.shape)
+    low, high = (f.reduce(e, (), axes, x[axes], init=0, name=e) for e in ("min", "max"))
+    scale = f.map((), (high[()] - low[()]) / 255.0, name="y_scale")
+    zero = minimum(maximum(0.0 - low[()] / scale[()], 0), 255)
+    point = f.map((), cast(call("round", zero), UINT8), name="y_zero_point")
+    y = saturated(x[axes] / scale[()], cast(point[()], x.type), UINT8)
+    return f.map(axes, y), scale, point
 
 
 # -- contractions

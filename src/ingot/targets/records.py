@@ -15,11 +15,12 @@ from types import MappingProxyType
 
 from ..errors import InputError
 from .record import Target
-from .spelling import NEON, WASM, fma_scalar, x86_scalar, x86_vector
+from .spelling import NEON, WASM, fma_scalar, x86_scalar, x86_vector, x86_vnni
 
 _V2 = ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_VNNI_FLAGS = ("-mavx512vbmi", "-mavx512vnni")
 # gcc's immintrin.h includes mm_malloc.h and so libc's stdlib.h, freestanding or not; its guard keeps it out.
 _IMMINTRIN = """\
 #ifndef _MM_MALLOC_H_INCLUDED
@@ -83,6 +84,22 @@ _RECORDS = (
         features=_V4,
         relocation="pic",
         operations=x86_vector(64, 4),
+        narrow_operations={16: x86_vector(16, 4), 32: x86_vector(32, 4)},
+        scalar_operations=x86_scalar(4),
+    ),
+    Target(
+        "x86-64-v4-vnni",
+        "x86 with AVX-512 F, BW, CD, DQ, VL, VBMI and VNNI: Ice Lake, Zen 4",
+        triple=_X86_64,
+        flags=("-march=x86-64-v4", *_VNNI_FLAGS, "-mprefer-vector-width=512", "-fno-slp-vectorize"),
+        gcc=(_X86_GCC, "-march=x86-64-v4", *_VNNI_FLAGS, "-mprefer-vector-width=512"),
+        vector_bytes=64,
+        registers=32,
+        header=_IMMINTRIN,
+        caches=(32 << 10, 1 << 20, 32 << 20),
+        features=(*_V4, "avx512vbmi", "avx512_vnni"),
+        relocation="pic",
+        operations={**x86_vector(64, 4), **x86_vnni()},
         narrow_operations={16: x86_vector(16, 4), 32: x86_vector(32, 4)},
         scalar_operations=x86_scalar(4),
     ),
@@ -189,7 +206,8 @@ def find(name: str) -> Target:
 def native() -> Target:
     """The best record whose instructions this processor lists: never above what is there."""
     present = cpu_features()
-    order = {"x86_64": ("x86-64-v4", "x86-64-v3", "x86-64"), "AMD64": ("x86-64",), "aarch64": ("aarch64",)}
+    x86 = ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "x86-64")
+    order = {"x86_64": x86, "AMD64": ("x86-64",), "aarch64": ("aarch64",)}
     usable = (name for name in order.get(_MACHINE, ()) if present.issuperset(TARGETS[name].features))
     return TARGETS[next(usable, "c99")]
 

@@ -17,6 +17,9 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | convert_float32 | from int32, to nearest |
 | scalef | {a} * 2**floor({b}), with correct overflow, underflow and denormals |
 | extend16, extend32 | the vector of 16 or 32 bytes as the first lanes of a longer one, the others anything |
+| pick16 ... | element {c}[i] of the register {a}, or of {a} and {b} in a row, that many lanes in all |
+| widen_int32 | from narrower integers |
+| dot4 | {c} (int32) + four products each of uint8 {a} and int8 {b}; dot4s: pairs of them saturate in int16 |
 | dot2 | int16 pairs: {c} (int32) + {a}[2i] * {b}[2i] + {a}[2i+1] * {b}[2i+1] |
 """
 
@@ -79,9 +82,48 @@ def _x86_integers(width: int, level: int) -> Iterator[tuple[tuple[str, str], str
             yield (name, dtype), f"{back}{mm}_{name}_{s}(({i})({{a}}), ({i})({{b}}))"
 
 
+def _x86_tables(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]:
+    """Table look-ups and products of bytes. Of two tables of 16 bytes, each answers 0 for the other's part:
+    vpshufb does so where the highest bit of an index is set.
+    """
+    if level < 3 or width == 16:
+        return
+    mm, i = f"_mm{8 * width}", f"__m{8 * width}i"
+    spread = f"{mm}_broadcastsi128_si256" if width == 32 else f"{mm}_broadcast_i32x4"
+    a, b = (f"{spread}((__m128i)({{{x}}}))" for x in "ab")
+    low = f"{mm}_shuffle_epi8({a}, {mm}_add_epi8(({i})({{c}}), {mm}_set1_epi8(112)))"
+    high = f"{mm}_shuffle_epi8({b}, {mm}_sub_epi8(({i})({{c}}), {mm}_set1_epi8(16)))"
+    either = f"{mm}_or_si{8 * width}({low}, {high})"
+    few = "(__m128i)({a})" if width == 64 else "_mm_cvtsi64_si128((long long)({a}))"
+    for dtype in ("uint8", "int8"):
+        yield ("pick16", dtype), f"{mm}_shuffle_epi8({a}, ({i})({{c}}))"
+        yield ("pick32", dtype), either
+        yield ("widen_int32", dtype), f"(__v{width // 4}si){mm}_cvtep{dtype[0]}8_epi32({few})"
+    pairs = f"{mm}_madd_epi16({mm}_maddubs_epi16(({i})({{a}}), ({i})({{b}})), {mm}_set1_epi16(1))"
+    yield ("dot4s", "uint8"), f"(__v{width // 4}si){mm}_add_epi32(({i})({{c}}), {pairs})"
+    index = f"({i})({{c}})"
+    if width == 64:
+        yield ("pick16", "float32"), f"_mm512_permutexvar_ps({index}, {{a}})"
+        yield ("pick32", "float32"), f"_mm512_permutex2var_ps({{a}}, {index}, {{b}})"
+    else:
+        halves = ", ".join(f"_mm256_permutevar8x32_ps({{{x}}}, {index})" for x in "ab")
+        mask = f"_mm256_castsi256_ps(_mm256_slli_epi32({index}, 28))"
+        yield ("pick16", "float32"), f"_mm256_blendv_ps({halves}, {mask})"
+
+
+def x86_vnni() -> Spellings:
+    """On 64 bytes: look-ups among 128 bytes (VBMI), products of bytes that do not saturate (VNNI)."""
+    c = "(__m512i)({c})"
+    picked = f"_mm512_permutex2var_epi8((__m512i)({{a}}), {c}, (__m512i)({{b}}))"
+    return {
+        ("pick128", "uint8"): picked,
+        ("dot4", "uint8"): f"(__v16si)_mm512_dpbusd_epi32({c}, (__m512i)({{a}}), (__m512i)({{b}}))",
+    }
+
+
 def x86_vector(width: int, level: int) -> Spellings:
     """Operations on vectors of `width` bytes at micro-architecture `level`."""
-    parts = (_x86_floats, _x86_selects, _x86_integers)
+    parts = (_x86_floats, _x86_selects, _x86_integers, _x86_tables)
     return {key: text for part in parts for key, text in part(width, level)}
 
 

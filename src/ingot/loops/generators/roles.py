@@ -11,8 +11,21 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Binary, Expr, Extent, Load, Var, extent, loads, static, substitute, transform
+from ingot.formula.expr import (
+    Binary,
+    Cast,
+    Expr,
+    Extent,
+    Load,
+    Var,
+    extent,
+    loads,
+    static,
+    substitute,
+    transform,
+)
 from ingot.formula.index import Bounds, Linear, from_linear, interval, linear, mentions, product, simplify
+from ingot.formula.types import INT32
 from ingot.loops.access import known_strides, step
 from ingot.loops.layout import Storage, bind
 
@@ -48,31 +61,42 @@ class Contraction:
         return prod(static(k.extent) for k in self.reduce)
 
 
-def match(c: Compute, storage: Storage, bounds: Bounds) -> Contraction | None:
-    """Recognise a sum of products of two affine loads and give its axes their roles."""
+def match(c: Compute, storage: Storage, bounds: Bounds, integers: bool = False) -> Contraction | None:
+    """Recognise a sum of products of two affine loads and give its axes their roles.
+
+    With `integers`: of bytes that are widened to int32, instead of floats.
+    """
     r = c.reduction
-    if r is None or r.combine != "sum" or not r.axes or not r.term.dtype.is_float:
+    if r is None or r.combine != "sum" or not r.axes:
+        return None
+    if r.term.dtype is not INT32 if integers else not r.term.dtype.is_float:
         return None
     if not all(isinstance(a.extent, int) and a.extent for a in (*c.axes, *r.axes)):
         return None
     inner = {**bounds, **{a.name: interval(a) for a in (*c.axes, *r.axes)}}
     term = bind(r.term, storage, inner)
-    if not (
-        isinstance(term, Binary)
-        and term.op == "mul"
-        and isinstance(term.a, Load)
-        and isinstance(term.b, Load)
-    ):
+    factors = _factors(term, integers)
+    if factors is None:
         return None
     index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
-    for a, b in ((term.a, term.b), (term.b, term.a)):
+    for a, b in (factors, factors[::-1]):
         roles = _roles(a, b, to, c.axes)
         if roles is not None:
             vector, tile, outer = roles
             reduce = tuple(sorted(r.axes, key=lambda k: -abs(step(a, k.name) or 0)))
             value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
             return Contraction(a, b, to, value, init, vector, tile, outer, reduce, inner)
+    return None
+
+
+def _factors(term: Expr, integers: bool) -> tuple[Load, Load] | None:
+    """The two elements that a term multiplies."""
+    match term:
+        case Binary("mul", Load() as a, Load() as b) if not integers:
+            return a, b
+        case Binary("mul", Cast(Load() as a), Cast(Load() as b)) if integers and a.dtype.bits == 8:
+            return a, b
     return None
 
 
