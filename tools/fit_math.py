@@ -263,12 +263,26 @@ def constants(digits: int) -> dict[str, tuple[float, ...]]:
     }
 
 
+def two_over_pi(digits: int) -> tuple[int, ...]:
+    """The binary digits of 2/pi in limbs of half a word, a limb of zeros first."""
+    word, count = {24: (16, 14), 53: (32, 38)}[digits]
+    with mp.workprec(2 * word * count):
+        whole = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (word * (count - 1))))
+    return tuple(whole >> word * i & (1 << word) - 1 for i in reversed(range(count)))
+
+
 HEADER = '''"""The numbers of the math library, written by tools/fit_math.py: do not edit.
 
 `POLYNOMIALS[name][digits]`: coefficients, lowest power first; `CONSTANTS[name][digits]`: numbers, in parts.
-`digits` is the type's significand: 24 for float32, 53 for float64.
+`digits` is the type's significand: 24 for float32, 53 for float64. `TWO_OVER_PI_LIMBS[digits]`: the binary
+digits of 2/pi in limbs of 16 (24) or 32 (53), a limb of zeros first.
 """
 '''
+
+
+def limbs() -> str:
+    rows = (f"    {digits}: ({', '.join(map(hex, two_over_pi(digits)))})," for digits in (24, 53))
+    return "\n".join(["TWO_OVER_PI_LIMBS: dict[int, tuple[int, ...]] = {", *rows, "}"])
 
 
 def table(name: str, entries: dict[str, dict[int, tuple[float, ...]]], notes: dict[str, list[str]]) -> str:
@@ -295,7 +309,9 @@ def main() -> None:
                 print(fit.name, notes[fit.name][-1], file=sys.stderr)
     sums = {k: {d: constants(d)[k] for d in (24, 53)} for k in constants(24)}
     assert all(np.float32(v) == v for by in (polynomials, sums) for e in by.values() for v in e.get(24, ()))
-    print(HEADER, table("POLYNOMIALS", polynomials, notes), "", table("CONSTANTS", sums, {}), sep="\n")
+    print(
+        HEADER, table("POLYNOMIALS", polynomials, notes), "", table("CONSTANTS", sums, {}), limbs(), sep="\n"
+    )
 
 
 if __name__ == "__main__":

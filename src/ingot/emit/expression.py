@@ -37,6 +37,7 @@ from ingot.formula.types import BOOL, INDEX, DType
 from ingot.targets.record import Target
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^"}
+LOGICAL = {"and": "&&", "or": "||"}
 COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 INDEX_CALLS = {"max": "imax", "min": "imin", "floordiv": "ifloordiv", "mod": "imod"}
 
@@ -244,6 +245,8 @@ class Printer:
         x, y, t = self.scalar(a), self.scalar(b), a.dtype
         if op in COMPARE:
             return f"({x} {COMPARE[op]} {y})"
+        if op in LOGICAL and _is_condition(a) and _is_condition(b):  # compilers warn of & between those
+            return f"({x} {LOGICAL[op]} {y})"
         if op in ("and", "or", "xor") or (t.is_float and op in INFIX):
             text = f"({x} {INFIX[op]} {y})"
             return text if t.is_float or t.bits >= 32 or t is BOOL else f"({t.c}){text}"
@@ -280,6 +283,16 @@ def bare(text: str) -> str:
 def _modular(t: DType) -> str:
     """The cast under which arithmetic wraps instead of overflowing."""
     return f"(uint{max(t.bits, 32)}_t)"
+
+
+def _is_condition(e: Expr) -> bool:
+    """Whether C sees a truth value, not an integer that holds one."""
+    match e:
+        case Unary("not", _):
+            return True
+        case Binary(op, a, b) if op in LOGICAL:
+            return _is_condition(a) and _is_condition(b)
+    return isinstance(e, Binary) and e.op in COMPARE
 
 
 def _never_negative(e: Expr) -> bool:

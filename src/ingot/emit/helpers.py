@@ -124,6 +124,12 @@ def _vector_larger(key: Key, t: DType, lanes: int) -> str:
     return _function(key, vector, f"{vector} x, {vector} y", body)
 
 
+def _any(key: Key, t: DType) -> str:
+    """Of a mask, whether a lane is set."""
+    lanes = " | ".join(f"x[{i}]" for i in range(int(key[2])))
+    return _function(key, "int", f"{short(t.name)}x{key[2]} x", f"return ({lanes}) != 0;")
+
+
 def _vector_abs(key: Key, t: DType, lanes: int) -> str:
     """The sign bit cleared; vectors of integers are not made."""
     vector, bits = f"{short(t.name)}x{lanes}", f"i{t.bits}x{lanes}"
@@ -341,6 +347,7 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "widen": _widen,
     "narrow": _narrow,
     "isinf": _isinf,
+    "any": _any,
     "dot2": _dot,
     "dot4": _dot,
     "dot4s": _dot_saturating,

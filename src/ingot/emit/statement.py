@@ -91,7 +91,7 @@ def _type(value: Expr, lanes: int, p: VectorPrinter) -> str:
 
 def _value(value: Expr, lanes: int, p: VectorPrinter) -> str:
     if lanes > 1:
-        return p.vector(value, lanes)
+        return bare(p.vector(value, lanes))
     return (
         p.index(simplify(value))
         if value.dtype is INDEX and not isinstance(value, Var)

@@ -24,6 +24,11 @@ from ingot.formula.types import BOOL, DTYPES, INT32, INT64, DType
 from ingot.loops.instructions import GROUP
 
 
+def mask_type(t: DType) -> DType:
+    """The type of a mask of comparisons, 0 or -1."""
+    return INT64 if t.bits == 64 else INT32
+
+
 @dataclass(slots=True)
 class VectorPrinter(Printer):
     """Adds vectors to `Printer`. A scalar met where a vector is needed is broadcast."""
@@ -120,7 +125,7 @@ class VectorPrinter(Printer):
         if spelled:
             return spelled.format(a=x)
         self.vector_type(t, lanes)
-        self.vector_type(INT64 if t.bits == 64 else INT32, lanes)
+        self.vector_type(mask_type(t), lanes)
         return self.call(op, (t.name, str(lanes)), x)
 
     def _vector_binary(self, op: str, a: Expr, b: Expr, lanes: int) -> str:
@@ -139,7 +144,7 @@ class VectorPrinter(Printer):
         if spelled := self.target.spelling(op, t.name, lanes * t.bytes):
             return spelled.format(a=bare(self.vector(a, lanes)), b=bare(self.vector(b, lanes)))
         self.vector_type(t, lanes)
-        self.vector_type(INT64 if t.bits == 64 else INT32, lanes)
+        self.vector_type(mask_type(t), lanes)
         return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
 
     def _modular_type(self, t: DType, lanes: int) -> str:
@@ -156,7 +161,7 @@ class VectorPrinter(Printer):
             first, second = (b, a) if isinstance(b, Const) else (a, b)
             return spelled.format(a=self.vector(first, lanes), b=self.vector(second, lanes))
         self.vector_type(t, lanes)
-        self.vector_type(INT64 if t.bits == 64 else INT32, lanes)
+        self.vector_type(mask_type(t), lanes)
         return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
 
     def mask(self, c: Expr, lanes: int) -> str:
@@ -174,13 +179,21 @@ class VectorPrinter(Printer):
         raise TypeError(f"no vector mask for {c!r}")
 
     def _select(self, mask: str, a: Expr, b: Expr, lanes: int) -> str:
-        t = a.dtype
-        x, y = self.vector(a, lanes), self.vector(b, lanes)
+        return self.blend(mask, self.vector(a, lanes), self.vector(b, lanes), a.dtype, lanes)
+
+    def blend(self, mask: str, x: str, y: str, t: DType, lanes: int) -> str:
+        """x where the mask is set, else y."""
         spelled = self.target.spelling("select", t.name, lanes * t.bytes)
         if spelled:
             return spelled.format(a=mask, b=x, c=y)
-        bits = self.vector_type(INT64 if t.bits == 64 else INT32, lanes)
+        bits = self.vector_type(mask_type(t), lanes)
         return f"(({self.vector_type(t, lanes)})(({mask} & ({bits}){x}) | (~{mask} & ({bits}){y})))"
+
+    def any(self, mask: str, t: DType, lanes: int) -> str:
+        """Whether the mask is set in any lane."""
+        bits = mask_type(t)
+        spelled = self.target.spelling("any", bits.name, lanes * t.bytes)
+        return spelled.format(a=mask) if spelled else self.call("any", (bits.name, str(lanes)), mask)
 
     def madd(self, name: str, a: Expr, b: Expr, lanes: int) -> str:
         """name + a * b, as the fused instruction where the target has it."""

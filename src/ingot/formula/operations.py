@@ -97,7 +97,7 @@ def scalef(a: Array, b: Array) -> Array:
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c rounded once (where neither a*b's rounding error nor a sum leaves the range).
+    """a * b + c rounded once (where a*b's rounding error is not below the range).
 
     The exact sum is a pair of wider numbers; its low part goes into the high one's last bit (rounding to odd:
     Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", 2008), so that the last rounding is the
@@ -107,10 +107,12 @@ def fma(a: Array, b: Array, c: Array) -> Array:
     if dtype == np.float32:
         product, addend = np.multiply(a, b, dtype=np.float64), np.asarray(c, np.float64)  # exact
         return _to_odd(*_exact_sum(product, addend)).astype(dtype)
-    high, low = _exact_product(np.asarray(a), np.asarray(b))
-    head, rest = _exact_sum(np.asarray(c), low)
+    larger = np.where(np.abs(a) > np.abs(b), a, b)
+    scale = np.where(np.maximum(np.abs(larger), np.abs(c)) > 2.0**960, 2.0**-80, 1.0)  # halves overflow
+    high, low = _exact_product(larger * scale, np.where(np.abs(a) > np.abs(b), b, a))
+    head, rest = _exact_sum(c * scale, low)
     top, middle = _exact_sum(high, head)
-    exact = top + _to_odd(*_exact_sum(rest, middle))
+    exact = (top + _to_odd(*_exact_sum(rest, middle))) / scale
     return np.where(np.isfinite(exact), exact, np.asarray(a) * b + c)
 
 

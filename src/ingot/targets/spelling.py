@@ -11,6 +11,7 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 |          | which computes `a > b ? a : b` (of two zeros: {b}), and NaN on NEON and wasm |
 | sqrt | correctly rounded |
 | select | {a} != 0 ? {b} : {c}, lanes of {a} are 0 or -1, integers as wide as the lanes of {b} |
+| any | not 0 where a lane of {a} is -1, 0 where all are 0 |
 | round, floor, ceil, trunc | to an integral float; round is to nearest, ties to even |
 | convert_int32 | truncates as C does (out of range: undefined, INT_MIN on x86) |
 | nearest_int32 | to nearest, ties to even |
@@ -62,6 +63,12 @@ def _x86_selects(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]
             yield ("select", dtype), f"_mm512_mask_blend_{s}({mask}, {{c}}, {{b}})"
         else:
             yield ("select", dtype), f"{mm}_blendv_{s}({{c}}, {{b}}, ({vector})({{a}}))"
+
+
+def _x86_any(width: int, _: int) -> Iterator[tuple[tuple[str, str], str]]:
+    for bits in (32, 64):
+        test = f"movepi{bits}_mask" if width == 64 else "movemask_epi8"
+        yield ("any", f"int{bits}"), f"_mm{'' if width == 16 else 8 * width}_{test}((__m{8 * width}i)({{a}}))"
 
 
 def _x86_integers(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]:
@@ -123,7 +130,7 @@ def x86_vnni() -> Spellings:
 
 def x86_vector(width: int, level: int) -> Spellings:
     """Operations on vectors of `width` bytes at micro-architecture `level`."""
-    parts = (_x86_floats, _x86_selects, _x86_integers, _x86_tables)
+    parts = (_x86_floats, _x86_selects, _x86_any, _x86_integers, _x86_tables)
     return {key: text for part in parts for key, text in part(width, level)}
 
 
@@ -167,6 +174,7 @@ def _neon() -> Iterator[tuple[tuple[str, str], str]]:
         yield ("select", dtype), f"vbslq_{s}((uint{unsigned[1:]}x{128 // int(s[1:])}_t)({{a}}), {{b}}, {{c}})"
         letters = (("round", "n"), ("floor", "m"), ("ceil", "p"), ("trunc", ""))
         yield from (((name, dtype), f"vrnd{letter}q_{s}({{a}})") for name, letter in letters)
+    yield from ((("any", t), "vmaxvq_u32((uint32x4_t)({a}))") for t in ("int32", "int64"))
     yield ("convert_int32", "float32"), "vcvtq_s32_f32({a})"
     yield ("nearest_int32", "float32"), "vcvtnq_s32_f32({a})"
     yield ("convert_float32", "int32"), "vcvtq_f32_s32({a})"
@@ -190,6 +198,7 @@ def _wasm() -> Iterator[tuple[tuple[str, str], str]]:
             ("trunc", "trunc"),
         )
         yield from (((name, dtype), f"({v})wasm_{s}_{call}((v128_t)({{a}}))") for name, call in calls)
+        yield ("any", f"int{s[1:3]}"), "wasm_v128_any_true((v128_t)({a}))"
         masked = "wasm_v128_bitselect((v128_t)({b}), (v128_t)({c}), (v128_t)({a}))"
         yield ("select", dtype), f"({v}){masked}"
 

@@ -3,7 +3,8 @@
 A library function is a Python function `f(b, x)` that adds definitions to the `Body` b and returns its
 result; calling it from another one inlines it. Names are made unique here, so nothing has to be renamed. Only
 float arithmetic, integer arithmetic of the same width, `Bitcast` and `Select` are used: no conversions
-between floats and integers (they would need helper functions on targets without the instruction).
+between floats and integers (they would need helper functions on targets without the instruction). A loop has
+a fixed number of turns.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ingot.formula.expr import Binary, Bitcast, Const, Expr, Fma, Operand, Unary, Var, maximum, minimum, wrap
-from ingot.formula.statements import Let
+from ingot.formula.statements import Assign, For, Let, Statement
 from ingot.formula.types import FLOAT32, INT32, INT64, DType
 from ingot.loops.math.coefficients import CONSTANTS, POLYNOMIALS
 
@@ -21,13 +22,13 @@ from ingot.loops.math.coefficients import CONSTANTS, POLYNOMIALS
 class Body:
     """Definitions in the making.
 
-    `native`: operations the target has as instructions: sqrt and round stay Unary nodes, with madd products
-    are added in one rounding, with scalef results are scaled in one.
+    `native`: operations the target has as instructions: sqrt, round and trunc stay Unary nodes, with madd
+    products are added in one rounding, with scalef results are scaled in one.
     """
 
     dtype: DType
     native: frozenset[str] = frozenset()
-    lets: list[Let] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
     used: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -57,13 +58,25 @@ class Body:
         """The smallest normal number."""
         return 2.0 ** (1 - self.bias)
 
-    def let(self, name: str, value: Expr) -> Var:
+    def let(self, name: str, value: Expr, mutable: bool = False) -> Var:
         """Define `name` (numbered where it is taken) and return it."""
+        unique = self.unique(name)
+        self.statements.append(Let(unique, value, mutable=mutable))
+        return Var(unique, type=value.dtype)
+
+    def unique(self, name: str) -> str:
         count = self.used.get(name, 0) + 1
         self.used[name] = count
-        unique = name if count == 1 else f"{name}_{count}"
-        self.lets.append(Let(unique, value))
-        return Var(unique, type=value.dtype)
+        return name if count == 1 else f"{name}_{count}"
+
+    def repeat(self, turns: int, carried: dict[str, Expr], turn: Callable[..., Iterable[Expr]]) -> list[Var]:
+        """The values `carried` by name, after each turn has replaced them by `turn` of them."""
+        state = [self.let(name, value, mutable=True) for name, value in carried.items()]
+        outside, self.statements = self.statements, []
+        new = [self.let("next", value) for value in turn(*state)]
+        inside = (*self.statements, *(Assign(v.name, n) for v, n in zip(state, new, strict=True)))
+        self.statements = [*outside, For(self.unique("i"), Const(0), Const(turns), 1, inside)]
+        return state
 
     def named(self, x: Expr) -> Expr:
         """x, defined under a name if it is not that or a literal already: for what is used more than once."""

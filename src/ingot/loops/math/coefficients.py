@@ -1,7 +1,8 @@
 """The numbers of the math library, written by tools/fit_math.py: do not edit.
 
 `POLYNOMIALS[name][digits]`: coefficients, lowest power first; `CONSTANTS[name][digits]`: numbers, in parts.
-`digits` is the type's significand: 24 for float32, 53 for float64.
+`digits` is the type's significand: 24 for float32, 53 for float64. `TWO_OVER_PI_LIMBS[digits]`: the binary
+digits of 2/pi in limbs of 16 (24) or 32 (53), a limb of zeros first.
 """
 
 POLYNOMIALS: dict[str, dict[int, tuple[float, ...]]] = {
@@ -487,4 +488,62 @@ CONSTANTS: dict[str, dict[int, tuple[float, ...]]] = {
         24: (3.96875,),
         53: (5.9375,),
     },
+}
+TWO_OVER_PI_LIMBS: dict[int, tuple[int, ...]] = {
+    24: (
+        0x0,
+        0xA2F9,
+        0x836E,
+        0x4E44,
+        0x1529,
+        0xFC27,
+        0x57D1,
+        0xF534,
+        0xDDC0,
+        0xDB62,
+        0x9599,
+        0x3C43,
+        0x9041,
+        0xFE51,
+    ),
+    53: (
+        0x0,
+        0xA2F9836E,
+        0x4E441529,
+        0xFC2757D1,
+        0xF534DDC0,
+        0xDB629599,
+        0x3C439041,
+        0xFE5163AB,
+        0xDEBBC561,
+        0xB7246E3A,
+        0x424DD2E0,
+        0x6492EEA,
+        0x9D1921C,
+        0xFE1DEB1C,
+        0xB129A73E,
+        0xE88235F5,
+        0x2EBB4484,
+        0xE99C7026,
+        0xB45F7E41,
+        0x3991D639,
+        0x835339F4,
+        0x9C845F8B,
+        0xBDF9283B,
+        0x1FF897FF,
+        0xDE05980F,
+        0xEF2F118B,
+        0x5A0A6D1F,
+        0x6D367ECF,
+        0x27CB09B7,
+        0x4F463F66,
+        0x9E5FEA2D,
+        0x7527BAC7,
+        0xEBE5F17B,
+        0x3D0739F7,
+        0x8A5292EA,
+        0x6BFB5FB1,
+        0x1F8D5D08,
+        0x56033046,
+    ),
 }
