@@ -38,7 +38,6 @@ KNOWN = Path(__file__).parent.parent / "build" / "math-exhaustive.json"
 REPORT = Path(__file__).parent.parent / "docs" / "math.md"
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
 PIECES = 64  # of the 2^32 arguments
-CIRCULAR = {"sin", "cos", "tan"}
 EXACT = {"ceil", "floor", "round", "sqrt", "trunc"}
 REFERENCE = {"round": "rint(x)", "sigmoid": "1 / (1 + exp(-x))"}  # others the C library names as we do
 
@@ -120,7 +119,7 @@ int main(int argc, char **argv) {
         for (int i = 0; i < N; i++) {
             union word w;
             w.i = (uint32_t)(first + i);
-            x[i] = fabsf(w.f) > %(limit)s ? 0 : w.f;
+            x[i] = w.f;
         }
         reference(x, wanted, N);
         for (int f = 0; f < count; f++) {
@@ -167,8 +166,10 @@ DOCUMENT = """\
 # The math library
 
 Bundles bring their own exp, tanh, sigmoid, erf, ...: defined once in `loops/math/`, printed as scalar or
-vector functions, without tables, branches or calls. Polynomials use fused multiply-adds and powers of two are
-applied by the instruction where a target has them; where it has not, with what there is.
+vector functions, without tables, and without branches but one: what is rare and long (angles beyond 2^18, in
+float64 2^40; quotients of fmod with as many digits as the type) is a function of its own, called where any
+lane needs it. Polynomials use fused multiply-adds and powers of two are applied by the instruction where a
+target has them; where it has not, with what there is.
 
 `make math-exhaustive` compares the float32 functions of one argument with the C library's float64 ones over
 all 2^32 arguments, on the vectors of each level of x86, and writes this page. The error is in units in the
@@ -178,7 +179,22 @@ everywhere, else the error would be infinite. Cycles are per element of an array
 
 {table}
 pow and fmod take two arguments; they, and the float64 functions, are sampled by `tests/test_math.py` (limits
-in its table). sin, cos and tan promise their error up to 2^18 (float64: 2^40).
+in its table) over all their arguments, for sin, cos and tan with the multiples of pi/2 that come closest to a
+number. fmod is exact.
+
+## Conversions
+
+Where ONNX leaves a conversion open, or to the machine, bundles do the same on every target, and nothing that C
+leaves undefined (`tests/test_casts.py`):
+
+* A float becomes the integer that truncation gives; what is out of range becomes the nearest integer of the
+  type, NaN becomes 0. (ONNX: undefined; onnxruntime: what the processor does.) Below 8 bits the low bits of
+  the int32 so found are kept, as onnx's reference does.
+* An integer that is too large for a narrower one keeps its low bits, as ONNX says; so does the result of
+  integer arithmetic. Integer division and remainder by zero give 0; the smallest integer divided by -1 is
+  itself, its remainder 0.
+* Floats round half to even, once; what is too large becomes infinite. An 8-bit float stops at its largest
+  number unless `saturate` is 0.
 """
 
 
@@ -218,8 +234,7 @@ def sources(op: str) -> dict[str, tuple[str, tuple[str, ...]]]:
     """The C files that compare all forms of a function over a range of arguments; gcc's flags for each."""
     names = list(map(_name, levels()))
     declarations = "\n".join(f"void {n}(const float *x, float *y, int n);" for n in names)
-    limit = "262144.0f" if op in CIRCULAR else "INFINITY"
-    values = {"declarations": declarations, "names": ", ".join(names), "limit": limit}
+    values = {"declarations": declarations, "names": ", ".join(names)}
     name = "exp" if op == "sigmoid" else op
     simd = "" if op in EXACT else f'__attribute__((simd("notinbranch"))) double {name}(double);'
     inside, safe = DOMAIN.get(op, ("1", "v"))
@@ -304,8 +319,7 @@ def rows(found: dict[str, list[Result]], ghz: float) -> Iterator[str]:
     yield "|---|" + "---:|---:|" * len(names)
     for op, results in found.items():
         cells = (f"{r.worst:.2f} | {r.nanoseconds * ghz:.2f}" for r in results)
-        note = " (to 2^18)" if op in CIRCULAR else ""
-        yield f"| {op}{note} | {' | '.join(cells)} |"
+        yield f"| {op} | {' | '.join(cells)} |"
 
 
 def report(found: dict[str, list[Result]], ghz: float) -> str:

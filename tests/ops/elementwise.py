@@ -1,7 +1,9 @@
 """Rows of arithmetic and the elementary functions."""
 
 import math
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.ops.rows import Array, Row, extremes, floats, integers, special
@@ -52,6 +54,18 @@ FUNCTIONS = [
     *function("Neg", -4, 4),
     *function("Abs", -4, 4),
     *function("Sign", -4, 4),
+]
+# Neighbours of multiples of pi/2 among them (`tests/test_math.py` has all), beyond any reduction by parts.
+LARGE = np.array(
+    [2.0**18 + 1, 1e6, 10741887 * 2.0**11, 1e15, 9012376 * 2.0**53, 16367173 * 2.0**72, 3e38], np.float32
+)
+CIRCULAR = [
+    Row(op, [x], oracle=[f(x.astype(wide)).astype(x.dtype)], tolerance=tolerance, note=f"large {x.dtype}")
+    for op, f in (("Sin", np.sin), ("Cos", np.cos), ("Tan", np.tan))
+    for x, wide, tolerance in (
+        (np.concatenate([LARGE, -LARGE]), np.float64, 2e-7),
+        (np.array([1e15, -1e22, 6381956970095103 * 2.0**797, 1e300]), np.longdouble, 4e-16),
+    )
 ]
 ARITHMETIC = [
     Row(op, pairs(special().astype(t)), note=f"special {np.dtype(t).name}")
@@ -119,7 +133,30 @@ def remainders(t: type, fmod: int) -> Array:
     return np.where(b == 0, 0, found).astype(t)
 
 
+def remote(t: Any) -> list[Array]:
+    """Pairs of random bits, most of whose quotients have more digits than the type."""
+    size = np.dtype(t).itemsize
+    random = np.random.default_rng(7)
+    bits = random.integers(0, 1 << 8 * size, (2, 300), np.uint64, endpoint=False).astype(f"u{size}").view(t)
+    a, b = np.abs(bits)
+    a = np.copysign(a, random.choice([-1, 1], 300).astype(t))
+    with np.errstate(invalid="ignore"):
+        return [*np.where(np.isfinite(bits) & (bits != 0), np.stack([a, b]), np.array(3, t))]
+
+
+def exact_remainders(t: Any, fmod: int) -> Array:
+    """fmod is exact in any type; the sum of the other remainder is rounded."""
+    a, b = (v.astype(np.float64) for v in remote(t))
+    r = np.fmod(a, b)
+    r = r if fmod else np.where((r != 0) & (a < 0), r.astype(t) + b.astype(t), r)
+    return r.astype(t)
+
+
 FINITE = np.array([0.0, -0.0, 1, -1, 2.5, -2.5, 7, -7, 1e-3], np.float32)
+REMOTE: dict[str, Any] = {
+    **{str(np.dtype(t)): t for t in (np.float32, np.float64, np.float16)},
+    "bfloat16": ml_dtypes.bfloat16,
+}
 DIVISION = [
     *(Row("Div", pairs(extremes(t)), oracle=[quotients(t)], note=np.dtype(t).name) for t in INTEGERS),
     *(
@@ -140,6 +177,16 @@ DIVISION = [
         )
         for t in (np.int32, np.uint8)
         for m in (0, 1)
+    ),
+    *(
+        Row(
+            "Mod", remote(t), {"fmod": 1}, oracle=[exact_remainders(t, 1)], tolerance=0, note=f"remote {name}"
+        )
+        for name, t in REMOTE.items()
+    ),
+    *(
+        Row("Mod", remote(t), oracle=[exact_remainders(t, 0)], tolerance=0, opset=28, note=f"remote {name}")
+        for name, t in REMOTE.items()
     ),
     Row("Mod", pairs(special()), {"fmod": 1}, note="special"),
     Row("Mod", pairs(special(np.float64)), {"fmod": 1}, note="special f64"),
@@ -241,6 +288,6 @@ IDENTITY = [
     Row("Identity", [np.array(True)], note="bool"),
 ]
 ROWS = [
-    *(*FUNCTIONS, *ARITHMETIC, *SHAPES, *WRAPPING, *MANY, *UNARY_INTEGERS, *DIVISION),
+    *(*FUNCTIONS, *CIRCULAR, *ARITHMETIC, *SHAPES, *WRAPPING, *MANY, *UNARY_INTEGERS, *DIVISION),
     *(*POWERS, *WHERE, *OLD, *IDENTITY),
 ]
