@@ -1,0 +1,95 @@
+"""Casts out of range mean the same everywhere: docs/math.md has the rule, targets and sanitizers agree."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import ingot
+from ingot.formula.types import DTYPES
+from ingot.targets import TARGETS
+from ingot.targets.toolchain import obstacle
+from tests import program
+from tests.bundle.build import need
+from tests.ops.rows import onnx_type
+
+Array = np.ndarray[Any, Any]
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+WHOLE = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
+SMALL = ("int4", "uint2")
+ON = ("c99", "x86-64-v4", "i386", "aarch64", "s390x", "riscv64")  # armv7e-m calls functions for 64 bits
+
+
+def numbers(name: str) -> Array:
+    """The borders of all integer types, their neighbours in the float type, and the type's own extremes."""
+    borders = [sign * 2.0**k for k in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 100) for sign in (1, -1)]
+    halves = [b + step for b in borders for step in (-1, -0.5, 0, 0.5)]
+    with np.errstate(over="ignore"):
+        x = np.array([*halves, 0.0, -0.0, 1e-3, 1e300, -1e300, np.inf, -np.inf, np.nan]).astype(
+            DTYPES[name].numpy
+        )
+    up, down = (np.nextafter(x, x.dtype.type(v)) for v in (np.inf, -np.inf))
+    return np.concatenate([x, up, down])
+
+
+def whole(x: Array, to: str) -> Array:
+    """Truncated, the nearest number of the type, 0 for NaN; below 8 bits the low ones of an int32."""
+    t = DTYPES["int32" if to in SMALL else to]
+    wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=1e300, neginf=-1e300)
+    clipped = [min(max(int(v), int(t.lowest)), int(t.highest)) for v in wide]
+    return low_bits(np.array(clipped, object), to)
+
+
+def low_bits(values: Array, to: str) -> Array:
+    t = DTYPES[to]
+    found = [int(v) & (1 << t.bits) - 1 for v in values]
+    signed = [v - (1 << t.bits) if t.kind == "i" and v >> t.bits - 1 else v for v in found]
+    return np.array(signed, object).astype(t.numpy)
+
+
+def integers(name: str) -> Array:
+    t = DTYPES[name]
+    near = {
+        b + d for b in (int(t.lowest), int(t.highest), 0, 8, 128, 255, 1 << 15, 1 << 31) for d in range(-3, 4)
+    }
+    return np.array(sorted(v for v in near if t.lowest <= v <= t.highest), t.numpy)
+
+
+FEEDS = {name: numbers(name) for name in FLOATS} | {name: integers(name) for name in ("int64", "uint32")}
+WANTED = {
+    f"{a}_{b}": whole(x, b) if a in FLOATS else low_bits(x, b)
+    for a, x in FEEDS.items()
+    for b in (*WHOLE, *SMALL)
+}
+
+
+def model() -> onnx.ModelProto:
+    """Every float and integer type to every integer type."""
+    pairs = [(a, b, onnx_type(np.zeros(1, DTYPES[b].numpy))) for a in FEEDS for b in (*WHOLE, *SMALL)]
+    nodes = [helper.make_node("Cast", [a], [f"{a}_{b}"], to=code) for a, b, code in pairs]
+    inputs = [helper.make_tensor_value_info(a, onnx_type(x), x.shape) for a, x in FEEDS.items()]
+    outputs = [helper.make_tensor_value_info(f"{a}_{b}", code, FEEDS[a].shape) for a, b, code in pairs]
+    graph = helper.make_graph(nodes, "casts", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=11)
+
+
+@pytest.mark.parametrize("name", ON)
+def test_every_target_follows_the_rule(name: str) -> None:
+    if (reason := obstacle(TARGETS[name])) and not os.environ.get("CI"):
+        pytest.skip(reason)
+    found = ingot.compile(model(), name="casts", target=name).run(FEEDS)
+    for output, wanted in WANTED.items():
+        np.testing.assert_array_equal(found[output], wanted, err_msg=output)
+
+
+def test_no_undefined_behaviour() -> None:
+    need("gcc")
+    (answer,) = program.run([program.member(model(), FEEDS, "casts")])
+    for found, (output, wanted) in zip(answer.runs[0], WANTED.items(), strict=True):
+        if output.rpartition("_")[2] not in SMALL:  # those are packed
+            np.testing.assert_array_equal(found, wanted, err_msg=output)
