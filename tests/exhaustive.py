@@ -184,8 +184,8 @@ number. fmod is exact.
 
 ## Conversions
 
-Where ONNX leaves a conversion open, or to the machine, bundles do the same on every target, and nothing that C
-leaves undefined (`tests/test_casts.py`):
+Where ONNX leaves a conversion open, or to the machine, bundles do the same on every target, and nothing that
+C leaves undefined (`tests/test_casts.py`):
 
 * A float becomes the integer that truncation gives; what is out of range becomes the nearest integer of the
   type, NaN becomes 0. (ONNX: undefined; onnxruntime: what the processor does.) Below 8 bits the low bits of
