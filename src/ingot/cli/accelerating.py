@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +17,10 @@ from ingot.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ingot.eie.exhibit import Plot
     from ingot.eie.layers import Product
     from ingot.eie.run import Report
+    from ingot.eie.sweep import Point
     from ingot.formula.expr import Array
     from ingot.graph.ir import Graph
     from ingot.options import Options
@@ -46,6 +48,9 @@ Samples = Annotated[
 BiasColumns = Annotated[
     bool, typer.Option("--bias-columns", help="Biases as columns of the matrix, rounded to shared weights.")
 ]
+Balance = Annotated[
+    bool, typer.Option("--balance", help="Place rows and order columns so that PEs have equal work.")
+]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page of the report.")]
 Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw the cycles of each layer.")]
 
@@ -64,6 +69,7 @@ def run(
     inputs: arg.Inputs = None,
     samples: Samples = 16,
     bias_columns: BiasColumns = False,
+    balance: Balance = False,
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
     svg: Svg = None,
@@ -88,6 +94,11 @@ def run(
 
         options = arg.options("native", define, capacity=capacity)
         found, left, activations = _prepared(model, options, inputs, samples)
+        if balance:
+            from ingot.eie.balance import balanced
+
+            better = balanced(found, activations, pes)
+            found, activations = better.products, better.activations
         made = simulate(found, activations, machine, bias_columns)
     for name, op, reason in left:
         note(f"left to the host: {op} node {name!r}: {reason}")
@@ -97,6 +108,158 @@ def run(
         write_text(html, _page(model.name, made))
     data = {"model": model.name, **asdict(made), "left": [dict(zip(_LEFT, x, strict=True)) for x in left]}
     report(data, as_json, _layer_table(model.name, made), _total_table(made))
+
+
+Lists = Annotated[str, typer.Option(metavar="N,N,...")]
+Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Processes of this machine.")]
+Scheduler = Annotated[
+    str | None, typer.Option("--scheduler", metavar="HOST:PORT", help="A Dask scheduler: many machines.")
+]
+Model = Annotated[
+    Path | None,
+    typer.Argument(metavar="[MODEL]", help="A compressed model (default: the nine layers of the paper)."),
+]
+Directory = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="For pages, pictures and numbers.")
+]
+
+
+@app.command()
+def sweep(
+    model: Model = None,
+    pes: Lists = "16,32,64,128,256",
+    fifo: Lists = "8",
+    sram_width: Lists = "64",
+    precision: Lists = "16",
+    workers: Workers = 1,
+    scheduler: Scheduler = None,
+    inputs: arg.Inputs = None,
+    samples: Samples = 4,
+    define: arg.Defines = None,
+    capacity: arg.Capacities = None,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw speed over PEs.")] = None,
+    as_json: arg.Json = False,
+) -> None:
+    """Every layer on every combination of PEs, queues, SRAM widths and precisions."""
+    from ingot.eie import sweep as sweeping
+    from ingot.eie.benchmark import BENCHMARKS
+
+    lists = {"pes": pes, "fifo": fifo, "sram-width": sram_width, "precision": precision}
+    numbers = {name.replace("-", "_"): _numbers(name, text) for name, text in lists.items()}
+    axes = replace(sweeping.Axes(errors=True), **numbers)  # type: ignore[arg-type]
+    with progress("Sweeping"):
+        loads: list[Any] = [b.name for b in BENCHMARKS]
+        if model is not None:
+            options = arg.options("native", define, capacity=capacity)
+            found, _, activations = _prepared(model, options, inputs, samples)
+            loads = [sweeping.load_of(p, activations[n]) for n, p in enumerate(found)]
+        with sweeping.executor_of(workers, scheduler) as executor:
+            points = sweeping.sweep(loads, axes, executor)
+    if svg is not None:
+        write_text(svg, _sweep_picture(points))
+    data = [{**asdict(p), "microseconds": p.microseconds} for p in points]
+    report(
+        data, as_json, table(f"{len(points)} machines and layers", _SWEEP_COLUMNS, map(_sweep_row, points))
+    )
+
+
+_SWEEP_COLUMNS = (
+    "layer",
+    "PEs>",
+    "queue>",
+    "bits read>",
+    "precision>",
+    "cycles>",
+    "us>",
+    "balance %>",
+    "reads>",
+    "nJ>",
+    "mm2>",
+    "max d/y>",
+)
+
+
+def _sweep_row(p: Point) -> tuple[object, ...]:
+    from ingot.eie.energy import square_millimetres
+
+    m = p.machine
+    sizes = m.pes, m.fifo, m.sram_width, m.precision
+    cost = f"{p.matrix_reads:,.0f}", f"{p.nanojoules:,.0f}", f"{square_millimetres(m):.1f}"
+    error = "-" if p.error is None else f"{p.error:.1e}"
+    return (
+        p.layer,
+        *sizes,
+        f"{p.cycles:,.0f}",
+        f"{p.microseconds:.2f}",
+        f"{100 * p.balance:.1f}",
+        *cost,
+        error,
+    )
+
+
+def _numbers(name: str, text: str) -> tuple[int, ...]:
+    words = [w.strip() for w in text.split(",")]
+    if not all(w.isdecimal() and len(w) < 10 for w in words):
+        raise InputError(f"--{name} {text}: write numbers with commas between them")
+    return tuple(dict.fromkeys(int(w) for w in words))
+
+
+def _sweep_picture(points: Sequence[Point]) -> str:
+    """Microseconds over the PEs, one curve for each layer, at the first queue, width and precision."""
+    from ingot.inspect.chart import Axis, Curve, curves_svg
+
+    def rest(p: Point) -> tuple[int, int, int]:
+        return p.machine.fifo, p.machine.sram_width, p.machine.precision
+
+    first = rest(points[0])
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for p in points:
+        if rest(p) == first:
+            curves.setdefault(p.layer, []).append((p.machine.pes, p.microseconds))
+    made = [Curve(name, tuple(sorted(at))) for name, at in curves.items()]
+    return curves_svg("Time over PEs", Axis("PEs", is_log=True), Axis("us", is_log=True), made)
+
+
+@app.command()
+def paper(
+    output: Directory = Path("eie-paper"),
+    workers: Workers = 1,
+    scheduler: Scheduler = None,
+    as_json: arg.Json = False,
+) -> None:
+    """Every table and figure of the paper's evaluation beside what is published (two minutes)."""
+    from ingot.eie.paper import evaluate
+    from ingot.eie.sweep import executor_of
+    from ingot.inspect.page import Section, page
+
+    with progress("The paper's evaluation"), executor_of(workers, scheduler) as executor:
+        exhibits = evaluate(executor)
+    output.mkdir(parents=True, exist_ok=True)
+    sections = []
+    for x in exhibits:
+        pictures = [_plot_svg(p) for p in x.plots]
+        for n, picture in enumerate(pictures):
+            write_text(output / f"{x.key}{'-b' if n else ''}.svg", picture)
+        sections.append(Section(x.title, x.text, x.columns, x.rows, pictures))
+    write_text(output / "eie.html", page("EIE: the paper's evaluation, simulated", sections))
+    tables = [table(x.title, _right(x.columns), x.rows) for x in exhibits]
+    report([asdict(x) for x in exhibits], as_json, *tables)
+
+
+def _right(columns: Sequence[str]) -> list[str]:
+    """All columns but the first aligned to the right."""
+    return [columns[0], *(f"{c}>" for c in columns[1:])]
+
+
+def _plot_svg(plot: Plot) -> str:
+    from ingot.inspect.chart import Axis, Bars, Curve, bars_svg, curves_svg
+
+    y = Axis(plot.y, plot.is_log_y, plot.low)
+    if plot.labels:
+        groups = [Bars(s.name, tuple(v for _, v in s.points)) for s in plot.series]
+        return bars_svg(plot.title, y, plot.labels, groups)
+    curves = [Curve(s.name, s.points) for s in plot.series]
+    return curves_svg(plot.title, Axis(plot.x, plot.is_log_x), y, curves)
 
 
 _LEFT = ("name", "op", "reason")

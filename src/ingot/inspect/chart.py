@@ -23,6 +23,7 @@ PALETTE = (
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 20.0, 44.0, 52.0
 WIDTH, HEIGHT = 620.0, 300.0
 LEGEND_LINE = 18.0
+LABEL = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +82,13 @@ def curves_svg(title: str, x: Axis, y: Axis, curves: Sequence[Curve]) -> str:
 def bars_svg(title: str, y: Axis, labels: Sequence[str], groups: Sequence[Bars]) -> str:
     """A group of bars over each label, with a legend below."""
     values = [v for g in groups for v in g.values if v is not None and (v > 0 or not y.is_log)]
-    chart = _Chart(title, y, _ticks(y, values), len(groups))
     step = WIDTH / max(len(labels), 1)
+    longest = CHARACTER * max((len(clean(label, LABEL)) for label in labels), default=0)
+    slope = longest if longest > step else 0.0
+    chart = _Chart(title, y, _ticks(y, values), len(groups), slope)
     wide = 0.8 * step / max(len(groups), 1)
     for k, label in enumerate(labels):
-        chart.tick_below(LEFT + (k + 0.5) * step, label)
+        chart.tick_below(LEFT + (k + 0.5) * step, clean(label, LABEL))
         for n, group in enumerate(groups):
             value = group.values[k]
             if value is None or (y.is_log and value <= 0):
@@ -102,10 +105,12 @@ def bars_svg(title: str, y: Axis, labels: Sequence[str], groups: Sequence[Bars])
 class _Chart:
     """The frame, its title and the axis on the left."""
 
-    def __init__(self, title: str, y: Axis, ticks: Sequence[float], names: int) -> None:
-        self.y, self.ticks = y, ticks
+    def __init__(self, title: str, y: Axis, ticks: Sequence[float], names: int, slope: float = 0) -> None:
+        """`slope`: how long the texts below are, if they stand aslant for want of room."""
+        self.y, self.ticks, self.is_aslant = y, ticks, slope > 0
+        self.bottom = TOP + HEIGHT + BOTTOM + slope / 2
         legend = LEGEND_LINE * -(-names // 3) + 8
-        self.canvas = Canvas(LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM + legend)
+        self.canvas = Canvas(LEFT + WIDTH + RIGHT, self.bottom + legend)
         self.canvas.text(LEFT, 22, title, font_weight="bold")
         self.canvas.text(16, TOP + HEIGHT / 2, y.title, anchor="middle", turn=-90)
         for tick in ticks:
@@ -123,12 +128,15 @@ class _Chart:
     def tick_below(self, x: float, text: str) -> None:
         """A mark on the axis below."""
         self.canvas.line([(x, TOP + HEIGHT), (x, TOP + HEIGHT + 4)], "#444444")
-        self.canvas.text(x, TOP + HEIGHT + 17, text, anchor="middle", font_size="11")
+        if self.is_aslant:
+            self.canvas.text(x + 4, TOP + HEIGHT + 14, text, anchor="end", turn=-30, font_size="11")
+        else:
+            self.canvas.text(x, TOP + HEIGHT + 17, text, anchor="middle", font_size="11")
 
     def legend(self, number: int, name: str) -> None:
         """A colour and what it stands for, three to a line."""
         column, row = number % 3, number // 3
-        x, y = LEFT + column * WIDTH / 3, TOP + HEIGHT + BOTTOM + row * LEGEND_LINE
+        x, y = LEFT + column * WIDTH / 3, self.bottom + row * LEGEND_LINE
         self.canvas.rect(x, y - 9, 10, 10, PALETTE[number % len(PALETTE)])
         room = int((WIDTH / 3 - 20) / CHARACTER)
         self.canvas.text(x + 15, y, clean(name, room))

@@ -1,0 +1,392 @@
+"""The paper's evaluation once more: every table and figure, beside what is published.
+
+In: nothing but an executor. Out: `Exhibit`s. The layers are drawn at random with the published densities
+(`ingot.eie.benchmark`); times come from the recurrence, energies from the model of `ingot.eie.energy`.
+Called by `ingot eie paper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from itertools import pairwise
+from math import exp, log
+
+from ingot.eie import published
+from ingot.eie.activity import Activity
+from ingot.eie.benchmark import BENCHMARKS
+from ingot.eie.energy import (
+    MILLIWATTS,
+    MULTIPLY_PICOJOULES,
+    SQUARE_MICRONS,
+    energy,
+    read_picojoules,
+    square_millimetres,
+)
+from ingot.eie.exhibit import Exhibit, Plot, Series, bars, off
+from ingot.eie.machine import Machine
+from ingot.eie.sweep import Axes, Load, Point, benchmark_load, run_tasks
+
+NAMES = tuple(b.name for b in BENCHMARKS)
+FIFOS = (2, 3, 5, 9, 17, 33, 65, 129, 257)
+"""Rings that hold 1, 2, 4, ... 256 activations."""
+WIDTHS = (32, 64, 128, 256, 512)
+PES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+PRECISIONS = (32, 16, 8)
+BASE = Machine()
+Grid = dict[tuple[str, Machine], Point]
+
+
+def evaluate(executor: Executor | None = None) -> list[Exhibit]:
+    """All tables and figures, in the order of the paper."""
+    base = Axes(fifo=(8,), sram_width=WIDTHS)
+    axes = [Axes(fifo=FIFOS), base, Axes(precision=PRECISIONS, errors=True)]
+    tasks: list[tuple[Load | str, int, Axes]] = [(name, 64, a) for a in axes for name in NAMES]
+    tasks += [(name, pes, Axes()) for pes in PES if pes != 64 for name in NAMES]
+    found: Grid = {}
+    for point in run_tasks(tasks, executor):
+        key = point.layer, point.machine
+        if key not in found or point.error is not None:
+            found[key] = point
+    placed = [(name, 64, Axes(placement=p)) for p in ("rows", "rows and columns") for name in NAMES]
+    better = run_tasks(placed, executor)
+    makers = (
+        table_1,
+        table_2,
+        table_3,
+        table_4,
+        figure_6,
+        figure_7,
+        figure_8,
+        figure_9,
+        figure_10,
+        table_5,
+        figure_11,
+        figure_12,
+        figure_13,
+    )
+    return [*(make(found) for make in makers), beyond(found, better)]
+
+
+def _at(found: Grid, name: str, **machine: int) -> Point:
+    return found[name, Machine(**machine)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return exp(sum(map(log, values)) / len(values))
+
+
+def table_1(found: Grid) -> Exhibit:
+    """Energies of operations: what the model assumes."""
+    rows = [(name, f"{value:g}") for name, value in published.PICOJOULES.items()]
+    rows.append(("16-bit multiply (figure 10: a fifth of 32 bits)", f"{MULTIPLY_PICOJOULES['int16']:.2f}"))
+    rows.append(("8-bit multiply (our estimate)", f"{MULTIPLY_PICOJOULES['int8']:.2f}"))
+    text = "Energy of operations in 45 nm; what the energy model takes from here."
+    return Exhibit("table-1", "Table I: energy of operations", text, ("operation", "pJ"), tuple(rows))
+
+
+def table_2(found: Grid) -> Exhibit:
+    """One PE: the model on Alex-7, without the clock, beside the synthesis."""
+    point = _at(found, "Alex-7")
+    pushed = 64 * int((benchmark_load("Alex-7").activations != 0).sum())
+    done = Activity(pushed, pushed, *(round(n) for n in (point.matrix_reads, point.entries, point.real)))
+    spent = energy(done, round(point.cycles), BASE)
+    share = 1 / (64 * point.microseconds)
+    parts = {k: getattr(spent, k) * share for k in MILLIWATTS}
+    total = (spent.total - spent.detectors) * share
+    rows = []
+    for part, milliwatts in MILLIWATTS.items():
+        clock = spent.clock * share * milliwatts / sum(MILLIWATTS.values())
+        ours = parts[part] + clock
+        rows.append(
+            (part, f"{milliwatts:.3f}", f"{ours:.3f}", off(ours, milliwatts), f"{SQUARE_MICRONS[part]:,}")
+        )
+    rows.append(("filler", "", "", "", f"{SQUARE_MICRONS['filler']:,}"))
+    area = (square_millimetres(BASE) * 1e6 - 21 * 189) / 64
+    rows.append(("one PE", "9.157", f"{total:.3f}", off(total, 9.157), f"{area:,.0f} (published 638,024)"))
+    text = (
+        "Power of a PE on Alex-7. The model is fitted to this table at this layer; the areas are the paper's."
+    )
+    columns = ("part", "mW published", "mW", "difference", "um2")
+    return Exhibit("table-2", "Table II: one PE", text, columns, tuple(rows))
+
+
+def table_3(found: Grid) -> Exhibit:
+    """The layers as drawn."""
+    rows = []
+    for b in BENCHMARKS:
+        load = benchmark_load(b.name)
+        weights = 100 * len(load.at) / (b.inputs * b.outputs)
+        active = 100 * float((load.activations != 0).mean())
+        flops = 100 * _at(found, b.name).real / (b.inputs * b.outputs)
+        cells = (
+            f"{weights:.1f} ({b.weights:g})",
+            f"{active:.1f} ({b.activations:g})",
+            f"{flops:.1f} ({b.flops:g})",
+        )
+        rows.append((b.name, f"{b.inputs}, {b.outputs}", *cells, f"{b.spread:g}"))
+    text = (
+        "Shares of weights, activations and operations that are left, in per cent, as drawn (published). "
+        "Where the published shares are rounded too far to give the published times, they were fitted, and "
+        "so was how much the rows of a layer differ (deviation over mean)."
+    )
+    columns = ("layer", "size", "weights", "activations", "operations", "spread of rows")
+    return Exhibit("table-3", "Table III: the layers", text, columns, tuple(rows))
+
+
+def table_4(found: Grid) -> Exhibit:
+    """Microseconds of every layer."""
+    rows, ours = [], [_at(found, name) for name in NAMES]
+    for p, theory, actual in zip(ours, published.THEORETICAL, published.ACTUAL, strict=True):
+        least = p.machine.microseconds(p.theoretical)
+        rows.append(
+            (
+                p.layer,
+                f"{least:.2f}",
+                f"{theory:.1f}",
+                off(least, theory),
+                f"{p.microseconds:.2f}",
+                f"{actual:.1f}",
+                off(p.microseconds, actual),
+                f"{100 * p.balance:.1f}",
+                f"{100 * theory / actual:.1f}",
+            )
+        )
+    plot = bars(
+        "Table IV: microseconds at 64 PEs",
+        "us",
+        NAMES,
+        published=list(published.ACTUAL),
+        simulated=[p.microseconds for p in ours],
+    )
+    text = "Theory: all entries of active columns, fillers too, spread evenly. Balance: theory over actual."
+    columns = (
+        "layer",
+        "theory us",
+        "published",
+        "difference",
+        "actual us",
+        "published",
+        "difference",
+        "balance %",
+        "published",
+    )
+    return Exhibit("table-4", "Table IV: time", text, columns, tuple(rows), (plot,))
+
+
+def _ratios(
+    key: str, title: str, text: str, ours: list[float], theirs: Sequence[float], mean: float, unit: str
+) -> Exhibit:
+    rows = [(n, f"{a:,.0f}", f"{b:,.0f}", off(a, b)) for n, a, b in zip(NAMES, ours, theirs, strict=True)]
+    rows.append(("geometric mean", f"{_mean(ours):,.0f}", f"{mean:,.0f}", off(_mean(ours), mean)))
+    plot = bars(title, unit, NAMES, True, published=[float(v) for v in theirs], simulated=ours)
+    return Exhibit(key, title, text, ("layer", "ours", "published", "difference"), tuple(rows), (plot,))
+
+
+def figure_6(found: Grid) -> Exhibit:
+    """Speed beside the CPU and the GPUs."""
+    cpu = published.MICROSECONDS["CPU, dense"]
+    ours = [c / _at(found, n).microseconds for n, c in zip(NAMES, cpu, strict=True)]
+    others = [
+        f"{name} {_mean([c / t for c, t in zip(cpu, times, strict=True)]):.1f}x"
+        for name, times in published.MICROSECONDS.items()
+    ]
+    text = (
+        "How much faster than the CPU's dense product, batch 1. Published times of the others give: "
+        f"{', '.join(others)}. The published bars of NT-We and NT-LSTM contradict the published times (63 "
+        "and 60, where these give 76 and 63)."
+    )
+    title = "Figure 6: speed"
+    return _ratios(
+        "figure-6", title, text, ours, published.SPEEDUP, published.SPEEDUP_MEAN, "times the CPU, dense"
+    )
+
+
+def figure_7(found: Grid) -> Exhibit:
+    """Energy beside the CPU."""
+    cpu = published.MICROSECONDS["CPU, dense"]
+    joules = [1e3 * watts * us for watts, us in zip(published.CPU_WATTS, cpu, strict=True)]
+    ours = [spent / _at(found, n).nanojoules for n, spent in zip(NAMES, joules, strict=True)]
+    flat = [
+        spent / (1e3 * published.EIE_WATTS * _at(found, n).microseconds)
+        for n, spent in zip(NAMES, joules, strict=True)
+    ]
+    text = (
+        "The CPU's energy over ours. The paper takes 0.600 W for every layer; with that the mean is "
+        f"{_mean(flat):,.0f}. Ours follows what each layer does. The CPU's power on the last three layers is "
+        "not published; the mean of the others stands for it."
+    )
+    return _ratios(
+        "figure-7",
+        "Figure 7: energy",
+        text,
+        ours,
+        published.EFFICIENCY,
+        published.EFFICIENCY_MEAN,
+        "times the CPU, dense",
+    )
+
+
+def figure_8(found: Grid) -> Exhibit:
+    """Queues."""
+    balance = {n: [100 * _at(found, n, fifo=f).balance for f in FIFOS] for n in NAMES}
+    rows = [(n, *(f"{v:.1f}" for v in values)) for n, values in balance.items()]
+    means = [sum(v[k] for v in balance.values()) / len(NAMES) for k in range(len(FIFOS))]
+    rows.append(("mean", *(f"{v:.1f}" for v in means)))
+    gain = ", ".join(f"{b - a:.1f}" for a, b in pairwise(means))
+    text = (
+        "Load balance in per cent over the activations a queue holds. Published: around half idle at 1, "
+        f"little to gain beyond 8. Each doubling gains, in points of the mean: {gain}."
+    )
+    depths = tuple(f - 1 for f in FIFOS)
+    plot = _curves("Figure 8: queues", "activations in a queue", "load balance %", depths, balance)
+    return Exhibit("figure-8", "Figure 8: queues", text, ("layer", *map(str, depths)), tuple(rows), (plot,))
+
+
+def _curves(title: str, x: str, y: str, at: Sequence[float], values: dict[str, list[float]]) -> Plot:
+    series = tuple(Series(n, tuple(zip(map(float, at), v, strict=True))) for n, v in values.items())
+    return Plot(title, x, y, series, is_log_x=True, low=0.0)
+
+
+def figure_9(found: Grid) -> Exhibit:
+    """The width of the matrix SRAM."""
+    reads = {n: [_at(found, n, sram_width=w).matrix_reads for w in WIDTHS] for n in NAMES}
+    spent = {
+        n: [r * read_picojoules(w) / 1e3 for r, w in zip(v, WIDTHS, strict=True)] for n, v in reads.items()
+    }
+    rows = [(n, *(f"{r:,.0f} / {e:,.0f}" for r, e in zip(reads[n], spent[n], strict=True))) for n in NAMES]
+    rows.append(("pJ per read", *(f"{read_picojoules(w):.1f}" for w in WIDTHS)))
+    total = [sum(v[k] for v in spent.values()) for k in range(len(WIDTHS))]
+    rows.append(("nJ in all", *(f"{v:,.0f}" for v in total)))
+    best = WIDTHS[total.index(min(total))]
+    text = (
+        "Reads of the matrix SRAM and their energy in nJ, by the bits of a read. The least energy in all is "
+        f"at {best} bits; published: 64. What a read costs at another width is our estimate."
+    )
+    plots = (
+        _curves("Figure 9: reads of the matrix SRAM", "bits of a read", "reads", WIDTHS, reads),
+        _curves("Figure 9: energy of the reads", "bits of a read", "nJ", WIDTHS, spent),
+    )
+    columns = ("layer", *(f"{w} bits" for w in WIDTHS))
+    return Exhibit("figure-9", "Figure 9: width of the matrix SRAM", text, columns, tuple(rows), plots)
+
+
+def figure_10(found: Grid) -> Exhibit:
+    """Precision."""
+    errors = {n: [_at(found, n, precision=b).error or 0.0 for b in PRECISIONS] for n in NAMES}
+    rows = [(n, *(f"{e:.1e}" for e in v)) for n, v in errors.items()]
+    picojoules = [MULTIPLY_PICOJOULES[f"int{b}"] for b in PRECISIONS]
+    rows.append(("pJ of a multiplication", *(f"{p:.2f}" for p in picojoules)))
+    rows.append(("published: AlexNet's top 5, %", "80.3 (float)", "79.8", "53.0"))
+    text = (
+        "The largest error of a layer's results over the largest result, in fixed point. The paper shows the "
+        "accuracy of a trained AlexNet instead, which needs its weights and images; the last row repeats it."
+    )
+    plot = bars(
+        "Figure 10: error by precision",
+        "max|d| / max|y|",
+        NAMES,
+        True,
+        **{f"{b}_bits": [errors[n][k] for n in NAMES] for k, b in enumerate(PRECISIONS)},
+    )
+    columns = ("layer", *(f"{b} bits" for b in PRECISIONS))
+    return Exhibit("figure-10", "Figure 10: precision", text, columns, tuple(rows), (plot,))
+
+
+def table_5(found: Grid) -> Exhibit:
+    """Platforms on AlexNet's FC7."""
+    rows = []
+    for name, (area, watts, rate) in published.PLATFORMS.items():
+        per_area = f"{rate / area:,.2f}" if area else "-"
+        rows.append((name, f"{area or '-'}", f"{watts:g}", f"{rate:,.0f}", per_area, f"{rate / watts:,.1f}"))
+    for pes in (64, 256):
+        p = _at(found, "Alex-7", pes=pes)
+        area, watts, rate = (
+            square_millimetres(p.machine),
+            p.nanojoules / p.microseconds / 1e3,
+            1e6 / p.microseconds,
+        )
+        cells = (f"{area:.1f}", f"{watts:.2f}", f"{rate:,.0f}", f"{rate / area:,.1f}", f"{rate / watts:,.0f}")
+        rows.append((f"ours, {pes} PEs, 45 nm, 800 MHz", *cells))
+    faster = _at(found, "Alex-7").microseconds / _at(found, "Alex-7", pes=256).microseconds
+    ours = 1e6 / _at(found, "Alex-7").microseconds
+    text = (
+        f"AlexNet's FC7, batch 1. At 64 PEs {off(ours, 81967)} from the published frames per second; 256 PEs "
+        f"are {faster:.2f} times as fast as 64 (published: 3.25)."
+    )
+    columns = ("platform", "mm2", "W", "frames/s", "frames/s/mm2", "frames/J")
+    return Exhibit("table-5", "Table V: platforms", text, columns, tuple(rows))
+
+
+def figure_11(found: Grid) -> Exhibit:
+    """Speed over the number of PEs."""
+    times = {n: [_at(found, n, pes=p).cycles for p in PES] for n in NAMES}
+    faster = {n: [v[0] / t for t in v] for n, v in times.items()}
+    rows = [(n, *(f"{v:.1f}" for v in values)) for n, values in faster.items()]
+    text = (
+        "How many times as fast as one PE. Published: close to proportional, but for NT-We, where a PE has "
+        "few entries of a column: 0.25 at 256 PEs. More than proportional is what fewer fillers give."
+    )
+    plot = _curves("Figure 11: scaling", "PEs", "times one PE", PES, faster)
+    plot = Plot(plot.title, plot.x, plot.y, plot.series, is_log_x=True, is_log_y=True)
+    return Exhibit("figure-11", "Figure 11: scaling", text, ("layer", *map(str, PES)), tuple(rows), (plot,))
+
+
+def figure_12(found: Grid) -> Exhibit:
+    """Fillers over the number of PEs."""
+    share = {n: [100 * _at(found, n, pes=p).real / _at(found, n, pes=p).entries for p in PES] for n in NAMES}
+    rows = [(n, *(f"{v:.1f}" for v in values)) for n, values in share.items()]
+    text = (
+        "Entries that are weights, in per cent of all that are computed; the others bridge zeros. With more "
+        "PEs a PE's part of a column is shorter, and fewer are needed."
+    )
+    plot = _curves("Figure 12: entries that are weights", "PEs", "%", PES, share)
+    return Exhibit("figure-12", "Figure 12: fillers", text, ("layer", *map(str, PES)), tuple(rows), (plot,))
+
+
+def figure_13(found: Grid) -> Exhibit:
+    """Balance over the number of PEs."""
+    balance = {n: [100 * _at(found, n, pes=p).balance for p in PES] for n in NAMES}
+    rows = [(n, *(f"{v:.1f}" for v in values)) for n, values in balance.items()]
+    text = "Load balance in per cent, queues of 8. Published: the worse, the more PEs."
+    plot = _curves("Figure 13: load balance", "PEs", "load balance %", PES, balance)
+    return Exhibit(
+        "figure-13", "Figure 13: load balance", text, ("layer", *map(str, PES)), tuple(rows), (plot,)
+    )
+
+
+def beyond(found: Grid, better: Sequence[Point]) -> Exhibit:
+    """What placing rows and ordering columns gives."""
+    count, rows = len(NAMES), []
+    for n, name in enumerate(NAMES):
+        before, placed, both = _at(found, name), better[n], better[count + n]
+        cells = [f"{before.cycles:,.0f}", f"{100 * before.balance:.1f}"]
+        for p in (placed, both):
+            cells += [f"{p.cycles:,.0f}", off(p.cycles, before.cycles), f"{100 * p.balance:.1f}"]
+        fillers = [f"{100 * (1 - p.stored_real / p.stored):.1f}" for p in (before, placed)]
+        rows.append((name, *cells, " / ".join(fillers)))
+    text = (
+        "Rows dealt to PEs by their work when the model is compiled, then columns ordered so that no PE "
+        "falls behind for long, without knowing which activations will be zero. Fillers before and after."
+    )
+    columns = (
+        "layer",
+        "cycles",
+        "balance %",
+        "rows placed",
+        "difference",
+        "balance %",
+        "columns too",
+        "difference",
+        "balance %",
+        "fillers %",
+    )
+    plot = bars(
+        "Beyond the paper: cycles at 64 PEs",
+        "cycles",
+        NAMES,
+        as_they_come=[_at(found, n).cycles for n in NAMES],
+        rows_placed=[p.cycles for p in better[:count]],
+        columns_too=[p.cycles for p in better[count:]],
+    )
+    return Exhibit("beyond", "Beyond the paper: placement", text, columns, tuple(rows), (plot,))
