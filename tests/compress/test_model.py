@@ -101,7 +101,9 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, int], list[str]]] = 
 def test_onnxruntime_runs_what_is_written(case: str, form: Form) -> None:
     signature, body, weights, options, names = MODELS[case]
     before = model(signature, body, weights, **options)
-    made = compress(with_weights(before, {}), read, Wish(("0.3",), ("3",), ("2",), form))
+    made = compress(
+        with_weights(before, {}), read, Wish(density=("0.3",), bits=("3",), gap_bits=("2",), form=form)
+    )
     onnx.checker.check_model(made.model, full_check=True)
     assert [s.name for s in made.account.layers] == names
     kinds = {"auto": (Sparse, Codebook), "sparse": Sparse, "codebook": Codebook}[form]
@@ -114,14 +116,14 @@ def test_onnxruntime_runs_what_is_written(case: str, form: Form) -> None:
 
 def test_a_compressed_model_is_compressed_again() -> None:
     before = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]})
-    once = compress(before, read, Wish(("0.5",), ("4",)))
-    twice = compress(with_weights(once.model, {}), read, Wish(("0.2",), ("2",)))
+    once = compress(before, read, Wish(density=("0.5",), bits=("4",)))
+    twice = compress(with_weights(once.model, {}), read, Wish(density=("0.2",), bits=("2",)))
     assert sum(map(is_call, twice.model.graph.node)) == 1 and len(twice.model.functions) == 2
     assert twice.account.layers[0].kept == round(0.2 * 24 * 30)
     assert len(twice.model.graph.initializer) == 4
     kept = once.encodings["w"].decode()[twice.encodings["w"].decode() != 0]
     assert np.abs(kept).min() >= np.sort(np.abs(once.encodings["w"].decode()), axis=None)[-kept.size]
-    same = compress(with_weights(once.model, {}), read, Wish((), ("4",)))
+    same = compress(with_weights(once.model, {}), read, Wish(bits=("4",)))
     np.testing.assert_array_equal(same.encodings["w"].decode(), once.encodings["w"].decode())
 
 
@@ -138,7 +140,7 @@ def test_weights_inside_a_function_of_the_models_own() -> None:
     before.graph.node[0].CopyFrom(helper.make_node("Dense", ["x", "w"], ["y"], domain="mine"))
     before.opset_import.append(helper.make_opsetid("mine", 1))
     before.functions.append(inner)
-    made = compress(with_weights(before, {}), read, Wish(("0.2",)))
+    made = compress(with_weights(before, {}), read, Wish(density=("0.2",)))
     decoded = with_weights(before, {"w": made.encodings["w"].decode()})
     np.testing.assert_allclose(answers(made.model)[0], answers(decoded)[0], rtol=1e-5, atol=1e-5)
 
@@ -147,17 +149,17 @@ def test_names_already_taken_are_left_alone() -> None:
     weights = {"w": [24, 30], "w.codes": [1, 30], "w.values": [1]}
     before = model(ROW, "{ m = MatMul(x, w) a = Add(m, other) y = Add(a, another) }", weights)
     before.graph.node[1].input[1], before.graph.node[2].input[1] = "w.codes", "w.values"
-    made = compress(with_weights(before, {}), read, Wish(("0.2",)))
+    made = compress(with_weights(before, {}), read, Wish(density=("0.2",)))
     decoded = with_weights(before, {"w": made.encodings["w"].decode()})
     np.testing.assert_allclose(answers(made.model)[0], answers(decoded)[0], rtol=1e-5, atol=1e-5)
 
 
 def test_a_layer_that_would_not_shrink_stays_as_it_is() -> None:
     before = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]})
-    made = compress(with_weights(before, {}), read, Wish((), ("32",)))
+    made = compress(with_weights(before, {}), read, Wish(bits=("32",)))
     assert not made.encodings and made.account.ratio == 1
     small = model("(float[2,2] x) => (float[2,2] y)", "{ y = MatMul(x, w) }", {"w": [2, 2]})
-    assert not compress(small, read, Wish((), ("8",))).encodings
+    assert not compress(small, read, Wish(bits=("8",))).encodings
 
 
 def test_models_that_hold_no_weights() -> None:
@@ -169,7 +171,7 @@ def test_models_that_hold_no_weights() -> None:
 
 
 def test_an_encoding_that_contradicts_itself() -> None:
-    made = compress(model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}), read, Wish(("0.2",)))
+    made = compress(model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}), read, Wish(density=("0.2",)))
     for tensor in made.model.graph.initializer:
         if tensor.name == "w.values":
             tensor.CopyFrom(numpy_helper.from_array(np.zeros(5, np.float32), tensor.name))

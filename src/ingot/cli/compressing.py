@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.files import write_file
 from ingot.cli.show import note, progress, report, table
+
+if TYPE_CHECKING:
+    from ingot.compress.model import Compressed
 
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="(default: MODEL.ingot.onnx)")
@@ -22,12 +25,22 @@ Densities = Annotated[
         help="The share of weights that stay: fc6=0.09, 'conv*=35%', fc=0.1 for all dense layers, 0.1.",
     ),
 ]
-Bits = Annotated[
+Ratio = Annotated[
+    str | None,
+    typer.Option(
+        metavar="35x", help="Find densities of the layers not named: so much smaller, Huffman-coded."
+    ),
+]
+PruneBy = Annotated[
+    Literal["sensitivity", "global"],
+    typer.Option(help="With --target-ratio: by the error in each layer's result, or by magnitude alone."),
+]
+CodeBits = Annotated[
     list[str] | None,
-    typer.Option(metavar="LAYER=N", help="Bits of a code, 32 for none (default: conv=8,fc=4)"),
+    typer.Option("--bits", metavar="LAYER=N", help="Bits of a code, 32 for none (default: conv=8,fc=4)"),
 ]
 GapBits = Annotated[
-    list[str] | None, typer.Option(metavar="LAYER=N", help="Bits of a relative index (default: 4)")
+    list[str] | None, typer.Option(metavar="LAYER=N", help="Bits of a relative index (default: auto)")
 ]
 FormName = Annotated[
     Literal["auto", "sparse", "codebook"],
@@ -37,31 +50,61 @@ Centroids = Annotated[
     Literal["linear", "density", "random", "optimal"], typer.Option(help="Where k-means begins.")
 ]
 Seed = Annotated[int, typer.Option(help="Of random centroids.")]
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE.md", help="Write the table as Markdown too (or as .json)."),
+]
 
 
 def compress(
     model: arg.ModelFile,
     output: Output = None,
     density: Densities = None,
-    bits: Bits = None,
+    target_ratio: Ratio = None,
+    prune_by: PruneBy = "sensitivity",
+    bits: CodeBits = None,
     gap_bits: GapBits = None,
     form: FormName = "auto",
     centroids: Centroids = "optimal",
     seed: Seed = 0,
+    report_file: Report = None,
     as_json: arg.Json = False,
 ) -> None:
     """Compress a model's weights: pruning, weight sharing, relative indices, Huffman coding."""
     path = output or Path(f"{model.stem}.ingot.onnx")
     with progress(f"Compressing {model.name}"):
-        from ingot.compress import accounting
         from ingot.compress.model import Wish
         from ingot.driver import compress_model
 
-        wish = Wish(tuple(density or ()), tuple(bits or ()), tuple(gap_bits or ()), form, centroids, seed)
+        wish = Wish(
+            density=tuple(density or ()),
+            ratio=target_ratio or "",
+            scale=prune_by,
+            bits=tuple(bits or ()),
+            gap_bits=tuple(gap_bits or ()),
+            form=form,
+            start=centroids,
+            seed=seed,
+        )
         made = compress_model(model, wish)
         content = made.model.SerializeToString()
         write_file(path, content)
-    data = {"file": str(path), "bytes": len(content), **accounting.as_json(made.account)}
-    title = f"{path}, {len(content):,} bytes"
+    show(made, path, len(content), report_file, as_json)
+
+
+def show(made: Compressed, path: Path, size: int, report_file: Path | None, as_json: bool) -> None:
+    """The account of a compressed model."""
+    import json
+
+    from ingot.compress import accounting
+
+    data = {"file": str(path), "bytes": size, **accounting.as_json(made.account)}
+    if report_file is not None:
+        markdown = report_file.suffix != ".json"
+        text = accounting.as_markdown(made.account) if markdown else json.dumps(data, indent=2)
+        write_file(report_file, text.encode())
+    title = f"{path}, {size:,} bytes"
     report(data, as_json, table(title, accounting.COLUMNS, accounting.rows(made.account)))
     note(accounting.summary(made.account))
+    found = ",".join(f"{name}={choice.density:.4g}" for name, choice in made.choices.items())
+    note(f"the same again: --density {found}")

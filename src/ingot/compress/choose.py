@@ -67,7 +67,7 @@ def listing(layers: Sequence[Layer]) -> str:
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def density(text: str) -> float:
+def density(text: str) -> float | None:
     """`0.09` or `9%`. Raises ValueError."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
@@ -87,10 +87,10 @@ def code_bits(text: str) -> int:
 
 
 def gap_bits(text: str) -> int:
-    """`4`. Raises ValueError."""
+    """`4`, or `auto`: 0. Raises ValueError."""
     value = int(text) if text.isdecimal() else 0
-    if not 1 <= value <= MOST_BITS:
-        raise ValueError(f"gaps have 1 to {MOST_BITS} bits")
+    if text != "auto" and not 1 <= value <= MOST_BITS:
+        raise ValueError(f"gaps have 1 to {MOST_BITS} bits, or auto: as many as make a layer smallest")
     return value
 
 

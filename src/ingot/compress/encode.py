@@ -5,7 +5,7 @@ Called by `compress` for every layer, and by `propose` to see what a density cos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,12 +24,13 @@ UNCHANGED = FLOAT_BITS  # bits of weights that are left as they are
 class Choice:
     """What becomes of one layer: the share of weights that stay, bits of a code and of a gap, and the form.
 
-    `bits` 32 leaves the layer alone. `form` auto takes what needs fewer bits before Huffman coding.
+    `bits` are at most so many; 32 leaves the layer alone. `gap_bits` 0 and `form` auto take what needs fewest
+    bits before Huffman coding.
     """
 
     density: float = 1.0
     bits: int = 4
-    gap_bits: int = 4
+    gap_bits: int = 0
     form: Form = "auto"
     start: Start = "optimal"
     seed: int = 0
@@ -51,17 +52,18 @@ def encode(weights: Array, choice: Choice) -> Encoding | None:
 def share(weights: Array, kept: Array, choice: Choice) -> Encoding:
     """The encoding where `kept` (bool of the weights' shape) says which weights stay."""
     assert choice.bits <= MOST_BITS, "a layer with more bits is not encoded"
-    whole = bool(kept.all())
-    form = _form(kept, choice)
-    count = (1 << choice.bits) - (form == "sparse" or not whole)
     stay = weights[kept]
+    # fewer weights than codes need no more codes than there are weights
+    choice = replace(choice, bits=max(1, min(choice.bits, stay.size.bit_length())))
+    form, gap_bits = _form(kept, choice)
+    count = (1 << choice.bits) - (form == "sparse" or stay.size < weights.size)
     found = centroids(stay, count, choice.start, choice.seed)
     if count == 1 << choice.bits:
         return Codebook(nearest(weights, found), found)
     # code 0 stands for what is pruned
     codes = np.zeros(weights.shape, np.uint8)
     codes[kept] = nearest(stay, found) + 1
-    return formed(codes, np.concatenate([np.zeros(1, np.float32), found]), form, choice.gap_bits)
+    return formed(codes, np.concatenate([np.zeros(1, np.float32), found]), form, gap_bits)
 
 
 def formed(codes: Array, values: Array, form: Form, gap_bits: int) -> Encoding:
@@ -75,15 +77,18 @@ def stored_bits(encoding: Encoding) -> int:
     return int(encoding.codes.size) * (encoding.bits + gaps) + FLOAT_BITS * len(encoding.values)
 
 
-def _form(kept: Array, choice: Choice) -> Form:
-    """Sparse or codebook."""
-    if choice.form != "auto":
-        return choice.form
-    sparse = entries(kept, choice.gap_bits) * (choice.bits + choice.gap_bits)
-    return "sparse" if sparse < kept.size * choice.bits else "codebook"
+def _form(kept: Array, choice: Choice) -> tuple[Form, int]:
+    """Sparse or codebook, and the bits of a gap."""
+    if choice.form == "codebook":
+        return "codebook", choice.gap_bits
+    widths = [choice.gap_bits] if choice.gap_bits else list(range(1, MOST_BITS + 1))
+    zeros = np.diff(np.flatnonzero(kept), prepend=-1) - 1
+    sizes = [(entries(zeros, width) * (choice.bits + width), width) for width in widths]
+    best, width = min(sizes)
+    sparse = choice.form == "sparse" or best < kept.size * choice.bits
+    return "sparse" if sparse else "codebook", width
 
 
-def entries(kept: Array, gap_bits: int) -> int:
-    """How many entries the sparse form has, fillers included."""
-    at = np.flatnonzero(kept)
-    return len(at) + int((np.diff(at, prepend=-1) - 1 >> gap_bits).sum())
+def entries(zeros: Array, gap_bits: int) -> int:
+    """How many entries stand for non-zeros with so many zeros before each: one each, and the fillers."""
+    return len(zeros) + int((zeros >> gap_bits).sum())

@@ -19,21 +19,27 @@ from ingot.compress.encode import Choice, Form, encode
 from ingot.compress.layers import Kind, Layer, layers_of
 from ingot.compress.onnx_form import DOMAIN, Read, is_call
 from ingot.compress.opset import modernise, opset_of
+from ingot.compress.propose import Goal, Scale, propose
 from ingot.compress.share import Start
 from ingot.compress.write import write
 from ingot.graph.encoding import Encoding
 from ingot.log import announce
 
-CONV_BITS, FC_BITS, GAP_BITS = 8, 4, 4
+CONV_BITS, FC_BITS = 8, 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a user asks for; words as `choose.per_layer` reads them."""
+    """What a user asks for; words as `choose.per_layer` reads them.
+
+    With a `ratio` (as in 35x), layers without a density get one such that all together reach it.
+    """
 
     density: tuple[str, ...] = ()
     bits: tuple[str, ...] = ()
     gap_bits: tuple[str, ...] = ()
+    ratio: str = ""
+    scale: Scale = "sensitivity"
     form: Form = "auto"
     start: Start = "optimal"
     seed: int = 0
@@ -86,16 +92,18 @@ def finished(
 
 def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
     """What becomes of each layer."""
-    densities = choose.per_layer(wish.density, layers, choose.density, "--density", {"conv": 1.0, "fc": 1.0})
+    nothing: dict[Kind, float | None] = {"conv": None, "fc": None}
+    densities = choose.per_layer(wish.density, layers, choose.density, "--density", nothing)
     bits: dict[Kind, int] = {"conv": CONV_BITS, "fc": FC_BITS}
     codes = choose.per_layer(wish.bits, layers, choose.code_bits, "--bits", bits)
-    gaps = choose.per_layer(
-        wish.gap_bits, layers, choose.gap_bits, "--gap-bits", {"conv": GAP_BITS, "fc": GAP_BITS}
-    )
-    return [
-        Choice(d, b, g, wish.form, wish.start, wish.seed)
+    gaps = choose.per_layer(wish.gap_bits, layers, choose.gap_bits, "--gap-bits", {"conv": 0, "fc": 0})
+    found = [
+        Choice(1.0 if d is None else d, b, g, wish.form, wish.start, wish.seed)
         for d, b, g in zip(densities, codes, gaps, strict=True)
     ]
+    if not wish.ratio:
+        return found
+    return propose(layers, found, [d is None for d in densities], Goal(choose.ratio(wish.ratio), wish.scale))
 
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,11 +1,9 @@
 """Magnitude pruning: which weights stay. In: weights and densities; out: masks.
 
-Called by `encode` with the density of each layer, and by `propose`, which looks for densities.
+Called by `encode`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,12 +29,3 @@ def largest(weights: Array, kept: int) -> Array:
 def kept_by(weights: Array, density: float) -> int:
     """How many weights a density means: at least one."""
     return max(1, round(density * weights.size))
-
-
-def global_densities(weights: Sequence[Array], density: float) -> list[float]:
-    """The layers' densities where one threshold on |w| leaves a share `density` of all weights."""
-    total = sum(w.size for w in weights)
-    kept = max(1, round(density * total))
-    every = np.concatenate([np.abs(w).reshape(-1) for w in weights])
-    least = np.partition(every, total - kept)[total - kept]
-    return [float((np.abs(w) >= least).mean()) for w in weights]
