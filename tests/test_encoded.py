@@ -138,6 +138,7 @@ def program(model: onnx.ModelProto, target: Any, **options: Any) -> Program:
 
 
 VECTORS = ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3")
+WALKED = ("c99", "armv7e-m", "aarch64")
 SHAPES = [(1, 40, 128), (3, 17, 150), (1, 33, 300), (2, 16, 130)]
 CASES = [(shape, density) for shape in SHAPES for density in (0.0, 0.05, 0.3, 1.0)]
 
@@ -155,10 +156,16 @@ def dense_layer(
     return model, x, (x.astype("d") @ codes.decode().T + bias).astype("f")
 
 
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros are skipped though it may not pay."""
+    monkeypatch.setattr("ingot.loops.choice.pays", lambda *_: True)
+
+
 @pytest.mark.parametrize("activations", ["float", "int8"])
 @pytest.mark.parametrize("shape, density", CASES, ids=str)
 def test_products_with_encoded_matrices(
-    shape: tuple[int, int, int], density: float, activations: str
+    shape: tuple[int, int, int], density: float, activations: str, always: None
 ) -> None:
     model, x, wanted = dense_layer(shape, density, rectified=activations == "int8")
     most = 1e-5 if activations == "float" else 1e-2
@@ -170,6 +177,36 @@ def test_products_with_encoded_matrices(
     if not obstacle(find(target)):
         outputs = compiled(target, activations=activations)(model, {"x": x})
         check(outputs, [wanted], most, f"C for {target}")
+
+
+@pytest.mark.parametrize("activations", ["float", "int8"])
+@pytest.mark.parametrize("shape, density", [((1, 40, 128), 0.05), ((2, 17, 30), 0.2), ((1, 300, 9), 0.01)])
+def test_columns_of_encoded_matrices(
+    shape: tuple[int, int, int], density: float, activations: str, always: None
+) -> None:
+    model, x, wanted = dense_layer(shape, density, rectified=True)
+    for target in WALKED:
+        made = program(model, target, activations=activations)
+        check(run(made, {"x": x}), [wanted], 1e-2 if activations == "int8" else 1e-5, f"loops for {target}")
+        assert any(t.name.endswith("_entries") for t in made.constants)
+        if not obstacle(find(target)):
+            outputs = compiled(target, activations=activations)(model, {"x": x})
+            check(outputs, run(made, {"x": x}), 1e-6, f"C for {target}")
+
+
+def test_zeros_are_skipped_where_that_pays() -> None:
+    def is_sparse(shape: tuple[int, int], density: float, target: str, **options: Any) -> bool:
+        model, _, _ = dense_layer((1, *shape), density)
+        notes = [n for k in program(model, target, **options).kernels for n in k.notes]
+        assert all(f"of {shape[0]}x{shape[1]}" in n and " bytes" in n for n in notes)
+        return bool(notes)
+
+    for target in ("x86-64-v4", "x86-64-v3", "c99", "armv7e-m"):
+        assert is_sparse((512, 1024), 0.05, target)
+        assert not is_sparse((64, 128), 0.9, target)
+        assert not is_sparse((512, 1024), 0.05, target, math="exact")
+    for target in ("x86-64-v4-vnni", "armv7e-m"):
+        assert is_sparse((512, 1024), 0.05, target, math="exact", activations="int8")
 
 
 def nodes(of: Program) -> Iterator[Expr]:

@@ -145,8 +145,11 @@ def _bundle(directory: Path, as_json: bool) -> None:
         rows = [(t["name"], t["symbol"], t["dtype"], "x".join(map(str, t["shape"]))) for t in manifest[what]]
         tables.append(table(what.capitalize(), ("name", "in C", "type", "shape"), rows))
     tables.append(cost_table(manifest))
-    rows = [(k["name"], " + ".join(k["nodes"]), k["macs"], k["bytes"]) for k in manifest["kernels"]]
-    tables.append(table("Kernels", ("kernel", "nodes", "MACs>", "bytes>"), rows))
+    kernels = [
+        (k["name"], " + ".join(k["nodes"]), k["macs"], k["bytes"], "; ".join(k.get("notes", ())))
+        for k in manifest["kernels"]
+    ]
+    tables.append(table("Kernels", ("kernel", "nodes", "MACs>", "bytes>", "how"), kernels))
     data: dict[str, Any] = {"manifest": manifest, "object": None}
     if f"{bundle.name}.o" in bundle.files:
         facts = object_facts(bundle.files[f"{bundle.name}.o"], bundle.name)

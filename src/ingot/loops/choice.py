@@ -17,10 +17,12 @@ import numpy as np
 
 from ingot.errors import InputError
 from ingot.formula.compute import Compute, Stage, computes
-from ingot.formula.expr import Array
+from ingot.formula.expr import Array, loads
 from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
 from ingot.loops.generators.contract import contraction_sizes
+from ingot.loops.generators.lanes import encoded_product
+from ingot.loops.generators.pays import pays
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.winograd.blocking import blocking, stream, weight_bytes
 from ingot.loops.generators.winograd.match import Convolution, match, taps_of
@@ -43,13 +45,13 @@ class Choice:
     """`winograd`: outputs of a tile along each window of F(m, taps); 0 multiplies directly.
 
     `cold`: the weights are expected to come from memory. `tile`: the registers of a plain contraction, rows
-    and vectors; None leaves them to its cost.
+    and vectors; None leaves them to its cost. `sparse`: an encoded matrix is walked entry by entry.
     """
 
     winograd: int = 0
     cold: bool = False
     tile: Tile | None = None
-    lanes: bool = True
+    sparse: bool = False
 
     @property
     def text(self) -> str:
@@ -86,6 +88,19 @@ class Chooser:
         return {c: self._choice(c, storage) for c in computes(stages)}
 
     def _choice(self, c: Compute, storage: Storage) -> Choice:
+        return replace(self._dense(c, storage), sparse=self._is_sparse(c, storage))
+
+    def _is_sparse(self, c: Compute, storage: Storage) -> bool:
+        """Whether to skip the zeros of an encoded matrix; exact math does not, for NaN times 0 is NaN."""
+        r = c.reduction
+        if r is None or all(load.tensor.among is None for load in loads(r.term)):
+            return False
+        found = encoded_product(c, storage, {})
+        if found is None or not r.term.dtype.is_float:
+            return found is not None
+        return self.math != "exact" and pays(found, self.target, self.is_cold)
+
+    def _dense(self, c: Compute, storage: Storage) -> Choice:
         if self.math == "exact" or not self.target.vector_bytes or c.reduction is None:
             return DEFAULT
         conv = match(*at_one(c, storage))

@@ -11,6 +11,7 @@ from ingot.formula.expr import Gathered, Var, walk
 from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
 from ingot.loops.choice import DEFAULT, Choices
+from ingot.loops.generators.columns import columns
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.gates import gates
 from ingot.loops.generators.lanes import lanes
@@ -71,8 +72,9 @@ def _first(
     fast = winograd(stage, storage, target, bounds, how.winograd, how.cold) if how.winograd else None
     if fast is not None:
         return fast, 1
-    if how.lanes and (found := lanes(stage, storage, target, bounds)) is not None:
-        return found, 1
+    for sparse in (lanes, columns) if how.sparse else ():
+        if (found := sparse(stage, storage, target, bounds)) is not None:
+            return found, 1
     if (together := gates(stages, storage, target, bounds)) is not None:
         return together
     if (found := points(stage, storage, target, bounds)) is not None:

@@ -159,15 +159,19 @@ class Storage:
             self.recipes[made] = lambda others: self.view(self.again(t, others), shape, spans)
         return self.packed[t, shape]
 
-    def scratch(self, t: Tensor, shape: tuple[int, ...], what: str = "packed") -> Tensor:
+    def scratch(
+        self, t: Tensor, shape: tuple[int, ...], what: str = "packed", type: DType | None = None
+    ) -> Tensor:
         """Memory for what a kernel makes of a physical tensor, in the order its loops read it.
+
+        Its elements are of the tensor's type, or of the `type` given.
 
         What a turn of a loop reads of it that turn, or what stands before the loop, has written: nothing is
         handed from turn to turn, so that turns which run at once may each have their own.
         """
-        made = Tensor(f"{t.name}_{what}", t.type, shape)
+        made = Tensor(f"{t.name}_{what}", type or t.type, shape)
         self.scratches.add(made)
-        self.recipes[made] = lambda others: self.scratch(self.again(t, others), shape, what)
+        self.recipes[made] = lambda others: self.scratch(self.again(t, others), shape, what, type)
         return made
 
     def again(self, physical: Tensor, others: Mapping[Tensor, Tensor]) -> Tensor:

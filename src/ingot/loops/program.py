@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ingot.formula.box import Box, covered, meet
 from ingot.formula.expr import Array, Param, Tensor, loads, text, upper, walk
-from ingot.formula.statements import Check, Statement, flatten, loaded, statements_text, stored
+from ingot.formula.statements import Check, Remark, Statement, flatten, loaded, statements_text, stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,11 @@ class Kernel:
     def written(self) -> frozenset[Tensor]:
         """The parameters it stores to."""
         return frozenset(stored(self.body))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What its generators remark: formats of weights, algorithms."""
+        return tuple(s.text for s in flatten(self.body) if isinstance(s, Remark))
 
     @cached_property
     def may_fail(self) -> bool:

@@ -33,7 +33,7 @@ from ingot.formula.expr import (
     substitute,
 )
 from ingot.formula.index import Bounds, as_expr, from_linear, linear, simplify
-from ingot.formula.statements import Assign, For, Instruction, Let, Madd, Prefetch, Statement, Store
+from ingot.formula.statements import Assign, For, Instruction, Let, Madd, Prefetch, Remark, Statement, Store
 from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, DType
 from ingot.loops.access import NotVectorizable, known_strides, step, vectorize
 from ingot.loops.axes import normal_axes
@@ -174,13 +174,25 @@ class _Generator:
         """The table, then all whole blocks of rows, then what is left of the last."""
         c, rows = self.c, self.way.form.rows
         whole, rest = divmod(c.channels, rows)
-        out: list[Statement] = list(self.table())
+        out: list[Statement] = [self.remark(), *self.table()]
         if whole:
             block = Var("block", whole)
             out.append(For("block", Const(0), Const(whole), 1, self.points(block, rows)))
         if rest:
             out += self.points(Const(whole), rest)
         return tuple(out)
+
+    def remark(self) -> Remark:
+        form, kept = self.way.form, self.matrix.density
+        slots = self.made.steps * form.rows * form.slots
+        size = f"{slots * 3 // 2 if self.is_bytes else slots * 2:,} bytes, {slots / max(self.entries, 1):.2f}"
+        shape = f"{kept:.1%} of {self.c.channels}x{self.c.terms}"
+        how = f"{form.rows} rows in lanes, {form.window} columns in sight"
+        return Remark(f"{self.c.b.tensor.name}: {shape}, {how}; {size} slots an entry")
+
+    @property
+    def entries(self) -> int:
+        return int(np.count_nonzero(self.matrix.codes))
 
     # -- what the loops read
 
