@@ -12,7 +12,7 @@ import pytest
 
 from ingot.errors import UnsupportedError
 from ingot.frontends.tensorflow.scope import supported
-from tests.tensorflow.graphs import FLOAT, Graph, floats, imported, ops, run
+from tests.tensorflow.graphs import FLOAT, INT32, Graph, Type, floats, imported, ops, run
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "tensorflow.md"
 
@@ -158,13 +158,20 @@ def test_strided_slices_mean_what_python_means(name: str, tmp_path: Path) -> Non
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7.5
 TENS, SIGNS, SIDES = np.round(X / 9), np.float32([3, -3, 4, -5]), [[0, 1], [2, 0], [1, 2]]
+SMALL = np.float32([1e-30, -1e-30, 1e-9, -1e-9, 3e-4, -3e-4, 0.02, -0.02, 0.49, -0.49, 0.51, -0.51])
+EDGES = np.float32([0.0, -0.0, 1, -1, 2.5, -1e-30, 1e30, np.inf, -np.inf, np.nan])
 Row = tuple[str, list[Any], dict[str, Any], Any]
 ROWS: list[Row] = [
     ("Rsqrt", [X + 8], {}, 1 / np.sqrt(X + 8)),
     ("Expm1", [X / 9], {}, np.expm1(X / 9)),
+    ("Expm1", [SMALL], {}, np.expm1(SMALL.astype(np.float64))),
+    ("Log1p", [SMALL], {}, np.log1p(SMALL.astype(np.float64))),
+    ("Log1p", [X + 7], {}, np.log1p(X + 7)),
     ("SquaredDifference", [X, X[:1]], {}, (X - X[:1]) ** 2),
     ("DivNoNan", [X, TENS], {}, np.divide(X, TENS, out=0 * X, where=TENS != 0)),
     ("FloorMod", [np.round(X), SIGNS], {}, np.mod(np.round(X), SIGNS)),
+    ("FloorMod", [X * 1e9, SIGNS / 7], {}, np.mod(X * np.float32(1e9), SIGNS / 7)),
+    ("Atan2", [EDGES[:, None], EDGES], {}, np.arctan2(EDGES[:, None], EDGES)),
     ("AddN", [X, X, X], {}, 3 * X),
     ("LeakyRelu", [X], {"alpha": 0.25}, np.where(X < 0, X * np.float32(0.25), X)),
     ("Reshape", [X, [4, -1]], {}, X.reshape(4, -1)),
@@ -218,7 +225,20 @@ def test_what_an_operator_means(
     session = onnxruntime.InferenceSession(imported(g, tmp_path).SerializeToString())
     found = session.run(None, {"x": operands[0]})[0]
     assert found.shape == right.shape
-    np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found, right, rtol=1e-5, atol=0 if operands[0] is SMALL else 1e-6)
+
+
+def test_quotients_of_integers_round_down(tmp_path: Path) -> None:
+    lowest, highest = -(2**31), 2**31 - 1
+    x = np.int32([[lowest], [lowest + 1], [-7], [-6], [0], [6], [7], [highest - 1], [highest]])
+    y = np.int32([1, -3, 3, 2, lowest, highest, 7])
+    g = Graph()
+    g.input("x", *x.shape, dtype=Type(INT32))
+    g.const("c", y)
+    g.node("y", "FloorDiv", "x", "c", T=Type(INT32))
+    session = onnxruntime.InferenceSession(imported(g, tmp_path).SerializeToString())
+    wanted = np.array([[int(a) // int(b) for b in y] for a in x[:, 0]])
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], wanted)
 
 
 def test_shape_arithmetic_disappears(tmp_path: Path) -> None:

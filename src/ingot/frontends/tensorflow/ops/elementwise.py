@@ -129,12 +129,26 @@ def square(c: Call) -> Result:
 
 @op("Expm1")
 def expm1(c: Call) -> Result:
-    return unary(c, lambda b, x: b.one("Sub", b.one("Exp", x), like(b, x, 1)))
+    """e^x - 1 == tanh(x/2) * (e^x + 1): nothing cancels near 0."""
+
+    def write(b: Builder, x: Value) -> Value:
+        half = b.one("Tanh", b.one("Mul", x, like(b, x, 0.5)))
+        return b.one("Mul", half, b.one("Add", b.one("Exp", x), like(b, x, 1)))
+
+    return unary(c, write)
 
 
 @op("Log1p")
 def log1p(c: Call) -> Result:
-    return unary(c, lambda b, x: b.one("Log", b.one("Add", x, like(b, x, 1))))
+    """log(1 + x) == 2 * atanh(x / (x + 2)) near 0, where 1 + x would lose digits of x."""
+
+    def write(b: Builder, x: Value) -> Value:
+        ratio = b.one("Div", x, b.one("Add", x, like(b, x, 2)))
+        near = b.one("Mul", b.one("Atanh", ratio), like(b, x, 2))
+        is_near = b.one("Less", b.one("Abs", x), like(b, x, 0.5))
+        return b.one("Where", is_near, near, b.one("Log", b.one("Add", x, like(b, x, 1))))
+
+    return unary(c, write)
 
 
 @op("Erfc")
@@ -175,12 +189,15 @@ def div(c: Call) -> Result:
 
 @op("FloorDiv")
 def floor_div(c: Call) -> Result:
-    """Of integers: x - floormod(x, y) is a multiple of y."""
+    """Of integers: the quotient towards zero, less one where the two remainders differ."""
 
     def write(b: Builder, x: Value, y: Value) -> Value:
-        if x.type is not None and x.type.is_float:
-            return b.one("Floor", b.one("Div", x, y))
-        return b.one("Div", b.one("Sub", x, b.one("Mod", x, y)), y)
+        assert x.type is not None, "every value of the importer is inferred"
+        quotient = b.one("Div", x, y)
+        if x.type.is_float:
+            return b.one("Floor", quotient)
+        same = b.one("Equal", b.one("Mod", x, y), b.one("Mod", x, y, fmod=1))
+        return b.one("Sub", quotient, b.cast(b.one("Not", same), x.type))
 
     return binary(c, write)
 
@@ -190,9 +207,12 @@ def floor_mod(c: Call) -> Result:
     """The result has the divisor's sign, as that of ONNX's Mod of integers."""
 
     def write(b: Builder, x: Value, y: Value) -> Value:
-        if x.type is not None and x.type.is_float:
-            return b.one("Sub", x, b.one("Mul", b.one("Floor", b.one("Div", x, y)), y))
-        return b.one("Mod", x, y)
+        if x.type is None or not x.type.is_float:
+            return b.one("Mod", x, y)
+        rest, zero = b.one("Mod", x, y, fmod=1), like(b, x, 0)
+        differs = b.one("Xor", b.one("Less", rest, zero), b.one("Less", y, zero))
+        moves = b.one("And", differs, b.one("Not", b.one("Equal", rest, zero)))
+        return b.one("Where", moves, b.one("Add", rest, y), rest)
 
     return binary(c, write)
 
@@ -300,15 +320,22 @@ def cast(c: Call) -> Result:
 
 @op("Atan2")
 def atan2(c: Call) -> Result:
-    """By the quadrant: atan(y/x), and pi added or subtracted where x is negative."""
+    """By the quadrant: the angle of |y| over |x| is mirrored where x, and then where y is negative."""
 
     def write(b: Builder, y: Value, x: Value) -> Value:
-        zero, pi = like(b, x, 0), like(b, x, np.pi)
-        is_left, is_below = b.one("Less", x, zero), b.one("Less", y, zero)
-        is_upright = b.one("Equal", x, zero)
-        angle = b.one("Atan", b.one("Div", y, b.one("Where", is_upright, like(b, x, 1), x)))
-        turned = b.one("Add", angle, b.one("Where", is_below, b.one("Neg", pi), pi))
-        upright = b.one("Mul", b.one("Sign", y), like(b, x, np.pi / 2))
-        return b.one("Where", is_upright, upright, b.one("Where", is_left, turned, angle))
+        zero, height, width = like(b, x, 0), b.one("Abs", y), b.one("Abs", x)
+        same = b.one("Where", b.one("Equal", height, zero), zero, like(b, x, 1))  # of 0, 0 and of infinities
+        ratio = b.one("Where", b.one("Equal", height, width), same, b.one("Div", height, width))
+        angle = b.one("Atan", ratio)
+        mirrored = b.one("Sub", like(b, x, np.pi), angle)
+        turned = b.one("Where", _is_negative(b, x), mirrored, angle)
+        return b.one("Where", _is_negative(b, y), b.one("Neg", turned), turned)
 
     return binary(c, write)
+
+
+def _is_negative(b: Builder, x: Value) -> Value:
+    """By the sign bit: 1/x is infinite for a zero and has its sign."""
+    zero = like(b, x, 0)
+    signed = b.one("Where", b.one("Equal", x, zero), b.one("Reciprocal", x), x)
+    return b.one("Less", signed, zero)
