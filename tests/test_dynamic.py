@@ -116,6 +116,31 @@ def test_reshape_of_two_bounded_dimensions(shape: tuple[int | str, ...], wanted:
         assert np.array_equal(bundle.run({"x": feed})["y"], feed.reshape(target))
 
 
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
+def test_shares_of_a_bounded_axis_are_kept_for_the_stages_behind(target: str) -> None:
+    """Weights are made row by row in a loop over the axis, and read by the sum behind it."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[2,N] x) => (float[2,M] y) <float[2] by={1,3}>
+    { y = Resize<antialias=1, mode="linear", coordinate_transformation_mode="align_corners">(x, , by) }"""
+    model = parser.parse_model(text)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    bundle = ingot.compile(model, target=target, define={"N": (1, 5)})
+    for n in (1, 2, 5):
+        x = np.random.default_rng(n).random((2, n), np.float32)
+        wanted = session.run(["y"], {"x": x})[0]
+        np.testing.assert_allclose(bundle.run({"x": x})["y"], wanted, rtol=2e-5, atol=1e-6)
+
+
+def test_nothing_of_a_bounded_dimension() -> None:
+    """An empty tensor: extents are divided by none."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N,0,N] x, bool[1] keep) => (float[N,A,N] y, float[B] u, int64[B] at)
+    { y = Compress<axis=1>(x, keep) u, at = Unique(x) }"""
+    bundle = ingot.compile(parser.parse_model(text), target="c99", define={"N": (1, 3)})
+    found = bundle.run({"x": np.zeros((2, 0, 2), np.float32), "keep": np.array([False])})
+    assert [a.shape for a in found.values()] == [(2, 0, 2), (0,), (0,)]
+
+
 def test_shape_arithmetic_costs_nothing() -> None:
     """What is known of the shapes is not computed when the bundle runs."""
     model = parser.parse_model(HEAD % ("float[a,b] y", CASES["shape_known"]))

@@ -18,6 +18,7 @@ import ingot
 from ingot.errors import InputError, UnsupportedError
 from ingot.loops.evaluate import run
 from ingot.loops.interpret import interpret
+from ingot.loops.verify import verify_program
 from ingot.options import Options
 
 IMAGE = np.array([[0, 1.5, 0], [2, 0, -3]], np.float32)
@@ -291,3 +292,48 @@ def test_branches_of_one_element_may_differ_in_rank() -> None:
     for condition in (True, False):
         given = {"c": np.array(condition), "x": np.array([1, 2, 4], np.float32)}
         _same(list(bundle.run(given).values()), truth.run(None, given))
+
+
+FOLLOWED = {
+    "tile": ("float[A,B]", "times = Constant<value_ints=[2,3]>() y = Tile(kept, times)"),
+    "unique": ("float[A]", "y = Unique(kept)"),
+    "unique_rows": ("float[A,2]", "y = Unique<axis=0>(kept)"),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_operators_take_an_extent_that_is_data(name: str) -> None:
+    """Empty tensors included, of which nothing may be read."""
+    kind, body = FOLLOWED[name]
+    model = _model(
+        f"g (float[3,2] x, bool[3] keep) => ({kind} y) {{ kept = Compress<axis=0>(x, keep) {body} }}"
+    )
+    bundle, truth = ingot.compile(model, target="c99"), ReferenceEvaluator(model)
+    x = np.array([[1, 2], [3, 1], [1, 2]], np.float32)
+    for bits in range(8):
+        if bits == 0 and name.startswith("unique"):
+            continue  # the oracle takes no empty one
+        given = {"x": x, "keep": np.array([bool(bits >> k & 1) for k in range(3)])}
+        _same(list(bundle.run(given).values()), truth.run(None, given))
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "c99"])
+def test_a_row_of_a_bounded_dimension_takes_any_shape(target: str) -> None:
+    """What lies outside is not provable by divisions alone: the condition before the read says it."""
+    model = _model("g (uint32[1,M] x, int64[2] s) => (uint32[A,B] y) { y = Reshape(x, s) }")
+    made = ingot.driver.stages(model, Options(target=target, define={"M": (1, 12)}, capacity={"y": (12, 4)}))
+    assert not verify_program(made.program)
+    x = np.arange(12, dtype=np.uint32)[None]
+    for s in ([3, 4], [12, 1], [-1, 2]):
+        (y, *_) = run(made.program, {"x": x, "s": np.array(s)}, {"M": 12})
+        np.testing.assert_array_equal(y, x.reshape(s))
+
+
+def test_floats_become_integers_and_places_in_one_bundle() -> None:
+    """Both casts are one helper of the C."""
+    text = """g (float[2,3] x, float[2] by) => (int32[2,3] i, float[A,B] y)
+    { i = Cast<to=6>(x) y = Resize(x, , by) }"""
+    bundle = ingot.compile(_model(text), capacity={"y": (8, 8)}, target="c99")
+    found = bundle.run({"x": IMAGE, "by": np.array([2, 1], np.float32)})
+    np.testing.assert_array_equal(found["i"], IMAGE.astype(np.int32))
+    np.testing.assert_array_equal(found["y"], IMAGE.repeat(2, 0))

@@ -95,3 +95,18 @@ def test_reads_stay_inside() -> None:
     wanted = onnxruntime_outputs(model, feeds)
     for target in ("x86-64-v3", "x86-64-v4"):
         check(loops(target)(model, feeds), wanted, 1e-5, target)
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3"])
+def test_narrow_weights_are_widened_elsewhere(target: str) -> None:
+    """A recurrent layer whose weights are float16: no vector of them is a vector of floats."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float16[3,2,5] x, float16[1,2,5] w) => (float16[3,1,2,2] y) <float[1,2,2] wide={0.5,-1.0,2.0,0.25}>
+    { r = Cast<to=10>(wide) y = RNN<hidden_size=2>(x, w, r) }"""
+    model, feeds = onnx.parser.parse_model(text), {}
+    for i in model.graph.input:
+        shape = [d.dim_value for d in i.type.tensor_type.shape.dim]
+        feeds[i.name] = floats(*shape, seed=len(shape), dtype=np.float16)
+    (wanted,) = onnxruntime_outputs(model, feeds)
+    (found,) = compiled(target)(model, feeds)
+    check([found], [wanted], 2e-3, target)

@@ -168,3 +168,12 @@ def test_pattern_that_explodes() -> None:
     )
     with pytest.raises(InputError, match="needs more than 4096 states"):
         ingot.compile(made)
+
+
+def test_a_sequence_of_single_strings() -> None:
+    made = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (string a, string b) => (seq(string) y) { y = SequenceConstruct(a, b) }"""
+    )
+    found = ingot.compile(made, target="c99").run({"a": np.array("cat", object), "b": np.array("", object)})
+    assert [(v.dtype, v.shape, v.item()) for v in found["y"]] == [(object, (), "cat"), (object, (), "")]

@@ -35,6 +35,10 @@ ACTIVATIONS = [
     *activation("Softsign"),
     *activation("Shrink", lambd=1.5, bias=0.5),
 ]
+# attributes are float32, also those that are left out and those of a double's operator
+DEFAULTS = [
+    Row("HardSigmoid", [X.astype(np.float64)], oracle="reference", tolerance=1e-12, note="default_f64")
+]
 SWISH = [
     Row("Swish", [values], attributes, opset=24, oracle="reference", note=values.dtype.name)
     for values in (X, X.astype(np.float64))
@@ -111,4 +115,4 @@ DROPOUT = [Row("Dropout", [X], outputs=2, opset=opset) for opset in (21, 12)] + 
     Row("Dropout", [X], {"ratio": 0.3, "is_test": 1}, opset=6, outputs=2, oracle=[X, np.ones_like(X)]),
     Row("Dropout", [X.astype(np.float16)], outputs=2, oracle="reference", note="f16"),
 ]
-ROWS = [*ACTIVATIONS, *SWISH, *GATED, *HALVES, *SHAPES, *INTEGERS, *PRELU, *CLIP, *DROPOUT]
+ROWS = [*ACTIVATIONS, *DEFAULTS, *SWISH, *GATED, *HALVES, *SHAPES, *INTEGERS, *PRELU, *CLIP, *DROPOUT]

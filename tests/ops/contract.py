@@ -191,6 +191,14 @@ EQUATIONS: list[tuple[str, list[tuple[int, ...]]]] = [
 EINSUM = [
     Row(
         "Einsum",
+        [floats(2, 3, seed=k).astype(np.float16) for k in range(3)],
+        {"equation": "ab,ab,ab->b"},
+        oracle="reference",
+        tolerance=4e-3,
+        note="three_halves",
+    ),
+    Row(
+        "Einsum",
         [floats(2, 1, 3, 4), floats(3, 4, 5, seed=1)],
         {"equation": "...ij,...jk->...ik"},
         oracle=[np.matmul(floats(2, 1, 3, 4), floats(3, 4, 5, seed=1))],

@@ -139,7 +139,7 @@ def _unpack(port: Described, outputs: Mapping[str, Array]) -> Any:
             data, extents = outputs[members["data"]], outputs[members["extents"]]
             count = int(outputs[members["length"]])
             corners = [(k, *corner(extents[k])) for k in range(count)]
-            return [np.array(data[at]) for at in corners]
+            return [np.array(data[at], data.dtype) for at in corners]  # one string is no array by itself
         case "maps":
             return [dict(zip(port["keys"], row, strict=True)) for row in outputs[members["data"]].tolist()]
     return outputs[members["data"]]

@@ -33,7 +33,7 @@ from ingot.formula.expr import (
     Var,
 )
 from ingot.formula.index import as_expr, from_linear, linear, simplify
-from ingot.formula.types import BOOL, INDEX, DType
+from ingot.formula.types import BOOL, INDEX, INT32, DType
 from ingot.targets.record import Target
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^"}
@@ -264,7 +264,9 @@ class Printer:
         if to is BOOL:
             return f"({x} != 0)"
         if t.is_float and not to.is_float:
-            return self.call("to", (t.name, to.name), x)
+            return self.call(
+                "to", (t.name, INT32.name if to is INDEX else to.name), x
+            )  # one name, one helper
         return f"({to.c}){self._parenthesised(a)}" if t is not to else x
 
 

@@ -25,8 +25,8 @@ FOLD: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
+    "floordiv": lambda a, b: a // b if b else 0,  # as everywhere: a bundle must not trap
+    "mod": lambda a, b: a % b if b else 0,
     "max": max,
     "min": min,
 }

@@ -82,7 +82,10 @@ class Scope:
             spans = [add(p, self.form(lo), -1) for p in pieces]
             even = all(c % step == 0 for s in spans for c in s.values())
             ends += tuple((1, add(p, {None: step if even else 1}, -1)) for p in pieces)
-        return inner.bounded(var, starts, ends, anew=True)
+        inner = inner.bounded(var, starts, ends, anew=True)
+        if not span.keys() - {None}:
+            return inner
+        return inner._at_least_zero(add(span, {None: 1}, -1))  # there is a turn: no extent it needs is 0
 
     def bounded(
         self, atom: Expr, lowers: tuple[Bound, ...], uppers: tuple[Bound, ...], anew: bool = False
@@ -173,8 +176,9 @@ class Scope:
             return False
         atom = max(atoms, key=self._rank)
         c, rest = goal[atom], {a: k for a, k in goal.items() if a != atom}
-        if (whole := self._undivided(atom, c, add(rest, {None: slack - 1}))) is not None:
-            return self._prove(whole, 1, patience)
+        whole = self._undivided(atom, c, add(rest, {None: slack - 1}))
+        if whole is not None and self._prove(whole, 1, patience):
+            return True
         for scale, bound in self._bounds(atom, c > 0):
             if self._prove(add(scaled(rest, scale), bound, c), slack * scale, patience):
                 return True

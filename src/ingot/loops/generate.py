@@ -4,9 +4,10 @@ rest.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
-from ingot.formula.compute import Compute, Scan, Stage
+from ingot.formula.compute import Compute, Scan, Stage, reads
 from ingot.formula.expr import Gathered, Var, walk
 from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
@@ -57,10 +58,14 @@ def _first(
 
     def around(body: tuple[Stage, ...], axis: Var) -> tuple[Statement, ...]:
         inner, how = {**bounds, axis.name: interval(axis)}, dict(choices)
+        after = stages[1:] if isinstance(stage, Scan) else stages[len(body) :]
+        next_turn = stage.carried if isinstance(stage, Scan) else ()
+        wanted = {*next_turn, *(t for s in after for t in reads(s))}  # from memory, outside of this body
+        here = replace(storage, inner=storage.inner - wanted)
         for new, old in zip(body, stages, strict=False):
             if isinstance(new, Compute) and isinstance(old, Compute) and old in choices:
                 how[new] = choices[old]
-        return generate(body, storage, target, inner, how)
+        return generate(body, here, target, inner, how)
 
     if isinstance(stage, Scan):
         return hoisted(loop(stage.axis, going(stage, around(stage.body, stage.axis), storage))), 1

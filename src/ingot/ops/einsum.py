@@ -8,6 +8,7 @@ it.
 from __future__ import annotations
 
 from ingot.formula.expr import Const, Expr, Extent, Tensor, Var
+from ingot.formula.types import DType
 from ingot.ops.registry import Builder, op
 
 Operand = tuple[Tensor, tuple[str, ...]]
@@ -32,12 +33,13 @@ def einsum(f: Builder, *inputs: Tensor, equation: str) -> Tensor:
         output = (*dots, *sorted(s for s in set(letters) if letters.count(s) == 1))
     sound = set(output) <= sizes.keys() and len(set(output)) == len(output)
     f.require(sound, f"the output of {equation!r} names an axis twice, or one that no operand has")
+    dtype = inputs[0].type
     while len(operands) > 2:
         later = {s for _, labels in operands[2:] for s in labels} | set(output)
         both = dict.fromkeys((*operands[0][1], *operands[1][1]))
         keep = tuple(s for s in both if s in later)
-        operands[:2] = [(_product(f, operands[:2], keep, sizes, "partial"), keep)]
-    return _product(f, operands, output, sizes, "y")
+        operands[:2] = [(_product(f, operands[:2], keep, sizes, dtype.compute, "partial"), keep)]
+    return _product(f, operands, output, sizes, dtype, "y")
 
 
 def _expanded(term: str, dots: tuple[str, ...]) -> tuple[str, ...]:
@@ -68,7 +70,12 @@ def _sizes(f: Builder, operands: list[Operand]) -> dict[str, Extent]:
 
 
 def _product(
-    f: Builder, operands: list[Operand], keep: tuple[str, ...], sizes: dict[str, Extent], name: str
+    f: Builder,
+    operands: list[Operand],
+    keep: tuple[str, ...],
+    sizes: dict[str, Extent],
+    dtype: DType,
+    name: str,
 ) -> Tensor:
     """The product of one or two operands over the axes `keep`, summed over the others."""
     axes = {s: Var(s, sizes[s]) for _, labels in operands for s in labels}
@@ -81,7 +88,6 @@ def _product(
     assert term is not None, "no operands"
     kept = tuple(axes[s] for s in keep)
     over = tuple(v for s, v in axes.items() if s not in keep)
-    dtype = operands[0][0].type if name == "y" else term.dtype
     if not over:
         return f.map(kept, term, dtype, name)
     return f.reduce("sum", kept, over, term, dtype=dtype, name=name)

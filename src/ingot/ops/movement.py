@@ -296,15 +296,16 @@ def tile(f: Builder, x: Tensor, repeats: Tensor) -> Tensor:
     f.require(repeats.shape == (x.rank,), f"{list(repeats.shape)} repeats for rank {x.rank}")
     if f.is_late(repeats):
         many = [cast(as_expr(n), INT64) * within(cast(repeats[d], INT64)) for d, n in enumerate(x.shape)]
-        return _tile(f, x, f.measured_shape(many, [None] * x.rank))
+        return _tile(f, x, f.measured_shape(many, [None] * x.rank), is_late=True)
     times = f.extents(repeats, "repeats")
     return _tile(f, x, tuple(extent(as_expr(n) * t) for n, t in zip(x.shape, times, strict=True)))
 
 
-def _tile(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
+def _tile(f: Builder, x: Tensor, shape: tuple[Extent, ...], is_late: bool = False) -> Tensor:
     f.require(all(not isinstance(n, int) or n >= 0 for n in shape), f"shape {list(shape)} is negative")
     axes = f.axes(shape)
-    return f.map(axes, x[tuple(remainder(i, n) for i, n in zip(axes, x.shape, strict=True))], x.type)
+    index = tuple(remainder(i, n) for i, n in zip(axes, x.shape, strict=True))
+    return f.map(axes, x.at(index, outside=0 if is_late else None), x.type)
 
 
 def remainder(i: Expr, n: Extent) -> Expr:

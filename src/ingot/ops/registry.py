@@ -12,7 +12,7 @@ built.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -54,7 +54,10 @@ D = TypeVar("D", bound=Definition)
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One definition: from opset `since` of its domain until the next newer definition."""
+    """One definition: from opset `since` of its domain until the next newer definition.
+
+    `defaults` are those of float attributes, which are float32 as all float attributes are.
+    """
 
     name: str
     domain: str
@@ -64,6 +67,7 @@ class Operator:
     variadic: bool
     attributes: frozenset[str]
     needed: frozenset[str]
+    defaults: Mapping[str, float]
 
 
 KINDS = {
@@ -95,8 +99,10 @@ def _register(
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     attributes = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
     needed = frozenset(p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL)
+    floats = (p for p in parameters if p.name in attributes and isinstance(p.default, float))
+    defaults = {p.name: float(np.float32(p.default)) for p in floats}
     versions = _OPERATORS.setdefault((domain, name), [])
-    versions.append(Operator(name, domain, since, define, inputs, variadic, attributes, needed))
+    versions.append(Operator(name, domain, since, define, inputs, variadic, attributes, needed, defaults))
     versions.sort(key=lambda o: -o.since)
 
 
@@ -457,7 +463,7 @@ def _keywords(operator: Operator, node: Node) -> dict[str, Any]:
     missing = (operator.attributes & operator.needed) - given.keys()
     if missing:
         raise ModelError(f"{node.label}: the attribute {', '.join(sorted(missing))} is missing")
-    return {k: v for k, v in given.items() if not isinstance(v, Graph)}
+    return {**operator.defaults, **{k: v for k, v in given.items() if not isinstance(v, Graph)}}
 
 
 def elementwise(

@@ -105,21 +105,27 @@ def reshape(f: Builder, data: Tensor, shape: Tensor, *, allowzero: int = 0) -> T
 def _reshape_at_run_time(f: Builder, x: Tensor, shape: Tensor, allowzero: bool) -> Tensor:
     """The extents are read when the bundle runs, and must hold the elements of the input."""
     f.require(shape.rank == 1, f"the shape has rank {shape.rank}, 1 is needed")
-    zero, minus, total = Const(0, INT64), Const(-1, INT64), cast(product(x.shape), INT64)
+    minus, total = Const(-1, INT64), cast(product(x.shape), INT64)
+
+    def number(value: Expr, name: str) -> Expr:
+        """A scalar of its own: what reads it several times does not compute it again."""
+        return f.map((), value, INT64, name)[()]
+
     wanted: list[Expr] = []
     for k in range(static(shape.shape[0])):
         n = cast(shape[k], INT64)
         kept = cast(as_expr(x.shape[k]), INT64) if k < x.rank else minus - 1
         n = n if allowzero else select(equal(n, 0), kept, n)
-        wanted.append(select((n < -1) | (n > FAR), minus - 1, n))
+        wanted.append(number(select((n < -1) | (n > FAR), minus - 1, n), "wanted"))
     others: Expr = Const(1, INT64)
     for n in wanted:  # cut at each step: no overflow
-        others = minimum(others * select(equal(n, -1), Const(1, INT64), maximum(n, 0)), total + 1)
-    rest = select(others > 0, total // maximum(others, 1), zero)
+        factor = select(equal(n, -1), Const(1, INT64), maximum(n, 0))
+        others = number(minimum(others * factor, total + 1), "others")
+    rest = number(select(others > 0, total // maximum(others, 1), 0), "rest")
     resolved = [select(equal(n, -1), rest, n) for n in wanted]
     held: Expr = Const(1, INT64)
     for n in resolved:
-        held = minimum(held * maximum(n, 0), total + 1)
+        held = number(minimum(held * maximum(n, 0), total + 1), "held")
     counts = [select(equal(held, total), n, minus) for n in resolved]
     extents = f.measured_shape(counts, [extent(product(x.shape)) if len(counts) == 1 else None] * len(counts))
     if simplify(product(extents) - product(x.shape)) == Const(0):

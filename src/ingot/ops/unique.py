@@ -25,21 +25,22 @@ def unique(f: Builder, x: Tensor, *, axis: int | None = None, sorted: int = 1) -
     n = items.shape[0]
     inverse, count = _numbered(f, items, bool(sorted))
     first, often = _summary(f, inverse)
+    beyond = None if isinstance(n, int) else 0  # of nothing nothing is read, but who is to prove that?
 
     def listed(values: Tensor, output: int) -> Tensor:
         """What is known of each, as an output."""
         if output >= len(f.wanted) or not f.wanted[output]:
             return values
         u = Var("u", f.measured(count, n, output=output))
-        return f.map((u,), cast(values.at((place(u, n),)), INT64), name=f"y{output}")
+        return f.map((u,), cast(values.at((place(u, n),), beyond), INT64), name=f"y{output}")
 
     k = Var("u", f.measured(count, n, axis=a or 0))
-    at = place(first.at((place(k, n),)), n)
+    at = place(first.at((place(k, n),), beyond), n)
     if a is None:
-        y = f.map((k,), items.at((at, 0)), x.type)
+        y = f.map((k,), items.at((at, 0), beyond), x.type)
     else:
         axes = f.axes(x.shape)
-        y = f.map((*axes[:a], k, *axes[a + 1 :]), x.at((*axes[:a], at, *axes[a + 1 :])), x.type)
+        y = f.map((*axes[:a], k, *axes[a + 1 :]), x.at((*axes[:a], at, *axes[a + 1 :]), beyond), x.type)
     return y, listed(first, 1), inverse, listed(often, 3)
 
 

@@ -117,7 +117,8 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Points | None:
 
 
 def _fits(x: Load, w: Load) -> bool:
-    return x.tensor.value is None and w.tensor.value is not None and x.tensor.type.compute is x.tensor.type
+    wide = all(t.type.compute is t.type for t in (x.tensor, w.tensor))
+    return wide and x.tensor.value is None and w.tensor.value is not None
 
 
 def _roles(
