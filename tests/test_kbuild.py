@@ -7,10 +7,15 @@ import pytest
 from onnx import parser
 
 from benchmarks.net import Net
+from ingot.bundle.bundle import Bundle
 from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.options import Options
 from ingot.packaging.kbuild import kbuild
+from ingot.packaging.kbuild.package import broken_rules
+from ingot.packaging.kbuild.variants import VARIANTS
+from ingot.targets.audit import audit
+from ingot.targets.toolchain import assemble
 
 NET = """<ir_version: 10, opset_import: ["" : 21]>
 policy (float[1,4] seen, float[1,4] before) => (float[1,3] action, float[1,4] after)
@@ -94,3 +99,58 @@ def test_extents_of_run_time_are_refused() -> None:
     model = parser.parse_model(NET.replace("[1,", "[N,"))
     with pytest.raises(InputError, match="fixed shapes, but N varies"):
         kbuild(model, Options(define={"N": (1, 4)}), compile_with)
+
+
+BREAKS = [
+    ("no undefined symbol", "call printk\n ret", "'printk' is undefined"),
+    ("no call of libm", "call tanhf\n ret", "the mathematical library"),
+    ("no call of libm", "call __truncsfhf2\n ret", "the compiler's runtime library"),
+    ("no writable data", "ret\n .bss\n .skip 8\n .text", ".bss holds 8 bytes"),
+    ("red zone", "movq %rax, -128(%rsp)\n ret", "'n' uses 128 bytes"),
+    ("stack in every function", "subq $504, %rsp\n addq $504, %rsp\n ret", "'n' takes 512 bytes"),
+    ("aligned to 8", "subq $40, %rsp\n movaps %xmm0, (%rsp)\n addq $40, %rsp\n ret", "aligned to 16"),
+    ("only instructions", "vaddps %zmm0, %zmm1, %zmm2\n ret", "avx512f"),
+]
+
+
+def _object(text: str) -> Bundle:
+    code = assemble(f".globl n\n.type n,@function\nn: {text}\n.size n, .-n\n", "x86_64-unknown-none")
+    return Bundle("n", {"n.o": code}, {})
+
+
+@pytest.mark.parametrize(("rule", "text", "reason"), BREAKS)
+def test_an_object_that_breaks_a_rule_is_refused(rule: str, text: str, reason: str) -> None:
+    def build(model: object, options: Options) -> Bundle:
+        made = compile_with(model, options)
+        return Bundle(made.name, made.files, made.manifest, {**made._parts, f"{made.name}.o": bad})
+
+    bad = _object(text).object
+    (found,) = broken_rules(_object(text), VARIANTS["x86-64-v3"], prebuilt=True)
+    assert rule in found and reason in found
+    options = Options(name="n", target="x86-64", state=STATE)
+    with pytest.raises(InputError, match="cannot be linked into the kernel") as caught:
+        kbuild(parser.parse_model(NET), options, build, prebuilt=True)
+    assert reason in str(caught.value)
+
+
+def test_the_kernels_thunks_and_the_pause_may_be_undefined() -> None:
+    good = _object("callq n_pause\n callq __x86_indirect_thunk_r11\n jmp __x86_return_thunk")
+    assert broken_rules(good, VARIANTS["x86-64"], prebuilt=True) == []
+
+
+@pytest.mark.parametrize("prebuilt", [False, True])
+def test_flags_that_break_a_rule_are_refused(prebuilt: bool) -> None:
+    options = Options(name="n", target="x86-64", state=STATE, cflags=("-mavx",))
+    with pytest.raises(InputError, match="only instructions of x86-64"):
+        kbuild(parser.parse_model(NET), options, compile_with, prebuilt)
+
+
+def test_prebuilt_objects_keep_all_rules() -> None:
+    options = Options(name="n", state=STATE)
+    files = kbuild(parser.parse_model(NET), options, compile_with, prebuilt=True).files
+    shipped = {n: data for n, data in files.items() if n.endswith(".o_shipped")}
+    assert len(shipped) == 3
+    for name, data in shipped.items():
+        found = audit(data)
+        assert found.undefined.keys() <= {"__x86_return_thunk", f"{name.removesuffix('.o_shipped')}_pause"}
+        assert all(f.red_zone == 0 and f.stack is not None and f.stack < 512 for f in found.functions)

@@ -37,6 +37,11 @@ class Bundle:
         self._runner: Runner | None = None
 
     @property
+    def object(self) -> bytes:
+        """The code as the pinned compiler (or the user's own) made it, among `files` or not."""
+        return self._parts[f"{self.name}.o"]
+
+    @property
     def runner(self) -> Runner:
         """The shipped object, linked as it is on first use."""
         if self._runner is None:

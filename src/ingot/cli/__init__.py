@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from ingot.cli import (
     accelerating,
+    assembling,
     auditing,
     benching,
     compiling,
@@ -73,6 +74,7 @@ for command in (
     verifying.verify,
     compressing.compress,
     inspecting.inspect,
+    assembling.asm,
     auditing.audit,
     benching.bench,
     tuning.tune,

@@ -63,7 +63,8 @@ def audit(
 
         results = []
         for subject in read(path, triple, target, arg.parse_flags(cflags)):
-            rules = _policy(subject.audit, policy, target is not None, allow, max_stack)
+            allowed = [*(allow or ()), *(subject.beside if policy else ())]
+            rules = _policy(subject.audit, policy, target is not None, allowed, max_stack)
             results.append((subject, judge(subject.audit, rules)))
     data = [
         {"file": s.name, "notes": s.notes, **_data(s.audit), "rules": [_rule(v) for v in verdicts]}
@@ -82,7 +83,7 @@ def audit(
 
 
 def _policy(
-    found: Audit, name: str | None, declared: bool, allow: list[str] | None, max_stack: int | None
+    found: Audit, name: str | None, declared: bool, allow: list[str], max_stack: int | None
 ) -> Policy:
     """What the flags ask for."""
     from ingot.targets.policy import POLICIES, Policy

@@ -193,7 +193,7 @@ def _unnamed(file: ObjectFile, found: Sequence[Function]) -> Iterator[Function]:
 def _part(file: ObjectFile, section: Section, start: int, end: int) -> Function:
     labels = [s.name for s in file.symbols if s.section == section.index and s.value == start and s.name]
     named = [n for n in labels if not n.startswith(("$", ".L", section.name))]
-    name = named[0] if named else f"{section.name}+{start:#x}"
+    name = named[0] if named else section.name + (f"+{start:#x}" if start else "")
     return Function(name, section.index, start, file.data(section)[start:end], {})
 
 
@@ -316,7 +316,9 @@ class _Where:
         return found[0] if found else self.file.sections[section].name
 
     def place(self, section: int, offset: int) -> str:
-        name, at = self.function(section, offset) or (self.file.sections[section].name, offset)
+        whole = self.file.sections[section].name
+        name, at = self.function(section, offset) or (whole, offset)
+        name, at = (whole, offset) if name.startswith(f"{whole}+") else (name, at)
         return f"{name}+{at:#x}" if at else name
 
 

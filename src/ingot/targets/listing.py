@@ -19,8 +19,8 @@ from .process import produce, zig, zig_version
 from .record import Target
 
 LABEL = ".Lingot_fixup_"
-_ENCODING = re.compile(r"\s*\S+ encoding: \[(.*)\]\s*$")
-_FIXUP = re.compile(r"^\s*\S+\s+fixup (\w) - offset: (\d+), value: (.*), kind: (\S+?)(?:,.*)?$")
+ENCODING = re.compile(r"\s*\S+ encoding: \[(.*)\]\s*$")
+FIXUP = re.compile(r"^\s*\S+\s+fixup (\w) - offset: (\d+), value: (.*), kind: (\S+?)(?:,.*)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def fixups_of(listing: str) -> list[tuple[int, tuple[Fixup, ...]]]:
     found: list[tuple[int, tuple[Fixup, ...]]] = []
     line, encoding, holes = -1, "", []
     for number, text in enumerate([*listing.splitlines(), ""]):
-        if hole := _FIXUP.match(text):
+        if hole := FIXUP.match(text):
             letter, offset, value, kind = hole.groups()
             mask = tuple(letter in byte.removeprefix("0x").removeprefix("0b") for byte in encoding.split(","))
             holes.append(Fixup(int(offset), value, kind, mask))
@@ -94,7 +94,7 @@ def fixups_of(listing: str) -> list[tuple[int, tuple[Fixup, ...]]]:
         if holes:
             found.append((line, tuple(holes)))
             holes = []
-        if encoded := _ENCODING.search(text):
+        if encoded := ENCODING.search(text):
             line, encoding = number, encoded[1]
     return found
 

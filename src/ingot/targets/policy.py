@@ -12,10 +12,8 @@ from dataclasses import dataclass
 
 from .audit import Audit
 from .decode import UNKNOWN
+from .linux import FRAME_BYTES, STACK_ALIGN, THUNKS
 
-KERNEL_FRAME_BYTES = 512
-KERNEL_STACK_ALIGN = 8  # what the incoming stack is a multiple of, whatever the ABI says
-THUNKS = ("__x86_return_thunk", "__x86_indirect_thunk_*")
 REASONS = 12
 
 _MATH = re.compile(
@@ -70,14 +68,12 @@ POLICIES = {
         libraries=False,
         writable=False,
         red_zone=False,
-        frame_bytes=KERNEL_FRAME_BYTES,
-        stack_align=KERNEL_STACK_ALIGN,
+        frame_bytes=FRAME_BYTES,
+        stack_align=STACK_ALIGN,
         features=False,
     ),
     # A module's own C is linked by the kernel, and has data of its own.
-    "module": Policy(
-        libraries=False, red_zone=False, frame_bytes=KERNEL_FRAME_BYTES, stack_align=KERNEL_STACK_ALIGN
-    ),
+    "module": Policy(libraries=False, red_zone=False, frame_bytes=FRAME_BYTES, stack_align=STACK_ALIGN),
 }
 
 
@@ -186,7 +182,7 @@ def _alignment(audit: Audit, policy: Policy) -> Iterator[Verdict]:
 def _features(audit: Audit, policy: Policy) -> Iterator[Verdict]:
     if policy.features:
         return
-    rule = f"only instructions that {audit.declared or 'the target'} has"
+    rule = f"only instructions of {audit.declared or 'the target'}"
     if not audit.declared:
         yield Verdict(rule, (), "not looked at: no target is named")
         return

@@ -19,9 +19,14 @@ from ingot.errors import InputError
 from ingot.options import Options
 from ingot.packaging.kbuild.golden import golden
 from ingot.packaging.kbuild.text import module_files
-from ingot.packaging.kbuild.variants import DEFAULT, FRAME_BYTES, PREBUILT, VARIANTS, Variant
+from ingot.packaging.kbuild.variants import BASE, DEFAULT, VARIANTS, Variant
+from ingot.targets.audit import audit
+from ingot.targets.linux import FRAME_BYTES, PREBUILT, THUNKS
+from ingot.targets.policy import POLICIES, broken, judge
+from ingot.targets.records import find
 
 Build = Callable[[Any, Options], Bundle]
+ROLLED = ("-fno-unroll-loops",)
 
 
 def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -> Bundle:
@@ -32,24 +37,43 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
     plain = replace(options, api="direct", weights=None, threads=False, profile=False)
     reference = build(model, replace(plain, name=name, target=variants[0].target, emit=("c", "obj")))
     _require_fixed(reference.manifest)
-    made = []
-    for v in variants:
-        wanted = replace(
-            plain,
-            name=f"{name}_{v.symbol}",
-            target=v.target,
-            pauses=True,
-            frame_bytes=FRAME_BYTES,
-            emit=("obj",) if prebuilt else ("c",),
-            cflags=(*options.cflags, *(PREBUILT if prebuilt else ())),
-        )
-        made.append((v, build(model, wanted)))
+    kernel = replace(plain, pauses=True, frame_bytes=FRAME_BYTES, emit=("obj",) if prebuilt else ("c",))
+    made = [
+        (v, _made(model, replace(kernel, name=f"{name}_{v.symbol}"), v, build, prebuilt)) for v in variants
+    ]
     files = {n: data for _, bundle in made for n, data in _parts(bundle, prebuilt).items()}
     files |= module_files(name, made, golden(reference), prebuilt)
     hashes = {n: hashlib.sha256(data).hexdigest() for n, data in sorted(files.items())}
     targets = [v.target for v in variants]
     shown = {**reference.manifest, "package": "kbuild", "variants": targets, "files": hashes}
     return Bundle(name, files, shown)
+
+
+def _made(model: Any, options: Options, variant: Variant, build: Build, prebuilt: bool) -> Bundle:
+    """One variant. What takes too much stack is compiled once more, with loops as they are written."""
+    for more in ((), ROLLED):
+        flags = (*PREBUILT, *more, *options.cflags)
+        cc = options.cc if prebuilt else None  # else the object is for the audit only
+        bundle = build(model, replace(options, target=variant.target, cc=cc, cflags=flags))
+        reasons = broken_rules(bundle, variant, prebuilt)
+        if not reasons:
+            return bundle
+    raise InputError(
+        f"the object for {variant.target} cannot be linked into the kernel: {'; '.join(reasons)}",
+        remedy="ingot audit --policy kernel tells what an object does",
+    )
+
+
+def broken_rules(bundle: Bundle, variant: Variant, prebuilt: bool) -> list[str]:
+    """The kernel's rules that the object of a variant breaks: what keeps it out of a module.
+
+    Where the kernel's own compiler will build the C, the object is what the pinned one makes of it, and
+    that compiler measures the stack itself (-Werror=frame-larger-than).
+    """
+    allowed = (*THUNKS, f"{bundle.name}_pause")
+    rules = replace(POLICIES["kernel"], undefined=allowed)
+    rules = rules if prebuilt else replace(rules, frame_bytes=None)
+    return broken(judge(audit(bundle.object, None, find(BASE), variant.flags), rules))
 
 
 def _variants(target: str) -> list[Variant]:

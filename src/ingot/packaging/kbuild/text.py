@@ -14,7 +14,8 @@ from ingot.bundle.binding import shape
 from ingot.bundle.bundle import Bundle
 from ingot.formula.types import dtype_named
 from ingot.packaging.kbuild.golden import SelfTest
-from ingot.packaging.kbuild.variants import FRAME_BYTES, Variant
+from ingot.packaging.kbuild.variants import Variant
+from ingot.targets.linux import FRAME_BYTES
 
 SHOWN = 16
 NUMBERS_PER_LINE = 12

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FRAME_BYTES = 512  # of the kernel stack, for each function
-PREBUILT = (
-    "-mcmodel=kernel",
-    "-mno-red-zone",
-    "-fno-pic",
-    "-fcf-protection=none",
-    "-mstack-alignment=8",
-    "-mretpoline-external-thunk",
-    "-mfunction-return=thunk-extern",
-    "-mharden-sls=all",
-    f"-Wframe-larger-than={FRAME_BYTES}",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -36,14 +23,20 @@ class Variant:
 
 
 SSE2 = ("-msse", "-msse2")
-AVX2 = (*SSE2, "-msse3", "-mssse3", "-msse4.1", "-msse4.2", "-mavx", "-mavx2", "-mfma", "-mf16c", "-mbmi2")
+AVX2 = (
+    *SSE2,
+    *("-msse3", "-mssse3", "-msse4.1", "-msse4.2", "-mavx", "-mavx2", "-mfma", "-mf16c"),
+    *("-mpopcnt", "-mbmi", "-mbmi2", "-mlzcnt", "-mmovbe"),
+)
 AVX512 = (*AVX2, *(f"-mavx512{x}" for x in ("f", "bw", "cd", "dq", "vl")), "-mprefer-vector-width=512")
+V3 = ("AVX2", "FMA", "F16C", "POPCNT", "BMI1", "BMI2", "ABM", "MOVBE")  # ABM: lzcnt
 VARIANTS = {
     v.target: v
     for v in (
         Variant("x86-64", (), SSE2),
-        Variant("x86-64-v3", ("AVX2", "FMA", "F16C", "BMI2"), AVX2),
-        Variant("x86-64-v4", ("AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL"), AVX512),
+        Variant("x86-64-v3", V3, AVX2),
+        Variant("x86-64-v4", (*V3, *(f"AVX512{x}" for x in ("F", "BW", "CD", "DQ", "VL"))), AVX512),
     )
 }
+BASE, *_ = VARIANTS
 DEFAULT = "+".join(VARIANTS)
