@@ -22,7 +22,8 @@ from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
 from ingot.loops.generators.contract import contraction_sizes
 from ingot.loops.generators.lanes import encoded_product
-from ingot.loops.generators.pays import pays
+from ingot.loops.generators.pays import cheapest
+from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.winograd.blocking import blocking, stream, weight_bytes
 from ingot.loops.generators.winograd.match import Convolution, match, taps_of
@@ -45,13 +46,15 @@ class Choice:
     """`winograd`: outputs of a tile along each window of F(m, taps); 0 multiplies directly.
 
     `cold`: the weights are expected to come from memory. `tile`: the registers of a plain contraction, rows
-    and vectors; None leaves them to its cost. `sparse`: an encoded matrix is walked entry by entry.
+    and vectors; None leaves them to its cost. `sparse`: an encoded matrix is walked entry by entry;
+    `codes`: it is read as codes of its values.
     """
 
     winograd: int = 0
     cold: bool = False
     tile: Tile | None = None
     sparse: bool = False
+    codes: bool = False
 
     @property
     def text(self) -> str:
@@ -88,17 +91,24 @@ class Chooser:
         return {c: self._choice(c, storage) for c in computes(stages)}
 
     def _choice(self, c: Compute, storage: Storage) -> Choice:
-        return replace(self._dense(c, storage), sparse=self._is_sparse(c, storage))
+        dense = self._dense(c, storage)
+        found = self._encoded(c, storage)
+        if found is None:
+            return dense
+        if not found.b.dtype.is_float:
+            return replace(dense, sparse=True)
+        how = cheapest(found, self.target, self.is_cold)
+        if how == "entries" and self.math != "exact":
+            return replace(dense, sparse=True)
+        return replace(dense, codes=how != "elements" and not dense.winograd)
 
-    def _is_sparse(self, c: Compute, storage: Storage) -> bool:
-        """Whether to skip the zeros of an encoded matrix; exact math does not, for NaN times 0 is NaN."""
+    @staticmethod
+    def _encoded(c: Compute, storage: Storage) -> Contraction | None:
+        """A product with encoded weights. Exact math multiplies their zeros too, for NaN times 0 is NaN."""
         r = c.reduction
         if r is None or all(load.tensor.among is None for load in loads(r.term)):
-            return False
-        found = encoded_product(c, storage, {})
-        if found is None or not r.term.dtype.is_float:
-            return found is not None
-        return self.math != "exact" and pays(found, self.target, self.is_cold)
+            return None
+        return encoded_product(c, storage, {})
 
     def _dense(self, c: Compute, storage: Storage) -> Choice:
         if self.math == "exact" or not self.target.vector_bytes or c.reduction is None:

@@ -115,9 +115,9 @@ class _Generator:
         lo, hi = (cast(Load(first, (simplify(i),)), INDEX) for i in (column, column + 1))
         read = simplify(substitute(self.c.a, {self.c.reduce[0].name: column}), self.c.bounds)
         a = cast(read, self.type)
-        entries = For("e", lo, hi, 1, tuple(self.entry(Var("e"), sums)))
-        other = Binary("ne", Var("a", None, self.type), self.zero)
-        return Let("a", a), When(other, (Let("at", Const(-1, INT32), 1, True), entries))
+        entries = For("place", lo, hi, 1, tuple(self.entry(Var("place"), sums)))
+        other = Binary("ne", Var("active", None, self.type), self.zero)
+        return Let("active", a), When(other, (Let("at", Const(-1, INT32), 1, True), entries))
 
     def entry(self, e: Var, sums: Tensor) -> list[Statement]:
         """Go to the entry's row and add there."""
@@ -129,7 +129,7 @@ class _Generator:
         code = cast(entry & Const((1 << bits) - 1, INT32), INDEX)
         value = cast(Load(table, (code,)), self.type)
         index = Load(sums, (Var("row"),))
-        a = Var("a", None, self.type)
+        a = Var("active", None, self.type)
         total = Var("sum", None, self.type)
         add = Madd("sum", a, value) if self.type.is_float else Assign("sum", total + a * value)
         return [

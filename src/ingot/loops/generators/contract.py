@@ -15,12 +15,27 @@ import numpy as np
 
 from ingot.formula.compute import Compute
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import Array, Binary, Const, Expr, Lane, Load, Tensor, Var, select, static, substitute
+from ingot.formula.expr import (
+    Array,
+    Binary,
+    Const,
+    Expr,
+    Lane,
+    Load,
+    Tensor,
+    Var,
+    cast,
+    select,
+    static,
+    substitute,
+)
 from ingot.formula.index import Bounds, as_expr, simplify
-from ingot.formula.statements import Assign, Barrier, For, Let, Madd, Prefetch, Statement, Store
+from ingot.formula.statements import Assign, Barrier, For, Let, Madd, Prefetch, Remark, Statement, Store
+from ingot.formula.types import INT32, UINT8
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import parts, pieces
+from ingot.loops.generators.codes import TAKEN, Codes, codes_for
 from ingot.loops.generators.roles import Contraction, match, merge_points, merge_terms
 from ingot.loops.generators.tiles import (
     AHEAD,
@@ -43,14 +58,23 @@ Levels = tuple[Var | None, ...]  # tile axes in the order of their loops; None s
 
 
 def contract(
-    c: Compute, storage: Storage, target: Target, bounds: Bounds, tile: Tile | None = None
+    c: Compute,
+    storage: Storage,
+    target: Target,
+    bounds: Bounds,
+    tile: Tile | None = None,
+    by_codes: bool = False,
 ) -> tuple[Statement, ...] | None:
-    """Statements for a contraction, or None if the stage is not one; `tile` None: the one of least cost."""
+    """Statements for a contraction, or None if the stage is not one; `tile` None: the one of least cost.
+
+    `by_codes`: encoded weights are read as codes of their values.
+    """
     found = _prepared(c, storage, target, bounds)
     if found is None:
         return None
+    codes = codes_for(found[0], storage, target) if by_codes else None
     try:
-        return _Generator(*found, storage, target, tile).statements()
+        return _Generator(*found, storage, target, tile, codes).statements()
     except NotVectorizable:
         return None
 
@@ -97,12 +121,19 @@ class _Generator:
     """Builds the loops of one contraction."""
 
     def __init__(
-        self, c: Contraction, by_rows: bool, storage: Storage, target: Target, tile: Tile | None
+        self,
+        c: Contraction,
+        by_rows: bool,
+        storage: Storage,
+        target: Target,
+        tile: Tile | None,
+        codes: Codes | None = None,
     ) -> None:
-        self.c, self.storage, self.target = c, storage, target
+        self.c, self.storage, self.target, self.codes = c, storage, target, codes
         sizes = _sizes(c, target)
         self.lanes = sizes.lanes
-        self.tile = tile or best_tile(target, sizes)
+        room = target if codes is None else replace(target, registers=target.registers - TAKEN)
+        self.tile = tile or best_tile(room, sizes)
         self.shape = dict(zip(c.tile, tile_shape(c.points, self.tile.rows), strict=True))
         self.is_packed = not (self._is_in_order() and self._registers(True) == self._registers(False))
         self.levels: Levels = (c.tile[0], None, *c.tile[1:]) if by_rows else (None, *c.tile)
@@ -128,13 +159,21 @@ class _Generator:
         return sum(s.blocks * len(s.widths) for s in self._segments(exact))
 
     def _segments(self, exact: bool) -> tuple[Segment, ...]:
-        return segments(self.c.channels, self.lanes, self.tile.vectors, exact)
+        found = segments(self.c.channels, self.lanes, self.tile.vectors, exact)
+        if self.codes is None:
+            return found
+        return tuple(replace(s, widths=(self.lanes,) * len(s.widths)) for s in found)  # as look-ups are
 
     def statements(self) -> tuple[Statement, ...]:
         nest = tuple(self._nest(self.levels, {}, None))
         for x in reversed(self.c.outer):
             nest = (For(x.name, Const(0), as_expr(x.extent or 0), 1, nest),)
-        return (*self.prologue, *nest)
+        if self.codes is None:
+            return (*self.prologue, *nest)
+        size = self.c.channels * self.c.terms
+        shape = f"{self.c.channels}x{self.c.terms}"
+        note = Remark(f"{self.c.b.tensor.name}: {shape} as codes of 4 bits; {size // 2:,} bytes")
+        return (note, *self.prologue, *self.codes.table(), *nest)
 
     def _nest(self, levels: Levels, taken: Taken, segment: Segment | None) -> Iterator[Statement]:
         """The loops around one register tile; what is left over are smaller tiles of the same kind."""
@@ -179,9 +218,14 @@ class _Generator:
             grid[self.c.vector.name] = np.minimum(channel, last)
             read = replace(b, tensor=replace(b.tensor, value=array))
             packed = np.broadcast_to(evaluate(read, {}, grid), extents)
+            if self.codes is not None:
+                return self.codes.packed(packed, channel <= last, self.lanes)
             return np.where(channel <= last, packed, 0).astype(array.dtype)
 
-        return self.storage.derived(b.tensor, (b.index, *names, extents, s.first), pack)
+        how = (b.index, *names, extents, s.first)
+        if self.codes is not None:
+            return self.storage.derived(b.tensor, (*how, "codes"), pack, UINT8, "codes")
+        return self.storage.derived(b.tensor, how, pack)
 
     def _pack(self, packed: Tensor, axes: list[Var], s: Segment) -> tuple[Statement, ...]:
         """Copy `b` into scratch; lanes beyond the last channel are zero."""
@@ -202,7 +246,7 @@ class _Tile:
     """The statements of one register tile: some points by one block of channels."""
 
     def __init__(self, g: _Generator, segment: Segment, taken: Taken) -> None:
-        self.c, self.segment = g.c, segment
+        self.c, self.segment, self.codes = g.c, segment, g.codes
         self.points = list(_points(self.c.tile, {name: n for name, (_, n) in taken.items()}))
         self.lanes, self.is_packed, self.weights = g.lanes, g.is_packed, g.operands[segment]
         self.ahead = self._ahead(g, taken)
@@ -219,6 +263,8 @@ class _Tile:
         lines = range(0, self.segment.size, LINE // c.b.dtype.bytes)
         if c.b.tensor.value is None or g.levels[0] is not None:
             return ()
+        if self.codes is not None:
+            return (Prefetch(replace(w, index=(*w.index[:-1], Const(0))), AHEAD),)
         if not c.tile:
             at = (replace(w, index=(*w.index[:-1], Const(i))) for i in lines)
             far = c.b.tensor.bytes > g.target.caches[2] // 4 * 3
@@ -290,7 +336,7 @@ class _Tile:
         for p in self.ahead:
             yield replace(p, at=self._at(p.at, term))
         for j, width in enumerate(widths):
-            yield Let(f"b{j}{suffix}", self._weights(j, width, term), width)
+            yield from self._loaded(j, width, suffix, term)
         for i, point in enumerate(self.points):
             read = self.read(point)
             assert isinstance(read, Load)
@@ -298,6 +344,19 @@ class _Tile:
             a = Var(f"a{i}{suffix}", None, dtype)
             for j, width in enumerate(widths):
                 yield Madd(_register(i, j, chain), a, Var(f"b{j}{suffix}", None, dtype), width)
+
+    def _loaded(self, j: int, width: int, suffix: str, term: dict[str, Expr]) -> Iterator[Statement]:
+        """Register j of the block's weights; two registers share the bytes of their codes."""
+        if self.codes is None:
+            yield Let(f"b{j}{suffix}", self._weights(j, width, term), width)
+            return
+        name = f"q{j // 2}{suffix}"
+        if j % 2 == 0:
+            w = self.weights
+            at = replace(w, index=(*w.index[:-1], Const(j // 2 * width)), lanes=width)
+            yield Let(name, cast(self._at(at, term), INT32), width)
+        half = self.codes.half(Var(name, None, INT32), j)
+        yield Let(f"b{j}{suffix}", self.codes.value(half), width)
 
     def _at(self, load: Load, term: dict[str, Expr]) -> Load:
         moved = simplify(substitute(load, term), self.c.bounds) if term else load

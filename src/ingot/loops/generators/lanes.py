@@ -32,7 +32,7 @@ from ingot.formula.expr import (
     static,
     substitute,
 )
-from ingot.formula.index import Bounds, as_expr, from_linear, linear, simplify
+from ingot.formula.index import Bounds, as_expr, coefficient, from_linear, linear, mentions, simplify
 from ingot.formula.statements import Assign, For, Instruction, Let, Madd, Prefetch, Remark, Statement, Store
 from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, DType
 from ingot.loops.access import NotVectorizable, known_strides, step, vectorize
@@ -104,6 +104,8 @@ def lanes(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple
     way = way_of(found, target)
     if way is None or _span(found) < way.form.window:
         return None
+    if not is_row(found) and found.a.tensor in storage.fixed:
+        return None
     matrix = matrix_of(found)
     if matrix is None:
         return None
@@ -127,6 +129,13 @@ def encoded_product(c: Compute, storage: Storage, bounds: Bounds) -> Contraction
     if None in known_strides(found.a.tensor) or any(step(found.a, x.name) is None for x in moving):
         return None
     return merge_terms(found, storage)
+
+
+def is_row(c: Contraction) -> bool:
+    """Whether what a point reads are neighbours along the last axis of the operand."""
+    a, k = c.a, c.reduce[0].name
+    alone = len(c.reduce) == 1 and coefficient(a.index[-1], k) == 1
+    return alone and not any(mentions(i, k) for i in a.index[:-1])
 
 
 def _span(c: Contraction) -> int:
@@ -171,10 +180,10 @@ class _Generator:
         return bool(self.way.dot)
 
     def statements(self) -> tuple[Statement, ...]:
-        """The table, then all whole blocks of rows, then what is left of the last."""
+        """All whole blocks of rows, then what is left of the last."""
         c, rows = self.c, self.way.form.rows
         whole, rest = divmod(c.channels, rows)
-        out: list[Statement] = [self.remark(), *self.table()]
+        out: list[Statement] = [self.remark()]
         if whole:
             block = Var("block", whole)
             out.append(For("block", Const(0), Const(whole), 1, self.points(block, rows)))
@@ -222,7 +231,7 @@ class _Generator:
         body = tuple(self.one(block, rows))
         for x in reversed((*self.c.outer, *self.c.tile)):
             body = (For(x.name, Const(0), as_expr(x.extent or 0), 1, body),)
-        return body
+        return (*self.table(), *body)
 
     def one(self, block: Expr, rows: int) -> Iterator[Statement]:
         """One point: sums of a block of rows."""
@@ -232,7 +241,7 @@ class _Generator:
             yield Let(f"c{k}", self.c.init if k == 0 else zero, lanes, mutable=True)
         first = self.constant("first", self.made.first, INT32)
         lo, hi = (cast(Load(first, (simplify(i),)), INDEX) for i in (block, block + 1))
-        yield For("s", lo, hi, 1, tuple(self.step(Var("s"))))
+        yield For("step", lo, hi, 1, tuple(self.step(Var("step"))))
         for k in range(1, sums):
             yield Assign("c0", Binary("add", self.sum(0), self.sum(k)), lanes)
         yield from self.stores(block, rows)
@@ -249,15 +258,20 @@ class _Generator:
         """The window's registers, then the entries."""
         starts = self.constant("starts", self.made.starts, INT32)
         yield Let("start", cast(Load(starts, (s,)), INDEX))
-        x = self.flat(Var("start"))
+        x = self.window(Var("start"))
         for k in range(2):
-            at = replace(x, index=(simplify(x.index[0] + k * self.way.part),), lanes=self.way.part)
+            last = simplify(x.index[-1] + k * self.way.part)
+            at = replace(x, index=(*x.index[:-1], last), lanes=self.way.part)
             yield Let(f"x{k}", at, self.way.part)
         yield from self.bytes_step(s) if self.is_bytes else self.float_step(s)
 
-    def flat(self, start: Expr) -> Load:
-        """`a` as one array, from an element of what the point reads on."""
+    def window(self, start: Expr) -> Load:
+        """The operand from an element of what the point reads on: along its row, or as one array."""
         a = self.c.a
+        if is_row(self.c):
+            moved = substitute(a, {self.c.reduce[0].name: start})
+            assert isinstance(moved, Load)
+            return moved
         at: Expr = Const(0)
         zero = {k.name: Const(0) for k in self.c.reduce}
         for i, size in zip(a.index, known_strides(a.tensor), strict=True):

@@ -1,12 +1,13 @@
-"""Whether a product with an encoded matrix is worth walking through its entries, and not all elements.
+"""How a product with an encoded matrix is best read: entry by entry, code by code, or as its elements.
 
-In: a contraction whose constant is encoded. Out: yes or no, from estimates of cycles. Called by the Chooser;
-products of bytes have no other generator, and are not asked about.
+In: a contraction whose constant is encoded. Out: the reading of the least cycles, estimated. Called by the
+Chooser; products of bytes have only generators that skip zeros, and are not asked about.
 """
 
 from __future__ import annotations
 
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -16,24 +17,36 @@ from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.winograd.blocking import stream
 from ingot.targets.record import Target
 
+Reading = Literal["entries", "codes", "elements"]
 WORTH = 1.1  # how much faster the estimate has to be
 NARROW_STEP, WIDE_STEP = 8, 5  # cycles of a step of two floats a row: with look-ups of two registers, of one
 ENTRY_CYCLES = {1: 12.0, 4: 5.0}  # of an entry of a column, by the lanes that dense loops would have
+LOOK_UP = 1.0  # cycles of looking up a register of weights, a table of one register
+ROWS = 8  # points that share a register of weights
 SCALAR_MADD = 4.5  # cycles of a multiply-add of naive loops, its loads and its share of the loop
 FILLED = 1.3  # entries of columns for each that is not zero
 
 
-def pays(c: Contraction, target: Target, cold: bool) -> bool:
-    """Whether skipping zeros beats the plain contraction."""
+def cheapest(c: Contraction, target: Target, cold: bool) -> Reading:
+    """How to read the constant: its entries only, its codes, or its elements."""
+    points = prod(static(x.extent) for x in (*c.tile, *c.outer))
+    dense = _dense_cycles(c, points, target, cold)
+    ways: dict[Reading, float] = {
+        "entries": _entry_cycles(c, points, target) * WORTH,
+        "codes": _code_cycles(c, points, target, cold) * WORTH,
+        "elements": dense,
+    }
+    return min(ways, key=lambda way: ways[way])
+
+
+def _entry_cycles(c: Contraction, points: int, target: Target) -> float:
+    """Of walking through what is not zero."""
     assert c.b.tensor.value is not None
     entries = int(np.count_nonzero(c.b.tensor.value))
-    points = prod(static(x.extent) for x in (*c.tile, *c.outer))
     way = way_of(c, target)
     if way is not None:
-        walk = points * _lane_cycles(c, way, entries, target)
-    else:
-        walk = points * entries * FILLED * ENTRY_CYCLES[4 if target.lanes(4) > 1 else 1]
-    return walk * WORTH < _dense_cycles(c, points, target, cold)
+        return points * _lane_cycles(c, way, entries, target)
+    return points * entries * FILLED * ENTRY_CYCLES[4 if target.lanes(4) > 1 else 1]
 
 
 def _lane_cycles(c: Contraction, way: Way, entries: int, target: Target) -> float:
@@ -52,3 +65,18 @@ def _dense_cycles(c: Contraction, points: int, target: Target, cold: bool) -> fl
         return points * c.channels * c.terms * SCALAR_MADD
     compute = points * -(-c.channels // lanes) * c.terms / 2
     return max(compute, size / stream(size, target, cold))
+
+
+def _code_cycles(c: Contraction, points: int, target: Target, cold: bool) -> float:
+    """Of looking weights up. Without vectors that costs a load and a shift more than reading them, and an
+    eighth of the memory, which such targets lack: there it counts as cheaper.
+    """
+    dense = _dense_cycles(c, points, target, cold)
+    if target.lanes(4) == 1:
+        return dense / WORTH * 0.99
+    if target.spelling("pick16", "float32") is None:
+        return float("inf")
+    size, vectors = c.b.tensor.bytes, -(-c.channels // target.lanes(4)) * c.terms
+    looked_up = vectors * (LOOK_UP if target.vector_bytes == 64 else 2 * LOOK_UP) * -(-points // ROWS)
+    compute = points * vectors / 2 + looked_up
+    return max(compute, size / 8 / stream(size // 8, target, cold and size // 8 > target.caches[2]))
