@@ -13,7 +13,7 @@ from ingot.bundle.bundle import Bundle
 from ingot.bundle.manifest import Origin
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
-from ingot.compress.model import Compressed, Wish, compress
+from ingot.compress.model import Compressed, Wish, compress, to_container
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import opsets as model_opsets
@@ -81,6 +81,11 @@ def compress_model(model: Any, wish: Wish) -> Compressed:
     model_opsets(proto)
     embed_external(proto, folder)
     return compress(proto, _read, wish)
+
+
+def container_of(made: Compressed) -> bytes:
+    """A compressed model in the container of the method's authors."""
+    return to_container(made.model, _read)
 
 
 def _read(tensor: onnx.TensorProto, what: str) -> Array:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from ingot.compress.container import Form, Stored, read_container, write_container
+from ingot.compress.model import Wish, compress, to_container
 from ingot.errors import InputError, ModelError
 from ingot.graph.encoding import Sparse
+from tests.compress.models import answers, model, read
 
-FORMS = [Form("conv1", (4, 3, 3, 3), 4), Form("fc2", (10, 36), 10), Form("ip3", (2, 41), 2)]
+FORMS = [Form("conv1", (4, 3, 3, 3), 4, 8), Form("fc2", (10, 36), 10, 4), Form("ip3", (2, 41), 2, 4)]
 
 
 def layers(seed: int = 0) -> list[tuple[Form, Stored]]:
@@ -40,7 +42,7 @@ def test_the_layout_byte_by_byte() -> None:
     data = (
         np.array([3], "<u4").tobytes() + values.tobytes() + np.array([7, 8], "<f4").tobytes() + codes + gaps
     )
-    (found,) = read_container(data, [Form("ip", (2, 12), 2)])
+    (found,) = read_container(data, [Form("ip", (2, 12), 2, 4)])
     wanted = np.zeros(24, np.float32)
     wanted[[2, 18, 20]] = 1, 2, 3
     np.testing.assert_array_equal(found.weights.decode().reshape(-1), wanted)
@@ -76,4 +78,30 @@ def test_files_that_lie() -> None:
 def test_encodings_without_room() -> None:
     (form, stored), *_ = layers()
     with pytest.raises(InputError, match="compress with --bits conv=8,fc=4 --gap-bits 4"):
-        write_container([(Form("dense", form.shape, form.outputs), stored)])
+        write_container([(Form("dense", form.shape, form.outputs, 4), stored)])
+
+
+SIGNATURE = "(float[1,3,6,6] x) => (float[1,10] y)"
+BODY = """{ c = Conv(x, w, b) r = Relu(c) f = Flatten(r)
+  g = Gemm <transB = 1> (f, v, d) h = Gemm(g, u) y = MatMul(h, t) }"""
+WEIGHTS = {"w": [4, 3, 3, 3], "b": [4], "v": [20, 64], "d": [20], "u": [20, 12], "t": [12, 10]}
+
+
+def test_a_model_through_a_container() -> None:
+    """Out of a compressed model into a container, and from there into the model as it was at first."""
+    wish = Wish(density=("0.3",), gap_bits=("4",), form="sparse")
+    made = compress(model(SIGNATURE, BODY, WEIGHTS), read, wish)
+    data = to_container(made.model, read)
+    changed = model(SIGNATURE, BODY, {**WEIGHTS, "b": np.zeros(4, np.float32)})
+    again = compress(changed, read, Wish(container=data))
+    assert to_container(again.model, read) == data
+    np.testing.assert_array_equal(answers(again.model)[0], answers(made.model)[0])
+    with pytest.raises(ModelError, match="another order"):
+        compress(
+            model(SIGNATURE, BODY, {**WEIGHTS, "u": [20, 13], "t": [13, 10]}), read, Wish(container=data)
+        )
+    with pytest.raises(InputError, match="compress with --form sparse"):
+        to_container(compress(model(SIGNATURE, BODY, WEIGHTS), read, Wish()).model, read)
+    recurrent = "(float[5,1,12] x) => (float[5,1,1,16] y)", "{ y = RNN <hidden_size = 16> (x, w, r) }"
+    with pytest.raises(InputError, match="no place in a container"):
+        compress(model(*recurrent, {"w": [1, 16, 12], "r": [1, 16, 16]}), read, Wish(container=data))

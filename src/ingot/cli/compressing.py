@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.files import write_file
+from ingot.cli.files import read_file, write_file
 from ingot.cli.show import note, progress, report, table
 
 if TYPE_CHECKING:
     from ingot.compress.model import Compressed
 
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="(default: MODEL.ingot.onnx)")
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="A .net is a container (default: MODEL.ingot.onnx)"),
 ]
 Densities = Annotated[
     list[str] | None,
@@ -27,9 +28,7 @@ Densities = Annotated[
 ]
 Ratio = Annotated[
     str | None,
-    typer.Option(
-        metavar="35x", help="Find densities of the layers not named: so much smaller, Huffman-coded."
-    ),
+    typer.Option(metavar="35x", help="Find densities of layers not named: so much smaller in all."),
 ]
 PruneBy = Annotated[
     Literal["sensitivity", "global"],
@@ -50,6 +49,22 @@ Centroids = Annotated[
     Literal["linear", "density", "random", "optimal"], typer.Option(help="Where k-means begins.")
 ]
 Seed = Annotated[int, typer.Option(help="Of random centroids.")]
+Source = Annotated[
+    Path | None,
+    typer.Option(
+        "--from", metavar="FILE.net", help="Weights from a container as the method's authors released."
+    ),
+]
+Finetune = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="TRAIN.py",
+        help="Train between rounds of pruning, and train centroids: a script with model(), "
+        "train(model, steps) and evaluate(model); needs PyTorch.",
+    ),
+]
+Rounds = Annotated[int, typer.Option(min=1, help="Of pruning, with --finetune.")]
+Steps = Annotated[int, typer.Option(min=1, help="Of the optimiser, for each round and for the centroids.")]
 Report = Annotated[
     Path | None,
     typer.Option("--report", metavar="FILE.md", help="Write the table as Markdown too (or as .json)."),
@@ -67,14 +82,19 @@ def compress(
     form: FormName = "auto",
     centroids: Centroids = "optimal",
     seed: Seed = 0,
+    source: Source = None,
+    finetune: Finetune = None,
+    rounds: Rounds = 4,
+    steps: Steps = 1000,
     report_file: Report = None,
     as_json: arg.Json = False,
 ) -> None:
     """Compress a model's weights: pruning, weight sharing, relative indices, Huffman coding."""
     path = output or Path(f"{model.stem}.ingot.onnx")
     with progress(f"Compressing {model.name}"):
+        from ingot.compress.finetune import Training
         from ingot.compress.model import Wish
-        from ingot.driver import compress_model
+        from ingot.driver import compress_model, container_of
 
         wish = Wish(
             density=tuple(density or ()),
@@ -85,9 +105,11 @@ def compress(
             form=form,
             start=centroids,
             seed=seed,
+            container=None if source is None else read_file(source),
+            training=None if finetune is None else Training(finetune, rounds, steps),
         )
         made = compress_model(model, wish)
-        content = made.model.SerializeToString()
+        content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
         write_file(path, content)
     show(made, path, len(content), report_file, as_json)
 
@@ -98,7 +120,7 @@ def show(made: Compressed, path: Path, size: int, report_file: Path | None, as_j
 
     from ingot.compress import accounting
 
-    data = {"file": str(path), "bytes": size, **accounting.as_json(made.account)}
+    data = {"file": str(path), "bytes": size, **accounting.as_json(made.account), "scores": dict(made.scores)}
     if report_file is not None:
         markdown = report_file.suffix != ".json"
         text = accounting.as_markdown(made.account) if markdown else json.dumps(data, indent=2)
@@ -106,5 +128,9 @@ def show(made: Compressed, path: Path, size: int, report_file: Path | None, as_j
     title = f"{path}, {size:,} bytes"
     report(data, as_json, table(title, accounting.COLUMNS, accounting.rows(made.account)))
     note(accounting.summary(made.account))
+    for when, score in made.scores:
+        note(f"{when}: {score:.6g}")
+    if made.frozen:
+        note(f"no constant of the model has, so not trained: {', '.join(made.frozen)}")
     found = ",".join(f"{name}={choice.density:.4g}" for name, choice in made.choices.items())
     note(f"the same again: --density {found}")

@@ -28,16 +28,12 @@ GAP_BITS = 4
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a file does not say of a layer."""
+    """What a file does not say of a layer; `bits` are those of a code, 8 or 4."""
 
     name: str
     shape: tuple[int, ...]
     outputs: int
-
-    @property
-    def bits(self) -> int:
-        """Bits of a code."""
-        return 8 if "conv" in self.name else 4
+    bits: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,22 +6,26 @@ Called by the driver, which reads the file, and by tests.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import onnx
 import onnx.inliner
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from ingot.compress import choose
 from ingot.compress.accounting import Account, sizes_of, unchanged
 from ingot.compress.encode import Choice, Form, encode
-from ingot.compress.layers import Kind, Layer, layers_of
+from ingot.compress.finetune import Training, finetune
+from ingot.compress.layers import FLOATS, Kind, Layer, layers_of
 from ingot.compress.onnx_form import DOMAIN, Read, is_call
 from ingot.compress.opset import modernise, opset_of
 from ingot.compress.propose import Goal, Scale, propose
 from ingot.compress.share import Start
+from ingot.compress.transplant import pack, slots, unpack
 from ingot.compress.write import write
+from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding
 from ingot.log import announce
 
@@ -32,7 +36,8 @@ CONV_BITS, FC_BITS = 8, 4
 class Wish:
     """What a user asks for; words as `choose.per_layer` reads them.
 
-    With a `ratio` (as in 35x), layers without a density get one such that all together reach it.
+    With a `ratio` (as in 35x), layers without a density get one such that all together reach it. With a
+    `container` its content takes the place of the model's weights, and the rest says nothing.
     """
 
     density: tuple[str, ...] = ()
@@ -43,24 +48,40 @@ class Wish:
     form: Form = "auto"
     start: Start = "optimal"
     seed: int = 0
+    training: Training | None = None
+    container: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compressed:
-    """The model, each layer's encoding by the name of its constant, and what it all takes."""
+    """The model, each layer's encoding by the name of its constant, and what it all takes.
+
+    Of training: `scores` say how good the network was when, `frozen` parameters were left as they are.
+    """
 
     model: onnx.ModelProto
     encodings: dict[str, Encoding]
     choices: dict[str, Choice]
     account: Account
+    scores: tuple[tuple[str, float], ...] = ()
+    frozen: tuple[str, ...] = ()
 
 
 def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
     """The compressed model; `model` is changed. Raises InputError for wishes and models that do not fit."""
     model = modernise(inlined(model))
     layers = layers_of(model, read)
+    if wish.container is not None:
+        encodings, biases = unpack(wish.container, slots(model, layers, floats(model, read)))
+        put(model, biases)
+        return finished(model, layers, encodings, [Choice() for _ in layers])
     choices = choices_of(layers, wish)
-    encodings: dict[Layer, Encoding] = {}
+    if wish.training is not None:
+        trained = finetune(layers, choices, floats(model, read), wish.training)
+        put(model, trained.constants)
+        made = finished(model, layers, trained.encodings, choices)
+        return replace(made, scores=tuple(trained.scores), frozen=tuple(trained.frozen))
+    encodings = {}
     for i, (layer, choice) in enumerate(zip(layers, choices, strict=True)):
         announce(f"encode {layer.name}", i, len(layers))
         encoding = encode(layer.weights, choice)
@@ -90,6 +111,14 @@ def finished(
     return Compressed(model, {layer.name: e for layer, e in encodings.items()}, named, account)
 
 
+def to_container(model: onnx.ModelProto, read: Read) -> bytes:
+    """A compressed model's weights in the container of the method's authors. Raises InputError if they do
+    not fit."""
+    layers, constants = layers_of(model, read), floats(model, read)
+    encodings = {layer.name: layer.encoding for layer in layers if layer.encoding is not None}
+    return pack(slots(model, layers, constants), encodings, constants)
+
+
 def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
     """What becomes of each layer."""
     nothing: dict[Kind, float | None] = {"conv": None, "fc": None}
@@ -110,6 +139,20 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without functions of its own but those of encodings: weights are seen where they are used."""
     others = [(f.domain, f.name) for f in model.functions if f.domain != DOMAIN]
     return onnx.inliner.inline_selected_functions(model, others) if others else model
+
+
+def floats(model: onnx.ModelProto, read: Read) -> dict[str, Array]:
+    """The constants of the outermost graph that training can change, by name."""
+    found = {t.name: read(t, f"tensor {t.name!r}") for t in model.graph.initializer if t.data_type in FLOATS}
+    return {name: array.astype(np.float32) for name, array in found.items()}
+
+
+def put(model: onnx.ModelProto, constants: Mapping[str, Array]) -> None:
+    """Give constants other elements."""
+    for tensor in model.graph.initializer:
+        if tensor.name in constants:
+            kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            tensor.CopyFrom(numpy_helper.from_array(constants[tensor.name].astype(kind), tensor.name))
 
 
 def _other_bits(graph: onnx.GraphProto) -> int:

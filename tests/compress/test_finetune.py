@@ -1,0 +1,156 @@
+"""Training between rounds of pruning, and of centroids. Needs PyTorch (the extra `train`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from ingot.compress.finetune import Training
+from ingot.compress.model import Wish, compress
+from ingot.errors import InputError
+from tests.compress.models import answers, model, read
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'ingot[train]')")
+
+from ingot.compress.bonds import bind  # noqa: E402
+from ingot.compress.script import load_script  # noqa: E402
+
+SCRIPT = """
+import torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+KEPT = []
+
+
+def model():
+    torch.manual_seed(3)
+    KEPT.append(torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)))
+    return KEPT[-1]
+
+
+def data():
+    x = torch.randn(256, 16)
+    return x, x[:, :4].argmax(1)
+
+
+def train(model, steps):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        x, y = data()
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+def evaluate(model):
+    torch.manual_seed(9)
+    x, y = data()
+    return (model(x).argmax(1) == y).float().mean()
+"""
+ROW = "(float[2,16] x) => (float[2,4] y)"
+BODY = "{ h = Gemm <transB = 1> (x, v, b) r = Relu(h) m = MatMul(r, w) y = Add(m, c) }"
+
+
+def prepared(folder: Path, text: str = SCRIPT) -> tuple[Path, onnx.ModelProto]:
+    """A script, and the ONNX model of its network; the second matrix lies the other way round."""
+    path = folder / "train.py"
+    path.write_text(text)
+    network = load_script(path).model()
+    v, b, w, c = (p.detach().numpy() for p in network.parameters())
+    return path, model(ROW, BODY, {"v": v, "b": b, "w": np.ascontiguousarray(w.T), "c": c})
+
+
+def test_what_is_trained_is_what_is_written(tmp_path: Path) -> None:
+    path, before = prepared(tmp_path)
+    script = load_script(path)
+    wish = Wish(density=("v=0.3,w=0.4",), bits=("3",), training=Training(script, 2, 150))
+    made = compress(before, read, wish)
+    assert [s.kept for s in made.account.layers] == [round(0.3 * 512), round(0.4 * 128)]
+    for encoding in made.encodings.values():
+        encoding.check()
+        assert len(np.unique(encoding.decode())) <= 8
+    names = [name for name, _ in made.scores]
+    assert names == ["before", "pruned, round 1", "pruned, round 2", "shared", "centroids trained"]
+    scores = dict(made.scores)
+    assert scores["pruned, round 2"] > scores["before"] + 0.3
+    assert scores["centroids trained"] > scores["before"] + 0.3
+    network = script.functions["model"].__globals__["KEPT"][-1]
+    weights = [p.detach().numpy() for p in network.parameters()]
+    np.testing.assert_allclose(made.encodings["v"].decode(), weights[0], atol=1e-6)
+    np.testing.assert_allclose(made.encodings["w"].decode(), weights[2].T, atol=1e-6)
+    biases = {t.name: numpy_helper.to_array(t) for t in made.model.graph.initializer if t.name in "bc"}
+    np.testing.assert_array_equal(biases["b"], weights[1])
+    given = np.random.default_rng(0).standard_normal((2, 16)).astype(np.float32)
+    with torch.no_grad():
+        wanted = network(torch.from_numpy(given)).numpy()
+    np.testing.assert_allclose(answers(made.model)[0], wanted, atol=1e-5)
+
+
+def test_centroids_train_by_the_sum_of_their_gradients(tmp_path: Path) -> None:
+    """One step of plain descent moves each centroid as if it were the parameter, gathered by codes."""
+    text = SCRIPT.replace("optim.Adam(model.parameters(), lr=0.01)", "optim.SGD(model.parameters(), 0.1)")
+    path, before = prepared(
+        tmp_path, text.replace("        x, y = data()", "        torch.manual_seed(5)\n        x, y = data()")
+    )
+    script = load_script(path)
+    network = script.model()
+    script.train(network, 1)  # the round of pruning, which prunes nothing
+    made = compress(before, read, Wish(bits=("2",), form="codebook", training=Training(script, 1, 1)))
+    parts = [
+        (encoding.codes, network[at].weight)
+        for encoding, at in zip(made.encodings.values(), (0, 2), strict=True)
+    ]
+    codes = [torch.from_numpy(parts[0][0]).long(), torch.from_numpy(parts[1][0].T.copy()).long()]
+    values = []
+    for code, (_, weight) in zip(codes, parts, strict=True):
+        means = [weight.detach()[code == k].mean() for k in range(4)]
+        values.append(torch.stack(means).requires_grad_())
+    torch.manual_seed(5)
+    x, y = script.functions["train"].__globals__["data"]()
+    hidden = torch.nn.functional.linear(x, values[0][codes[0]], network[0].bias).relu()
+    loss = torch.nn.functional.cross_entropy(
+        torch.nn.functional.linear(hidden, values[1][codes[1]], network[2].bias), y
+    )
+    loss.backward()
+    for value, encoding in zip(values, made.encodings.values(), strict=True):
+        np.testing.assert_allclose(encoding.values, (value - 0.1 * value.grad).detach().numpy(), atol=1e-5)
+
+
+def test_a_layer_without_a_parameter(tmp_path: Path) -> None:
+    path, _ = prepared(tmp_path)
+    other = model(ROW, BODY, {"v": [32, 16], "b": [32], "w": [32, 4], "c": [4]})
+    with pytest.raises(InputError, match=r"no parameter of model\(\) has the weights of layer 'v'"):
+        compress(other, read, Wish(bits=("2",), training=Training(path)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", r"has no model\(\), train\(\), evaluate\(\)"),
+        ("raise ValueError('no data')", "ValueError: no data"),
+        ("def model(: pass", "SyntaxError"),
+        ("def model(): return 3\ntrain = evaluate = model", "returns int, not a torch.nn.Module"),
+        (SCRIPT.replace("for _ in", "raise KeyError('lost')\n    for _ in"), r"train\(\) raised KeyError"),
+        (SCRIPT.replace("return (model(x).argmax(1) == y).float().mean()", "return 'good'"), "not a number"),
+    ],
+)
+def test_scripts_that_fail(text: str, message: str, tmp_path: Path) -> None:
+    _, before = prepared(tmp_path)
+    path = tmp_path / "other.py"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        compress(before, read, Wish(density=("0.5",), training=Training(path, 1, 1)))
+
+
+def test_reordered_gates_are_found() -> None:
+    lstm = torch.nn.LSTM(5, 6)
+    i, f, g, o = np.split(lstm.weight_ih_l0.detach().numpy(), 4)
+    constants = {"W": np.concatenate([i, o, f, g])[None], "zeros": np.zeros((24, 5), np.float32)}
+    bond = bind(lstm, constants)["W"]
+    np.testing.assert_array_equal(bond.read(), constants["W"])
+    np.testing.assert_array_equal(bond.turned(constants["W"]), lstm.weight_ih_l0.detach().numpy())
