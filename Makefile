@@ -56,6 +56,11 @@ kernel: ## kernel modules, built against Debian's kernel and tried in it under Q
 	@tools/debian-packages.sh linux-headers-cloud-amd64 qemu-system-x86 busybox-static cpio gcc make
 	@$(BIN)/python -m tests.kernel
 
+rtl: ## the accelerator's Verilog under Verilator beside its simulator, and its cells; writes docs/hardware.md
+	@tools/bootstrap.sh test rtl
+	@tools/debian-packages.sh verilator yosys g++ make
+	@$(BIN)/python -m tests.rtl --update
+
 light: ## the nine light models of the onnx package, random weights, beside onnxruntime
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.light

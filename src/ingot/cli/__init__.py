@@ -22,6 +22,7 @@ from ingot.cli import (
     benching,
     compiling,
     compressing,
+    hardware,
     importing,
     inspecting,
     running,
@@ -83,6 +84,7 @@ for command in (
 ):
     app.command()(command)
 app.command("import")(importing.import_)
+accelerating.app.command()(hardware.rtl)
 app.add_typer(accelerating.app)
 
 
