@@ -30,7 +30,7 @@ from ingot.loops.fold import fold_stages
 from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
 from ingot.loops.pack import pack_boundary, pack_constants
-from ingot.loops.parallel import parallelize
+from ingot.loops.parallel import PARTS, parallelize
 from ingot.loops.pauses import pausing
 from ingot.loops.program import Program, program_text
 from ingot.loops.quotients import join_quotients
@@ -145,7 +145,10 @@ def stages(model: Any, options: Options) -> Stages:
     region = regions(pack_constants, region)  # the last to rewrite formulas: nothing folds constants below
     layouts = assign_layouts(region)
     name, tuned = bundle_name(options.name, model, graph.name), choices_of(options.tuning, target)
-    program = programs(lower, region, layouts, name, target, options.math, tuned, tiles=options.profile)
+    parts = (PARTS if options.threads else 1) if options.fuse else 0
+    program = programs(
+        lower, region, layouts, name, target, options.math, tuned, tiles=options.profile, parts=parts
+    )
     if options.fuse and options.math == "standard":
         require_used(tuned, program)
     if options.threads:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ingot.errors import InputError
 from ingot.formula.compute import Compute, Stage, computes
-from ingot.formula.expr import Array, loads
+from ingot.formula.expr import Array, Tensor, loads, static
 from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
 from ingot.loops.generators.contract import contraction_sizes
@@ -38,7 +38,53 @@ TILES = {2: (2, 3, 4, 5), 3: (2, 3, 4, 5), 4: (2, 3, 4), 5: (2, 3, 4), 6: (2, 3)
 """Outputs of a tile along a window, by its taps: more save more and lose more."""
 MOST_TILES = 4  # register tiles of a contraction to be measured: those that cost the least
 WORTH = 1.1  # how much faster the estimate has to be: scratch and code are not free
+COPIED = 2.0  # cycles of a vector that passes through a buffer
 SAMPLED_FEATURES, SAMPLED_TILES = 32, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Some rows of a tensor: what the stage that reads it needs of it at a time; see `loops/bands.py`.
+
+    The rows are along dimension `dim`. Row r of the reader's `axis` reads `taps` of them from r * `stride` -
+    `before` on. `halo` is how far it reads beyond the others, and `fill` what it finds there.
+
+    The reader makes `block` rows at once. A `whole` band has just what they need, made at once; else it is
+    made row by row. The reader's rows are cut into `parts`.
+    """
+
+    dim: int
+    axis: str
+    stride: int
+    before: int
+    taps: int
+    halo: tuple[tuple[int, int], ...]
+    fill: float | int
+    block: int = 1
+    whole: bool = False
+    parts: int = 1
+
+    @property
+    def rows(self) -> int:
+        return self.block * self.stride if self.whole else (self.block - 1) * self.stride + self.taps
+
+    @property
+    def kept(self) -> int:
+        """The rows at the end of the band that the next turn reads at its front."""
+        return max(0, self.rows - self.block * self.stride)
+
+    @property
+    def step(self) -> int:
+        """The rows that are made at once."""
+        return self.rows if self.whole else 1
+
+    def shape(self, t: Tensor) -> tuple[int, ...]:
+        """Of the band of a tensor, without the halo."""
+        return tuple(self.rows if d == self.dim else static(n) for d, n in enumerate(t.shape))
+
+    def bytes(self, t: Tensor) -> int:
+        sides = zip(self.shape(t), self.halo, strict=True)
+        return prod(n + before + after for n, (before, after) in sides) * t.type.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +93,8 @@ class Choice:
 
     `cold`: the weights are expected to come from memory. `tile`: the registers of a plain contraction, rows
     and vectors; None leaves them to its cost. `sparse`: an encoded matrix is walked entry by entry;
-    `codes`: it is read as codes of its values.
+    `codes`: it is read as codes of its values. `band`: the result is never whole, the next stage
+    reads some rows at a time.
     """
 
     winograd: int = 0
@@ -55,6 +102,7 @@ class Choice:
     tile: Tile | None = None
     sparse: bool = False
     codes: bool = False
+    band: Band | None = None
 
     @property
     def text(self) -> str:
@@ -85,10 +133,18 @@ class Chooser:
     ways: Ways | None = None
     tiles: bool = False
     keys: dict[Compute, str] = field(default_factory=dict)
+    bands: dict[Tensor, Band] = field(default_factory=dict)
+    made: dict[Compute, Choice] = field(default_factory=dict)
 
     def __call__(self, stages: tuple[Stage, ...], storage: Storage) -> Choices:
         """A choice for every stage that has one."""
-        return {c: self._choice(c, storage) for c in computes(stages)}
+        return {c: replace(self.one(c, storage), band=self.bands.get(c.out)) for c in computes(stages)}
+
+    def one(self, c: Compute, storage: Storage) -> Choice:
+        """How a stage is computed by itself."""
+        if c not in self.made:
+            self.made[c] = self._choice(c, storage)
+        return self.made[c]
 
     def _choice(self, c: Compute, storage: Storage) -> Choice:
         dense = self._dense(c, storage)
@@ -171,12 +227,13 @@ class Chooser:
         tiles = prod(w.tiles(m) for w in conv.windows)
         blocks = tiles / how.count
         products = algorithm.points**dims * conv.channels * blocks * how.cycles
-        into = tiles * -(-conv.channels // lanes) * _transform(algorithm, dims, inputs=True)
-        back = tiles * -(-conv.features // lanes) * _transform(algorithm, dims, inputs=False)
+        staged = any(w.extent % m for w in conv.windows)  # then tiles pass through buffers of their own size
+        into = tiles * -(-conv.channels // lanes) * _transform(algorithm, dims, True, staged)
+        back = tiles * -(-conv.features // lanes) * _transform(algorithm, dims, False, staged)
         return float(products + into + back)
 
 
-def _transform(algorithm: Algorithm, dims: int, inputs: bool) -> float:
+def _transform(algorithm: Algorithm, dims: int, inputs: bool, staged: bool) -> float:
     """Cycles of one tile and vector: three operations a cycle, one store."""
     lines = algorithm.inputs() if inputs else algorithm.outputs()
     results = algorithm.points if inputs else algorithm.m
@@ -185,7 +242,8 @@ def _transform(algorithm: Algorithm, dims: int, inputs: bool) -> float:
         rows = results**axis * algorithm.points ** (dims - 1 - axis)
         operations += rows * sum(len(line.terms) for line in lines)
         after = results ** (axis + 1) * algorithm.points ** (dims - 1 - axis)
-    return float(operations + before) / 3 + float(after)
+    copied = results**dims if staged else 0
+    return float(operations + before) / 3 + float(after) + COPIED * copied
 
 
 def error(conv: Convolution, m: int) -> float:

@@ -12,6 +12,7 @@ from ingot.formula.expr import Gathered, Var, walk
 from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
 from ingot.loops.choice import DEFAULT, Choices
+from ingot.loops.generators.banded import banded
 from ingot.loops.generators.columns import columns
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.gates import gates
@@ -67,8 +68,14 @@ def _first(
                 how[new] = choices[old]
         return generate(body, here, target, inner, how)
 
+    def some_rows(stage: Compute, some: Compute, around_it: Bounds) -> tuple[Statement, ...]:
+        how = replace(choices.get(stage, DEFAULT), band=None)
+        return generate((some,), storage, target, {**bounds, **around_it}, {some: how})
+
     if isinstance(stage, Scan):
         return hoisted(loop(stage.axis, going(stage, around(stage.body, stage.axis), storage))), 1
+    if (chain := banded(stages, choices, storage, target, some_rows)) is not None:
+        return chain
     if any(isinstance(n, Gathered) for e in stage.expressions for n in walk(e)):
         return naive(stage, storage, bounds), 1  # the generators know nothing of checks
     if (found_around := peeled(stages, storage, target, around)) is not None:

@@ -16,6 +16,7 @@ from ingot.formula.index import as_expr, value_range
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.formula.types import INT64
+from ingot.loops.bands import merge_bands
 from ingot.loops.choice import Choice, Choices, Chooser, Ways
 from ingot.loops.generate import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
@@ -39,14 +40,20 @@ def lower(
     tuned: Mapping[str, Choice] = NOT_TUNED,
     ways: Ways | None = None,
     tiles: bool = False,
+    parts: int = 0,
 ) -> Program:
     """The program of a region. `tuned` has choices that were measured; `ways` is given those there are.
 
-    `tiles`: contractions, whose register tile may be chosen, are named in what their kernels choose.
+    `tiles`: contractions, whose register tile may be chosen, are named in what their kernels choose. `parts`:
+    pieces of an image, each of which stages may go through by bands of rows; 0: they make whole images.
     """
     tiles = tiles or ways is not None or bool(tuned)
     choose = Chooser(target, math, _constant_bytes(region), tuned, ways, tiles)
-    work = _Work(Storage(dict(layouts), inner_tensors(region)), target, choose)
+    storage = Storage(dict(layouts))
+    if parts:
+        choose.bands.update(merge_bands(region, storage, target, lambda c: choose.one(c, storage), parts))
+    storage.inner = inner_tensors(region)
+    work = _Work(storage, target, choose)
     steps = _steps(region, work)
     inputs = tuple(work.storage.tensor(t) for t in region.inputs)
     outputs, copies = _outputs(region, work.storage)
@@ -209,7 +216,8 @@ def _key(t: Tensor, storage: Storage) -> Hashable:
 def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choices: Choices) -> Kernel:
     """The kernel of some stages; its parameters are the physical tensors they touch."""
     storage = work.storage
-    halos = tuple(dict.fromkeys(c.out for c in computes(stages) if storage.layout(c.out).has_halo))
+    whole = [c.out for c in computes(stages) if choices[c].band is None]
+    halos = tuple(dict.fromkeys(t for t in whole if storage.layout(t).has_halo))
     filled = (f for t in halos for f in fill_halo(t, storage, work.target.lanes(4)))
     twice = (c.out for c in computes(stages) if is_cut(c, storage, work.target))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages), *twice)))

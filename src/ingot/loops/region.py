@@ -224,13 +224,14 @@ def _reads(item: Item) -> Iterator[Tensor]:
             yield from item.reads
         case Either():
             yield item.condition
-    for inner in _regions(item):
+    for inner in regions_of(item):
         yield from inner.outputs
         for below in inner.items:
             yield from _reads(below)
 
 
-def _regions(item: Item) -> tuple[Region, ...]:
+def regions_of(item: Item) -> tuple[Region, ...]:
+    """The regions inside an item."""
     match item:
         case Either(_, _, then, other, _):
             return then, other

@@ -1,0 +1,132 @@
+"""Stages that go through the rows of an image together: the same elements, and no tensor between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+
+from ingot.frontends.onnx import read_model
+from ingot.loops.assign import assign_layouts
+from ingot.loops.evaluate import run
+from ingot.loops.fuse import fuse
+from ingot.loops.lower import lower
+from ingot.loops.parallel import is_parallel, parallelize
+from ingot.loops.program import Program
+from ingot.loops.region import formulate_graph
+from ingot.loops.verify import require_proved
+from ingot.memory.plan import plan
+from ingot.ops.infer import infer
+from ingot.targets.records import find
+from tests.probes.levels import agree_from_loops
+
+CONV, SAME = "Conv <pads = [1, 1, 1, 1]>", "Conv <pads = [1, 1, 1, 1], group = 8>"
+HALF = "Conv <pads = [1, 1, 1, 1], strides = [2, 2], group = 8>"
+POOL = "MaxPool <kernel_shape = [3, 3], strides = [2, 2]>"
+
+CHAINS = {
+    "pool": (f"a = {CONV} (x, w) b = Relu (a) y = {POOL} (b)", (1, 4, 21, 23), 1),
+    "pool that leaves": (
+        f"a = {CONV} (x, w) y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (a)",
+        (1, 4, 24, 20),
+        1,
+    ),
+    "pool of two": (
+        f"a = {CONV} (x, w) y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (a)",
+        (1, 4, 24, 20),
+        1,
+    ),
+    "average that counts": (
+        f"a = {CONV} (x, w) y = AveragePool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (a)",
+        (1, 4, 24, 20),
+        1,
+    ),
+    "uneven pads": (
+        f"a = {CONV} (x, w) y = MaxPool <kernel_shape = [4, 3], strides = [2, 2], pads = [0, 1, 3, 1]> (a)",
+        (1, 4, 23, 20),
+        1,
+    ),
+    "dilated": (
+        f"a = {CONV} (x, w) y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], dilations = [2, 2]> (a)",
+        (1, 4, 24, 16),
+        1,
+    ),
+    "skips rows": (
+        f"a = {CONV} (x, w) y = MaxPool <kernel_shape = [1, 2], strides = [3, 2]> (a)",
+        (1, 4, 24, 20),
+        1,
+    ),
+    "depthwise": (f"a = {CONV} (x, w) b = Relu (a) y = {SAME} (b, d)", (1, 4, 20, 20), 1),
+    "depthwise of half": (f"a = {CONV} (x, w) b = Relu (a) y = {HALF} (b, d)", (1, 4, 24, 20), 1),
+    "three": (f"a = {CONV} (x, w) b = {SAME} (a, d) y = Conv (b, p)", (1, 4, 24, 20), 2),
+    "residual": (f"a = {CONV} (x, w) b = {SAME} (a, d) c = Conv (b, p) y = Add (c, x)", (1, 4, 24, 20), 2),
+    "batch": (f"a = {CONV} (x, w) y = {SAME} (a, d)", (2, 4, 20, 16), 1),
+    "one dimension": ("a = Conv (x, v) y = MaxPool <kernel_shape = [2], strides = [2]> (a)", (1, 4, 600), 1),
+    "read twice": (f"a = {CONV} (x, w) b = {SAME} (a, d) y = Add (a, b)", (1, 4, 20, 20), 0),
+    "stays near": (f"a = {CONV} (x, w) y = {SAME} (a, d)", (1, 4, 10, 10), 0),
+    "prime": (f"a = {CONV} (x, w) y = {SAME} (a, d)", (1, 4, 23, 20), 0),
+}
+WEIGHTS = {"w": (8, 4, 3, 3), "d": (8, 1, 3, 3), "p": (4, 8, 1, 1), "v": (8, 4, 1), "q": (16, 16, 3, 3)}
+
+
+def programs(text: str, shape: tuple[int, ...], target: str, second: int = 8 << 10) -> list[Program]:
+    """The program of whole tensors, with bands, and with bands in two parts.
+
+    The second cache is so small that images of a few kB leave it.
+    """
+    sizes = ", ".join(map(str, shape))
+    proto = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]>\nagraph (float[{sizes}] x) => (float[] y) {{ {text} }}'
+    )
+    for i, (name, weights) in enumerate(WEIGHTS.items()):
+        made = np.random.default_rng(i).standard_normal(weights).astype("f")
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(made, name))
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    small = replace(find(target), caches=(1 << 10, second, 1 << 20))
+    found = []
+    for parts in (0, 1, 2):
+        region = fuse(formulate_graph(infer(read_model(proto))))
+        found.append(lower(region, assign_layouts(region), "bands", small, parts=parts))
+        require_proved(found[-1])
+    return found
+
+
+def bands(program: Program) -> list[str]:
+    return [t.name for k in program.kernels for t in k.scratch if t.name.endswith("_rows")]
+
+
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
+@pytest.mark.parametrize(("text", "shape", "count"), CHAINS.values(), ids=CHAINS.keys())
+def test_the_same_elements(text: str, shape: tuple[int, ...], count: int, target: str) -> None:
+    whole, *banded = programs(text, shape, target)
+    given = {"x": np.random.default_rng(9).standard_normal(shape).astype("f")}
+    wanted = run(whole, given)
+    assert not bands(whole)
+    for program in banded:
+        assert len(bands(program)) == count
+        np.testing.assert_array_equal(run(program, given)[0], wanted[0])
+        if count:
+            assert plan(program).arena_bytes < plan(whole).arena_bytes
+    if target != "c99":
+        agree_from_loops(banded[-1], given, wanted, 1e-5, target)
+
+
+def test_parts_run_at_once() -> None:
+    _, one, two = programs(*CHAINS["three"][:2], "x86-64-v3")
+    assert not any(is_parallel(k) for k in parallelize(one).kernels if k.scratch)
+    assert any(is_parallel(k) for k in parallelize(two).kernels if k.scratch)
+
+
+def test_fast_convolutions_keep_their_tiles() -> None:
+    """A band that is read once has the rows of whole tiles."""
+    text = f"a = {CONV} (x, q) y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (a)"
+    shape = (1, 16, 40, 32)
+    whole, banded, _ = programs(text, shape, "x86-64-v3", 32 << 10)
+    given = {"x": np.random.default_rng(9).standard_normal(shape).astype("f")}
+    np.testing.assert_array_equal(run(banded, given)[0], run(whole, given)[0])
+    (kernel,) = (k for k in banded.kernels if k.choices)
+    (rows,) = (t.shape[1] for t in kernel.scratch if t.name == "a_rows")
+    assert kernel.choices[0][1] == "winograd=4"
+    assert rows % 4 == 0
