@@ -17,6 +17,7 @@ demo: ## compile a digit classifier, run it on 360 images, show what it costs
 test: ## run every test (WORKERS=2 processes)
 	@tools/bootstrap.sh test
 	@tools/debian-packages.sh
+	@tools/debian-packages.sh tools/kernel-packages.txt
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: lint ## before a commit, under 15 s: lint, the layering test, one net end to end
@@ -51,10 +52,10 @@ math-exhaustive: ## all 2^32 arguments of the float32 math functions (20 minutes
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.exhaustive --workers $(WORKERS)
 
-kernel: ## kernel modules, built against Debian's kernel and tried in it under QEMU (a minute)
+kernel: ## only the tests in Debian's kernel under QEMU (`make test` runs them too), two minutes
 	@tools/bootstrap.sh test
-	@tools/debian-packages.sh linux-headers-cloud-amd64 qemu-system-x86 busybox-static cpio gcc make
-	@$(BIN)/python -m tests.kernel
+	@tools/debian-packages.sh tools/kernel-packages.txt
+	$(BIN)/python -m pytest -n $(WORKERS) tests/kernel
 
 rtl: ## the accelerator's Verilog under Verilator beside its simulator, and its cells; writes docs/hardware.md
 	@tools/bootstrap.sh test rtl

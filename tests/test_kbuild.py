@@ -48,6 +48,7 @@ def test_a_module_has_its_c_a_bundle_per_variant_and_what_make_needs() -> None:
     assert "obj-m := policy.o" in kbuild_file
     assert "CFLAGS_policy_x86_64_v3.o := $(FPU) -msse -msse2" in kbuild_file
     assert "-Werror=frame-larger-than=512" in kbuild_file
+    assert "$(call level,policy_x86_64_v3,-msse -msse2" in kbuild_file
 
 
 def test_no_float_is_touched_outside_of_what_is_compiled_for_it() -> None:

@@ -2,6 +2,7 @@
 # Installs Debian packages, if it may and must.
 #
 #   tools/debian-packages.sh               the packages of debian-packages.txt whose command is missing
+#   tools/debian-packages.sh LIST.txt      those of another list
 #   tools/debian-packages.sh PACKAGE...    these packages
 #
 # Without root or apt-get, or when apt keeps failing, it says what is missing and exits 0: whoever needs a
@@ -11,10 +12,19 @@ set -eu
 attempts=4
 
 missing_packages() {
-    while read -r package command; do
+    while read -r package proof; do
         case $package in '' | '#'*) continue ;; esac
-        command -v "$command" >/dev/null 2>&1 || echo "$package"
-    done <"$(dirname "$0")/debian-packages.txt" | sort -u
+        is_there "$proof" || echo "$package"
+    done <"$1" | sort -u
+}
+
+# A command, or a path that may be a pattern.
+is_there() {
+    case $1 in
+    # shellcheck disable=SC2086
+    /*) ls -d $1 >/dev/null 2>&1 ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
 }
 
 install_packages() {
@@ -31,8 +41,13 @@ install_packages() {
     done
 }
 
+list=
+case ${1-} in
+'') list=$(dirname "$0")/debian-packages.txt ;;
+*.txt) list=$1 ;;
+esac
 # shellcheck disable=SC2046
-[ $# -gt 0 ] || set -- $(missing_packages)
+[ -z "$list" ] || set -- $(missing_packages "$list")
 [ $# -gt 0 ] || exit 0
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1 && install_packages "$@"; then

@@ -200,29 +200,54 @@ def _stems(bundle: Bundle) -> list[str]:
     return sorted({f.rsplit(".", 1)[0] for f in bundle.files if f.endswith((".c", ".S"))})
 
 
+NO_STACK = (
+    "-fno-predictive-commoning -fno-schedule-insns -fno-tree-pre -fno-gcse -fno-tree-loop-im -fno-ivopts"
+)
+LEVELS = ("-O3", "-O2", f"-O2 {NO_STACK}", f"-O1 {NO_STACK}")
+"""Flags of gcc, fastest code first: the later ones hold fewer values for later, which takes less stack."""
+FLAGS = f"""\
+# The network's C is compiled with vector registers, which it uses between kernel_fpu_begin() and
+# kernel_fpu_end() only.
+NO_FPU := -mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx -msoft-float -mgeneral-regs-only
+FPU := -mhard-float -std=gnu11 -ffreestanding -fno-math-errno -ffp-contract=off \\
+\t-fno-strict-aliasing -fno-jump-tables -fno-tree-loop-distribute-patterns \\
+\t-fno-conserve-stack -Wno-declaration-after-statement -Wno-vla \\
+\t-Wframe-larger-than={FRAME_BYTES} -Werror=frame-larger-than={FRAME_BYTES} \\
+\t-isystem $(shell $(CC) -print-file-name=include)
+
+# No function may take much of the kernel stack: the first of these is taken with which none does.
+{{levels}}
+LAST := {LEVELS[-1]}
+TRY = $(CC) $(filter-out $(NO_FPU), \\
+\t$(LINUXINCLUDE) $(KBUILD_CPPFLAGS) $(KBUILD_CFLAGS) $(KBUILD_CFLAGS_MODULE))
+fits = $(shell $(TRY) $(FPU) $2 -I$(src) -c $(src)/$1.c -o /dev/null >/dev/null 2>&1 && echo y)
+level = {{choice}}
+"""
+
+
+def _flags() -> str:
+    """What the files of the network are compiled with; `level` is asked only where something is compiled."""
+    tried = [f"LEVEL{i}" for i in range(len(LEVELS) - 1)]
+    choice = "$(LAST)"
+    for name in reversed(tried):
+        choice = f"$(if $(call fits,$1,$({name}) $2),$({name}),{choice})"
+    levels = "\n".join(f"{name} := {flags}" for name, flags in zip(tried, LEVELS, strict=False))
+    return FLAGS.format(levels=levels, choice=f"$(if $(value try-run),{choice})")
+
+
 def _kbuild(name: str, made: Made, prebuilt: bool) -> str:
     """What the kernel's build reads."""
     objects = [f"{name}_module.o", f"{name}_check.o"]
-    rows = [
-        "# The network's C is compiled with vector registers, which it uses between kernel_fpu_begin() and",
-        "# kernel_fpu_end() only. No function may take much of the kernel stack: gcc must not hold values",
-        "# for later in registers that it does not have.",
-        "NO_FPU := -mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx -msoft-float -mgeneral-regs-only",
-        "FPU := -mhard-float -std=gnu11 -O2 -ffreestanding -fno-math-errno -ffp-contract=off \\",
-        "\t-fno-strict-aliasing -fno-jump-tables -fno-predictive-commoning -fno-schedule-insns \\",
-        "\t-fno-tree-loop-distribute-patterns -fno-tree-pre -fno-gcse -fno-tree-loop-im \\",
-        "\t-fno-ivopts -fno-conserve-stack -Wno-declaration-after-statement -Wno-vla \\",
-        f"\t-Wframe-larger-than={FRAME_BYTES} -Werror=frame-larger-than={FRAME_BYTES} \\",
-        "\t-isystem $(shell $(CC) -print-file-name=include)",
-        "",
-    ]
+    rows = [_flags()]
     compiled = [(f"{name}_check", made[0][0])]
     for variant, bundle in made:
         own = _stems(bundle)
         objects += [f"{bundle.name}.o"] if prebuilt else [f"{stem}.o" for stem in own]
         compiled += [] if prebuilt else [(stem, variant) for stem in own if f"{stem}.c" in bundle.files]
     for stem, variant in compiled:
-        rows.append(f"CFLAGS_{stem}.o := $(FPU) {' '.join(variant.flags)}")
+        machine = " ".join(variant.flags)
+        level = "" if stem.endswith("_weights") else f" $(call level,{stem},{machine})"
+        rows.append(f"CFLAGS_{stem}.o := $(FPU) {machine}{level}")
         rows.append(f"CFLAGS_REMOVE_{stem}.o := $(NO_FPU)")
     listed = [stem for _, b in made for stem in _stems(b) if f"{stem}.S" in b.files]
     rows += [f"AFLAGS_{stem}.o := -Wa,-I$(src)" for stem in listed]  # where .incbin finds the weights

@@ -1,0 +1,192 @@
+"""What is done in the machine, and what it must say: a line of each boot's table is a test.
+
+In: what a boot printed. Out: whether a check holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .machine import COUNTED
+from .modules import FORMS, INDIGO
+
+Check = tuple[str, Callable[[str], bool]]
+PROBED = (
+    *("a first run", "another model", "users have states of their own", "nested use is busy"),
+    *("an interrupt within an FPU section is busy", "an interrupt where softirqs are off is busy"),
+    *("an interrupt elsewhere runs", "a softirq within an FPU section is busy", "a softirq elsewhere runs"),
+    *("a run after all of these", "allocations are seen", "no run allocates memory", "10000 runs"),
+    "all CPUs at the same time",
+)
+LOADED = """
+insmod /policy.ko selftest=1; echo "@policy $?"
+insmod /digits.ko selftest=1 section_us=20; echo "@digits $?"
+insmod /probe.ko; echo "@probe $?"
+rmmod policy; echo "@used $?"
+rmmod probe; echo "@unused $?"
+"""
+DEVICE = """
+stat -c "@mode %a" /dev/policy
+printf xx > /dev/policy; echo "@short $?"
+dd if=/dev/zero of=/dev/policy bs=1M count=1 2>/dev/null; echo "@long $?"
+dd if=/dev/zero of=/dev/policy bs=37 count=1 2>/dev/null; echo "@odd_write $?"
+head -c 36 /dev/zero > /input
+exec 3<>/dev/policy
+head -c 20 <&3 > /nothing; echo "@unwritten $?"
+dd if=/input bs=36 count=1 >&3 2>/dev/null; echo "@full $?"
+dd bs=20 count=1 <&3 2>/dev/null | od -A n -t x4 | tr -d '\\n' | sed 's/^/@first /'; echo
+dd bs=19 count=1 <&3 of=/nothing 2>/dev/null; echo "@odd_read $?"
+dd bs=64k count=1 <&3 of=/nothing 2>/dev/null; echo "@long_read $?"
+rmmod policy; echo "@busy $?"
+exec 3>&-
+"""
+WRONG = """
+insmod /wrong.ko; echo "@untested $?"; rmmod wrong
+insmod /wrong.ko selftest=1; echo "@wrong $?"
+ls /dev/wrong; echo "@nodevice $?"
+"""
+COUNTS = """
+for k in /count_*.ko; do insmod $k; echo "@counted $?"; done
+for p in /user_*; do $p; done
+"""
+GOLDEN = """
+for k in /golden_*.ko; do insmod $k selftest=1; echo "@golden $?"; rmmod ${k#/}; done
+"""
+TWO = """
+loops() {
+  exec 4<>/dev/policy
+  for i in $(seq 200); do dd if=/input bs=36 count=1 >&4 2>/dev/null || echo "@lost"; done
+  dd bs=20 count=1 <&4 2>/dev/null | od -A n -t x4 | tr -d '\\n' | sed 's/^/@last /'; echo
+  echo "@loop"
+}
+loops & loops & wait
+"""
+END = """
+rmmod policy; echo "@gone $?"
+rmmod digits; echo "@gone $?"
+"""
+
+
+def has(pattern: str, times: int = 1) -> Callable[[str], bool]:
+    return lambda said: len(re.findall(pattern, said, re.M)) >= times
+
+
+def without(pattern: str) -> Callable[[str], bool]:
+    return lambda said: re.search(pattern, said) is None
+
+
+def probed(name: str) -> Check:
+    return name, has(f"probe: {name} ok$")
+
+
+def outputs(said: str, mark: str) -> list[list[str]]:
+    return [line.split() for line in re.findall(rf"^{mark}((?:\s+[0-9a-f]{{8}}){{5}})", said, re.M)]
+
+
+def first_action(said: str) -> bool:
+    """tanh(0 + 0) = 0: five equal probabilities."""
+    found = outputs(said, "@first")
+    return bool(found) and all(abs(struct.unpack(">f", bytes.fromhex(w))[0] - 0.2) < 1e-6 for w in found[0])
+
+
+def last_actions(said: str) -> bool:
+    """Two processes that did the same have the same state."""
+    found = outputs(said, "@last")
+    return len(found) == 2 and found[0] == found[1]
+
+
+def instructions(said: str, where: str, target: str, name: str = "") -> tuple[int, int]:
+    """How many one inference took, and the longest stretch without a pause."""
+    pattern = rf"{name}: count: {where} {target} (\d+) instructions, longest stretch (\d+), status 0"
+    found = re.search(pattern, said)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def as_in_user_space(where: str, target: str) -> Check:
+    """Within 5 % of what the shipped object takes there."""
+
+    def holds(said: str) -> bool:
+        user = re.search(rf"count: user {target} (\d+) instructions, status 0", said)
+        here = instructions(said, where, target, "step")[0]
+        return user is not None and abs(here / int(user[1]) - 1) <= 0.05
+
+    return f"an inference of {target}, {where}, takes the instructions of user space", holds
+
+
+def bounded(target: str) -> Check:
+    """At an instruction per nanosecond a section of 200 us ends within the next 200."""
+    name = f"a long network of {target} pauses in time"
+    return name, lambda said: 0 < instructions(said, "gcc", target, "long_network")[1] < 200_000
+
+
+def published(form: str) -> Check:
+    """Ten lines whose digits are the published ones; a digit that float32 may turn is one off at most."""
+
+    def holds(said: str) -> bool:
+        lines = re.findall(rf"golden_{form}: run \d+:((?: 0\.\d{{5}}){{5}})", said)
+        found = [[round(float(w) * 1e5) for w in line.split()] for line in lines]
+        wanted = json.loads((INDIGO / "expected.json").read_text())["seed_printed"]
+        rows = [[round(p * 1e5) for p in row] for row in wanted]
+        near = (abs(a - b) <= 1 for x, y in zip(found, rows, strict=False) for a, b in zip(x, y, strict=True))
+        return len(found) == 10 and all(near)
+
+    return f"the ten published lines from {form}", holds
+
+
+BOTH: tuple[Check, ...] = (
+    ("no complaint of the kernel", without(r"@dmesg .*(BUG|Oops|WARNING|general protection|invalid opcode)")),
+    ("no corrupted memory", without(r"@dmesg .*(Redzone|Poison overwritten|Object padding)")),
+    ("two models are loaded at once", has(r"^@(policy|digits) 0$", 2)),
+    ("golden vectors agree", has(r"(policy|digits): selftest: 0 of \d+ runs differ, status 0", 2)),
+    *map(probed, PROBED),
+    ("a module that another one uses stays", has(r"^@used 1$")),
+    ("modules are removed", has(r"^@(unused|gone) 0$", 3)),
+)
+ALONE: tuple[Check, ...] = (
+    ("AVX2 is chosen", has(r"policy: x86-64-v3")),
+    ("the device is its owner's", has(r"^@mode 600$")),
+    ("a short write is an error", has(r"^@short 1$")),
+    ("a long write is an error", has(r"^@long 1$")),
+    ("a write of another size is an error", has(r"^@odd_write 1$")),
+    ("a write of all inputs runs", has(r"^@full 0$")),
+    ("reading before a run is an error", has(r"^@unwritten 1$")),
+    ("reading another size is an error", has(r"^@odd_read 1$")),
+    ("reading more is an error", has(r"^@long_read 1$")),
+    ("the outputs are right", first_action),
+    ("a module in use stays", has(r"^@busy 1$")),
+    ("what no selftest looks at loads", has(r"^@untested 0$")),
+    ("a golden vector that differs keeps it out", has(r"^@wrong [1-9]")),
+    ("and leaves no device", has(r"^@nodevice 1$")),
+    *(as_in_user_space(where, target) for where in ("gcc", "prebuilt") for target in ("x86-64", "x86-64-v3")),
+    *map(bounded, ("x86-64", "x86-64-v3")),
+)
+TOGETHER: tuple[Check, ...] = (
+    ("without AVX2 the SSE2 variant is chosen", has(r"policy: x86-64,")),
+    ("there are four CPUs", has("probe: 8 threads on 4 CPUs")),
+    ("two processes run it at the same time", has(r"^@loop$", 2)),
+    ("no run is lost", without(r"@lost")),
+    ("each process has its own state", last_actions),
+)
+LINES: tuple[Check, ...] = tuple(published(form) for form in (*FORMS, "graph_prebuilt"))
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A processor, what is done on it, and what it must say."""
+
+    cpu: str
+    options: tuple[str, ...]
+    script: str
+    checks: tuple[Check, ...]
+
+
+BOOTS = {
+    "alone": Boot("max", COUNTED, LOADED + DEVICE + WRONG + COUNTS + GOLDEN + END, (*BOTH, *ALONE, *LINES)),
+    "together": Boot(
+        "qemu64", ("-smp", "4"), LOADED + "head -c 36 /dev/zero > /input" + TWO + END, (*BOTH, *TOGETHER)
+    ),
+}

@@ -1,0 +1,159 @@
+"""The modules that are tried: their models, how they are compiled, and the script that loads each.
+
+In: a folder, a `Machine`. Out: the files that go into the machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import parser
+from typer.testing import CliRunner
+
+import ingot
+from benchmarks.models import MODELS
+from benchmarks.net import Net
+from ingot.bundle.bundle import Bundle
+from ingot.cli import app
+from ingot.driver import compile_with
+from ingot.options import Options
+from ingot.packaging.kbuild import kbuild
+from ingot.packaging.kbuild.variants import FRAME_BYTES
+
+from .counting import counting, program
+from .machine import Machine
+
+HERE = Path(__file__).parent
+DIGITS = HERE.parents[1] / "examples" / "digits" / "digits.onnx"
+INDIGO = HERE.parents[2] / "shared" / "indigo"
+POLICY = """<ir_version: 10, opset_import: ["" : 21]>
+policy (float[1,9] seen, float[1,9] before) => (float[1,5] action, float[1,9] after)
+<float[9,5] w = {1,0,0,0,0, 0,1,0,0,0, 0,0,1,0,0, 0,0,0,1,0, 0,0,0,0,1,
+                 1,1,1,1,1, 0,1,0,1,0, 1,0,1,0,1, 1,1,0,0,1}> {
+  mixed = Add(seen, before)
+  after = Tanh(mixed)
+  logits = MatMul(after, w)
+  action = Softmax(logits)
+}"""
+STATE = {"after": "before"}
+FAST = ("x86-64", "x86-64-v3")
+PACKED = ("lstm_state_out=lstm_state_in",)
+SPLIT = ("lstm_c_out=lstm_c_in", "lstm_h_out=lstm_h_in")
+META = ("lstm_c_out=global/Placeholder_1", "lstm_h_out=global/Placeholder_2")
+EXITS = ("global/rnn/while/Exit_2", "global/rnn/while/Exit_3")
+CARRIED = tuple(f"{EXITS[i]}=global/Placeholder_{i + 1}" for i in range(2))
+FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "graph": ("graph.pb", PACKED),
+    "graph_addv1": ("graph_addv1.pb", PACKED),
+    "graph_meta": ("graph_meta.pb", META),
+    "checkpoint": ("checkpoint", CARRIED),
+    "indigo": ("indigo.onnx", PACKED),
+    "indigo_lstm": ("indigo_lstm.onnx", SPLIT),
+    "indigo_lstm_packed": ("indigo_lstm_packed.onnx", PACKED),
+}
+"""The golden case: the name of its module, its file, and its state."""
+
+
+def module(model: Any, name: str, folder: Path, prebuilt: bool = False, **options: Any) -> Path:
+    """A module's directory."""
+    return kbuild(model, Options(name=name, **options), compile_with, prebuilt).save(folder / name)
+
+
+def policy(machine: Machine, folder: Path) -> Path:
+    return machine.build(module(parser.parse_model(POLICY), "policy", folder, state=STATE))
+
+
+def digits(machine: Machine, folder: Path) -> Path:
+    return machine.build(module(onnx.load(DIGITS), "digits", folder, target="+".join(FAST)))
+
+
+def wrong(machine: Machine, folder: Path) -> Path:
+    """A module whose last golden vector is not what its network gives."""
+    made = module(parser.parse_model(POLICY), "wrong", folder, state=STATE, target="x86-64")
+    header = made / "wrong_selftest.h"
+    before, comma, after = header.read_text().rpartition("0x")
+    header.write_text(f"{before}{comma}{int(after[:2], 16) ^ 1:02x}{after[2:]}")
+    return machine.build(made)
+
+
+def probe(machine: Machine, folder: Path) -> Path:
+    """The module that calls those of policy and digits."""
+    made = folder / "probe"
+    made.mkdir()
+    shutil.copy(HERE / "probe.c", made)
+    used = [folder / "policy", folder / "digits"]
+    for other in used:
+        shutil.copy(other / f"{other.name}_network.h", made)
+    (made / "Kbuild").write_text("obj-m := probe.o\n")
+    shutil.copy(used[0] / "Makefile", made)
+    return machine.build(made, used)
+
+
+def variants(model: Any, name: str) -> dict[str, Bundle]:
+    """The bundles that a module is made of."""
+    plain = Options(name=name, pauses=True, frame_bytes=FRAME_BYTES)
+    made = {}
+    for target in FAST:
+        wanted = replace(plain, name=f"{name}_{target.replace('-', '_')}", target=target)
+        made[target] = compile_with(model, wanted)
+    return made
+
+
+def long_network() -> onnx.ModelProto:
+    """Two convolutions of some milliseconds."""
+    net = Net("net", (1, 16, 40, 40))
+    x = net.conv("x", 32, 3, pads=1, then="Relu")
+    return net.model(y=net.then(net.conv(x, 16, 3, pads=1), "Sigmoid"))
+
+
+def counters(machine: Machine, folder: Path, model: Any, name: str, kinds: Sequence[str]) -> list[Path]:
+    """Modules that count the instructions of one inference of a model."""
+    made = variants(model, name)
+    return [
+        machine.build(
+            counting(
+                folder,
+                module(model, name, folder / kind, kind == "prebuilt", target="+".join(FAST)),
+                made,
+                kind,
+            )
+        )
+        for kind in kinds
+    ]
+
+
+def programs(folder: Path, model: Any, name: str) -> list[Path]:
+    """Programs that do the same in user space."""
+    bundles = {t: ingot.compile(model, name=f"{name}_{t[7:] or 'v1'}", target=t) for t in FAST}
+    return [program(folder, bundle, target) for target, bundle in bundles.items()]
+
+
+def golden(machine: Machine, folder: Path, form: str, prebuilt: bool = False) -> Path:
+    """The golden case from one of its forms, by the command that a user types."""
+    file, state = FORMS[form]
+    made = folder / f"golden_{form}{'_prebuilt' if prebuilt else ''}"
+    words = ["compile", str(INDIGO / file), "--package", "kbuild", "-o", str(made), "--name", made.name]
+    words += ["--target", "+".join(FAST), *(["--prebuilt"] if prebuilt else [])]
+    words += [w for pair in state for w in ("--state", pair)]
+    words += ["--outputs", ",".join(("global/Reshape_1", *EXITS))] if form == "checkpoint" else []
+    done = CliRunner().invoke(app, words)
+    if done.exit_code:
+        raise RuntimeError(f"ingot {' '.join(words)}\n{done.output}")
+    return machine.build(made)
+
+
+def special(machine: Machine, folder: Path) -> list[Path]:
+    """What only one boot looks at: a module that is wrong, counts, and the golden case where there is one."""
+    files = [wrong(machine, folder)]
+    step = MODELS["indigo_op"]()
+    files += counters(machine, folder, step, "step", ("gcc", "prebuilt")) + programs(folder, step, "step")
+    files += counters(machine, folder, long_network(), "long_network", ("gcc",))
+    if INDIGO.is_dir():
+        files += [golden(machine, folder, form) for form in FORMS]
+        files.append(golden(machine, folder, "graph", prebuilt=True))
+    return files
