@@ -369,7 +369,8 @@ def policy(model: onnx.ModelProto, states: int) -> None:
     x = np.array(expected["input_that_reproduces"], np.float32).reshape(1, 1, 9)
     bundle = ingot.compile(model)
     names = [i.name for i in model.graph.input]
-    state = [np.zeros((1, 64 // states), np.float32)] * states
+    assert len(names) == 1 + states
+    state = [np.zeros(t["shape"], np.float32) for t in bundle.manifest["inputs"][1:]]
     for printed in expected["seed_printed"]:
         probabilities, *state = bundle.run(dict(zip(names, [x, *state], strict=True))).values()
         off = probabilities.reshape(-1).astype(np.float64) - printed
@@ -387,6 +388,12 @@ def test_the_published_lines_from_the_checkpoint() -> None:
     """Only outputs are named: an unknown batch and an unknown time are 1."""
     outputs = ["global/Reshape_1", "global/rnn/while/Exit_2", "global/rnn/while/Exit_3"]
     policy(import_tensorflow(INDIGO / "checkpoint", outputs=outputs), 2)
+
+
+@needs_indigo
+@pytest.mark.parametrize(("name", "states"), [("indigo", 1), ("indigo_lstm", 2), ("indigo_lstm_packed", 1)])
+def test_the_published_lines_from_onnx(name: str, states: int) -> None:
+    policy(onnx.load(INDIGO / f"{name}.onnx"), states)
 
 
 # ---- files that lie
