@@ -6,7 +6,9 @@ import os
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from ingot.emit.mathematics import native_operations
 from ingot.emit.source import helper_texts
@@ -16,6 +18,8 @@ from ingot.formula.types import FLOAT32, FLOAT64, DType
 from ingot.loops.math import BINARY, UNARY, function, run
 from ingot.targets import TARGETS, Target
 from ingot.targets.toolchain import compile_c, execute, link_executable, obstacle
+from tests import program as members
+from tests.bundle.build import need
 from tests.test_math import samples
 
 Array = np.ndarray[Any, Any]
@@ -90,3 +94,35 @@ def test_printed_as_defined(name: str, dtype: DType) -> None:
         )
         i = int(np.argmin(same))
         assert same.all(), f"{op} of {x[i]!r}, {y[i]!r}: {found[i]!r} is printed, {wanted[i]!r} defined"
+
+
+def far_model(size: int) -> onnx.ModelProto:
+    """Sin, Cos, Tan and Mod in both types."""
+    nodes, values = [], []
+    for code in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
+        x, y = (f"{name}{code}" for name in "xy")
+        values += [helper.make_tensor_value_info(name, code, [size]) for name in (x, y)]
+        nodes += [helper.make_node(op, [x], [f"{op}{code}"]) for op in ("Sin", "Cos", "Tan")]
+        nodes.append(helper.make_node("Mod", [x, y], [f"Mod{code}"], fmod=1))
+    outputs = [helper.make_tensor_value_info(n.output[0], int(n.output[0][3:]), [size]) for n in nodes]
+    graph = helper.make_graph(nodes, "far", values, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
+def test_no_undefined_behaviour(target: str) -> None:
+    """gcc's sanitizers look on while every lane takes the longer way, NaN and infinities included."""
+    need("gcc")
+    feeds: dict[str, Array] = {}
+    for dtype, code in ((FLOAT32, onnx.TensorProto.FLOAT), (FLOAT64, onnx.TensorProto.DOUBLE)):
+        feeds[f"x{code}"], feeds[f"y{code}"] = (v[::3][:1001] for v in arguments(dtype))
+    model = far_model(1001)
+    (answer,) = members.run([members.member(model, feeds, "far", target)])
+    assert answer.status == 0
+    with np.errstate(invalid="ignore"):
+        for node, found in zip(model.graph.node, answer.runs[0], strict=True):
+            operands = [feeds[name] for name in node.input]
+            op = {"Mod": "fmod"}.get(node.op_type, node.op_type.lower())
+            wanted = getattr(np, op)(*(v.astype(np.longdouble) for v in operands)).astype(found.dtype)
+            limit = 0 if op == "fmod" else 4 * np.finfo(found.dtype).eps
+            np.testing.assert_allclose(found, wanted, rtol=limit, atol=0)
