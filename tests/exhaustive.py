@@ -179,8 +179,13 @@ everywhere, else the error would be infinite. Cycles are per element of an array
 
 {table}
 pow and fmod take two arguments; they, and the float64 functions, are sampled by `tests/test_math.py` (limits
-in its table) over all their arguments, for sin, cos and tan with the multiples of pi/2 that come closest to a
-number. fmod is exact.
+in its table) over all their arguments, for sin, cos and tan with the numbers that come closest to multiples
+of pi/2. fmod is exact. Beside 220-bit arithmetic, at 18,000 arguments each (random bits, all magnitudes,
+neighbours of 1), no float64 function was off by more than 1.6 ulp, and pow by 1.1 (float32: 1.1).
+`tests/test_math_printed.py` compares the C of every target that runs, to the bit, with its definition.
+
+Angles that are far cost four to seven times as much as near ones, quotients of fmod that are far up to 65
+(float32) and 250 (float64) times: a loop divides by 23 (52) digits a turn.
 
 ## Conversions
 

@@ -254,6 +254,7 @@ def constants(digits: int) -> dict[str, tuple[float, ...]]:
         "TWO_LOG2_E": parts(2 / mp.log(2), digits, (digits,)),
         "TWO_THIRDS_LOG2_E": parts(2 / (3 * mp.log(2)), digits, (digits,)),
         "HALF_PI": parts(mp.pi / 2, digits, (digits,)),
+        "HALF_PI_FULL": parts(mp.pi / 2, digits, (digits, digits)),
         "HALF_PI_PARTS": parts(mp.pi / 2, digits, {24: (14, 14, 14), 53: (30, 30, 30)}[digits]),
         "TWO_OVER_PI": parts(2 / mp.pi, digits, ()),
         "ERF_LEAD": parts(2 / mp.sqrt(mp.pi) - 1, digits, ()),
