@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.version_converter
 import pytest
 from onnx import helper, numpy_helper
 
@@ -13,7 +14,8 @@ from ingot.compress.encode import Form
 from ingot.compress.layers import layers_of
 from ingot.compress.model import Wish, compress
 from ingot.compress.onnx_form import is_call
-from ingot.errors import InputError, ModelError
+from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.formula.expr import Array
 from ingot.graph.encoding import Codebook, Sparse
 from tests.compress.models import answers, model, read, with_weights
 
@@ -170,10 +172,40 @@ def test_models_that_hold_no_weights() -> None:
         compress(model(ROW, "{ y = MatMul(x, w) }", {"w": bad}), read, Wish())
 
 
-def test_an_encoding_that_contradicts_itself() -> None:
-    made = compress(model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}), read, Wish(density=("0.2",)))
+@pytest.mark.parametrize(
+    ("part", "array", "message"),
+    [
+        ("w.values", np.zeros(5, np.float32), "weights 'w': 5 values"),
+        ("w.values", np.zeros(16, np.float64), "values FLOAT"),
+        ("w.codes", np.full(144, 300, np.int64), "codes and gaps are UINT4 or UINT8"),
+        ("w.codes", np.zeros(7, np.uint8), "one list each"),
+        ("w.shape", np.array([1 << 40, 1 << 40]), "no tensor has the shape"),
+        ("w.shape", np.array([-1, 24]), "no tensor has the shape"),
+        ("w.shape", np.array([2, 2]), "the entries reach to"),
+    ],
+)
+def test_an_encoding_that_contradicts_itself(part: str, array: Array, message: str) -> None:
+    wish = Wish(density=("0.2",), form="sparse")
+    made = compress(model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}), read, wish)
     for tensor in made.model.graph.initializer:
-        if tensor.name == "w.values":
-            tensor.CopyFrom(numpy_helper.from_array(np.zeros(5, np.float32), tensor.name))
-    with pytest.raises(ModelError, match="weights 'w': 5 values"):
+        if tensor.name == part:
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    with pytest.raises(ModelError, match=message):
         layers_of(made.model, read)
+
+
+def test_a_model_that_cannot_be_converted_keeps_its_opset(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no adapter")
+
+    monkeypatch.setattr(onnx.version_converter, "convert_version", fail)
+    before = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}, opset=13, ir=7)
+    made = compress(with_weights(before, {}), read, Wish(density=("0.2",)))
+    types = {t.name: t.data_type for t in made.model.graph.initializer}
+    assert types["w.codes"] == onnx.TensorProto.UINT8 and made.model.opset_import[0].version == 13
+    onnx.checker.check_model(made.model, full_check=True)
+    decoded = with_weights(before, {"w": made.encodings["w"].decode()})
+    np.testing.assert_allclose(answers(made.model)[0], answers(decoded)[0], rtol=1e-5, atol=1e-5)
+    old = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}, opset=9, ir=4)
+    with pytest.raises(UnsupportedError, match="opset 9, sparse weights need 11"):
+        compress(old, read, Wish(density=("0.2",)))

@@ -10,6 +10,7 @@ tensors and the node. Called by `write`, and by `layers` for models that hold en
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import ml_dtypes
@@ -23,6 +24,8 @@ from ingot.graph.encoding import Codebook, Encoding, Sparse
 
 DOMAIN = "ingot"
 UINT4_OPSET = 21
+MOST_ELEMENTS = 1 << 28  # of an encoded tensor, whose size the file only claims
+CODES, VALUES, EXTENTS = (TensorProto.UINT4, TensorProto.UINT8), (TensorProto.FLOAT,), (TensorProto.INT64,)
 OLDEST_OPSET = 11  # CumSum and ScatterElements
 Read = Callable[[onnx.TensorProto, str], Array]
 """The elements of a tensor, which messages call by the second argument. Raises ModelError."""
@@ -91,9 +94,12 @@ def encoding_of(call: onnx.NodeProto, arguments: list[onnx.TensorProto], read: R
     wanted = {"Codebook": 2, "Sparse": 4}[call.op_type]
     if len(arguments) != wanted:
         raise ModelError(f"{what}: {len(arguments)} inputs, where {wanted} belong")
+    types = {"Codebook": (CODES, VALUES), "Sparse": (CODES, CODES, EXTENTS, VALUES)}[call.op_type]
+    if any(t.data_type not in known for t, known in zip(arguments, types, strict=True)):
+        raise ModelError(f"{what}: codes and gaps are UINT4 or UINT8, a shape INT64, values FLOAT")
     codes, *rest, values = (read(tensor, what) for tensor in arguments)
     try:
-        encoding = _encoding(call, codes.astype(np.uint8), rest, values.astype(np.float32))
+        encoding = _encoding(call, codes.astype(np.uint8), rest, values)
         encoding.check()
     except ValueError as error:
         raise ModelError(f"{what}: {error}") from None
@@ -107,6 +113,6 @@ def _encoding(call: onnx.NodeProto, codes: Array, rest: list[Array], values: Arr
     found = [a.i for a in call.attribute if a.name == "gap_bits"]
     if len(found) != 1:
         raise ValueError("the attribute gap_bits is missing")
-    if min(shape, default=0) < 0:
-        raise ValueError(f"the shape {list(shape)} is negative")
+    if min(shape, default=0) < 0 or math.prod(shape) > MOST_ELEMENTS:
+        raise ValueError(f"no tensor has the shape {list(shape)[:8]}")
     return Sparse(shape, codes, gaps, values, found[0])
