@@ -148,7 +148,7 @@ def merge_points(c: Contraction, storage: Storage) -> Contraction:
 def _merged(c: Contraction, storage: Storage, outer: Var, inner: Var) -> tuple[Var, Contraction] | None:
     """The one axis that the two become, and the contraction over it; None where memory tells them apart."""
     count = static(inner.extent)
-    axis = Var(outer.name + inner.name, static(outer.extent) * count)
+    axis = Var(_joint_name(outer.name, inner.name), static(outer.extent) * count)
     packed = c.b.tensor.value is not None
     moved = [c.a, c.to, *loads(c.value), *loads(c.init), *([] if packed else [c.b])]
     if axis.name in c.bounds or not all(_runs_on(x, storage, outer, inner, count) for x in moved):
@@ -185,6 +185,13 @@ def _moved(load: Load, outer: Var, inner: Var) -> tuple[int, int]:
     """The dimensions that the axes move, from the first to behind the last."""
     dims = [d for d, i in enumerate(load.index) if mentions(i, outer.name) or mentions(i, inner.name)]
     return (dims[0], dims[-1] + 1) if dims else (0, 0)
+
+
+def _joint_name(outer: str, inner: str) -> str:
+    """What two axes are called as one: parts of one axis, in whatever order, are that axis again."""
+    whole, _, part = outer.rpartition("_")
+    is_split = part in ("outer", "inner") and inner.rpartition("_")[0] == whole
+    return whole if is_split else outer + inner
 
 
 def _joined(load: Load, storage: Storage, outer: Var, inner: Var, axis: Var) -> Load:
