@@ -201,6 +201,31 @@ def test_functions_have_their_stack_and_its_path() -> None:
         assert found["blind"].deepest is None and "calls through a pointer" in found["blind"].why
 
 
+def test_what_is_known_of_an_unknown_depth() -> None:
+    found = x86("subq $40, %rsp\n callq elsewhere\n addq $40, %rsp\n ret").functions[0]
+    assert (found.deepest, found.least) == (None, 48) and found.why == "'elsewhere' is not in this file"
+    text = """g: subq $72, %rsp
+     addq $72, %rsp
+     ret
+     .size g, .-g
+     .type f,@function
+    f: callq __fentry__
+     pushq %rax
+     callq *%rax
+     callq g
+     popq %rax
+     jmp g
+     .size f, .-f
+    """
+    f = {f.name: f for f in audit(assemble(f".type g,@function\n{text}", X86)).functions}["f"]
+    assert (f.stack, f.deepest, f.least) == (16, None, 96) and f.why == "'f' calls through a pointer"
+    (f,) = [
+        f for f in audit(assemble(f".type g,@function\n{text.replace(' callq *%rax', '')}", X86)).functions
+        if f.name == "f"
+    ]  # fmt: skip
+    assert (f.deepest, f.path) == (96, ("f", "g"))
+
+
 @pytest.mark.parametrize(
     ("name", "jump"), [("x86-64", "jmp *%r11"), ("aarch64", "br x16"), ("armv7e-m", "bx r2")]
 )

@@ -23,7 +23,9 @@ from ingot.cli import app
 from ingot.driver import compile_with
 from ingot.options import Options
 from ingot.packaging.kbuild import kbuild
-from ingot.packaging.kbuild.variants import FRAME_BYTES
+from ingot.targets.audit import audit
+from ingot.targets.linux import FRAME_BYTES
+from ingot.targets.policy import POLICIES, broken, judge
 
 from .counting import counting, program
 from .machine import Machine
@@ -64,12 +66,20 @@ def module(model: Any, name: str, folder: Path, prebuilt: bool = False, **option
     return kbuild(model, Options(name=name, **options), compile_with, prebuilt).save(folder / name)
 
 
+def audited(built: Path) -> Path:
+    """The module that the kernel's own compiler built, if it keeps the kernel's rules."""
+    reasons = broken(judge(audit(built.read_bytes()), POLICIES["module"]))
+    if reasons:
+        raise RuntimeError(f"{built.name} breaks rules of the kernel:\n" + "\n".join(reasons))
+    return built
+
+
 def policy(machine: Machine, folder: Path) -> Path:
-    return machine.build(module(parser.parse_model(POLICY), "policy", folder, state=STATE))
+    return audited(machine.build(module(parser.parse_model(POLICY), "policy", folder, state=STATE)))
 
 
 def digits(machine: Machine, folder: Path) -> Path:
-    return machine.build(module(onnx.load(DIGITS), "digits", folder, target="+".join(FAST)))
+    return audited(machine.build(module(onnx.load(DIGITS), "digits", folder, target="+".join(FAST))))
 
 
 def wrong(machine: Machine, folder: Path) -> Path:
@@ -148,7 +158,7 @@ def golden(machine: Machine, folder: Path, form: str, prebuilt: bool = False) ->
     done = CliRunner().invoke(app, words)
     if done.exit_code:
         raise RuntimeError(f"ingot {' '.join(words)}\n{done.output}")
-    return machine.build(made)
+    return audited(machine.build(made))
 
 
 def special(machine: Machine, folder: Path) -> list[Path]:

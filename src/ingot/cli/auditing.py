@@ -135,7 +135,7 @@ def _function_table(found: Audit) -> Table:
     rows: list[tuple[object, ...]] = []
     for f in found.functions:
         wants = ", ".join(f"{a.count} of {a.bytes} ({a.base})" for a in f.aligned)
-        deep = f.deepest if f.deepest is not None else f"? {f.why}"
+        deep = f.deepest if f.deepest is not None else f"{f.least:,} or more: {f.why}"
         red = [f.red_zone or ""] if found.has_red_zone else []
         rows.append((f.name, f.bytes, f.stack, deep, *red, *([wants] if found.asks_alignment else [])))
     more = [

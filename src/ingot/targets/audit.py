@@ -88,13 +88,17 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class FunctionFacts:
-    """`stack` is its own, `deepest` with all it calls; None is unknown, and `why` says why."""
+    """`stack` is its own, `deepest` with all it calls; None is unknown, and `why` says why.
+
+    `least`: what a call takes by all that is known.
+    """
 
     name: str
     section: str
     bytes: int
     stack: int | None
     deepest: int | None
+    least: int
     path: tuple[str, ...]
     why: str
     red_zone: int
@@ -222,6 +226,7 @@ def _function(
         len(function.code),
         usage.frames.get(name),
         usage.bytes(name) if is_known else None,
+        usage.least(name) if is_known else 0,
         usage.path(name) if is_known else (),
         usage.why_unknown(name) if is_known else "no function symbol tells where it begins and ends",
         usage.red_zone.get(name, 0),

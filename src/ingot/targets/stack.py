@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import capstone
@@ -25,17 +25,22 @@ DEEPEST, VISITS = 256, 8
 UNNAMED = "(unknown)"
 # Linux's: `ret` and calls through a register are jumps to them.
 RETURN_THUNK, INDIRECT_THUNK = "__x86_return_thunk", "__x86_indirect_thunk_"
+HOOKS = ("__fentry__",)  # of tracers, which bring their own stack; nothing as long as nobody traces
 Registers = dict[str, int]
 """Register -> bytes relative to the stack pointer at entry, `#register` -> constant in it; what is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """Bytes that a call takes and the functions on the deepest path; or why that is not known."""
+    """Bytes that a call takes and the functions on the deepest path; or why that is not known.
+
+    `least`: what it takes at least, by all that is known.
+    """
 
     bytes: int | None = None
     path: tuple[str, ...] = ()
     why: str = ""
+    least: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,10 @@ class StackUsage:
     def why_unknown(self, function: str) -> str:
         """What hides the depth of a call of `function`; empty if it is known."""
         return self._deepest[function].why
+
+    def least(self, function: str) -> int:
+        """What a call takes at least, where the whole of it is not known."""
+        return self._deepest[function].least
 
     @cached_property
     def _deepest(self) -> dict[str, Depth]:
@@ -84,16 +93,18 @@ class StackUsage:
         own = self.frames[name]
         if own is None:
             return Depth(why=f"the stack pointer cannot be followed through '{name}'")
-        best = Depth(own, (name,))
+        best, why = Depth(own, (name,), least=own), ""
         for callee, used in self.calls.get(name, ()):
-            if callee is None and self.indirect is None:
-                return Depth(why=f"'{name}' calls through a pointer")
-            below = Depth(self.indirect) if callee is None else self._descend(callee, (*callers, name), done)
-            if below.bytes is None:
-                return below
-            if used + below.bytes > (best.bytes or 0):
-                best = Depth(used + below.bytes, (name, *below.path))
-        return best
+            if callee is None:
+                below = Depth(
+                    self.indirect, why=f"'{name}' calls through a pointer", least=self.indirect or 0
+                )
+            else:
+                below = self._descend(callee, (*callers, name), done)
+            why = why or (below.why if below.bytes is None else "")
+            if used + below.least > best.least:
+                best = Depth(used + below.least, (name, *below.path), least=used + below.least)
+        return replace(best, bytes=None, path=(), why=why) if why else best
 
 
 def stack_usage(object_bytes: bytes, *, indirect: int | None = None) -> StackUsage:
@@ -209,6 +220,9 @@ class _Walk:
         if callee == RETURN_THUNK:
             return True
         callee = None if callee and callee.startswith(INDIRECT_THUNK) else callee
+        if callee in HOOKS:
+            self.pending.append((at + size, registers))
+            return True
         if flow == "call" or (local is None and flow != "branch") or callee is not None:
             # A jump out of the function is a tail call: its return address is already on the stack.
             self.calls.add((callee, used if flow == "call" else used - self.machine.word))
@@ -227,7 +241,7 @@ class _Walk:
         found = re.search(r"(?:^|[ ,#])(0x[0-9a-f]+|\d+)$", operands)
         if found is None or "[" in operands:
             return None, None
-        place = int(found[1], 0)
+        place = _signed(int(found[1], 0))
         name = self.places.get((function.section, function.start + place))
         inside = 0 <= place < len(function.code)
         return (place, name if place == 0 else None) if inside else (None, name or UNNAMED)
@@ -237,6 +251,11 @@ class _Walk:
             place = (int(symbol[1:]), addend + self.machine.section_bias)
             return None, self.places.get(place, UNNAMED)
         return None, symbol
+
+
+def _signed(place: int) -> int:
+    """A place before the function is printed as a number of the machine's width that wraps around."""
+    return place - (1 << 64) if place >= 1 << 63 else place - (1 << 32) if place >= 1 << 31 else place
 
 
 def _disassemble(function: Function, machine: Machine) -> Iterator[tuple[int, int, str, str]]:
