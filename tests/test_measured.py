@@ -337,3 +337,23 @@ def test_floats_become_integers_and_places_in_one_bundle() -> None:
     found = bundle.run({"x": IMAGE, "by": np.array([2, 1], np.float32)})
     np.testing.assert_array_equal(found["i"], IMAGE.astype(np.int32))
     np.testing.assert_array_equal(found["y"], IMAGE.repeat(2, 0))
+
+
+@pytest.mark.parametrize(("to", "kind"), [("12", "12"), ("3,-1", "A,B"), ("2,2,3", "2,2,3"), ("0,4", "A,4")])
+def test_a_shape_that_the_data_must_fill(to: str, kind: str) -> None:
+    """Reshape to extents that are known, of a tensor whose extents are not: the bundle counts."""
+    text = f"""g (float[3,2,2] x, int64[3] end) => (float[{kind}] y)
+    <int64[3] zero={{0,0,0}}, int64[n] to={{{to}}}>
+    {{ part = Slice(x, zero, end) y = Reshape(part, to) }}"""
+    bundle = ingot.compile(_model(text.replace("[n]", f"[{to.count(',') + 1}]")), target="c99")
+    x, shape = np.arange(12, dtype=np.float32).reshape(3, 2, 2), [int(n) for n in to.split(",")]
+    for end in ((3, 2, 2), (3, 1, 2), (1, 2, 2), (1, 1, 1), (3, 0, 2)):
+        part = x[: end[0], : end[1], : end[2]]
+        wanted = [part.shape[d] if n == 0 else n for d, n in enumerate(shape)]
+        given = {"x": x, "end": np.array(end)}
+        known = abs(int(np.prod(wanted)))
+        if part.size == known or (-1 in shape and part.size % known == 0):
+            np.testing.assert_array_equal(bundle.run(given)["y"], part.reshape(wanted))
+        else:
+            with pytest.raises(InputError, match="ERR_CAPACITY"):
+                bundle.run(given)

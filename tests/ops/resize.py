@@ -126,6 +126,11 @@ LATE = [
 ]
 
 OLD = [
+    *(
+        Row("Resize", [floats(2, 1), None, np.array([1, 0.5], np.float32)], {"mode": m}, [2], note="nothing")
+        for m in ("nearest", "linear", "cubic")
+    ),
+    Row("Resize", [floats(1, 1, 3, 4, 3), np.array([1, 1, 1.5, 1.5, 0.75], np.float32)], {}, [1], opset=10),
     Row("Resize", [X, np.array([1, 1, 2, 2.5], np.float32)], {"mode": "nearest"}, constant=[1], opset=10),
     Row("Resize", [X, np.array([1, 1, 0.5, 0.6], np.float32)], {"mode": "nearest"}, constant=[1], opset=10),
     Row("Resize", [X, np.array([1, 1, 0.6, 3], np.float32)], {"mode": "nearest"}, constant=[1], opset=10),

@@ -18,6 +18,7 @@ from ingot.formula.compute import Stage, computes, reads, writes
 from ingot.formula.evaluate import run_stages
 from ingot.formula.expr import (
     Array,
+    Const,
     Expr,
     Extent,
     Param,
@@ -172,6 +173,8 @@ def _places(f: Builder, line: Line, how: How, at: Place, reach: int) -> Place:
             (i,), cast(maximum(minimum(near, as_expr(line.size) + reach), -reach), INT32), name="place"
         )
 
+    if line.out == 0:
+        return lambda i: Const(0)
     table = folded(f, build)
     closed = None if table.value is None else _division(table.value, line)
     return closed if closed is not None else lambda i: cast(table[i], INDEX)

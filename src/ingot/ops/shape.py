@@ -28,11 +28,18 @@ from ingot.ops.runtime import FAR
 
 
 def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
-    """The elements of `x` in row-major order under another shape."""
-    surplus = simplify(product(shape) - product(x.shape))
-    f.require(surplus == Const(0), f"shape {list(shape)} does not hold the elements of {list(x.shape)}")
+    """The elements of `x` in row-major order under another shape.
+
+    Where extents are data, only the run tells whether they fit: the bundle returns ERR_CAPACITY if not.
+    """
+    before, after = product(x.shape), product(shape)
+    fits = simplify(after - before) == Const(0)
+    if not fits and any(map(is_data, (*x.shape, *shape))):
+        f.confirm(f.map((), cast(before, INT64), name="count"), extent(simplify(after)))
+    else:
+        f.require(fits, f"shape {list(shape)} does not hold the elements of {list(x.shape)}")
     axes = f.axes(shape)
-    f.view = x
+    f.view = x if fits else None
     first, last = _kept(x.shape, shape)
     flat: Expr = Const(0)
     for a, n in zip(axes[first : len(shape) - last], shape[first : len(shape) - last], strict=True):
@@ -45,7 +52,7 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     if x.rank > first + last:
         middle.append(flat)
     index = (*axes[:first], *reversed(middle), *axes[len(shape) - last :])
-    met = any(is_data(n) and not isinstance(n, Param) for n in x.shape)  # beyond what can be proved
+    met = not fits or any(is_data(n) and not isinstance(n, Param) for n in x.shape)  # beyond what is provable
     return f.map(axes, x.at(index, outside=0 if met else None), x.type)
 
 
