@@ -357,3 +357,17 @@ def test_a_shape_that_the_data_must_fill(to: str, kind: str) -> None:
         else:
             with pytest.raises(InputError, match="ERR_CAPACITY"):
                 bundle.run(given)
+
+
+def test_a_declared_count_that_is_wrong_yields_to_the_data() -> None:
+    """With `infer_shapes`, wherever something else bounds the extent."""
+    text = """g (float[1] x) => (float[1] y, float[3,1] all) <int64 n = {20}, float[1] most = {5}> {
+      y, all = Loop (n, "", x) <body: graph = body (int64 i, bool on, float[1] s)
+              => (bool[1] go, float[1] t, float[1] k) { t = Add (s, s) go = Less (t, most) k = Identity (t) }>
+    }"""
+    x = np.ones(1, np.float32)
+    assert ingot.compile(_model(text), infer_shapes=True).run({"x": x})["all"].tolist() == [[2], [4], [8]]
+    two = text.replace("[3,1]", "[7,1]")
+    with pytest.raises(InputError, match=r"ERR_CAPACITY.*--infer-shapes"):
+        ingot.compile(_model(two)).run({"x": x})
+    assert ingot.compile(_model(two), infer_shapes=True).run({"x": x})["all"].shape == (3, 1)

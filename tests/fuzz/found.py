@@ -103,6 +103,17 @@ FOUND = {
                 again = Identity (on)
             }>
         }""",
+    # The number of the turn may be a tensor of one element, and what is made of it then has an axis more.
+    "a_counter_of_one_element": """
+        <ir_version: 10, opset_import: ["" : 13]>
+        g (float[1] x) => (float[1] y, float[4, 1] all) <int64[1] n = {4}> {
+            y, all = Loop (n, "", x) <body: graph = body (int64[1] i, bool[1] on, float[1] s)
+                    => (bool[1] again, float[1] t, float[1] k) {
+                k = Cast <to = 1> (i)
+                t = Add (s, k)
+                again = Identity (on)
+            }>
+        }""",
     # A store of one vector, without any loop around it.
     "one_vector": """
         <ir_version: 10, opset_import: ["" : 17]>

@@ -27,7 +27,8 @@ from ingot.targets.toolchain import compile_c, execute, exported, link_executabl
 ERRORS = {-1: "ERR_NULL", -2: "ERR_ALIGN", -3: "ERR_INDEX", -4: "ERR_CAPACITY", -5: "ERR_WEIGHTS"}
 REMEDIES = {
     -3: "an index or a count among the inputs is out of range, or a string is not the number it should be",
-    -4: "an extent, a count or a string is beyond the bounds it was compiled for",
+    -4: "an extent, a count or a string is beyond the bounds it was compiled for, or not what the model "
+    "declares: correct it, or compile with --infer-shapes",
 }
 WALL_CLOCK, THREAD_CLOCK = 1, 3  # CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID
 SAMPLE_NS = 2e4  # shorter inferences are repeated within a sample

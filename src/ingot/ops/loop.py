@@ -266,11 +266,11 @@ def _declare_stacked(loop: _Loop, graph: Graph, value: Value, made: Value) -> No
     value.shape = (0 if known is None else known, *made.shape)
     if known is not None:
         return
-    if said and isinstance(said[0], int):
-        value.shape = (said[0], *made.shape)
-        return
     given = value.capacity[0] if isinstance(value.capacity, tuple) else value.capacity
     most = loop.turns if loop.turns is not None and loop.turns < COUNT_LIMIT else given
+    if said and isinstance(said[0], int) and not (value.is_doubted and most is not None):
+        value.shape = (said[0], *made.shape)
+        return
     if most is None:
         reason = f"nothing bounds the number of turns, which is the first extent of {value.name!r}"
         remedy = _remedy(loop.node, loop.node.outputs.index(value))

@@ -249,7 +249,8 @@ class Builder:
         if count.value is not None:
             return int(count.value)
         value, key = self._value(output), (output, axis)
-        if value.shape is not None and key not in self.node.measured:
+        bounded = limit is not None or value.capacity is not None
+        if value.shape is not None and not (value.is_doubted and bounded) and key not in self.node.measured:
             self.require(axis < len(value.shape), f"{value.name!r} is declared with {len(value.shape)} axes")
             self.confirm(count, value.shape[axis])
             return value.shape[axis]

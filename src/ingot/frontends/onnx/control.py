@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx
 
 from ingot.errors import ModelError, UnsupportedError
@@ -26,7 +27,7 @@ from ingot.frontends.onnx.objects import (
 from ingot.frontends.onnx.place import Place
 from ingot.frontends.onnx.scope import Scope
 from ingot.frontends.onnx.sequences import Handler, content_of
-from ingot.graph.ir import Graph, Value
+from ingot.graph.ir import Graph, Value, constant_value
 
 
 def _inside(at: Place, graph: Graph, scope: Scope) -> Place:
@@ -108,7 +109,10 @@ def loop(at: Place) -> bool:
     scope = at.scope.subgraph()
     graph = Graph(proto.name)
     at.reader.declare(proto, scope)
-    graph.inputs = [at.reader.define(scope, info.name) for info in proto.input[:2]]
+    graph.inputs = [
+        _counter(at, graph, scope, proto.input[0]),
+        at.reader.define(scope, proto.input[1].name),
+    ]
     for form, info in zip(forms, proto.input[2:], strict=True):
         _enter(at, graph, scope, form, info.name)
     things = at.reader.fill(graph, proto, scope)
@@ -118,9 +122,27 @@ def loop(at: Place) -> bool:
     every = [Form("tensor"), *forms, *[Form("tensor")] * (len(things) - 1 - len(forms))]
     _outputs(inside, things, every, names)
     given = [None if at.operand(i) is None else at.tensor(i) for i in (0, 1)]
+    if given[1] is None and _is_one_element(proto.input[1]):
+        given[1] = constant_value("goes", np.ones(1, np.bool_))
     node.inputs = [*given, *(v for t, f in zip(begins, forms, strict=True) for v in flat(at.fitted(t, f)))]
     _finish(at, graph, forms, ends, every[1:])
     return True
+
+
+def _is_one_element(info: onnx.ValueInfoProto) -> bool:
+    """Whether what is a scalar for the standard is declared as a tensor of one element."""
+    return [d.dim_value for d in info.type.tensor_type.shape.dim] == [1]
+
+
+def _counter(at: Place, graph: Graph, scope: Scope, info: onnx.ValueInfoProto) -> Value:
+    """The number of the turn, a scalar; a body may declare it as a tensor of one element."""
+    named = at.reader.define(scope, info.name)
+    if not _is_one_element(info):
+        return named
+    turn = at.reader.value(scope, info.name, ".turn")
+    axes = constant_value("axes", np.zeros(1, np.int64))
+    _inside(at, graph, scope).append("Unsqueeze", [turn, axes], [named])
+    return turn
 
 
 def _finish(
