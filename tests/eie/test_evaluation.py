@@ -28,9 +28,9 @@ Points = dict[tuple[str, int, int], sweep.Point]
 
 @pytest.fixture(scope="module")
 def points() -> Points:
-    begin = clock.perf_counter()
+    begin = clock.process_time()
     found = sweep.sweep(NAMES, sweep.Axes(fifo=(2, 5, 8, 9, 17, 65)))
-    assert clock.perf_counter() - begin < 30  # drawn, encoded and timed six times
+    assert clock.process_time() - begin < 30  # drawn, encoded and timed six times
     found += sweep.sweep(NAMES, sweep.Axes(pes=(16,)))
     return {(p.layer, p.machine.pes, p.machine.fifo): p for p in found}
 
@@ -120,6 +120,7 @@ def test_the_paper_s_pages(small: None, tmp_path: Path) -> None:
     ]
     assert all(len(row) == len(x["columns"]) for x in exhibits for row in x["rows"])
     html = (tmp_path / "out" / "eie.html").read_text()
+    assert json.loads((tmp_path / "out" / "eie.json").read_text()) == exhibits
     assert html.count("<h2>") == 14 and html.count("<svg") == 11
     assert len(list((tmp_path / "out").glob("*.svg"))) == 11
 

@@ -148,3 +148,46 @@ def test_what_does_not_run(tmp_path: Path, dense: Path) -> None:
     assert "0 PEs" in ingot("run", dense, "--pes", "0").output
     np.save(tmp_path / "x.npy", np.zeros((3, 7), np.float32))
     assert "another shape" in ingot("run", dense, "--input", f"x={tmp_path / 'x.npy'}").output
+
+
+def one(path: Path, node: onnx.NodeProto, shapes: tuple[tuple[int, ...], tuple[int, ...]], w: Array) -> Path:
+    return save(path, [node], {"x": shapes[0]}, {"y": shapes[1]}, {}, {"w": w.astype(np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "inputs", "attributes"),
+    [
+        ((8,), (6,), "x w", {}),
+        ((3, 2, 8), (3, 2, 6), "x w", {}),
+        ((6,), (8,), "w x", {}),
+        ((6, 2), (8, 2), "w x", {}),
+        ((8, 3), (3, 6), "x w", {"transA": 1}),
+        ((3, 8), (6, 3), "w x", {"transA": 1, "transB": 1}),
+    ],
+)
+def test_vectors_wherever_they_lie(
+    x: tuple[int, ...], y: tuple[int, ...], inputs: str, attributes: dict[str, int], tmp_path: Path
+) -> None:
+    w = np.random.default_rng(0).integers(-1, 2, (8, 6))
+    node = helper.make_node("Gemm" if attributes else "MatMul", inputs.split(), ["y"], **attributes)
+    result = ingot("run", one(tmp_path / "m.onnx", node, (x, y), w), "--pes", "2", "--json")
+    assert result.exit_code == 0, result.output
+    (layer,) = json.loads(result.stdout)["layers"]
+    lengths = {8, 6} - {layer["rows"]}
+    assert {layer["cols"]} == lengths and layer["error"] < 1e-3
+    assert layer["samples"] == 16
+
+
+@pytest.mark.parametrize(
+    ("w", "x", "match"),
+    [
+        (np.zeros((0, 6)), (1, 0), "no weights"),
+        (np.where(np.eye(8) > 0, np.nan, 0), (1, 8), "finite"),
+        (np.ones((8, 6)) * 3e38, (1, 8), "beyond float32"),
+    ],
+)
+def test_numbers_it_cannot_compute(w: Array, x: tuple[int, ...], match: str, tmp_path: Path) -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    result = ingot("run", one(tmp_path / "m.onnx", node, (x, (1, w.shape[1])), w))
+    assert result.exit_code == 2 and match in result.output
+    assert "bytes" in ingot("run", tmp_path / "m.onnx", "--matrix-kb", "0").output

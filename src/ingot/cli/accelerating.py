@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -242,8 +243,9 @@ def paper(
             write_text(output / f"{x.key}{'-b' if n else ''}.svg", picture)
         sections.append(Section(x.title, x.text, x.columns, x.rows, pictures))
     write_text(output / "eie.html", page("EIE: the paper's evaluation, simulated", sections))
-    tables = [table(x.title, _right(x.columns), x.rows) for x in exhibits]
-    report([asdict(x) for x in exhibits], as_json, *tables)
+    data = [asdict(x) for x in exhibits]
+    write_text(output / "eie.json", json.dumps(data, indent=2) + "\n")
+    report(data, as_json, *(table(x.title, _right(x.columns), x.rows) for x in exhibits))
 
 
 def _right(columns: Sequence[str]) -> list[str]:

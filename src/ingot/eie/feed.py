@@ -57,7 +57,7 @@ def vectors(found: Sequence[Product], values: Mapping[str, Array], most: int) ->
             made = _states(p.state, values).reshape(-1, cols)
         else:
             x = values[p.source.name]
-            made = (np.moveaxis(x, -2, -1) if p.is_turned else x).reshape(-1, cols)
+            made = (np.moveaxis(x, -2, -1) if p.is_turned and x.ndim > 1 else x).reshape(-1, cols)
         out[n] = made[:most].astype(np.float32)
     return out
 

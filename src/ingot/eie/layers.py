@@ -150,6 +150,8 @@ def _coded(weight: Value, as_rows: bool) -> tuple[Array, Array]:
     """Codes uint8 [rows, cols] and codebook float32 [16] of a constant matrix."""
     constant = weight.constant
     assert constant is not None
+    if not constant.size:
+        raise _Refused("it has no weights")
     codes, values = _codes_and_values(weight)
     if values is None:
         raise _Refused(f"its weights are not compressed ({constant.size:,} of type {weight.type})")

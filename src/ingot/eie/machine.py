@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ingot.errors import InputError
 
 MOST_PES, MOST_FIFO, MOST_WIDTH = 4096, 1 << 16, 4096
+MOST_BYTES = 1 << 30
 PRECISIONS = (8, 16, 32)
 
 
@@ -42,6 +43,8 @@ class Machine:
         _within("FIFO entries (one of them stays free)", self.fifo, 2, MOST_FIFO)
         _within("bits of an SRAM read", self.sram_width, self.entry_bits, MOST_WIDTH)
         _within("bits the host moves per cycle", self.host_bits, 1, MOST_WIDTH)
+        for what in ("matrix_bytes", "pointer_bytes", "activation_bytes"):
+            _within(f"bytes ({what})", getattr(self, what), 1, MOST_BYTES)
         if self.sram_width % self.entry_bits:
             raise InputError(f"an SRAM read of {self.sram_width} bits holds no whole number of entries")
         if self.precision not in PRECISIONS:

@@ -24,6 +24,7 @@ from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.log import announce
 
+MOST = float(np.finfo(np.float32).max)
 SRAM_ACTIVATIONS = 4
 """Activations that one access of the activation SRAM moves, 64 bits."""
 
@@ -132,12 +133,13 @@ def prepare(product: Product, activations: Array, machine: Machine, bias_columns
         )
     if not np.isfinite(a).all() or not np.isfinite(product.codebook).all():
         raise InputError("activations and weights must be finite numbers", node=product.name)
-    weights = product.codebook[codes]
-    wanted = a @ weights.T + (0 if bias is None else bias)
+    wanted = a.astype(np.float64) @ product.codebook[codes].T + (0 if bias is None else bias)
+    if not (np.abs(wanted) < MOST).all():
+        raise InputError("its results are beyond float32", node=product.name)
     if bias is not None and bias_columns:
         nearest = np.abs(bias[:, None] - product.codebook).argmin(axis=1).astype(np.uint8)
         codes = with_bias(codes, nearest, machine.pes)
-        length = bias_column(weights.shape[1], machine.pes) + 1
+        length = bias_column(a.shape[1], machine.pes) + 1
         a, bias = np.array([with_one(x, length) for x in a]), None
     return Work(product, encode(codes, machine.pes, machine.gap_bits), a, bias, wanted)
 
