@@ -28,6 +28,49 @@ def test_the_digits_model(tmp_path: Path) -> None:
     assert found.shape == wanted.shape and "total" in ingot("compress", MODEL, "-o", path).stdout
 
 
+def test_a_container_and_back(tmp_path: Path) -> None:
+    options = ("--density", "0.5", "--form", "sparse", "--gap-bits", "4", "--json")
+    for file, more in (
+        ("a.net", ()),
+        ("b.onnx", ("--from", tmp_path / "a.net")),
+        ("c.net", ("--from", tmp_path / "a.net")),
+    ):
+        result = ingot("compress", MODEL, *options, *more, "-o", tmp_path / file)
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "a.net").read_bytes() == (tmp_path / "c.net").read_bytes()
+    (tmp_path / "short.net").write_bytes((tmp_path / "a.net").read_bytes()[:-1])
+    result = ingot("compress", MODEL, "--from", tmp_path / "short.net", "-o", tmp_path / "d.onnx")
+    assert result.exit_code == 2 and "the container ends at byte" in result.stderr
+    assert ingot("compress", MODEL, "--from", tmp_path / "none.net").exit_code == 2
+
+
+def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    onnx.save(
+        onnx.load(MODEL),
+        tmp_path / "in" / "m.onnx",
+        save_as_external_data=True,
+        size_threshold=0,
+        location="w",
+    )
+    result = ingot("compress", tmp_path / "in" / "m.onnx", "--density", "0.5", "-o", tmp_path / "out.onnx")
+    assert result.exit_code == 0, result.output
+    direct = ingot("compress", MODEL, "--density", "0.5", "-o", tmp_path / "direct.onnx")
+    assert direct.exit_code == 0
+    (found,), (wanted,) = (answers(onnx.load(tmp_path / f)) for f in ("out.onnx", "direct.onnx"))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_reports_as_files(tmp_path: Path) -> None:
+    for name in ("r.md", "r.json"):
+        assert ingot("compress", MODEL, "-o", tmp_path / "m.onnx", "--report", tmp_path / name).exit_code == 0
+    assert (tmp_path / "r.md").read_text().startswith("| layer | kind | form |")
+    assert json.loads((tmp_path / "r.json").read_text())["total"]["name"] == "total"
+    result = ingot("compress", MODEL, "-o", tmp_path)
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert not list(tmp_path.parent.glob(".ingot-*"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -35,6 +78,9 @@ def test_the_digits_model(tmp_path: Path) -> None:
         (["--density", "conv1=0"], "above 0, at most 1"),
         (["--density", "conv1=x"], "above 0, at most 1"),
         (["--bits", "fc=9"], "codes have 1 to 8 bits; 32 leaves"),
+        (["--target-ratio", "x"], "write how many times smaller, as in 35x"),
+        (["--target-ratio", "9999x"], "become"),
+        (["--finetune", "nothere.py"], "--finetune"),
         (["--gap-bits", "0"], "gaps have 1 to 8 bits"),
     ],
 )

@@ -24,6 +24,15 @@ CONV = ("w", [4, 3, 3, 3])
 HALF = np.random.default_rng(1).standard_normal((24, 30)).astype(np.float16)
 CONSTANT = ", ".join(f"{n:.3f}" for n in np.random.default_rng(2).standard_normal(24 * 30))
 SEQUENCE = "(float[5,1,12] x) => (float[5,1,1,16] y)"
+SQUARE = "(float[2,24] x) => (float[2,24] y)"
+SMALL = ", ".join(f"{n:.3f}" for n in np.random.default_rng(3).standard_normal(24 * 24) / 5)
+TURNS = """{ n = Constant <value = int64 {3}> () t = Constant <value = bool {1}> ()
+  y = Loop (n, t, x) < body = b (int64 i, bool c, float[2,24] h) => (bool d, float[2,24] k) <WEIGHTS>
+  { d = Identity(c) k = MatMul(h, w) } > }"""
+SINGLE = np.zeros((24, 30), np.float32)
+SINGLE[3, 4] = 5
+TABLE = """{ i = Constant <value = int64[2] {3, 4}> () g = Gather(w, i)
+  m = MatMul(x, w) y = Add(m, g) }"""
 CHOICE = """{ y = If (c) <
   then_branch = a () => (float[2,30] p) { p = MatMul(x, w) },
   else_branch = b () => (float[2,30] q) <float[24,30] v = {NUMBERS}> { q = MatMul(x, v) } > }"""
@@ -71,6 +80,12 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, int], list[str]]] = 
         {},
         ["w", "v"],
     ),
+    "a loop": (SQUARE, TURNS.replace("WEIGHTS", f"float[24,24] w = {{{SMALL}}}"), {}, {}, ["w"]),
+    "a loop from outside": (SQUARE, TURNS.replace("<WEIGHTS>", ""), {"w": [24, 24]}, {}, ["w"]),
+    "einsum": (ROW, '{ y = Einsum <equation = "ij,jk->ik"> (x, w) }', {"w": [24, 30]}, {}, ["w"]),
+    "a table too": (ROW, TABLE, {"w": [24, 30]}, {}, ["w"]),
+    "zeros": (ROW, "{ y = MatMul(x, w) }", {"w": np.zeros((24, 30), np.float32)}, {}, ["w"]),
+    "a single weight": (ROW, "{ y = MatMul(x, w) }", {"w": SINGLE}, {}, ["w"]),
     "half": (
         "(float16[2,24] x) => (float16[2,30] y)",
         "{ y = MatMul(x, w) }",

@@ -112,6 +112,9 @@ def compress(
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
         write_file(path, content)
     show(made, path, len(content), report_file, as_json)
+    if target_ratio:
+        found = ",".join(f"{name}={choice.density:.4g}" for name, choice in made.choices.items())
+        note(f"the same again: --density {found}")
 
 
 def show(made: Compressed, path: Path, size: int, report_file: Path | None, as_json: bool) -> None:
@@ -132,5 +135,3 @@ def show(made: Compressed, path: Path, size: int, report_file: Path | None, as_j
         note(f"{when}: {score:.6g}")
     if made.frozen:
         note(f"no constant of the model has, so not trained: {', '.join(made.frozen)}")
-    found = ",".join(f"{name}={choice.density:.4g}" for name, choice in made.choices.items())
-    note(f"the same again: --density {found}")
