@@ -137,8 +137,8 @@ def program(model: onnx.ModelProto, target: Any, **options: Any) -> Program:
     return made
 
 
-VECTORS = ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3")
-WALKED = ("c99", "armv7e-m", "aarch64")
+VECTORS = ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "aarch64")
+WALKED = ("c99", "armv7e-m", "x86-64")
 SHAPES = [(1, 40, 128), (3, 17, 150), (1, 33, 300), (2, 16, 130)]
 CASES = [(shape, density) for shape in SHAPES for density in (0.0, 0.05, 0.3, 1.0)]
 
@@ -172,7 +172,9 @@ def test_products_with_encoded_matrices(
     for target in VECTORS:
         made = program(model, target, activations=activations)
         check(run(made, {"x": x}), [wanted], most, f"loops for {target}")
-        assert any(isinstance(n, Pick) for n in nodes(made))
+        # of floats aarch64 has no look-up; layers that would lose too much stay float
+        is_walked = target == "aarch64" and not any(t.name.endswith("_sums") for t in made.constants)
+        assert is_walked or any(isinstance(n, Pick) for n in nodes(made))
     target = VECTORS[CASES.index((shape, density)) % len(VECTORS)]
     if not obstacle(find(target)):
         outputs = compiled(target, activations=activations)(model, {"x": x})

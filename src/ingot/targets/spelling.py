@@ -183,6 +183,21 @@ def _neon() -> Iterator[tuple[tuple[str, str], str]]:
         yield ("min", dtype), f"vminq_{s}({{a}}, {{b}})"
 
 
+def _neon_tables() -> Iterator[tuple[tuple[str, str], str]]:
+    """TBL picks bytes. Products of bytes fit 16 bits: pairs of them are added as they widen to 32."""
+    index = "(uint8x16_t)({c})"
+    for dtype, s, t in (("uint8", "u8", "uint8x16"), ("int8", "s8", "int8x16")):
+        yield ("pick16", dtype), f"vqtbl1q_{s}(({t}_t)({{a}}), {index})"
+        both = f"({t}x2_t){{{{{{{{({t}_t)({{a}}), ({t}_t)({{b}})}}}}}}}}"
+        yield ("pick32", dtype), f"vqtbl2q_{s}({both}, {index})"
+    halves = []
+    for get in ("vget_low", "vget_high"):
+        a = f"vreinterpretq_s16_u16(vmovl_u8({get}_u8((uint8x16_t)({{a}}))))"
+        b = f"vmovl_s8({get}_s8((int8x16_t)({{b}})))"
+        halves.append(f"vpaddlq_s16(vmulq_s16({a}, {b}))")
+    yield ("dot4", "uint8"), f"vaddq_s32((int32x4_t)({{c}}), vpaddq_s32({', '.join(halves)}))"
+
+
 def _wasm() -> Iterator[tuple[tuple[str, str], str]]:
     """simd128 has no FMA (relaxed-simd's may round twice) and traps on nothing."""
     for dtype, s, v in (("float32", "f32x4", "__f32x4"), ("float64", "f64x2", "__f64x2")):
@@ -203,5 +218,5 @@ def _wasm() -> Iterator[tuple[tuple[str, str], str]]:
         yield ("select", dtype), f"({v}){masked}"
 
 
-NEON: Spellings = dict(_neon())
+NEON: Spellings = {**dict(_neon()), **dict(_neon_tables())}
 WASM: Spellings = dict(_wasm())

@@ -60,18 +60,16 @@ class Way:
 def way_of(c: Contraction, target: Target) -> Way | None:
     """The way of the target for the operands' types, if it has one."""
     rows, types = target.lanes(4), (c.a.tensor.type, c.b.tensor.type)
-    if rows < 8:
-        return None
-    if types == (FLOAT32, FLOAT32) and target.spelling("pick16", "float32"):
+    if types == (FLOAT32, FLOAT32) and rows >= 8 and target.spelling("pick16", "float32"):
         return Way(Form(rows, 2, 2 * rows), rows)
     if types != (UINT8, INT8) or not target.spelling("pick16", "int8"):
         return None
-    slots = 2 * GROUP
-    if target.spelling("pick128", "uint8") and target.spelling("dot4", "uint8"):
-        return Way(Form(rows, slots, 128), 64, "dot4")
-    if target.spelling("pick32", "uint8") and target.spelling("dot4s", "uint8") and _never_saturates(c):
-        return Way(Form(rows, slots, 32), 16, "dot4s")
-    return None
+    slots, dot = 2 * GROUP, "dot4" if target.spelling("dot4", "uint8") else "dot4s"
+    if dot == "dot4s" and not (target.spelling(dot, "uint8") and _never_saturates(c)):
+        return None
+    if target.spelling("pick128", "uint8"):
+        return Way(Form(rows, slots, 128), 64, dot)
+    return Way(Form(rows, slots, 32), 16, dot) if target.spelling("pick32", "uint8") else None
 
 
 def _never_saturates(c: Contraction) -> bool:
