@@ -144,11 +144,11 @@ CASES = [(shape, density) for shape in SHAPES for density in (0.0, 0.05, 0.3, 1.
 
 
 def dense_layer(
-    shape: tuple[int, int, int], density: float, rectified: bool = False
+    shape: tuple[int, int, int], density: float, rectified: bool = False, bits: int = 4
 ) -> tuple[onnx.ModelProto, Array, Array]:
     """y = x W' + b, an input, and the result, summed in double precision."""
     batch, rows, columns = shape
-    codes, rng = random_codes((rows, columns), density, seed=rows), np.random.default_rng(2)
+    codes, rng = random_codes((rows, columns), density, rows, bits), np.random.default_rng(2)
     bias, x = (rng.standard_normal(s).astype("f") for s in ((rows,), (batch, columns)))
     x = np.maximum(x, 0) if rectified else x
     node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)
@@ -256,6 +256,20 @@ def test_matmul_of_many_rows_by_an_encoded_matrix() -> None:
     x = np.random.default_rng(1).standard_normal((2, 3, 70)).astype("f")
     for target in ("x86-64-v4", "x86-64-v3", "c99"):
         check(run(program(model, target), {"x": x}), [x @ w.decode()], 1e-5, f"loops for {target}")
+
+
+@pytest.mark.parametrize("bits", [1, 5, 8])
+def test_codes_of_other_widths(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers hold 32 values at most, tables in memory all there can be."""
+    model, x, wanted = dense_layer((1, 33, 150), 0.2, rectified=True, bits=bits)
+    ways = [("x86-64-v4-vnni", "int8", "entries"), ("x86-64-v4", "float", "entries")]
+    ways += [("c99", "float", "entries"), ("c99", "float", "codes")]
+    for target, activations, how in ways:
+        monkeypatch.setattr("ingot.loops.choice.cheapest", lambda *_, how=how: how)
+        made = program(model, target, activations=activations)
+        check(run(made, {"x": x}), [wanted], 1e-2 if activations == "int8" else 1e-5, target)
+        assert bits > 5 or any(k.notes for k in made.kernels)
+    check(compiled("c99")(model, {"x": x}), [wanted], 1e-5, "C")
 
 
 def test_zeros_are_skipped_where_that_pays() -> None:

@@ -1,4 +1,4 @@
-"""Weights of few values, read as codes: two codes a byte, the values in a table.
+"""Weights of few values, read as codes: two codes a byte of up to 16, the values in a table.
 
     w[k, oc]        ->        values[codes[k, oc / 2] >> 4 * (oc % 2) & 15]
 
@@ -21,16 +21,17 @@ from ingot.loops.generators.roles import Contraction
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
-VALUES = 16
+VALUES, MOST_VALUES = 16, 256  # of codes of half a byte, which registers hold; of a byte
 TAKEN = 4  # registers: the table's, a byte vector, an index
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Codes:
-    """The table of a constant's values, held in registers of `lanes`."""
+    """The table of a constant's values, held in registers of `lanes`. `shared`: codes two a byte."""
 
     values: Tensor
     lanes: int
+    shared: bool
 
     def table(self) -> Iterator[Let]:
         """The registers."""
@@ -40,12 +41,14 @@ class Codes:
     def value(self, code: Expr) -> Expr:
         """The weights of codes, which are int32 below 16."""
         if self.lanes == 1:
-            return Load(self.values, (cast(code & Const(VALUES - 1, INT32), INDEX),))
+            return Load(self.values, (cast(code & Const(self.values.count - 1, INT32), INDEX),))
         count = VALUES // self.lanes
         return Pick(tuple(Var(f"values{k}", None, FLOAT32) for k in range(count)), code)
 
     def half(self, pair: Expr, j: int) -> Expr:
         """The codes of register j, of the two that share bytes."""
+        if not self.shared:
+            return pair
         return Binary("shr", pair, Const(4, INT32)) if j % 2 else pair & Const(VALUES - 1, INT32)
 
     def packed(self, weights: Array, exists: Array, lanes: int) -> Array:
@@ -54,6 +57,8 @@ class Codes:
         codes = codes_of(weights.astype(np.float32), self.values.value)
         assert codes is not None, "every element is among the values"
         codes = np.where(exists, codes, 0).astype(np.uint8)
+        if not self.shared:
+            return codes
         registers = codes.reshape(*codes.shape[:-1], -1, lanes)
         if registers.shape[-2] % 2:
             registers = np.concatenate([registers, np.zeros_like(registers[..., :1, :])], axis=-2)
@@ -69,9 +74,10 @@ def codes_for(c: Contraction, storage: Storage, target: Target) -> Codes | None:
     if lanes > 1 and target.spelling("pick16", "float32") is None:
         return None
     values = np.unique(among.view(np.uint32)).view(np.float32)
-    if len(values) > VALUES:
+    shared = len(values) <= VALUES
+    if len(values) > MOST_VALUES or (lanes > 1 and not shared):
         return None
-    table = np.concatenate([values, np.zeros(VALUES - len(values), np.float32)])
-    return Codes(
-        storage.derived(c.b.tensor, "values", lambda _: table, FLOAT32, "values"), min(lanes, VALUES)
-    )
+    table = np.zeros(VALUES if shared else MOST_VALUES, np.float32)
+    table[: len(values)] = values
+    held = storage.derived(c.b.tensor, "values", lambda _: table, FLOAT32, "values")
+    return Codes(held, min(lanes, VALUES), shared)

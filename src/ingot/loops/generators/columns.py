@@ -3,10 +3,10 @@
     for each column j whose element x[j] is not 0:
         for each entry of the column: sums[row] += value[code] * x[j], rows told by their distance
 
-An entry is a byte: the code of its value below, above it the number of zeros between it and the entry before
-it in its column. Longer runs of zeros are bridged by entries of value 0. The sums are made in memory, of
-which there is a power of two, so that whatever a byte says is a row. Zero activations cost nothing but a
-test. In: a product that `lanes` has no way for. Out: statements, or None.
+An entry is a byte, or two: the code of its value below, above it the number of zeros between it and the
+entry before it in its column. Longer runs of zeros are bridged by entries of value 0. The sums are made in
+memory, of which there is a power of two, so that whatever an entry says is a row. Zero activations cost
+nothing but a test. In: a product that `lanes` has no way for. Out: statements, or None.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from ingot.loops.generators.roles import Contraction
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
-ENTRY_BITS = 8
+ENTRY_BITS = (8, 16)
+MOST_VALUES = 256
 WORTH = 0.5  # the density up to which a walk through the entries beats one through all elements
 
 
@@ -40,15 +41,22 @@ class Columns:
 
 
 def columns_of(matrix: Matrix) -> Columns:
-    """The entries of a matrix of codes, of which 0 is none."""
+    """The entries of a matrix of codes, of which 0 is none, as wide as makes them the fewest bytes."""
     code_bits = max(len(matrix.values) - 1, 1).bit_length()
-    reach = 1 << (ENTRY_BITS - code_bits)
+    made = [_entries(matrix, code_bits, bits) for bits in ENTRY_BITS if bits > code_bits]
+    return min(made, key=lambda m: m.entries.nbytes)
+
+
+def _entries(matrix: Matrix, code_bits: int, bits: int) -> Columns:
+    """The entries of so many bits."""
+    reach = 1 << (bits - code_bits)
+    dtype = np.uint8 if bits == 8 else np.uint16
     column, row = np.nonzero(matrix.codes.T)
     begins = np.diff(column, prepend=-1) != 0
     zeros = np.where(begins, row, np.diff(row, prepend=0) - 1)
     fillers = zeros // reach
     ends = np.cumsum(fillers + 1) - 1
-    entries = np.full(int(ends[-1]) + 1 if len(ends) else 0, (reach - 1) << code_bits, np.uint8)
+    entries = np.full(int(ends[-1]) + 1 if len(ends) else 0, (reach - 1) << code_bits, dtype)
     entries[ends] = (zeros % reach) << code_bits | matrix.codes[row, column]
     counts = np.bincount(column, fillers + 1, matrix.codes.shape[1]).astype(np.int64)
     return Columns(np.append(0, np.cumsum(counts)), entries, code_bits)
@@ -61,7 +69,7 @@ def columns(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
         return None
     if (found.a.tensor.type, found.b.tensor.type) not in ((FLOAT32, FLOAT32), (UINT8, INT8)):
         return None
-    matrix = matrix_of(found)
+    matrix = matrix_of(found, MOST_VALUES)
     if matrix is None or matrix.density > WORTH or (step(found.a, found.reduce[0].name) or 0) < 0:
         return None
     made = columns_of(matrix)
@@ -96,7 +104,7 @@ class _Generator:
         return (self.remark(), *body)
 
     def remark(self) -> Remark:
-        size, kept = self.made.entries.size, self.matrix.density
+        size, kept = self.made.entries.nbytes, self.matrix.density
         shape = f"{self.c.channels}x{self.c.terms}"
         return Remark(f"{self.c.b.tensor.name}: {kept:.1%} of {shape}, column by column; {size:,} bytes")
 
@@ -123,7 +131,8 @@ class _Generator:
         """Go to the entry's row and add there."""
         bits, last = self.made.code_bits, static(sums.shape[0]) - 1
         table = self.constant("values", self.table(), INT8 if self.type is INT32 else FLOAT32)
-        packed = self.constant("entries", self.made.entries, UINT8)
+        wide = self.made.entries.dtype == np.uint16
+        packed = self.constant("entries", self.made.entries, UINT16 if wide else UINT8)
         entry, at = Var("entry", None, INT32), Var("at", None, INT32)
         row = (at + Binary("shr", entry, Const(bits, INT32)) + Const(1, INT32)) & Const(last, INT32)
         code = cast(entry & Const((1 << bits) - 1, INT32), INDEX)

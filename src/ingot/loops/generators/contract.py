@@ -172,7 +172,8 @@ class _Generator:
             return (*self.prologue, *nest)
         size = self.c.channels * self.c.terms
         shape = f"{self.c.channels}x{self.c.terms}"
-        note = Remark(f"{self.c.b.tensor.name}: {shape} as codes of 4 bits; {size // 2:,} bytes")
+        bits = 4 if self.codes.shared else 8
+        note = Remark(f"{self.c.b.tensor.name}: {shape} as codes of {bits} bits; {size * bits // 8:,} bytes")
         return (note, *self.prologue, *self.codes.table(), *nest)
 
     def _nest(self, levels: Levels, taken: Taken, segment: Segment | None) -> Iterator[Statement]:
@@ -350,10 +351,11 @@ class _Tile:
         if self.codes is None:
             yield Let(f"b{j}{suffix}", self._weights(j, width, term), width)
             return
-        name = f"q{j // 2}{suffix}"
-        if j % 2 == 0:
+        sharing = 2 if self.codes.shared else 1
+        name = f"q{j // sharing}{suffix}"
+        if j % sharing == 0:
             w = self.weights
-            at = replace(w, index=(*w.index[:-1], Const(j // 2 * width)), lanes=width)
+            at = replace(w, index=(*w.index[:-1], Const(j // sharing * width)), lanes=width)
             yield Let(name, cast(self._at(at, term), INT32), width)
         half = self.codes.half(Var(name, None, INT32), j)
         yield Let(f"b{j}{suffix}", self.codes.value(half), width)

@@ -43,7 +43,7 @@ from ingot.loops.generators.schedule import Form, Schedule, schedule
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
-MOST_VALUES = 16  # of a matrix, zero among them: what a register of bytes or two of floats hold
+FEW, MANY = 16, 32  # values of a matrix, zero among them, that registers hold: codes of half a byte, of one
 AHEAD = 4096  # bytes by which steps are asked for
 GROUP = 4  # bytes that one lane of a dot product takes
 
@@ -70,6 +70,11 @@ def way_of(c: Contraction, target: Target) -> Way | None:
     if target.spelling("pick128", "uint8"):
         return Way(Form(rows, slots, 128), 64, dot)
     return Way(Form(rows, slots, 32), 16, dot) if target.spelling("pick32", "uint8") else None
+
+
+def most_values(c: Contraction, target: Target) -> int:
+    """How many values a matrix may have, zero among them."""
+    return MANY if target.spelling(f"pick{MANY}", c.b.tensor.type.name) else FEW
 
 
 def _never_saturates(c: Contraction) -> bool:
@@ -104,7 +109,7 @@ def lanes(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple
         return None
     if not is_row(found) and found.a.tensor in storage.fixed:
         return None
-    matrix = matrix_of(found)
+    matrix = matrix_of(found, most_values(found, target))
     if matrix is None:
         return None
     try:
@@ -141,8 +146,8 @@ def _span(c: Contraction) -> int:
     return 1 + sum(abs(step(c.a, k.name) or 0) * (static(k.extent) - 1) for k in c.reduce)
 
 
-def matrix_of(c: Contraction) -> Matrix | None:
-    """The constant's codes by rows and columns; None where it has too many values."""
+def matrix_of(c: Contraction, most: int) -> Matrix | None:
+    """The constant's codes by rows and columns; None where it has more than so many values."""
     extents = tuple(static(k.extent) for k in c.reduce)
     names = [c.vector.name, *(k.name for k in c.reduce)]
     grid = dict(zip(names, np.ogrid[tuple(slice(n) for n in (c.channels, *extents))], strict=True))
@@ -152,7 +157,7 @@ def matrix_of(c: Contraction) -> Matrix | None:
     elements = np.broadcast_to(evaluate(c.b, {}, grid), (c.channels, *extents)).reshape(c.channels, -1)
     values = np.unique(elements)
     values = np.concatenate([np.zeros(1, values.dtype), values[values != 0]])
-    if len(values) > MOST_VALUES or np.isnan(values).any():
+    if len(values) > most or np.isnan(values).any():
         return None
     codes = np.zeros(elements.shape, np.uint8)
     for code, v in enumerate(values[1:], 1):
@@ -192,10 +197,16 @@ class _Generator:
     def remark(self) -> Remark:
         form, kept = self.way.form, self.matrix.density
         slots = self.made.steps * form.rows * form.slots
-        size = f"{slots * 3 // 2 if self.is_bytes else slots * 2:,} bytes, {slots / max(self.entries, 1):.2f}"
+        held = slots * 3 // 2 if self.is_bytes and self.size == FEW else slots * 2
+        size = f"{held:,} bytes, {slots / max(self.entries, 1):.2f}"
         shape = f"{kept:.1%} of {self.c.channels}x{self.c.terms}"
         how = f"{form.rows} rows in lanes, {form.window} columns in sight"
         return Remark(f"{self.c.b.tensor.name}: {shape}, {how}; {size} slots an entry")
+
+    @property
+    def size(self) -> int:
+        """Values in the table."""
+        return FEW if len(self.matrix.values) <= FEW else MANY
 
     @property
     def entries(self) -> int:
@@ -210,16 +221,16 @@ class _Generator:
 
     def table(self) -> Iterator[Statement]:
         """The values, in one register, or two where one holds less."""
-        dtype = INT8 if self.is_bytes else FLOAT32
-        values = np.zeros(MOST_VALUES, dtype.numpy)
+        dtype, lanes = (INT8, FEW) if self.is_bytes else (FLOAT32, min(self.way.part, FEW))
+        values = np.zeros(self.size, dtype.numpy)
         values[: len(self.matrix.values)] = self.matrix.values
         held = self.constant("values", values, dtype)
-        lanes = MOST_VALUES if self.is_bytes else min(self.way.part, MOST_VALUES)
-        for k in range(MOST_VALUES // lanes):
+        for k in range(self.size // lanes):
             yield Let(f"values{k}", Load(held, (Const(k * lanes),), lanes=lanes), lanes)
 
     def weights(self, code: Expr) -> Pick:
-        dtype, count = (INT8, 1) if self.is_bytes else (FLOAT32, -(-MOST_VALUES // self.way.part))
+        dtype, lanes = (INT8, FEW) if self.is_bytes else (FLOAT32, min(self.way.part, FEW))
+        count = self.size // lanes
         return Pick(tuple(Var(f"values{k}", None, dtype) for k in range(count)), code)
 
     # -- the loops
@@ -296,19 +307,23 @@ class _Generator:
             yield Madd(f"c{k % self.sums}", self.picked(p), self.weights(q), rows)
 
     def bytes_step(self, s: Var) -> Iterator[Statement]:
-        """The codes of the first vector are the low halves of bytes, those of the second the high ones."""
+        """Of few values the codes of the first vector are the low halves of bytes, those of the second the
+        high ones.
+        """
         rows = self.way.form.rows
         width = GROUP * rows
         picks = self.constant("picks", _by_lanes(self.made.picks), UINT8)
         low, high = np.moveaxis(_by_lanes(self.made.codes), 1, 0)
-        codes = self.constant("codes", low | high << 4, UINT8)
+        halves = [low | high << 4] if self.size == FEW else [low, high]
+        codes = self.constant("codes", np.stack(halves, 1), UINT8)
         yield from self.ahead(s, picks, codes)
-        yield Let("q", Load(codes, (s, Const(0)), lanes=width), width)
-        q = Var("q", None, UINT8)
-        halves = q & Const(15, UINT8), Binary("shr", q, Const(4, UINT8))
-        for k, half in enumerate(halves):
+        for k in range(len(halves)):
+            yield Let(f"q{k}", Load(codes, (s, Const(k), Const(0)), lanes=width), width)
+        q, q1 = Var("q0", None, UINT8), Var("q1", None, UINT8)
+        both = (q & Const(15, UINT8), Binary("shr", q, Const(4, UINT8))) if self.size == FEW else (q, q1)
+        for k, code in enumerate(both):
             yield Let(f"p{k}", Load(picks, (s, Const(k), Const(0)), lanes=width), width)
-            a, b = self.picked(Var(f"p{k}", None, UINT8)), self.weights(half)
+            a, b = self.picked(Var(f"p{k}", None, UINT8)), self.weights(code)
             yield Instruction(self.way.dot, f"c{k}", a, b, rows)
 
     def ahead(self, s: Var, picks: Tensor, codes: Tensor) -> Iterator[Statement]:

@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 
 from ingot.formula.expr import static
-from ingot.loops.generators.lanes import Way, way_of
+from ingot.loops.generators.codes import VALUES
+from ingot.loops.generators.lanes import Way, most_values, way_of
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.winograd.blocking import stream
 from ingot.targets.record import Target
@@ -44,9 +45,16 @@ def _entry_cycles(c: Contraction, points: int, target: Target) -> float:
     assert c.b.tensor.value is not None
     entries = int(np.count_nonzero(c.b.tensor.value))
     way = way_of(c, target)
+    if way is not None and _values(c) > most_values(c, target):
+        return float("inf")
     if way is not None:
         return points * _lane_cycles(c, way, entries, target)
     return points * entries * FILLED * ENTRY_CYCLES[4 if target.lanes(4) > 1 else 1]
+
+
+def _values(c: Contraction) -> int:
+    assert c.b.tensor.among is not None
+    return len(np.unique(c.b.tensor.among))
 
 
 def _lane_cycles(c: Contraction, way: Way, entries: int, target: Target) -> float:
@@ -74,7 +82,7 @@ def _code_cycles(c: Contraction, points: int, target: Target, cold: bool) -> flo
     dense = _dense_cycles(c, points, target, cold)
     if target.lanes(4) == 1:
         return dense / WORTH * 0.99
-    if target.spelling("pick16", "float32") is None:
+    if target.spelling("pick16", "float32") is None or _values(c) > VALUES:
         return float("inf")
     size, vectors = c.b.tensor.bytes, -(-c.channels // target.lanes(4)) * c.terms
     looked_up = vectors * (LOOK_UP if target.vector_bytes == 64 else 2 * LOOK_UP) * -(-points // ROWS)
