@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ingot.eie.columns import encode, with_bias, with_one
+from ingot.eie.columns import encode, joined, with_bias, with_one
 from ingot.errors import InputError
 
 # Figure 2 of arXiv:1602.01528, the rows of PE 0 (0, 4, 8, 12) of a 16 x 8 matrix over four PEs.
@@ -63,6 +63,23 @@ def test_the_bias_follows_the_last_whole_row_of_activations() -> None:
     assert whole.shape == (5, 9)
     assert whole[:, 8].tolist() == [0, 1, 2, 3, 4] and not whole[:, 6:8].any()
     assert with_one(np.full(6, 2.0), 9).tolist() == [2.0] * 6 + [0.0, 0.0, 1.0]
+
+
+def test_columns_from_the_memories_of_pes() -> None:
+    rng = np.random.default_rng(0)
+    codes = (rng.integers(1, 16, (70, 9)) * (rng.random((70, 9)) < 0.2)).astype(np.uint8)
+    made = encode(codes, 4)
+    parts = [(*made.part(k), made.pointers[k]) for k in range(4)]
+    again = joined((70, 9), parts)
+    np.testing.assert_array_equal(again.dense(), codes)
+    with pytest.raises(InputError, match="do not fit"):
+        joined((70, 8), parts)
+    with pytest.raises(InputError, match="leave their 20 rows"):
+        joined((20, 9), parts)
+    back = made.pointers[0].copy()
+    back[3] = back[-1] + 1
+    with pytest.raises(InputError, match="go back"):
+        joined((70, 9), [(*made.part(0), back), *parts[1:]])
 
 
 def test_what_is_no_matrix_of_codes() -> None:

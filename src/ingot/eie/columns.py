@@ -8,6 +8,7 @@ the largest gap (section III of the paper). The models of function and timing re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -116,6 +117,23 @@ def _sums(segment: Array, values: Array, size: int) -> Array:
     """The sum of the values of each segment; most are 0."""
     some = np.flatnonzero(values)
     return np.bincount(segment[some], values[some], minlength=size).astype(np.int64)
+
+
+def joined(shape: tuple[int, int], parts: Sequence[tuple[Array, Array, Array]], gap_bits: int = 4) -> Columns:
+    """Columns from what each PE's memories hold: codes, gaps, and pointers [cols + 1] from 0 on.
+
+    Raises InputError where these do not fit each other or the shape.
+    """
+    codes, gaps = (np.concatenate([part[n] for part in parts]).astype(np.uint8) for n in (0, 1))
+    pointers = np.array([part[2] for part in parts], np.int64)
+    counts = [len(part[0]) for part in parts]
+    fits = pointers.shape == (len(parts), shape[1] + 1) and codes.shape == gaps.shape
+    if not fits or (pointers[:, -1] != counts).any() or (pointers[:, 0] != 0).any():
+        raise InputError(f"the pointers do not fit {sum(counts)} entries in {shape[1]} columns")
+    made = Columns(shape, codes, gaps, pointers, gap_bits)
+    if (made.lengths < 0).any() or int(made.places[0].max(initial=-1)) >= shape[0]:
+        raise InputError(f"the entries leave their {shape[0]} rows, or pointers go back")
+    return made
 
 
 def with_bias(codes: Array, bias: Array, pes: int) -> Array:
