@@ -23,7 +23,7 @@ PALETTE = (
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 20.0, 44.0, 52.0
 WIDTH, HEIGHT = 620.0, 300.0
 LEGEND_LINE = 18.0
-LABEL = 24
+LABEL = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class _Chart:
     def __init__(self, title: str, y: Axis, ticks: Sequence[float], names: int, slope: float = 0) -> None:
         """`slope`: how long the texts below are, if they stand aslant for want of room."""
         self.y, self.ticks, self.is_aslant = y, ticks, slope > 0
-        self.bottom = TOP + HEIGHT + BOTTOM + slope / 2
+        self.bottom = TOP + HEIGHT + BOTTOM + 0.7 * slope
         legend = LEGEND_LINE * -(-names // 3) + 8
         self.canvas = Canvas(LEFT + WIDTH + RIGHT, self.bottom + legend)
         self.canvas.text(LEFT, 22, title, font_weight="bold")
@@ -129,7 +129,7 @@ class _Chart:
         """A mark on the axis below."""
         self.canvas.line([(x, TOP + HEIGHT), (x, TOP + HEIGHT + 4)], "#444444")
         if self.is_aslant:
-            self.canvas.text(x + 4, TOP + HEIGHT + 14, text, anchor="end", turn=-30, font_size="11")
+            self.canvas.text(x + 4, TOP + HEIGHT + 14, text, anchor="end", turn=-45, font_size="11")
         else:
             self.canvas.text(x, TOP + HEIGHT + 17, text, anchor="middle", font_size="11")
 
