@@ -62,7 +62,7 @@ rtl: ## the accelerator's Verilog under Verilator beside its simulator, and its 
 	@tools/debian-packages.sh verilator yosys g++ make
 	@$(BIN)/python -m tests.rtl --update
 
-compression: ## two LeNets on digits, compressed 40 and 39 times, five seeds each (trains: 10 minutes)
+compression: ## two LeNets on digits, compressed 46 times, five seeds each (trains them: 10 minutes)
 	@tools/bootstrap.sh test train
 	@$(BIN)/python examples/compression/measure.py
 
