@@ -326,6 +326,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "dot4s": lambda a, b, c: (
         c + np.clip((a.astype(np.int32) * b).reshape(-1, 2, 2).sum(-1), -32768, 32767).sum(1)
     ),
+    "any": lambda a, b, c: np.any(a != 0, keepdims=True),
     "widen_int32": lambda a, b, c: a.astype(np.int32),
     "pick16": lambda a, b, c: np.append(a, b)[c],
     "pick32": lambda a, b, c: np.append(a, b)[c],
@@ -352,7 +353,7 @@ def signature(operation: str, dtype: str) -> tuple[str, str, str, str]:
             return dtype, dtype, "int32", "int32"
         case "dot4" | "dot4s":
             return dtype, "int8", "int32", "int32"
-        case "widen_int32":
+        case "widen_int32" | "any":
             return dtype, dtype, dtype, "int32"
     if operation.startswith("pick"):
         return dtype, dtype, {"float32": "int32"}.get(dtype, "uint8"), dtype
@@ -362,6 +363,8 @@ def signature(operation: str, dtype: str) -> tuple[str, str, str, str]:
 def operand_bytes(width: int, operation: str, dtype: str, each: str) -> int:
     """Of {a}, {b}, {c} or the result, as {each} says: not all registers are as wide as the widest."""
     item = np.dtype(dtype).itemsize
+    if operation == "any" and each == "r":
+        return 0  # a number that is not 0, where a lane is not
     if operation == "widen_int32" and each in "abc":
         return width // 4
     if operation.startswith("pick") and each in "ab":
@@ -376,7 +379,7 @@ def sample(which: str, dtype: str, operation: str) -> np.ndarray:
         most = int(operation.removeprefix("pick"))
         return (np.arange(64 // np.dtype(dtype).itemsize) * 37 % most).astype(dtype)
     count = 64 // np.dtype(dtype).itemsize
-    if operation == "select" and which == "a":
+    if operation in ("select", "any") and which == "a":
         return -(np.arange(count) % 3 == 1).astype(dtype)
     if not dtype.startswith("float"):
         random = np.random.default_rng(ord(which))
@@ -434,7 +437,7 @@ def spelled(target: Target) -> str:
     for i, (width, operation, dtype, template) in enumerate(cases(target)):
         for letter, each in zip("abcr", signature(operation, dtype), strict=True):
             size = operand_bytes(width, operation, dtype, letter)
-            vector = f" __attribute__((vector_size({size}), may_alias))" if width else ""
+            vector = f" __attribute__((vector_size({size}), may_alias))" if size else ""
             lines.append(f"typedef {C_TYPES[each]} {letter}{i}{vector};")
         names = {each: f"*(const {each}{i} *){each}" for each in "abc"}
         head = f"void f{i}(const void *a, const void *b, const void *c, void *r)"
@@ -493,6 +496,8 @@ def test_spellings_mean_what_the_table_says(name, kind):
         with np.errstate(all="ignore"):
             want = MEANING[operation](*inputs).astype(types[3])
         got = np.frombuffer(stream.read(64)[:size], np.dtype(types[3]).newbyteorder(order))
+        if operation == "any":
+            got = (got[:1] != 0).astype(np.int32)
         assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f"), (operation, dtype, template)
 
 
