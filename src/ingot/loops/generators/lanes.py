@@ -148,6 +148,7 @@ def _span(c: Contraction) -> int:
 
 def matrix_of(c: Contraction, most: int) -> Matrix | None:
     """The constant's codes by rows and columns; None where it has more than so many values."""
+    assert c.b.tensor.among is not None
     extents = tuple(static(k.extent) for k in c.reduce)
     names = [c.vector.name, *(k.name for k in c.reduce)]
     grid = dict(zip(names, np.ogrid[tuple(slice(n) for n in (c.channels, *extents))], strict=True))
@@ -155,7 +156,7 @@ def matrix_of(c: Contraction, most: int) -> Matrix | None:
     places = np.broadcast_to(sum(moves[1:], moves[0]), (1, *extents)).reshape(-1)
     order = np.argsort(places, kind="stable")
     elements = np.broadcast_to(evaluate(c.b, {}, grid), (c.channels, *extents)).reshape(c.channels, -1)
-    values = np.unique(elements)
+    values = np.unique(c.b.tensor.among)
     values = np.concatenate([np.zeros(1, values.dtype), values[values != 0]])
     if len(values) > most or np.isnan(values).any():
         return None
