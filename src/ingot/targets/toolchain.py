@@ -53,6 +53,7 @@ GCC = (
     "-fno-tree-loop-distribute-patterns",
     "-fno-stack-clash-protection",
 )
+IN_ORDER = ("-fno-schedule-insns2",)  # vectors reordered once more: LeNet takes 12 % longer than clang's
 EXPORT_PREFIX = "ingot_export_"
 
 
@@ -96,7 +97,8 @@ def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[tuple[str
         raise ToolchainError("the C compiler command is empty")
     version = tool_version(command)
     machine = target.gcc[1:] if target.gcc else target.flags
-    return (*command, *machine, *(GCC if is_gcc(version) else ())), f"{command[0]} {version}"
+    more = (*GCC, *(IN_ORDER if target.vector_bytes else ())) if is_gcc(version) else ()
+    return (*command, *machine, *more), f"{command[0]} {version}"
 
 
 def is_gcc(version: str) -> bool:
