@@ -272,6 +272,27 @@ def test_codes_of_other_widths(bits: int, monkeypatch: pytest.MonkeyPatch) -> No
     check(compiled("c99")(model, {"x": x}), [wanted], 1e-5, "C")
 
 
+ODD = replace(DENSE, codes=np.resize(DENSE.codes, (12, 160)))
+ODD_CASES: dict[str, Codebook] = {
+    "no elements": random_codes((5, 0), 1.0),
+    "a NaN": replace(ODD, values=np.where(np.arange(16) == 3, np.float32(np.nan), ODD.values)),
+    "an infinity": replace(ODD, values=np.where(np.arange(16) == 3, np.float32(np.inf), ODD.values)),
+    "equal values": replace(ODD, values=np.ones(16, "f")),
+    "only zeros": replace(ODD, values=np.zeros(16, "f")),
+}
+
+
+@pytest.mark.parametrize("name", ODD_CASES)
+def test_odd_codebooks(name: str) -> None:
+    model = gemm(ODD_CASES[name], transB=1)
+    x = np.maximum(np.random.default_rng(1).standard_normal((1, ODD_CASES[name].shape[1])), 0).astype("f")
+    wanted = oracle(model, x=x)
+    for target in ("x86-64-v4-vnni", "c99"):
+        for activations in ("float", "int8"):
+            made = program(model, target, activations=activations)
+            check(run(made, {"x": x}), wanted, 1e-2, f"{target} {activations}")
+
+
 def test_zeros_are_skipped_where_that_pays() -> None:
     def is_sparse(shape: tuple[int, int], density: float, target: str, **options: Any) -> bool:
         model, _, _ = dense_layer((1, *shape), density)

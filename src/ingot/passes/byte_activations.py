@@ -49,6 +49,8 @@ def _rewritten(node: Node, most: int) -> list[Node] | None:
     x, w, *rest = node.inputs
     if x is None or w is None or w.encoding is None or w.constant is None or w.constant.ndim != 2:
         return None
+    if not w.constant.size:
+        return None
     if x.type is not FLOAT32 or w.type is not FLOAT32 or x.constant is not None or not x.shape:
         return None
     weights = w.constant.T if node.attributes.get("transB") else w.constant
