@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ingot.compress.encode import Choice, encode, entries
+from ingot.compress.accounting import sizes_of
+from ingot.compress.encode import AUTO, CODED, Choice, encode, entries
 from ingot.compress.prune import largest
 from ingot.compress.share import STARTS, centroids, distortion, nearest
 from ingot.formula.expr import Array
@@ -78,6 +79,18 @@ def test_an_encoding_keeps_the_largest(density: float, gap_bits: int) -> None:
         if isinstance(found, Sparse):
             zeros = np.diff(np.flatnonzero(kept), prepend=-1) - 1
             assert len(found.codes) == entries(zeros, gap_bits)
+
+
+def test_gaps_of_the_best_width() -> None:
+    weights = np.random.default_rng(3).standard_normal((400, 300)).astype(np.float32)
+    sizes = {}
+    for width in (AUTO, CODED, *range(1, 9)):
+        found = encode(weights, Choice(0.05, 4, width, "sparse"))
+        assert found is not None
+        sizes[width] = sizes_of("", "", found)
+    assert sizes[AUTO].plain_bits == min(s.plain_bits for s in sizes.values())
+    assert sizes[CODED].coded_bits <= 1.01 * min(s.coded_bits for s in sizes.values())
+    assert sizes[CODED].coded_bits < sizes[AUTO].coded_bits
 
 
 def test_the_smaller_form_is_taken() -> None:

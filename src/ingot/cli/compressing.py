@@ -39,7 +39,11 @@ CodeBits = Annotated[
     typer.Option("--bits", metavar="LAYER=N", help="Bits of a code, 32 for none (default: conv=8,fc=4)"),
 ]
 GapBits = Annotated[
-    list[str] | None, typer.Option(metavar="LAYER=N", help="Bits of a relative index (default: auto)")
+    list[str] | None,
+    typer.Option(
+        metavar="LAYER=N",
+        help="Bits of a relative index: auto and coded are smallest before and after Huffman coding.",
+    ),
 ]
 FormName = Annotated[
     Literal["auto", "sparse", "codebook"],

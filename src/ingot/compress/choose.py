@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar, get_args
 
-from ingot.compress.encode import UNCHANGED
+from ingot.compress.encode import AUTO, CODED, UNCHANGED
 from ingot.compress.layers import Kind, Layer
 from ingot.errors import InputError
 from ingot.graph.encoding import MOST_BITS
@@ -87,10 +87,13 @@ def code_bits(text: str) -> int:
 
 
 def gap_bits(text: str) -> int:
-    """`4`, or `auto`: 0. Raises ValueError."""
+    """`4`, `auto` or `coded`. Raises ValueError."""
+    rules = {"auto": AUTO, "coded": CODED}
     value = int(text) if text.isdecimal() else 0
-    if text != "auto" and not 1 <= value <= MOST_BITS:
-        raise ValueError(f"gaps have 1 to {MOST_BITS} bits, or auto: as many as make a layer smallest")
+    if text in rules:
+        return rules[text]
+    if not 1 <= value <= MOST_BITS:
+        raise ValueError(f"gaps have 1 to {MOST_BITS} bits, or what is smallest: auto, or coded by Huffman")
     return value
 
 

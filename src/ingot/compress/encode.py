@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from ingot.compress.huffman import coded_bits, table_bits
 from ingot.compress.prune import kept_by, largest
 from ingot.compress.share import Start, centroids, nearest
 from ingot.formula.expr import Array
@@ -17,6 +18,7 @@ from ingot.graph.encoding import MOST_BITS, Codebook, Encoding, Sparse
 
 Form = Literal["auto", "sparse", "codebook"]
 FLOAT_BITS = 32
+AUTO, CODED = 0, -1  # instead of the bits of a gap
 UNCHANGED = FLOAT_BITS  # bits of weights that are left as they are
 
 
@@ -24,13 +26,13 @@ UNCHANGED = FLOAT_BITS  # bits of weights that are left as they are
 class Choice:
     """What becomes of one layer: the share of weights that stay, bits of a code and of a gap, and the form.
 
-    `bits` are at most so many; 32 leaves the layer alone. `gap_bits` 0 and `form` auto take what needs fewest
-    bits before Huffman coding.
+    `bits` are at most so many; 32 leaves the layer alone. `gap_bits` AUTO and `form` auto take what needs
+    fewest bits before Huffman coding, `gap_bits` CODED what does after it.
     """
 
     density: float = 1.0
     bits: int = 4
-    gap_bits: int = 0
+    gap_bits: int = AUTO
     form: Form = "auto"
     start: Start = "optimal"
     seed: int = 0
@@ -81,12 +83,28 @@ def _form(kept: Array, choice: Choice) -> tuple[Form, int]:
     """Sparse or codebook, and the bits of a gap."""
     if choice.form == "codebook":
         return "codebook", choice.gap_bits
-    widths = [choice.gap_bits] if choice.gap_bits else list(range(1, MOST_BITS + 1))
     zeros = np.diff(np.flatnonzero(kept), prepend=-1) - 1
-    sizes = [(entries(zeros, width) * (choice.bits + width), width) for width in widths]
-    best, width = min(sizes)
-    sparse = choice.form == "sparse" or best < kept.size * choice.bits
+    width = _width(zeros, choice)
+    plain = entries(zeros, width) * (choice.bits + width)
+    sparse = choice.form == "sparse" or plain < kept.size * choice.bits
     return "sparse" if sparse else "codebook", width
+
+
+def _width(zeros: Array, choice: Choice) -> int:
+    """The bits of a gap."""
+    if choice.gap_bits > 0:
+        return choice.gap_bits
+
+    def size(width: int) -> int:
+        if choice.gap_bits == AUTO:
+            return entries(zeros, width) * (choice.bits + width)
+        fillers = int((zeros >> width).sum())
+        counts = np.bincount(zeros & (1 << width) - 1, minlength=1 << width)
+        counts[-1] += fillers
+        # a filler's own code is one of the shorter ones
+        return coded_bits(counts) + table_bits(len(counts)) + 2 * fillers
+
+    return min(range(1, MOST_BITS + 1), key=size)
 
 
 def entries(zeros: Array, gap_bits: int) -> int:

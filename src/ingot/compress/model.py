@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 
 from ingot.compress import choose
 from ingot.compress.accounting import Account, sizes_of, unchanged
-from ingot.compress.encode import Choice, Form, encode
+from ingot.compress.encode import AUTO, Choice, Form, encode
 from ingot.compress.finetune import Training, finetune
 from ingot.compress.layers import FLOATS, Kind, Layer, layers_of
 from ingot.compress.onnx_form import DOMAIN, Read, is_call
@@ -125,7 +125,7 @@ def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
     densities = choose.per_layer(wish.density, layers, choose.density, "--density", nothing)
     bits: dict[Kind, int] = {"conv": CONV_BITS, "fc": FC_BITS}
     codes = choose.per_layer(wish.bits, layers, choose.code_bits, "--bits", bits)
-    gaps = choose.per_layer(wish.gap_bits, layers, choose.gap_bits, "--gap-bits", {"conv": 0, "fc": 0})
+    gaps = choose.per_layer(wish.gap_bits, layers, choose.gap_bits, "--gap-bits", {"conv": AUTO, "fc": AUTO})
     found = [
         Choice(1.0 if d is None else d, b, g, wish.form, wish.start, wish.seed)
         for d, b, g in zip(densities, codes, gaps, strict=True)
