@@ -201,6 +201,25 @@ def test_functions_have_their_stack_and_its_path() -> None:
         assert found["blind"].deepest is None and "calls through a pointer" in found["blind"].why
 
 
+def test_a_stack_pointer_that_was_saved_is_found_again() -> None:
+    """As gcc aligns the stack of a function with arguments on it."""
+    text = """leaq 8(%rsp), %r10
+     andq $-16, %rsp
+     pushq -8(%r10)
+     pushq %rbp
+     movq %rsp, %rbp
+     pushq %r10
+     subq $40, %rsp
+     xorl %r10d, %r10d
+     leaq -8(%rbp), %rsp
+     popq %r10
+     popq %rbp
+     leaq -8(%r10), %rsp
+     ret"""
+    (found,) = x86(text).functions
+    assert found.why == "" and found.stack == 8 + 8 + 3 * 8 + 40
+
+
 def test_what_is_known_of_an_unknown_depth() -> None:
     found = x86("subq $40, %rsp\n callq elsewhere\n addq $40, %rsp\n ret").functions[0]
     assert (found.deepest, found.least) == (None, 48) and found.why == "'elsewhere' is not in this file"

@@ -15,6 +15,7 @@ from .decode import UNKNOWN
 from .linux import FRAME_BYTES, STACK_ALIGN, THUNKS
 
 REASONS = 12
+ALTERNATIVES = ".altinstr_replacement"  # instructions that Linux writes over others, in functions of theirs
 
 _MATH = re.compile(
     r"_*(a?(sin|cos|tan)h?|exp(2|10|m1)?|log(2|10|1p)?|pow|sqrt|cbrt|hypot|fmod|remainder|fma|fmin|fmax|fdim|"
@@ -152,7 +153,7 @@ def _frames(audit: Audit, policy: Policy) -> Iterator[Verdict]:
         own = [
             f"'{f.name}' takes {f.stack} bytes" if f.stack is not None else f"'{f.name}': {f.why}"
             for f in audit.functions
-            if f.stack is None or f.stack >= limit
+            if f.section != ALTERNATIVES and (f.stack is None or f.stack >= limit)
         ]
         yield Verdict(f"less than {limit} bytes of stack in every function", _short(own))
     if policy.path_bytes is not None:

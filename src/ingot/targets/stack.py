@@ -22,12 +22,14 @@ from .machine import CONSTANT, MACHINES, Flow, Machine, Move
 from .objects import Function, functions
 
 DEEPEST, VISITS = 256, 8
+SLOT = "@"
 UNNAMED = "(unknown)"
 # Linux's: `ret` and calls through a register are jumps to them.
 RETURN_THUNK, INDIRECT_THUNK = "__x86_return_thunk", "__x86_indirect_thunk_"
 HOOKS = ("__fentry__",)  # of tracers, which bring their own stack; nothing as long as nobody traces
 Registers = dict[str, int]
-"""Register -> bytes relative to the stack pointer at entry, `#register` -> constant in it; what is known."""
+"""What is known: register -> bytes relative to the stack pointer at entry, `#register` -> constant in it,
+`@OFFSET` -> what was pushed there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +173,21 @@ class _Walk:
         if flow:
             return self._go(flow, at, size, operands, registers)
         self._note_red_zone(operands, registers)
+        if op == "pop":
+            self._pop(operands, registers)
         if not self._step(self.machine.moves(op, operands), registers):
             return False
+        if op == "push" and operands in registers:  # saved: gcc keeps the caller's stack pointer so
+            registers[f"{SLOT}{registers[self.machine.sp]}"] = registers[operands]
         self._note(operands, registers)
         self.pending.append((at + size, registers))
         return True
+
+    def _pop(self, register: str, registers: Registers) -> None:
+        """What was pushed there; registers that hold nothing known keep what they are believed to hold."""
+        slot = f"{SLOT}{registers[self.machine.sp]}"
+        if slot in registers:
+            registers[register] = registers[slot]
 
     def _step(self, move: Move | None, registers: Registers) -> bool:
         """Apply a move in place; False if it makes the stack pointer unknown."""
