@@ -168,6 +168,28 @@ def test_flags_in_a_foreign_manifest_are_not_all_believed(model: Path, tmp_path:
     assert result.exit_code == 0 and result.stderr == ""
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"options": None},
+        {"options": {"cflags": 7, "relocation": "-fplugin=x"}},
+        {"kernels": {"a": 1}},
+        {"kernels": [1, {"nodes": 3}]},
+        {"variants": 5},
+        {"variants": ["../../etc"]},
+        {"target": ["x"]},
+    ],
+)
+def test_a_manifest_that_nobody_wrote_is_no_traceback(
+    change: dict[str, object], model: Path, tmp_path: Path
+) -> None:
+    compile_with(model, Options(target="x86-64")).save(tmp_path)
+    path = tmp_path / "net.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    for command in ("asm", "audit"):
+        assert ingot(command, tmp_path).exit_code in (0, 2)
+
+
 def test_a_kernel_module_is_audited_object_by_object(tmp_path: Path) -> None:
     options = Options(name="net", target="x86-64+x86-64-v3")
     kbuild(parser.parse_model(SMALL), options, compile_with, prebuilt=True).save(tmp_path)

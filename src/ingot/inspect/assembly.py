@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ingot.bundle.bundle import Bundle
 from ingot.emit.names import identifier
@@ -66,19 +66,38 @@ class Listed:
 def units(bundle: Bundle, flags: Sequence[str] = (), cc: str | None = None) -> list[Unit]:
     """The C files of a bundle, compiled as the bundle was. InputError if it has no C."""
     name, m = bundle.name, bundle.manifest
-    sources = {f"{name}.c": m["target"]} | {f"{name}_{identifier(t)}.c": t for t in m.get("variants", ())}
-    found = {file: find(str(t)) for file, t in sources.items() if file in bundle.files}
+    sources = {f"{name}.c": target_of(bundle)} | {f"{name}_{identifier(t)}.c": t for t in variants_of(bundle)}
+    found = {file: find(t) for file, t in sources.items() if file in bundle.files}
     if not found:
         raise InputError(f"bundle '{name}' holds no C", remedy="compile the model with --emit c,obj")
-    own = tuple(f for f in m["options"].get("cflags", ()) if _HARMLESS.match(str(f)))
+    listed = _options(bundle).get("cflags")
+    own = [f for f in listed if _HARMLESS.match(str(f))] if isinstance(listed, list) else []
     kernel = PREBUILT if m.get("package") == "kbuild" else ()
-    more = (*own, *kernel, *flags)
+    more = (*map(str, own), *kernel, *flags)
     return [_unit(bundle, file, target, more, cc) for file, target in found.items()]
+
+
+def target_of(bundle: Bundle) -> str:
+    """What the bundle says that it was compiled for."""
+    return str(bundle.manifest.get("target", ""))
+
+
+def variants_of(bundle: Bundle) -> list[str]:
+    """The targets of a bundle that holds several."""
+    found = bundle.manifest.get("variants", [])
+    return [str(t) for t in found] if isinstance(found, list) else []
+
+
+def _options(bundle: Bundle) -> dict[str, Any]:
+    found = bundle.manifest.get("options", {})
+    return found if isinstance(found, dict) else {}
 
 
 def _unit(bundle: Bundle, file: str, target: Target, flags: Sequence[str], cc: str | None) -> Unit:
     files = {n: data for n, data in bundle.files.items() if n.endswith((".h", ".c"))}
-    relocation = bundle.manifest["options"].get("relocation")
+    relocation: Literal["static", "pic"] | None = None
+    if _options(bundle).get("relocation") in ("static", "pic"):
+        relocation = _options(bundle)["relocation"]
     text = compile_c(
         files, target, name=file, flags=flags, cc=cc, relocation=relocation, kind="assembly"
     ).decode(errors="replace")
@@ -98,8 +117,11 @@ def layers_of(source: str, manifest: dict[str, Any]) -> dict[str, str]:
         elif named := re.match(r"static (?!inline\b|const\b)[^(=]*(?:\(\(\w+\)\))?[^(=]*\b(\w+)\(", line):
             found[named[1]] = head.partition(";")[0]
     calls: dict[str, list[str]] = {}
-    for kernel in manifest.get("kernels", ()):
-        calls.setdefault(str(kernel["name"]), []).append(" + ".join(map(str, kernel["nodes"])))
+    kernels = manifest.get("kernels", [])
+    for kernel in kernels if isinstance(kernels, list) else []:
+        nodes = kernel.get("nodes") if isinstance(kernel, dict) else None
+        if isinstance(nodes, list):
+            calls.setdefault(str(kernel.get("name")), []).append(" + ".join(map(str, nodes)))
     return found | {name: ", ".join(dict.fromkeys(nodes)) for name, nodes in calls.items()}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ingot.bundle.bundle import Bundle, load
 from ingot.emit.names import identifier
 from ingot.errors import InputError
-from ingot.inspect.assembly import units
+from ingot.inspect.assembly import target_of, units, variants_of
 from ingot.targets.audit import NOPS, Audit, Outside, audit
 from ingot.targets.decode import Instruction, instructions
 from ingot.targets.elf import ObjectFile, read_object
@@ -65,7 +65,7 @@ def _directory(path: Path, target: Target | None, flags: tuple[str, ...]) -> Ite
         )
     code = bundle.files[name]
     placed, notes = _placed(bundle, read_object(code))
-    own = bundle.manifest.get("variants") or [bundle.manifest["target"]]
+    own = variants_of(bundle) or [target_of(bundle)]
     found = [audit(code, placed, t, flags) for t in ([target] if target else map(find, own))]
     yield Subject(name, _by_variant(bundle.name, own, found), notes)
 
@@ -75,7 +75,7 @@ def _module(path: Path, bundle: Bundle, target: Target | None, flags: tuple[str,
     built = [path / f"{bundle.name}.ko"] if (path / f"{bundle.name}.ko").is_file() else []
     for file in built:
         yield Subject(file.name, audit(file.read_bytes(), None, target, flags))
-    for t in map(str, bundle.manifest["variants"]):
+    for t in variants_of(bundle):
         name = f"{bundle.name}_{identifier(t)}.o_shipped"
         if name in bundle.files:
             found = audit(bundle.files[name], None, target or find(t), flags)
