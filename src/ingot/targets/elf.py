@@ -300,10 +300,3 @@ def machine_name(file: ObjectFile) -> str:
     """EM_X86_64 as people write it, with bits and byte order."""
     name = file.machine.removeprefix("EM_").lower().replace("_", "-")
     return f"{name}, {file.bits} bits, {file.endian}-endian"
-
-
-def symbol_place(file: ObjectFile, symbol: Symbol) -> str:
-    """`name` with where it is: `.text+0x10`, undefined, absolute."""
-    if symbol.section is None:
-        return symbol.place
-    return f"{file.sections[symbol.section].name}+{symbol.value:#x}"
