@@ -61,6 +61,11 @@ CHAINS = {
     "depthwise": (f"a = {CONV} (x, w) b = Relu (a) y = {SAME} (b, d)", (1, 4, 20, 20), 1),
     "depthwise of half": (f"a = {CONV} (x, w) b = Relu (a) y = {HALF} (b, d)", (1, 4, 24, 20), 1),
     "three": (f"a = {CONV} (x, w) b = {SAME} (a, d) y = Conv (b, p)", (1, 4, 24, 20), 2),
+    "three windows": (
+        f"a = {CONV} (x, w) b = {SAME[:-1]}, strides = [2, 1]> (a, d) y = {SAME} (b, d)",
+        (1, 4, 72, 8),
+        2,
+    ),
     "residual": (f"a = {CONV} (x, w) b = {SAME} (a, d) c = Conv (b, p) y = Add (c, x)", (1, 4, 24, 20), 2),
     "batch": (f"a = {CONV} (x, w) y = {SAME} (a, d)", (2, 4, 20, 16), 1),
     "one dimension": ("a = Conv (x, v) y = MaxPool <kernel_shape = [2], strides = [2]> (a)", (1, 4, 600), 1),

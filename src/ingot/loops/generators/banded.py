@@ -119,7 +119,7 @@ class _Generator:
         if band.whole:
             return self._block(i, base, start, base, bounds)
         again = simplify(row - first, bounds)
-        known = minimum(band.kept, again * band.kept)
+        known = maximum(minimum(band.kept, again * band.kept), 0)  # never below: so that it is seen
         lo = simplify(maximum(base + known, 0), bounds)
         hi = simplify(minimum(base + band.rows, link.height), bounds)
         new = self._row(i)
