@@ -293,6 +293,15 @@ def test_odd_codebooks(name: str) -> None:
             check(run(made, {"x": x}), wanted, 1e-2, f"{target} {activations}")
 
 
+def test_a_batch_that_only_the_run_tells() -> None:
+    model, x, wanted = dense_layer((3, 256, 256), 0.05, rectified=True)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    for target, activations in (("x86-64-v4-vnni", "int8"), ("x86-64-v4", "float"), ("c99", "float")):
+        made = program(model, target, activations=activations, define={"N": (1, 4)})
+        check(run(made, {"x": x}, {"N": 3}), [wanted], 1e-2 if activations == "int8" else 1e-5, target)
+        assert any(k.notes for k in made.kernels)
+
+
 def test_zeros_are_skipped_where_that_pays() -> None:
     def is_sparse(shape: tuple[int, int], density: float, target: str, **options: Any) -> bool:
         model, _, _ = dense_layer((1, *shape), density)

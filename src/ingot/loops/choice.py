@@ -164,7 +164,7 @@ class Chooser:
         r = c.reduction
         if r is None or all(load.tensor.among is None for load in loads(r.term)):
             return None
-        return encoded_product(c, storage, {})
+        return encoded_product(*at_one(c, storage))
 
     def _dense(self, c: Compute, storage: Storage) -> Choice:
         if self.math == "exact" or not self.target.vector_bytes or c.reduction is None:
