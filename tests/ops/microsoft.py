@@ -4,50 +4,112 @@ from typing import Any
 
 import numpy as np
 
-from tests.ops.rows import Row, integers
+from tests.ops.rows import Array, Row, floats, integers
 
 DOMAIN: dict[str, Any] = {"domain": "com.microsoft", "opset": 1}
-ROWS = [
-    Row(
-        op,
-        [
-            integers(*a, dtype=kind),
-            np.array(0.03, np.float32),
-            np.array(zeros[0], kind),
-            integers(*b, dtype=kind, seed=1),
-            np.array(0.011, np.float32),
-            np.array(zeros[1], kind),
-            np.array(0.05, np.float32),
-            np.array(zeros[2], kind),
-        ],
-        note=f"{op} {np.dtype(kind).name} {a} {b}",
-        constant=constant,
-        **DOMAIN,
-    )
-    for op in ("QLinearAdd", "QLinearMul")
-    for kind in (np.uint8, np.int8)
-    for a, b, zeros, constant in (
-        ((2, 3, 4), (2, 3, 4), (3, 0, 7), ()),
-        ((5, 33), (33,), (0, 9, 1), (1, 2, 4, 5, 6, 7)),
-        ((3, 1), (1, 4), (1, 2, 3), (3,)),
-        ((), (), (1, 2, 3), ()),
-        ((0, 3), (3,), (1, 2, 3), ()),
-    )
-] + [
-    Row(
-        op,
-        [
-            np.array([0, 10, 255], np.uint8),
-            np.array(0.5, np.float32),
-            np.array(0, np.uint8),
-            np.array([0, 5, 255], np.uint8),
-            np.array(0.25, np.float32),
-            np.array(0, np.uint8),
-            np.array(0.5, np.float32),
-        ],
-        note=f"{op} without a zero point of the result",
-        oracle=[np.array([0, 12, 255], np.uint8)],  # onnxruntime wants it
-        **DOMAIN,
-    )
-    for op in ("QLinearAdd", "QLinearMul")
+
+
+def scale(value: float, *more: float) -> Array:
+    return np.array([value, *more] if more else value, np.float32)
+
+
+def mapped(op: str, kind: Any, zero: int, *shape: int, **attributes: Any) -> Row:
+    """A row of what maps integers by a function of the numbers they mean."""
+    x, z = integers(*shape, dtype=kind), np.array(zero, kind)
+    inputs = [x, scale(0.07), z, scale(0.008), np.array(-zero if kind is np.int8 else zero, kind)]
+    return Row(op, inputs, attributes, constant=(1, 2, 3, 4), note=np.dtype(kind).name, **DOMAIN)
+
+
+def gemm(kind: Any, weights: Any, columns: int, late: bool = False, **attributes: Any) -> Row:
+    """A row of QGemm: zero points, a bias, a scale per column where there are several."""
+    m, k, n = 4, 9, 5
+    a = integers(*((k, m) if attributes.get("transA") else (m, k)), dtype=kind)
+    b = integers(*((n, k) if attributes.get("transB") else (k, n)), dtype=weights, seed=1)
+    scales, zeros = scale(*[0.01 + 0.002 * j for j in range(columns)]), np.zeros(columns, weights)
+    zero = np.array(3, kind)
+    inputs = [a, scale(0.02), zero, b, scales, zeros if columns > 1 else np.array(2, weights)]
+    inputs += [integers(n, dtype=np.int32, low=-900, high=900), scale(0.9), np.array(7, kind)]
+    fixed = () if late else (1, 2, 3, 4, 5, 6, 7, 8)
+    return Row("QGemm", inputs, attributes, constant=fixed, note=f"{np.dtype(kind).name}_{columns}", **DOMAIN)
+
+
+def parts(kind: Any, axis: int) -> Row:
+    """A row of QLinearConcat: three parts, each with a scale of its own."""
+    inputs = [scale(0.05), np.array(4, kind)]
+    for j, n in enumerate((1, 3, 2)):
+        shape = (2, n, 4) if axis in (1, -2) else (n, 2, 4)
+        inputs += [integers(*shape, dtype=kind, seed=j), scale(0.03 + 0.01 * j), np.array(j, kind)]
+    fixed = [i for i in range(len(inputs)) if i < 2 or i % 3 != 2]
+    return Row("QLinearConcat", inputs, {"axis": axis}, constant=fixed, note=np.dtype(kind).name, **DOMAIN)
+
+
+QUANTISED = [
+    *(
+        mapped(op, kind, 5, *shape)
+        for op in ("QLinearSigmoid", "QLinearLeakyRelu")
+        for kind in (np.uint8, np.int8)
+        for shape in ((3, 17), (), (0, 2))
+    ),
+    mapped("QLinearLeakyRelu", np.uint8, 100, 40, alpha=0.3),
+    *(parts(kind, axis) for kind in (np.uint8, np.int8) for axis in (0, 1, -2)),
+    gemm(np.uint8, np.uint8, 1),
+    gemm(np.uint8, np.int8, 5, transB=1),
+    gemm(np.int8, np.int8, 1, transA=1, alpha=0.5),
+    gemm(np.uint8, np.int8, 1, late=True),
 ]
+FUSED = [
+    Row("QuickGelu", [floats(3, 7)], **DOMAIN),
+    Row("QuickGelu", [floats(3, 7)], {"alpha": 1.0}, note="silu", **DOMAIN),
+    Row("BiasGelu", [floats(2, 3, 8), floats(8, seed=1)], **DOMAIN),
+]
+ROWS = (
+    [
+        *QUANTISED,
+        *FUSED,
+    ]
+    + [
+        Row(
+            op,
+            [
+                integers(*a, dtype=kind),
+                np.array(0.03, np.float32),
+                np.array(zeros[0], kind),
+                integers(*b, dtype=kind, seed=1),
+                np.array(0.011, np.float32),
+                np.array(zeros[1], kind),
+                np.array(0.05, np.float32),
+                np.array(zeros[2], kind),
+            ],
+            note=f"{op} {np.dtype(kind).name} {a} {b}",
+            constant=constant,
+            **DOMAIN,
+        )
+        for op in ("QLinearAdd", "QLinearMul")
+        for kind in (np.uint8, np.int8)
+        for a, b, zeros, constant in (
+            ((2, 3, 4), (2, 3, 4), (3, 0, 7), ()),
+            ((5, 33), (33,), (0, 9, 1), (1, 2, 4, 5, 6, 7)),
+            ((3, 1), (1, 4), (1, 2, 3), (3,)),
+            ((), (), (1, 2, 3), ()),
+            ((0, 3), (3,), (1, 2, 3), ()),
+        )
+    ]
+    + [
+        Row(
+            op,
+            [
+                np.array([0, 10, 255], np.uint8),
+                np.array(0.5, np.float32),
+                np.array(0, np.uint8),
+                np.array([0, 5, 255], np.uint8),
+                np.array(0.25, np.float32),
+                np.array(0, np.uint8),
+                np.array(0.5, np.float32),
+            ],
+            note=f"{op} without a zero point of the result",
+            oracle=[np.array([0, 12, 255], np.uint8)],  # onnxruntime wants it
+            **DOMAIN,
+        )
+        for op in ("QLinearAdd", "QLinearMul")
+    ]
+)

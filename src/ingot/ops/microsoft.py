@@ -1,15 +1,21 @@
-"""Operators of the domain com.microsoft that quantised models hold beside the standard's.
+"""Operators of the domain com.microsoft that models hold beside the standard's.
 
 In: 8-bit integers, a scale and a zero point per tensor for each operand and the result. Out: the integers of
-the result, rounded and saturated as onnxruntime does, whose quantiser writes these nodes.
+the result, rounded and saturated as onnxruntime does, whose quantiser writes these nodes. And the activations
+that its optimiser makes of several nodes.
 """
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Tensor, Var, cast
+from collections.abc import Callable
+
+from ingot.formula.expr import Const, Expr, Tensor, Var, cast, select
 from ingot.formula.types import FLOAT32, INT32
+from ingot.ops.activation import gelu, sigmoid
 from ingot.ops.quantize import saturated
-from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
+from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, elementwise, op
+
+Function = Callable[[Expr], Expr]
 
 
 @op("QLinearAdd", domain="com.microsoft")
@@ -67,3 +73,112 @@ def _number(f: Builder, t: Tensor | None) -> Expr:
         return Const(0.0, FLOAT32)
     f.require(t.count == 1, f"the scale or zero point {t.name!r} is {list(t.shape)}, one number is needed")
     return cast(t[(Const(0),) * t.rank], FLOAT32)
+
+
+def _mapped(
+    f: Builder, x: Tensor, scale: Tensor, zero: Tensor | None, to: tuple[Tensor, Tensor | None], g: Function
+) -> Tensor:
+    """The integers of g(x), x as the number its integers mean."""
+    f.same_type((x,), "iu")
+    axes = f.axes(x.shape)
+    y = g((cast(x[axes], FLOAT32) - _number(f, zero)) * _number(f, scale))
+    return f.map(axes, saturated(y / _number(f, to[0]), _number(f, to[1]), x.type))
+
+
+@op("QLinearSigmoid", domain="com.microsoft")
+def qlinear_sigmoid(
+    f: Builder,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor | None,
+    y_scale: Tensor,
+    y_zero_point: Tensor | None = None,
+) -> Tensor:
+    """y = saturate(round(sigmoid((x - zero) * x_scale) / y_scale) + zero) (QLinearSigmoid-1)."""
+    return _mapped(f, x, x_scale, x_zero_point, (y_scale, y_zero_point), sigmoid)
+
+
+@op("QLinearLeakyRelu", domain="com.microsoft")
+def qlinear_leaky_relu(
+    f: Builder,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor | None,
+    y_scale: Tensor,
+    y_zero_point: Tensor | None = None,
+    *,
+    alpha: float = 0.01,
+) -> Tensor:
+    """The same of x, or of alpha * x where x < 0 (com.microsoft QLinearLeakyRelu-1)."""
+
+    def leaky(x: Expr) -> Expr:
+        return select(x < 0, x * alpha, x)
+
+    return _mapped(f, x, x_scale, x_zero_point, (y_scale, y_zero_point), leaky)
+
+
+@op("QLinearConcat", domain="com.microsoft")
+def qlinear_concat(f: Builder, *inputs: Tensor, axis: int) -> Tensor:
+    """The scale and zero point of y, then tensors, each with its own: brought to y's, one behind the other
+    (com.microsoft QLinearConcat-1).
+    """
+    f.require(
+        len(inputs) > 2 and len(inputs) % 3 == 2, f"{len(inputs)} inputs, 2 and three per part are needed"
+    )
+    groups = [inputs[k : k + 3] for k in range(2, len(inputs), 3)]
+    parts = [_mapped(f, x, scale, zero, (inputs[0], inputs[1]), lambda x: x) for x, scale, zero in groups]
+    return f.call("Concat", *parts, axis=axis)
+
+
+@op("QGemm", domain="com.microsoft")
+def qgemm(
+    f: Builder,
+    a: Tensor,
+    a_scale: Tensor,
+    a_zero_point: Tensor,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero_point: Tensor,
+    c: Tensor | None = None,
+    y_scale: Tensor | None = None,
+    y_zero_point: Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Tensor:
+    """y = saturate(round((a * b + c) * alpha * a_scale * b_scale / y_scale) + zero), a, b less their zeros;
+    without y's scale the number itself (com.microsoft QGemm-1). Those of b may be one per column.
+    """
+    f.require(a.rank == 2 and b.rank == 2, f"ranks {a.rank} and {b.rank}, 2 and 2 are needed")
+    f.same_type((a,), "iu")
+    f.same_type((b,), "iu")
+    rows, inner = reversed(a.shape) if transA else a.shape
+    inner_b, columns = reversed(b.shape) if transB else b.shape
+    f.require(inner == inner_b, f"inner dimensions {inner} and {inner_b} differ")
+    m, n = f.axes((rows, columns), "m n")
+    k = Var("k", inner)
+
+    def per_column(t: Tensor) -> Expr:
+        f.require(
+            t.count == 1 or t.shape == (columns,), f"{t.name!r} is {list(t.shape)}, one per column is needed"
+        )
+        return t[(Const(0),) * t.rank] if t.count == 1 else t[n]
+
+    za, zb = cast(a_zero_point[(Const(0),) * a_zero_point.rank], INT32), cast(per_column(b_zero_point), INT32)
+    x, y = a[(k, m) if transA else (m, k)], b[(n, k) if transB else (k, n)]
+    bias = Const(0, INT32) if c is None else c[broadcast_index(c, (m, n))]
+    scale = _number(f, a_scale) * per_column(b_scale) * alpha
+    to = FLOAT32 if y_scale is None else a.type
+
+    def post(acc: Expr) -> Expr:
+        total = cast(acc + bias, FLOAT32)
+        if y_scale is None:
+            return total * scale
+        return saturated(total * (scale / _number(f, y_scale)), _number(f, y_zero_point), to)
+
+    return f.reduce("sum", (m, n), (k,), (cast(x, INT32) - za) * (cast(y, INT32) - zb), post=post, dtype=to)
+
+
+elementwise("QuickGelu", lambda x, *, alpha=1.702: x * sigmoid(x * alpha), domain="com.microsoft", kinds="f")
+elementwise("BiasGelu", lambda a, b: gelu(a + b), domain="com.microsoft", kinds="f")
