@@ -155,3 +155,28 @@ def test_prebuilt_objects_keep_all_rules() -> None:
         found = audit(data)
         assert found.undefined.keys() <= {"__x86_return_thunk", f"{name.removesuffix('.o_shipped')}_pause"}
         assert all(f.red_zone == 0 and f.stack is not None and f.stack < 512 for f in found.functions)
+
+
+def test_what_a_device_cannot_carry_is_refused() -> None:
+    head = '<ir_version: 10, opset_import: ["" : 21]>'
+    words = "g (string[2] s) => (bool[2] y) { t = StringConcat(s, s) y = Equal(s, t) }"
+    found = "g (float[8] x) => (int64[1, N] y) { y = NonZero(x) }"
+    listed = "g (float[4] x) => (seq(float[4]) y) { y = SequenceConstruct(x, x) }"
+    reasons = {words: "s holds strings", found: "data says how many y has", listed: "no sequences"}
+    for text, reason in reasons.items():
+        with pytest.raises(InputError, match=reason):
+            kbuild(parser.parse_model(head + text), Options(), compile_with)
+
+
+def test_names_that_the_kernel_has_or_that_are_long() -> None:
+    """simple_open() is the kernel's, `current` a macro of it; variants of a long name are still apart."""
+    text = (
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[4] current) => (float[4] n) { n = Relu(current) }'
+    )
+    files = kbuild(parser.parse_model(text), Options(name="simple", target="x86-64"), compile_with).files
+    wanted = b"int simple_network_infer(struct simple_network *network, const float *in_current"
+    assert wanted in files["simple_network.h"]
+    code = files["simple_module.c"].decode()
+    assert code.index('#include "simple_x86_64.h"') < code.index("#include <linux/")
+    long = kbuild(parser.parse_model(text), Options(name="a" * 70), compile_with).files
+    assert len({n for n in long if n.endswith(".c") and "_x86_64" in n}) == 3

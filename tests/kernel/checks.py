@@ -49,6 +49,9 @@ insmod /wrong.ko; echo "@untested $?"; rmmod wrong
 insmod /wrong.ko selftest=1; echo "@wrong $?"
 ls /dev/wrong; echo "@nodevice $?"
 """
+ODD = """
+insmod /simple.ko selftest=1; echo "@odd $?"; rmmod simple
+"""
 COUNTS = """
 for k in /count_*.ko; do insmod $k; echo "@counted $?"; done
 for p in /user_*; do $p; done
@@ -160,6 +163,7 @@ ALONE: tuple[Check, ...] = (
     ("a module in use stays", has(r"^@busy 1$")),
     ("what no selftest looks at loads", has(r"^@untested 0$")),
     ("a golden vector that differs keeps it out", has(r"^@wrong [1-9]")),
+    ("names of the kernel's own are no trouble", has(r"^@odd 0$")),
     ("and leaves no device", has(r"^@nodevice 1$")),
     *(as_in_user_space(where, target) for where in ("gcc", "prebuilt") for target in ("x86-64", "x86-64-v3")),
     *map(bounded, ("x86-64", "x86-64-v3")),
@@ -185,7 +189,9 @@ class Boot:
 
 
 BOOTS = {
-    "alone": Boot("max", COUNTED, LOADED + DEVICE + WRONG + COUNTS + GOLDEN + END, (*BOTH, *ALONE, *LINES)),
+    "alone": Boot(
+        "max", COUNTED, LOADED + DEVICE + WRONG + ODD + COUNTS + GOLDEN + END, (*BOTH, *ALONE, *LINES)
+    ),
     "together": Boot(
         "qemu64", ("-smp", "4"), LOADED + "head -c 36 /dev/zero > /input" + TWO + END, (*BOTH, *TOGETHER)
     ),

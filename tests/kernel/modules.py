@@ -91,6 +91,19 @@ def wrong(machine: Machine, folder: Path) -> Path:
     return machine.build(made)
 
 
+def odd(machine: Machine, folder: Path) -> Path:
+    """A module whose names the kernel has for itself, and whose numbers are narrow."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float16[4] current, uint4[5] u8, bfloat16[3] b)
+      => (float16[4] n, uint4[5] out, bfloat16[3] c, double[3] d) {
+      n = Exp(current)
+      out = Identity(u8)
+      c = Sqrt(b)
+      d = Cast<to = 11>(c)
+    }"""
+    return machine.build(module(parser.parse_model(text), "simple", folder, target="x86-64"))
+
+
 def probe(machine: Machine, folder: Path) -> Path:
     """The module that calls those of policy and digits."""
     made = folder / "probe"
@@ -163,7 +176,7 @@ def golden(machine: Machine, folder: Path, form: str, prebuilt: bool = False) ->
 
 def special(machine: Machine, folder: Path) -> list[Path]:
     """What only one boot looks at: a module that is wrong, counts, and the golden case where there is one."""
-    files = [wrong(machine, folder)]
+    files = [wrong(machine, folder), odd(machine, folder)]
     step = MODELS["indigo_op"]()
     files += counters(machine, folder, step, "step", ("gcc", "prebuilt")) + programs(folder, step, "step")
     files += counters(machine, folder, long_network(), "long_network", ("gcc",))

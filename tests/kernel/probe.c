@@ -44,8 +44,8 @@ static int first_run(struct policy_network *n, bool can_sleep)
 	u32 found[ACTION];
 	int status;
 
-	policy_restart(n);
-	status = policy_infer(n, F(seen), F(found), can_sleep);
+	policy_network_restart(n);
+	status = policy_network_infer(n, F(seen), F(found), can_sleep);
 	return status ? status : memcmp(found, action, sizeof(action)) ? 1 : 0;
 }
 
@@ -53,14 +53,14 @@ static int first_run(struct policy_network *n, bool can_sleep)
 
 static void users(struct policy_network *n)
 {
-	struct policy_network *other = policy_open();
+	struct policy_network *other = policy_network_open();
 	u32 found[ACTION];
 	int wrong = 0;
 
-	wrong += policy_infer(n, F(seen), F(found), true) || !memcmp(found, action, sizeof(action));
+	wrong += policy_network_infer(n, F(seen), F(found), true) || !memcmp(found, action, sizeof(action));
 	wrong += first_run(other, true) != 0; /* the first one's state is its own */
 	wrong += first_run(n, true) != 0;
-	policy_close(other);
+	policy_network_close(other);
 	check("users have states of their own", wrong);
 }
 
@@ -81,19 +81,19 @@ struct work {
 static int work(void *data)
 {
 	struct work *w = data;
-	struct policy_network *p = policy_open();
-	struct digits_network *d = digits_open();
+	struct policy_network *p = policy_network_open();
+	struct digits_network *d = digits_network_open();
 	u32 found[SCORES];
 	int i;
 
 	w->cpu = raw_smp_processor_id();
 	for (i = 0; i < EACH; i++) {
 		w->wrong += first_run(p, true) != 0;
-		w->wrong += digits_infer(d, F(pixels), F(found), true) != 0;
+		w->wrong += digits_network_infer(d, F(pixels), F(found), true) != 0;
 		w->wrong += memcmp(found, scores, sizeof(scores)) != 0;
 	}
-	policy_close(p);
-	digits_close(d);
+	policy_network_close(p);
+	digits_network_close(d);
 	complete(&w->done);
 	return 0;
 }
@@ -216,7 +216,7 @@ static void memory(struct policy_network *p, struct digits_network *d)
 	seen_before = allocations;
 	for (i = 0; i < 100; i++) {
 		first_run(p, true);
-		digits_infer(d, F(pixels), F(found), true);
+		digits_network_infer(d, F(pixels), F(found), true);
 	}
 	WRITE_ONCE(watched, NULL);
 	unregister_trace_kmalloc((void *)allocated, NULL);
@@ -229,23 +229,23 @@ static void memory(struct policy_network *p, struct digits_network *d)
 
 static int __init load(void)
 {
-	struct policy_network *p = policy_open();
-	struct digits_network *d = digits_open();
+	struct policy_network *p = policy_network_open();
+	struct digits_network *d = digits_network_open();
 	int i;
 
 	if (IS_ERR(p) || IS_ERR(d))
 		return -ENOMEM;
 	for (i = 0; i < PIXELS; i++)
 		pixels[i] = powers[i % ARRAY_SIZE(powers)];
-	check("a first run", policy_infer(p, F(seen), F(action), true) || !action[0]);
-	check("another model", digits_infer(d, F(pixels), F(scores), true) || !scores[0]);
+	check("a first run", policy_network_infer(p, F(seen), F(action), true) || !action[0]);
+	check("another model", digits_network_infer(d, F(pixels), F(scores), true) || !scores[0]);
 	users(p);
 	interrupts(p);
 	memory(p, d);
 	many(p);
 	everywhere();
-	policy_close(p);
-	digits_close(d);
+	policy_network_close(p);
+	digits_network_close(d);
 	return 0;
 }
 

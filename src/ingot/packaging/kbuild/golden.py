@@ -6,13 +6,16 @@ input, another once on each of three.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ingot.bundle.binding import shape
 from ingot.bundle.bundle import Bundle
 from ingot.formula.expr import Array
+from ingot.formula.packing import pack
 from ingot.formula.types import DType, dtype_named
 
 RUNS, STATEFUL_RUNS = 3, 10
@@ -37,13 +40,18 @@ def golden(bundle: Bundle) -> SelfTest:
             for t in bundle.manifest["inputs"]
         }
         found = session.run(given)
-        inputs.append(_joined(list(given.values())))
-        outputs.append(_joined(list(found.values())))
+        inputs.append(_joined(bundle.manifest["inputs"], given))
+        outputs.append(_joined(bundle.manifest["outputs"], found))
     return SelfTest(tuple(inputs[:1] if has_state else inputs), tuple(outputs))
 
 
-def _joined(arrays: list[Array]) -> bytes:
-    return b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
+def _joined(tensors: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array]) -> bytes:
+    """The bytes that the bundle takes or gives, packed below 8 bits."""
+    parts = []
+    for t in tensors:
+        array, dtype = arrays[t["name"]], dtype_named(t["dtype"])
+        parts.append((pack(array) if dtype.is_packed else np.ascontiguousarray(array)).tobytes())
+    return b"".join(parts)
 
 
 def ramp(dtype: DType, size: tuple[int, ...], turn: int) -> Array:

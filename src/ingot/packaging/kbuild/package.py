@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ingot.bundle.bundle import Bundle
-from ingot.emit.names import LIBRARY, Scope
+from ingot.emit.names import LIBRARY, LONGEST, Scope
 from ingot.errors import InputError
+from ingot.formula.types import dtype_named
 from ingot.options import Options
 from ingot.packaging.kbuild.golden import golden
 from ingot.packaging.kbuild.text import module_files
@@ -25,6 +26,7 @@ from ingot.targets.linux import FRAME_BYTES, PREBUILT, THUNKS
 from ingot.targets.policy import POLICIES, broken, judge
 from ingot.targets.records import find
 
+LONGEST_NAME = LONGEST - len("_x86_64_v4")  # so that those of the variants are apart
 Build = Callable[[Any, Options], Bundle]
 ROLLED = ("-fno-unroll-loops",)
 
@@ -33,7 +35,7 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
     """The module's files, as a bundle to be saved. Raises InputError for what no kernel module can be."""
     variants = _variants(options.target)
     stem = Path(model).stem if isinstance(model, str | Path) else "network"
-    name = Scope(LIBRARY).fresh(options.name or stem, "network")
+    name = Scope(LIBRARY).fresh((options.name or stem)[:LONGEST_NAME], "network")
     plain = replace(options, api="direct", weights=None, threads=False, profile=False)
     reference = build(model, replace(plain, name=name, target=variants[0].target, emit=("c", "obj")))
     _require_fixed(reference.manifest)
@@ -93,6 +95,15 @@ def _require_fixed(manifest: Mapping[str, Any]) -> None:
         raise InputError(f"a kernel module has fixed shapes, but {names} varies", remedy="--define one value")
     if not manifest["inputs"] or not manifest["outputs"]:
         raise InputError("a kernel module needs an input and an output")
+    if manifest["ports"]:
+        raise InputError("a kernel module takes and gives tensors, no sequences, optionals or maps")
+    for t in (*manifest["inputs"], *manifest["outputs"]):
+        if dtype_named(t["dtype"]).is_text:
+            raise InputError(f"a kernel module takes and gives numbers, but {t['name']} holds strings")
+        if not all(isinstance(n, int) for n in t["shape"]):
+            raise InputError(
+                f"a kernel module's outputs have fixed shapes, but data says how many {t['name']} has"
+            )
 
 
 def _parts(bundle: Bundle, prebuilt: bool) -> dict[str, bytes]:

@@ -19,6 +19,8 @@ from ingot.targets.linux import FRAME_BYTES
 
 SHOWN = 16
 NUMBERS_PER_LINE = 12
+COMPARED = ("float32", "float64", "float16", "bfloat16")
+"""Types whose numbers need not be the same to the bit: compilers add in other orders."""
 Tensor = Mapping[str, Any]
 Made = Sequence[tuple[Variant, Bundle]]
 
@@ -78,16 +80,17 @@ def _module(name: str, made: Made) -> str:
         choices="\n".join(_choice(v) for v in reversed(others)),
         weakest=weakest.symbol,
         parameters=_parameters(first),
-        input_list=", ".join(f"(const u8 *){t['symbol']}" for t in inputs),
-        output_list=", ".join(f"(u8 *){t['symbol']}" for t in outputs),
+        input_list=", ".join(f"(const u8 *)in_{t['symbol']}" for t in inputs),
+        output_list=", ".join(f"(u8 *)out_{t['symbol']}" for t in outputs),
         input_sizes=", ".join(str(size(t)) for t in inputs),
         output_sizes=", ".join(str(size(t)) for t in outputs),
     )
 
 
 def _parameters(manifest: Mapping[str, Any]) -> str:
-    rows = [f"const {c_type(t)} *{t['symbol']}" for t in manifest["inputs"]]
-    return ", ".join([*rows, *(f"{c_type(t)} *{t['symbol']}" for t in manifest["outputs"])])
+    """Named as no macro of the kernel is."""
+    rows = [f"const {c_type(t)} *in_{t['symbol']}" for t in manifest["inputs"]]
+    return ", ".join([*rows, *(f"{c_type(t)} *out_{t['symbol']}" for t in manifest["outputs"])])
 
 
 def _variant(name: str, v: Variant, bundle: Bundle) -> str:
@@ -124,12 +127,9 @@ def _choice(v: Variant) -> str:
 def _check(name: str, manifest: Mapping[str, Any]) -> str:
     rows, at = [], 0
     for t in manifest["outputs"]:
-        kind, n = c_type(t), size(t)
-        if kind in ("float", "double"):
-            place = f"(const {kind} *)(found + {at}), (const {kind} *)(wanted + {at})"
-            rows.append(f"agrees_{kind}({place}, {n // (4 if kind == 'float' else 8)})")
-        else:
-            rows.append(f"same(found + {at}, wanted + {at}, {n})")
+        kind, n, element = t["dtype"], size(t), dtype_named(t["dtype"]).bits // 8
+        check, count = (f"agrees_{kind}", n // element) if kind in COMPARED else ("same", n)
+        rows.append(f"{check}(found + {at}, wanted + {at}, {count})")
         at += n
     body = "\treturn " + " &&\n\t\t".join(rows) + ";"
     template = Template(resources("ingot.packaging.kbuild").joinpath("check.c.in").read_text())
@@ -156,20 +156,20 @@ def _header(name: str, bundle: Bundle) -> str:
 struct {name}_network;
 
 /* Memory for one user of the network; process context. ERR_PTR(-ENOMEM) if there is none. */
-struct {name}_network *{name}_open(void);
-void {name}_close(struct {name}_network *network);
+struct {name}_network *{name}_network_open(void);
+void {name}_network_close(struct {name}_network *network);
 /* Back to the state before the first run. */
-void {name}_restart(struct {name}_network *network);
+void {name}_network_restart(struct {name}_network *network);
 /*
  * One inference; one at a time for each network. can_sleep: process context without spin locks, where the
  * CPU is given up between sections. 0; -EBUSY where the FPU cannot be used (irq_fpu_usable()); -EINVAL for
  * inputs that hold an index or a count out of range.
  */
-int {name}_infer(struct {name}_network *network, {_parameters(m)}, bool can_sleep);
+int {name}_network_infer(struct {name}_network *network, {_parameters(m)}, bool can_sleep);
 
 /* Of the module itself. */
-int {name}_agrees(const unsigned char *found, const unsigned char *wanted);
-int {name}_decimal(const unsigned char *output, int i);
+int {name}_network_agrees(const unsigned char *found, const unsigned char *wanted);
+int {name}_network_decimal(const unsigned char *output, int i);
 
 #endif
 """
@@ -211,7 +211,7 @@ FLAGS = f"""\
 NO_FPU := -mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx -msoft-float -mgeneral-regs-only
 FPU := -mhard-float -std=gnu11 -ffreestanding -fno-math-errno -ffp-contract=off \\
 \t-fno-strict-aliasing -fno-jump-tables -fno-tree-loop-distribute-patterns \\
-\t-fno-conserve-stack -Wno-declaration-after-statement -Wno-vla \\
+\t-fno-conserve-stack -Wno-declaration-after-statement -Wno-vla -Wno-misleading-indentation \\
 \t-Wframe-larger-than={FRAME_BYTES} -Werror=frame-larger-than={FRAME_BYTES} \\
 \t-isystem $(shell $(CC) -print-file-name=include)
 
