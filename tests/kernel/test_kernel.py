@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,7 @@ Said = Callable[[str], str]
 
 @pytest.fixture(scope="session")
 def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Said:
-    """What a boot says. It happens once for all processes of a test run."""
+    """What a boot says, or why it failed. It happens once for all processes of a test run."""
     shared = tmp_path_factory.getbasetemp()
     shared = shared.parent if os.environ.get("PYTEST_XDIST_WORKER") else shared
     cache = request.config.cache
@@ -33,7 +34,10 @@ def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         with (shared / f"kernel-{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not answer.is_file():
-                answer.write_text(booted(name, kept, tmp_path_factory.mktemp(name)))
+                try:
+                    answer.write_text(booted(name, kept, tmp_path_factory.mktemp(name)))
+                except (RuntimeError, subprocess.TimeoutExpired) as error:
+                    answer.write_text(f"not booted: {error}")
         return answer.read_text()
 
     return boot
