@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnxruntime as ort
 import pytest
@@ -275,3 +277,10 @@ def test_a_window_that_some_extent_has_no_room_for() -> None:
         ingot.compile(model, define={"L": (3, 9)})
     with pytest.raises(InputError, match="ERR_CAPACITY"):
         ingot.compile(model, define={"L": (4, 9)}).run({"x": np.zeros((1, 1, 10), np.float32)})
+
+
+def test_an_error_shows_shapes_as_a_user_writes_them() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[B,6] x, float[N,2] w) => (float[B,2] y) { t = Concat<axis=0>(x, x) y = MatMul(t, w) }"""
+    with pytest.raises(InputError, match=re.escape("shapes [(B * 2), 6] and [N, 2] do not fit")):
+        ingot.compile(parser.parse_model(text), define={"B": (1, 4), "N": (1, 8)})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ingot.formula.expr import Const, Expr, Tensor, Var
-from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
+from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op, shapes_text
 from ingot.ops.window import window
 
 SPATIAL = {0: "", 1: "w", 2: "h w", 3: "d h w"}
@@ -138,7 +138,9 @@ def matrix_product(f: Builder, a: Tensor, b: Tensor) -> Contraction:
     """numpy.matmul's rule: batches broadcast, a vector is a row on the left and a column on the right."""
     f.require(a.rank >= 1 and b.rank >= 1, "a scalar has no matrix product")
     inner = a.shape[-1]
-    f.require(inner == b.shape[-2 if b.rank > 1 else 0], f"shapes {a.shape} and {b.shape} do not fit")
+    f.require(
+        inner == b.shape[-2 if b.rank > 1 else 0], f"shapes {shapes_text((a.shape, b.shape))} do not fit"
+    )
     batch = broadcast_shape(f, a.shape[:-2], b.shape[:-2])
     outer = f.axes(batch)
     m = f.axes(a.shape[-2:-1], "m" if a.rank > 1 else "")

@@ -26,7 +26,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import INT64
-from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, is_data, op
+from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, is_data, op, shapes_text
 from ingot.ops.runtime import FAR, parameter, within
 
 
@@ -79,8 +79,8 @@ def _common(f: Builder, inputs: Sequence[Tensor], d: int) -> Extent:
     return wanted
 
 
-def _listed(inputs: Sequence[Tensor]) -> list[list[Extent]]:
-    return [list(t.shape) for t in inputs]
+def _listed(inputs: Sequence[Tensor]) -> str:
+    return shapes_text(t.shape for t in inputs)
 
 
 @op("Split")

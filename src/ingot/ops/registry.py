@@ -397,7 +397,7 @@ def formulate(node: Node, inputs: list[Tensor | None]) -> Formula:
             raise
         raise type(error)(f"{node.label}: {error}") from None
     except (AssertionError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
-        read = ", ".join("nothing" if t is None else f"{t.type}{_shapes((t.shape,))}" for t in inputs)
+        read = ", ".join("nothing" if t is None else f"{t.type}{shapes_text((t.shape,))}" for t in inputs)
         reason = f"{node.op} cannot take {read or 'no inputs'} with these attributes ({error})"
         raise ModelError(f"{node.label}: {reason}") from error
     results = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -432,8 +432,8 @@ def _agree(node: Node, results: tuple[Tensor, ...]) -> None:
             )
         )
         if value.type not in (None, tensor.type) or not fits:
-            declared = f"{value.type or tensor.type}{_shapes((said,))}"
-            reason = f"declared as {declared}, but it is {tensor.type}{_shapes((tensor.shape,))}"
+            declared = f"{value.type or tensor.type}{shapes_text((said,))}"
+            reason = f"declared as {declared}, but it is {tensor.type}{shapes_text((tensor.shape,))}"
             said_wrong = "" if fits else "correct the model, or give --infer-shapes to believe the operators"
             raise ModelError(f"{node.label}: the output {value.name!r} is {reason}", remedy=said_wrong)
 
@@ -503,7 +503,7 @@ def broadcast_shape(b: Builder, *shapes: tuple[Extent, ...]) -> tuple[Extent, ..
                 out[i] = n
             elif n not in (1, out[i]):
                 late = is_data(n) or is_data(out[i])
-                b.require(late, f"shapes {_shapes(shapes)} do not broadcast")
+                b.require(late, f"shapes {shapes_text(shapes)} do not broadcast")
                 if not isinstance(out[i], int):
                     out[i] = maximum(as_expr(out[i]), as_expr(n))
     return tuple(out)
@@ -538,7 +538,8 @@ def broadcast_index(t: Tensor, axes: tuple[Var, ...]) -> tuple[Expr, ...]:
     return tuple(Const(0) if n == 1 else a for n, a in zip(t.shape, last, strict=True))
 
 
-def _shapes(shapes: tuple[tuple[Extent, ...], ...]) -> str:
+def shapes_text(shapes: Iterable[tuple[Extent, ...]]) -> str:
+    """[2, N] and [3, (N * 4)], for messages."""
     from ingot.formula.expr import text
 
     return " and ".join("[" + ", ".join(map(text, s)) + "]" for s in shapes)

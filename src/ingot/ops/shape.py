@@ -23,7 +23,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr, product, simplify
 from ingot.formula.types import INT64
-from ingot.ops.registry import Builder, is_data, op
+from ingot.ops.registry import Builder, is_data, op, shapes_text
 from ingot.ops.runtime import FAR
 
 
@@ -37,7 +37,9 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     if not fits and any(map(is_data, (*x.shape, *shape))):
         f.confirm(f.map((), cast(before, INT64), name="count"), extent(simplify(after)))
     else:
-        f.require(fits, f"shape {list(shape)} does not hold the elements of {list(x.shape)}")
+        f.require(
+            fits, f"shape {shapes_text((shape,))} does not hold the elements of {shapes_text((x.shape,))}"
+        )
     axes = f.axes(shape)
     f.view = x if fits else None
     first, last = _kept(x.shape, shape)
