@@ -162,6 +162,24 @@ def test_weights_inside_a_function_of_the_models_own() -> None:
     np.testing.assert_allclose(answers(made.model)[0], answers(decoded)[0], rtol=1e-5, atol=1e-5)
 
 
+def test_each_of_many_branches_has_weights_of_its_own() -> None:
+    """A search that forgets a branch's constants mistakes the next one's for them."""
+
+    def branch(n: int) -> onnx.GraphProto:
+        weights = numpy_helper.from_array(np.random.default_rng(n).standard_normal((24, 30)), f"w{n}")
+        out = helper.make_tensor_value_info(f"p{n}", onnx.TensorProto.DOUBLE, [2, 30])
+        return helper.make_graph(
+            [helper.make_node("MatMul", ["x", f"w{n}"], [f"p{n}"])], "b", [], [out], [weights]
+        )
+
+    made = model("(double[2,24] x, bool c) => (double[2,30] y)", "{ y = Identity(x) }", {})
+    del made.graph.node[:]
+    for n in range(0, 8, 2):
+        arms = {"then_branch": branch(n), "else_branch": branch(n + 1)}
+        made.graph.node.append(helper.make_node("If", ["c"], [f"y{n}"], **arms))
+    assert sorted(layer.name for layer in layers_of(made, read)) == [f"w{n}" for n in range(8)]
+
+
 def test_names_already_taken_are_left_alone() -> None:
     weights = {"w": [24, 30], "w.codes": [1, 30], "w.values": [1]}
     before = model(ROW, "{ m = MatMul(x, w) a = Add(m, other) y = Add(a, another) }", weights)

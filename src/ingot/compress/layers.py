@@ -94,7 +94,8 @@ class _Search:
     """Walks the graphs from the outermost inwards; what a name means depends on where one stands."""
 
     read: Read
-    layers: dict[int, Layer] = field(default_factory=dict)
+    # By the constant itself, not its id: that of a branch already left may be given to the next one's.
+    layers: dict[_Constant, Layer] = field(default_factory=dict)
 
     def graph(self, graph: onnx.GraphProto, outer: Mapping[str, _Constant]) -> None:
         """`outer`: the constants that the graphs around this one let it see."""
@@ -121,7 +122,7 @@ class _Search:
                 self._use(seen[name], kind, node)
 
     def _use(self, constant: _Constant, kind: Kind, node: onnx.NodeProto) -> None:
-        known = self.layers.get(id(constant))
+        known = self.layers.get(constant)
         user = node.name or node.output[0]
         if known is not None:
             if user not in known.nodes:
@@ -129,7 +130,7 @@ class _Search:
             return
         layer = self._layer(constant, kind, user)
         if layer is not None:
-            self.layers[id(constant)] = layer
+            self.layers[constant] = layer
 
     def _layer(self, constant: _Constant, kind: Kind, user: str) -> Layer | None:
         """The layer of a constant, if it is a matrix of floats at least."""
