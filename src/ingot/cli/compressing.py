@@ -52,7 +52,7 @@ FormName = Annotated[
 Centroids = Annotated[
     Literal["linear", "density", "random", "optimal"], typer.Option(help="Where k-means begins.")
 ]
-Seed = Annotated[int, typer.Option(help="Of random centroids.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of random centroids.")]
 Source = Annotated[
     Path | None,
     typer.Option(

@@ -31,7 +31,9 @@ def per_layer(
     """The value of each layer. Raises InputError for words that name no layer, or say no value."""
     found = [(0, default[layer.kind]) for layer in layers]
     for word in (w.strip() for line in words for w in line.split(",") if w.strip()):
-        name, _, text = word.rpartition("=")
+        name, equals, text = word.rpartition("=")
+        if equals and not name:
+            raise InputError(f"{option} {word}: which layer?", remedy=f"{text} alone is for all layers")
         try:
             value = parse(text)
         except ValueError as error:
