@@ -148,6 +148,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_a_picture_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    target = tmp_path / "missing" / "g.svg"
+    (tmp_path / "file").touch()
+    target = tmp_path / "file" / "g.svg"
     refused = CliRunner().invoke(app, ["inspect", str(DIGITS), "--svg", str(target)])
     assert refused.exit_code == 2 and f"cannot write {target}" in refused.stderr

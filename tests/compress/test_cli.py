@@ -68,6 +68,8 @@ def test_reports_as_files(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r.json").read_text())["total"]["name"] == "total"
     result = ingot("compress", MODEL, "-o", tmp_path)
     assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert f"cannot write {tmp_path}: Is a directory" in result.stderr
+    assert ingot("compress", MODEL, "--seed", "-1", "--centroids", "random").exit_code == 2
     assert not list(tmp_path.parent.glob(".ingot-*"))
 
 
@@ -82,6 +84,7 @@ def test_reports_as_files(tmp_path: Path) -> None:
         (["--target-ratio", "9999x"], "become"),
         (["--finetune", "nothere.py"], "--finetune"),
         (["--gap-bits", "0"], "gaps have 1 to 8 bits"),
+        (["--density", "=0.1"], "which layer?; 0.1 alone is for all layers"),
     ],
 )
 def test_refusals_are_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:

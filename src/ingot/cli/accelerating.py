@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.inspecting import write_text
+from ingot.cli.files import write_text
 from ingot.cli.show import note, progress, report, table
 from ingot.errors import InputError
 

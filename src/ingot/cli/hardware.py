@@ -11,7 +11,7 @@ import typer
 
 from ingot.cli import accelerating as arg
 from ingot.cli.arguments import Json
-from ingot.cli.inspecting import write_text
+from ingot.cli.files import write_text
 from ingot.cli.show import progress, report, table
 
 if TYPE_CHECKING:

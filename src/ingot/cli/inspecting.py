@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +10,8 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.compiling import cost_table
-from ingot.cli.show import note, progress, report, table, text_block
+from ingot.cli.files import write_text
+from ingot.cli.show import progress, report, table, text_block
 from ingot.errors import InputError
 
 if TYPE_CHECKING:
@@ -171,15 +170,3 @@ def _draw(diagram: Diagram, dot: Path | None, svg: Path | None) -> None:
         write_text(dot, dot_text(diagram))
     if svg:
         write_text(svg, diagram_svg(diagram))
-
-
-def write_text(path: Path, text: str) -> None:
-    """The file appears whole or not at all. Raises InputError where it cannot."""
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ingot-") as staging:
-            made = Path(staging) / path.name
-            made.write_text(text, encoding="utf-8", errors="backslashreplace")
-            os.replace(made, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    note(f"wrote {path}")
