@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all conformance fuzz kernel compression light clean
+.PHONY: help demo test check lint bench bench-all conformance fuzz math-exhaustive kernel rtl compression light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
