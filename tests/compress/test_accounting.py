@@ -91,7 +91,7 @@ def test_densities_for_a_ratio(scale: str) -> None:
     made = compress(
         model(ROW, "{ h = MatMul(x, v) r = Relu(h) y = MatMul(r, w) }", weights),
         read,
-        Wish(ratio="20x", scale=scale),  # type: ignore[arg-type]
+        Wish(ratio="20x", scale=scale),  # type: ignore[arg-type]  # of the test
     )
     assert 20 <= made.account.ratio < 22
     assert answers(made.model)[0].shape == (2, 40)

@@ -43,7 +43,7 @@ def test_optimal_clusters_have_the_least_distortion(seed: int) -> None:
 @pytest.mark.parametrize("start", STARTS)
 def test_many_values(start: str) -> None:
     values = np.random.default_rng(5).laplace(size=50_000).astype(np.float32)
-    found = centroids(values, 16, start)  # type: ignore[arg-type]
+    found = centroids(values, 16, start)  # type: ignore[arg-type]  # of the test
     assert found.dtype == np.float32 and found.shape == (16,) and (np.diff(found) >= 0).all()
     apart = np.abs(values[:, None] - found[None])
     near = apart[np.arange(len(values)), nearest(values, found)]
@@ -71,7 +71,7 @@ def test_an_encoding_keeps_the_largest(density: float, gap_bits: int) -> None:
     weights = np.random.default_rng(3).standard_normal((40, 30)).astype(np.float32)
     kept = largest(weights, round(density * weights.size))
     for form in ("sparse", "codebook"):
-        found = encode(weights, Choice(density, 5, gap_bits, form))  # type: ignore[arg-type]
+        found = encode(weights, Choice(density, 5, gap_bits, form))  # type: ignore[arg-type]  # of the test
         assert found is not None
         found.check()
         np.testing.assert_array_equal(found.decode() != 0, kept)

@@ -104,4 +104,4 @@ def test_a_deeper_queue_never_takes_longer() -> None:
 )
 def test_machines_that_cannot_be(wrong: dict[str, float], match: str) -> None:
     with pytest.raises(InputError, match=match):
-        Machine(**wrong)  # type: ignore[arg-type]
+        Machine(**wrong)  # type: ignore[arg-type]  # a wrong number is the point

@@ -147,7 +147,7 @@ def sweep(
 
     lists = {"pes": pes, "fifo": fifo, "sram-width": sram_width, "precision": precision}
     numbers = {name.replace("-", "_"): _numbers(name, text) for name, text in lists.items()}
-    axes = replace(sweeping.Axes(errors=True), **numbers)  # type: ignore[arg-type]
+    axes = replace(sweeping.Axes(errors=True), **numbers)  # type: ignore[arg-type]  # integers
     with progress("Sweeping"):
         loads: list[Any] = [b.name for b in BENCHMARKS]
         if model is not None:
