@@ -148,6 +148,58 @@ def test_extents_that_only_the_data_shows_to_be_equal(target: str) -> None:
             bundle.run({"x": x, "p": np.array(p, bool), "q": np.array(q, bool), "three": three})
 
 
+PRODUCTS = {
+    "matmul": ("float[2,A] y", "y = MatMul(a, three)"),
+    "matmul_left": ("float[A,3] y", "y = MatMul(turned, two)"),
+    "matmul_vector": ("float[2] y", "y = MatMul(a, vector)"),
+    "matmul_batch": ("float[B,2,3] y", "deep = Unsqueeze(turned, last) y = MatMul(deep, row)"),
+    "gemm": ("float[2,3] y", "y = Gemm(a, three, row)"),
+    "gemm_turned": ("float[A,2] y", "y = Gemm<transA=1,transB=1>(a, eye, half)"),
+    "gemm_bias": ("float[3,2] y", "y = Gemm(three, eyes, turned)"),
+    "instance": ("float[1,3,2] y", "one = Squeeze(line, axis) y = InstanceNormalization(image, one, vector)"),
+    "batch": (
+        "float[1,3,2] y",
+        "one = Squeeze(line, axis) y = BatchNormalization(image, one, one, one, vector)",
+    ),
+}
+OPERANDS = {"two": (2, 3), "three": (3, 3), "row": (1, 3), "vector": (3,), "eye": (2, 2), "eyes": (3, 2)}
+OPERANDS |= {"half": (2,), "image": (1, 3, 2), "batch": (3, 1, 3)}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_takes_an_extent_that_is_data(name: str) -> None:
+    """What it is to be is checked when the bundle runs: 3, wherever another operand says so."""
+    output, body = PRODUCTS[name]
+    known = ", ".join(f"float{list(s)} {k}" for k, s in OPERANDS.items())
+    model = _model(f"""g (float[2,4] x, bool[4] keep, {known}) => ({output})
+      <int64[1] axis={{0}}, int64[1] last={{2}}, int64[1] from={{0}}, int64[1] to={{1}}> {{
+        a = Compress<axis=1>(x, keep) turned = Transpose(a) line = Slice(a, from, to, axis) {body} }}""")
+    bundle, truth = ingot.compile(model, target="c99"), ReferenceEvaluator(model)
+    rng = np.random.default_rng(5)
+    fixed = {k: rng.uniform(1, 2, s).astype(np.float32) for k, s in {"x": (2, 4), **OPERANDS}.items()}
+    for keep in ([1, 1, 0, 1], [0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 1, 0]):
+        given = {**fixed, "keep": np.array(keep, bool)}
+        if sum(keep) == 3 or name in ("matmul_left", "gemm_turned", "matmul_batch"):
+            _same(list(bundle.run(given).values()), truth.run(None, given))
+        elif name != "gemm_bias" or sum(keep) != 1:
+            with pytest.raises(InputError, match="ERR_CAPACITY"):
+                bundle.run(given)
+
+
+def test_one_element_that_is_data_expands_as_far_as_its_capacity() -> None:
+    text = """g (float[3,2] x, bool[3] keep, int64[2] s) => (float[A,B] y) {
+      kept = Compress<axis=0>(x, keep) y = Expand(kept, s)
+    }"""
+    model, x = _model(text), IMAGE.T.copy()
+    bundle, truth = ingot.compile(model, target="c99", capacity={"y": (5, 2)}), ReferenceEvaluator(model)
+    for keep, s in (([0, 1, 0], [5, 1]), ([0, 1, 0], [0, 2]), ([1, 1, 0], [1, 2]), ([1, 1, 1], [3, 1])):
+        given = {"x": x, "keep": np.array(keep, bool), "s": np.array(s)}
+        _same(list(bundle.run(given).values()), truth.run(None, given))
+    for keep, s in (([0, 1, 0], [6, 1]), ([1, 1, 0], [5, 1]), ([0, 0, 0], [2, 1])):
+        with pytest.raises(InputError, match="ERR_CAPACITY"):
+            bundle.run({"x": x, "keep": np.array(keep, bool), "s": np.array(s)})
+
+
 @pytest.mark.parametrize("ones", range(5))
 def test_an_extent_that_is_data_may_be_one_and_broadcast(ones: int) -> None:
     text = (
@@ -166,6 +218,7 @@ def test_an_extent_that_is_data_may_be_one_and_broadcast(ones: int) -> None:
 LATE = {
     "slice": ("float[5,6] x, int64[2] s, int64[2] e, int64[2] t", "y = Slice(x, s, e, , t)"),
     "slice_axes": ("float[5,6] x, int64[1] s, int64[1] e, int64[1] a", "y = Slice(x, s, e, a)"),
+    "slice_empty": ("float[0,6] x, int64[2] s, int64[2] e, int64[2] t", "y = Slice(x, s, e, , t)"),
     "expand": ("float[5,1] x, int64[3] s", "y = Expand(x, s)"),
     "tile": ("float[2,3] x, int64[2] s", "y = Tile(x, s)"),
     "reshape": ("float[4,6] x, int64[2] s", "y = Reshape(x, s)"),
@@ -190,6 +243,11 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
         {"s": [-(2**63), 2**63 - 1], "e": [2**63 - 1, -(2**63)], "t": [1, -(2**63) + 1]},
     ],
     "slice_axes": [{"s": [1], "e": [3], "a": [0]}, {"s": [-2], "e": [99], "a": [-1]}],
+    "slice_empty": [
+        {"s": [0, 0], "e": [-9, 6], "t": [-1, 1]},
+        {"s": [-(2**63), 5], "e": [-(2**63), 0], "t": [-2, -1]},
+        {"s": [3, 0], "e": [0, 6], "t": [1, 2]},
+    ],
     "expand": [{"s": [2, 1, 4]}, {"s": [0, 5, 1]}, {"s": [1, 5, 3]}],
     "tile": [{"s": [2, 1]}, {"s": [0, 3]}],
     "reshape": [{"s": [24, 1]}, {"s": [0, -1]}, {"s": [-1, 8]}, {"s": [3, 8]}],

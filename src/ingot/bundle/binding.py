@@ -118,6 +118,8 @@ def evaluate(text: str, extents: Mapping[str, int]) -> int:
         match node:
             case ast.Constant(value=v):
                 return int(str(v))
+            case ast.UnaryOp(ast.USub(), operand):
+                return -value(operand)
             case ast.Name(id=name):
                 return extents[name]
             case ast.BinOp(left, op, right):

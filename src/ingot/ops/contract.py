@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ingot.formula.expr import Const, Expr, Tensor, Var
-from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op, shapes_text
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var
+from ingot.ops.registry import Builder, broadcast_shape, is_data, op, shapes_text, stretched
 from ingot.ops.window import window
 
 SPATIAL = {0: "", 1: "w", 2: "h w", 3: "d h w"}
@@ -110,8 +110,11 @@ def gemm(
     f.require(a.rank == 2 and b.rank == 2, f"ranks {a.rank} and {b.rank}, 2 and 2 are needed")
     rows, inner = (a.shape[1], a.shape[0]) if transA else a.shape
     inner_b, columns = (b.shape[1], b.shape[0]) if transB else b.shape
-    f.require(inner == inner_b, f"inner dimensions {inner} and {inner_b} differ")
-    fits = c is None or broadcast_shape(f, c.shape, (rows, columns)) == (rows, columns)
+    differ = f"inner dimensions {inner} and {inner_b} differ"
+    inner = inner_b if is_data(inner) else inner
+    a = f.settled(a, (inner, rows) if transA else (rows, inner), differ)
+    b = f.settled(b, (columns, inner) if transB else (inner, columns), differ)
+    fits = c is None or _fits(f, c.shape, (rows, columns))
     f.require(fits, f"c of shape {c and c.shape} does not broadcast to {(rows, columns)}")
     m, n = f.axes((rows, columns), "m n")
     k = Var("k", inner)
@@ -121,27 +124,37 @@ def gemm(
         y = acc if alpha == 1 else acc * alpha
         if c is None:
             return y
-        bias = c[broadcast_index(c, (m, n))]
+        bias = stretched(f, c, (m, n))
         return y + (bias if beta == 1 else bias * beta)
 
     return f.reduce("sum", (m, n), (k,), term, post=post, dtype=a.type)
 
 
+def _fits(f: Builder, shape: tuple[Extent, ...], to: tuple[Extent, ...]) -> bool:
+    """Whether a shape broadcasts to another one; of extents that are data only the run tells."""
+    made = broadcast_shape(f, shape, to)
+    return len(made) == len(to) and all(n == m or is_data(m) for n, m in zip(made, to, strict=True))
+
+
 @op("MatMul")
 def matmul(f: Builder, a: Tensor, b: Tensor) -> Tensor:
     """y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; batches broadcast."""
-    over = matrix_product(f, a, b)
+    a, b, over = matrix_product(f, a, b)
     return f.reduce("sum", over.outer, over.inner, a.at(over.a) * b.at(over.b), dtype=a.type)
 
 
-def matrix_product(f: Builder, a: Tensor, b: Tensor) -> Contraction:
-    """numpy.matmul's rule: batches broadcast, a vector is a row on the left and a column on the right."""
+def matrix_product(f: Builder, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Contraction]:
+    """numpy.matmul's rule: batches broadcast, a vector is a row on the left and a column on the right.
+
+    The operands come back as they are read: extents that are data are those of the other operand.
+    """
     f.require(a.rank >= 1 and b.rank >= 1, "a scalar has no matrix product")
-    inner = a.shape[-1]
-    f.require(
-        inner == b.shape[-2 if b.rank > 1 else 0], f"shapes {shapes_text((a.shape, b.shape))} do not fit"
-    )
+    apart = f"shapes {shapes_text((a.shape, b.shape))} do not fit"
+    inner = b.shape[-2:][0] if is_data(a.shape[-1]) else a.shape[-1]
+    a = f.settled(a, (*a.shape[:-1], inner), apart)
+    b = f.settled(b, (*b.shape[:-2], inner, *b.shape[-2:][1:]), apart)
     batch = broadcast_shape(f, a.shape[:-2], b.shape[:-2])
+    a, b = _batched(f, a, batch), _batched(f, b, batch)
     outer = f.axes(batch)
     m = f.axes(a.shape[-2:-1], "m" if a.rank > 1 else "")
     n = f.axes(b.shape[-1:], "n") if b.rank > 1 else ()
@@ -153,4 +166,13 @@ def matrix_product(f: Builder, a: Tensor, b: Tensor) -> Contraction:
             Const(0) if e == 1 else x for e, x in zip(lead, outer[len(outer) - len(lead) :], strict=True)
         )
 
-    return Contraction((*outer, *m, *n), (k,), (*batched(a), *m, k), (*batched(b), k, *n))
+    return a, b, Contraction((*outer, *m, *n), (k,), (*batched(a), *m, k), (*batched(b), k, *n))
+
+
+def _batched(f: Builder, t: Tensor, batch: tuple[Extent, ...]) -> Tensor:
+    """`t`, with all the batch axes where only the run tells along which of them it broadcasts."""
+    own = t.shape[:-2]
+    if all(n in (1, m) for n, m in zip(own, batch[len(batch) - len(own) :], strict=True)):
+        return t
+    axes = f.axes((*batch, *t.shape[-2:]))
+    return f.map(axes, stretched(f, t, axes), t.type, t.name)

@@ -26,7 +26,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import INT64
-from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, is_data, op, shapes_text
+from ingot.ops.registry import Builder, broadcast_shape, is_data, op, shapes_text, stretched
 from ingot.ops.runtime import FAR, parameter, within
 
 
@@ -241,7 +241,7 @@ def _slice_at_run_time(
         end = parameter(ends, axes, a, x.rank, FAR)
         step = within(Const(1, INT64) if steps is None else parameter(steps, axes, a, x.rank, 1))
         lo, hi = select(step < 0, Const(-1, INT64), Const(0, INT64)), select(step < 0, size - 1, size)
-        begin = maximum(minimum(within(select(start < 0, start + size, start)), hi), 0)
+        begin = minimum(maximum(within(select(start < 0, start + size, start)), 0), hi)  # -1 if empty
         stop = maximum(minimum(within(select(end < 0, end + size, end)), hi), lo)
         span, pace = select(step < 0, begin - stop, stop - begin), maximum(maximum(step, -step), 1)
         many = maximum((span + pace - 1) // pace, 0)
@@ -260,11 +260,14 @@ def expand(f: Builder, x: Tensor, shape: Tensor) -> Tensor:
     if f.is_late(shape):
         return _expand_at_run_time(f, x, shape)
     axes = f.axes(broadcast_shape(f, x.shape, f.extents(shape, "shape")))
-    return f.map(axes, x[broadcast_index(x, axes)], x.type)
+    return f.map(axes, stretched(f, x, axes), x.type)
 
 
 def _expand_at_run_time(f: Builder, x: Tensor, shape: Tensor) -> Tensor:
-    """An axis of the input with several elements stays, whatever stands for it must be 1 or as many."""
+    """An axis of the input with several elements stays, whatever stands for it must be 1 or as many.
+
+    One that has one element only in some runs grows where the user's capacity for the output says how far.
+    """
     f.require(shape.rank == 1, f"the shape has rank {shape.rank}, 1 is needed")
     rank = max(x.rank, static(shape.shape[0]))
     own: list[Extent] = [*[1] * (rank - x.rank), *x.shape]
@@ -273,12 +276,16 @@ def _expand_at_run_time(f: Builder, x: Tensor, shape: Tensor) -> Tensor:
         k, size = d - rank + static(shape.shape[0]), cast(as_expr(n), INT64)
         asked = cast(shape[k], INT64) if k >= 0 else Const(1, INT64)
         stays = equal(asked, 1) | equal(asked, size)
-        count = f.map((), asked if n == 1 else select(stays, size, Const(-1, INT64)), INT64, "count")
+        grown = select(equal(size, 1), asked, Const(-1, INT64))
+        count = f.map((), asked if n == 1 else select(stays, size, grown), INT64, "count")
         if isinstance(n, int) and n != 1:
             f.confirm(count, n)
-        made.append(n if isinstance(n, int) and n != 1 else f.measured(count, None if n == 1 else n, axis=d))
+        made.append(n if isinstance(n, int) and n != 1 else f.measured(count, f.reach(n, d), axis=d))
     axes = f.axes(tuple(made))
-    index = [Const(0) if n == 1 else a for n, a in zip(x.shape, axes[rank - x.rank :], strict=True)]
+    index: list[Expr] = []
+    for n, a in zip(x.shape, axes[rank - x.rank :], strict=True):
+        one = equal(as_expr(n), 1)
+        index.append(Const(0) if n == 1 else a if isinstance(n, int) else select(one, Const(0), a))
     return f.map(axes, x.at(tuple(index), outside=0), x.type)
 
 

@@ -6,10 +6,12 @@ them. Statistics are taken in the computation type; what is stored narrow is rou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, binary, call, cast, extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
-from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op
+from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op, shapes_text
 
 Axes = tuple[Var, ...]
 STASH = {1: FLOAT32, 10: FLOAT16, 11: FLOAT64, 16: BFLOAT16}
@@ -82,10 +84,12 @@ def _count(extents: tuple[Extent, ...], dtype: DType) -> Expr:
     return Const(float(n), dtype) if isinstance(n, int) else cast(n, dtype)
 
 
-def _require_shape(f: Builder, shape: tuple[Extent, ...], **parameters: Tensor) -> None:
-    """Raise ShapeError unless every parameter has the shape."""
+def _settled(f: Builder, shape: tuple[Extent, ...], **parameters: Tensor) -> Iterator[Tensor]:
+    """The parameters in the shape; raises ShapeError where one has another."""
     for name, t in parameters.items():
-        f.require(t.shape == shape, f"{name} of shape {t.shape}, {shape} is needed")
+        yield f.settled(
+            t, shape, f"{name} of shape {shapes_text((t.shape,))}, {shapes_text((shape,))} is needed"
+        )
 
 
 def _mean(f: Builder, rest: Axes, along: Axes, element: Expr, name: str = "mean") -> Tensor:
@@ -129,7 +133,8 @@ def batch_normalization(
     axes = f.axes(x.shape)
     channel: Axes = axes[1:2] if spatial else axes[1:]
     channel = channel or f.axes((1,), "c")
-    _require_shape(f, tuple(a.extent or 0 for a in channel), scale=scale, b=b, mean=mean, var=var)
+    each = tuple(a.extent or 0 for a in channel)
+    scale, b, mean, var = _settled(f, each, scale=scale, b=b, mean=mean, var=var)
     t = x.type.compute
     if training_mode:
         rest = (*axes[:1], *axes[2:])
@@ -171,7 +176,7 @@ def instance_normalization(
 ) -> Tensor:
     """y = scale[c] * (x - mean) / sqrt(variance + epsilon) + b[c], per sample and channel."""
     f.require(x.rank >= 2, f"input rank {x.rank}, at least 2 is needed")
-    _require_shape(f, x.shape[1:2], scale=scale, b=b)
+    scale, b = _settled(f, x.shape[1:2], scale=scale, b=b)
     n, c, *s = axes = f.axes(x.shape, " ".join(["n c", *(f"s{i}" for i in range(x.rank - 2))]))
     mean = _mean(f, (n, c), tuple(s), x[axes])
     centred = x[axes] - mean[n, c]
@@ -294,7 +299,8 @@ def _grouped(
         isinstance(channels, Const) and groups > 0 and channels.value % groups == 0,
         f"{x.shape[1]} channels are not divisible into {groups} groups",
     )
-    _require_shape(f, (groups,) if per_group else x.shape[1:2], scale=scale, bias=bias)
+    each = (groups,) if per_group else x.shape[1:2]
+    scale, bias = _settled(f, each, scale=scale, bias=bias)
     size = extent(channels // groups)
     n, c, *s = axes = f.axes(x.shape, " ".join(["n c", *(f"s{i}" for i in range(x.rank - 2))]))
     g, m = f.axes((groups, size), "g m")

@@ -264,7 +264,7 @@ def qlinear_matmul(
     y_zero_point: Tensor,
 ) -> Tensor:
     """y = saturate(round(sum of (a - zero) * (b - zero) * a_scale * b_scale / y_scale) + zero)."""
-    over = matrix_product(f, a, b)
+    a, b, over = matrix_product(f, a, b)
     k = over.inner[0]
     rows, columns = _per_line(a_scale, over.a, k), _per_line(b_scale, over.b, k)
     multiplier = _multiplier(f, a_scale, b_scale, y_scale, rows, columns)
@@ -284,5 +284,5 @@ def matmul_integer(
     f: Builder, a: Tensor, b: Tensor, a_zero_point: Tensor | None = None, b_zero_point: Tensor | None = None
 ) -> Tensor:
     """The int32 sums of (a - zero) * (b - zero)."""
-    over = matrix_product(f, a, b)
+    a, b, over = matrix_product(f, a, b)
     return f.reduce("sum", over.outer, over.inner, _matmul_term(a, a_zero_point, b, b_zero_point, over))

@@ -294,6 +294,16 @@ class Builder:
         """The bundle returns ERR_CAPACITY where the int64 scalar `count` is not the extent `said`."""
         self._check(count, Tensor("count", INT64, ()), as_expr(said), as_expr(said))
 
+    def reach(self, n: Extent, axis: int) -> Extent | None:
+        """A limit for an axis of the first output that keeps `n` elements, or grows from one: see `measured`.
+
+        It grows as far as the user's capacity for the output says, without one not at all.
+        """
+        value = self._value(0)
+        if n == 1 or value.capacity is None:
+            return None if n == 1 else n
+        return max(upper(n), self._capacity(axis, value))
+
     def _value(self, output: int) -> Value:
         """An output of the node; one that nobody reads stands for itself."""
         found = self.node.outputs[output] if output < len(self.node.outputs) else None
@@ -345,6 +355,21 @@ class Builder:
         assert isinstance(stage, Compute)
         self.aliases[stage] = base
         return out
+
+    def settled(self, t: Tensor, shape: tuple[Extent, ...], message: str) -> Tensor:
+        """`t` in this shape. Where an extent is data the bundle checks it, else ERR_CAPACITY.
+
+        Raises ShapeError with the message where a difference shows now.
+        """
+        self.require(t.rank == len(shape), message)
+        apart = [(n, m) for n, m in zip(t.shape, shape, strict=True) if n != m]
+        self.require(all(is_data(n) or is_data(m) for n, m in apart), message)
+        if not apart:
+            return t
+        for n, m in apart:
+            self.confirm(self.map((), cast(as_expr(n), INT64), name="count"), m)
+        axes = self.axes(shape)
+        return self.map(axes, t.at(axes, outside=0), t.type, t.name)
 
     def require(self, condition: bool, message: str) -> None:
         """Raise ShapeError naming the node unless `condition` holds."""
@@ -488,7 +513,7 @@ def broadcast_map(
 ) -> Tensor:
     """f over the inputs' elements; narrow floats stay narrow in storage."""
     axes = b.axes(broadcast_shape(b, *(t.shape for t in inputs)))
-    value = f(*(_stretched(b, t, axes) for t in inputs))
+    value = f(*(stretched(b, t, axes) for t in inputs))
     first = dtype or inputs[0].type
     return b.map(axes, value, first if value.dtype is first.compute else value.dtype)
 
@@ -514,7 +539,7 @@ def is_data(n: Extent) -> bool:
     return any(True for _ in measures(n))
 
 
-def _stretched(b: Builder, t: Tensor, axes: tuple[Var, ...]) -> Expr:
+def stretched(b: Builder, t: Tensor, axes: tuple[Var, ...]) -> Expr:
     """The element at a point of the broadcast axes; extents that are data are 1 or as the axis, or else
     ERR_CAPACITY.
     """
