@@ -186,6 +186,38 @@ def test_a_product_takes_an_extent_that_is_data(name: str) -> None:
                 bundle.run(given)
 
 
+SCATTERED = {
+    "elements": "y = ScatterElements<axis=1>(z, places, some)",
+    "elements_back": "y = ScatterElements<axis=1>(z, fixed, kept)",
+    "tuples": "one = Transpose(places) y = ScatterND(turned, one, rows)",
+    "slices": "deep = Transpose(kept) y = ScatterND(deep, tuple, whole)",
+}
+
+
+@pytest.mark.parametrize("name", SCATTERED)
+def test_updates_meet_an_extent_that_is_data(name: str) -> None:
+    """Three of four are kept, as the other operand has it; else ERR_CAPACITY."""
+    model = _model(f"""g (float[1,4] x, int64[1,4] i, bool[4] keep, float[1,5] z, float[1,3] some,
+      int64[1,3] fixed, float[5,1] turned, float[3,1] rows, int64[1,1] tuple,
+      float[1,1] whole) => (float[A,B] y) {{
+        kept = Compress<axis=1>(x, keep) places = Compress<axis=1>(i, keep) {SCATTERED[name]} }}""")
+    bundle, truth = ingot.compile(model, target="c99"), ReferenceEvaluator(model)
+    rng = np.random.default_rng(3)
+    given: dict[str, Any] = {"i": np.array([[4, 0, 2, 3]]), "fixed": np.array([[1, 3, 0]])}
+    given["tuple"] = np.array([[1]])
+    for value in model.graph.input:
+        if value.type.tensor_type.elem_type == 1:
+            shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
+            given[value.name] = rng.standard_normal(shape).astype(np.float32)
+    for keep in ([1, 1, 0, 1], [0, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]):
+        given["keep"] = np.array(keep, bool)
+        if sum(keep) == 3 or (name == "slices" and sum(keep)):
+            _same(list(bundle.run(given).values()), truth.run(None, given))
+        else:
+            with pytest.raises(InputError, match=r"ERR_CAPACITY|ERR_INDEX"):
+                bundle.run(given)
+
+
 def test_one_element_that_is_data_expands_as_far_as_its_capacity() -> None:
     text = """g (float[3,2] x, bool[3] keep, int64[2] s) => (float[A,B] y) {
       kept = Compress<axis=0>(x, keep) y = Expand(kept, s)

@@ -26,7 +26,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr
 from ingot.formula.types import INDEX, INT64
-from ingot.ops.registry import Builder, is_data, op
+from ingot.ops.registry import Builder, is_data, op, shapes_text
 from ingot.ops.runtime import scalar
 
 Position = Callable[[tuple[Operand, ...]], Expr]
@@ -115,10 +115,11 @@ def scatter_elements(
     f: Builder, data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
     """y = x; then y[indices[i, j, k], j, k] = updates[i, j, k], or combined with it (ScatterElements-18)."""
-    f.require(
-        data.rank == indices.rank and indices.shape == updates.shape,
-        f"shapes {list(data.shape)}, {list(indices.shape)} and {list(updates.shape)} do not fit",
-    )
+    apart = f"shapes {shapes_text((data.shape, indices.shape, updates.shape))} do not fit"
+    f.require(data.rank == indices.rank == updates.rank, apart)
+    pairs = zip(indices.shape, updates.shape, strict=True)
+    shape = tuple(m if is_data(n) else n for n, m in pairs)
+    indices, updates = f.settled(indices, shape, apart), f.settled(updates, shape, apart)
     a = f.axis(axis, data.rank)
     out = _copy(f, data)
     axes = f.axes(indices.shape)
@@ -133,7 +134,8 @@ def scatter_nd(
     """y = x; then y[indices[i..., :], r...] = updates[i..., r...], or combined with it (ScatterND-18)."""
     k = _tuple_length(f, data, indices, 0)
     shape = (*indices.shape[:-1], *data.shape[k:])
-    f.require(updates.shape == shape, f"updates have shape {list(updates.shape)}, {list(shape)} is needed")
+    needed = f"updates have shape {shapes_text((updates.shape,))}, {shapes_text((shape,))} is needed"
+    updates = f.settled(updates, shape, needed)
     out = _copy(f, data)
     axes = f.axes(shape)
     lead = indices.rank - 1
