@@ -407,6 +407,36 @@ def test_operators_take_an_extent_that_is_data(name: str) -> None:
         _same(list(bundle.run(given).values()), truth.run(None, given))
 
 
+def test_places_in_a_tensor_with_several_extents_that_are_data() -> None:
+    model = _model("""g (float[3,2] x, bool[3] p, bool[2] q) => (int64[2,A] y) {
+      rows = Compress<axis=0>(x, p) few = Compress<axis=1>(rows, q) y = NonZero(few) }""")
+    bundle, truth = ingot.compile(model, target="c99"), ReferenceEvaluator(model)
+    for bits in range(32):
+        p, q = (np.array([bool(bits >> k & 1) for k in r]) for r in (range(3), range(3, 5)))
+        given = {"x": IMAGE.T.copy(), "p": p, "q": q}
+        _same(list(bundle.run(given).values()), truth.run(None, given))
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("mode", ["edge", "wrap", "reflect"])
+def test_what_may_be_empty_is_continued_where_it_is_not(mode: str, late: bool) -> None:
+    """Nothing is there to continue of an empty tensor: ERR_INDEX."""
+    pads = np.array([1, 0, 1, 0])
+    more, held = (", int64[4] pads", "") if late else ("", "<int64[4] pads={1,0,1,0}>")
+    model = _model(f"""g (float[3,2] x, bool[3] keep{more}) => (float[A,B] y) {held} {{
+      kept = Compress<axis=0>(x, keep) y = Pad<mode="{mode}">(kept, pads) }}""")
+    bundle, x = ingot.compile(model, target="c99", capacity={"": 5}), IMAGE.T.copy()
+    for bits in range(8):
+        keep = np.array([bool(bits >> k & 1) for k in range(3)])
+        given = {"x": x, "keep": keep, **({"pads": pads} if late else {})}
+        if bits:
+            wanted = np.pad(x[keep], ((1, 1), (0, 0)), mode)  # type: ignore[call-overload]
+            np.testing.assert_array_equal(bundle.run(given)["y"], wanted)
+        else:
+            with pytest.raises(InputError, match="ERR_INDEX"):
+                bundle.run(given)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v4", "c99"])
 def test_a_row_of_a_bounded_dimension_takes_any_shape(target: str) -> None:
     """What lies outside is not provable by divisions alone: the condition before the read says it."""

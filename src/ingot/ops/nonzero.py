@@ -22,7 +22,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import BOOL, INT64
-from ingot.ops.registry import Builder, op
+from ingot.ops.registry import Builder, is_data, op
 
 
 def set_places(f: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -36,8 +36,10 @@ def set_places(f: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     found = f.map((), Const(0, INT64), name="found")
     i = Var("i", n)
 
+    met = x.rank > 1 and any(map(is_data, x.shape))  # beyond what is provable
+
     def body() -> None:
-        e = x[point(i, x.shape)]
+        e = x.at(point(i, x.shape), outside=0 if met else None)
         is_set: Expr = e if x.type is BOOL else call("not", equal(e, wrap(0, e.dtype)))
         slot = select(is_set, found[()], cast(n, INT64))
         f.put(places, (), (Gathered(slot, Const(0), n + 1),), cast(i, INT64))

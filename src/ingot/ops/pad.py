@@ -6,8 +6,10 @@ Pads known at run time only are clamped before they enter index arithmetic; no r
 from __future__ import annotations
 
 from ingot.formula.expr import (
+    Const,
     Expr,
     Extent,
+    Gathered,
     Operand,
     Tensor,
     Var,
@@ -18,7 +20,7 @@ from ingot.formula.expr import (
     select,
     static,
 )
-from ingot.formula.index import as_expr, simplify
+from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import INDEX, INT64
 from ingot.ops.registry import Builder, op
 from ingot.ops.runtime import FAR, parameter, within
@@ -92,7 +94,12 @@ def _inside(f: Builder, mode: str, i: Expr, n: Extent, before: int, after: int) 
     if before <= 0 and after <= 0:
         return i + lo
     f.require(m != 0, "nothing is left to continue")
-    return _continued(f, mode, i - max(before, 0), as_expr(m)) + lo
+    return _there(_continued(f, mode, i - max(before, 0), as_expr(m)) + lo, n)
+
+
+def _there(i: Expr, n: Extent) -> Expr:
+    """A position in an axis; of one that may be empty only the run tells: ERR_INDEX."""
+    return i if interval(n)[0] > 0 else Gathered(cast(i, INT64), Const(0), as_expr(n))
 
 
 def _continued(f: Builder, mode: str, i: Expr, m: Expr) -> Expr:
@@ -101,7 +108,7 @@ def _continued(f: Builder, mode: str, i: Expr, m: Expr) -> Expr:
         case "edge":
             return maximum(minimum(i, m - 1), 0)
         case "wrap":
-            return i % m
+            return i % (m if interval(extent(m))[0] > 0 else maximum(m, 1))
         case "reflect":  # a triangle wave of period 2(m - 1)
             period = maximum(m * 2 - 2, 1)
             around = i % period
@@ -125,7 +132,7 @@ def _pad_at_run_time(
     for i, n, b in zip(points, x.shape, before, strict=True):
         moved = i - cast(b, INDEX)
         f.require(mode == "constant" or n != 0, "nothing is there to continue")
-        index.append(moved if mode == "constant" else _continued(f, mode, moved, as_expr(n)))
+        index.append(moved if mode == "constant" else _there(_continued(f, mode, moved, as_expr(n)), n))
     return f.map(points, x.at(tuple(index), outside=fill if mode == "constant" else None), x.type)
 
 
