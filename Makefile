@@ -62,8 +62,9 @@ rtl: ## the accelerator's Verilog under Verilator beside its simulator, and its 
 	@tools/debian-packages.sh verilator yosys g++ make
 	@$(BIN)/python -m tests.rtl --update
 
-compression: ## two LeNets on digits, compressed 46 times, five seeds each (trains them: 10 minutes)
+compression: ## training between rounds of pruning; two LeNets on digits, 46 times smaller, five seeds (10 minutes)
 	@tools/bootstrap.sh test train
+	$(BIN)/python -m pytest tests/compress/finetune.py
 	@$(BIN)/python examples/compression/measure.py
 
 light: ## the nine light models of the onnx package, random weights, beside onnxruntime

@@ -1,4 +1,4 @@
-"""Training between rounds of pruning, and of centroids. Needs PyTorch (the extra `train`)."""
+"""Training between rounds of pruning, and of centroids. Needs PyTorch: `make compression`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import torch
 from onnx import numpy_helper
 
+from ingot.compress.bonds import bind
 from ingot.compress.finetune import Training
 from ingot.compress.model import Wish, compress
+from ingot.compress.script import load_script
 from ingot.errors import InputError
 from tests.compress.models import answers, model, read
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'ingot[train]')")
-
-from ingot.compress.bonds import bind  # noqa: E402
-from ingot.compress.script import load_script  # noqa: E402
 
 SCRIPT = """
 import torch
