@@ -230,6 +230,12 @@ BOUNDED: dict[str, tuple[str, str, str, dict[str, tuple[int, int]]]] = {
         'y = Resize <mode="linear"> (x, , scales)',
         {"B": (1, 2), "H": (1, 9), "W": (1, 9)},
     ),
+    "slice_back": (
+        "float[N,4] x",
+        "float[a,b] y",
+        "y = Slice(x, high, low, zero, back)",
+        {"N": (1, 9)},
+    ),
     "normalize": (
         "float[B,C,L] x, float[C] s",
         "float[a,b,c] y",
@@ -238,7 +244,8 @@ BOUNDED: dict[str, tuple[str, str, str, dict[str, tuple[int, int]]]] = {
     ),
 }
 HELD = """int64[1] one={1}, int64[2] rows={-1,8}, int64 from={-1}, int64 by={2},
- float[4] scales={1.0,1.0,2.0,2.0}"""
+ float[4] scales={1.0,1.0,2.0,2.0},
+ int64[1] high={4}, int64[1] low={-3}, int64[1] zero={0}, int64[1] back={-2}"""
 
 
 @pytest.mark.parametrize("target", ["native", "c99"])

@@ -112,6 +112,8 @@ def evaluate(text: str, extents: Mapping[str, int]) -> int:
 
     >>> evaluate("((N + 2) // 2)", {"N": 5})
     3
+    >>> evaluate("max((N - 3), -1)", {"N": 1})
+    -1
     """
 
     def value(node: ast.AST) -> int:
