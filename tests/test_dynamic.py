@@ -118,6 +118,18 @@ def test_reshape_of_two_bounded_dimensions(shape: tuple[int | str, ...], wanted:
         assert np.array_equal(bundle.run({"x": feed})["y"], feed.reshape(target))
 
 
+def test_a_computed_extent_of_zero_is_no_copy() -> None:
+    """[6, N, N] as [N, N, 6]: at N = 0 Reshape would keep the 6, so the bundle says that it does not fit."""
+    model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+    g (float[6,N,N] x) => (float[A,B,C] y) <int64[1] one={1}, int64[1] two={2}, int64[1] six={6}> {
+      shape = Shape(x) n = Slice(shape, one, two) turned = Concat<axis=0>(n, n, six) y = Reshape(x, turned)
+    }""")
+    bundle = ingot.compile(model, target="c99", define={"N": (0, 3)})
+    assert bundle.run({"x": np.zeros((6, 2, 2), np.float32)})["y"].shape == (2, 2, 6)
+    with pytest.raises(InputError, match="ERR_CAPACITY"):
+        bundle.run({"x": np.zeros((6, 0, 0), np.float32)})
+
+
 @pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
 def test_shares_of_a_bounded_axis_are_kept_for_the_stages_behind(target: str) -> None:
     """Weights are made row by row in a loop over the axis, and read by the sum behind it."""

@@ -21,7 +21,7 @@ from ingot.formula.expr import (
     select,
     static,
 )
-from ingot.formula.index import as_expr, product, simplify
+from ingot.formula.index import as_expr, interval, product, simplify
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, is_data, op, shapes_text
 from ingot.ops.runtime import FAR
@@ -108,7 +108,20 @@ def reshape(f: Builder, data: Tensor, shape: Tensor, *, allowzero: int = 0) -> T
     """The same elements in row-major order (Reshape-14)."""
     if f.is_late(shape):
         return _reshape_at_run_time(f, data, shape, bool(allowzero))
-    return reshape_to(f, data, _resolve(f, data, f.extents(shape, "shape"), bool(allowzero)))
+    wanted = f.extents(shape, "shape")
+    if not allowzero:
+        _require_no_copies(f, data, wanted)
+    return reshape_to(f, data, _resolve(f, data, wanted, bool(allowzero)))
+
+
+def _require_no_copies(f: Builder, x: Tensor, wanted: tuple[Extent, ...]) -> None:
+    """A computed extent that is 0 in a run would keep the operand's: the bundle returns ERR_CAPACITY where
+    that is another one.
+    """
+    for old, new in zip(x.shape, wanted, strict=False):
+        if not isinstance(new, int) and new != old and interval(new)[0] <= 0:
+            n = cast(new, INT64)
+            f.confirm(f.map((), select(equal(n, 0), cast(as_expr(old), INT64), n), INT64, "kept"), new)
 
 
 def _reshape_at_run_time(f: Builder, x: Tensor, shape: Tensor, allowzero: bool) -> Tensor:
