@@ -7,7 +7,7 @@ writes them as files.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -348,4 +348,8 @@ def main(folder: str, *names: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("names", nargs="*")
+    asked = parser.parse_args()
+    main(asked.folder, *asked.names)

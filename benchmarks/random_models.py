@@ -8,7 +8,7 @@ files for `ingot bench`.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,4 +153,8 @@ def main(folder: str, seed: str = str(SEED)) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("seed", nargs="?", default=str(SEED))
+    asked = parser.parse_args()
+    main(asked.folder, asked.seed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from ingot.bundle.bundle import Bundle
 
@@ -109,17 +110,17 @@ int main(void)
 """
 
 
-def places(manifest: dict[str, object]) -> tuple[str, int]:
+def places(manifest: dict[str, Any]) -> tuple[str, int]:
     """The arguments of an entry as places in one block of memory, and the block's bytes."""
-    tensors = [*manifest["inputs"], *manifest["outputs"]]  # type: ignore[misc]
+    tensors = [*manifest["inputs"], *manifest["outputs"]]
     at, words = 0, []
     for t in tensors:
         count = 1
-        for n in t["shape"]:  # type: ignore[index]
+        for n in t["shape"]:
             count *= n
         words.append(f"(void *)(at + {at})")
         at += -(-count * 8 // 64) * 64  # no element takes more than eight bytes
-    arena = manifest["sizes"]["arena_bytes"]  # type: ignore[index]
+    arena = manifest["sizes"]["arena_bytes"]
     return ", ".join([*words, f"(void *)(at + {at})"]), at + arena + 128
 
 

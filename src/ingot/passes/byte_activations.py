@@ -134,6 +134,7 @@ class _Nodes:
 
     def product(self, x: Value, weights: Codebook, scale: float, bias: Value | None) -> None:
         attributes, name = self.node.attributes, self.name
+        # Both are floats by Gemm's schema.
         alpha, beta = (float(attributes.get(k, 1.0)) for k in ("alpha", "beta"))  # type: ignore[arg-type]
         w = constant_value(f"{name}_bytes", weights.decode())
         w.encoding = weights
