@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 import numpy as np
 import onnxruntime as ort
@@ -303,3 +304,37 @@ def test_an_error_shows_shapes_as_a_user_writes_them() -> None:
     g (float[B,6] x, float[N,2] w) => (float[B,2] y) { t = Concat<axis=0>(x, x) y = MatMul(t, w) }"""
     with pytest.raises(InputError, match=re.escape("shapes [(B * 2), 6] and [N, 2] do not fit")):
         ingot.compile(parser.parse_model(text), define={"B": (1, 4), "N": (1, 8)})
+
+
+def test_a_transposed_convolution_of_channels_known_at_run_time() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[1,C,4,5] x, float[C,O,3,2] w, float[O] b) => (float[1,O,H,W] y)
+    { y = ConvTranspose<strides=[2,1]>(x, w, b) }"""
+    model = parser.parse_model(text)
+    bundle, session = (
+        ingot.compile(model, define={"C": (1, 4), "O": (2, 3)}),
+        ort.InferenceSession(model.SerializeToString()),
+    )
+    for channels, outputs in ((1, 2), (3, 3), (4, 2)):
+        shapes = {"x": (1, channels, 4, 5), "w": (channels, outputs, 3, 2), "b": (outputs,)}
+        feeds = {
+            n: np.random.default_rng(channels).standard_normal(s).astype(np.float32)
+            for n, s in shapes.items()
+        }
+        np.testing.assert_allclose(bundle.run(feeds)["y"], session.run(None, feeds)[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_a_window_known_at_run_time_is_refused_by_name(op: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 21]>
+    g (float[1,2,8,8] x, float[2,2,K,3] w) => (float[1,2,H,W] y) {{ y = {op}(x, w) }}"""
+    with pytest.raises(InputError, match=re.escape("a window in [K, 3] is known at run time only")):
+        ingot.compile(parser.parse_model(text), define={"K": (1, 3)})
+
+
+@pytest.mark.parametrize("bounds", ["1..3", (1,), (1, 2, 3), (1.0, 2.0), None])
+def test_a_dimension_is_a_number_or_a_pair(bounds: object) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N] x) => (float[N] y) { y = Relu(x) }"""
+    with pytest.raises(InputError, match="a number, or a pair"):
+        ingot.compile(parser.parse_model(text), define=cast(dict[str, int], {"N": bounds}))

@@ -276,8 +276,8 @@ def at_least(e: Expr, bounds: Bounds = NO_BOUNDS) -> float:
     """
     form: Linear = {}
     for atom, c in linear(e).items():
-        last = c < 0 and isinstance(atom, Var) and isinstance(atom.extent, Expr)
-        term = linear(atom.extent - 1) if last else {atom: 1}  # type: ignore[union-attr]
+        size = atom.extent if c < 0 and isinstance(atom, Var) else None
+        term = linear(size - 1) if isinstance(size, Expr) else {atom: 1}
         for part, k in term.items():
             form[part] = form.get(part, 0) + c * k
     try:

@@ -121,6 +121,7 @@ def _trips(n: _Nest) -> int:
 
 def _places(n: _Nest, y: Tensor) -> Array | None:
     """The elements of y that a nest stores, one entry per store."""
+    # the limits are constants: `_trips` counted them
     ranges = [range(int(f.lo.value), int(f.hi.value), f.step) for f in n.loops]  # type: ignore[attr-defined]
     names = [f.var for f in n.loops]
     if len(set(names)) < len(names) or not all(_depends_on(i, names) for i in n.store.to.index):

@@ -70,7 +70,7 @@ def convolution(
 ) -> Contraction:
     """ONNX Conv's attributes as index arithmetic; x may be read outside its shape. Raises ShapeError."""
     f.require(x.rank >= 3 and w.rank == x.rank, f"input rank {x.rank} and weight rank {w.rank} do not fit")
-    kernel = tuple(int(n) for n in w.shape[2:])  # type: ignore[arg-type]
+    kernel = f.fixed(w.shape[2:], "a window")
     f.require(
         kernel_shape is None or tuple(kernel_shape) == kernel,
         f"kernel_shape {kernel_shape} but weights {kernel}",

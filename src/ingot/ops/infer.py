@@ -106,6 +106,7 @@ def infer_node(node: Node) -> None:
         wanted = replace(
             formula, outputs=tuple(t for _, t in pairs)
         )  # what nobody wants may never be written
+        # an input without a value is one that a constant formula does not read
         arrays = evaluate(wanted, [t.value for t in formula.inputs])  # type: ignore[misc]
         for (value, _), array in zip(pairs, arrays, strict=True):
             value.constant, value.shape = array, tuple(array.shape)

@@ -376,11 +376,12 @@ def trilu(f: Builder, x: Tensor, k: Tensor | None = None, *, upper: int = 1) -> 
     f.require(x.rank >= 2, f"rank {x.rank}, matrices are needed")
     axes = f.axes(x.shape)
     distance = axes[-1] - axes[-2]
-    if k is not None and k.value is None:
-        bound: Expr = k[(0,) * k.rank]
+    bound: Expr = Const(0)
+    if k is not None and k.value is not None:
+        bound = Const(int(np.clip(k.value.reshape(-1)[0], -FAR, FAR)))
+    elif k is not None:
+        bound = k[(0,) * k.rank]
         distance = cast(distance, bound.dtype)
-    else:
-        bound = Const(0 if k is None else int(np.clip(k.value.reshape(-1)[0], -FAR, FAR)))  # type: ignore[union-attr]
     keep = distance >= bound if upper else distance <= bound
     zero = Const(0.0 if x.type.is_float else 0, x.type.compute)
     return f.map(axes, select(keep, x[axes], zero), x.type)

@@ -101,7 +101,7 @@ def _over_unknown(f: Builder, x: Tensor, axes: Tensor, shape: tuple[Extent, ...]
     reduced = f.reduce("or", (d,), j, named, init=False, name="reduced")
     before = (e < d) & call("not", reduced[e])  # axis d of x is axis `place` of the result
     place = f.reduce("sum", (d,), (e,), cast(before, INT64), name="place")
-    extents = f.constant(np.array([int(n) for n in x.shape]), "extents")  # type: ignore[arg-type]
+    extents = f.constant(np.array(f.fixed(x.shape, "what axes known at run time reduce")), "extents")
     counted = select(reduced[d], extents[d], 1)
     count = f.reduce("prod", (), (d,), counted, init=1, name="count")
     outer, inner = f.axes(shape, _letters("o", len(shape))), f.axes(x.shape, _letters("k", x.rank))

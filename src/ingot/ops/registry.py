@@ -217,6 +217,16 @@ class Builder:
             return tuple(map(extent, tensor.known))
         return self.integers(tensor, what)
 
+    def fixed(self, extents: Sequence[Extent], what: str) -> tuple[int, ...]:
+        """Extents that the definition counts with, and that hence must be known at compile time."""
+        known = tuple(n for n in extents if isinstance(n, int))
+        if len(known) < len(extents):
+            raise UnsupportedError(
+                f"{self.node.label}: {what} in {shapes_text([tuple(extents)])} is known at run time only; "
+                "give the dimension one value with --define"
+            )
+        return known
+
     def is_late(self, *parameters: Tensor | None) -> bool:
         """Whether one of the parameters is known at run time only."""
         return any(p is not None and p.value is None and p.known is None for p in parameters)

@@ -167,7 +167,8 @@ def max_unpool(
     if output_shape is not None:
         declared = f.declared(output_shape)
         shape = f.integers(output_shape, "output_shape") if declared is None else declared
-        fits = len(shape) == len(pooled) and all(int(a) >= int(b) for a, b in zip(shape, pooled, strict=True))  # type: ignore[arg-type]
+        given, least = (f.fixed(s, "what output_shape is compared with") for s in (shape, pooled))
+        fits = len(given) == len(least) and all(a >= b for a, b in zip(given, least, strict=True))
         f.require(fits, f"output_shape {list(shape)} is smaller than {pooled}")
     everywhere = f.axes(tuple(shape))
     out = f.map(everywhere, wrap(0, x.type.compute), x.type)

@@ -76,12 +76,13 @@ def conv_transpose(
     """
     rank = x.rank - 2
     f.require(rank >= 1 and w.rank == x.rank, f"input rank {x.rank} and weight rank {w.rank} do not fit")
-    kernel = tuple(int(n) for n in w.shape[2:])  # type: ignore[arg-type]
+    kernel = f.fixed(w.shape[2:], "a window")
     fits = kernel_shape is None or tuple(kernel_shape) == kernel
     f.require(fits, f"kernel_shape {kernel_shape} but weights {kernel}")
     f.require(x.shape[1] == w.shape[0], f"{x.shape[1]} channels, the weights take {w.shape[0]}")
-    f.require(group > 0 and int(w.shape[0]) % group == 0, f"{w.shape[0]} channels in {group} groups")  # type: ignore[arg-type]
-    fits = b is None or b.shape == (int(w.shape[1]) * group,)  # type: ignore[arg-type]
+    grouped = group == 1 or (group > 1 and f.fixed(w.shape[:1], "channels")[0] % group == 0)
+    f.require(grouped, f"{w.shape[0]} channels in {group} groups")
+    fits = b is None or b.shape == (extent(as_expr(w.shape[1]) * group),)
     f.require(fits, f"a bias of shape {b and b.shape} for {group} times {w.shape[1]} outputs")
     s, d, more = (tuple(v or (n,) * rank) for v, n in ((strides, 1), (dilations, 1), (output_padding, 0)))
     ends = tuple(pads or (0,) * 2 * rank)
@@ -159,16 +160,17 @@ class _Transposed:
     def _taps(self, counts: tuple[int, ...]) -> tuple[Var, ...]:
         """The reduction's axes: input channels of the group, then taps."""
         names = " ".join(["ic", *(f"k{s}" for s in SPATIAL[len(counts)].split())])
-        return self.f.axes((int(self.w.shape[0]) // self.group, *counts), names)  # type: ignore[arg-type]
+        inputs = extent(as_expr(self.w.shape[0]) // self.group)
+        return self.f.axes((inputs, *counts), names)
 
     def _channels(self, oc: Var, ic: Var) -> tuple[Expr, Expr]:
         """The input channel that ic means for output channel oc, and oc within its group."""
         if self.group == 1:
             return ic, oc
-        outputs, inputs = as_expr(self.w.shape[1]), ic.extent
+        outputs, inputs = as_expr(self.w.shape[1]), as_expr(self.w.shape[0]) // self.group
         if outputs == Const(1):
-            return oc * inputs + ic, Const(0)  # type: ignore[operator]
-        return oc // outputs * inputs + ic, oc % outputs  # type: ignore[operator]
+            return oc * inputs + ic, Const(0)
+        return oc // outputs * inputs + ic, oc % outputs
 
     def _bias(self, acc: Expr, oc: Var) -> Expr:
         return acc if self.b is None else acc + self.b[oc]

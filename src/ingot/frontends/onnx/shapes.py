@@ -86,7 +86,12 @@ class Dimensions:
 
 
 def _extent(name: str, bounds: int | tuple[int, int]) -> Extent:
-    lo, hi = (bounds, bounds) if isinstance(bounds, int) else bounds
+    pair = (bounds, bounds) if isinstance(bounds, int) else bounds
+    if not (isinstance(pair, tuple) and [type(n) for n in pair] == [int, int]):
+        raise InputError(
+            f"--define {name}={bounds!r}: a dimension is a number, or a pair of its least and largest"
+        )
+    lo, hi = pair
     if not 0 <= lo <= hi < DIMENSION_LIMIT:
         raise InputError(f"--define {name}={bounds}: a dimension lies between 0 and {DIMENSION_LIMIT - 1}")
     return lo if lo == hi else Param(extent_name(name), lo, hi)
