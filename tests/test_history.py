@@ -13,12 +13,12 @@ import pytest
 from onnx import defs, helper
 
 from ingot.frontends.onnx.control import CONTROL
-from ingot.frontends.onnx.sequences import HANDLERS
+from ingot.frontends.onnx.sequences import SEQUENCES
 from ingot.graph.ir import Node
 from ingot.ops.refused import REFUSED
 from ingot.ops.registry import Operator, find
 
-IN_THE_READER = {*CONTROL, *HANDLERS, "Constant", "Scan"}
+IN_THE_READER = {*CONTROL, *SEQUENCES, "Constant", "Scan"}
 SCHEMAS = [s for s in defs.get_all_schemas_with_history() if s.domain in ("", "ai.onnx.ml")]
 MEANT_OTHERWISE = {
     ("BatchNormalization", "is_test"): "0 in models that were exported for inference: see its definition",

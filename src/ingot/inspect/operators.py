@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 import onnx
 
-from ingot.frontends.onnx.sequences import HANDLERS
+from ingot.frontends.onnx.sequences import SEQUENCES
 from ingot.ops.infer import CONTROL
 from ingot.ops.registry import operators
 
@@ -46,8 +46,8 @@ def supported() -> list[Supported]:
         defined[o.domain, o.name] = (*defined.get((o.domain, o.name), ()), o.since)
     found = [Supported(d, n, opsets, "definition") for (d, n), opsets in defined.items()]
     since = {name: versions[-1:] for (domain, name), versions in defined.items() if domain == ""}
-    found = [o for o in found if o.domain or o.name not in HANDLERS]
-    found += [Supported("", name, since.get(name) or (1,), "reader") for name in HANDLERS]
+    found = [o for o in found if o.domain or o.name not in SEQUENCES]
+    found += [Supported("", name, since.get(name) or (1,), "reader") for name in SEQUENCES]
     found += [Supported("", name, (1,), "control flow") for name in (*CONTROL, "Scan")]
     found += [Supported("", "Constant", (1,), "constant")]
     known = {(o.domain, o.name) for o in found}

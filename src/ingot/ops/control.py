@@ -20,13 +20,6 @@ Infer = Callable[..., Graph]
 Shape = tuple[int, ...]
 
 
-def infer_control(node: Node, infer: Infer) -> None:
-    """Infer the graphs a node holds and declare its outputs. ShapeError where ranks or types differ."""
-    from ingot.ops.loop import infer_loop
-
-    {"If": _infer_if, "Loop": infer_loop}[node.op](node, infer)
-
-
 def body(node: Node, name: str) -> Graph:
     """A graph attribute. Raises ModelError where it is missing."""
     found = node.attributes.get(name)
@@ -59,7 +52,8 @@ def taken(node: Node) -> Graph | None:
     return body(node, "then_branch" if np.asarray(condition.constant).reshape(-1)[0] else "else_branch")
 
 
-def _infer_if(node: Node, infer: Infer) -> None:
+def infer_if(node: Node, infer: Infer) -> None:
+    """Infer the branches and declare the outputs of an If. ShapeError where ranks or types differ."""
     if not node.inputs or node.inputs[0] is None:
         raise ModelError(f"{node.label}: the condition is missing")
     require_scalar(node, node.inputs[0], BOOL, "the condition")

@@ -22,12 +22,14 @@ from ingot.graph.encoding import Codebook, codes_of
 from ingot.graph.ir import Graph, Node, Value
 from ingot.graph.ir import reads as reads_of
 from ingot.graph.verify import COUNT_LIMIT, RANK_LIMIT
+from ingot.ops.control import infer_if
 from ingot.ops.declared import spread_declared
+from ingot.ops.loop import infer_loop
 from ingot.ops.refused import refuse
 from ingot.ops.registry import find, formulate
 
 FOLD_LIMIT_BYTES = 1 << 28
-CONTROL = frozenset({"If", "Loop"})
+CONTROL = {"If": infer_if, "Loop": infer_loop}
 
 
 @dataclass(slots=True)
@@ -51,9 +53,7 @@ def infer(graph: Graph, *, budget: _Budget | None = None, again: bool = False) -
         if budget.left < 0:
             raise UnsupportedError(f"{node.label}: loops within loops, all of growing shapes, are too many")
         if node.op in CONTROL and node.domain == "":
-            from ingot.ops.control import infer_control
-
-            infer_control(node, partial(infer, budget=budget, again=again))
+            CONTROL[node.op](node, partial(infer, budget=budget, again=again))
         else:
             infer_node(node)
     return graph

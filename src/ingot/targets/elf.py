@@ -21,11 +21,22 @@ from elftools.elf.descriptions import describe_reloc_type
 from elftools.elf.elffile import ELFFile
 
 from ..errors import InputError
-from .relocations import NAMES
 
 WRITE, ALLOC, EXEC, TLS = 0x1, 0x2, 0x4, 0x400
 NAME_LIMIT, SECTION_LIMIT = 1 << 16, 1 << 17
 UNDEFINED, ABSOLUTE, COMMON, EXTENDED = 0, 0xFFF1, 0xFFF2, 0xFFFF
+_RISCV = (
+    "NONE 32 64 RELATIVE COPY JUMP_SLOT TLS_DTPMOD32 TLS_DTPMOD64 TLS_DTPREL32 TLS_DTPREL64 TLS_TPREL32 "
+    "TLS_TPREL64 TLSDESC - - - BRANCH JAL CALL CALL_PLT GOT_HI20 TLS_GOT_HI20 TLS_GD_HI20 PCREL_HI20 "
+    "PCREL_LO12_I PCREL_LO12_S HI20 LO12_I LO12_S TPREL_HI20 TPREL_LO12_I TPREL_LO12_S TPREL_ADD ADD8 ADD16 "
+    "ADD32 ADD64 SUB8 SUB16 SUB32 SUB64 GOT32_PCREL - ALIGN RVC_BRANCH RVC_JUMP - - - - - RELAX SUB6 SET6 "
+    "SET8 SET16 SET32 32_PCREL IRELATIVE PLT32 SET_ULEB128 SUB_ULEB128"
+)
+# Types of relocations that pyelftools does not know.
+_RELOCATIONS = {
+    "EM_RISCV": {i: f"R_RISCV_{name}" for i, name in enumerate(_RISCV.split()) if name != "-"},
+    "EM_X86_64": {41: "R_X86_64_GOTPCRELX"},
+}
 _KINDS = ("NOTYPE", "OBJECT", "FUNC", "SECTION", "FILE", "COMMON", "TLS", "", "", "", "IFUNC")
 _BINDS = {0: "local", 1: "global", 2: "weak", 10: "global"}
 _VISIBILITY = ("default", "internal", "hidden", "protected")
@@ -280,7 +291,9 @@ class _Reader:
         return section.info, offset
 
     def _name(self, kind: int) -> str:
-        name = NAMES.get(self.elf["e_machine"], {}).get(kind) or str(describe_reloc_type(kind, self.elf))
+        name = _RELOCATIONS.get(self.elf["e_machine"], {}).get(kind) or str(
+            describe_reloc_type(kind, self.elf)
+        )
         return name if name.startswith("R_") else f"type {kind}"
 
 

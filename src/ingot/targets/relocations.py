@@ -1,28 +1,13 @@
-"""Relocations in words: the names of RISC-V's types, and why a reference was left to the linker.
+"""Relocations in words: why a reference was left to the linker.
 
-In: a relocation, read by `elf.py`. Out: one clause. Called by `elf.py` (names) and `audit.py`.
+In: a relocation, read by `elf.py`. Out: one clause. Called by `audit.py`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .elf import ObjectFile, Relocation
-
-_RISCV = (
-    "NONE 32 64 RELATIVE COPY JUMP_SLOT TLS_DTPMOD32 TLS_DTPMOD64 TLS_DTPREL32 TLS_DTPREL64 TLS_TPREL32 "
-    "TLS_TPREL64 TLSDESC - - - BRANCH JAL CALL CALL_PLT GOT_HI20 TLS_GOT_HI20 TLS_GD_HI20 PCREL_HI20 "
-    "PCREL_LO12_I PCREL_LO12_S HI20 LO12_I LO12_S TPREL_HI20 TPREL_LO12_I TPREL_LO12_S TPREL_ADD ADD8 ADD16 "
-    "ADD32 ADD64 SUB8 SUB16 SUB32 SUB64 GOT32_PCREL - ALIGN RVC_BRANCH RVC_JUMP - - - - - RELAX SUB6 SET6 "
-    "SET8 SET16 SET32 32_PCREL IRELATIVE PLT32 SET_ULEB128 SUB_ULEB128"
-)
-# What pyelftools does not know.
-NAMES = {
-    "EM_RISCV": {i: f"R_RISCV_{name}" for i, name in enumerate(_RISCV.split()) if name != "-"},
-    "EM_X86_64": {41: "R_X86_64_GOTPCRELX"},
-}
+from .elf import ObjectFile, Relocation
 
 _BY_TYPE = (
     (r"TLS|TPOFF|TPREL|DTP", "a thread's own copy: known when the thread's storage is laid out"),

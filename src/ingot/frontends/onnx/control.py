@@ -24,9 +24,9 @@ from ingot.frontends.onnx.objects import (
     sequences_in,
     suffixes,
 )
-from ingot.frontends.onnx.place import Place
+from ingot.frontends.onnx.place import Handler, Place
 from ingot.frontends.onnx.scope import Scope
-from ingot.frontends.onnx.sequences import Handler, content_of
+from ingot.frontends.onnx.sequences import content_of
 from ingot.graph.ir import Graph, Value, constant_value
 
 

@@ -20,6 +20,7 @@ from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.attributes import attribute_of, constant_of
 from ingot.frontends.onnx.encoded import encoding_of
 from ingot.frontends.onnx.functions import NEWEST, Body, Functions, LazyTypes, light, normal
+from ingot.frontends.onnx.handlers import is_handled
 from ingot.frontends.onnx.interface import give_inputs, give_outputs, ports
 from ingot.frontends.onnx.objects import Object
 from ingot.frontends.onnx.order import in_order
@@ -171,7 +172,7 @@ class Reader:
                 _hold(made, encoding.decode())
                 made.encoding = encoding
                 continue
-            if self.functions.find_local(proto) is None and at.is_handled():
+            if self.functions.find_local(proto) is None and is_handled(at):
                 continue
             body = self._function(proto, node, scope)
             if body is not None:

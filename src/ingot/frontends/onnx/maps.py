@@ -1,4 +1,4 @@
-"""Operators that take or make maps, read into nodes on tensors; the handlers that `Place` looks up.
+"""Operators that take or make maps, read into nodes on tensors; handlers of `handlers.py`.
 
 A map comes from the caller as keys, values and a length. What ZipMap makes is a tensor with a row for each
 map: the keys are known now and go to the manifest.
@@ -6,11 +6,9 @@ map: the keys are known now and go to the manifest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ingot.errors import ModelError
 from ingot.frontends.onnx.objects import Map, Maps
-from ingot.frontends.onnx.place import Place
+from ingot.frontends.onnx.place import Handler, Place
 from ingot.graph.ir import Node, Value
 
 DOMAIN = "ai.onnx.ml"
@@ -43,7 +41,7 @@ def _node(at: Place, inputs: list[Value | None], made: Value) -> Node:
     return Node(node.op, inputs, [made], at.attributes(), node.name, DOMAIN, node.version, node.text)
 
 
-MAPS: dict[str, Callable[[Place], bool]] = {
+MAPS: dict[str, Handler] = {
     "ZipMap": zip_map,
     "CastMap": from_map,
     "DictVectorizer": from_map,

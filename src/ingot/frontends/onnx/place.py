@@ -1,12 +1,12 @@
 """One node where it stands in the model, for the handlers of what is not a plain operator on tensors.
 
 In: a node and what its inputs name. Out: nodes appended to the graph, and names given to what they make.
-`sequences` and `control` hold the handlers; the reader asks `is_handled` of every node.
+`handlers` has the table of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,16 +33,6 @@ class Place:
     proto: onnx.NodeProto
     node: Node
     operands: list[Object | None]
-
-    def is_handled(self) -> bool:
-        """Read the node, if it works on objects or holds graphs; False leaves it to the reader."""
-        from ingot.frontends.onnx.control import CONTROL
-        from ingot.frontends.onnx.maps import DOMAIN, MAPS
-        from ingot.frontends.onnx.sequences import HANDLERS
-
-        known = {"": {**HANDLERS, **CONTROL}, DOMAIN: MAPS}.get(self.node.domain, {})
-        handler = known.get(self.node.op)
-        return handler is not None and handler(self)
 
     @property
     def label(self) -> str:
@@ -165,6 +155,9 @@ class Place:
         if form is None or form.kind == "tensor":
             raise UnsupportedError(f"{self.label}: nothing says of what shape the empty optional {name!r} is")
         return self.fitted(Listed(()), form, name)
+
+
+Handler = Callable[[Place], bool]  # reads a node; False leaves it to the reader, as a plain operator
 
 
 def scalar(name: str, number: int) -> Value:

@@ -1,4 +1,4 @@
-"""Operators on sequences and optionals, read into nodes on tensors; the handlers that `Place` looks up.
+"""Operators on sequences and optionals, read into nodes on tensors; handlers of `handlers.py`.
 
 A sequence whose elements are known one by one stays a list as long as positions are constants: taking,
 inserting and erasing are then done here, and no code is made for them. Otherwise the operators get the three
@@ -7,19 +7,16 @@ tensors of a sequence in its place and are defined in `ingot.ops.sequence`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 
 from ingot.errors import ModelError, ShapeError, UnsupportedError
 from ingot.formula.types import FLOAT32, DType
 from ingot.frontends.onnx.objects import Listed, Object, Option, Ragged, form_of, truth
-from ingot.frontends.onnx.place import Place, scalar
+from ingot.frontends.onnx.place import Handler, Place, scalar
 from ingot.graph.ir import Value, constant_value
 from ingot.graph.onnx_types import dtype_from_onnx
 
-Handler = Callable[[Place], bool]
 LONGEST = 256  # elements of a list: more are an array
 
 
@@ -282,7 +279,7 @@ def sequence_map(at: Place) -> bool:
     return True
 
 
-HANDLERS: dict[str, Handler] = {
+SEQUENCES: dict[str, Handler] = {
     "SequenceConstruct": construct,
     "SequenceEmpty": empty,
     "SequenceInsert": insert,
