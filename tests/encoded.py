@@ -10,6 +10,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ingot.graph.encoding import Codebook, Encoding, Sparse
+from ingot.graph.onnx_form import functions, parts
 
 Array = np.ndarray[Any, Any]
 OPSET = 21
@@ -28,37 +29,6 @@ def sparse(of: Codebook, gap_bits: int = 4) -> Sparse:
     return Sparse.of(of.codes, of.values, gap_bits)
 
 
-def codebook_function() -> onnx.FunctionProto:
-    nodes = [
-        helper.make_node("Cast", ["codes"], ["wide"], to=TensorProto.INT64),
-        helper.make_node("Gather", ["values", "wide"], ["W"]),
-    ]
-    opsets = [helper.make_opsetid("", OPSET)]
-    return helper.make_function("ingot", "Codebook", ["codes", "values"], ["W"], nodes, opsets)
-
-
-def sparse_function() -> onnx.FunctionProto:
-    int64 = TensorProto.INT64
-    nodes = [
-        helper.make_node("Constant", [], ["one"], value_int=1),
-        helper.make_node("Constant", [], ["zero"], value_int=0),
-        helper.make_node("Constant", [], ["flat"], value_ints=[-1]),
-        helper.make_node("Cast", ["gaps"], ["wide_gaps"], to=int64),
-        helper.make_node("Add", ["wide_gaps", "one"], ["steps"]),
-        helper.make_node("CumSum", ["steps", "zero"], ["ends"]),
-        helper.make_node("Sub", ["ends", "one"], ["positions"]),
-        helper.make_node("Cast", ["codes"], ["wide_codes"], to=int64),
-        helper.make_node("Gather", ["values", "wide_codes"], ["elements"]),
-        helper.make_node("ReduceProd", ["shape"], ["count"], keepdims=1),
-        helper.make_node("ConstantOfShape", ["count"], ["zeros"]),
-        helper.make_node("ScatterElements", ["zeros", "positions", "elements"], ["filled"]),
-        helper.make_node("Reshape", ["filled", "shape"], ["W"]),
-    ]
-    opsets = [helper.make_opsetid("", OPSET)]
-    inputs = ["codes", "gaps", "shape", "values"]
-    return helper.make_function("ingot", "Sparse", inputs, ["W"], nodes, opsets, ["gap_bits"])
-
-
 def packed(array: Array, name: str, bits: int) -> onnx.TensorProto:
     if bits > 4:
         return numpy_helper.from_array(array.astype(np.uint8), name)
@@ -69,20 +39,17 @@ def encode(model: onnx.ModelProto, encodings: dict[str, Encoding]) -> onnx.Model
     """The model in which calls make these initializers, which it lacks."""
     calls = []
     for name, e in encodings.items():
-        parts = [packed(e.codes, f"{name}_codes", e.bits)]
-        if isinstance(e, Sparse):
-            parts.append(packed(e.gaps, f"{name}_gaps", e.gap_bits))
-            parts.append(numpy_helper.from_array(np.array(e.shape, np.int64), f"{name}_shape"))
-        parts.append(numpy_helper.from_array(e.values, f"{name}_values"))
-        model.graph.initializer.extend(parts)
-        kind, attributes = ("Sparse", {"gap_bits": e.gap_bits}) if isinstance(e, Sparse) else ("Codebook", {})
-        call = helper.make_node(kind, [p.name for p in parts], [name], name, domain="ingot", **attributes)
-        calls.append(call)
+        kind, tensors, attributes = parts(e, OPSET)
+        for part, tensor in tensors.items():
+            tensor.name = f"{name}_{part}"
+        model.graph.initializer.extend(tensors.values())
+        names = [t.name for t in tensors.values()]
+        calls.append(helper.make_node(kind, names, [name], name, domain="ingot", **attributes))
     nodes = [*calls, *model.graph.node]
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     del model.functions[:]
-    model.functions.extend([codebook_function(), sparse_function()])
+    model.functions.extend(functions(OPSET))
     if all(o.domain != "ingot" for o in model.opset_import):
         model.opset_import.append(helper.make_opsetid("ingot", 1))
     return model

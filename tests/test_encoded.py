@@ -66,6 +66,32 @@ def test_a_call_of_computed_inputs_is_its_body() -> None:
     assert [n.op for n in read_model(model).nodes] == ["Cast", "Gather", "Gemm"]
 
 
+def test_a_function_of_the_name_with_another_body_is_inlined() -> None:
+    """Whatever the model calls its values and however it writes its constants: ours are known by what they
+    do; what does something else is computed."""
+    dense = random_codes((7, 40), 0.2)
+    for of, encoding in (("Codebook", dense), ("Sparse", sparse(dense))):
+        model = gemm(encoding, transB=1)
+        function = next(f for f in model.functions if f.name == of)
+        for node in function.node:
+            node.name = f"of {node.output[0]}"
+            for names in (node.input, node.output):
+                names[:] = [n and f"{n}_" for n in names]
+        function.input[:], function.output[:] = (
+            [f"{n}_" for n in s] for s in (function.input, function.output)
+        )
+        assert [n.op for n in read_model(model).nodes] == ["Gemm"]
+        last = function.node[-1]
+        last.output[0] = "positive"
+        function.node.append(helper.make_node("Neg", ["positive"], list(function.output)))
+        graph = read_model(model)
+        assert len(graph.nodes) > 1 and all(v.encoding is None for n in graph.nodes for v in n.inputs if v)
+        x = np.random.default_rng(1).standard_normal((1, 40)).astype("f")
+        wanted = -x @ dense.decode().T
+        np.testing.assert_allclose(oracle(model, x=x)[0], wanted, atol=1e-5)
+        check(run(program(model, "c99"), {"x": x}), [wanted], 1e-5, "loops")
+
+
 def test_transposed_and_reshaped_weights_keep_their_codebook() -> None:
     dense = random_codes((6, 8), 0.5)
     model = gemm(dense)

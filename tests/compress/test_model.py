@@ -8,12 +8,11 @@ import numpy as np
 import onnx
 import onnx.version_converter
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper, numpy_helper, parser
 
 from ingot.compress.encode import Form
-from ingot.compress.layers import layers_of
+from ingot.compress.layers import is_encoded, layers_of
 from ingot.compress.model import Wish, compress
-from ingot.compress.onnx_form import is_call
 from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Codebook, Sparse
@@ -135,7 +134,7 @@ def test_a_compressed_model_is_compressed_again() -> None:
     before = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]})
     once = compress(before, read, Wish(density=("0.5",), bits=("4",)))
     twice = compress(with_weights(once.model, {}), read, Wish(density=("0.2",), bits=("2",)))
-    assert sum(map(is_call, twice.model.graph.node)) == 1 and len(twice.model.functions) == 2
+    assert sum(map(is_encoded, twice.model.graph.node)) == 1 and len(twice.model.functions) == 2
     assert twice.account.layers[0].kept == round(0.2 * 24 * 30)
     assert len(twice.model.graph.initializer) == 4
     kept = once.encodings["w"].decode()[twice.encodings["w"].decode() != 0]
@@ -160,6 +159,32 @@ def test_weights_inside_a_function_of_the_models_own() -> None:
     made = compress(with_weights(before, {}), read, Wish(density=("0.2",)))
     decoded = with_weights(before, {"w": made.encodings["w"].decode()})
     np.testing.assert_allclose(answers(made.model)[0], answers(decoded)[0], rtol=1e-5, atol=1e-5)
+
+
+NEGATED = """Codebook (codes, values) => (W)
+  { i = Cast <to = 7> (codes) g = Gather(values, i) W = Neg(g) }"""
+TWICE = "Twice (a) => (b) { b = Add(a, a) }"
+
+
+def test_functions_of_the_domain_that_are_not_ours() -> None:
+    """One has an encoding's name and another body, one another name: both are computed, as before."""
+    weights = {
+        "values": [16],
+        "codes": np.arange(24 * 30, dtype=np.uint8).reshape(24, 30) % 16,
+        "v": [30, 30],
+    }
+    before = model(
+        ROW, "{ w = Codebook(codes, values) h = MatMul(x, w) m = MatMul(h, v) y = Twice(m) }", weights
+    )
+    before.opset_import.append(helper.make_opsetid("ingot", 1))
+    for node, text in ((before.graph.node[0], NEGATED), (before.graph.node[3], TWICE)):
+        node.domain = "ingot"
+        before.functions.append(parser.parse_function(f'<opset_import: ["" : 21], domain: "ingot"> {text}'))
+    made = compress(with_weights(before, {}), read, Wish())
+    assert list(made.encodings) == ["v"]
+    assert {f.name for f in made.model.functions} == {"Codebook", "Sparse"}
+    decoded = with_weights(before, {"v": made.encodings["v"].decode()})
+    np.testing.assert_allclose(answers(made.model)[0], answers(decoded)[0], rtol=1e-5, atol=1e-4)
 
 
 def test_each_of_many_branches_has_weights_of_its_own() -> None:
@@ -209,8 +234,8 @@ def test_models_that_hold_no_weights() -> None:
     ("part", "array", "message"),
     [
         ("w.values", np.zeros(5, np.float32), "weights 'w': 5 values"),
-        ("w.values", np.zeros(16, np.float64), "values FLOAT"),
-        ("w.codes", np.full(144, 300, np.int64), "codes and gaps are UINT4 or UINT8"),
+        ("w.values", np.zeros(16, np.float64), "'w.values' is float64, where float32 belongs"),
+        ("w.codes", np.full(144, 300, np.int64), "'w.codes' is int64, where uint4 or uint8 belongs"),
         ("w.codes", np.zeros(7, np.uint8), "one list each"),
         ("w.shape", np.array([1 << 40, 1 << 40]), "no tensor has the shape"),
         ("w.shape", np.array([-1, 24]), "no tensor has the shape"),

@@ -7,17 +7,18 @@ one that several nodes share is one layer. Called before anything else in `compr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import onnx
 
-from ingot.compress.onnx_form import Read, encoding_of, is_call
 from ingot.errors import InputError, ModelError
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding
+from ingot.graph.onnx_form import Part, encoding_of, is_call
+from ingot.graph.onnx_types import dtype_from_onnx
 
 Kind = Literal["conv", "fc"]
 
@@ -40,6 +41,8 @@ FLOATS = {
     onnx.TensorProto.BFLOAT16,
     onnx.TensorProto.DOUBLE,
 }
+Read = Callable[[onnx.TensorProto, str], Array]
+"""The elements of a tensor, which messages call by the second argument. Raises ModelError."""
 
 
 @dataclass(slots=True, eq=False)
@@ -137,7 +140,7 @@ class _Search:
         tensor, maker = constant.tensor, constant.maker
         if tensor is None:
             assert maker is not None, "a constant is a tensor or a call"
-            encoding: Encoding | None = (known := encoding_of(maker, constant.arguments, self.read))
+            encoding: Encoding | None = (known := self._encoding(maker, constant.arguments))
             dtype, weights = int(onnx.TensorProto.FLOAT), known.decode()
         else:
             if tensor.data_type not in FLOATS or len(tensor.dims) < 2:
@@ -148,12 +151,25 @@ class _Search:
             return None
         return Layer(constant.name, kind, [user], weights, dtype, constant.owner, maker, encoding)
 
+    def _encoding(self, call: onnx.NodeProto, tensors: Sequence[onnx.TensorProto]) -> Encoding:
+        what = f"node {call.name!r} ({call.op_type}), weights {call.output[0]!r}"
+        parts = [Part(t.name, dtype_from_onnx(t.data_type), self.read(t, what)) for t in tensors]
+        try:
+            return encoding_of(call, parts)
+        except ValueError as error:
+            raise ModelError(f"{what}: {error}") from None
+
+
+def is_encoded(node: onnx.NodeProto) -> bool:
+    """Whether the node is the call of an encoding, in a model whose other functions are inlined."""
+    return is_call(node, {})
+
 
 def _made(node: onnx.NodeProto, graph: onnx.GraphProto, seen: Mapping[str, _Constant]) -> _Constant | None:
     """The constant that a node makes by itself, or out of tensors as the call of an encoding."""
     if not node.output:
         return None
-    if is_call(node):
+    if is_encoded(node):
         arguments = [seen[name].tensor for name in node.input if name in seen]
         tensors = [tensor for tensor in arguments if tensor is not None]
         if len(tensors) < len(node.input):

@@ -18,8 +18,7 @@ from ingot.compress import choose
 from ingot.compress.accounting import Account, sizes_of, unchanged
 from ingot.compress.encode import AUTO, Choice, Form, encode
 from ingot.compress.finetune import Training, finetune
-from ingot.compress.layers import FLOATS, Kind, Layer, layers_of
-from ingot.compress.onnx_form import DOMAIN, Read, is_call
+from ingot.compress.layers import FLOATS, Kind, Layer, Read, is_encoded, layers_of
 from ingot.compress.opset import modernise, opset_of
 from ingot.compress.propose import Goal, Scale, propose
 from ingot.compress.share import Start
@@ -27,6 +26,7 @@ from ingot.compress.transplant import pack, slots, unpack
 from ingot.compress.write import write
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding
+from ingot.graph.onnx_form import is_ours
 from ingot.log import announce
 
 CONV_BITS, FC_BITS = 8, 4
@@ -137,7 +137,7 @@ def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without functions of its own but those of encodings: weights are seen where they are used."""
-    others = [(f.domain, f.name) for f in model.functions if f.domain != DOMAIN]
+    others = [(f.domain, f.name) for f in model.functions if not is_ours(f)]
     return onnx.inliner.inline_selected_functions(model, others) if others else model
 
 
@@ -157,7 +157,7 @@ def put(model: onnx.ModelProto, constants: Mapping[str, Array]) -> None:
 
 def _other_bits(graph: onnx.GraphProto) -> int:
     """The size of all constants that are no part of an encoding."""
-    parts = {name for node in graph.node if is_call(node) for name in node.input}
+    parts = {name for node in graph.node if is_encoded(node) for name in node.input}
     bits = sum(_bits(t) for t in graph.initializer if t.name not in parts)
     for node in graph.node:
         for attribute in node.attribute:

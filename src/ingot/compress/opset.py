@@ -11,8 +11,8 @@ import onnx
 import onnx.version_converter
 from onnx import helper
 
-from ingot.compress.onnx_form import UINT4_OPSET
 from ingot.compress.write import UINT4_IR
+from ingot.graph.onnx_form import UINT4_OPSET
 
 SMALL_BYTES = 4096  # constants of shapes and axes, which the converter looks into
 

@@ -1,7 +1,7 @@
 """Encoded weights written into a model. In: a ModelProto, its layers and their encodings; out: the model,
 changed.
 
-The constants give way to calls of the functions of `onnx_form`, under the same names: no other node
+The constants give way to calls of the functions of `graph.onnx_form`, under the same names: no other node
 changes. Called by `compress`.
 """
 
@@ -13,9 +13,9 @@ import onnx
 from onnx import helper
 
 from ingot.compress.layers import Layer
-from ingot.compress.onnx_form import DOMAIN, OLDEST_OPSET, UINT4_OPSET, functions, parts
 from ingot.errors import UnsupportedError
 from ingot.graph.encoding import Encoding, Sparse
+from ingot.graph.onnx_form import DOMAIN, OLDEST_OPSET, UINT4_OPSET, functions, is_ours, parts
 
 FUNCTIONS_IR = 8  # the first version of ONNX's format with functions
 UINT4_IR = 10
@@ -109,7 +109,7 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 def _declare(model: onnx.ModelProto, opset: int) -> None:
     """The functions, their domain, and a version of the format that knows them."""
-    kept = [f for f in model.functions if f.domain != DOMAIN]
+    kept = [f for f in model.functions if not is_ours(f)]
     del model.functions[:]
     model.functions.extend([*kept, *functions(opset)])
     if all(o.domain != DOMAIN for o in model.opset_import):

@@ -167,7 +167,7 @@ class Reader:
             if (node.domain, node.op) == ("", "Scan"):
                 self._scan(graph, proto, node, scope)
                 continue
-            if (encoding := encoding_of(node, proto, operands)) is not None:
+            if (encoding := encoding_of(node, proto, operands, self.functions.local)) is not None:
                 made = self.define(scope, proto.output[0])
                 _hold(made, encoding.decode())
                 made.encoding = encoding
