@@ -19,7 +19,7 @@ from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import opsets as model_opsets
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.frontends.onnx.narrow import require_narrow
-from ingot.frontends.onnx.tensors import array_of, embed_external, external_files
+from ingot.frontends.onnx.tensors import array_of, embed_external, embed_sparse, external_files
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
@@ -80,6 +80,7 @@ def compress_model(model: Any, wish: Wish) -> Compressed:
     proto.CopyFrom(read_proto(canonical(model, Options())))
     model_opsets(proto)
     embed_external(proto, folder)
+    embed_sparse(proto)
     return compress(proto, _read, wish)
 
 

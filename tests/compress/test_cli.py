@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from tests.compress.models import answers
 from tests.test_cli import MODEL, ingot
@@ -30,13 +31,15 @@ def test_the_digits_model(tmp_path: Path) -> None:
 
 def test_a_container_and_back(tmp_path: Path) -> None:
     options = ("--density", "0.5", "--form", "sparse", "--gap-bits", "4", "--json")
-    for file, more in (
-        ("a.net", ()),
+    for file, words in (
+        ("a.net", options),
         ("b.onnx", ("--from", tmp_path / "a.net")),
         ("c.net", ("--from", tmp_path / "a.net")),
     ):
-        result = ingot("compress", MODEL, *options, *more, "-o", tmp_path / file)
+        result = ingot("compress", MODEL, *words, "-o", tmp_path / file)
         assert result.exit_code == 0, result.output
+    result = ingot("compress", MODEL, *options, "--from", tmp_path / "a.net", "-o", tmp_path / "d.net")
+    assert result.exit_code == 2 and "pruned and shared already, --density says nothing" in result.stderr
     assert (tmp_path / "a.net").read_bytes() == (tmp_path / "c.net").read_bytes()
     (tmp_path / "short.net").write_bytes((tmp_path / "a.net").read_bytes()[:-1])
     result = ingot("compress", MODEL, "--from", tmp_path / "short.net", "-o", tmp_path / "d.onnx")
@@ -59,6 +62,23 @@ def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
     assert direct.exit_code == 0
     (found,), (wanted,) = (answers(onnx.load(tmp_path / f)) for f in ("out.onnx", "direct.onnx"))
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_sparse_initializers_are_weights(tmp_path: Path) -> None:
+    model = onnx.load(MODEL)
+    at = next(i for i, t in enumerate(model.graph.initializer) if len(t.dims) == 4)
+    weights = numpy_helper.to_array(model.graph.initializer[at])
+    name = model.graph.initializer.pop(at).name
+    where = np.flatnonzero(np.abs(weights) > np.median(np.abs(weights)))
+    values = numpy_helper.from_array(weights.reshape(-1)[where], name)
+    indices = numpy_helper.from_array(where.astype(np.int64), f"{name}.at")
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, weights.shape))
+    onnx.save(model, tmp_path / "in.onnx")
+    result = ingot("compress", tmp_path / "in.onnx", "--bits", "5", "-o", tmp_path / "out.onnx", "--json")
+    assert result.exit_code == 0, result.output
+    layer = next(la for la in json.loads(result.stdout)["layers"] if la["name"] == name)
+    assert layer["kept"] == len(where)
+    assert answers(onnx.load(tmp_path / "out.onnx"))[0].shape == answers(onnx.load(MODEL))[0].shape
 
 
 def test_reports_as_files(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, int], list[str]]] = 
         {},
         ["w"],
     ),
+    "cast from half": (ROW, "{ v = Cast <to = 1> (w) y = MatMul(x, v) }", {"w": HALF}, {}, ["w"]),
     "opset 13": (ROW, "{ m = MatMul(x, w) y = Softmax(m) }", {"w": [24, 30]}, {"opset": 13, "ir": 7}, ["w"]),
     "opset 7": (IMAGE, "{ m = Conv(x, w) y = Relu(m) }", dict([CONV]), {"opset": 7, "ir": 4}, ["w"]),
     "opset 24": (ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}, {"opset": 24, "ir": 11}, ["w"]),
@@ -225,9 +226,36 @@ def test_a_layer_that_would_not_shrink_stays_as_it_is() -> None:
 def test_models_that_hold_no_weights() -> None:
     with pytest.raises(InputError, match="no weights to compress; these are constants of floats"):
         compress(model("(float[2,3] x) => (float[2,3] y)", "{ y = Relu(x) }", {}), read, Wish())
-    bad = np.full((24, 30), np.nan, np.float32)
-    with pytest.raises(ModelError, match="'w' hold NaN"):
-        compress(model(ROW, "{ y = MatMul(x, w) }", {"w": bad}), read, Wish())
+
+
+@pytest.mark.parametrize(
+    "bad", [np.float32(np.nan), np.float32(np.inf), np.float64(1e300)], ids=lambda bad: f"{bad}"
+)
+def test_weights_that_no_code_stands_for(bad: np.float32 | np.float64) -> None:
+    weights = {"w": np.full((24, 30), bad), "v": np.ones((24, 30), bad.dtype)}
+    signature = ROW.replace("float", "double" if bad.dtype == np.float64 else "float")
+    before = model(signature, "{ s = MatMul(x, w) t = MatMul(x, v) y = Add(s, t) }", weights)
+    with pytest.raises(ModelError, match=r"'w' hold NaN or infinity .* --bits w=32 leaves them as they are"):
+        compress(with_weights(before, {}), read, Wish())
+    assert list(compress(before, read, Wish(bits=("w=32",))).encodings) == ["v"]
+
+
+def test_a_node_that_makes_nothing() -> None:
+    before = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]})
+    before.graph.node.add(op_type="MatMul", input=["x", "w"])
+    assert layers_of(before, read)[0].nodes == ["y", "MatMul"]
+
+
+def test_functions_in_a_circle() -> None:
+    before = model(ROW, "{ h = A(x) y = MatMul(h, w) }", {"w": [24, 30]})
+    before.graph.node[0].domain = "mine"
+    before.opset_import.append(helper.make_opsetid("mine", 1))
+    for name, other in ("AB", "BA"):
+        node = helper.make_node(other, ["x"], ["y"], domain="mine")
+        imports = [helper.make_opsetid("mine", 1)]
+        before.functions.append(helper.make_function("mine", name, ["x"], ["y"], [node], imports))
+    with pytest.raises(ModelError, match=r"functions of the model cannot be inlined: Cycle"):
+        compress(before, read, Wish())
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ FACTORS: Mapping[str, tuple[Kind, tuple[int, ...]]] = {
     "GRU": ("fc", (1, 2)),
     "RNN": ("fc", (1, 2)),
 }
-# What only moves elements: a constant behind it is as good as before it.
-MOVES = {"Identity", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+# What only moves or rounds elements: a constant behind it is as good as before it.
+MOVES = {"Identity", "Cast", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
 FLOATS = {
     onnx.TensorProto.FLOAT,
     onnx.TensorProto.FLOAT16,
@@ -65,8 +65,7 @@ class Layer:
 
 
 def layers_of(model: onnx.ModelProto, read: Read) -> list[Layer]:
-    """The layers of a model. Raises InputError where there are none, ModelError for weights that are no
-    numbers."""
+    """The layers of a model. Raises InputError where there are none."""
     search = _Search(read)
     search.graph(model.graph, {})
     found = list(search.layers.values())
@@ -75,9 +74,6 @@ def layers_of(model: onnx.ModelProto, read: Read) -> list[Layer]:
             "the model has no weights to compress",
             remedy=f"these are constants of floats with two axes or more, factors of {', '.join(FACTORS)}",
         )
-    for layer in found:
-        if not np.isfinite(layer.weights).all():
-            raise ModelError(f"the weights {layer.name!r} hold NaN or infinity, which no code stands for")
     return found
 
 
@@ -126,7 +122,7 @@ class _Search:
 
     def _use(self, constant: _Constant, kind: Kind, node: onnx.NodeProto) -> None:
         known = self.layers.get(constant)
-        user = node.name or node.output[0]
+        user = node.name or next(iter(node.output), node.op_type)
         if known is not None:
             if user not in known.nodes:
                 known.nodes.append(user)
@@ -146,7 +142,8 @@ class _Search:
             if tensor.data_type not in FLOATS or len(tensor.dims) < 2:
                 return None
             encoding, dtype = None, int(tensor.data_type)
-            weights = self.read(tensor, f"weights {constant.name!r}").astype(np.float32)
+            with np.errstate(over="ignore"):  # infinity, which `choices_of` refuses by name
+                weights = self.read(tensor, f"weights {constant.name!r}").astype(np.float32)
         if weights.ndim < 2 or not weights.size:
             return None
         return Layer(constant.name, kind, [user], weights, dtype, constant.owner, maker, encoding)

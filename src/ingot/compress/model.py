@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import onnx
@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 
 from ingot.compress import choose
 from ingot.compress.accounting import Account, sizes_of, unchanged
-from ingot.compress.encode import AUTO, Choice, Form, encode
+from ingot.compress.encode import AUTO, UNCHANGED, Choice, Form, encode
 from ingot.compress.finetune import Training, finetune
 from ingot.compress.layers import FLOATS, Kind, Layer, Read, is_encoded, layers_of
 from ingot.compress.opset import modernise, opset_of
@@ -24,12 +24,25 @@ from ingot.compress.propose import Goal, Scale, propose
 from ingot.compress.share import Start
 from ingot.compress.transplant import pack, slots, unpack
 from ingot.compress.write import write
+from ingot.errors import InputError, ModelError
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding
 from ingot.graph.onnx_form import is_ours
 from ingot.log import announce
 
 CONV_BITS, FC_BITS = 8, 4
+OPTIONS = {
+    "density": "--density",
+    "bits": "--bits",
+    "gap_bits": "--gap-bits",
+    "ratio": "--target-ratio",
+    "scale": "--prune-by",
+    "form": "--form",
+    "start": "--centroids",
+    "seed": "--seed",
+    "training": "--finetune",
+}
+"""How the command line calls what can be wished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +50,7 @@ class Wish:
     """What a user asks for; words as `choose.per_layer` reads them.
 
     With a `ratio` (as in 35x), layers without a density get one such that all together reach it. With a
-    `container` its content takes the place of the model's weights, and the rest says nothing.
+    `container` its content takes the place of the model's weights, and nothing else can be wished.
     """
 
     density: tuple[str, ...] = ()
@@ -72,6 +85,7 @@ def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
     model = modernise(inlined(model))
     layers = layers_of(model, read)
     if wish.container is not None:
+        _require_container_alone(wish)
         encodings, biases = unpack(wish.container, slots(model, layers, floats(model, read)))
         put(model, biases)
         return finished(model, layers, encodings, [Choice() for _ in layers])
@@ -126,6 +140,7 @@ def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
     bits: dict[Kind, int] = {"conv": CONV_BITS, "fc": FC_BITS}
     codes = choose.per_layer(wish.bits, layers, choose.code_bits, "--bits", bits)
     gaps = choose.per_layer(wish.gap_bits, layers, choose.gap_bits, "--gap-bits", {"conv": AUTO, "fc": AUTO})
+    _require_numbers(layers, codes)
     found = [
         Choice(1.0 if d is None else d, b, g, wish.form, wish.start, wish.seed)
         for d, b, g in zip(densities, codes, gaps, strict=True)
@@ -135,10 +150,40 @@ def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
     return propose(layers, found, [d is None for d in densities], Goal(choose.ratio(wish.ratio), wish.scale))
 
 
+def _require_numbers(layers: Sequence[Layer], codes: Sequence[int]) -> None:
+    """Raises ModelError for weights to be encoded that are no numbers of float32."""
+    for layer, bits in zip(layers, codes, strict=True):
+        if bits != UNCHANGED and not np.isfinite(layer.weights).all():
+            raise ModelError(
+                f"the weights {layer.name!r} hold NaN or infinity (as float32), which no code stands for",
+                remedy=f"--bits {layer.name}={UNCHANGED} leaves them as they are",
+            )
+
+
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without functions of its own but those of encodings: weights are seen where they are used."""
+    """The model without functions of its own but those of encodings: weights are seen where they are used.
+
+    Raises ModelError for functions that call each other in a circle.
+    """
     others = [(f.domain, f.name) for f in model.functions if not is_ours(f)]
-    return onnx.inliner.inline_selected_functions(model, others) if others else model
+    if not others:
+        return model
+    try:
+        return onnx.inliner.inline_selected_functions(model, others)
+    except (RuntimeError, ValueError, onnx.checker.ValidationError) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ModelError(f"the functions of the model cannot be inlined: {reason}") from None
+
+
+def _require_container_alone(wish: Wish) -> None:
+    """Raises InputError where a container is to be transplanted and something else is wished too."""
+    rest = replace(wish, container=None)
+    said = [f.name for f in fields(Wish) if getattr(rest, f.name) != getattr(Wish(), f.name)]
+    if said:
+        raise InputError(
+            f"--from: a container's weights are pruned and shared already, {OPTIONS[said[0]]} says nothing",
+            remedy="write the model first, then compress that one",
+        )
 
 
 def floats(model: onnx.ModelProto, read: Read) -> dict[str, Array]:

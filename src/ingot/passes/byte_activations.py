@@ -55,7 +55,7 @@ def _rewritten(node: Node, most: int) -> list[Node] | None:
         return None
     weights = w.constant.T if node.attributes.get("transB") else w.constant
     quantised = quantise(weights, w.encoding.values, most)
-    if quantised is None or error(weights, *quantised) > TOLERANCE:
+    if quantised is None or not error(weights, *quantised) <= TOLERANCE:  # nor where it is no number
         return None
     made = _Nodes(node)
     made.product(x, *quantised, rest[0] if rest else None)
@@ -118,10 +118,11 @@ def error(weights: Array, quantised: Codebook, scale: float) -> float:
     x = np.maximum(rng.standard_normal((SAMPLES, len(weights))), 0).astype(np.float32)
     steps = x.max(1, keepdims=True) / np.float32(255)
     q = np.rint(x / np.where(steps > 0, steps, 1))
-    found = (q @ quantised.decode().astype(np.float32)) * (steps * np.float32(scale))
-    exact = x @ weights
-    largest = np.abs(exact).max(1, initial=0)
-    return float((np.abs(found - exact).max(1, initial=0) / np.where(largest > 0, largest, 1)).max())
+    with np.errstate(over="ignore", invalid="ignore"):  # weights at the end of float32's range
+        found = (q @ quantised.decode().astype(np.float32)) * (steps * np.float32(scale))
+        exact = x @ weights
+        largest = np.abs(exact).max(1, initial=0)
+        return float((np.abs(found - exact).max(1, initial=0) / np.where(largest > 0, largest, 1)).max())
 
 
 @dataclass(slots=True)

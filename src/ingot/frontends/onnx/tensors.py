@@ -132,6 +132,20 @@ def embed_external(message: Message, folder: Folder) -> None:
                 embed_external(part, folder)
 
 
+def embed_sparse(message: Message) -> None:
+    """Give graphs their sparse initializers with the zeros. Raises ModelError as `dense` does."""
+    if isinstance(message, onnx.GraphProto):
+        for sparse in message.sparse_initializer:
+            name = sparse.values.name
+            array = dense(sparse, None, f"initializer {name!r}")
+            message.initializer.append(numpy_helper.from_array(array, name))
+        del message.sparse_initializer[:]
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in (value,) if isinstance(value, Message) else value:
+                embed_sparse(part)
+
+
 def _clean(array: Array) -> Array:
     """Booleans as 0 and 1, whatever bytes stand in the file."""
     return np.asarray(array.view(np.uint8) != 0) if array.dtype == np.bool_ else array
