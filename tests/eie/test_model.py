@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
+from ingot.eie import sweep
 from ingot.eie.activity import activity
 from ingot.eie.benchmark import BENCHMARKS, draw
-from ingot.eie.columns import Columns, encode
+from ingot.eie.columns import encode, encode_sorted
 from ingot.eie.energy import energy, read_picojoules, square_millimetres, steady_milliwatts
 from ingot.eie.machine import Machine
-from ingot.eie.memory import packed_pointers, place, tiles
+from ingot.eie.memory import Placement, digits, expanded, packed_pointers, place, tiles
 from ingot.eie.steps import run
+from ingot.eie.sweep import benchmark_load
 from ingot.eie.timing import time
 from ingot.errors import InputError
 from tests.eie.random_layers import random_layer
@@ -43,36 +43,81 @@ def test_the_paper_s_power_and_area() -> None:
     assert read_picojoules(32) < read_picojoules(64) < read_picojoules(512) < 180
 
 
-@cache
-def drawn_layers(names: tuple[str, ...]) -> list[Columns]:
-    return [draw(LAYERS[n]).columns(64) for n in names]
-
-
-def test_alexnet_fits_the_srams() -> None:
-    layers = drawn_layers(("Alex-6", "Alex-7", "Alex-8"))
+def placement_of(*names: str, is_uniform: bool = False, placed: bool = False) -> Placement:
     machine = Machine()
-    parts = tiles(layers, machine)
-    found = place(parts, machine)
-    assert found.fits and found.pointers > 16384
-    assert {p.pointers for p in found.placed} == {"own", "spilled"}
-    used = np.zeros(machine.matrix_bytes * 8 // machine.sram_width, int)
+    loads = [benchmark_load(n, is_uniform) for n in names]
+    loads = [sweep.placed(load, 64, False) if placed else load for load in loads]
+    columns = [encode_sorted(load.shape, load.at, load.codes, 64) for load in loads]
+    return check_places(place(tiles(columns, machine), machine), machine)
+
+
+def check_places(found: Placement, machine: Machine) -> Placement:
+    """Nothing lies where something else does, and what is packed expands to the pointers."""
+    used = [np.zeros(machine.matrix_bytes, int) for _ in range(machine.pes)]
+    own, buffer, lengths = 0, 0, {"matrix": 0, "pointers": 0}
     for p in found.placed:
         assert p.tile.columns.shape[1] <= machine.batch
         even, odd = packed_pointers(p.tile, 5)
         assert even.dtype == np.uint16 and len(even) + len(odd) == p.tile.pointers
-        used[p.base_row : p.base_row + p.tile.matrix_rows(machine.line)] += 1
-    assert used.max() == 1
-    codes = sum(len(p.tile.columns.codes) for p in found.placed)
-    assert codes == sum(len(layer.codes) for layer in layers)
+        for k in range(machine.pes if p.is_resident else 0):
+            used[k][p.base[k] : p.base[k] + p.tile.entries[k]] += 1
+        if p.way.kind == "own":
+            own += 2 * p.tile.pointers
+            continue
+        buffer = max(buffer, 2 * p.tile.pointers)
+        if p.way.kind == "packed":
+            words = digits(p.tile.columns.lengths[5], p.way.digit_bits)
+            np.testing.assert_array_equal(expanded(words, p.way.digit_bits), p.tile.columns.pointers[5])
+            assert len(words) * p.way.digit_bits <= 8 * p.way.size and p.way.cycles * 2 >= len(words)
+            lengths[p.way.home] += p.way.size
+    assert max(u.max() for u in used) <= 1
+    for p in (p for p in found.placed if not p.is_resident):
+        assert all(not u[b : b + n].any() for u, b, n in zip(used, p.base, p.tile.entries, strict=True))
+        assert (p.base + p.tile.entries).max() <= found.matrix_bytes
+    entries = max(int(u.sum()) for u in used)
+    assert entries + lengths["matrix"] <= found.matrix_bytes <= machine.matrix_bytes
+    assert own + buffer + lengths["pointers"] == found.pointer_bytes <= machine.pointer_bytes
+    return found
 
 
-def test_vgg_s_pointers_come_from_the_host() -> None:
-    """33,283 pointers and 131,000 entries of each PE are more than the stated SRAMs hold."""
-    machine = Machine()
-    found = place(tiles(drawn_layers(("VGG-6", "VGG-7", "VGG-8")), machine), machine)
-    assert not found.fits and found.streamed_bytes < found.loaded_bytes / 2
-    larger = Machine(pointer_bytes=68 * 1024, matrix_bytes=256 * 1024)
-    assert place(tiles(drawn_layers(("VGG-6", "VGG-7", "VGG-8")), larger), larger).fits
+@pytest.mark.parametrize("is_uniform", [True, False])
+def test_alexnet_fits_the_srams(is_uniform: bool) -> None:
+    found = placement_of("Alex-6", "Alex-7", "Alex-8", is_uniform=is_uniform)
+    assert found.fits and found.pointers > 16384 and found.packed == 2
+    assert sum(p.tile.columns.codes.size for p in found.placed) < found.loaded_bytes
+
+
+@pytest.mark.parametrize("is_uniform", [True, False])
+def test_vgg_fits_the_srams_with_its_rows_placed(is_uniform: bool) -> None:
+    """33,289 pointers, and with the densities as printed 131,023 entries, where 131,072 have room."""
+    found = placement_of("VGG-6", "VGG-7", "VGG-8", is_uniform=is_uniform, placed=True)
+    assert found.fits and found.pointers > 33000
+    assert found.move_cycles < 15000
+    as_they_come = placement_of("VGG-6", "VGG-7", "VGG-8", is_uniform=is_uniform)
+    assert 0 < as_they_come.streamed_bytes < as_they_come.loaded_bytes / 3
+    assert {p.way.kind for p in as_they_come.placed} == {"own", "packed", "host"}
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_lengths_as_digits(bits: int) -> None:
+    assert digits(np.array([0, 14, 15, 31]), 4).tolist() == [0, 14, 15, 0, 15, 15, 1]
+    lengths = np.random.default_rng(bits).integers(0, 600, 500)
+    made = digits(lengths, bits)
+    assert made.max() < 1 << bits
+    np.testing.assert_array_equal(np.diff(expanded(made, bits)), lengths)
+    assert expanded(digits(np.zeros(0, int), bits), bits).tolist() == [0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_places_in_small_memories(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    machine = Machine(pes=6, registers=5, matrix_bytes=8 * int(rng.integers(20, 60)), pointer_bytes=150)
+    layers = []
+    for _ in range(3):
+        rows, cols = (int(n) for n in rng.integers(1, 60, 2))
+        codes = rng.integers(1, 16, (rows, cols)) * (rng.random((rows, cols)) < rng.choice([0.05, 0.3, 1.0]))
+        layers.append(encode(codes.astype(np.uint8), 6))
+    check_places(place(tiles(layers, machine), machine), machine)
 
 
 @pytest.mark.parametrize("seed", range(6))

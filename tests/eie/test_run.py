@@ -150,6 +150,48 @@ def test_what_does_not_run(tmp_path: Path, dense: Path) -> None:
     assert "another shape" in ingot("run", dense, "--input", f"x={tmp_path / 'x.npy'}").output
 
 
+def test_products_in_branches_and_bodies_are_named(dense: Path, tmp_path: Path) -> None:
+    def branch(name: str) -> onnx.GraphProto:
+        node = helper.make_node("MatMul", ["x", "w"], [f"{name}_y"], f"in_{name}")
+        return helper.make_graph([node], name, [], [helper.make_tensor_value_info(f"{name}_y", 1, None)])
+
+    choice = {"then_branch": branch("then"), "else_branch": branch("else")}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["z"], "outside"),
+        helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+        helper.make_node("Greater", ["s", "zero"], ["c"]),
+        helper.make_node("If", ["c"], ["y"], "choice", **choice),
+        helper.make_node("Einsum", ["z", "w"], ["e"], "einsum", equation="ij,jk->ik"),
+    ]
+    w, zero = np.eye(8, dtype=np.float32), np.zeros((), np.float32)
+    outputs = {"y": (1, 8), "e": (1, 8)}
+    path = save(tmp_path / "if.onnx", nodes, {"x": (1, 8)}, outputs, {}, {"w": w, "zero": zero})
+    found = json.loads(ingot("run", path, "--json").stdout)
+    assert [layer["name"] for layer in found["layers"]] == ["outside"]
+    assert [x["name"] for x in found["left"]] == ["in_then", "in_else", "einsum"]
+    assert "in If 'choice' and runs under a condition" in found["left"][0]["reason"]
+
+
+def test_labels(dense: Path, tmp_path: Path) -> None:
+    x = np.maximum(np.random.default_rng(1).standard_normal((9, SIZES[0])), 0).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    found, _ = products(front(dense, Options()))
+    for p in found:
+        x = np.maximum(x @ p.codebook[p.codes].T + p.bias, 0)
+    labels = x.argmax(axis=1)
+    labels[:2] = (labels[:2] + 1) % SIZES[-1]
+    np.save(tmp_path / "l.npy", labels)
+    given = [dense, "--input", f"x={tmp_path / 'x.npy'}", "--labels", tmp_path / "l.npy", "--pes", "4"]
+    for more in ([], ["--balance"]):
+        assert json.loads(ingot("run", *given, *more, "--json").stdout)["right"] == [7, 7]
+    assert "as labelled" in ingot("run", *given).output
+    np.save(tmp_path / "l.npy", labels[:5])
+    assert "5 labels for 9 samples" in ingot("run", *given).output
+    for wrong in (labels + 9, labels.astype(float), labels[None], np.array(["a"] * 9)):
+        np.save(tmp_path / "l.npy", wrong)
+        assert "labels are whole numbers of 0 to 4" in ingot("run", *given).output
+
+
 def one(path: Path, node: onnx.NodeProto, shapes: tuple[tuple[int, ...], tuple[int, ...]], w: Array) -> Path:
     return save(path, [node], {"x": shapes[0]}, {"y": shapes[1]}, {}, {"w": w.astype(np.float32)})
 

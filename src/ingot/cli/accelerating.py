@@ -46,6 +46,10 @@ MatrixKb = Annotated[int, typer.Option("--matrix-kb", metavar="KB", help="Matrix
 Samples = Annotated[
     int, typer.Option(min=1, max=4096, help="Runs of the model, and vectors of each product, at most.")
 ]
+Labels = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.npy", help="What the last layer's largest result should be, one per sample."),
+]
 BiasColumns = Annotated[
     bool, typer.Option("--bias-columns", help="Biases as columns of the matrix, rounded to shared weights.")
 ]
@@ -68,6 +72,7 @@ def run(
     pointer_kb: PointerKb = 32,
     matrix_kb: MatrixKb = 128,
     inputs: arg.Inputs = None,
+    labels: Labels = None,
     samples: Samples = 16,
     bias_columns: BiasColumns = False,
     balance: Balance = False,
@@ -95,20 +100,33 @@ def run(
 
         options = arg.options("native", define, capacity=capacity)
         found, left, activations = _prepared(model, options, inputs, samples)
+        right = None if labels is None else _read_labels(labels, found[-1].shape[0], samples)
         if balance:
             from ingot.eie.balance import balanced
 
             better = balanced(found, activations, pes)
             found, activations = better.products, better.activations
-        made = simulate(found, activations, machine, bias_columns)
+            right = None if right is None else better.places(right)
+        made = simulate(found, activations, machine, bias_columns, right)
     for name, op, reason in left:
         note(f"left to the host: {op} node {name!r}: {reason}")
+    if not (made.fits or balance):
+        note(f"{made.streamed_bytes:,} bytes find no room in the SRAMs; --balance needs fewer fillers")
     if svg is not None:
         write_text(svg, _picture(made))
     if html is not None:
         write_text(html, _page(model.name, made))
     data = {"model": model.name, **asdict(made), "left": [dict(zip(_LEFT, x, strict=True)) for x in left]}
     report(data, as_json, _layer_table(model.name, made), _total_table(made))
+
+
+def _read_labels(path: Path, rows: int, samples: int) -> Array:
+    """Numbers of rows, int64, as many as samples at most."""
+    made = arg.read_array(path, "int64")
+    if made.ndim != 1 or made.dtype.kind not in "iu" or not ((made >= 0) & (made < rows)).all():
+        message = f"{path}: labels are whole numbers of 0 to {rows - 1} along one axis, not {made.dtype}"
+        raise InputError(message, shapes=[made.shape])
+    return made[:samples].astype("int64")
 
 
 Lists = Annotated[str, typer.Option(metavar="N,N,...")]
@@ -358,14 +376,21 @@ def _total_rows(made: Report) -> list[tuple[str, str]]:
     rows = [
         ("compute", f"{made.cycles:,.0f} cycles, {made.microseconds:.3f} us, {made.nanojoules:,.1f} nJ"),
         ("in tiles, registers filled", f"{made.tiled_cycles:,.0f} cycles, {made.tiled_microseconds:.3f} us"),
+        ("of these, to expand pointers", f"{made.expand_cycles:,} cycles, {made.packed_tiles} tiles"),
         ("activations in and out", f"{made.input_output_microseconds:.3f} us"),
         ("model loaded once", f"{made.loaded_bytes:,} bytes, {made.load_microseconds:,.1f} us"),
         ("brought for every run", f"{made.streamed_bytes:,} bytes, {made.stream_microseconds:,.1f} us"),
-        ("rows of the matrix SRAM", f"{made.matrix_rows:,} of {made.matrix_rows_there:,}"),
-        ("pointers", f"{made.pointers:,}, room for {made.pointers_there:,}"),
+        ("matrix SRAM of a PE", f"{made.matrix_bytes:,} bytes of {made.matrix_bytes_there:,}"),
+        (
+            "pointer SRAM of a PE",
+            f"{made.pointer_bytes:,} bytes of {made.pointer_bytes_there:,}, {made.pointers:,} pointers",
+        ),
     ]
     if made.same_winner is not None:
         rows.append(("largest result as in floats", "{} of {}".format(*made.same_winner)))
+    if made.right is not None:
+        count = made.layers[-1].samples
+        rows.append(("as labelled", "{} of {count}, in floats {}".format(*made.right, count=count)))
     if any(x.is_chained for x in made.layers):
         rows.append(("", chained.strip()))
     return rows

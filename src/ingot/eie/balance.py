@@ -1,11 +1,12 @@
 """Beyond the paper: which rows a PE gets, and in which order columns come, chosen when a model is compiled.
 
-In: the non-zeros of layers and how often each activation is not zero. Out: permutations. The paper gives row
-i to PE i mod N. Here the rows with the most work are dealt out first, each to the PE with the least so far,
-so that PEs have equal work; a PE's densest rows come first, so that the ends of its columns hold fewer
-entries and need fewer fillers. The permutation of a layer's rows becomes one of the next layer's columns; the
-host undoes the last one. Columns that the host brings may come in any order: one is chosen in which no PE
-falls behind for long. `ingot eie run --balance` and `ingot eie paper` use both.
+In: the non-zeros of layers. Out: permutations. All activations are taken to be zero as often: those that are
+then measured must not be known before. The paper gives row i to PE i mod N. Here the rows with the most work
+are dealt out first, each to the PE with the least so far, so that PEs have equal work; a PE's densest rows
+come first, so that the ends of its columns hold fewer entries and need fewer fillers. The permutation of a
+layer's rows becomes one of the next layer's columns; the host undoes the last one. Columns that the host
+brings may come in any order: one is chosen in which no PE falls behind for long. `ingot eie run --balance`
+and `ingot eie paper` use both.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ class Balanced:
     products: list[Product]
     activations: dict[int, Array]
     rows: list[Array]
+
+    def places(self, labels: Array) -> Array:
+        """The new numbers of rows of the last product."""
+        made: Array = np.argsort(self.rows[-1])[labels]
+        return made
 
 
 def row_order(work: Array, pes: int) -> Array:
@@ -85,11 +91,10 @@ def balanced(
     fed = {p.next for p in found}
     for n in range(len(products)):
         p = products[n]
-        active = (inputs[n] != 0).mean(axis=0)
-        rows[n] = row_order((p.codes != 0) @ active, pes)
+        rows[n] = row_order((p.codes != 0).sum(axis=1).astype(np.float64), pes)
         codes = p.codes[rows[n]]
         if columns and n not in fed:
-            order = column_order(encode(codes, pes).lengths, active)
+            order = column_order(encode(codes, pes).lengths, np.ones(p.shape[1]))
             codes, inputs[n] = codes[:, order], inputs[n][:, order]
         bias = None if p.bias is None else p.bias[rows[n]]
         products[n] = replace(p, codes=np.ascontiguousarray(codes), bias=bias)

@@ -18,6 +18,8 @@ from ingot.graph.ir import Graph, Node, Value, uses
 
 CODES = 16
 GATES = {"RNN": ("i",), "GRU": ("z", "r", "h"), "LSTM": ("i", "o", "f", "c")}
+OTHERS = frozenset({"Einsum", "MatMulInteger", "QLinearMatMul", "ConvInteger", "QLinearConv", "DeformConv"})
+"""What else multiplies by weights."""
 MOVES = frozenset({"Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 """What leaves the activations of a vector as they are, in their order."""
 
@@ -78,7 +80,24 @@ def products(graph: Graph) -> tuple[list[Product], list[Left]]:
             found += _of_node(node, readers)
         except _Refused as refused:
             left.append(Left(node.name or _first(node), node.op, str(refused)))
+        left += _inside(node)
     return _chained(found, readers), left
+
+
+def _inside(node: Node) -> Iterator[Left]:
+    """The nodes with weights in the branches or the body of a node."""
+    when = "runs under a condition" if node.op == "If" else "runs as often as the data say"
+    for body in node.subgraphs.values():
+        readers = uses(body)
+        for inner in body.nodes:
+            try:
+                found = bool(list(_of_node(inner, readers)))
+            except _Refused:
+                found = True
+            if found:
+                reason = f"it stands in {node.op} {node.name or _first(node)!r} and {when}"
+                yield Left(inner.name or _first(inner), inner.op, reason)
+            yield from _inside(inner)
 
 
 def _of_node(node: Node, readers: dict[Value, list[Node]]) -> Iterator[Product]:
@@ -90,6 +109,8 @@ def _of_node(node: Node, readers: dict[Value, list[Node]]) -> Iterator[Product]:
         yield from list(_recurrent(node))
     elif node.op in ("Conv", "ConvTranspose"):
         raise _Refused("the accelerator computes matrix-vector products only")
+    elif node.op in OTHERS and not node.domain and any(v and v.constant is not None for v in node.inputs):
+        raise _Refused("of matrix products the accelerator computes Gemm and MatMul of floats")
 
 
 def _dense(node: Node, readers: dict[Value, list[Node]]) -> Product | None:

@@ -1,18 +1,21 @@
 """Where a model lies in the SRAMs, and what the host must bring.
 
 In: the layers in columns. Out: `Placement`. A pointer has 16 bits, 13 of a row of the matrix SRAM and 3 of
-an entry: half of that SRAM, and its own SRAM holds 16,384 pointers where AlexNet's dense layers have 17,411.
-So a layer is cut into tiles, each with base registers for both SRAMs, its pointers counted from its base: at
-most as many columns as the register files hold activations, as many rows as they hold sums, and as many
-entries as a pointer tells apart. Pointers that find no room in their SRAM lie in free rows of the matrix SRAM
-and are moved when their tile comes, four per row and cycle; what finds no room at all is brought by the host
-for every run.
+an entry: half of that SRAM, and its own SRAM holds 16,384 pointers where AlexNet's dense layers have 17,411
+and VGG-16's 33,283. So a layer is cut into tiles, its pointers counted from each tile's base: at most as many
+columns as the register files hold activations, as many rows as they hold sums, and as many entries as a
+pointer tells apart.
+
+Entries of all tiles follow each other without holes; each PE has a base register, which its last pointer
+moves on to the next tile. Of tiles whose pointers find no room only the lengths of columns are kept, as
+digits of four or eight bits; they are added up into a buffer in the pointer SRAM before the tile runs. What
+finds no room at all is brought by the host for every run, into the place behind what stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +26,9 @@ from ingot.formula.expr import Array
 
 POINTER_BITS = 16
 CODEBOOK_BYTES = 32
+DIGIT_BITS = (4, 8)
+DIGITS_PER_CYCLE = 2
+"""That the unit which expands lengths takes: a pointer for each bank."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,35 +45,52 @@ class Tile:
         """Pointers of each PE: one per column, and where the last one ends."""
         return self.columns.shape[1] + 1
 
-    def matrix_rows(self, line: int) -> int:
-        """Rows of the matrix SRAM, the same in each PE."""
-        return -(-int(self.columns.pointers[:, -1].max(initial=0)) // line)
+    @property
+    def entries(self) -> Array:
+        """Entries of each PE: int64 [pes]."""
+        own: Array = self.columns.pointers[:, -1]
+        return own
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """How a tile's pointers are kept, by `kind`: "own" in their SRAM; "packed" as digits of `digit_bits`,
+    `size` bytes in the SRAM `home` ("matrix" or "pointers"), which take `cycles` to expand; "host" nowhere.
+    """
+
+    kind: str
+    digit_bits: int = 0
+    home: str = ""
+    size: int = 0
+    cycles: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """Base registers of a tile. `pointers`: own (in their SRAM), spilled (in matrix rows), or host.
-    `is_resident`: its entries stay in the matrix SRAM from run to run.
+    """Where a tile lies. `base`: its first entry in each PE, int64 [pes], of the matrix SRAM if
+    `is_resident`: its entries stay there from run to run.
     """
 
     tile: Tile
-    base_row: int
-    base_pointer: int
-    pointers: str
+    base: Array
     is_resident: bool
+    way: Way
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     """All tiles in the order in which they run.
 
-    `loaded_bytes` is what the host brings once, `streamed_bytes` what it brings for every run; `move_cycles`
-    is the time to move spilled pointers.
+    `entries`, `pointers`: of a PE, the most of any. `matrix_bytes`, `pointer_bytes`: what is used of both
+    SRAMs. `loaded_bytes` is what the host brings once, `streamed_bytes` what it brings for every run;
+    `move_cycles` is the time to expand packed pointers.
     """
 
     placed: tuple[Placed, ...]
-    matrix_rows: int
+    entries: int
     pointers: int
+    matrix_bytes: int
+    pointer_bytes: int
     loaded_bytes: int
     streamed_bytes: int
     move_cycles: int
@@ -75,6 +98,11 @@ class Placement:
     @property
     def fits(self) -> bool:
         return not self.streamed_bytes
+
+    @property
+    def packed(self) -> int:
+        """Tiles whose pointers are kept as lengths."""
+        return sum(p.way.kind == "packed" for p in self.placed)
 
 
 def tiles(layers: list[Columns], machine: Machine) -> list[Tile]:
@@ -85,6 +113,9 @@ def tiles(layers: list[Columns], machine: Machine) -> list[Tile]:
 def _tiles(number: int, layer: Columns, machine: Machine) -> Iterator[Tile]:
     rows, cols = layer.shape
     reach = min(1 << POINTER_BITS, machine.matrix_bytes * 8 // machine.entry_bits)
+    # Batches alike in width: the buffer for expanded pointers is as large as the largest.
+    lanes = -(-cols // machine.pes)
+    most = -(-lanes // max(1, -(-lanes // machine.registers))) * machine.pes
     for row in range(0, rows, machine.batch):
         block = _rows(layer, row, min(row + machine.batch, rows)) if rows > machine.batch else layer
         column = 0
@@ -93,7 +124,7 @@ def _tiles(number: int, layer: Columns, machine: Machine) -> Iterator[Tile]:
             ends = [
                 int(np.searchsorted(p, e, "right")) - 1 for p, e in zip(block.pointers, limit, strict=True)
             ]
-            end = min(*ends, column + machine.batch, cols)
+            end = min(*ends, column + most, cols)
             if end == column:
                 raise InputError(f"a column of {rows} rows does not fit the matrix SRAM of {machine.pes} PEs")
             yield Tile(number, row, column, _cut(block, column, end))
@@ -129,45 +160,135 @@ def packed_pointers(tile: Tile, pe: int) -> tuple[Array, Array]:
     return words[0::2], words[1::2]
 
 
-def place(parts: list[Tile], machine: Machine) -> Placement:
-    """Base registers for all tiles, and what of them stays."""
-    line = max(machine.line, 1)
-    rows_of = [t.matrix_rows(line) for t in parts]
-    all_rows = machine.matrix_bytes * 8 // machine.sram_width
-    all_pointers = machine.pointer_bytes * 8 // POINTER_BITS
-    resident = _kept(rows_of, all_rows)
-    own = _kept([t.pointers if r else 0 for t, r in zip(parts, resident, strict=True)], all_pointers)
-    per_row = machine.sram_width // POINTER_BITS
-    free = all_rows - sum(n for n, r in zip(rows_of, resident, strict=True) if r)
-    placed, moves, streamed, row, pointer = [], 0, 0, 0, 0
-    for t, rows, stays, is_own in zip(parts, rows_of, resident, own, strict=True):
-        needs = -(-t.pointers // per_row) if per_row else all_rows + 1
-        where = "own" if stays and is_own else "spilled" if stays and needs <= free else "host"
-        if where == "spilled":
-            free, moves = free - needs, moves + needs
-        if where == "host":
-            streamed += 2 * t.pointers * machine.pes
-        if not stays:
-            streamed += _entry_bytes(t, machine)
-        placed.append(Placed(t, row if stays else all_rows - rows, pointer, where, stays))
-        row, pointer = row + rows * stays, pointer + t.pointers * (where == "own")
-    loaded = sum(_entry_bytes(t, machine) + 2 * t.pointers * machine.pes for t in parts)
-    loaded += CODEBOOK_BYTES * machine.pes * len({t.layer for t in parts})
-    return Placement(tuple(placed), sum(rows_of), sum(t.pointers for t in parts), loaded, streamed, moves)
+def digits(lengths: Array, bits: int) -> Array:
+    """Lengths as digits of so many bits, uint8: the largest digit stands for itself and the digits after it.
+
+    15 is then 15 and 0, and 31 is 15, 15 and 1.
+    """
+    top = (1 << bits) - 1
+    out = np.full(int((lengths // top + 1).sum()), top, np.uint8)
+    out[np.cumsum(lengths // top + 1) - 1] = lengths % top
+    return out
 
 
-def _kept(sizes: list[int], room: int) -> list[bool]:
-    """Which parts stay: all if they fit, else the first that leave room for the largest of the others."""
-    if sum(sizes) <= room:
-        return [True] * len(sizes)
-    for count in range(len(sizes) - 1, -1, -1):
-        if sum(sizes[:count]) + max(sizes[count:]) <= room:
-            return [n < count for n in range(len(sizes))]
-    return [False] * len(sizes)
+def expanded(found: Array, bits: int) -> Array:
+    """The pointers that digits stand for, from 0 on: int64."""
+    sums = np.cumsum(found.astype(np.int64))
+    return np.concatenate(([0], sums[found != (1 << bits) - 1]))
+
+
+def place(parts: Sequence[Tile], machine: Machine) -> Placement:
+    """Bases for all tiles, and what of them stays."""
+    stays = _resident(parts, machine)
+    matrix = _matrix_bytes(parts, stays, machine)
+    ways = _ways(parts, stays, machine.matrix_bytes - matrix, machine)
+    base, placed = np.zeros(machine.pes, np.int64), []
+    behind = sum((t.entries for t, s in zip(parts, stays, strict=True) if s), base)
+    for part, is_resident, way in zip(parts, stays, ways, strict=True):
+        placed.append(Placed(part, base if is_resident else behind, is_resident, way))
+        base = base + part.entries * is_resident
+    loaded = sum(loaded_bytes(p, machine) for p in placed)
+    streamed = sum(_entry_bytes(p.tile, machine) for p in placed if not p.is_resident)
+    streamed += sum(_pointer_bytes(p, machine) for p in placed if p.way.kind == "host")
+    return Placement(
+        placed=tuple(placed),
+        entries=int(np.max(sum((t.entries for t in parts), np.zeros(machine.pes, np.int64)))),
+        pointers=sum(t.pointers for t in parts),
+        matrix_bytes=matrix + sum(w.size for w in ways if w.home == "matrix"),
+        pointer_bytes=_pointer_sram(parts, ways),
+        loaded_bytes=loaded + CODEBOOK_BYTES * machine.pes * len({t.layer for t in parts}),
+        streamed_bytes=streamed,
+        move_cycles=sum(w.cycles for w in ways),
+    )
+
+
+def _resident(parts: Sequence[Tile], machine: Machine) -> list[bool]:
+    """Which tiles' entries stay: all if they fit, else all but the smallest, which leave room for one."""
+    stays, room = [True] * len(parts), machine.matrix_bytes * 8 // machine.entry_bits
+    left = sum((t.entries for t in parts), np.zeros(machine.pes, np.int64))
+    for n in sorted(range(len(parts)), key=lambda n: int(parts[n].entries.max())):
+        # Those that go share the room of the largest of them.
+        largest = max((t.entries.max() for t, s in zip(parts, stays, strict=True) if not s), default=0)
+        if left.max() + largest <= room:
+            break
+        stays[n], left = False, left - parts[n].entries
+    return stays
+
+
+def _matrix_bytes(parts: Sequence[Tile], stays: Sequence[bool], machine: Machine) -> int:
+    """What entries take of a matrix SRAM, in whole lines; what is brought has room for the largest."""
+    left = np.zeros(machine.pes, np.int64)
+    largest = 0
+    for part, is_resident in zip(parts, stays, strict=True):
+        left += part.entries * is_resident
+        largest = max(largest, 0 if is_resident else int(part.entries.max()))
+    return -(-int(left.max() + largest) // machine.line) * machine.sram_width // 8
+
+
+def _ways(parts: Sequence[Tile], stays: Sequence[bool], spare: int, machine: Machine) -> list[Way]:
+    """Where pointers are kept, in the way that costs fewest cycles; `spare` bytes of matrix SRAM are free."""
+    forms = [_packed(t) if s else None for t, s in zip(parts, stays, strict=True)]
+    order = [n for n, form in enumerate(forms) if form is not None]
+    order.sort(key=lambda n: parts[n].pointers)
+    best: tuple[tuple[int, int], list[Way]] | None = None
+    for turned in (order, order[::-1]):
+        for count in range(len(order) + 1):
+            ways = [Way("own") if s else Way("host") for s in stays]
+            ways = _with_packed(ways, {n: forms[n] for n in turned[:count]}, parts, spare, machine)
+            over = 2 * sum(t.pointers for t, w in zip(parts, ways, strict=True) if w.kind == "host")
+            score = over, sum(w.cycles for w in ways)
+            if _pointer_sram(parts, ways) <= machine.pointer_bytes and (best is None or score < best[0]):
+                best = score, ways
+    return best[1] if best is not None else [Way("host") for _ in parts]
+
+
+def _with_packed(
+    ways: list[Way], chosen: Mapping[int, Way | None], parts: Sequence[Tile], spare: int, machine: Machine
+) -> list[Way]:
+    """`chosen` packed into spare rows of the matrix SRAM, else into the pointer SRAM, else left out."""
+    out = list(ways)
+    for n in chosen:
+        out[n] = Way("host")
+    for n, form in chosen.items():
+        assert form is not None
+        inside = form.size <= spare
+        out[n] = replace(form, home="matrix" if inside else "pointers")
+        if inside:
+            spare -= form.size
+        elif _pointer_sram(parts, out) > machine.pointer_bytes:
+            out[n] = Way("host")
+    return out
+
+
+def _packed(part: Tile) -> Way | None:
+    """The lengths of a tile's columns as digits of the width that takes least room, if less than pointers."""
+    best = None
+    for bits in DIGIT_BITS:
+        count = int((part.columns.lengths // ((1 << bits) - 1) + 1).sum(axis=1).max(initial=0))
+        size = -(-count * bits // 64) * 8
+        if size < 2 * part.pointers and (best is None or size < best.size):
+            best = Way("packed", bits, size=size, cycles=-(-count // DIGITS_PER_CYCLE))
+    return best
+
+
+def _pointer_sram(parts: Sequence[Tile], ways: Sequence[Way]) -> int:
+    """Bytes of a pointer SRAM: own pointers, lengths, and a buffer for the largest tile without its own."""
+    own = sum(2 * t.pointers for t, w in zip(parts, ways, strict=True) if w.kind == "own")
+    buffer = max((2 * t.pointers for t, w in zip(parts, ways, strict=True) if w.kind != "own"), default=0)
+    return own + buffer + sum(w.size for w in ways if w.home == "pointers")
 
 
 def _entry_bytes(tile: Tile, machine: Machine) -> int:
     return -(-len(tile.columns.codes) * machine.entry_bits // 8)
+
+
+def _pointer_bytes(p: Placed, machine: Machine) -> int:
+    return machine.pes * (p.way.size if p.way.kind == "packed" else 2 * p.tile.pointers)
+
+
+def loaded_bytes(p: Placed, machine: Machine) -> int:
+    """What the host brings of a tile, for all PEs: entries, and pointers or lengths."""
+    return _entry_bytes(p.tile, machine) + _pointer_bytes(p, machine)
 
 
 def host_cycles(data_bytes: int, machine: Machine) -> int:

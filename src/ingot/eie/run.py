@@ -18,7 +18,7 @@ from ingot.eie.columns import Columns, bias_column, encode, with_bias, with_one
 from ingot.eie.energy import energy
 from ingot.eie.layers import Product
 from ingot.eie.machine import Machine
-from ingot.eie.memory import Placement, Tile, host_cycles, place, tiles
+from ingot.eie.memory import Placed, Placement, Tile, host_cycles, loaded_bytes, place, tiles
 from ingot.eie.timing import Timing, time
 from ingot.errors import InputError
 from ingot.formula.expr import Array
@@ -63,8 +63,10 @@ class LayerReport:
 @dataclass(frozen=True, slots=True)
 class Report:
     """A model on a machine. `load_microseconds` is the host's time to bring the model once,
-    `stream_microseconds` what it adds to every run where the SRAMs do not hold all of it.
+    `stream_microseconds` what it adds to every run where the SRAMs do not hold all of it; `expand_cycles`,
+    a part of `tiled_cycles`, is what pointers kept as lengths take. Bytes and pointers are those of a PE.
     `same_winner`: how often the largest of the last results is the float model's, and of how many samples.
+    `right`: how often it is the label's, in fixed point and in floats, where labels were given.
     """
 
     machine: Machine
@@ -73,18 +75,22 @@ class Report:
     tiled_cycles: float
     microseconds: float
     tiled_microseconds: float
+    expand_cycles: int
     nanojoules: float
     loaded_bytes: int
     load_microseconds: float
     streamed_bytes: int
     stream_microseconds: float
     input_output_microseconds: float
-    matrix_rows: int
-    matrix_rows_there: int
+    matrix_bytes: int
+    matrix_bytes_there: int
     pointers: int
-    pointers_there: int
+    pointer_bytes: int
+    pointer_bytes_there: int
+    packed_tiles: int
     fits: bool
     same_winner: tuple[int, int] | None
+    right: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,12 +105,17 @@ class Work:
 
 
 def run(
-    found: Sequence[Product], activations: Mapping[int, Array], machine: Machine, bias_columns: bool = False
+    found: Sequence[Product],
+    activations: Mapping[int, Array],
+    machine: Machine,
+    bias_columns: bool = False,
+    labels: Array | None = None,
 ) -> Report:
     """All products with their activations, by number. Raises InputError for what does not fit.
 
     A bias is what the accumulators hold at the start; with `bias_columns` it is one more column of the
-    matrix, as in the paper, rounded to the codebook.
+    matrix, as in the paper, rounded to the codebook. `labels`, int64 [samples], are the numbers of the rows
+    of the last product that should win.
     """
     work = []
     for n, product in enumerate(found):
@@ -115,13 +126,13 @@ def run(
     layers = []
     for n, w in enumerate(work):
         announce(w.product.name, len(found) + n, 2 * len(found))
-        own = [p.tile for p in placement.placed if p.tile.layer == n]
+        own = [p for p in placement.placed if p.tile.layer == n]
         layer, sums, places = _layer(w, own, feeds.get(n), machine)
         layers.append(layer)
         if w.product.next is not None:
             feeds[w.product.next] = (fixed.relu(sums) if w.product.has_relu else sums, places)
-    winner = _same_winner(work[-1], sums, places) if work else None
-    return _report(layers, placement, machine, work, winner)
+    results = fixed.real(sums, places) if work else np.zeros((0, 0))
+    return _report(layers, placement, machine, work, results, labels)
 
 
 def prepare(product: Product, activations: Array, machine: Machine, bias_columns: bool) -> Work:
@@ -145,7 +156,7 @@ def prepare(product: Product, activations: Array, machine: Machine, bias_columns
 
 
 def _layer(
-    w: Work, parts: Sequence[Tile], fed: tuple[Array, int] | None, machine: Machine
+    w: Work, parts: Sequence[Placed], fed: tuple[Array, int] | None, machine: Machine
 ) -> tuple[LayerReport, Array, int]:
     """One layer's report, its sums int64 [samples, rows] and their binary places."""
     given = fed[1] if fed else None
@@ -157,7 +168,7 @@ def _layer(
     start = None if w.initial is None else fixed.quantise(w.initial, arithmetic.sum_places, bits)
     sums = np.array([fixed.product(w.columns, arithmetic, a, start) for a in ints])
     timings = [time(w.columns, a, machine) for a in ints]
-    tiled = [_tiled(parts, a, machine) for a in ints]
+    tiled = [_tiled([p.tile for p in parts], a, machine) for a in ints]
     done = sum((activity(w.columns, a, machine) for a in ints), NOTHING)
     difference = np.abs(fixed.real(sums, arithmetic.sum_places) - w.wanted).max(initial=0)
     error = float(difference / max(np.abs(w.wanted).max(initial=0), 1e-30))
@@ -176,7 +187,7 @@ def _tiled(parts: Sequence[Tile], a: Array, machine: Machine) -> int:
 
 def _layer_report(
     w: Work,
-    parts: Sequence[Tile],
+    parts: Sequence[Placed],
     timings: Sequence[Timing],
     tiled: Sequence[int],
     done: Activity,
@@ -188,7 +199,6 @@ def _layer_report(
     cycles = sum(t.cycles for t in timings)
     spent = energy(done, cycles, machine)
     rows, cols = w.product.shape
-    data = len(columns.codes) * machine.entry_bits // 8 + 2 * sum(t.pointers for t in parts) * machine.pes
     return LayerReport(
         name=w.product.name,
         rows=rows,
@@ -209,16 +219,30 @@ def _layer_report(
         milliwatts=spent.total / max(machine.microseconds(cycles), 1e-12),
         error=error,
         is_chained=is_chained,
-        load_cycles=host_cycles(data, machine),
+        load_cycles=host_cycles(sum(loaded_bytes(p, machine) for p in parts), machine),
     )
 
 
-def _same_winner(w: Work, sums: Array, places: int) -> tuple[int, int] | None:
+def _same_winner(w: Work, results: Array) -> tuple[int, int] | None:
     """How often the largest result is the float model's, of how many samples."""
     if w.product.state is not None or w.product.shape[0] < 2:
         return None
-    same = fixed.real(sums, places).argmax(axis=1) == w.wanted.argmax(axis=1)
+    same = results.argmax(axis=1) == w.wanted.argmax(axis=1)
     return int(same.sum()), len(same)
+
+
+def _right(w: Work, results: Array, labels: Array | None) -> tuple[int, int] | None:
+    """How often the largest result is the label's, in fixed point and in floats."""
+    if labels is None:
+        return None
+    if len(labels) != len(results):
+        raise InputError(
+            f"{len(labels)} labels for {len(results)} samples",
+            node=w.product.name,
+            remedy="give one for each; --samples says how many are run",
+        )
+    fixed_point, floats = (int((x.argmax(axis=1) == labels).sum()) for x in (results, w.wanted))
+    return fixed_point, floats
 
 
 def _report(
@@ -226,7 +250,8 @@ def _report(
     placement: Placement,
     machine: Machine,
     work: Sequence[Work],
-    winner: tuple[int, int] | None,
+    results: Array,
+    labels: Array | None,
 ) -> Report:
     cycles, tiled = sum(x.cycles for x in layers), sum(x.tiled_cycles for x in layers)
     tiled += placement.move_cycles
@@ -243,16 +268,20 @@ def _report(
         tiled_cycles=tiled,
         microseconds=machine.microseconds(cycles),
         tiled_microseconds=machine.microseconds(tiled),
+        expand_cycles=placement.move_cycles,
         nanojoules=sum(x.nanojoules for x in layers),
         loaded_bytes=placement.loaded_bytes,
         load_microseconds=host(placement.loaded_bytes),
         streamed_bytes=placement.streamed_bytes,
         stream_microseconds=host(placement.streamed_bytes),
         input_output_microseconds=host(bytes_moved),
-        matrix_rows=placement.matrix_rows,
-        matrix_rows_there=machine.matrix_bytes * 8 // machine.sram_width,
+        matrix_bytes=placement.matrix_bytes,
+        matrix_bytes_there=machine.matrix_bytes,
         pointers=placement.pointers,
-        pointers_there=machine.pointer_bytes // 2,
+        pointer_bytes=placement.pointer_bytes,
+        pointer_bytes_there=machine.pointer_bytes,
+        packed_tiles=placement.packed,
         fits=placement.fits,
-        same_winner=winner,
+        same_winner=_same_winner(work[-1], results) if work else None,
+        right=_right(work[-1], results, labels) if work else None,
     )
