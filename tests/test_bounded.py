@@ -111,6 +111,17 @@ def mlp() -> onnx.ModelProto:
     return made(nodes, {"x": ["N", 40]}, {"y": ["N", 9]}, held)
 
 
+def batch() -> onnx.ModelProto:
+    """A batch of constant matrices, on either side: an axis beside theirs has no fixed step in memory."""
+    held = {"w": weights(4, 3, 20, 16), "v": weights(4, 3, 20, 5)}
+    nodes = [
+        helper.make_node("MatMul", ["w", "x"], ["y"]),
+        helper.make_node("Transpose", ["y"], ["t"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["t", "v"], ["z"]),
+    ]
+    return made(nodes, {"x": [4, 3, 16, "N"]}, {"y": [4, 3, 20, "N"], "z": [4, 3, "N", 5]}, held)
+
+
 MODELS: dict[str, onnx.ModelProto] = {
     "cnn": cnn(),
     "transformer": transformer(),
@@ -118,6 +129,7 @@ MODELS: dict[str, onnx.ModelProto] = {
     "gru": recurrent("GRU", "bidirectional"),
     "rnn": recurrent("RNN", "reverse"),
     "mlp": mlp(),
+    "batch": batch(),
 }
 CASES: list[tuple[str, Bounds, dict[str, int], list[dict[str, int]]]] = [
     ("cnn", {"N": (1, 64)}, {"H": 12, "W": 12}, [{"N": n} for n in (1, 7, 63, 64)]),
@@ -136,6 +148,7 @@ CASES: list[tuple[str, Bounds, dict[str, int], list[dict[str, int]]]] = [
     ("lstm", {"N": (1, 64)}, {"T": 3}, [{"N": n} for n in (1, 7, 63, 64)]),
     ("gru", {"T": (0, 5), "N": (1, 17)}, {}, [{"T": 0, "N": 2}, {"T": 5, "N": 17}, {"T": 2, "N": 9}]),
     ("mlp", {"N": (1, 64)}, {}, [{"N": n} for n in (1, 7, 63, 64)]),
+    ("batch", {"N": (1, 64)}, {}, [{"N": n} for n in (1, 7, 63, 64)]),
 ]
 
 
@@ -148,7 +161,7 @@ def fed(model: onnx.ModelProto, extents: Mapping[str, int]) -> dict[str, Array]:
     return found
 
 
-SCALAR = [CASES[3], CASES[6], CASES[11]]  # the loops of a target without vectors, of few models
+SCALAR = [CASES[3], CASES[6], CASES[11], CASES[-1]]  # the loops of a target without vectors, of few models
 BOTH = [*((*case, "native") for case in CASES), *((*case, "c99") for case in SCALAR)]
 
 

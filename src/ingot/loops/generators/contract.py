@@ -200,6 +200,10 @@ class _Generator:
         if not self.is_packed:
             return b
         axes = [x for x in self.c.outer if step(b, x.name) != 0]
+        if b.tensor.value is not None:  # packed once, for all turns of the loops around
+            if not all(isinstance(x.extent, int) for x in self.c.around):
+                raise NotVectorizable(f"{b.tensor.name} moves with an axis of unknown extent")
+            axes += self.c.around
         extents = (s.blocks, *(static(x.extent) for x in (*axes, *self.c.reduce)), s.size)
         block = v // s.size if s.blocks > 1 else Const(0)
         index = (block, *axes, *self.c.reduce, Const(0))

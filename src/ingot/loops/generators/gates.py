@@ -107,7 +107,7 @@ def _match(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds) -> Gates
     product = None if first is None else match(first, storage, bounds)
     if product is None or product.outer or len(product.tile) > 1 or len(product.reduce) != 1:
         return None
-    if step(product.to, product.vector.name) != 1:
+    if step(product.to, product.vector.name) != 1 or (product.b.tensor.value is not None and product.around):
         return None
     found: Gates | None = None
     for stage in stages[1:]:

@@ -126,7 +126,9 @@ def encoded_product(c: Compute, storage: Storage, bounds: Bounds) -> Contraction
     found = match(normal_axes(c), storage, bounds, not r.term.dtype.is_float)
     if found is None or found.b.tensor.value is None or found.b.tensor.among is None:
         return None
-    if any(step(found.b, x.name) != 0 for x in found.outer) or found.a.tensor.pitch is not None:
+    if found.around or any(step(found.b, x.name) != 0 for x in found.outer):
+        return None
+    if found.a.tensor.pitch is not None:
         return None
     moving = (*found.tile, *found.outer, *found.reduce)
     if None in known_strides(found.a.tensor) or any(step(found.a, x.name) is None for x in moving):

@@ -38,6 +38,7 @@ from ingot.formula.statements import Barrier, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, strides
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import balanced, in_vectors
+from ingot.loops.generators.roles import around
 from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.generators.window import in_memory_order
 from ingot.loops.layout import Storage, bind
@@ -111,7 +112,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Points | None:
     for x, w in ((term.a, term.b), (term.b, term.a)):
         if isinstance(x, Load) and isinstance(w, Load) and _fits(x, w):
             roles = _roles(x, w, to, c.axes, r.axes)
-            if roles is not None and has_vector_form(value):
+            if roles is not None and has_vector_form(value) and not around(w, (*c.axes, *r.axes)):
                 return Points(x, w, to, value, init, *roles, inner)
     return None
 

@@ -7,6 +7,7 @@ In: a stage. Out: a `Contraction`, its loads bound to physical tensors. The vect
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -23,6 +24,7 @@ from ingot.formula.expr import (
     static,
     substitute,
     transform,
+    walk,
 )
 from ingot.formula.index import Bounds, Linear, from_linear, interval, linear, mentions, product, simplify
 from ingot.formula.types import INT32
@@ -59,6 +61,18 @@ class Contraction:
     @property
     def terms(self) -> int:
         return prod(static(k.extent) for k in self.reduce)
+
+    @property
+    def around(self) -> tuple[Var, ...]:
+        """The loops around the stage that `b` moves with."""
+        return around(self.b, (self.vector, *self.tile, *self.outer, *self.reduce))
+
+
+def around(load: Load, axes: Iterable[Var]) -> tuple[Var, ...]:
+    """The variables that an index moves with beside these axes: of loops around the stage."""
+    own = {x.name for x in axes}
+    found = (v for i in load.index for v in walk(i) if isinstance(v, Var) and v.name not in own)
+    return tuple(dict.fromkeys(found))
 
 
 def match(c: Compute, storage: Storage, bounds: Bounds, integers: bool = False) -> Contraction | None:

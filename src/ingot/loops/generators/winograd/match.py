@@ -69,6 +69,8 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
     found = match_contraction(normal_axes(c), storage, bounds)
     if found is None or found.b.tensor.value is None or found.a.dtype is not FLOAT32:
         return None
+    if found.around:
+        return None
     if found.init != Const(0.0, FLOAT32) or found.a.tensor.type is not FLOAT32:
         return None
     axes = (*found.outer, *found.tile)
