@@ -60,6 +60,18 @@ def test_the_caches_change_the_order_and_not_the_result(target: Any) -> None:
     assert all(p.level == 2 and p.ahead >= 4 * 6 * 8 for p in asked)
 
 
+def test_small_weights_among_many_are_asked_for_ahead() -> None:
+    one = "agraph (float[7, 16] x) => (float[7, 48] y) { y = MatMul(x, w) }"
+    two = "agraph (float[7, 16] x) => (float[7, 9] y) { z = MatMul(x, w) y = MatMul(z, v) }"
+    target = replace(
+        TARGETS["x86-64-v3"], caches=(4096, 8192, 1 << 20)
+    )  # the first has 3072 bytes of weights
+    alone, _ = compiled(one, target, w=(16, 48))
+    among, _ = compiled(two, target, w=(16, 48), v=(48, 9))
+    assert not prefetches(alone)
+    assert {p.level for p in prefetches(among)} == {2}
+
+
 def test_weights_that_are_read_once_are_asked_for_ahead() -> None:
     text = "agraph (float[1, 40] x) => (float[1, 50] y) { y = MatMul(x, w) }"
     program, made = compiled(text, SMALL, w=(40, 50))

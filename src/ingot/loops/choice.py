@@ -91,14 +91,15 @@ class Band:
 class Choice:
     """`winograd`: outputs of a tile along each window of F(m, taps); 0 multiplies directly.
 
-    `cold`: the weights are expected to come from memory. `tile`: the registers of a plain contraction, rows
-    and vectors; None leaves them to its cost. `sparse`: an encoded matrix is walked entry by entry;
-    `codes`: it is read as codes of its values. `band`: the result is never whole, the next stage
-    reads some rows at a time.
+    `cold`: the weights are expected to come from memory, `far`: from beyond the second cache. `tile`: the
+    registers of a plain contraction, rows and vectors; None leaves them to its cost. `sparse`: an encoded
+    matrix is walked entry by entry; `codes`: it is read as codes of its values. `band`: the result is never
+    whole, the next stage reads some rows at a time.
     """
 
     winograd: int = 0
     cold: bool = False
+    far: bool = False
     tile: Tile | None = None
     sparse: bool = False
     codes: bool = False
@@ -138,7 +139,8 @@ class Chooser:
 
     def __call__(self, stages: tuple[Stage, ...], storage: Storage) -> Choices:
         """A choice for every stage that has one."""
-        return {c: replace(self.one(c, storage), band=self.bands.get(c.out)) for c in computes(stages)}
+        made = ((c, self.one(c, storage), self.bands.get(c.out)) for c in computes(stages))
+        return {c: replace(how, far=self.is_far, band=band) for c, how, band in made}
 
     def one(self, c: Compute, storage: Storage) -> Choice:
         """How a stage is computed by itself."""
@@ -206,6 +208,11 @@ class Chooser:
     def is_cold(self) -> bool:
         """Whether a layer's weights have left the caches by the next inference."""
         return self.weights > self.target.caches[2] // 4 * 3
+
+    @property
+    def is_far(self) -> bool:
+        """Whether they have left the second cache."""
+        return self.weights > self.target.caches[1] // 2
 
     def fits_stack(self, conv: Convolution, m: int) -> bool:
         """Whether what a transform's values need beyond the registers stays well within a small stack."""

@@ -91,7 +91,7 @@ def _first(
         return together
     if (found := points(stage, storage, target, bounds)) is not None:
         return found, 1
-    if (found := contract(stage, storage, target, bounds, how.tile, how.codes)) is not None:
+    if (found := contract(stage, storage, target, bounds, how.tile, how.codes, how.far)) is not None:
         return found, 1
     if (together := rows(stages, storage, target, bounds)) is not None:
         return together

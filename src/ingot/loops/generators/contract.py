@@ -64,17 +64,19 @@ def contract(
     bounds: Bounds,
     tile: Tile | None = None,
     by_codes: bool = False,
+    far: bool = False,
 ) -> tuple[Statement, ...] | None:
     """Statements for a contraction, or None if the stage is not one; `tile` None: the one of least cost.
 
-    `by_codes`: encoded weights are read as codes of their values.
+    `by_codes`: encoded weights are read as codes of their values. `far`: constant ones have left the nearer
+    caches since they were last read.
     """
     found = _prepared(c, storage, target, bounds)
     if found is None:
         return None
     codes = codes_for(found[0], storage, target) if by_codes else None
     try:
-        return _Generator(*found, storage, target, tile, codes).statements()
+        return _Generator(*found, storage, target, tile, codes, far).statements()
     except NotVectorizable:
         return None
 
@@ -128,8 +130,9 @@ class _Generator:
         target: Target,
         tile: Tile | None,
         codes: Codes | None = None,
+        far: bool = False,
     ) -> None:
-        self.c, self.storage, self.target, self.codes = c, storage, target, codes
+        self.c, self.storage, self.target, self.codes, self.is_far = c, storage, target, codes, far
         sizes = _sizes(c, target)
         self.lanes = sizes.lanes
         room = target if codes is None else replace(target, registers=target.registers - TAKEN)
@@ -274,8 +277,7 @@ class _Tile:
             at = (replace(w, index=(*w.index[:-1], Const(i))) for i in lines)
             far = c.b.tensor.bytes > g.target.caches[2] // 4 * 3
             return tuple(Prefetch(x, AHEAD) for x in at) if far else ()
-        near = c.b.tensor.bytes <= g.target.caches[1] // 2
-        if near or self.segment.blocks == 1 or self.segment.size * c.b.dtype.bytes < LINE:
+        if not g.is_far or self.segment.blocks == 1 or self.segment.size * c.b.dtype.bytes < LINE:
             return ()
         turn: Expr = Const(0)
         for x in c.tile:
