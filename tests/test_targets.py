@@ -327,7 +327,10 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
         c + np.clip((a.astype(np.int32) * b).reshape(-1, 2, 2).sum(-1), -32768, 32767).sum(1)
     ),
     "any": lambda a, b, c: np.any(a != 0, keepdims=True),
+    "madd16": lambda a, b, c: c + a.astype(np.int16).astype(np.int32) * b.astype(np.int16),
     "widen_int32": lambda a, b, c: a.astype(np.int32),
+    "widen_even_int16": lambda a, b, c: a[0::2].astype(np.int16),
+    "widen_odd_int16": lambda a, b, c: a[1::2].astype(np.int16),
     "pick16": lambda a, b, c: np.append(a, b)[c],
     "pick32": lambda a, b, c: np.append(a, b)[c],
     "pick128": lambda a, b, c: np.append(a, b)[c],
@@ -355,6 +358,8 @@ def signature(operation: str, dtype: str) -> tuple[str, str, str, str]:
             return dtype, "int8", "int32", "int32"
         case "widen_int32" | "any":
             return dtype, dtype, dtype, "int32"
+        case "widen_even_int16" | "widen_odd_int16":
+            return dtype, dtype, dtype, "int16"
     if operation.startswith("pick"):
         return dtype, dtype, {"float32": "int32"}.get(dtype, "uint8"), dtype
     return dtype, dtype, dtype, dtype
@@ -365,6 +370,8 @@ def operand_bytes(width: int, operation: str, dtype: str, each: str) -> int:
     item = np.dtype(dtype).itemsize
     if operation == "any" and each == "r":
         return 0  # a number that is not 0, where a lane is not
+    if (operation == "madd16" or (operation == "dot2" and each in "cr")) and width == 4:
+        return 0  # one lane is a number
     if operation == "widen_int32" and each in "abc":
         return width // 4
     if operation.startswith("pick") and each in "ab":
@@ -433,7 +440,7 @@ def test_extended_vectors_keep_their_lanes(name, kind):
 
 def spelled(target: Target) -> str:
     """C with one function per operation: `void fI(const void *a, const void *b, const void *c, void *r)`."""
-    lines = [target.header]
+    lines = ["#include <stdint.h>", target.header]
     for i, (width, operation, dtype, template) in enumerate(cases(target)):
         for letter, each in zip("abcr", signature(operation, dtype), strict=True):
             size = operand_bytes(width, operation, dtype, letter)
@@ -441,7 +448,8 @@ def spelled(target: Target) -> str:
             lines.append(f"typedef {C_TYPES[each]} {letter}{i}{vector};")
         names = {each: f"*(const {each}{i} *){each}" for each in "abc"}
         head = f"void f{i}(const void *a, const void *b, const void *c, void *r)"
-        as_result = f"(r{i})" if operation.startswith("pick") else ""  # the printer casts look-ups, too
+        cast = operation.startswith(("pick", "widen_even", "widen_odd"))  # as the printer does
+        as_result = f"(r{i})" if cast else ""
         body = f"(void)a; (void)b; (void)c; *(r{i} *)r = {as_result}{template.format(**names)};"
         lines += [f"{head};", f"{head} {{ {body} }}"]
     return "\n".join(lines) + "\n"

@@ -289,6 +289,12 @@ def _dot(key: Key, a: DType, b: DType) -> str:
     return _function(key, total, f"{x} x, {y} y, {total} c", body)
 
 
+def _madd16(key: Key, a: DType, b: DType) -> str:
+    """c + the product of the low halves."""
+    body = "return (int32_t)((uint32_t)c + (uint32_t)((int32_t)(int16_t)x * (int16_t)y));"
+    return _function(key, "int32_t", f"{a.c} x, {b.c} y, int32_t c", body)
+
+
 def _pick(key: Key, t: DType, index: DType) -> str:
     """Lane i is element index[i] of the tables in a row."""
     width, count, lanes = map(int, key[3:])
@@ -348,6 +354,7 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "narrow": _narrow,
     "isinf": _isinf,
     "any": _any,
+    "madd16": _madd16,
     "dot2": _dot,
     "dot4": _dot,
     "dot4s": _dot_saturating,

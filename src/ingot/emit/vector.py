@@ -64,6 +64,8 @@ class VectorPrinter(Printer):
                 return f"({self.scalar(c)} ? ({t}){x} : ({t}){y})"
             case Select(c, a, b):
                 return self._select(self.mask(c, lanes), a, b, lanes)
+            case Cast(Shuffle() as a, dtype) if spelled := self._widening_half(a, dtype, lanes):
+                return f"(({self.vector_type(dtype, lanes)}){spelled})"
             case Cast(a, dtype) if spelled := self._widening(a, dtype, lanes):
                 return spelled.format(a=bare(self.vector(a, lanes)))
             case Cast(a, dtype):
@@ -102,6 +104,14 @@ class VectorPrinter(Printer):
         if not a.dtype.is_integer or to.bits <= a.dtype.bits:
             return None
         return self.target.spelling(f"widen_{to.name}", a.dtype.name, lanes * to.bytes)
+
+    def _widening_half(self, e: Shuffle, to: DType, lanes: int) -> str | None:
+        """Every other lane of a register, widened to fill one: the even ones, or the odd."""
+        which = {tuple(range(k, 2 * lanes, 2)): name for k, name in enumerate(("even", "odd"))}.get(e.index)
+        if which is None or e.a != e.b or self.width(e.a) != 2 * lanes:
+            return None
+        spelled = self.target.spelling(f"widen_{which}_{to.name}", e.dtype.name, lanes * to.bytes)
+        return None if spelled is None else spelled.format(a=bare(self.vector(e.a, 2 * lanes)))
 
     def _splat(self, text: str, dtype: DType, lanes: int) -> str:
         self.vector_type(dtype, lanes)
@@ -220,6 +230,8 @@ class VectorPrinter(Printer):
 
     def _group(self, e: Expr, k: int, lanes: int) -> str:
         """The operand with k elements a lane; k that serve every lane are repeated as one 32-bit unit."""
+        if k == lanes == 1:
+            return self.scalar(e)
         width = k * lanes
         if self.width(e) == width:
             self.vector_type(e.dtype, width)

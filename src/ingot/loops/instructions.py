@@ -31,9 +31,21 @@ def _dot_saturating(accumulator: Array, a: Array, b: Array) -> Array:
     return np.asarray(accumulator + np.clip(pairs, -32768, 32767).sum(-1, dtype=np.int32))
 
 
-GROUP = {"dot2": 2, "dot4": 4, "dot4s": 4}
+def _madd16(accumulator: Array, a: Array, b: Array) -> Array:
+    x, y = (np.asarray(v).astype(np.int16).astype(np.int32) for v in (a, b))
+    return np.asarray(accumulator + x * y)[()]
+
+
+GROUP = {"madd16": 1, "dot2": 2, "dot4": 4, "dot4s": 4}
 """Elements of an operand that go into one lane."""
 
-INSTRUCTIONS: dict[str, Meaning] = {"dot2": _dot(2), "dot4": _dot(4), "dot4s": _dot_saturating}
-"""dot2: c[i] + the sum of two products of int16; dot4: of four products of int8 or uint8, not saturated;
-dot4s: the same, where two and two products are summed in int16, saturated."""
+INSTRUCTIONS: dict[str, Meaning] = {
+    "madd16": _madd16,
+    "dot2": _dot(2),
+    "dot4": _dot(4),
+    "dot4s": _dot_saturating,
+}
+"""madd16: c + a * b, of the low 16 bits of two int32, signed; dot2: c[i] + the sum of two products of int16;
+dot4: of four products of int8 or uint8, not saturated; dot4s: the same, where two and two products are summed
+in int16, saturated.
+"""

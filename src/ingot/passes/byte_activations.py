@@ -1,7 +1,7 @@
 """Products with encoded weights in bytes: activations quantised as the bundle runs, weights when it is made.
 
     y = Gemm(x, W, b)        ->        q, s, z = DynamicQuantizeLinear(x)
-                                       y = float(MatMulInteger(q, W') - z * sums of columns) * (s * t) + b
+                                       y = float(MatMulInteger(q, W', z)) * (s * t) + b
 
 W is t * W' nearly, W' bytes of as many values as W has. Needs an inferred graph and `--activations int8`;
 serves MatMul and Gemm by encoded matrices. Guarantees that on random activations, some of them zero, the
@@ -32,17 +32,18 @@ WHOLE, HALF = 127, 64  # the largest weight; half of it where the sum of two pro
 
 def byte_activations(graph: Graph, target: Target) -> Graph:
     """Rewrite in place, subgraphs too, and return the graph."""
+    in_lanes = target.spelling("pick16", "int8") is not None
     exact = target.spelling("dot4s", "uint8") is None or target.spelling("dot4", "uint8") is not None
     nodes: list[Node] = []
     for node in graph.nodes:
         for sub in node.subgraphs.values():
             byte_activations(sub, target)
-        nodes += _rewritten(node, WHOLE if exact else HALF) or [node]
+        nodes += _rewritten(node, WHOLE if exact else HALF, in_lanes) or [node]
     graph.nodes = nodes
     return graph
 
 
-def _rewritten(node: Node, most: int) -> list[Node] | None:
+def _rewritten(node: Node, most: int, in_lanes: bool) -> list[Node] | None:
     """What computes a product in bytes; None for any other node, and where it would lose too much."""
     if node.domain or node.op not in ("Gemm", "MatMul") or node.attributes.get("transA"):
         return None
@@ -57,7 +58,7 @@ def _rewritten(node: Node, most: int) -> list[Node] | None:
     quantised = quantise(weights, w.encoding.values, most)
     if quantised is None or not error(weights, *quantised) <= TOLERANCE:  # nor where it is no number
         return None
-    made = _Nodes(node)
+    made = _Nodes(node, in_lanes)
     made.product(x, *quantised, rest[0] if rest else None)
     return made.nodes
 
@@ -127,9 +128,10 @@ def error(weights: Array, quantised: Codebook, scale: float) -> float:
 
 @dataclass(slots=True)
 class _Nodes:
-    """The nodes that take the place of one."""
+    """The nodes that take the place of one; `in_lanes`: for a target that picks bytes out of registers."""
 
     node: Node
+    in_lanes: bool
     nodes: list[Node] = field(default_factory=list)
     numbers: count[int] = field(default_factory=count)
 
@@ -139,11 +141,10 @@ class _Nodes:
         alpha, beta = (float(attributes.get(k, 1.0)) for k in ("alpha", "beta"))  # type: ignore[arg-type]
         w = constant_value(f"{name}_bytes", weights.decode())
         w.encoding = weights
-        sums = constant_value(f"{name}_sums", weights.decode().astype(np.int32).sum(0, dtype=np.int32))
         q, step, zero = self.add("DynamicQuantizeLinear", [x], outputs=3)
-        (total,) = self.add("MatMulInteger", [q, w])
-        (shift,) = self.add("Mul", [*self.add("Cast", [zero], to=dtype_to_onnx(INT32)), sums])
-        (total,) = self.add("Cast", self.add("Sub", [total, shift]), to=dtype_to_onnx(FLOAT32))
+        assert q is not None and zero is not None
+        exact = self.corrected(q, zero, w) if self.in_lanes else self.add("MatMulInteger", [q, w, zero])
+        (total,) = self.add("Cast", exact, to=dtype_to_onnx(FLOAT32))
         factor = constant_value(f"{name}_scale", np.array(scale * alpha, np.float32))
         (unit,) = self.add("Mul", [step, factor])
         made = self.add("Mul", [total, unit])
@@ -154,6 +155,14 @@ class _Nodes:
         last, (out,) = self.nodes[-1], self.node.outputs
         assert out is not None
         last.outputs = [out]
+
+    def corrected(self, q: Value, zero: Value, w: Value) -> Operands:
+        """The zero point taken out of the sums, where instructions multiply bytes as they are."""
+        assert w.constant is not None
+        sums = constant_value(f"{self.name}_sums", w.constant.astype(np.int32).sum(0, dtype=np.int32))
+        (total,) = self.add("MatMulInteger", [q, w])
+        (shift,) = self.add("Mul", [*self.add("Cast", [zero], to=dtype_to_onnx(INT32)), sums])
+        return self.add("Sub", [total, shift])
 
     @property
     def name(self) -> str:

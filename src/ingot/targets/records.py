@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from ..errors import InputError
 from .record import Target
-from .spelling import NEON, WASM, fma_scalar, x86_scalar, x86_vector, x86_vnni
+from .spelling import DSP, NEON, WASM, fma_scalar, x86_scalar, x86_vector, x86_vnni
 
 _V2 = ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave")
@@ -136,6 +136,7 @@ _RECORDS = (
         pointer_bytes=4,
         registers=32,
         runner=("qemu-arm", "-cpu", "max"),  # its code is a subset of what Linux on Armv7-A runs
+        narrow_operations={4: DSP},
         scalar_operations=fma_scalar(("vsqrt.f32 %0, %1", "t")),
     ),
     Target(
@@ -147,6 +148,7 @@ _RECORDS = (
         pointer_bytes=4,
         registers=32,
         runs=False,
+        narrow_operations={4: DSP},
         scalar_operations=fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
     ),
     Target(

@@ -21,6 +21,8 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | pick16 ... | element {c}[i] of the register {a}, or of {a} and {b} in a row, that many lanes in all |
 | widen_int32 | from narrower integers |
 | dot4 | {c} (int32) + four products each of uint8 {a} and int8 {b}; dot4s: pairs of them saturate in int16 |
+| madd16 | {c} + {a} * {b}, of the low 16 bits of int32 {a} and {b}, signed |
+| widen_even_int16 | the even ones of twice as many bytes; widen_odd_int16: the others |
 | dot2 | int16 pairs: {c} (int32) + {a}[2i] * {b}[2i] + {a}[2i+1] * {b}[2i+1] |
 """
 
@@ -218,5 +220,16 @@ def _wasm() -> Iterator[tuple[tuple[str, str], str]]:
         yield ("select", dtype), f"({v}){masked}"
 
 
+def _dsp() -> Iterator[tuple[tuple[str, str], str]]:
+    """Arm's 32-bit registers of bytes and 16-bit halves (Cortex-M4 and above), by ACLE's builtins."""
+    for dtype, extend in (("int8", "sxtb16"), ("uint8", "uxtb16")):
+        turned = "(int32_t)((uint32_t)({a}) >> 8 | (uint32_t)({a}) << 24)"  # one rotation, part of the next
+        yield ("widen_even_int16", dtype), f"__builtin_arm_{extend}((int32_t)({{a}}))"
+        yield ("widen_odd_int16", dtype), f"__builtin_arm_{extend}({turned})"
+    yield ("dot2", "int16"), "__builtin_arm_smlad((int32_t)({a}), (int32_t)({b}), {c})"
+    yield ("madd16", "int32"), "__builtin_arm_smlabb({a}, {b}, {c})"
+
+
+DSP: Spellings = dict(_dsp())
 NEON: Spellings = {**dict(_neon()), **dict(_neon_tables())}
 WASM: Spellings = dict(_wasm())

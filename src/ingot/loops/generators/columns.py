@@ -6,27 +6,35 @@
 An entry is a byte, or two: the code of its value below, above it the number of zeros between it and the
 entry before it in its column. Longer runs of zeros are bridged by entries of value 0. The sums are made in
 memory, of which there is a power of two, so that whatever an entry says is a row. Zero activations cost
-nothing but a test. In: a product that `lanes` has no way for. Out: statements, or None.
+nothing but a test. Of bytes the zero point is subtracted first: what was 0 before it was quantised is 0.
+
+What an entry of a byte says of integers is looked up: a table in memory, made in front of the loop, has for
+each the rows to go on in the upper half of a word and the value in the lower.
+
+In: a product that `lanes` has no way for. Out: statements, or None.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Array, Binary, Const, Load, Tensor, Var, cast, static, substitute
+from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, cast, static, substitute
 from ingot.formula.index import Bounds, as_expr, simplify
-from ingot.formula.statements import Assign, For, Let, Madd, Remark, Statement, Store, When
+from ingot.formula.statements import Assign, For, Instruction, Let, Madd, Remark, Statement, Store, When
 from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, UINT16, DType
 from ingot.loops.access import step
-from ingot.loops.generators.lanes import Matrix, encoded_product, matrix_of
+from ingot.loops.generators.bytes import byte_product
+from ingot.loops.generators.lanes import Matrix, encoded, encoded_product, matrix_of
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
 ENTRY_BITS = (8, 16)
+HALF = 16  # bits of a word of the table
 MOST_VALUES = 256
 WORTH = 0.5  # the density up to which a walk through the entries beats one through all elements
 
@@ -64,8 +72,10 @@ def _entries(matrix: Matrix, code_bits: int, bits: int) -> Columns:
 
 def columns(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements for a product with a sparse encoded matrix, or None where that does not pay."""
-    found = encoded_product(c, storage, bounds)
-    if found is None or len(found.reduce) != 1 or target.lanes(4) > 4:
+    if target.lanes(4) > 4:
+        return None
+    found, zero = walked_product(c, storage, bounds)
+    if found is None or len(found.reduce) != 1:
         return None
     if (found.a.tensor.type, found.b.tensor.type) not in ((FLOAT32, FLOAT32), (UINT8, INT8)):
         return None
@@ -73,7 +83,18 @@ def columns(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     if matrix is None or matrix.density > WORTH or (step(found.a, found.reduce[0].name) or 0) < 0:
         return None
     made = columns_of(matrix)
-    return _Generator(found, matrix, made, storage).statements() if made.entries.size else None
+    return _Generator(found, zero, matrix, made, storage).statements() if made.entries.size else None
+
+
+def walked_product(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Contraction | None, Expr]:
+    """A product with an encoded constant, and what is subtracted from each element of its other operand."""
+    r = c.reduction
+    if r is None or r.term.dtype.is_float:
+        return encoded_product(c, storage, bounds), Const(0.0, FLOAT32)
+    found = byte_product(c, storage, bounds)
+    if found is None or found.shift:
+        return None, Const(0, INT32)
+    return encoded(found.c, storage), found.zero
 
 
 @dataclass(slots=True)
@@ -81,9 +102,11 @@ class _Generator:
     """Builds the loops of one product."""
 
     c: Contraction
+    subtracted: Expr
     matrix: Matrix
     made: Columns
     storage: Storage
+    table: Tensor | None = None
 
     @property
     def type(self) -> DType:
@@ -96,12 +119,13 @@ class _Generator:
         size = 1 << max(self.c.channels - 1, 1).bit_length()
         sums = self.storage.scratch(self.c.to.tensor, (size,), "sums", self.type)
         zero = For("row", Const(0), Const(self.c.channels), 1, (Store(Load(sums, (rows,)), self.zero),))
+        made = tuple(self.look_up())
         column = Var("column", self.c.terms)
         walk = For("column", Const(0), Const(self.c.terms), 1, self.column(column, sums))
         body: tuple[Statement, ...] = (zero, walk, self.store(rows, sums))
         for x in reversed((*self.c.outer, *self.c.tile)):
             body = (For(x.name, Const(0), as_expr(x.extent or 0), 1, body),)
-        return (self.remark(), *body)
+        return (self.remark(), *made, *body)
 
     def remark(self) -> Remark:
         size, kept = self.made.entries.nbytes, self.matrix.density
@@ -123,34 +147,61 @@ class _Generator:
         lo, hi = (cast(Load(first, (simplify(i),)), INDEX) for i in (column, column + 1))
         read = simplify(substitute(self.c.a, {self.c.reduce[0].name: column}), self.c.bounds)
         a = cast(read, self.type)
+        a = a if self.subtracted == self.zero else a - self.subtracted
         entries = For("place", lo, hi, 1, tuple(self.entry(Var("place"), sums)))
         other = Binary("ne", Var("active", None, self.type), self.zero)
         return Let("active", a), When(other, (Let("at", Const(-1, INT32), 1, True), entries))
 
+    def look_up(self) -> Iterator[Statement]:
+        """What all entries of a byte say of integers."""
+        if self.type is not INT32 or self.made.entries.dtype != np.uint8:
+            return
+        self.table = self.storage.scratch(self.c.to.tensor, (1 << ENTRY_BITS[0],), "table", INT32)
+        e, bits = Var("e", 1 << ENTRY_BITS[0]), self.made.code_bits
+        values, half = self.constant("values", self.values(), INT8), Const(HALF, INT32)
+        value = cast(Load(values, (e % (1 << bits),)), INT32) & Const((1 << HALF) - 1, INT32)
+        rows = cast(e // (1 << bits) + 1, INT32)
+        store = Store(Load(self.table, (e,)), Binary("shl", rows, half) | value)
+        yield For("e", Const(0), Const(1 << ENTRY_BITS[0]), 1, (store,))
+
     def entry(self, e: Var, sums: Tensor) -> list[Statement]:
         """Go to the entry's row and add there."""
-        bits, last = self.made.code_bits, static(sums.shape[0]) - 1
-        table = self.constant("values", self.table(), INT8 if self.type is INT32 else FLOAT32)
         wide = self.made.entries.dtype == np.uint16
         packed = self.constant("entries", self.made.entries, UINT16 if wide else UINT8)
-        entry, at = Var("entry", None, INT32), Var("at", None, INT32)
-        row = (at + Binary("shr", entry, Const(bits, INT32)) + Const(1, INT32)) & Const(last, INT32)
-        code = cast(entry & Const((1 << bits) - 1, INT32), INDEX)
-        value = cast(Load(table, (code,)), self.type)
+        entry, a, total = (
+            Var("entry", None, INT32),
+            Var("active", None, self.type),
+            Var("sum", None, self.type),
+        )
         index = Load(sums, (Var("row"),))
-        a = Var("active", None, self.type)
-        total = Var("sum", None, self.type)
-        add = Madd("sum", a, value) if self.type.is_float else Assign("sum", total + a * value)
+        rows, add = self.looked_up(entry, a) if self.table is not None else self.taken_apart(entry, a)
+        last = Const(static(sums.shape[0]) - 1, INT32)
+        read = Load(packed, (e,))
+        said = cast(read, INT32) if self.table is None else Load(self.table, (cast(read, INDEX),))
         return [
-            Let("entry", cast(Load(packed, (e,)), INT32)),
-            Let("row", cast(row, INDEX)),
+            Let("entry", said),
+            Let("row", cast((Var("at", None, INT32) + rows) & last, INDEX)),
             Assign("at", cast(Var("row"), INT32)),
             Let("sum", index, 1, mutable=True),
             add,
             Store(index, total),
         ]
 
-    def table(self) -> Array:
+    def looked_up(self, entry: Var, a: Var) -> tuple[Expr, Statement]:
+        """Rows to go on and the addition, of what stands in the table."""
+        return Binary("shr", entry, Const(HALF, INT32)), Instruction("madd16", "sum", entry, a, 1)
+
+    def taken_apart(self, entry: Var, a: Var) -> tuple[Expr, Statement]:
+        """The same of an entry itself."""
+        bits = self.made.code_bits
+        rows = Binary("shr", entry, Const(bits, INT32)) + Const(1, INT32)
+        code = cast(entry & Const((1 << bits) - 1, INT32), INDEX)
+        values = self.constant("values", self.values(), INT8 if self.type is INT32 else FLOAT32)
+        value = cast(Load(values, (code,)), self.type)
+        total = Var("sum", None, self.type)
+        return rows, Madd("sum", a, value) if self.type.is_float else Assign("sum", total + a * value)
+
+    def values(self) -> Array:
         """The values by their codes: as many as there are codes."""
         out = np.zeros(1 << self.made.code_bits, self.matrix.values.dtype)
         out[: len(self.matrix.values)] = self.matrix.values

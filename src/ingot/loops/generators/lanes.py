@@ -123,7 +123,11 @@ def encoded_product(c: Compute, storage: Storage, bounds: Bounds) -> Contraction
     r = c.reduction
     if r is None:
         return None
-    found = match(normal_axes(c), storage, bounds, not r.term.dtype.is_float)
+    return encoded(match(normal_axes(c), storage, bounds, not r.term.dtype.is_float), storage)
+
+
+def encoded(found: Contraction | None, storage: Storage) -> Contraction | None:
+    """The contraction, if it is one with an encoded constant and an operand in one array."""
     if found is None or found.b.tensor.value is None or found.b.tensor.among is None:
         return None
     if found.around or any(step(found.b, x.name) != 0 for x in found.outer):
