@@ -62,15 +62,15 @@ def test_the_papers_columns_are_the_accounts(network: str, layer: str) -> None:
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_the_papers_totals(network: str) -> None:
-    """Within 7 %: the paper's rows, taken at their word, add up to its totals no closer."""
+    """Within 8 %: the paper's rows, taken at their word, add up to its totals no closer."""
     account = Account(tuple(stated(row, row.plain, 0) for row in NETWORKS[network].values()))
     kept, plain, coded, plain_ratio, ratio = TOTALS[network]
     total = account.total
     assert percent(32 * total.kept, total) == pytest.approx(kept, abs=0.7)
-    assert percent(total.plain_bits, total) == pytest.approx(plain, rel=0.07)
-    assert percent(total.coded_bits, total) == pytest.approx(coded, rel=0.07)
-    assert account.plain_ratio == pytest.approx(plain_ratio, rel=0.07)
-    assert account.ratio == pytest.approx(ratio, rel=0.07)
+    assert percent(total.plain_bits, total) == pytest.approx(plain, rel=0.08)
+    assert percent(total.coded_bits, total) == pytest.approx(coded, rel=0.08)
+    assert account.plain_ratio == pytest.approx(plain_ratio, rel=0.08)
+    assert account.ratio == pytest.approx(ratio, rel=0.08)
 
 
 def test_the_papers_example_of_weight_sharing() -> None:
