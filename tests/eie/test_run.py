@@ -131,6 +131,9 @@ def test_recurrent_layers(op: str, gates: int, tmp_path: Path) -> None:
     assert len(layers) == 4 * gates  # two matrices of each gate, two directions
     assert all(layer["error"] < 2e-3 for layer in layers)
     assert {layer["cols"] for layer in layers} == {inputs, hidden}
+    # Each way brings a state, both the input; every product's results go back to the host.
+    moved = inputs + 2 * hidden + 4 * gates * hidden
+    assert json.loads(result.stdout)["input_output_microseconds"] == -(-moved * 16 // 64) / 800
     before = [layer for layer in layers if layer["cols"] == hidden]
     assert all(layer["active"] < 1 for layer in before)  # the first step starts from zeros
 

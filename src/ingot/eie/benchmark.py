@@ -68,15 +68,15 @@ def codebook() -> Array:
     return np.concatenate(([0.0], -half[::-1], half, [0.0617]))
 
 
-def draw(layer: Benchmark, seed: int = 0, is_uniform: bool = False) -> Drawn:
+def draw(layer: Benchmark, seed: int = 0, printed: float | None = None) -> Drawn:
     """The layer with independent weights, rows of different density, and non-negative activations.
 
-    `is_uniform`: with Table III's percentages as printed, every row as dense as the others.
+    `printed`: with Table III's percentages as they are printed, and this spread of rows instead.
     """
     rng = np.random.default_rng([seed, layer.inputs, layer.outputs])
-    density = layer.weights / 100 if is_uniform else layer.density
-    active = layer.activations / 100 if is_uniform else layer.active
-    spread = 0.0 if is_uniform else layer.spread
+    density, active, spread = layer.density, layer.active, layer.spread
+    if printed is not None:
+        density, active, spread = layer.weights / 100, layer.activations / 100, printed
     at = _positions(rng, layer.outputs, layer.inputs, density, spread)
     codes = _code_table()[rng.integers(0, TABLE, at.size, np.uint16)]
     values = np.abs(rng.standard_normal(layer.inputs)).astype(np.float32) + np.float32(1e-3)

@@ -223,6 +223,13 @@ def _layer_report(
     )
 
 
+def _moved(found: Sequence[Product]) -> int:
+    """Activations that the host brings, each vector once though several products read it, and takes."""
+    fed = {p.next for p in found}
+    brought = {(p.source, p.state): p.shape[1] for n, p in enumerate(found) if n not in fed}
+    return sum(brought.values()) + sum(p.shape[0] for p in found if p.next is None)
+
+
 def _same_winner(w: Work, results: Array) -> tuple[int, int] | None:
     """How often the largest result is the float model's, of how many samples."""
     if w.product.state is not None or w.product.shape[0] < 2:
@@ -255,8 +262,6 @@ def _report(
 ) -> Report:
     cycles, tiled = sum(x.cycles for x in layers), sum(x.tiled_cycles for x in layers)
     tiled += placement.move_cycles
-    bytes_moved = machine.precision // 8 * sum(w.product.shape[1] for w in work[:1])
-    bytes_moved += machine.precision // 8 * sum(w.product.shape[0] for w in work[-1:])
 
     def host(data: int) -> float:
         return machine.microseconds(host_cycles(data, machine))
@@ -274,7 +279,7 @@ def _report(
         load_microseconds=host(placement.loaded_bytes),
         streamed_bytes=placement.streamed_bytes,
         stream_microseconds=host(placement.streamed_bytes),
-        input_output_microseconds=host(bytes_moved),
+        input_output_microseconds=host(machine.precision // 8 * _moved([w.product for w in work])),
         matrix_bytes=placement.matrix_bytes,
         matrix_bytes_there=machine.matrix_bytes,
         pointers=placement.pointers,

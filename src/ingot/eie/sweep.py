@@ -9,7 +9,7 @@ executor as `concurrent.futures` has them: none, processes of this machine, or a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,9 +27,11 @@ from ingot.eie.energy import energy
 from ingot.eie.layers import Product
 from ingot.eie.machine import Machine
 from ingot.eie.timing import Timing, time
-from ingot.errors import InputError
+from ingot.errors import IngotError, InputError
 from ingot.formula.expr import Array
 from ingot.log import announce
+
+WORKER_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +77,7 @@ class Axes:
     """What is varied; every combination is a machine.
 
     `placement`: rows are placed, "rows", and columns ordered, "rows and columns", before anything else.
+    `printed`: the paper's layers are drawn with the printed percentages and this spread of rows.
     """
 
     pes: tuple[int, ...] = (64,)
@@ -83,6 +86,7 @@ class Axes:
     precision: tuple[int, ...] = (16,)
     errors: bool = False
     placement: str = ""
+    printed: float | None = None
 
     def machines(self, pes: int) -> list[Machine]:
         """All with that many PEs."""
@@ -97,17 +101,17 @@ def load_of(product: Product, activations: Array) -> Load:
 
 
 @cache
-def benchmark_load(name: str, is_uniform: bool = False) -> Load:
+def benchmark_load(name: str, printed: float | None = None) -> Load:
     """A layer of the paper's evaluation, by its name. A process draws it once."""
     found = next(b for b in BENCHMARKS if b.name == name)
-    drawn = draw(found, is_uniform=is_uniform)
+    drawn = draw(found, printed=printed)
     return Load(name, drawn.shape, drawn.at, drawn.codes, codebook(), drawn.activations[None])
 
 
 def measure(load: Load | str, pes: int, axes: Axes) -> list[Point]:
     """One task. A name stands for a layer of the evaluation."""
     if isinstance(load, str):
-        load = benchmark_load(load)
+        load = benchmark_load(load, axes.printed)
     if axes.placement:
         load = placed(load, pes, axes.placement != "rows")
     columns = encode_sorted(load.shape, load.at, load.codes, pes)
@@ -201,9 +205,21 @@ def run_tasks(tasks: Sequence[tuple[Load | str, int, Axes]], executor: Executor 
         futures = {executor.submit(measure, *task): n for n, task in enumerate(tasks)}
         for done, future in enumerate(as_completed(futures), 1):
             n = futures[future]
-            found[n] = future.result()
+            found[n] = _result(future, _title(tasks[n]))
             announce(_title(tasks[n]), done, len(tasks))
     return [point for points in found for point in points]
+
+
+def _result(future: Future[list[Point]], title: str) -> list[Point]:
+    """What a worker found. Raises InputError where it failed for reasons of its own."""
+    try:
+        return future.result()
+    except IngotError:
+        raise
+    except Exception as error:  # whatever a machine we do not know can come to
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        message = f"a worker failed at {title}: {reason}"
+        raise InputError(message, remedy="workers need memory, and Ingot in the same version") from None
 
 
 def _title(task: tuple[Load | str, int, Axes]) -> str:
@@ -238,5 +254,11 @@ def _cluster(address: str) -> Iterator[Executor]:
         client = Client(address, timeout=10)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(f"no Dask scheduler at {address}: {error}") from None
-    with client, client.get_executor() as executor:
-        yield executor
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        except TimeoutError:
+            message = f"the Dask scheduler at {address} has no workers"
+            raise InputError(message, remedy=f"dask worker {address}") from None
+        with client.get_executor() as executor:
+            yield executor
