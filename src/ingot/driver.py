@@ -13,7 +13,8 @@ from ingot.bundle.bundle import Bundle
 from ingot.bundle.manifest import Origin
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
-from ingot.compress.model import Compressed, Wish, compress, to_container
+from ingot.compress.layers import Layer, layers_of
+from ingot.compress.model import Compressed, Wish, compress, floats, inlined, to_container
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import opsets as model_opsets
@@ -75,13 +76,24 @@ def compile(
 
 def compress_model(model: Any, wish: Wish) -> Compressed:
     """A model (of any format that `compile` reads) with encoded weights; see `ingot.compress`."""
+    return compress(self_contained(model, Options()), _read, wish)
+
+
+def layers_apart(model: Any, options: Options) -> tuple[onnx.ModelProto, list[Layer], dict[str, Array]]:
+    """A model without functions of its own, its layers with weights, and its constants of floats by name."""
+    proto = inlined(self_contained(model, options))
+    return proto, layers_of(proto, _read), floats(proto, _read)
+
+
+def self_contained(model: Any, options: Options) -> onnx.ModelProto:
+    """A copy of a model (of any format that `compile` reads), with what lies in files beside it."""
     folder = Path(model).parent if isinstance(model, str | Path) else None
     proto = onnx.ModelProto()
-    proto.CopyFrom(read_proto(canonical(model, Options())))
+    proto.CopyFrom(read_proto(canonical(model, options)))
     model_opsets(proto)
     embed_external(proto, folder)
     embed_sparse(proto)
-    return compress(proto, _read, wish)
+    return proto
 
 
 def container_of(made: Compressed) -> bytes:

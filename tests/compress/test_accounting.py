@@ -9,6 +9,7 @@ from ingot.compress import huffman
 from ingot.compress.accounting import Account, Part, Sizes, as_json, as_markdown, sizes_of
 from ingot.compress.encode import Choice, encode
 from ingot.compress.model import Wish, compress
+from ingot.compress.propose import Scale
 from ingot.errors import InputError
 from ingot.graph.encoding import Codebook, Sparse
 from tests.compress.models import answers, model, read
@@ -107,16 +108,45 @@ def test_everything_is_counted() -> None:
     assert as_markdown(account).count("\n| w | fc | sparse | 9,600 | 10.00 |") == 1
 
 
-@pytest.mark.parametrize("scale", ["sensitivity", "global"])
-def test_densities_for_a_ratio(scale: str) -> None:
+@pytest.mark.parametrize("scale", ["sensitivity", "global", "deviation"])
+def test_densities_for_a_ratio(scale: Scale) -> None:
     weights = {"v": [240, 100], "w": [100, 40]}
     made = compress(
         model(ROW, "{ h = MatMul(x, v) r = Relu(h) y = MatMul(r, w) }", weights),
         read,
-        Wish(ratio="20x", scale=scale),  # type: ignore[arg-type]  # of the test
+        Wish(ratio="20x", scale=scale),
     )
     assert 20 <= made.account.ratio < 22
     assert answers(made.model)[0].shape == (2, 40)
+
+
+@pytest.mark.parametrize("scale", ["sensitivity", "global", "deviation"])
+def test_densities_for_all_weights_together(scale: Scale) -> None:
+    """The second layer's weights are a tenth of the first's: global pruning leaves few of them."""
+    rng = np.random.default_rng(7)
+    weights = {"v": rng.standard_normal((240, 100)), "w": rng.standard_normal((100, 40)) / 10}
+    before = model(
+        ROW, "{ h = MatMul(x, v) y = MatMul(h, w) }", {n: a.astype(np.float32) for n, a in weights.items()}
+    )
+    made = compress(before, read, Wish(total_density="10%", scale=scale))
+    v, w = (layer.kept / layer.weights for layer in made.account.layers)
+    assert made.account.total.kept == pytest.approx(2800, abs=3)
+    if scale == "global":
+        magnitudes = np.sort(np.abs(np.concatenate([a.reshape(-1) for a in weights.values()])))
+        assert w * 4000 == pytest.approx(np.count_nonzero(np.abs(weights["w"]) >= magnitudes[-2800]), abs=2)
+    else:
+        assert v == pytest.approx(0.1, abs=0.01 if scale == "deviation" else 0.05) and w > 0.05
+
+
+def test_goals_out_of_reach_or_twice() -> None:
+    weights = {"v": [240, 100], "w": [100, 40]}
+    for wish, message in (
+        (Wish(total_density="0.1", density=("w=1",)), "keep 14.29% of their weights at least, 10.00% are"),
+        (Wish(total_density="0.1", ratio="20x"), "take one"),
+        (Wish(total_density="2"), "--total-density 2: a density is"),
+    ):
+        with pytest.raises(InputError, match=message):
+            compress(model(ROW, "{ h = MatMul(x, v) y = MatMul(h, w) }", weights), read, wish)
 
 
 def test_layers_that_are_named_keep_their_density() -> None:

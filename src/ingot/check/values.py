@@ -33,13 +33,14 @@ def values_of(
         raise UnsupportedError(f"{unknown[0]!r} has no place in the model as it is written")
     asked = oracle(with_outputs(model, [n for n in names if n not in entering]))
     out = []
-    for feed in _feeds(graph, inputs, runs):
+    for feed in feeds(graph, inputs, runs):
         found = asked.run(feed)
         out.append({n: feed[n] if n in feed else found[n] for n in names})
     return out
 
 
-def _feeds(graph: Graph, inputs: Mapping[str, Array], runs: int) -> Iterator[dict[str, Array]]:
+def feeds(graph: Graph, inputs: Mapping[str, Array], runs: int) -> Iterator[dict[str, Array]]:
+    """The inputs of each run, as `values_of` says. Raises InputError for shapes that are not the model's."""
     shapes = {v.name: tuple(upper(n) for n in v.shape or ()) for v in graph.inputs}
     counts = {_samples(name, a, shapes[name]) for name, a in inputs.items()} - {1}
     if len(counts) > 1:

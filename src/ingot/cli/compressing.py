@@ -30,9 +30,16 @@ Ratio = Annotated[
     str | None,
     typer.Option(metavar="35x", help="Find densities of layers not named: so much smaller in all."),
 ]
+TotalDensity = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE", help="Find densities of layers not named: so many weights stay in all."),
+]
 PruneBy = Annotated[
-    Literal["sensitivity", "global"],
-    typer.Option(help="With --target-ratio: by the error in each layer's result, or by magnitude alone."),
+    Literal["sensitivity", "global", "deviation"],
+    typer.Option(
+        help="With either: by the error in each layer's result, by magnitude alone, or by that in units "
+        "of the layer's standard deviation."
+    ),
 ]
 CodeBits = Annotated[
     list[str] | None,
@@ -80,6 +87,7 @@ def compress(
     output: Output = None,
     density: Densities = None,
     target_ratio: Ratio = None,
+    total_density: TotalDensity = None,
     prune_by: PruneBy = "sensitivity",
     bits: CodeBits = None,
     gap_bits: GapBits = None,
@@ -103,6 +111,7 @@ def compress(
         wish = Wish(
             density=tuple(density or ()),
             ratio=target_ratio or "",
+            total_density=total_density or "",
             scale=prune_by,
             bits=tuple(bits or ()),
             gap_bits=tuple(gap_bits or ()),
@@ -116,7 +125,7 @@ def compress(
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
         write_file(path, content)
     show(made, path, len(content), report_file, as_json)
-    if target_ratio:
+    if target_ratio or total_density:
         found = ",".join(f"{name}={choice.density:.4g}" for name, choice in made.choices.items())
         note(f"the same again: --density {found}")
 

@@ -69,7 +69,7 @@ def listing(layers: Sequence[Layer]) -> str:
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def density(text: str) -> float | None:
+def density(text: str) -> float:
     """`0.09` or `9%`. Raises ValueError."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)

@@ -17,7 +17,7 @@ import onnx
 from ingot.errors import InputError, ModelError
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding
-from ingot.graph.onnx_form import Part, encoding_of, is_call
+from ingot.graph.onnx_form import DOMAIN, Part, encoding_of, is_call
 from ingot.graph.onnx_types import dtype_from_onnx
 
 Kind = Literal["conv", "fc"]
@@ -177,3 +177,34 @@ def _made(node: onnx.NodeProto, graph: onnx.GraphProto, seen: Mapping[str, _Cons
             if attribute.name == "value":
                 return _Constant(node.output[0], graph, attribute.t, node)
     return None
+
+
+def take_out(layer: Layer) -> None:
+    """Take the constant out of its graph: with the arguments of an encoding that nobody else reads."""
+    graph = layer.owner
+    for i, node in enumerate(graph.node):
+        if layer.maker is not None and node.output == layer.maker.output:
+            arguments = set(node.input) if node.domain == DOMAIN else set()
+            del graph.node[i]
+            _drop(graph, arguments - _read(graph))
+            return
+    _drop(graph, {layer.name})
+
+
+def _drop(graph: onnx.GraphProto, names: set[str]) -> None:
+    """Remove initializers, and the inputs of the graph that they gave a default to."""
+    for things in (graph.initializer, graph.input):
+        for i in reversed(range(len(things))):
+            if things[i].name in names:
+                del things[i]
+
+
+def _read(graph: onnx.GraphProto) -> set[str]:
+    """The names that nodes read, those in inner graphs too."""
+    found: set[str] = {value.name for value in graph.output}
+    for node in graph.node:
+        found.update(node.input)
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                found |= _read(inner)
+    return found

@@ -36,6 +36,7 @@ OPTIONS = {
     "bits": "--bits",
     "gap_bits": "--gap-bits",
     "ratio": "--target-ratio",
+    "total_density": "--total-density",
     "scale": "--prune-by",
     "form": "--form",
     "start": "--centroids",
@@ -49,7 +50,8 @@ OPTIONS = {
 class Wish:
     """What a user asks for; words as `choose.per_layer` reads them.
 
-    With a `ratio` (as in 35x), layers without a density get one such that all together reach it. With a
+    With a `ratio` (as in 35x) layers without a density get one such that all together reach it, with a
+    `total_density` (as in 10%) such that all together keep that share of their weights. With a
     `container` its content takes the place of the model's weights, and nothing else can be wished.
     """
 
@@ -57,6 +59,7 @@ class Wish:
     bits: tuple[str, ...] = ()
     gap_bits: tuple[str, ...] = ()
     ratio: str = ""
+    total_density: str = ""
     scale: Scale = "sensitivity"
     form: Form = "auto"
     start: Start = "optimal"
@@ -145,9 +148,22 @@ def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
         Choice(1.0 if d is None else d, b, g, wish.form, wish.start, wish.seed)
         for d, b, g in zip(densities, codes, gaps, strict=True)
     ]
-    if not wish.ratio:
-        return found
-    return propose(layers, found, [d is None for d in densities], Goal(choose.ratio(wish.ratio), wish.scale))
+    goal = _goal(wish)
+    return found if goal is None else propose(layers, found, [d is None for d in densities], goal)
+
+
+def _goal(wish: Wish) -> Goal | None:
+    """What all layers together are to reach. Raises InputError for two such wishes."""
+    if wish.ratio and wish.total_density:
+        raise InputError("--target-ratio and --total-density are two ways to choose densities: take one")
+    if wish.ratio:
+        return Goal(choose.ratio(wish.ratio), wish.scale)
+    if wish.total_density:
+        try:
+            return Goal(1 / choose.density(wish.total_density), wish.scale, of_weights=True)
+        except ValueError as error:
+            raise InputError(f"--total-density {wish.total_density}: {error}") from None
+    return None
 
 
 def _require_numbers(layers: Sequence[Layer], codes: Sequence[int]) -> None:

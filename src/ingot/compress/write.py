@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import onnx
 from onnx import helper
 
-from ingot.compress.layers import Layer
+from ingot.compress.layers import Layer, take_out
 from ingot.errors import UnsupportedError
 from ingot.graph.encoding import Encoding, Sparse
 from ingot.graph.onnx_form import DOMAIN, OLDEST_OPSET, UINT4_OPSET, functions, is_ours, parts
@@ -48,42 +48,11 @@ def _replace(layer: Layer, encoding: Encoding, opset: int, taken: set[str]) -> N
     nodes[0].attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
     if decoded != name:
         nodes.append(helper.make_node("Cast", [decoded], [name], to=layer.dtype))
-    _remove(layer)
+    take_out(layer)
     graph.initializer.extend(tensors.values())
     rest = list(graph.node)
     del graph.node[:]
     graph.node.extend([*nodes, *rest])
-
-
-def _remove(layer: Layer) -> None:
-    """Take the constant out of its graph: with the arguments of an encoding that nobody else reads."""
-    graph = layer.owner
-    for i, node in enumerate(graph.node):
-        if layer.maker is not None and node.output == layer.maker.output:
-            arguments = set(node.input) if node.domain == DOMAIN else set()
-            del graph.node[i]
-            _drop(graph, arguments - _read(graph))
-            return
-    _drop(graph, {layer.name})
-
-
-def _drop(graph: onnx.GraphProto, names: set[str]) -> None:
-    """Remove initializers, and the inputs of the graph that they gave a default to."""
-    for field in (graph.initializer, graph.input):
-        for i in reversed(range(len(field))):
-            if field[i].name in names:
-                del field[i]
-
-
-def _read(graph: onnx.GraphProto) -> set[str]:
-    """The names that nodes read, those in inner graphs too."""
-    found: set[str] = {value.name for value in graph.output}
-    for node in graph.node:
-        found.update(node.input)
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                found |= _read(inner)
-    return found
 
 
 def _names(graph: onnx.GraphProto) -> set[str]:
