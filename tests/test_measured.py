@@ -384,10 +384,12 @@ def test_branches_of_one_element_may_differ_in_rank() -> None:
         _same(list(bundle.run(given).values()), truth.run(None, given))
 
 
+FIRST = "a = Constant<value_ints=[0]>() b = Constant<value_ints=[1]>() one = Slice(kept,a,b,a) "
 FOLLOWED = {
     "tile": ("float[A,B]", "times = Constant<value_ints=[2,3]>() y = Tile(kept, times)"),
     "unique": ("float[A]", "y = Unique(kept)"),
     "unique_rows": ("float[A,2]", "y = Unique<axis=0>(kept)"),
+    "unique_row": ("float[A,2]", FIRST + "y = Unique<axis=0>(one)"),
 }
 
 

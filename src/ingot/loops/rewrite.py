@@ -150,15 +150,21 @@ def without_single_turns(statements: tuple[Statement, ...]) -> tuple[Statement, 
 def hoisted(around: For) -> tuple[Statement, ...]:
     """A loop behind those loops of its body that do the same in every turn, such as packing a matrix.
 
-    They read nothing that the body writes, and what they write nobody else in it does.
+    They read nothing that the body writes, and what they write nobody else in it does; registers of the body
+    are none of their business.
     """
     writers = Counter(t for s in around.body for t in set(stored((s,))))
+    registers = [s.name for s in around.body if isinstance(s, Let)]
 
     def is_invariant(s: Statement) -> bool:
         inside = list(flatten((s,)))
         parts = [e for part in inside for e in expressions(part)]
         read = {load.tensor for part in inside for e in loaded(part) for load in loads(e)}
-        fixed = isinstance(s, For) and not any(mentions(e, around.var) for e in parts)
+        names = {part.name for part in inside if isinstance(part, (Assign, Madd, Instruction))}
+        fixed = isinstance(s, For) and not any(
+            mentions(e, n) for e in parts for n in (around.var, *registers)
+        )
+        fixed = fixed and not names & {*registers}
         return fixed and not read & writers.keys() and all(writers[t] == 1 for t in stored((s,)))
 
     first = tuple(s for s in around.body if is_invariant(s))
