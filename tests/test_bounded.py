@@ -92,6 +92,14 @@ def transformer() -> onnx.ModelProto:
     return made(nodes, {"x": ["B", "S", 32]}, {"y": ["B", "S", 32]}, held)
 
 
+def transposed() -> onnx.ModelProto:
+    """Padding such that the output is as large as input and stride say, or less where windows leave gaps."""
+    wide = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], auto_pad="SAME_UPPER")
+    apart = helper.make_node("ConvTranspose", ["x", "v"], ["z"], strides=[3, 2], auto_pad="SAME_LOWER")
+    held = {"w": weights(3, 4, 3, 5), "v": weights(3, 4, 1, 2)}
+    return made([wide, apart], {"x": [1, 3, "N", 6]}, {"y": [1, 4, None, 12], "z": [1, 4, None, 12]}, held)
+
+
 def recurrent(kind: str, direction: str = "forward") -> onnx.ModelProto:
     gates, d = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind], 2 if direction == "bidirectional" else 1
     held = {"W": weights(d, gates * 20, 12), "R": weights(d, gates * 20, 20), "B": weights(d, 2 * gates * 20)}
@@ -130,6 +138,7 @@ MODELS: dict[str, onnx.ModelProto] = {
     "rnn": recurrent("RNN", "reverse"),
     "mlp": mlp(),
     "batch": batch(),
+    "transposed": transposed(),
 }
 CASES: list[tuple[str, Bounds, dict[str, int], list[dict[str, int]]]] = [
     ("cnn", {"N": (1, 64)}, {"H": 12, "W": 12}, [{"N": n} for n in (1, 7, 63, 64)]),
@@ -148,6 +157,7 @@ CASES: list[tuple[str, Bounds, dict[str, int], list[dict[str, int]]]] = [
     ("lstm", {"N": (1, 64)}, {"T": 3}, [{"N": n} for n in (1, 7, 63, 64)]),
     ("gru", {"T": (0, 5), "N": (1, 17)}, {}, [{"T": 0, "N": 2}, {"T": 5, "N": 17}, {"T": 2, "N": 9}]),
     ("mlp", {"N": (1, 64)}, {}, [{"N": n} for n in (1, 7, 63, 64)]),
+    ("transposed", {"N": (1, 9)}, {}, [{"N": n} for n in (1, 2, 8, 9)]),
     ("batch", {"N": (1, 64)}, {}, [{"N": n} for n in (1, 7, 63, 64)]),
 ]
 

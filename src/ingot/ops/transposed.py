@@ -116,10 +116,13 @@ def _spread(
     f.require(
         auto_pad in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), f"auto_pad {auto_pad!r} is unknown"
     )
-    f.require(isinstance(size, int) and isinstance(span, int), "a given output needs a static extent")
-    assert isinstance(size, int) and isinstance(span, int)
-    out = min(size * stride, span) if wanted is None else wanted
-    total = max(span - out, 0)
+    if wanted is None:  # size * stride; less where the windows leave gaps
+        beyond = more + (kernel - 1) * dilation + 1 - stride
+        out, total = extent(as_expr(size) * stride + min(beyond, 0)), max(beyond, 0)
+    else:
+        f.require(isinstance(span, int), "a given output needs a static extent")
+        assert isinstance(span, int)
+        out, total = wanted, max(span - wanted, 0)
     # the odd element goes to the end for SAME_UPPER, to the start otherwise
     before = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
     return Spread(size, out, kernel, stride, dilation, before)
