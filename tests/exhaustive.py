@@ -166,10 +166,11 @@ DOCUMENT = """\
 # The math library
 
 Bundles bring their own exp, tanh, sigmoid, erf, ...: defined once in `loops/math/`, printed as scalar or
-vector functions, without tables, and without branches but one: what is rare and long (angles beyond 2^18, in
-float64 2^40; quotients of fmod with as many digits as the type) is a function of its own, called where any
-lane needs it. Polynomials use fused multiply-adds and powers of two are applied by the instruction where a
-target has them; where it has not, with what there is.
+vector functions, without tables in memory, and without branches but one: what is rare and long (angles beyond
+2^18, in float64 2^40; quotients of fmod with as many digits as the type) is a function of its own, called
+where any lane needs it. Polynomials use fused multiply-adds and powers of two are applied by the instruction
+where a target has them; where it has not, with what there is. A register of 16 float32 lanes is a table of
+coefficients (erf).
 
 `make math-exhaustive` compares the float32 functions of one argument with the C library's float64 ones over
 all 2^32 arguments, on the vectors of each level of x86, and writes this page. The error is in units in the

@@ -149,6 +149,7 @@ def hyperbolics() -> list[Fit]:
 ERF_SPLIT = mp.mpf("0.875")
 ERF_FAR = mp.mpf("2.25")
 ERF_END = {24: mp.mpf("3.96875"), 53: mp.mpf("5.9375")}
+ERF_STEP = mp.mpf(274716) / 2**20  # erf of its first multiples is almost a float32
 
 
 def error_function() -> list[Fit]:
@@ -172,6 +173,30 @@ def error_function() -> list[Fit]:
             )
         ),
     ]
+
+
+def error_function_about(c: Number) -> Fit:
+    """erf(c + t) of |t| up to half a step; about 0 it is t + t * P(t)."""
+    half = ERF_STEP / 2 * mp.mpf("1.001")
+    if c == 0:
+        return Fit(
+            "erf", "", lambda t: (mp.erf(t) - t) / t, lambda t: t / mp.erf(t), mp.mpf("1e-9"), half, (5, 0)
+        )
+    return Fit("erf", "", lambda t: mp.erf(c + t), lambda t: 1 / mp.erf(c + t), -half, half, (6, 0))
+
+
+def tables() -> str:
+    """Coefficients about 16 points: a row for each power."""
+    columns = []
+    for k in range(16):
+        fit = error_function_about(k * ERF_STEP)
+        coefficients, peak = remez(fit, fit.terms[0])
+        print(f"erf about {k} steps: error 2^{mp.nstr(mp.log(peak, 2), 4)}", file=sys.stderr)
+        columns.append([rounded(c, 24) for c in ([mp.mpf(0)] * (6 - len(coefficients)) + coefficients)])
+    rows = ("        (" + ", ".join(map(repr, row)) + ")," for row in zip(*columns, strict=True))
+    note = f"    # erf: about k * {mp.nstr(ERF_STEP, 8)}, k < 16: start + t * P(t); about 0 the start is t"
+    head = "TABLES: dict[str, tuple[tuple[float, ...], ...]] = {"
+    return "\n".join([head, note, '    "erf": (', *rows, "    ),", "}"])
 
 
 def remez(fit: Fit, terms: int) -> tuple[list[Number], Number]:
@@ -261,6 +286,7 @@ def constants(digits: int) -> dict[str, tuple[float, ...]]:
         "ERF_SPLIT": parts(ERF_SPLIT, digits, ()),
         "ERF_FAR": parts(ERF_FAR, digits, ()),
         "ERF_END": parts(ERF_END[digits], digits, ()),
+        "ERF_STEP": (*parts(ERF_STEP, digits, ()), *parts(1 / ERF_STEP, digits, ())),
     }
 
 
@@ -275,7 +301,8 @@ def two_over_pi(digits: int) -> tuple[int, ...]:
 HEADER = '''"""The numbers of the math library, written by tools/fit_math.py: do not edit.
 
 `POLYNOMIALS[name][digits]`: coefficients, lowest power first; `CONSTANTS[name][digits]`: numbers, in parts.
-`digits` is the type's significand: 24 for float32, 53 for float64. `TWO_OVER_PI_LIMBS[digits]`: the binary
+`digits` is the type's significand: 24 for float32, 53 for float64. `TABLES[name]`: for each power, lowest
+first, the float32 coefficients about 16 points. `TWO_OVER_PI_LIMBS[digits]`: the binary
 digits of 2/pi in limbs of 16 (24) or 32 (53), a limb of zeros first.
 """
 '''
@@ -310,9 +337,8 @@ def main() -> None:
                 print(fit.name, notes[fit.name][-1], file=sys.stderr)
     sums = {k: {d: constants(d)[k] for d in (24, 53)} for k in constants(24)}
     assert all(np.float32(v) == v for by in (polynomials, sums) for e in by.values() for v in e.get(24, ()))
-    print(
-        HEADER, table("POLYNOMIALS", polynomials, notes), "", table("CONSTANTS", sums, {}), limbs(), sep="\n"
-    )
+    made = (table("POLYNOMIALS", polynomials, notes), tables(), table("CONSTANTS", sums, {}), limbs())
+    print(HEADER, *made, sep="\n")
 
 
 if __name__ == "__main__":

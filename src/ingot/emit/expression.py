@@ -18,6 +18,7 @@ from ingot.formula.expr import (
     Byte,
     Cast,
     Const,
+    Entry,
     Expr,
     Fma,
     Joined,
@@ -71,7 +72,7 @@ class Printer:
                 return max(self.width(a), self.width(b))
             case Shuffle(_, _, index):
                 return len(index)
-            case Pick(_, index):
+            case Pick(_, index) | Entry(_, index, _):
                 return self.width(index)
             case Fma(a, b, c) | Select(a, b, c):
                 return max(self.width(a), self.width(b), self.width(c))

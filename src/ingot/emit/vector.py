@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ingot.emit.expression import COMPARE, INFIX, Printer, bare, short
+from ingot.emit.literals import literal
 from ingot.formula.expr import (
     Binary,
     Bitcast,
     Cast,
     Const,
+    Entry,
     Expr,
     Fma,
     Lane,
@@ -59,6 +61,8 @@ class VectorPrinter(Printer):
                 return self._shuffle(e)
             case Pick():
                 return self._pick(e, lanes)
+            case Entry():
+                return self._entry(e, lanes)
             case Select(c, a, b) if self.width(c) == 1:  # gcc wants one type of two sums of one type
                 t, x, y = self.vector_type(e.dtype, lanes), self.vector(a, lanes), self.vector(b, lanes)
                 return f"({self.scalar(c)} ? ({t}){x} : ({t}){y})"
@@ -98,6 +102,14 @@ class VectorPrinter(Printer):
             self.vector_type(dtype, n)
         types = (t.name, e.index.dtype.name, str(width), str(len(tables)), str(lanes))
         return self.call("pick", types, *tables, index)
+
+    def _entry(self, e: Entry, lanes: int) -> str:
+        """A look-up in a table that fills one register, which the target has."""
+        numbers = ", ".join(literal(v, e.type) for v in e.values)
+        held = f"({self.vector_type(e.type, len(e.values))}){{{numbers}}}"
+        spelled = self.target.spelling(f"pick{len(e.values)}", e.type.name, lanes * e.type.bytes)
+        assert spelled is not None
+        return spelled.format(a=held, c=bare(self.vector(e.index, lanes)))
 
     def _widening(self, a: Expr, to: DType, lanes: int) -> str | None:
         """How integers become wider ones, where compilers may not find it."""
@@ -167,8 +179,9 @@ class VectorPrinter(Printer):
         """
         t = a.dtype
         spelled = self.target.spelling(op, t.name, lanes * t.bytes)
-        if spelled and (not t.is_float or isinstance(a, Const) or isinstance(b, Const)):
-            first, second = (b, a) if isinstance(b, Const) else (a, b)
+        numbers = (Const, Entry)
+        if spelled and (not t.is_float or isinstance(a, numbers) or isinstance(b, numbers)):
+            first, second = (b, a) if isinstance(b, numbers) else (a, b)
             return spelled.format(a=self.vector(first, lanes), b=self.vector(second, lanes))
         self.vector_type(t, lanes)
         self.vector_type(mask_type(t), lanes)

@@ -21,6 +21,7 @@ from ingot.formula.expr import (
     Byte,
     Cast,
     Const,
+    Entry,
     Expr,
     Extent,
     Fma,
@@ -176,6 +177,9 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
         case Select(c, a, b):
             chosen = value(c, arrays, grid, guarded)
             return np.where(chosen, value(a, arrays, grid, True), value(b, arrays, grid, True))
+        case Entry(numbers, place, dtype):
+            table = np.asarray(numbers, dtype.numpy)
+            return table[value(place, arrays, grid, guarded) % len(numbers)]
         case Cast(Load(tensor) as a, dtype) if dtype is tensor.type:
             return _load(a, arrays, grid, guarded, dtype)
         case Cast(a, dtype):

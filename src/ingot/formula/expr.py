@@ -355,6 +355,19 @@ class Pick(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Entry(Expr):
+    """An element of a table of constants that a register holds: `values[index % len(values)]`."""
+
+    values: tuple[float, ...]
+    index: Expr
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
 class Byte(Expr):
     """Byte `k` of a string: what a view of strings as bytes holds."""
 
@@ -513,6 +526,7 @@ CHILDREN: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
     Joined: lambda e: (e.row,),
     Gathered: lambda e: (e.value, e.lo, e.hi),
     Pick: lambda e: (*e.tables, e.index),
+    Entry: lambda e: (e.index,),
 }
 """How each kind of node that has children gives them: a table, for they are asked for a million times."""
 
@@ -564,6 +578,8 @@ def _with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return Shuffle(a, b, index)
         case Pick(), (*tables, index):
             return Pick(tuple(tables), index)
+        case Entry(values, _, dtype), (index,):
+            return Entry(values, index, dtype)
         case Load(tensor, _, None, lanes), index:
             return Load(tensor, index, None, lanes)
         case Load(tensor, _, _, lanes), (*index, outside):
@@ -643,6 +659,8 @@ def text(e: Expr | int) -> str:
             return f"shuffle({text(a)}, {text(b)}, {', '.join(map(str, index))})"
         case Pick(tables, index):
             return f"pick({', '.join(map(text, tables))}; {text(index)})"
+        case Entry(values, index):
+            return f"entry({', '.join(map(str, values))}; {text(index)})"
         case Byte(a, k):
             return f"{text(a)}.bytes[{text(k)}]"
         case Joined(row, dtype):

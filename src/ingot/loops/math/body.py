@@ -12,10 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ingot.formula.expr import Binary, Bitcast, Const, Expr, Fma, Operand, Unary, Var, maximum, minimum, wrap
+from ingot.formula.expr import (
+    Binary,
+    Bitcast,
+    Const,
+    Entry,
+    Expr,
+    Fma,
+    Operand,
+    Unary,
+    Var,
+    maximum,
+    minimum,
+    wrap,
+)
 from ingot.formula.statements import Assign, For, Let, Statement
 from ingot.formula.types import FLOAT32, INT32, INT64, DType
-from ingot.loops.math.coefficients import CONSTANTS, POLYNOMIALS
+from ingot.loops.math.coefficients import CONSTANTS, POLYNOMIALS, TABLES
 
 
 @dataclass(slots=True)
@@ -23,7 +36,8 @@ class Body:
     """Definitions in the making.
 
     `native`: operations the target has as instructions: sqrt, round and trunc stay Unary nodes, with madd
-    products are added in one rounding, with scalef results are scaled in one.
+    products are added in one rounding, with scalef results are scaled in one, with pick16 registers are
+    tables.
     """
 
     dtype: DType
@@ -113,6 +127,10 @@ class Body:
         for c in rest:
             total = self.let("p", self.fma(total, u, c)) if self.is_fused else total * u + c
         return total
+
+    def entries(self, name: str, index: Expr) -> list[Expr]:
+        """The rows of a table at `index`; only where the target has `pick16`."""
+        return [Entry(row, index, self.dtype) for row in TABLES[name]]
 
     def bits(self, x: Expr) -> Expr:
         return Bitcast(x, self.integer)
