@@ -367,7 +367,7 @@ def _inequalities(c: Expr, holds: bool) -> Iterator[tuple[Expr, Expr, bool]]:
 
 
 def data_range(e: Expr) -> tuple[int, int] | None:
-    """The least and largest value of an integer that comes from data, by its type, its mask or its table."""
+    """The least and largest value of an integer that comes from data, by its type, mask, limit or table."""
     if not e.dtype.is_integer and e.dtype is not BOOL:
         return None
     if is_truth(e):
@@ -381,6 +381,8 @@ def data_range(e: Expr) -> tuple[int, int] | None:
             return interval(lo)[0], interval(hi)[1] - 1
         case Binary("and", _, Const(v, _)) | Binary("and", Const(v, _), _) if v >= 0:
             return 0, int(v)
+        case Binary("min", a, Const(v, _)) if (inner := data_range(a)) is not None:
+            return min(inner[0], int(v)), min(inner[1], int(v))
         case Binary("shr", a, Const(k, _)) if (inner := data_range(a)) is not None:
             return inner[0] >> int(k), inner[1] >> int(k)
         case Cast(a, t) if (inner := data_range(a)) is not None and _holds(t, inner):

@@ -32,7 +32,16 @@ from ingot.formula.expr import (
     static,
     substitute,
 )
-from ingot.formula.index import Bounds, as_expr, coefficient, from_linear, linear, mentions, simplify
+from ingot.formula.index import (
+    Bounds,
+    as_expr,
+    coefficient,
+    from_linear,
+    linear,
+    mentions,
+    simplify,
+    value_range,
+)
 from ingot.formula.statements import Assign, For, Instruction, Let, Madd, Prefetch, Remark, Statement, Store
 from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, DType
 from ingot.loops.access import NotVectorizable, known_strides, step, vectorize
@@ -78,9 +87,10 @@ def most_values(c: Contraction, target: Target) -> int:
 
 
 def _never_saturates(c: Contraction) -> bool:
-    """Whether two products of any bytes with these weights fit 16 bits."""
+    """Whether two products of what the operand holds with these weights fit 16 bits."""
     assert c.b.tensor.among is not None
-    return 2 * 255 * int(np.abs(c.b.tensor.among.astype(int)).max()) < 1 << 15
+    _, most = value_range(c.a.tensor) or (0, 255)
+    return 2 * most * int(np.abs(c.b.tensor.among.astype(int)).max()) < 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,71 @@
+"""Operators that no model has: the operand of a product in bytes, and what its rounding left over.
+
+In: floats. Out: bytes, `levels` steps from the least element to the largest, and whether these are too coarse
+for the data; then bytes of much smaller steps that stand for the rest. `passes.byte_activations` uses them.
+"""
+
+from __future__ import annotations
+
+from ingot.formula.expr import Const, Expr, Operand, Tensor, call, cast, maximum, minimum, select
+from ingot.formula.types import UINT8
+from ingot.ops.quantize import saturated
+from ingot.ops.registry import Builder, op
+
+LARGEST = 1e38  # of an inverse: a step is no denormal, and that of nothing but zeros no 0
+
+
+def middle(levels: int) -> int:
+    """The byte of a rest of nothing."""
+    return (levels + 1) // 2
+
+
+def fine(levels: int) -> int:
+    """How many steps of a rest make one step."""
+    return levels - 1
+
+
+def _bytes(f: Builder, x: Tensor, value: Expr, zero: Operand, levels: int, name: str) -> Tensor:
+    """uint8 of x's shape: round(value) + zero, from 0 to `levels`."""
+    axes, q = f.axes(x.shape), f.empty(UINT8, x.shape, name, within=(0, levels))
+    value = saturated(value, zero, UINT8)
+    f.put(q, axes, axes, value if levels == UINT8.highest else minimum(value, levels))
+    return q
+
+
+@op("QuantizeOperand", domain="ingot")
+def quantize_operand(
+    f: Builder, x: Tensor, *, levels: int = 255, rectified: float = 0.0, signed: float = 0.0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """uint8 of x up to `levels`, the size of a step, the byte of 0.0, and whether rounding lost too much.
+
+    Lost is |x - what the bytes stand for| / |x|, lengths of vectors: more than `rectified` where no element
+    is negative, than `signed` elsewhere.
+    """
+    f.same_type((x,), "f")
+    axes = f.axes(x.shape)
+    low, high = (f.reduce(e, (), axes, x[axes], init=0, name=e) for e in ("min", "max"))
+    inverse = f.map((), minimum(float(levels) / (high[()] - low[()]), LARGEST), name="inverse")
+    step = f.map((), 1.0 / inverse[()], name="step")
+    where = minimum(maximum(0.0 - low[()] * inverse[()], 0), levels)
+    zero = f.map((), cast(call("round", where), UINT8), name="zero")
+    steps = x[axes] * inverse[()]
+    q = _bytes(f, x, steps, cast(zero[()], x.type), levels, "q")
+    left = _left(steps)
+    lost = f.reduce("sum", (), axes, left * left, name="lost")
+    whole = f.reduce("sum", (), axes, steps * steps, name="whole")
+    limits = (Const(limit * limit, x.type) for limit in (signed, rectified))
+    allowed = select(low[()] < 0, *limits)
+    return q, step, zero, f.map((), whole[()] * allowed < lost[()], name="coarse")
+
+
+def _left(steps: Expr) -> Expr:
+    """What rounding leaves of an element: half a step at most."""
+    return steps - call("round", steps)
+
+
+@op("QuantizeRest", domain="ingot")
+def quantize_rest(f: Builder, x: Tensor, step: Tensor, *, levels: int = 255) -> Tensor:
+    """uint8 of what rounding to steps left of x: 1 is half a step less, `levels` half a step more."""
+    inverse = f.map((), 1.0 / step[()], name="inverse")
+    left = _left(x[f.axes(x.shape)] * inverse[()]) * float(fine(levels))
+    return _bytes(f, x, left, float(middle(levels)), levels, "rest")

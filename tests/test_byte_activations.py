@@ -1,0 +1,139 @@
+"""`--activations int8`: every layer that is computed in bytes keeps its promise, whatever the activations."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ingot.driver import front, stages
+from ingot.graph.encoding import Codebook
+from ingot.graph.ir import Graph
+from ingot.loops.evaluate import run
+from ingot.options import Options
+from ingot.passes.byte_weights import PROMISED, quantise
+from tests.encoded import encode, one_node, random_codes, sparse
+from tests.fuzz.levels import compiled
+
+Array = np.ndarray[Any, Any]
+LAYERS = {"wide": (300, 784, 0.08), "dense": (120, 200, 1.0), "small": (33, 150, 0.3), "tall": (500, 96, 0.2)}
+
+
+def activations(kind: str, n: int, seed: int) -> Array:
+    """One row of a kind of activations."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((1, n))
+    if kind == "heavy":
+        x = rng.standard_t(2, (1, n))
+    if kind == "rectified":
+        x = np.maximum(x, 0)
+    if kind == "exponential":
+        x = rng.exponential(1, (1, n)) * (rng.random((1, n)) < 0.35)
+    if kind == "one large":
+        x[0, 3] = 300
+    if kind == "far from zero":
+        x = x + 20
+    return x.astype("f")
+
+
+def dense_layer(rows: int, columns: int, density: float) -> tuple[onnx.ModelProto, Array]:
+    codes = random_codes((rows, columns), density, rows)
+    node = helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)
+    return one_node(node, {"x": (1, columns)}, {}, {"w": sparse(codes)}), codes.decode()
+
+
+def used(graph: Graph) -> set[str]:
+    return {n.op for n in graph.nodes}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("target", ["x86-64-v4-vnni", "x86-64-v3"])
+def test_whatever_the_activations_one_percent_is_kept(layer: str, target: str) -> None:
+    model, weights = dense_layer(*LAYERS[layer])
+    made = stages(model, Options(target=target, activations="int8", name="net"))
+    assert "MatMulInteger" in used(made.graph)
+    for kind in ("signed", "rectified", "exponential", "heavy", "one large", "far from zero"):
+        for seed in range(3):
+            x = activations(kind, weights.shape[1], seed)
+            wanted = x.astype("d") @ weights.T
+            off = np.abs(run(made.program, {"x": x})[0] - wanted).max() / np.abs(wanted).max()
+            assert off < PROMISED, f"{kind} {seed}: {off:.2%}"
+
+
+@pytest.mark.parametrize("value", [0.0, -1e-30, 1e-42, 1e37])
+def test_odd_activations(value: float) -> None:
+    """Nothing but zeros, one element alone, denormals, the largest number."""
+    model, weights = dense_layer(33, 150, 0.3)
+    x = np.zeros((1, 150), "f")
+    x[0, 7] = value
+    for target in ("x86-64-v4-vnni", "x86-64-v3"):
+        made = stages(model, Options(target=target, activations="int8", name="net"))
+        found, wanted = run(made.program, {"x": x})[0], x.astype("d") @ weights.T
+        assert np.abs(found - wanted).max() <= max(PROMISED * np.abs(wanted).max(), 1e-37)
+
+
+def test_a_compiled_layer_takes_the_branch_that_its_data_need() -> None:
+    model, weights = dense_layer(300, 784, 0.08)
+    for kind, target in product(("signed", "rectified"), ("x86-64-v3", "c99")):
+        x = activations(kind, 784, 1)
+        (found,) = compiled(target, activations="int8")(model, {"x": x})
+        wanted = x.astype("d") @ weights.T
+        assert np.abs(found - wanted).max() < PROMISED * np.abs(wanted).max()
+
+
+def test_coarse_is_said_of_data_that_lose_more_than_allowed() -> None:
+    """One large element makes the steps large; the bytes and their rest stand for it all the same."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 64))
+    outs = ["q", "step", "zero", "coarse"]
+    nodes = [
+        helper.make_node("QuantizeOperand", ["x"], outs, domain="ingot", rectified=0.006, signed=0.006),
+        helper.make_node("QuantizeRest", ["x", "step"], ["rest"], domain="ingot"),
+    ]
+    made = [helper.make_empty_tensor_value_info(name) for name in (*outs, "rest")]
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ingot", 1)]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], made), opset_imports=opsets)
+    program = stages(model, Options(target="c99", name="net")).program
+    for largest, wanted in ((1.0, False), (100.0, True)):
+        data = np.linspace(0.5, 1, 64, dtype="f")[None]
+        data[0, 0] = largest
+        q, step, zero, coarse, rest = run(program, {"x": data})
+        assert coarse == wanted and zero == 0
+        fine = q.astype("d") + (rest.astype("d") - 128) / 254
+        np.testing.assert_allclose(fine * step, data, atol=0.003 * step)
+
+
+def chain(first: str) -> onnx.ModelProto:
+    """A node, a reshape, and a layer whose weights lose too much where activations have both signs."""
+    codes = random_codes((1000, 256), 0.25, 1)
+    nodes = [
+        helper.make_node(first, ["x"], ["a"]),
+        helper.make_node("Flatten", ["a"], ["b"]),
+        helper.make_node("Gemm", ["b", "w"], ["y"], transB=1),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 16, 16))
+    graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")])
+    return encode(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), {"w": sparse(codes)})
+
+
+def test_behind_a_relu_only_rectified_activations_count() -> None:
+    def levels(model: onnx.ModelProto) -> int:
+        graph = front(model, Options(target="x86-64-v3", activations="int8"))
+        (node,) = [n for n in graph.nodes if n.op == "QuantizeOperand"]
+        return int(node.attributes["levels"])  # type: ignore[arg-type]
+
+    assert [levels(chain(op)) for op in ("Relu", "Sigmoid", "Tanh", "Neg")] == [255, 255, 127, 127]
+
+
+def test_weights_that_lose_too_much_stay_floats() -> None:
+    values = np.exp(np.linspace(-9, 0, 256, dtype="f"))
+    values[0] = 0
+    encoding = Codebook(random_codes((2, 30), 1.0, 1, bits=8).codes, values)
+    assert (made := quantise(encoding.decode().T, values, 127, 255)) is not None
+    assert made.left(made.rectified) is None
+    node = helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)
+    model = one_node(node, {"x": (1, 30)}, {}, {"w": encoding})
+    assert used(front(model, Options(target="x86-64-v3", activations="int8"))) == {"Gemm"}
