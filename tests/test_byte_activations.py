@@ -91,7 +91,7 @@ def test_coarse_is_said_of_data_that_lose_more_than_allowed() -> None:
     outs = ["q", "step", "zero", "coarse"]
     nodes = [
         helper.make_node("QuantizeOperand", ["x"], outs, domain="ingot", rectified=0.006, signed=0.006),
-        helper.make_node("QuantizeRest", ["x", "step"], ["rest"], domain="ingot"),
+        helper.make_node("QuantizeRest", ["x", "step"], ["rest", "middle"], domain="ingot"),
     ]
     made = [helper.make_empty_tensor_value_info(name) for name in (*outs, "rest")]
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ingot", 1)]

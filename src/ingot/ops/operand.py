@@ -14,11 +14,6 @@ from ingot.ops.registry import Builder, op
 LARGEST = 1e38  # of an inverse: a step is no denormal, and that of nothing but zeros no 0
 
 
-def middle(levels: int) -> int:
-    """The byte of a rest of nothing."""
-    return (levels + 1) // 2
-
-
 def fine(levels: int) -> int:
     """How many steps of a rest make one step."""
     return levels - 1
@@ -64,8 +59,12 @@ def _left(steps: Expr) -> Expr:
 
 
 @op("QuantizeRest", domain="ingot")
-def quantize_rest(f: Builder, x: Tensor, step: Tensor, *, levels: int = 255) -> Tensor:
-    """uint8 of what rounding to steps left of x: 1 is half a step less, `levels` half a step more."""
+def quantize_rest(f: Builder, x: Tensor, step: Tensor, *, levels: int = 255) -> tuple[Tensor, Tensor]:
+    """uint8 of what rounding to steps left of x, from 1 (half a step less) to `levels` (half more), and
+    the byte of nothing.
+    """
     inverse = f.map((), 1.0 / step[()], name="inverse")
     left = _left(x[f.axes(x.shape)] * inverse[()]) * float(fine(levels))
-    return _bytes(f, x, left, float(middle(levels)), levels, "rest")
+    middle = (levels + 1) // 2
+    rest = _bytes(f, x, left, float(middle), levels, "rest")
+    return rest, f.map((), Const(middle, UINT8), name="middle")

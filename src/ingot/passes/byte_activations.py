@@ -2,9 +2,9 @@
 
     y = Gemm(x, W, b)    ->    q, s, z, coarse = QuantizeOperand(x)
                                total = float(MatMulInteger(q, W', z))
-                               if coarse: r = QuantizeRest(x, s)
-                                          total += float(MatMulInteger(r, W', 128)) / 254
-                               y = total * (s * t) + b
+                               if coarse: r, m = QuantizeRest(x, s)
+                                          more = float(MatMulInteger(r, W', m))
+                               y = (total + more / 254) * (s * t) + b
 
 W is t * W' nearly, W' bytes of as many values as W has. Needs an inferred graph and `--activations int8`;
 serves MatMul and Gemm by encoded matrices. Guarantees that a layer stays within 1 % of max|y| of what it was:
@@ -24,7 +24,7 @@ from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.control import infer_if
 from ingot.ops.infer import infer, infer_node
-from ingot.ops.operand import fine, middle
+from ingot.ops.operand import fine
 from ingot.passes.byte_weights import Weights, quantise
 from ingot.passes.never_negative import NeverNegative
 from ingot.targets.record import Target
@@ -114,8 +114,12 @@ class _Nodes:
         q, step, zero, coarse = self.add("QuantizeOperand", [x], 4, "ingot", levels=self.levels, **limits)
         total = self.total(q, w, zero)
         inner = _Nodes(self.node, self.levels, self.in_lanes, numbers=self.numbers)
-        inner.rest([x, step], w, total)
-        (total,) = self.either(coarse, inner, total)
+        rest, middle = inner.add("QuantizeRest", [x, step], 2, "ingot", levels=self.levels)
+        inner.total(rest, w, middle)  # written like the first: one kernel serves both
+        (more,) = self.add(
+            "Mul", [self.either(coarse, inner, total), self.number("fine", 1 / fine(self.levels))]
+        )
+        (total,) = self.add("Add", [total, more])
         (unit,) = self.add("Mul", [step, self.number("scale", weights.scale * alpha)])
         made = self.add("Mul", [total, unit])
         if bias is not None:
@@ -139,24 +143,17 @@ class _Nodes:
         (shift,) = self.add("Mul", [*self.add("Cast", [zero], to=dtype_to_onnx(INT32)), sums])
         return self.add("Sub", [total, shift])
 
-    def rest(self, operand: Operands, w: Value, total: Value | None) -> None:
-        """`total` and what the rest of the operand adds."""
-        (q,) = self.add("QuantizeRest", operand, 1, "ingot", levels=self.levels)
-        zero = constant_value(f"{self.name}_middle", np.array(middle(self.levels), np.uint8))
-        (more,) = self.add("Mul", [self.total(q, w, zero), self.number("fine", 1 / fine(self.levels))])
-        self.add("Add", [total, more])
-
-    def either(self, condition: Value | None, then: _Nodes, other: Value | None) -> Operands:
-        """What `then` makes at last where the condition holds, else `other`."""
-        kept = _Nodes(self.node, self.levels, self.in_lanes, numbers=self.numbers)
-        kept.add("Identity", [other])
+    def either(self, condition: Value | None, then: _Nodes, like: Value | None) -> Value:
+        """What `then` makes at last where the condition holds, else zeros in the shape of another value."""
+        other = _Nodes(self.node, self.levels, self.in_lanes, numbers=self.numbers)
+        other.add("Sub", [like, like])
         branches: dict[str, Attribute] = {}
-        for which, made in (("then_branch", then), ("else_branch", kept)):
+        for which, made in (("then_branch", then), ("else_branch", other)):
             (out,) = made.nodes[-1].outputs
             assert out is not None
             branches[which] = Graph(f"{self.name}_{which}", [], [out], made.nodes)
-        result: Operands = [Value(f"{self.name}_If{next(self.numbers)}")]
-        node = Node("If", [condition], result, branches, self.name, "", VERSION, self.node.text)
+        result = Value(f"{self.name}_If{next(self.numbers)}")
+        node = Node("If", [condition], [result], branches, self.name, "", VERSION, self.node.text)
         infer_if(node, infer)
         self.nodes.append(node)
         return result
