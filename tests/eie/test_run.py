@@ -236,3 +236,16 @@ def test_numbers_it_cannot_compute(w: Array, x: tuple[int, ...], match: str, tmp
     result = ingot("run", one(tmp_path / "m.onnx", node, (x, (1, w.shape[1])), w))
     assert result.exit_code == 2 and match in result.output
     assert "bytes" in ingot("run", tmp_path / "m.onnx", "--matrix-kb", "0").output
+    assert "no clock runs" in ingot("run", tmp_path / "m.onnx", "--clock-mhz", "1e-300").output
+
+
+@pytest.mark.parametrize(("bias", "rest"), [(1e20, 0), (1e9, 1e-3), (np.inf, None), (np.nan, None)])
+def test_biases_beside_which_products_are_nothing(bias: float, rest: float | None, tmp_path: Path) -> None:
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)
+    constants = {"w": np.eye(8, dtype=np.float32), "b": np.full(8, bias, np.float32)}
+    path = save(tmp_path / "m.onnx", [node], {"x": (1, 8)}, {"y": (1, 8)}, {}, constants)
+    result = ingot("run", path, "--json")
+    if rest is None:
+        assert result.exit_code == 2 and "biases must be finite" in result.output
+    else:
+        assert json.loads(result.stdout)["layers"][0]["error"] <= rest + 1e-4

@@ -111,7 +111,7 @@ def run(
     for name, op, reason in left:
         note(f"left to the host: {op} node {name!r}: {reason}")
     if not (made.fits or balance):
-        note(f"{made.streamed_bytes:,} bytes find no room in the SRAMs; --balance needs fewer fillers")
+        note(f"{made.streamed_bytes:,} bytes find no room in the SRAMs; --balance saves fillers")
     if svg is not None:
         write_text(svg, _picture(made))
     if html is not None:

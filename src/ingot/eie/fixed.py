@@ -34,8 +34,11 @@ class Arithmetic:
 
     @property
     def shift(self) -> int:
-        """How far a product is shifted right before it is added; left if negative."""
-        return self.weight_places + self.activation_places - self.sum_places
+        """How far a product is shifted right before it is added; left if negative.
+
+        By all its bits at most: beside a bias that large, products are zero.
+        """
+        return min(self.weight_places + self.activation_places - self.sum_places, 2 * self.bits - 1)
 
 
 def places(largest: float, bits: int) -> int:

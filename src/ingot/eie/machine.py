@@ -11,6 +11,7 @@ from ingot.errors import InputError
 
 MOST_PES, MOST_FIFO, MOST_WIDTH = 4096, 1 << 16, 4096
 MOST_BYTES = 1 << 30
+SLOWEST_MHZ, FASTEST_MHZ = 1e-3, 1e6
 PRECISIONS = (8, 16, 32)
 
 
@@ -49,8 +50,11 @@ class Machine:
             raise InputError(f"an SRAM read of {self.sram_width} bits holds no whole number of entries")
         if self.precision not in PRECISIONS:
             raise InputError(f"no arithmetic of {self.precision} bits", remedy="choose 8, 16 or 32")
-        if not 0 < self.clock_mhz < 1e6:
-            raise InputError(f"no clock runs at {self.clock_mhz:g} MHz")
+        if not SLOWEST_MHZ <= self.clock_mhz <= FASTEST_MHZ:
+            raise InputError(
+                f"no clock runs at {self.clock_mhz:g} MHz",
+                remedy=f"{SLOWEST_MHZ:g} to {FASTEST_MHZ:g} make sense",
+            )
 
     @property
     def entry_bits(self) -> int:

@@ -142,8 +142,8 @@ def prepare(product: Product, activations: Array, machine: Machine, bias_columns
         raise InputError(
             f"{a.shape[1]} activations for {codes.shape[1]} columns", node=product.name, shapes=[codes.shape]
         )
-    if not np.isfinite(a).all() or not np.isfinite(product.codebook).all():
-        raise InputError("activations and weights must be finite numbers", node=product.name)
+    if not all(np.isfinite(x).all() for x in (a, product.codebook, 0 if bias is None else bias)):
+        raise InputError("activations, weights and biases must be finite numbers", node=product.name)
     wanted = a.astype(np.float64) @ product.codebook[codes].T + (0 if bias is None else bias)
     if not (np.abs(wanted) < MOST).all():
         raise InputError("its results are beyond float32", node=product.name)
