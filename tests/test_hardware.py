@@ -55,7 +55,6 @@ def test_what_does_not_fit_the_hardware() -> None:
         (many, ARITHMETIC, "33 accumulators, where the hardware has room for 32"),
         (wide, ARITHMETIC, "33 pointers, where the hardware has room for 32"),
         (few, fixed.Arithmetic(np.arange(16), 16, 8, 8, 17), "shifts products to the right only"),
-        (few, fixed.Arithmetic(np.arange(16), 16, 20, 20, 8), "32 binary places to shift"),
     ):
         with pytest.raises(InputError, match=message):
             list(host.loading(columns, arithmetic, MACHINE))

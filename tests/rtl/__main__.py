@@ -13,7 +13,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,13 @@ from rich.progress import Progress
 from ingot.eie import fixed, steps
 from ingot.eie.benchmark import BENCHMARKS, Benchmark, codebook, draw
 from ingot.eie.columns import encode
+from ingot.eie.layers import Product
 from ingot.eie.machine import Machine
-from ingot.eie.memory import tiles
 from ingot.eie.rtl import host
+from ingot.eie.rtl.compare import Comparison, compare, compare_products
 from ingot.eie.rtl.simulate import build, simulate
 from ingot.eie.rtl.synthesize import Block, synthesize
-from ingot.eie.timing import time
+from ingot.graph.ir import Value
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "hardware.md"
 SMALL = {"matrix_bytes": 4096, "pointer_bytes": 1000, "registers": 33}
@@ -43,22 +44,7 @@ MACHINES = (
 LAYERS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What one layer gave, in the simulator and in hardware."""
-
-    name: str
-    shape: tuple[int, int]
-    cycles: int
-    hardware: int
-    bits_agree: bool
-
-    @property
-    def ok(self) -> bool:
-        return self.cycles == self.hardware and self.bits_agree
-
-
-def random_layers(machine: Machine, folder: Path) -> Iterator[Row]:
+def random_layers(machine: Machine, folder: Path) -> Iterator[Comparison]:
     """Layers of any size that fits, with bias, negative activations and sums that saturate."""
     rng = np.random.default_rng(machine.pes)
     program = build(machine, folder)
@@ -77,14 +63,14 @@ def random_layers(machine: Machine, folder: Path) -> Iterator[Row]:
         commands = host.layer(columns, arithmetic, activations, machine, initial)
         found = simulate(program, [*commands, *host.reading(rows, machine)])
         same = np.array_equal(made.accumulators, found.read)
-        yield Row(f"{machine}, layer {number}", (rows, cols), made.cycles, found.cycles[0], same)
+        yield Comparison(f"{machine}, layer {number}", (rows, cols), made.cycles, found.cycles[0], same)
 
 
 def _most_places(arithmetic: fixed.Arithmetic) -> int:
     return arithmetic.weight_places + arithmetic.activation_places
 
 
-def two_layers(machine: Machine, folder: Path) -> Row:
+def two_layers(machine: Machine, folder: Path) -> Comparison:
     """A layer whose results are the next one's activations: the files change places, ReLU on the way."""
     rng = np.random.default_rng(1)
     program = build(machine, folder)
@@ -100,7 +86,25 @@ def two_layers(machine: Machine, folder: Path) -> Row:
     last = steps.run(layers[1], arithmetic, fixed.relu(hidden.accumulators), machine)
     found = simulate(program, list(_chained(layers, arithmetic, first, machine)))
     same = np.array_equal(last.accumulators, found.read)
-    return Row("two layers", (sizes[2], sizes[0]), hidden.cycles + last.cycles, sum(found.cycles), same)
+    return Comparison(
+        "two layers", (sizes[2], sizes[0]), hidden.cycles + last.cycles, sum(found.cycles), same
+    )
+
+
+def a_model(machine: Machine, folder: Path) -> list[Comparison]:
+    """Two dense layers with biases and a ReLU between, as `ingot eie rtl --model` runs them; in batches."""
+    rng = np.random.default_rng(2)
+    program, sizes = build(machine, folder), (machine.batch + 30, 60, 20)
+    book = np.append(0, rng.normal(size=15)).astype(np.float32)
+    found, activations = [], {0: np.maximum(rng.normal(size=(1, sizes[0])), 0)}
+    for n in range(2):
+        shape = sizes[n + 1], sizes[n]
+        codes = (rng.integers(1, 16, shape) * (rng.random(shape) < 0.2)).astype(np.uint8)
+        bias = rng.normal(size=shape[0]).astype(np.float32)
+        after = 1 if n == 0 else None
+        found.append(Product(f"dense {n}", codes, book, bias, Value("x"), None, has_relu=True, next=after))
+        activations[n + 1] = np.maximum(activations[n] @ book[codes].T + bias, 0)
+    return list(compare_products(found, activations, machine, program))
 
 
 def _chained(layers: list[Any], arithmetic: fixed.Arithmetic, first: Any, machine: Machine) -> Iterator[Any]:
@@ -115,27 +119,16 @@ def _chained(layers: list[Any], arithmetic: fixed.Arithmetic, first: Any, machin
     yield from host.reading(layers[1].shape[0], machine)
 
 
-def benchmark_layer(layer: Benchmark, machine: Machine, program: Path) -> Row:
+def benchmark_layer(layer: Benchmark, machine: Machine, program: Path) -> Comparison:
     """One of the nine, in tiles as they lie in the SRAMs."""
     drawn = draw(layer)
     columns = drawn.columns(machine.pes)
     arithmetic = fixed.arrange(columns, codebook(), drawn.activations, machine.precision)
     activations = fixed.quantise(drawn.activations, arithmetic.activation_places, machine.precision)
-    commands: list[host.Command] = []
-    cycles, parts = 0, tiles([columns], machine)
-    for number, part in enumerate(parts):
-        rows, cols = part.columns.shape
-        own = activations[part.column : part.column + cols]
-        cycles += time(part.columns, own, machine).cycles
-        commands += host.tile(part.columns, arithmetic, own, machine, is_first=part.column == 0)
-        if number + 1 == len(parts) or parts[number + 1].column == 0:
-            commands += host.reading(rows, machine)
-    found = simulate(program, commands)
-    same = np.array_equal(fixed.product(columns, arithmetic, activations), found.read)
-    return Row(layer.name, columns.shape, cycles, sum(found.cycles), same)
+    return compare(layer.name, columns, arithmetic, activations, machine, program)
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[Comparison]) -> str:
     """The nine layers as Markdown."""
     lines = [
         "| layer | rows x columns | cycles, simulator | cycles, hardware | accumulators |",
@@ -176,7 +169,7 @@ def main() -> int:
     parser.add_argument("--update", action="store_true")
     asked = parser.parse_args()
     console, nine, others = Console(), [], []
-    total = len(MACHINES) * LAYERS + 1 + len(BENCHMARKS)
+    total = len(MACHINES) * LAYERS + 2 + len(BENCHMARKS)
     with tempfile.TemporaryDirectory() as name, Progress(console=console, transient=True) as bar:
         work, job = Path(name), bar.add_task("Random layers", total=total)
         for n, machine in enumerate(MACHINES):
@@ -184,7 +177,8 @@ def main() -> int:
                 others.append(row)
                 bar.advance(job)
         others.append(two_layers(MACHINES[0], work / "0"))
-        bar.update(job, advance=1, description="The nine layers")
+        others += a_model(MACHINES[0], work / "0")
+        bar.update(job, advance=2, description="The nine layers")
         machine = Machine(pes=asked.pes)
         program = build(machine, work / "nine")
         for layer in BENCHMARKS:

@@ -99,7 +99,7 @@ def run(
         from ingot.eie.run import run as simulate
 
         options = arg.options("native", define, capacity=capacity)
-        found, left, activations = _prepared(model, options, inputs, samples)
+        found, left, activations = prepared(model, options, inputs, samples)
         right = None if labels is None else _read_labels(labels, found[-1].shape[0], samples)
         if balance:
             from ingot.eie.balance import balanced
@@ -170,7 +170,7 @@ def sweep(
         loads: list[Any] = [b.name for b in BENCHMARKS]
         if model is not None:
             options = arg.options("native", define, capacity=capacity)
-            found, _, activations = _prepared(model, options, inputs, samples)
+            found, _, activations = prepared(model, options, inputs, samples)
             loads = [sweeping.load_of(p, activations[n]) for n, p in enumerate(found)]
         with sweeping.executor_of(workers, scheduler) as executor:
             points = sweeping.sweep(loads, axes, executor)
@@ -285,7 +285,7 @@ def _plot_svg(plot: Plot) -> str:
 _LEFT = ("name", "op", "reason")
 
 
-def _prepared(
+def prepared(
     model: Path, options: Options, words: Sequence[str] | None, samples: int
 ) -> tuple[list[Product], list[tuple[str, str, str]], dict[int, Array]]:
     """The products of the model, what is left, and the activations of each product."""

@@ -1,4 +1,4 @@
-"""`ingot eie rtl`: the accelerator as Verilog, and what its cells come to."""
+"""`ingot eie rtl`: the accelerator as Verilog, what its cells come to, and a model's layers on it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ingot.cli import accelerating as arg
-from ingot.cli.arguments import Json
+from ingot.cli.arguments import Inputs, Json, options
 from ingot.cli.files import write_text
-from ingot.cli.show import progress, report, table
+from ingot.cli.show import note, progress, report, table
+from ingot.errors import MismatchError
 
 if TYPE_CHECKING:
     from ingot.eie.machine import Machine
+    from ingot.eie.rtl.compare import Comparison
     from ingot.eie.rtl.synthesize import Block
 
 Directory = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where the files go.")]
 Registers = Annotated[int, typer.Option(metavar="N", help="Of each of a PE's two register files.")]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="FILE",
+        help="Run its layers on the Verilog, under Verilator, beside the simulator.",
+    ),
+]
 Synthesize = Annotated[bool, typer.Option("--synthesize", help="Count cells and estimate areas with Yosys.")]
 
 
@@ -33,6 +43,8 @@ def rtl(
     pointer_kb: arg.PointerKb = 32,
     matrix_kb: arg.MatrixKb = 128,
     synthesize: Synthesize = False,
+    model: ModelFile = None,
+    inputs: Inputs = None,
     as_json: Json = False,
 ) -> None:
     """Write the array of PEs as Verilog, with a testbench for Verilator."""
@@ -55,12 +67,46 @@ def rtl(
         for name, text in texts.items():
             write_text(output / name, text)
         blocks = _synthesized(machine) if synthesize else []
+    found = [] if model is None else _compared(model, inputs, machine)
     rows = [(b.name, b.count, b.cells, b.flip_flops, b.gates, round(b.um2), b.sram_bits) for b in blocks]
     columns = ("module", "of these>", "cells>", "flip-flops>", "gates>", "um2>", "SRAM bits>")
     written = table(f"{output}/", ("file", "lines>"), [(n, t.count("\n")) for n, t in texts.items()])
     cells = [table("Cells of each module, by Yosys", columns, rows)] if blocks else []
+    names = ("layer", "rows x columns", "cycles, simulator>", "cycles, hardware>", "accumulators")
+    lines = [
+        (c.name, "{} x {}".format(*c.shape), f"{c.cycles:,}", f"{c.hardware:,}", _agree(c.bits_agree))
+        for c in found
+    ]
+    layers = [table(f"{model.name} on the Verilog", names, lines)] if model is not None else []
     data = {"files": sorted(texts), "blocks": [{**asdict(b), "um2": b.um2} for b in blocks]}
-    report(data, as_json, written, *cells)
+    data["layers"] = [asdict(c) for c in found]
+    report(data, as_json, written, *cells, *layers)
+    bad = [c.name for c in found if not c.ok]
+    if bad:
+        raise MismatchError(f"hardware and simulator differ in {', '.join(bad)}")
+
+
+def _agree(bits_agree: bool) -> str:
+    return "equal, all bits" if bits_agree else "DIFFERENT"
+
+
+def _compared(model: Path, inputs: list[str] | None, machine: Machine) -> list[Comparison]:
+    """The model's products with one vector each."""
+    from ingot.eie.rtl.compare import compare_products
+    from ingot.eie.rtl.simulate import build
+    from ingot.log import announce
+
+    with progress(f"Simulating {model.name}"), tempfile.TemporaryDirectory() as folder:
+        found, left, activations = arg.prepared(model, options("native", None), inputs, 1)
+        announce("Verilator", 0, len(found))
+        program = build(machine, Path(folder))
+        made = []
+        for c in compare_products(found, activations, machine, program):
+            made.append(c)
+            announce(c.name, len(made), len(found))
+    for name, op, reason in left:
+        note(f"left to the host: {op} node {name!r}: {reason}")
+    return made
 
 
 def _synthesized(machine: Machine) -> list[Block]:

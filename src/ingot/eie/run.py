@@ -130,7 +130,7 @@ def run(
         layer, sums, places = _layer(w, own, feeds.get(n), machine)
         layers.append(layer)
         if w.product.next is not None:
-            feeds[w.product.next] = (fixed.relu(sums) if w.product.has_relu else sums, places)
+            feeds[w.product.next] = passed_on(w.product, sums), places
     results = fixed.real(sums, places) if work else np.zeros((0, 0))
     return _report(layers, placement, machine, work, results, labels)
 
@@ -155,17 +155,33 @@ def prepare(product: Product, activations: Array, machine: Machine, bias_columns
     return Work(product, encode(codes, machine.pes, machine.gap_bits), a, bias, wanted)
 
 
-def _layer(
-    w: Work, parts: Sequence[Placed], fed: tuple[Array, int] | None, machine: Machine
-) -> tuple[LayerReport, Array, int]:
-    """One layer's report, its sums int64 [samples, rows] and their binary places."""
+def arranged(
+    w: Work, fed: tuple[Array, int] | None, machine: Machine
+) -> tuple[fixed.Arithmetic, Array, Array | None]:
+    """How a layer computes, its activations as integers [samples, cols], what its accumulators begin with.
+
+    `fed`: integers of the layer before and their binary places.
+    """
     given = fed[1] if fed else None
-    book, bits = w.product.codebook, machine.precision
-    arithmetic = fixed.arrange(w.columns, book, w.activations, bits, w.initial, given)
+    bits = machine.precision
+    arithmetic = fixed.arrange(w.columns, w.product.codebook, w.activations, bits, w.initial, given)
     ints = fixed.quantise(w.activations, arithmetic.activation_places, bits)
     if fed:
         ints[:, : w.product.shape[1]] = fed[0]
     start = None if w.initial is None else fixed.quantise(w.initial, arithmetic.sum_places, bits)
+    return arithmetic, ints, start
+
+
+def passed_on(product: Product, sums: Array) -> Array:
+    """What the next layer reads of a layer's sums."""
+    return fixed.relu(sums) if product.has_relu else sums
+
+
+def _layer(
+    w: Work, parts: Sequence[Placed], fed: tuple[Array, int] | None, machine: Machine
+) -> tuple[LayerReport, Array, int]:
+    """One layer's report, its sums int64 [samples, rows] and their binary places."""
+    arithmetic, ints, start = arranged(w, fed, machine)
     sums = np.array([fixed.product(w.columns, arithmetic, a, start) for a in ints])
     timings = [time(w.columns, a, machine) for a in ints]
     tiled = [_tiled([p.tile for p in parts], a, machine) for a in ints]

@@ -74,13 +74,13 @@ def layer(
 
 
 def tile(
-    columns: Columns, arithmetic: Arithmetic, activations: Array, machine: Machine, is_first: bool
+    columns: Columns, arithmetic: Arithmetic, activations: Array, machine: Machine, initial: Array | None
 ) -> Iterator[Command]:
-    """As `layer`, for one of several tiles of the same rows: the first begins with accumulators of 0."""
+    """As `layer`, for one of several tiles of the same rows; without `initial` the accumulators stay."""
     yield from loading(columns, arithmetic, machine)
     yield from _spread(Space.SOURCE, activations, machine)
-    if is_first:
-        yield from _spread(Space.DESTINATION, np.zeros(columns.shape[0], np.int64), machine)
+    if initial is not None:
+        yield from _spread(Space.DESTINATION, initial, machine)
     yield from computing(len(activations), arithmetic.shift, machine)
 
 
@@ -146,7 +146,6 @@ def _require_room(columns: Columns, arithmetic: Arithmetic, machine: Machine) ->
         "pointers": (cols + 1, sizes.pointers),
         "activations": (cols, machine.batch),
         "accumulators": (rows, machine.batch),
-        "binary places to shift": (arithmetic.shift, 2 * sizes.bits - 1),
     }
     for what, (wanted, most) in needs.items():
         if wanted > most:

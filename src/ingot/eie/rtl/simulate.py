@@ -1,6 +1,6 @@
 """The Verilog under Verilator. In: a machine, a layer and its activations; out: cycles and accumulators.
 
-Called by `make rtl`'s tests, which compare both with `ingot.eie.steps`.
+Called by `compare` and by `make rtl`'s tests, which hold both to the simulator's.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def simulate(program: Path, commands: Iterable[Command]) -> Simulation:
         flags = TO_ALL * (c.pe is None) | READ * c.is_read | WAIT * is_start
         words.append(struct.pack("<QIHBB", c.data & (1 << 64) - 1, c.address, c.pe or 0, c.space, flags))
         kinds += [is_start] if is_start or c.is_read else []
-    run = subprocess.run([program], input=b"".join(words), capture_output=True, timeout=RUN_SECONDS)
+    try:
+        run = subprocess.run([program], input=b"".join(words), capture_output=True, timeout=RUN_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise ToolchainError(f"the simulated hardware took more than {RUN_SECONDS} s") from None
     if run.returncode:
         raise ToolchainError(f"the simulated hardware failed: {run.stderr.decode(errors='replace')}")
     values, is_cycles = np.array(run.stdout.split(), np.int64), np.array(kinds, bool)
