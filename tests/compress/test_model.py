@@ -215,6 +215,25 @@ def test_names_already_taken_are_left_alone() -> None:
     np.testing.assert_allclose(answers(made.model)[0], answers(decoded)[0], rtol=1e-5, atol=1e-5)
 
 
+def test_equal_weights_are_one_layer() -> None:
+    """The first three are; the fourth is an output, the fifth half as precise, the branch has a `c` too."""
+    w = np.random.default_rng(8).standard_normal((24, 30)).astype(np.float16).astype(np.float32)
+    body = """{ r = MatMul(x, a) s = MatMul(x, b) t = If(q) <
+      then_branch = p () => (float[2,30] u) { u = MatMul(x, c) },
+      else_branch = p () => (float[2,30] v) <float[24,30] e = {NUMBERS}> { v = MatMul(x, e) } >
+      m = MatMul(x, d) h = Cast <to = 1> (f) n = MatMul(x, h) y = Sum(r, s, t, m, n) }"""
+    weights = {**dict.fromkeys("abcde", w), "f": w.astype(np.float16)}
+    signature = "(float[2,24] x, bool q) => (float[2,30] y, float[24,30] d)"
+    before = model(signature, body.replace("NUMBERS", CONSTANT), weights)
+    made = compress(with_weights(before, {}), read, Wish(density=("0.3",)))
+    assert sorted(made.encodings) == ["a", "d", "e", "f"]
+    decoded = with_weights(before, {n: made.encodings[n if n in "def" else "a"].decode() for n in "abcdf"})
+    inner = decoded.graph.node[2].attribute[1].g.initializer[0]
+    inner.CopyFrom(numpy_helper.from_array(made.encodings["e"].decode(), "e"))
+    for found, wanted in zip(answers(made.model), answers(decoded), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
+
+
 def test_a_layer_that_would_not_shrink_stays_as_it_is() -> None:
     before = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]})
     made = compress(with_weights(before, {}), read, Wish(bits=("32",)))

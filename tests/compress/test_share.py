@@ -52,6 +52,13 @@ def test_many_values(start: str) -> None:
     assert best <= distortion(values, found) * (1 + 1e-9)
 
 
+def test_many_clusters_are_almost_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(5).laplace(size=4000).astype(np.float32)
+    found = distortion(values, centroids(values, 255, "optimal"))
+    monkeypatch.setattr("ingot.compress.share.WORK", 1 << 30)
+    assert found <= 1.01 * distortion(values, centroids(values, 255, "optimal"))
+
+
 def test_fewer_values_than_centroids_stand_for_themselves() -> None:
     found = centroids(np.array([3, -1, 3, 2], np.float32), 5)
     assert found.tolist() == [-1, 2, 3, 3, 3]

@@ -19,6 +19,7 @@ from ingot.compress.accounting import Account, sizes_of, unchanged
 from ingot.compress.encode import AUTO, UNCHANGED, Choice, Form, encode
 from ingot.compress.finetune import Training, finetune
 from ingot.compress.layers import FLOATS, Kind, Layer, Read, is_encoded, layers_of
+from ingot.compress.merge import merge_equal
 from ingot.compress.opset import modernise, opset_of
 from ingot.compress.propose import Goal, Scale, propose
 from ingot.compress.share import Start
@@ -86,6 +87,8 @@ class Compressed:
 def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
     """The compressed model; `model` is changed. Raises InputError for wishes and models that do not fit."""
     model = modernise(inlined(model))
+    if wish.container is None and wish.training is None:  # these have a place for each of equal layers
+        merge_equal(model)
     layers = layers_of(model, read)
     if wish.container is not None:
         _require_container_alone(wish)

@@ -19,6 +19,7 @@ Start = Literal["linear", "density", "random", "optimal"]
 STARTS: tuple[Start, ...] = get_args(Start)
 TURNS = 12  # of Lloyd's algorithm: more make codes more even, and so cost bits after Huffman coding
 POINTS = 4096  # of the exact search; more values are summed up in about as many groups first
+WORK = 1 << 19  # points times clusters: 256 clusters of 2,048 points are within 1 % of the least distortion
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,8 +55,8 @@ def centroids(values: Array, count: int, start: Start = "optimal", seed: int = 0
     """`count` ascending float32 centroids of the values, by Lloyd's algorithm from the start named.
 
     linear: evenly from the least value to the largest; density: evenly over the sorted values; random: values
-    drawn by `seed`; optimal: the least possible sum of squared distances (of `POINTS` groups where there are
-    more values). Fewer distinct values than centroids are themselves the centroids, repeated.
+    drawn by `seed`; optimal: the least possible sum of squared distances (of groups of neighbours where there
+    are many values). Fewer distinct values than centroids are themselves the centroids, repeated.
     """
     distinct = np.unique(values) if values.size <= count else None
     if distinct is None and values.size < 1 << 20:
@@ -107,10 +108,11 @@ def _optimal(points: Sorted, count: int) -> Array:
     values."""
     n, values = len(points.values), points.values
     ends = np.arange(n + 1)
-    if n > POINTS:
+    groups = min(POINTS, WORK // count)
+    if n > groups:
         # half of the groups hold equally many values, half are equally wide: tails are thin, but long
-        even = np.linspace(0, n, POINTS // 2 + 1).astype(np.int64)
-        wide = np.searchsorted(values, np.linspace(values[0], values[-1], POINTS // 2))
+        even = np.linspace(0, n, groups // 2 + 1).astype(np.int64)
+        wide = np.searchsorted(values, np.linspace(values[0], values[-1], groups // 2))
         ends = np.union1d(even, wide)
     cut = _best_cut(points.sums[ends], points.squares[ends], ends, count)
     return points.means(ends[cut], np.zeros(count))
