@@ -15,7 +15,17 @@ from types import MappingProxyType
 
 from ..errors import InputError
 from .record import Target
-from .spelling import DSP, NEON, WASM, fma_scalar, x86_scalar, x86_vector, x86_vnni
+from .spelling import (
+    DSP,
+    NEON,
+    WASM,
+    fma_scalar,
+    neon_dotprod,
+    neon_i8mm,
+    x86_scalar,
+    x86_vector,
+    x86_vnni,
+)
 
 _V2 = ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave")
@@ -118,6 +128,36 @@ _RECORDS = (
         scalar_operations=_AARCH64_SCALAR,
     ),
     Target(
+        "aarch64-dotprod",
+        "64-bit Arm Linux: NEON with dot products of bytes: Armv8.2-A, Cortex-A55, A76",
+        triple="aarch64-linux-gnu",
+        flags=("-march=armv8.2-a+dotprod",),
+        gcc=("aarch64-linux-gnu-gcc", "-march=armv8.2-a+dotprod"),
+        vector_bytes=16,
+        registers=32,
+        header="#include <arm_neon.h>\n",
+        features=("asimd", "asimddp"),
+        runner=() if _MACHINE == "aarch64" else ("qemu-aarch64", "-cpu", "max"),
+        relocation="pic",
+        operations={**NEON, **neon_dotprod()},
+        scalar_operations=_AARCH64_SCALAR,
+    ),
+    Target(
+        "aarch64-i8mm",
+        "64-bit Arm Linux: NEON with dot products of mixed signs: Armv8.6-A, Neoverse V1, Cortex-A510",
+        triple="aarch64-linux-gnu",
+        flags=("-march=armv8.2-a+dotprod+i8mm",),
+        gcc=("aarch64-linux-gnu-gcc", "-march=armv8.2-a+dotprod+i8mm"),
+        vector_bytes=16,
+        registers=32,
+        header="#include <arm_neon.h>\n",
+        features=("asimd", "asimddp", "i8mm"),
+        runner=() if _MACHINE == "aarch64" else ("qemu-aarch64", "-cpu", "max"),
+        relocation="pic",
+        operations={**NEON, **neon_i8mm()},
+        scalar_operations=_AARCH64_SCALAR,
+    ),
+    Target(
         "s390x",
         "IBM Z Linux, big-endian, one value at a time",
         triple="s390x-linux-gnu",
@@ -209,7 +249,7 @@ def native() -> Target:
     """The best record whose instructions this processor lists: never above what is there."""
     present = cpu_features()
     x86 = ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "x86-64")
-    order = {"x86_64": x86, "AMD64": ("x86-64",), "aarch64": ("aarch64",)}
+    order = {"x86_64": x86, "AMD64": ("x86-64",), "aarch64": ("aarch64-i8mm", "aarch64-dotprod", "aarch64")}
     usable = (name for name in order.get(_MACHINE, ()) if present.issuperset(TARGETS[name].features))
     return TARGETS[next(usable, "c99")]
 

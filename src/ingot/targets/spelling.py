@@ -200,6 +200,20 @@ def _neon_tables() -> Iterator[tuple[tuple[str, str], str]]:
     yield ("dot4", "uint8"), f"vaddq_s32((int32x4_t)({{c}}), vpaddq_s32({', '.join(halves)}))"
 
 
+def neon_dotprod() -> Spellings:
+    """SDOT takes int8 on both sides: uint8 a as a - 128, and twice 64 of every b to make up for it."""
+    b = "(int8x16_t)({b})"
+    total = "(int32x4_t)({c})"
+    for x in ("(int8x16_t)veorq_u8((uint8x16_t)({a}), vdupq_n_u8(128))", "vdupq_n_s8(64)", "vdupq_n_s8(64)"):
+        total = f"vdotq_s32({total}, {x}, {b})"
+    return {("dot4", "uint8"): total}
+
+
+def neon_i8mm() -> Spellings:
+    """USDOT multiplies uint8 by int8."""
+    return {("dot4", "uint8"): "vusdotq_s32((int32x4_t)({c}), (uint8x16_t)({a}), (int8x16_t)({b}))"}
+
+
 def _wasm() -> Iterator[tuple[tuple[str, str], str]]:
     """simd128 has no FMA (relaxed-simd's may round twice) and traps on nothing."""
     for dtype, s, v in (("float32", "f32x4", "__f32x4"), ("float64", "f64x2", "__f64x2")):
