@@ -133,6 +133,8 @@ def test_the_paper_s_pages(small: None, tmp_path: Path) -> None:
         *("Table IV, densities as printed", "Beyond the paper"),
     ]
     assert all(len(row) == len(x["columns"]) for x in exhibits for row in x["rows"])
+    platforms = next(x for x in exhibits if x["key"] == "table-5")["rows"]
+    assert all(cell.endswith(" %") for row in platforms if "difference" in row[0] for cell in row[1:])
     html = (tmp_path / "out" / "eie.html").read_text()
     assert json.loads((tmp_path / "out" / "eie.json").read_text()) == exhibits
     assert html.count("<h2>") == 15 and html.count("<svg") == 11
