@@ -222,6 +222,56 @@ def test_columns_of_encoded_matrices(
             check(outputs, run(made, {"x": x}), 1e-6, f"C for {target}")
 
 
+def is_huffman(made: Program) -> bool:
+    return any("Huffman" in n for k in made.kernels for n in k.notes)
+
+
+@pytest.mark.parametrize("activations", ["float", "int8"])
+@pytest.mark.parametrize(
+    "shape, density, bits", [((1, 60, 90), 0.1, 5), ((2, 300, 5), 0.9, 8), ((1, 600, 2), 0.6, 1)]
+)
+def test_entries_in_huffman_codes(
+    shape: tuple[int, int, int],
+    density: float,
+    bits: int,
+    activations: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rings of one column and of many, tables of one symbol and of 256; also where they save nothing."""
+    monkeypatch.setattr("ingot.loops.choice.saved_bytes", lambda _: 1)
+    model, x, wanted = dense_layer(shape, density, rectified=True, bits=bits)
+    for target, also in (("armv7e-m", "s390x"), ("x86-64-v4-vnni", "c99")):
+        made = program(model, target, activations=activations, huffman=True)
+        assert is_huffman(made)
+        looped = run(made, {"x": x})
+        check(looped, [wanted], 1e-2 if activations == "int8" else 1e-5, f"loops for {target}")
+        for name in (target, also):
+            if not obstacle(find(name)):
+                outputs = compiled(name, activations=activations, huffman=True)(model, {"x": x})
+                check(outputs, looped, 1e-2 if activations == "int8" else 1e-6, f"C for {name}")
+
+
+def test_huffman_codes_of_convolutions_and_recurrent_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream is read once for all points, and in every step; with exact math there is none."""
+    monkeypatch.setattr("ingot.loops.choice.saved_bytes", lambda _: 1)
+    w = random_codes((20, 12, 3, 3), 0.2, bits=6)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], strides=[2, 2])
+    model = one_node(node, {"x": (1, 12, 9, 7)}, {}, {"w": sparse(w)}, rank=4)
+    x = np.random.default_rng(1).standard_normal((1, 12, 9, 7)).astype("f")
+    r, v = random_codes((1, 80, 20), 0.2, bits=6), random_codes((1, 80, 16), 0.2, 1, 6)
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=20)
+    recurrent = one_node(node, {"x": (3, 1, 16)}, {}, {"w": sparse(v), "r": r}, rank=4)
+    steps = np.random.default_rng(1).standard_normal((3, 1, 16)).astype("f")
+    for made, given in ((model, x), (recurrent, steps)):
+        wanted = oracle(made, x=given)
+        assert not is_huffman(program(made, "armv7e-m", huffman=True, math="exact"))
+        for target in ("armv7e-m", "x86-64-v3"):
+            found = program(made, target, huffman=True)
+            assert is_huffman(found)
+            check(run(found, {"x": given}), wanted, 1e-5, f"loops for {target}")
+            check(compiled(target, huffman=True)(made, {"x": given}), wanted, 1e-5, target)
+
+
 CODED = ("x86-64-v4", "x86-64-v3", "c99")
 
 

@@ -135,7 +135,8 @@ def front(model: Any, options: Options) -> Graph:
     graph = GRAPH(pair_states, graph, options.state)  # types must be known, passes keep the edge's order
     graph = GRAPH(inline_if, graph)  # conditions that are constants are known now
     if options.activations == "int8":
-        graph = GRAPH(byte_activations, graph, target_of(options))  # needs types and constant weights
+        # needs types and constant weights
+        graph = GRAPH(byte_activations, graph, target_of(options), options.huffman)
     return GRAPH(prune, graph)  # so is shape arithmetic: what only served it goes
 
 
@@ -159,9 +160,8 @@ def stages(model: Any, options: Options) -> Stages:
     layouts = assign_layouts(region)
     name, tuned = bundle_name(options.name, model, graph.name), choices_of(options.tuning, target)
     parts = (PARTS if options.threads else 1) if options.fuse else 0
-    program = programs(
-        lower, region, layouts, name, target, options.math, tuned, tiles=options.profile, parts=parts
-    )
+    more = (None, options.profile, parts, options.huffman)
+    program = programs(lower, region, layouts, name, target, options.math, tuned, *more)
     if options.fuse and options.math == "standard":
         require_used(tuned, program)
     if options.threads:

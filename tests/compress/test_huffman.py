@@ -7,9 +7,9 @@ import heapq
 import numpy as np
 import pytest
 
-from ingot.compress.huffman import LONGEST, Stream, canonical, coded_bits, decode, encode, lengths_of
 from ingot.errors import ModelError
 from ingot.formula.expr import Array
+from ingot.graph.huffman import LONGEST, Stream, canonical, coded_bits, decode, encode, lengths_of
 
 
 def textbook_bits(counts: Array) -> int:

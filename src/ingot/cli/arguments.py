@@ -76,6 +76,10 @@ Activations = Annotated[
     Literal["float", "int8"],
     typer.Option("--activations", help="int8: encoded weights meet activations quantised to bytes."),
 ]
+Huffman = Annotated[
+    bool,
+    typer.Option("--huffman", help="Encoded weights in Huffman codes: less flash, more time."),
+]
 SeedInput = Annotated[
     bool,
     typer.Option("--seed-input", help="An input more, seed: random operators draw other numbers for others."),

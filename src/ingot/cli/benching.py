@@ -62,6 +62,7 @@ def bench(
     entry: Entry = None,
     math: arg.Arithmetic = "standard",
     activations: arg.Activations = "float",
+    huffman: arg.Huffman = False,
     tuning: arg.TuningFile = None,
     profile: Profile = False,
     report_to: Report = None,
@@ -72,6 +73,7 @@ def bench(
     rest: dict[str, Any] = {
         "math": math,
         "activations": activations,
+        "huffman": huffman,
         "string_bytes": string_bytes,
         **arg.edges(feeds, fetches),
     }

@@ -71,6 +71,7 @@ def compile(
     prebuilt: Prebuilt = False,
     math: arg.Arithmetic = "standard",
     activations: arg.Activations = "float",
+    huffman: arg.Huffman = False,
     tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
@@ -96,6 +97,7 @@ def compile(
         tuning=tuning,
         math=math,
         activations=activations,
+        huffman=huffman,
     )
     if prebuilt and package is None:
         raise InputError("--prebuilt says how a package is made", remedy="add --package kbuild")

@@ -43,6 +43,7 @@ def verify(
     cflags: arg.Flags = None,
     math: arg.Arithmetic = "standard",
     activations: arg.Activations = "float",
+    huffman: arg.Huffman = False,
     tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
@@ -50,6 +51,7 @@ def verify(
     more: dict[str, Any] = {
         "math": math,
         "activations": activations,
+        "huffman": huffman,
         "string_bytes": string_bytes,
         **arg.edges(feeds, fetches),
     }

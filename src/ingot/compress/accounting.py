@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ingot.compress.encode import FLOAT_BITS
-from ingot.compress.huffman import coded_bits, table_bits
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding, Sparse
+from ingot.graph.huffman import coded_bits, table_bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from ingot.compress.huffman import coded_bits, table_bits
 from ingot.compress.prune import kept_by, largest
 from ingot.compress.share import Start, centroids, nearest
 from ingot.formula.expr import Array
 from ingot.graph.encoding import MOST_BITS, Codebook, Encoding, Sparse
+from ingot.graph.huffman import coded_bits, table_bits
 
 Form = Literal["auto", "sparse", "codebook"]
 FLOAT_BITS = 32

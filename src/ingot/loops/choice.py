@@ -20,7 +20,7 @@ from ingot.formula.compute import Compute, Stage, computes
 from ingot.formula.expr import Array, Tensor, loads, static
 from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
-from ingot.loops.generators.columns import walked_product
+from ingot.loops.generators.columns import saved_bytes, walked_product
 from ingot.loops.generators.contract import contraction_sizes
 from ingot.loops.generators.pays import cheapest
 from ingot.loops.generators.roles import Contraction
@@ -103,6 +103,7 @@ class Choice:
     tile: Tile | None = None
     sparse: bool = False
     codes: bool = False
+    huffman: bool = False
     band: Band | None = None
 
     @property
@@ -125,6 +126,7 @@ class Chooser:
 
     `tuned` has what was measured, by the stages' keys: it is preferred. `keys` remembers the key of every
     stage that has a choice, of contractions only if `tiles` says so; `ways`, if there, what its choices are.
+    `huffman`: encoded weights are stored in Huffman codes where that saves anything.
     """
 
     target: Target
@@ -136,6 +138,7 @@ class Chooser:
     keys: dict[Compute, str] = field(default_factory=dict)
     bands: dict[Tensor, Band] = field(default_factory=dict)
     made: dict[Compute, Choice] = field(default_factory=dict)
+    huffman: bool = False
 
     def __call__(self, stages: tuple[Stage, ...], storage: Storage) -> Choices:
         """A choice for every stage that has one."""
@@ -153,6 +156,9 @@ class Chooser:
         found = self._encoded(c, storage)
         if found is None:
             return dense
+        is_free = not found.b.dtype.is_float or self.math != "exact"
+        if self.huffman and is_free and saved_bytes(found):
+            return Choice(sparse=True, huffman=True)
         if not found.b.dtype.is_float:
             return replace(dense, sparse=True)
         how = cheapest(found, self.target, self.is_cold)

@@ -85,6 +85,8 @@ def _first(
     fast = winograd(stage, storage, target, bounds, how.winograd, how.cold) if how.winograd else None
     if fast is not None:
         return fast, 1
+    if how.huffman and (found := columns(stage, storage, target, bounds, True)) is not None:
+        return found, 1
     for sparse in (lanes, columns) if how.sparse else ():
         if (found := sparse(stage, storage, target, bounds)) is not None:
             return found, 1

@@ -41,14 +41,16 @@ def lower(
     ways: Ways | None = None,
     tiles: bool = False,
     parts: int = 0,
+    huffman: bool = False,
 ) -> Program:
     """The program of a region. `tuned` has choices that were measured; `ways` is given those there are.
 
     `tiles`: contractions, whose register tile may be chosen, are named in what their kernels choose. `parts`:
     pieces of an image, each of which stages may go through by bands of rows; 0: they make whole images.
+    `huffman`: encoded weights are stored in Huffman codes.
     """
     tiles = tiles or ways is not None or bool(tuned)
-    choose = Chooser(target, math, _constant_bytes(region), tuned, ways, tiles)
+    choose = Chooser(target, math, _constant_bytes(region), tuned, ways, tiles, huffman=huffman)
     storage = Storage(dict(layouts))
     if parts:
         choose.bands.update(merge_bands(region, storage, target, lambda c: choose.one(c, storage), parts))

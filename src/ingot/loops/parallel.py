@@ -17,6 +17,7 @@ from ingot.formula.statements import (
     Assign,
     Check,
     For,
+    Instruction,
     Let,
     Madd,
     Statement,
@@ -173,7 +174,7 @@ def _borrowed(loop: For) -> set[str]:
     declared = {loop.var, *(s.name for s in flatten(loop.body) if isinstance(s, Let))}
     declared |= {s.var for s in flatten(loop.body) if isinstance(s, For)}
     used = {n.name for s in flatten(loop.body) for e in expressions(s) for n in walk(e) if isinstance(n, Var)}
-    used |= {s.name for s in flatten(loop.body) if isinstance(s, Assign | Madd)}
+    used |= {s.name for s in flatten(loop.body) if isinstance(s, Assign | Madd | Instruction)}
     return used - declared
 
 

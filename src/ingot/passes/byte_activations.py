@@ -46,10 +46,11 @@ class _How:
     in_lanes: bool
 
 
-def byte_activations(graph: Graph, target: Target) -> Graph:
-    """Rewrite in place, subgraphs too, and return the graph."""
+def byte_activations(graph: Graph, target: Target, walked: bool = False) -> Graph:
+    """Rewrite in place, subgraphs too, and return the graph. `walked`: matrices are read entry by entry."""
     exact = target.spelling("dot4s", "uint8") is None or target.spelling("dot4", "uint8") is not None
-    how = _How(EXACT if exact else SATURATING, target.spelling("pick16", "int8") is not None)
+    in_lanes = target.spelling("pick16", "int8") is not None and not walked
+    how = _How(EXACT if exact or not in_lanes else SATURATING, in_lanes)
     _rewrite(graph, how, NeverNegative())
     return graph
 

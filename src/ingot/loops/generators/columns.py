@@ -11,6 +11,8 @@ nothing but a test. Of bytes the zero point is subtracted first: what was 0 befo
 What an entry of a byte says of integers is looked up: a table in memory, made in front of the loop, has for
 each the rows to go on in the upper half of a word and the value in the lower.
 
+With Huffman coding the entries are a stream, expanded some columns at a time (`coded`).
+
 In: a product that `lanes` has no way for. Out: statements, or None.
 """
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -28,6 +31,7 @@ from ingot.formula.statements import Assign, For, Instruction, Let, Madd, Remark
 from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, UINT16, DType
 from ingot.loops.access import step
 from ingot.loops.generators.bytes import byte_product
+from ingot.loops.generators.coded import Expansion, coded
 from ingot.loops.generators.lanes import Matrix, encoded, encoded_product, matrix_of
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.layout import Storage
@@ -35,6 +39,9 @@ from ingot.targets.record import Target
 
 ENTRY_BITS = (8, 16)
 HALF = 16  # bits of a word of the table
+GAP_BITS = 8  # of an entry that is stored in Huffman codes
+MOST_SUMS = 64 << 10  # bytes of the sums of all points, which a stream that is read once needs at once
+TYPES = ((FLOAT32, FLOAT32), (UINT8, INT8))
 MOST_VALUES = 256
 WORTH = 0.5  # the density up to which a walk through the entries beats one through all elements
 
@@ -50,7 +57,7 @@ class Columns:
 
 def columns_of(matrix: Matrix) -> Columns:
     """The entries of a matrix of codes, of which 0 is none, as wide as makes them the fewest bytes."""
-    code_bits = max(len(matrix.values) - 1, 1).bit_length()
+    code_bits = _code_bits(matrix)
     made = [_entries(matrix, code_bits, bits) for bits in ENTRY_BITS if bits > code_bits]
     return min(made, key=lambda m: m.entries.nbytes)
 
@@ -70,20 +77,62 @@ def _entries(matrix: Matrix, code_bits: int, bits: int) -> Columns:
     return Columns(np.append(0, np.cumsum(counts)), entries, code_bits)
 
 
-def columns(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
-    """Statements for a product with a sparse encoded matrix, or None where that does not pay."""
-    if target.lanes(4) > 4:
+def columns(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds, huffman: bool = False
+) -> tuple[Statement, ...] | None:
+    """Statements for a product with a sparse encoded matrix, or None where that does not pay.
+
+    `huffman`: its entries are stored entropy-coded, for who has asked `saved_bytes` whether that saves any.
+    """
+    if target.lanes(4) > 4 and not huffman:
         return None
     found, zero = walked_product(c, storage, bounds)
-    if found is None or len(found.reduce) != 1:
-        return None
-    if (found.a.tensor.type, found.b.tensor.type) not in ((FLOAT32, FLOAT32), (UINT8, INT8)):
+    if found is None or (found.a.tensor.type, found.b.tensor.type) not in TYPES or not _ascends(found):
         return None
     matrix = matrix_of(found, MOST_VALUES)
-    if matrix is None or matrix.density > WORTH or (step(found.a, found.reduce[0].name) or 0) < 0:
+    if matrix is None or (matrix.density > WORTH and not huffman) or not matrix.codes.any():
         return None
-    made = columns_of(matrix)
-    return _Generator(found, zero, matrix, made, storage).statements() if made.entries.size else None
+    made = (
+        _entries(matrix, _code_bits(matrix), _code_bits(matrix) + GAP_BITS) if huffman else columns_of(matrix)
+    )
+    return _Generator(found, zero, matrix, made, storage, huffman).statements()
+
+
+def saved_bytes(c: Contraction) -> int:
+    """How many bytes Huffman codes save of what an encoded matrix is stored in otherwise; 0: do not."""
+    points = prod(static(x.extent) for x in (*c.tile, *c.outer))
+    sums = points * _power(c.channels) * c.init.dtype.bytes
+    if (c.a.tensor.type, c.b.tensor.type) not in TYPES or not _ascends(c) or sums > MOST_SUMS:
+        return 0
+    matrix = matrix_of(c, MOST_VALUES)
+    if matrix is None or not matrix.codes.any():
+        return 0
+    bits = _code_bits(matrix)
+    made = _entries(matrix, bits, bits + GAP_BITS)
+    plain = matrix.codes.size * (4 if bits <= 4 else 8) // 8
+    if matrix.density <= WORTH:
+        plain = min(plain, columns_of(matrix).entries.nbytes)
+    return max(0, plain - coded(made.entries, made.first, bits).bytes)
+
+
+def _ascends(c: Contraction) -> bool:
+    """Whether the terms, axis by axis, go forward through the operand."""
+    reach = 0
+    for k in reversed(c.reduce):
+        moved = step(c.a, k.name) or 0
+        if moved < reach:
+            return False
+        reach += moved * (static(k.extent) - 1)
+    return True
+
+
+def _code_bits(matrix: Matrix) -> int:
+    return max(len(matrix.values) - 1, 1).bit_length()
+
+
+def _power(rows: int) -> int:
+    """The power of two that is no less, from 2 on."""
+    return 1 << max(rows - 1, 1).bit_length()
 
 
 def walked_product(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Contraction | None, Expr]:
@@ -97,16 +146,21 @@ def walked_product(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Contra
     return encoded(found.c, storage), found.zero
 
 
-@dataclass(slots=True)
 class _Generator:
     """Builds the loops of one product."""
 
-    c: Contraction
-    subtracted: Expr
-    matrix: Matrix
-    made: Columns
-    storage: Storage
-    table: Tensor | None = None
+    def __init__(
+        self, c: Contraction, subtracted: Expr, matrix: Matrix, made: Columns, storage: Storage, huffman: bool
+    ) -> None:
+        self.c, self.subtracted, self.matrix, self.made, self.storage = c, subtracted, matrix, made, storage
+        self.axes = (*c.outer, *c.tile)
+        self.table: Tensor | None = None
+        points = prod(static(x.extent) for x in self.axes) if huffman else 1
+        self.sums = self.scratch((points * _power(c.channels),), "sums", self.type)
+        self.stream: Expansion | None = None
+        if huffman:
+            stored = coded(made.entries, made.first, made.code_bits)
+            self.stream = Expansion(stored, made.code_bits, self.constant, self.scratch)
 
     @property
     def type(self) -> DType:
@@ -114,23 +168,54 @@ class _Generator:
         return self.c.init.dtype
 
     def statements(self) -> tuple[Statement, ...]:
-        """Around a point's loops go those over the points."""
-        rows = Var("row", self.c.channels)
-        size = 1 << max(self.c.channels - 1, 1).bit_length()
-        sums = self.storage.scratch(self.c.to.tensor, (size,), "sums", self.type)
-        zero = For("row", Const(0), Const(self.c.channels), 1, (Store(Load(sums, (rows,)), self.zero),))
-        made = tuple(self.look_up())
-        column = Var("column", self.c.terms)
-        walk = For("column", Const(0), Const(self.c.terms), 1, self.column(column, sums))
-        body: tuple[Statement, ...] = (zero, walk, self.store(rows, sums))
-        for x in reversed((*self.c.outer, *self.c.tile)):
+        """Around a point's loops go those over the points; a stream is read once, for all points."""
+        if self.stream is None:
+            made = tuple(self.look_up())  # first: who reads entries has to know of the table
+            walk = self.walk(Const(0), Const(self.c.terms))
+            return (self.remark(), *made, *self.around(self.clear(), *walk, self.store()))
+        made = (*self.around(self.clear()), *self.stream.look_up())
+        tile, size = Var("tile"), self.stream.coded.columns
+        lo, hi = tile * size, Binary("min", tile * size + size, Const(self.c.terms))
+        expand = self.stream.expand(self.first(lo), self.first(hi))
+        body = (expand, *self.around(*self.walk(lo, hi)))
+        tiles = For("tile", Const(0), Const(-(-self.c.terms // size)), 1, body)
+        return (self.remark(), *made, tiles, *self.around(self.store()))
+
+    def around(self, *body: Statement) -> tuple[Statement, ...]:
+        """The loops over all points."""
+        for x in reversed(self.axes):
             body = (For(x.name, Const(0), as_expr(x.extent or 0), 1, body),)
-        return (self.remark(), *made, *body)
+        return body
+
+    def scratch(self, shape: tuple[int, ...], what: str, dtype: DType) -> Tensor:
+        return self.storage.scratch(self.c.to.tensor, shape, what, dtype)
+
+    def sum_at(self, row: Expr) -> Load:
+        """The sum of a row, at the point of the loops around."""
+        point: Expr = Const(0)
+        if self.stream is not None:
+            for x in self.axes:
+                point = point * static(x.extent) + x
+        return Load(self.sums, (simplify(point * _power(self.c.channels) + row, self.c.bounds),))
+
+    def clear(self) -> Statement:
+        store = Store(self.sum_at(Var("row", self.c.channels)), self.zero)
+        return For("row", Const(0), Const(self.c.channels), 1, (store,))
+
+    def first(self, column: Expr) -> Expr:
+        """The number of a column's first entry."""
+        first = self.constant("first", self.made.first, _counting(self.made.entries.size))
+        return cast(Load(first, (simplify(column),)), INDEX)
+
+    def walk(self, lo: Expr, hi: Expr) -> tuple[Statement, ...]:
+        return (For("column", lo, hi, 1, self.column(Var("column", self.c.terms))),)
 
     def remark(self) -> Remark:
-        size, kept = self.made.entries.nbytes, self.matrix.density
-        shape = f"{self.c.channels}x{self.c.terms}"
-        return Remark(f"{self.c.b.tensor.name}: {kept:.1%} of {shape}, column by column; {size:,} bytes")
+        size, how = self.made.entries.nbytes, "column by column"
+        if self.stream is not None:
+            size, how = self.stream.coded.bytes, f"{how}, Huffman-coded"
+        shape = f"{self.matrix.density:.1%} of {self.c.channels}x{self.c.terms}"
+        return Remark(f"{self.c.b.tensor.name}: {shape}, {how}; {size:,} bytes")
 
     @property
     def zero(self) -> Const:
@@ -138,17 +223,22 @@ class _Generator:
 
     def constant(self, what: str, array: Array, dtype: DType) -> Tensor:
         """A table made of the weights; `Storage` keeps those apart that are made differently."""
-        how = (what, "columns", self.c.b.index, self.c.reduce[0].name, self.c.channels)
+        names = tuple(k.name for k in self.c.reduce)
+        how = (what, "columns", self.stream is None, self.c.b.index, names, self.c.channels)
         return self.storage.derived(self.c.b.tensor, how, lambda _: array.astype(dtype.numpy), dtype, what)
 
-    def column(self, column: Var, sums: Tensor) -> tuple[Statement, ...]:
+    def column(self, column: Var) -> tuple[Statement, ...]:
         """The element of the operand; if it is not zero, the column's entries."""
-        first = self.constant("first", self.made.first, _counting(self.made.entries.size))
-        lo, hi = (cast(Load(first, (simplify(i),)), INDEX) for i in (column, column + 1))
-        read = simplify(substitute(self.c.a, {self.c.reduce[0].name: column}), self.c.bounds)
+        term, left = dict[str, Expr](), column if len(self.c.reduce) == 1 else Var("column")
+        at: Expr = left
+        for k in reversed(self.c.reduce[1:]):
+            term[k.name], at = at % static(k.extent), at // static(k.extent)
+        term[self.c.reduce[0].name] = at
+        read = simplify(substitute(self.c.a, term), {**self.c.bounds, "column": (0, self.c.terms - 1)})
         a = cast(read, self.type)
         a = a if self.subtracted == self.zero else a - self.subtracted
-        entries = For("place", lo, hi, 1, tuple(self.entry(Var("place"), sums)))
+        lo, hi = self.first(column), self.first(column + 1)
+        entries = For("place", lo, hi, 1, tuple(self.entry(Var("place"))))
         other = Binary("ne", Var("active", None, self.type), self.zero)
         return Let("active", a), When(other, (Let("at", Const(-1, INT32), 1, True), entries))
 
@@ -156,7 +246,7 @@ class _Generator:
         """What all entries of a byte say of integers."""
         if self.type is not INT32 or self.made.entries.dtype != np.uint8:
             return
-        self.table = self.storage.scratch(self.c.to.tensor, (1 << ENTRY_BITS[0],), "table", INT32)
+        self.table = self.scratch((1 << ENTRY_BITS[0],), "table", INT32)
         e, bits = Var("e", 1 << ENTRY_BITS[0]), self.made.code_bits
         values, half = self.constant("values", self.values(), INT8), Const(HALF, INT32)
         value = cast(Load(values, (e % (1 << bits),)), INT32) & Const((1 << HALF) - 1, INT32)
@@ -164,19 +254,17 @@ class _Generator:
         store = Store(Load(self.table, (e,)), Binary("shl", rows, half) | value)
         yield For("e", Const(0), Const(1 << ENTRY_BITS[0]), 1, (store,))
 
-    def entry(self, e: Var, sums: Tensor) -> list[Statement]:
+    def entry(self, e: Var) -> list[Statement]:
         """Go to the entry's row and add there."""
-        wide = self.made.entries.dtype == np.uint16
-        packed = self.constant("entries", self.made.entries, UINT16 if wide else UINT8)
         entry, a, total = (
             Var("entry", None, INT32),
             Var("active", None, self.type),
             Var("sum", None, self.type),
         )
-        index = Load(sums, (Var("row"),))
+        index = self.sum_at(Var("row"))
         rows, add = self.looked_up(entry, a) if self.table is not None else self.taken_apart(entry, a)
-        last = Const(static(sums.shape[0]) - 1, INT32)
-        read = Load(packed, (e,))
+        last = Const(_power(self.c.channels) - 1, INT32)
+        read = self.read(e)
         said = cast(read, INT32) if self.table is None else Load(self.table, (cast(read, INDEX),))
         return [
             Let("entry", said),
@@ -186,6 +274,13 @@ class _Generator:
             add,
             Store(index, total),
         ]
+
+    def read(self, e: Var) -> Load:
+        """An entry, as it is stored or as it has been expanded."""
+        if self.stream is not None:
+            return self.stream.at(e)
+        wide = self.made.entries.dtype == np.uint16
+        return Load(self.constant("entries", self.made.entries, UINT16 if wide else UINT8), (e,))
 
     def looked_up(self, entry: Var, a: Var) -> tuple[Expr, Statement]:
         """Rows to go on and the addition, of what stands in the table."""
@@ -207,10 +302,10 @@ class _Generator:
         out[: len(self.matrix.values)] = self.matrix.values
         return out
 
-    def store(self, row: Var, sums: Tensor) -> Statement:
+    def store(self) -> Statement:
         """What becomes of the sums."""
-        c = self.c
-        made = Load(sums, (row,))
+        c, row = self.c, Var("row", self.c.channels)
+        made = self.sum_at(row)
         start = made if c.init == self.zero else Binary("add", c.init, made)
         moved = {c.vector.name: row}
         to, value = (simplify(substitute(e, moved), c.bounds) for e in (c.to, c.value))

@@ -2,8 +2,8 @@
 
 A code is its lengths: among symbols of equal length the codes are numbers in ascending order, and a longer
 code begins where the shorter ones end. So a table is four bits per symbol, 0 for one that does not occur.
-Bits are packed from the highest of each byte on. Called by `accounting` for sizes, and by whoever stores
-such streams.
+Bits are packed from the highest of each byte on. Called by `compress` for sizes, and by the generator of the
+loops that read such streams.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def table_bits(alphabet: int) -> int:
     return -(-TABLE_BITS * alphabet // 8) * 8
 
 
-def lengths_of(counts: Array) -> Array:
-    """The lengths of the best prefix code of at most 15 bits: uint8, 0 where a symbol does not occur.
+def lengths_of(counts: Array, longest: int = LONGEST) -> Array:
+    """The lengths of the best prefix code of at most so many bits: uint8, 0 where a symbol does not occur.
 
-    `counts`: how often each of up to 2^15 symbols occurs. A single symbol gets one bit. Larmore and
-    Hirschberg's package-merge: the cheapest 2(n - 1) of the coins with denominations 2^-15 to 2^-1, one per
-    symbol and each.
+    `counts`: how often each of up to 2^longest symbols occurs. A single symbol gets one bit. Larmore and
+    Hirschberg's package-merge: the cheapest 2(n - 1) of the coins with denominations 2^-longest to 2^-1, one
+    per symbol and each.
     """
     used = np.flatnonzero(counts)
     out = np.zeros(len(counts), np.uint8)
@@ -54,7 +54,7 @@ def lengths_of(counts: Array) -> Array:
         return out
     coins = sorted((int(counts[s]), (int(s),)) for s in used)
     row: list[tuple[int, tuple[int, ...]]] = []
-    for _ in range(LONGEST):
+    for _ in range(longest):
         pairs = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(row[::2], row[1::2], strict=False)]
         row = sorted(coins + pairs, key=lambda coin: coin[0])
     for _, symbols in row[: 2 * (len(used) - 1)]:
@@ -91,19 +91,19 @@ def encode(symbols: Array, alphabet: int) -> Stream:
     codes = canonical(lengths)
     packed, rest = [], np.zeros(0, np.uint8)
     for begin in range(0, len(flat), CHUNK):
-        bits = np.concatenate([rest, _spread(flat[begin : begin + CHUNK], lengths, codes)])
+        some = flat[begin : begin + CHUNK]
+        bits = np.concatenate([rest, bits_of(codes[some], lengths[some])])
         whole = len(bits) // 8 * 8
         packed.append(np.packbits(bits[:whole]))
         rest = bits[whole:]
     return Stream(lengths, np.concatenate([*packed, np.packbits(rest)]).astype(np.uint8), len(flat))
 
 
-def _spread(symbols: Array, lengths: Array, codes: Array) -> Array:
-    """The bits of the symbols' codes, one after the other, one per byte."""
-    sizes = lengths[symbols].astype(np.int64)
+def bits_of(numbers: Array, sizes: Array) -> Array:
+    """The bits of numbers of so many bits each, one after the other, one per byte."""
+    sizes = sizes.astype(np.int64)
     starts = np.cumsum(sizes) - sizes
     bits = np.zeros(int(sizes.sum()), np.uint8)
-    numbers = codes[symbols]
     for place in range(int(sizes.max(initial=0))):
         has = np.flatnonzero(sizes > place)
         bits[starts[has] + place] = (numbers[has] >> (sizes[has] - 1 - place).astype(np.uint32)) & 1
