@@ -9,12 +9,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ingot.driver import front, stages
+from ingot.check.verify import verify
+from ingot.driver import compile_with, front, stages
 from ingot.graph.encoding import Codebook
 from ingot.graph.ir import Graph
 from ingot.loops.evaluate import run
-from ingot.options import Options
-from ingot.passes.byte_weights import PROMISED, quantise
+from ingot.options import PROMISED, Options
+from ingot.passes.byte_weights import quantise
 from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
 from tests.encoded import encode, one_node, random_codes, sparse
@@ -145,3 +146,26 @@ def test_weights_that_lose_too_much_stay_floats() -> None:
     node = helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)
     model = one_node(node, {"x": (1, 30)}, {}, {"w": encoding})
     assert used(front(model, Options(target="x86-64-v3", activations="int8"))) == {"Gemm"}
+
+
+def test_verify_allows_one_percent_for_each_layer_in_a_row() -> None:
+    def layer(x: str, w: str, y: str) -> onnx.NodeProto:
+        return helper.make_node("MatMul", [x, w], [y])
+
+    nodes = [layer("x", "w0", "a"), helper.make_node("Relu", ["a"], ["b"]), layer("b", "w1", "y")]
+    nodes.append(layer("x", "w0", "z"))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 256))
+    outputs = [helper.make_empty_tensor_value_info(name) for name in "yz"]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", [x], outputs),
+        opset_imports=[helper.make_opsetid("", 21)],
+        ir_version=10,
+    )
+    model = encode(model, {f"w{k}": random_codes((256, 256), 0.3, k) for k in range(2)})
+    found = verify(model, Options(target="c99", activations="int8"), compile_with)
+    assert found.ok and found.byte_layers == 2 and found.tolerance is None
+    assert found.verdict.endswith(
+        "held to 2% of max|y|: 1 % for each of 2 layers in bytes, one behind the other"
+    )
+    assert max(d.relative for d in found.cases[0].outputs) > 1e-4
+    assert not verify(model, Options(target="c99", activations="int8"), compile_with, tolerance=1e-5).ok

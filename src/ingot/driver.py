@@ -46,7 +46,7 @@ from ingot.memory.order import order
 from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
-from ingot.passes.byte_activations import byte_activations
+from ingot.passes.byte_activations import byte_activations, layers_in_a_row
 from ingot.passes.inline_if import inline_if
 from ingot.passes.number_calls import number_calls
 from ingot.passes.pair_states import pair_states
@@ -121,7 +121,8 @@ def compile_with(model: Any, options: Options) -> Bundle:
     source, model = model, canonical(model, options)
     made = [stages(model, replace(options, target=t)) for t in options.target.split("+")]
     announce("compile C")
-    origin = Origin(digest(source), opsets(made[0].graph), made[0].graph.ports)
+    in_bytes = max(layers_in_a_row(m.graph) for m in made)
+    origin = Origin(digest(source), opsets(made[0].graph), made[0].graph.ports, in_bytes)
     if len(made) > 1:
         return write_variants([(m.program, m.plan, m.target) for m in made], options, origin)
     return write(made[0].program, made[0].plan, made[0].target, options, origin)

@@ -12,6 +12,7 @@ Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"
 Api = Literal["direct", "static", "dynamic", "argument"]
 Math = Literal["exact", "standard"]
 Activations = Literal["float", "int8"]
+PROMISED = 0.01  # max|d| / max|y| of a layer whose activations are int8
 
 
 @dataclass(frozen=True, slots=True)

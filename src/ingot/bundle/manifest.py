@@ -28,11 +28,15 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a program came from: the model's hash, the opsets of its nodes, its own inputs and outputs."""
+    """Where a program came from: the model's hash, the opsets of its nodes, its own inputs and outputs.
+
+    `byte_layers`: how many layers behind each other are computed in bytes instead of floats.
+    """
 
     sha256: str
     opsets: Mapping[str, int]
     ports: tuple[tuple[Port, ...], tuple[Port, ...]] = ((), ())
+    byte_layers: int = 0
 
 
 def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: int | None) -> dict[str, Any]:
@@ -47,6 +51,7 @@ def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: i
         "weights": "external" if unit.external else "embedded",
         "model_sha256": unit.sha256,
         "opsets": dict(sorted(origin.opsets.items())),
+        "byte_layers": origin.byte_layers,
         "options": _options(options),
         "inputs": [_tensor(unit, t) for t in program.inputs],
         "outputs": [_tensor(unit, t) for t in program.outputs],

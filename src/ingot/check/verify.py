@@ -28,7 +28,7 @@ from ingot.graph.ir import Graph
 from ingot.log import announce
 from ingot.ops.infer import infer
 from ingot.ops.random import drawing
-from ingot.options import Options
+from ingot.options import PROMISED, Options
 
 Build = Callable[[Any, Options], Bundle]
 Extents = Mapping[str, int]
@@ -36,6 +36,18 @@ STEPS = 3  # runs in a row where there is a state
 Makers = Mapping[str, tuple[str, str]]
 """value -> (name of its node, its operator)"""
 OUTPUTS_AT_ONCE = 96  # with the inputs this stays below the 127 parameters that C promises a function
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """How far arrays may be apart, of max|y|: as the user says, else floats by what bytes promise."""
+
+    said: float | None
+    promised: float | None
+
+    def of(self, array: Array) -> float | None:
+        """None is what the type allows."""
+        return self.promised if self.said is None and array.dtype.kind == "f" else self.said
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found. `layers` is empty where it did not look at them."""
+    """What `verify` found. `layers` is empty where it did not look at them.
+
+    `byte_layers`: how many layers behind each other are computed in bytes; floats may differ by 1 % for each
+    unless there is a `tolerance`.
+    """
 
     target: str
     oracle: str
@@ -65,6 +81,7 @@ class Verification:
     tolerance: float | None
     cases: tuple[Case, ...]
     layers: tuple[Difference, ...] = ()
+    byte_layers: int = 0
 
     @property
     def ok(self) -> bool:
@@ -84,7 +101,16 @@ class Verification:
             return f"the first bad layer is {d.node!r} ({d.op}): {d.name!r} is {what}"
         if not self.ok and self.layers:
             return "every layer is right with fusion off: the difference comes from fusion"
-        return "the bundle agrees with the oracle" if self.ok else "the bundle is off"
+        within = self._promised if self.tolerance is None and self.byte_layers else ""
+        return f"the bundle agrees with the oracle{within}" if self.ok else f"the bundle is off{within}"
+
+    @property
+    def _promised(self) -> str:
+        n = self.byte_layers
+        why = (
+            f"1 % for each of {n} layers in bytes, one behind the other" if n > 1 else "one layer is in bytes"
+        )
+        return f", held to {n * PROMISED:.0%} of max|y|: {why}"
 
 
 def _require_certain(graph: Graph) -> None:
@@ -114,6 +140,8 @@ def verify(
     graph = infer(read_with(proto, options))
     _require_certain(graph)
     makers = _makers(proto, graph)
+    in_bytes = int(bundle.manifest["byte_layers"])
+    allowed = Allowed(tolerance, in_bytes * PROMISED or None)
     cases: list[Case] = []
     fed: list[Mapping[str, Array]] = []
     for extents in corners(bundle.manifest["params"], inputs or {}, bundle.manifest["inputs"]):
@@ -123,13 +151,16 @@ def verify(
         ]
         announce("shipped object")
         for i, (arrays, found, right) in enumerate(_in_a_row(bundle, truth, steps)):
-            cases.append(Case(extents, _compared(found, right, tolerance, makers), i))
+            cases.append(Case(extents, _compared(found, right, allowed, makers), i))
             fed.append(arrays)
-    result = Verification(bundle.manifest["target"], truth.name, truth.reason, seed, tolerance, tuple(cases))
+    target = bundle.manifest["target"]
+    result = Verification(
+        target, truth.name, truth.reason, seed, tolerance, tuple(cases), byte_layers=in_bytes
+    )
     if result.ok and not layers:
         return result
     guilty = next((arrays for arrays, case in zip(fed, cases, strict=True) if not case.ok), fed[-1])
-    return replace(result, layers=tuple(_layers(proto, makers, options, build, guilty, tolerance)))
+    return replace(result, layers=tuple(_layers(proto, makers, options, build, guilty, allowed)))
 
 
 def _random(graph: Graph, bundle: Bundle, extents: Extents, seed: int) -> dict[str, Any]:
@@ -190,7 +221,7 @@ def _layers(
     options: Options,
     build: Build,
     inputs: Mapping[str, Array],
-    tolerance: float | None,
+    allowed: Allowed,
 ) -> Iterator[Difference]:
     """Every layer in order, in as many builds as C's limits ask for, until one build holds a bad layer."""
     names = list(makers)
@@ -201,14 +232,14 @@ def _layers(
         shown, copies = with_copies(proto, part)
         found, right = build(shown, plain).run(inputs), oracle(with_outputs(proto, part)).run(inputs)
         named = {copies.get(name, name): array for name, array in found.items()}
-        by_name = {n: _compared({n: v}, right, tolerance, makers) for n, v in named.items()}
+        by_name = {n: _compared({n: v}, right, allowed, makers) for n, v in named.items()}
         yield from (d for name in part for d in by_name[name])
         if not all(d.ok for name in part for d in by_name[name]):
             return
 
 
 def _compared(
-    found: Mapping[str, Any], right: Mapping[str, Any], tolerance: float | None, makers: Makers
+    found: Mapping[str, Any], right: Mapping[str, Any], allowed: Allowed, makers: Makers
 ) -> tuple[Difference, ...]:
     """Value by value, of lists element by element."""
     out = []
@@ -219,5 +250,6 @@ def _compared(
             remark = f"{len(ours)} elements instead of {len(theirs)}"
             out.append(Difference(name, node, op, "sequence", (), np.inf, np.inf, 0, False, remark))
         for key in (k for k in ours if k in theirs):
-            out.append(compare(ours[key], np.asarray(theirs[key]), tolerance, name=key, node=node, op=op))
+            most = allowed.of(ours[key])
+            out.append(compare(ours[key], np.asarray(theirs[key]), most, name=key, node=node, op=op))
     return tuple(out)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 Tolerance = Annotated[
-    float | None, typer.Option(min=0, help="Of max|y| (default: by type; integers must be equal).")
+    float | None,
+    typer.Option(min=0, help="Of max|y| (default: by type, 1 % for each int8 layer; integers equal)."),
 ]
 Layers = Annotated[bool, typer.Option("--layers", help="Show every layer, even if all is well.")]
 

@@ -20,7 +20,7 @@ from itertools import count
 import numpy as np
 
 from ingot.formula.types import FLOAT32, INT32
-from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value
+from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, reads
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.control import infer_if
 from ingot.ops.infer import infer, infer_node
@@ -92,6 +92,25 @@ def _allowed(weights: Weights, rectified: bool) -> tuple[float, float] | None:
     some = weights.left(weights.rectified)
     others = some if rectified else weights.left(weights.signed)
     return None if some is None or others is None else (some, others)
+
+
+def layers_in_a_row(graph: Graph) -> int:
+    """How many layers in bytes stand behind each other at most: what they lose adds up."""
+    behind: dict[Value, int] = {}
+    _count(graph, behind)
+    return max(behind.values(), default=0)
+
+
+def _count(graph: Graph, behind: dict[Value, int]) -> None:
+    """Note how many stand in front of each value. The turns of a loop count as one."""
+    for node in graph.nodes:
+        before = max((behind.get(v, 0) for v in reads(node)), default=0)
+        for sub in node.subgraphs.values():
+            behind.update(dict.fromkeys(sub.inputs, before))
+            _count(sub, behind)
+            before = max([before, *(behind.get(v, 0) for v in sub.outputs)])
+        here = before + (node.op == "QuantizeOperand" and node.domain == "ingot")
+        behind.update(dict.fromkeys((v for v in node.outputs if v is not None), here))
 
 
 @dataclass(slots=True)

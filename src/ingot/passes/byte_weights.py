@@ -13,8 +13,8 @@ import numpy as np
 
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Codebook, codes_of
+from ingot.options import PROMISED
 
-PROMISED = 0.01  # max|d| / max|y| of a layer
 MEAN, SQUARE = 0.16, 0.5  # of a normal distribution without its negative half: squared mean, mean square
 
 
