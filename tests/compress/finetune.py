@@ -10,9 +10,11 @@ import pytest
 import torch
 from onnx import numpy_helper
 
+from ingot.check.sensitivity import by_script, scan
 from ingot.compress.bonds import bind
 from ingot.compress.finetune import Training
-from ingot.compress.model import Wish, compress
+from ingot.compress.layers import layers_of
+from ingot.compress.model import Wish, compress, floats
 from ingot.compress.script import load_script
 from ingot.errors import InputError
 from tests.compress.models import answers, model, read
@@ -117,6 +119,27 @@ def test_centroids_train_by_the_sum_of_their_gradients(tmp_path: Path) -> None:
     loss.backward()
     for value, encoding in zip(values, made.encodings.values(), strict=True):
         np.testing.assert_allclose(encoding.values, (value - 0.1 * value.grad).detach().numpy(), atol=1e-5)
+
+
+def test_a_scan_by_score_leaves_the_network_as_it_was(tmp_path: Path) -> None:
+    path, before = prepared(tmp_path)
+    script = load_script(path)
+    layers, constants = layers_of(before, read), floats(before, read)
+    judge = by_script(script, layers, constants)
+    network = script.functions["model"].__globals__["KEPT"][-1]
+    script.train(network, 150)
+    weights = [p.detach().clone() for p in network.parameters()]
+    for layer, at in zip(layers, (0, 2), strict=True):
+        trained = weights[at].numpy()
+        layer.weights = trained if layer.name == "v" else np.ascontiguousarray(trained.T)
+    made = scan(layers, (1.0, 0.5, 0.01), judge, is_score=True)
+    assert made.before == script.evaluate(network) > 0.6
+    for curve in made.curves:
+        assert curve.values[0] == made.before and curve.values[2] < made.before - 0.1
+    for now, then in zip(network.parameters(), weights, strict=True):
+        assert torch.equal(now, then)
+    with pytest.raises(InputError, match="no parameter of model"):
+        by_script(script, layers, {})
 
 
 def test_a_layer_without_a_parameter(tmp_path: Path) -> None:

@@ -180,7 +180,8 @@ def _bond(layer: Layer, bonds: Mapping[str, Bond], script: Script) -> Bond:
         raise InputError(
             f"{script.path}: no parameter of model() has the weights of layer {layer.name!r}",
             shapes=[tuple(layer.weights.shape)],
-            remedy="model() must return the network of the ONNX file, with the same weights",
+            remedy="model() must return the network of the ONNX file, with its weights; where an exporter "
+            "folds batch normalisation into them, export without, or fold it in model() too",
         )
     return bonds[layer.name]
 
