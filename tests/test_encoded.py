@@ -144,6 +144,19 @@ def test_hostile_encodings_are_one_clear_error(name: str) -> None:
         read_model(encode(one_node(helper.make_node("Relu", ["w"], ["y"]), {}, {}, {}), {"w": encoding}))
 
 
+def test_small_files_of_huge_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kilobyte could claim a gigabyte, again and again."""
+    monkeypatch.setattr("ingot.graph.onnx_form.MOST_ELEMENTS", 4096)
+    empty = Sparse((32, 32), *np.zeros((2, 1), np.uint8), np.zeros(16, "f"), 4)
+    model = encode(one_node(helper.make_node("Relu", ["w0"], ["y"]), {}, {}, {}), {"w0": empty})
+    assert len(read_model(model).nodes) == 1
+    for n in range(1, 5):
+        call = helper.make_node("Sparse", model.graph.node[0].input, [f"w{n}"], gap_bits=4, domain="ingot")
+        model.graph.node.append(call)
+    with pytest.raises(ModelError, match="have more than 4,096 elements"):
+        read_model(model)
+
+
 def test_parts_of_other_types_are_one_clear_error() -> None:
     model = one_node(helper.make_node("Relu", ["w"], ["y"]), {}, {}, {"w": DENSE})
     broken = onnx.ModelProto.FromString(model.SerializeToString())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ import onnx
 
 from ingot.errors import InputError, ModelError
 from ingot.formula.expr import Array
-from ingot.graph.encoding import Encoding
+from ingot.graph.encoding import Encoding, Sparse
 from ingot.graph.onnx_form import DOMAIN, Part, encoding_of, is_call
 from ingot.graph.onnx_types import dtype_from_onnx
 
@@ -95,6 +96,7 @@ class _Search:
     read: Read
     # By the constant itself, not its id: that of a branch already left may be given to the next one's.
     layers: dict[_Constant, Layer] = field(default_factory=dict)
+    claimed: int = 0
 
     def graph(self, graph: onnx.GraphProto, outer: Mapping[str, _Constant]) -> None:
         """`outer`: the constants that the graphs around this one let it see."""
@@ -152,9 +154,11 @@ class _Search:
         what = f"node {call.name!r} ({call.op_type}), weights {call.output[0]!r}"
         parts = [Part(t.name, dtype_from_onnx(t.data_type), self.read(t, what)) for t in tensors]
         try:
-            return encoding_of(call, parts)
+            found = encoding_of(call, parts, self.claimed)
         except ValueError as error:
             raise ModelError(f"{what}: {error}") from None
+        self.claimed += prod(found.shape) if isinstance(found, Sparse) else 0
+        return found
 
 
 def is_encoded(node: onnx.NodeProto) -> bool:

@@ -24,10 +24,11 @@ from onnx import TensorProto, helper, numpy_helper
 from ingot.formula.expr import Array
 from ingot.formula.types import FLOAT32, INT64, UINT4, UINT8, DType
 from ingot.graph.encoding import Codebook, Encoding, Sparse
+from ingot.graph.verify import COUNT_LIMIT
 
 DOMAIN = "ingot"
 UINT4_OPSET = 21
-MOST_ELEMENTS = 1 << 28  # of an encoded tensor, whose size the file only claims
+MOST_ELEMENTS = 1 << 28  # of all sparse tensors of a model, whose sizes the file only claims
 OLDEST_OPSET = 11  # CumSum and ScatterElements
 CODES, VALUES, EXTENTS = (UINT4, UINT8), (FLOAT32,), (INT64,)
 TYPES: Mapping[str, tuple[tuple[DType, ...], ...]] = {
@@ -143,8 +144,11 @@ class Part:
     elements: Array
 
 
-def encoding_of(call: onnx.NodeProto, parts: Sequence[Part]) -> Encoding:
-    """What a call stands for. Raises ValueError where the parts do not fit it, or each other."""
+def encoding_of(call: onnx.NodeProto, parts: Sequence[Part], claimed: int = 0) -> Encoding:
+    """What a call stands for. Raises ValueError where the parts do not fit it, or each other.
+
+    `claimed`: the elements of the sparse tensors read before; one of a terabyte takes a few bytes.
+    """
     types = TYPES[call.op_type]
     if len(parts) != len(types):
         raise ValueError(f"{len(parts)} inputs, where {len(types)} belong")
@@ -157,13 +161,16 @@ def encoding_of(call: onnx.NodeProto, parts: Sequence[Part]) -> Encoding:
     if call.op_type == "Codebook":
         found = Codebook(codes, arrays[1])
     else:
-        found = Sparse(_shape(arrays[2]), codes, arrays[1].astype(np.uint8), arrays[3], _gap_bits(call))
+        shape = _shape(arrays[2])
+        if claimed + prod(shape) > MOST_ELEMENTS:
+            raise ValueError(f"the sparse constants up to here have more than {MOST_ELEMENTS:,} elements")
+        found = Sparse(shape, codes, arrays[1].astype(np.uint8), arrays[3], _gap_bits(call))
     found.check()
     return found
 
 
 def _shape(extents: Array) -> tuple[int, ...]:
-    if extents.ndim != 1 or (extents < 0).any() or prod(map(int, extents)) > MOST_ELEMENTS:
+    if extents.ndim != 1 or (extents < 0).any() or prod(map(int, extents)) >= COUNT_LIMIT:
         raise ValueError(f"no tensor has the shape {extents.tolist()[:8]}")
     return tuple(map(int, extents))
 

@@ -23,8 +23,10 @@ def encoding_of(
     proto: onnx.NodeProto,
     operands: Sequence[Object | None],
     functions: Mapping[Key, onnx.FunctionProto],
+    claimed: int,
 ) -> Encoding | None:
-    """The encoding that a call stands for. Raises ModelError for one whose parts do not fit."""
+    """The encoding that a call stands for. Raises ModelError for one whose parts do not fit, or which is too
+    large together with the `claimed` elements of those before."""
     if not is_call(proto, functions):
         return None
     parts = [
@@ -35,6 +37,6 @@ def encoding_of(
     if len(parts) != len(operands):
         return None
     try:
-        return onnx_form.encoding_of(proto, parts)
+        return onnx_form.encoding_of(proto, parts, claimed)
     except ValueError as error:
         raise ModelError(f"{node.label}: {error}") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import onnx
 
@@ -30,6 +31,7 @@ from ingot.frontends.onnx.scan8 import as_batches
 from ingot.frontends.onnx.scope import Scope
 from ingot.frontends.onnx.shapes import Dimensions
 from ingot.frontends.onnx.tensors import Folder, array_of, dense
+from ingot.graph.encoding import Sparse
 from ingot.graph.ir import Attribute, Graph, Node, Value
 from ingot.ops.registry import find
 
@@ -53,6 +55,7 @@ class Reader:
     doubt: bool = False
     taken: dict[str, int] = field(default_factory=dict)
     expanded: int = 0
+    claimed: int = 0
 
     def main(self, proto: onnx.GraphProto, opsets: Mapping[str, int]) -> Graph:
         """The main graph: its inputs must be fully known."""
@@ -167,7 +170,9 @@ class Reader:
             if (node.domain, node.op) == ("", "Scan"):
                 self._scan(graph, proto, node, scope)
                 continue
-            if (encoding := encoding_of(node, proto, operands, self.functions.local)) is not None:
+            encoding = encoding_of(node, proto, operands, self.functions.local, self.claimed)
+            if encoding is not None:
+                self.claimed += prod(encoding.shape) if isinstance(encoding, Sparse) else 0
                 made = self.define(scope, proto.output[0])
                 _hold(made, encoding.decode())
                 made.encoding = encoding
