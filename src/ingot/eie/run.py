@@ -25,6 +25,7 @@ from ingot.formula.expr import Array
 from ingot.log import announce
 
 MOST = float(np.finfo(np.float32).max)
+ROWS_AT_ONCE = 128
 SRAM_ACTIVATIONS = 4
 """Activations that one access of the activation SRAM moves, 64 bits."""
 
@@ -144,7 +145,7 @@ def prepare(product: Product, activations: Array, machine: Machine, bias_columns
         )
     if not all(np.isfinite(x).all() for x in (a, product.codebook, 0 if bias is None else bias)):
         raise InputError("activations, weights and biases must be finite numbers", node=product.name)
-    wanted = a.astype(np.float64) @ product.codebook[codes].T + (0 if bias is None else bias)
+    wanted = _floats(codes, product.codebook, a) + (0 if bias is None else bias)
     if not (np.abs(wanted) < MOST).all():
         raise InputError("its results are beyond float32", node=product.name)
     if bias is not None and bias_columns:
@@ -153,6 +154,16 @@ def prepare(product: Product, activations: Array, machine: Machine, bias_columns
         length = bias_column(a.shape[1], machine.pes) + 1
         a, bias = np.array([with_one(x, length) for x in a]), None
     return Work(product, encode(codes, machine.pes, machine.gap_bits), a, bias, wanted)
+
+
+def _floats(codes: Array, codebook: Array, activations: Array) -> Array:
+    """The product in floats, float64 [samples, rows], by blocks of rows: weights as floats are many."""
+    x, book = activations.astype(np.float64), codebook.astype(np.float64)
+    out = np.empty((len(x), len(codes)))
+    for row in range(0, len(codes), ROWS_AT_ONCE):
+        block = slice(row, row + ROWS_AT_ONCE)
+        np.matmul(x, book[codes[block]].T, out=out[:, block])
+    return out
 
 
 def arranged(
