@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ingot.check.verify import verify
 from ingot.driver import compile_with, front, stages
@@ -99,12 +99,13 @@ def test_coarse_is_said_of_data_that_lose_more_than_allowed() -> None:
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 64))
     outs = ["q", "step", "zero", "coarse"]
     nodes = [
-        helper.make_node("QuantizeOperand", ["x"], outs, domain="ingot", rectified=0.006, signed=0.006),
+        helper.make_node("QuantizeOperand", ["x", "allowed"], outs, domain="ingot"),
         helper.make_node("QuantizeRest", ["x", "step"], ["rest", "middle"], domain="ingot"),
     ]
     made = [helper.make_empty_tensor_value_info(name) for name in (*outs, "rest")]
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ingot", 1)]
-    model = helper.make_model(helper.make_graph(nodes, "g", [x], made), opset_imports=opsets)
+    allowed = numpy_helper.from_array(np.full(2, 0.006**2, "f"), "allowed")
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], made, [allowed]), opset_imports=opsets)
     program = stages(model, Options(target="c99", name="net")).program
     for largest, wanted in ((1.0, False), (100.0, True)):
         data = np.linspace(0.5, 1, 64, dtype="f")[None]
@@ -168,4 +169,9 @@ def test_verify_allows_one_percent_for_each_layer_in_a_row() -> None:
         "held to 2% of max|y|: 1 % for each of 2 layers in bytes, one behind the other"
     )
     assert max(d.relative for d in found.cases[0].outputs) > 1e-4
+    program = stages(model, Options(target="x86-64-v4-vnni", activations="int8", name="net")).program
+    assert sorted(t.name for t in program.constants if t.name.endswith("_codes")) == [
+        "w0_bytes_codes",
+        "w1_bytes_codes",
+    ]  # two layers by w0
     assert not verify(model, Options(target="c99", activations="int8"), compile_with, tolerance=1e-5).ok

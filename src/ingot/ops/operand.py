@@ -29,14 +29,15 @@ def _bytes(f: Builder, x: Tensor, value: Expr, zero: Operand, levels: int, name:
 
 @op("QuantizeOperand", domain="ingot")
 def quantize_operand(
-    f: Builder, x: Tensor, *, levels: int = 255, rectified: float = 0.0, signed: float = 0.0
+    f: Builder, x: Tensor, allowed: Tensor, *, levels: int = 255
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """uint8 of x up to `levels`, the size of a step, the byte of 0.0, and whether rounding lost too much.
 
-    Lost is |x - what the bytes stand for| / |x|, lengths of vectors: more than `rectified` where no element
-    is negative, than `signed` elsewhere.
+    Lost is |x - what the bytes stand for|^2 / |x|^2, lengths of vectors: more than allowed[0] where no
+    element is negative, than allowed[1] elsewhere.
     """
-    f.same_type((x,), "f")
+    f.same_type((x, allowed), "f")
+    f.require(allowed.shape == (2,), f"two limits are needed, not {allowed.shape}")
     axes = f.axes(x.shape)
     low, high = (f.reduce(e, (), axes, x[axes], init=0, name=e) for e in ("min", "max"))
     inverse = f.map((), minimum(float(levels) / (high[()] - low[()]), LARGEST), name="inverse")
@@ -48,9 +49,8 @@ def quantize_operand(
     left = _left(steps)
     lost = f.reduce("sum", (), axes, left * left, name="lost")
     whole = f.reduce("sum", (), axes, steps * steps, name="whole")
-    limits = (Const(limit * limit, x.type) for limit in (signed, rectified))
-    allowed = select(low[()] < 0, *limits)
-    return q, step, zero, f.map((), whole[()] * allowed < lost[()], name="coarse")
+    most = select(low[()] < 0, allowed[1], allowed[0])
+    return q, step, zero, f.map((), whole[()] * most < lost[()], name="coarse")
 
 
 def _left(steps: Expr) -> Expr:

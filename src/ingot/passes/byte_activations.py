@@ -40,10 +40,29 @@ with activations of 7 bits the rest is nearly always multiplied too.
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """What the target's products of bytes ask for. `in_lanes`: it picks bytes out of registers."""
+    """What the target's products of bytes ask for. `in_lanes`: it picks bytes out of registers.
+
+    `made` are the weights so far: layers that share them do so in bytes.
+    """
 
     ways: tuple[tuple[int, int], ...]
     in_lanes: bool
+    made: dict[tuple[Value, bool, int], tuple[Weights, Value] | None] = field(default_factory=dict)
+
+    def weights(self, w: Value, turned: bool, most: int, levels: int) -> tuple[Weights, Value] | None:
+        """A constant as bytes, [terms, outputs]; `turned`: it is [outputs, terms]."""
+        key = (w, turned, most)
+        if key not in self.made:
+            assert w.constant is not None and w.encoding is not None
+            found = quantise(w.constant.T if turned else w.constant, w.encoding.values, most, levels)
+            self.made[key] = None if found is None else (found, _constant(w.name, found))
+        return self.made[key]
+
+
+def _constant(name: str, weights: Weights) -> Value:
+    value = constant_value(f"{name}_bytes", weights.bytes.decode())
+    value.encoding = weights.bytes
+    return value
 
 
 def byte_activations(graph: Graph, target: Target, walked: bool = False) -> Graph:
@@ -76,13 +95,12 @@ def _rewritten(node: Node, how: _How, known: NeverNegative) -> list[Node] | None
         return None
     if x.type is not FLOAT32 or w.type is not FLOAT32 or x.constant is not None or not x.shape:
         return None
-    weights = w.constant.T if node.attributes.get("transB") else w.constant
     for most, levels in how.ways:
-        made = quantise(weights, w.encoding.values, most, levels)
-        allowed = None if made is None else _allowed(made, x in known)
-        if made is not None and allowed is not None:
+        found = how.weights(w, bool(node.attributes.get("transB")), most, levels)
+        allowed = None if found is None else _allowed(found[0], x in known)
+        if found is not None and allowed is not None:
             nodes = _Nodes(node, levels, how.in_lanes)
-            nodes.product(x, made, allowed, rest[0] if rest else None)
+            nodes.product(x, found, allowed, rest[0] if rest else None)
             return nodes.nodes
     return None
 
@@ -123,15 +141,15 @@ class _Nodes:
     nodes: list[Node] = field(default_factory=list)
     numbers: count[int] = field(default_factory=count)
 
-    def product(self, x: Value, weights: Weights, allowed: tuple[float, float], bias: Value | None) -> None:
+    def product(
+        self, x: Value, made: tuple[Weights, Value], allowed: tuple[float, float], bias: Value | None
+    ) -> None:
         attributes, name = self.node.attributes, self.name
         # Both are floats by Gemm's schema.
         alpha, beta = (float(attributes.get(k, 1.0)) for k in ("alpha", "beta"))  # type: ignore[arg-type]
-        table = weights.bytes.decode()
-        w = constant_value(f"{name}_bytes", table)
-        w.encoding = weights.bytes
-        limits = dict(zip(("rectified", "signed"), allowed, strict=True))
-        q, step, zero, coarse = self.add("QuantizeOperand", [x], 4, "ingot", levels=self.levels, **limits)
+        weights, w = made
+        limits = constant_value(f"{name}_allowed", np.square(np.array(allowed, np.float32)))
+        q, step, zero, coarse = self.add("QuantizeOperand", [x, limits], 4, "ingot", levels=self.levels)
         total = self.total(q, w, zero)
         inner = _Nodes(self.node, self.levels, self.in_lanes, numbers=self.numbers)
         rest, middle = inner.add("QuantizeRest", [x, step], 2, "ingot", levels=self.levels)
@@ -141,11 +159,11 @@ class _Nodes:
         )
         (total,) = self.add("Add", [total, more])
         (unit,) = self.add("Mul", [step, self.number("scale", weights.scale * alpha)])
-        made = self.add("Mul", [total, unit])
+        scaled = self.add("Mul", [total, unit])
         if bias is not None:
             if beta != 1:
                 bias = self.add("Mul", [bias, self.number("beta", beta)])[0]
-            made = self.add("Add", [*made, bias])
+            self.add("Add", [*scaled, bias])
         last, (out,) = self.nodes[-1], self.node.outputs
         assert out is not None
         last.outputs = [out]
