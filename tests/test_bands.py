@@ -128,7 +128,7 @@ def test_fast_convolutions_keep_their_tiles() -> None:
     """A band that is read once has the rows of whole tiles."""
     text = f"a = {CONV} (x, q) y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (a)"
     shape = (1, 16, 40, 32)
-    whole, banded, _ = programs(text, shape, "x86-64-v3", 32 << 10)
+    whole, banded, _ = programs(text, shape, "x86-64-v3", 64 << 10)
     given = {"x": np.random.default_rng(9).standard_normal(shape).astype("f")}
     np.testing.assert_array_equal(run(banded, given)[0], run(whole, given)[0])
     (kernel,) = (k for k in banded.kernels if k.choices)

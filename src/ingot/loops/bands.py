@@ -28,7 +28,7 @@ from ingot.loops.layout import Storage
 from ingot.loops.region import Group, Region, reads_beside, regions_of
 from ingot.targets.record import Target
 
-ROOM = 2  # parts of the second cache, one of which a chain's bands may take
+ROOM = 4  # parts of the second cache, of which a chain's bands may take two, or three if they must
 NEAR = 4  # the same, for the weights of two stages: they are read again in every turn
 LONGEST = 3  # stages: all of them pass through the first cache in every turn
 MOST_ROWS = 16  # of a turn
@@ -181,11 +181,12 @@ def _sized(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band, ..
     if len(stages) > LONGEST or not all(_pays(c, r, target, how) for c, r in pairwise(stages)):
         return None
     rows = static(next(a.extent for a in stages[-1].axes if a.name == chain.bands[-1].axis))
-    for block in (n for n in range(min(rows // 2, MOST_ROWS), 0, -1) if rows % n == 0):
-        bands = _blocked(chain, block, _nearest_divisor(rows // block, parts))
-        sizes = (b.bytes(c.out) for b, c in zip(bands, stages, strict=False))
-        if sum(sizes) <= room:
-            return bands if _is_possible(bands, stages, how) else None
+    blocks = [n for n in range(min(rows // 2, MOST_ROWS), 0, -1) if rows % n == 0]
+    for size, most in (*((n, 2 * room) for n in blocks), *((n, 3 * room) for n in reversed(blocks))):
+        bands = _blocked(chain, size, _nearest_divisor(rows // size, parts))
+        needed = sum(b.bytes(c.out) for b, c in zip(bands, stages, strict=False))
+        if needed <= most and _is_possible(bands, stages, how):
+            return bands
     return None
 
 
@@ -216,8 +217,10 @@ def _is_possible(bands: tuple[Band, ...], stages: tuple[Compute, ...], how: How)
 def _pays(maker: Compute, reader: Compute, target: Target, how: How) -> bool:
     """Whether a tensor is better never whole: it would leave the second cache, and the weights stay near.
 
-    Winograd's go through the cache for every few tiles in any case.
+    Winograd's go through the cache for every few tiles in any case, or for the whole image once.
     """
+    if how(maker).by_point or how(reader).by_point:
+        return False
     second = target.caches[1]
     again = [c for c in (maker, reader) if not how(c).winograd]
     weights = sum(t.bytes for c in again for t in set(reads(c)) if t.value is not None)

@@ -25,7 +25,7 @@ from ingot.loops.generators.contract import contraction_sizes
 from ingot.loops.generators.pays import cheapest
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
-from ingot.loops.generators.winograd.blocking import blocking, stream, weight_bytes
+from ingot.loops.generators.winograd.blocking import FROM_THIRD, blocking, stream, weight_bytes
 from ingot.loops.generators.winograd.match import Convolution, match, taps_of
 from ingot.loops.layout import Storage
 from ingot.loops.peel import at_one
@@ -91,15 +91,17 @@ class Band:
 class Choice:
     """`winograd`: outputs of a tile along each window of F(m, taps); 0 multiplies directly.
 
-    `cold`: the weights are expected to come from memory, `far`: from beyond the second cache. `tile`: the
-    registers of a plain contraction, rows and vectors; None leaves them to its cost. `sparse`: an encoded
-    matrix is walked entry by entry; `codes`: it is read as codes of its values. `band`: the result is never
-    whole, the next stage reads some rows at a time.
+    `cold`: the weights are expected to come from memory, `far`: from beyond the second cache; `by_point`:
+    they go through the caches once for the whole image. `tile`: the registers of a plain contraction, rows
+    and vectors; None leaves them to its cost. `sparse`: an encoded matrix is walked entry by entry; `codes`:
+    it is read as codes of its values. `band`: the result is never whole, the next stage reads some rows at
+    a time.
     """
 
     winograd: int = 0
     cold: bool = False
     far: bool = False
+    by_point: bool = False
     tile: Tile | None = None
     sparse: bool = False
     codes: bool = False
@@ -184,12 +186,16 @@ class Chooser:
         if self.ways is not None:
             self.ways[name] = tuple(candidates(conv, self.is_cold))
         if name in self.tuned:
-            return replace(_required(name, self.tuned[name], conv), cold=self.is_cold)
+            return self._fast(conv, _required(name, self.tuned[name], conv).winograd)
         direct = self.direct_cycles(conv)
         for cycles, m in sorted((self.cycles(conv, m), m) for m in TILES[conv.taps]):
             if cycles * WORTH < direct and self.fits_stack(conv, m) and error(conv, m) <= TOLERANCE:
-                return Choice(m, self.is_cold)
+                return self._fast(conv, m)
         return DEFAULT
+
+    def _fast(self, conv: Convolution, m: int) -> Choice:
+        by_point = m > 0 and blocking(conv, m, self.target, self.is_cold).by_point
+        return Choice(m, self.is_cold, by_point=by_point)
 
     def _tile(self, c: Compute, storage: Storage) -> Choice:
         """What is tuned for a plain contraction: only its register tile is open."""
@@ -243,7 +249,9 @@ class Chooser:
         staged = any(w.extent % m for w in conv.windows)  # then tiles pass through buffers of their own size
         into = tiles * -(-conv.channels // lanes) * _transform(algorithm, dims, True, staged)
         back = tiles * -(-conv.features // lanes) * _transform(algorithm, dims, False, staged)
-        return float(products + into + back)
+        written = prod(w.extent for w in conv.windows) * conv.features * 4
+        far = written / FROM_THIRD if written > self.target.caches[1] else 0  # no products hide these stores
+        return float(products + into + back + far)
 
 
 def _transform(algorithm: Algorithm, dims: int, inputs: bool, staged: bool) -> float:

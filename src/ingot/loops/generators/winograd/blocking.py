@@ -17,6 +17,8 @@ from ingot.targets.record import Target
 
 SCRATCH_BYTES = 256 << 10  # of `V`: it shares the second cache with `M` and the weights in flight
 MOST_TILES = 32  # of a block
+EXPOSED = 8  # parts: one of what is hidden, weights behind products or these behind them, is not
+FAR = 4  # parts of the third cache, one of which `V` and `M` may take where they leave the second
 FEWEST_TILES = 16  # where the image has as many: each block reads all weights again
 FROM_SECOND, FROM_THIRD, FROM_MEMORY = 48.0, 20.0, 10.0  # bytes a cycle from the caches and beyond
 
@@ -26,6 +28,8 @@ class Blocking:
     """How the loops are cut: tiles per block along each window, rows x vectors of accumulators.
 
     `cycles` is the estimate for one point and one input channel: all tiles of a block, all features.
+    `by_point`: all features of a point are multiplied before the next point, for neither `V` nor the weights
+    stay in the second cache; else all points of some features, which are then transformed back.
     """
 
     tiles: tuple[int, ...]
@@ -33,6 +37,7 @@ class Blocking:
     vectors: int
     lanes: int
     cycles: float
+    by_point: bool
 
     @property
     def block(self) -> int:
@@ -51,22 +56,34 @@ def blocking(conv: Convolution, m: int, target: Target, cold: bool) -> Blocking:
     """
     item = FLOAT32.bytes
     lanes = _lanes(conv.features, target.lanes(item))
-    points = (m + conv.taps - 1) ** len(conv.windows)
-    most = min(MOST_TILES, max(FEWEST_TILES, SCRATCH_BYTES // (points * conv.channels * item)))
-    tiles: list[int] = []
+    points = int((m + conv.taps - 1) ** len(conv.windows))
+    tile = points * conv.channels * item
+    tiles = _block(conv, m, min(MOST_TILES, max(FEWEST_TILES, SCRATCH_BYTES // tile)))
+    by_point = min(prod(tiles) * tile, weight_bytes(conv, m)) > target.caches[1] // 4 * 3
+    if by_point:
+        room = target.caches[2] // FAR // (points * (conv.channels + conv.features) * item)
+        tiles = _block(conv, m, max(room, prod(tiles)))
+    blocks = prod(-(-w.tiles(m) // n) for w, n in zip(conv.windows, tiles, strict=True))
+    first, again = (stream(weight_bytes(conv, m), target, c) for c in (cold, False))
+    load = lanes * item * (1 / first + (blocks - 1) / again) / blocks
+    fewest = prod((w.tiles(m) - 1) % n + 1 for w, n in zip(conv.windows, tiles, strict=True))
+    rows, vectors, cycles = _tile(
+        tiles, fewest, -(-conv.features // lanes), load, conv.channels if by_point else 0, target
+    )
+    return Blocking(tiles, rows, vectors, lanes, cycles, by_point)
+
+
+def _block(conv: Convolution, m: int, most: int) -> tuple[int, ...]:
+    """Tiles along each window, at most so many; their blocks are equal along the innermost."""
+    tiles: tuple[int, ...] = ()
     for w in reversed(conv.windows):
         n = w.tiles(m)
         size = min(n, max(1, most))
         divisor = max(d for d in range(1, size + 1) if n % d == 0)
         # along the innermost axis all blocks are of one size, along the other the last may be smaller
-        tiles.insert(0, balanced(n, size) if tiles else divisor)
+        tiles = (balanced(n, size) if tiles else divisor, *tiles)
         most //= tiles[0]
-    blocks = prod(-(-w.tiles(m) // n) for w, n in zip(conv.windows, tiles, strict=True))
-    first, again = (stream(weight_bytes(conv, m), target, c) for c in (cold, False))
-    load = lanes * item * (1 / first + (blocks - 1) / again) / blocks
-    fewest = prod((w.tiles(m) - 1) % n + 1 for w, n in zip(conv.windows, tiles, strict=True))
-    rows, vectors, cycles = _tile(tuple(tiles), fewest, -(-conv.features // lanes), load, target)
-    return Blocking(tuple(tiles), rows, vectors, lanes, cycles)
+    return tiles
 
 
 def weight_bytes(conv: Convolution, m: int) -> int:
@@ -90,22 +107,31 @@ def _lanes(features: int, most: int) -> int:
 
 
 def _tile(
-    tiles: tuple[int, ...], fewest: int, vectors: int, load: float, target: Target
+    tiles: tuple[int, ...], fewest: int, vectors: int, load: float, terms: int, target: Target
 ) -> tuple[int, int, float]:
     """Rows x vectors of accumulators with the fewest cycles, and these.
 
     A step is two multiply-adds, or two loads; in the first pass over a block's tiles weights also arrive, a
     vector in `load` cycles. The last block, of `fewest` tiles, has to hold all rows.
+
+    If the products are made point by point, sums of so many `terms`, the next weights arrive in all passes,
+    and these may be too many for the first cache.
     """
     count, best = prod(tiles), (float("inf"), 0, 0)
     for wide in range(1, 5):
         for rows in range(1, min(fewest, 16) + 1):
             if 4 * rows * wide > 3 * target.registers:  # compilers keep a few of both operands
                 continue
-            step = max(rows * wide, rows + wide + (wide == 1), CHAINS) / 2
             passes, blocks = -(-count // rows), -(-vectors // wide)
-            cycles = blocks * (max(step, wide * load) + (passes - 1) * step)
-            if count != tiles[-1] and tiles[-1] % rows != 0:  # blocks of another size would overlap
-                cycles *= 1.02
+            step = max(rows * wide, rows + wide + (wide == 1 and not terms), CHAINS) / 2
+            if terms:
+                both = passes * step, wide * load
+                cycles = blocks * (max(both) + min(both) / EXPOSED)
+                cycles *= 1.1 if count % rows else 1.0
+                cycles *= 1.1 if wide * terms * target.vector_bytes > target.caches[0] else 1.0
+            else:
+                cycles = blocks * (max(step, wide * load) + (passes - 1) * step)
+                if count != tiles[-1] and tiles[-1] % rows != 0:  # blocks of another size would overlap
+                    cycles *= 1.02
             best = min(best, (cycles, -rows, wide))
     return -best[1], best[2], best[0]

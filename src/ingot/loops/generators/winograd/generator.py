@@ -58,15 +58,16 @@ class _Generator:
     def __init__(
         self, conv: Convolution, storage: Storage, target: Target, algorithm: Algorithm, cold: bool
     ) -> None:
-        self.conv, self.c, self.algorithm = conv, conv.c, algorithm
+        self.conv, self.c, self.algorithm, self.target = conv, conv.c, algorithm, target
         self.dims = len(conv.windows)
         self.blocking = blocking(conv, algorithm.m, target, cold)
         self.in_lanes = best_input_lanes(conv.channels, target.lanes(FLOAT32.bytes))
         points, b = algorithm.points**self.dims, self.blocking
         self.row = _apart(conv.channels)  # one tile of a plane of `v`
         planes = [_apart(b.count * n) for n in (self.row, b.block)]
+        kept = -(-conv.features // b.block) if b.by_point else 1  # blocks of features
         self.v = storage.scratch(self.c.a.tensor, (points, planes[0]), "transformed")
-        self.m = storage.scratch(self.c.a.tensor, (points, planes[1]), "products")
+        self.m = storage.scratch(self.c.a.tensor, (kept * points, planes[1]), "products")
         whole = all(w.extent % algorithm.m == 0 for w in conv.windows)
         self.tile_in = (
             None
@@ -86,9 +87,12 @@ class _Generator:
     # -- the weights
 
     def _weights(self, storage: Storage) -> Tensor:
-        """The transformed weights [groups ..., block of features, point, channel, feature]."""
+        """The transformed weights [groups ..., block of features, point, channel, feature].
+
+        Or [groups ..., point, block of features, channel, feature]: the order in which they are read.
+        """
         conv, algorithm, block, dims = self.conv, self.algorithm, self.blocking.block, self.dims
-        blocks = -(-conv.features // block)
+        blocks, by_point = -(-conv.features // block), self.blocking.by_point
 
         def transform(array: Array) -> Array:
             b = replace(conv.c.b, tensor=replace(conv.c.b.tensor, value=array))
@@ -99,10 +103,11 @@ class _Generator:
             padded[(slice(None),) * len(outer) + (slice(conv.features),)] = taps
             points = padded.reshape(*outer, blocks, block, conv.channels, algorithm.points**dims)
             axis = len(outer)
-            return np.ascontiguousarray(points.transpose(*range(axis), axis, axis + 3, axis + 2, axis + 1))
+            first = (axis + 3, axis) if by_point else (axis, axis + 3)
+            return np.ascontiguousarray(points.transpose(*range(axis), *first, axis + 2, axis + 1))
 
         names = tuple(x.name for x in (*moving(conv), conv.c.vector, conv.channel))
-        how = ("winograd", algorithm.m, conv.c.b.index, names, blocks, block)
+        how = ("winograd", algorithm.m, conv.c.b.index, names, blocks, block, by_point)
         return storage.derived(conv.c.b.tensor, how, transform)
 
     # -- the loops
@@ -110,19 +115,36 @@ class _Generator:
     def statements(self) -> tuple[Statement, ...]:
         m, taps = self.algorithm.m, self.algorithm.r
         first = Remark(f"Winograd's F({m}, {taps}): the inputs of every tile, transformed")
-        body: tuple[Statement, ...] = (first, *self._inputs(), self._blocks_of_features())
+        body: tuple[Statement, ...] = (first, *self._inputs(), *self._features())
         for w, size in reversed(list(zip(self.conv.windows, self.blocking.tiles, strict=True))):
             body = (For(_block(w), Const(0), Const(w.tiles(self.algorithm.m)), size, body),)
         for x in reversed(self.conv.outer):
             body = (For(x.name, Const(0), Const(static(x.extent)), 1, body),)
         return body
 
-    def _blocks_of_features(self) -> Statement:
-        v, block = self.c.vector, self.blocking.block
+    def _features(self) -> tuple[Statement, ...]:
         products = Remark("for every point the sum over the channels, with transformed weights")
         outputs = Remark("transformed back, and stored")
-        body = (products, *self._products(), outputs, *self._outputs())
-        return For(f"{v.name}_block", Const(0), Const(-(-self.conv.features // block)), 1, body)
+        rows = (*self._inputs_ahead(), self._products())
+        if self.blocking.by_point:
+            return (products, self._points(self._blocks(rows)), outputs, self._blocks(self._outputs()))
+        return (self._blocks((products, self._points(*rows), outputs, *self._outputs())),)
+
+    def _points(self, *body: Statement) -> Statement:
+        return For("point", Const(0), Const(self.algorithm.points**self.dims), 1, body)
+
+    def _blocks(self, body: tuple[Statement, ...]) -> Statement:
+        """The body for each block of features."""
+        count = -(-self.conv.features // self.blocking.block)
+        return For(self._block.name, Const(0), Const(count), 1, body)
+
+    @property
+    def _block(self) -> Var:
+        return Var(f"{self.c.vector.name}_block")
+
+    def _plane(self, point: Expr) -> Expr:
+        """Where `M` has a point: of the features at hand if it has all."""
+        return self._block * self.algorithm.points**self.dims + point if self.blocking.by_point else point
 
     def _tiles(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         """The body for each tile of the block."""
@@ -215,9 +237,50 @@ class _Generator:
         for at, value in values.items():
             yield Store(Load(self.v, (Const(_number(at, n)), place)), value, lanes)
 
+    def _inputs_ahead(self) -> Iterator[Statement]:
+        """Asks for what the next block of tiles reads, a share in every turn: products leave memory idle."""
+        if self.dims != 2 or self.c.a.tensor.bytes <= self.target.caches[1]:
+            return
+        (high, wide), m = self.conv.windows, self.algorithm.m
+        down, right = self.blocking.tiles
+        if high.tiles(m) <= down and wide.tiles(m) <= right:
+            return
+        rows, turns = down * m + self.algorithm.r - 1, self._turns
+        width = -(-right * m // max(1, turns // rows))  # of a share, in pixels
+        after = Var(_block(wide)) + right
+        pixel, line = Var("pixel"), Var("line")
+        env: dict[str, Expr] = {
+            high.axis.name: (Var(_block(high)) + after // wide.tiles(m) * down) * m + self._turn % rows,
+            wide.axis.name: after % wide.tiles(m) * m + self._turn // rows * width + pixel,
+            self.conv.channel.name: line,
+            high.tap.name: Const(0),
+            wide.tap.name: Const(0),
+        }
+        bounds = {pixel.name: (0, width - 1), _block(wide): (0, wide.tiles(m) - 1)}
+        read = simplify(substitute(self.c.a, env), bounds)
+        assert isinstance(read, Load)
+        last = {w.dim: static(read.tensor.shape[w.dim]) - 1 for w in self.conv.windows}
+        index = (Binary("min", i, Const(last[d])) if d in last else i for d, i in enumerate(read.index))
+        body = (Prefetch(replace(read, index=tuple(index)), 0, 2),)
+        channels = For(line.name, Const(0), Const(self.conv.channels), LINE, body)
+        yield For(pixel.name, Const(0), Const(width), 1, (channels,))
+
+    @property
+    def _turns(self) -> int:
+        """Of the loops over points and blocks of features, in a block of tiles."""
+        blocks = -(-self.conv.features // self.blocking.block)
+        return int(self.algorithm.points**self.dims) * blocks
+
+    @property
+    def _turn(self) -> Expr:
+        points, point = int(self.algorithm.points**self.dims), Var("point")
+        if self.blocking.by_point:
+            return point * (self._turns // points) + self._block
+        return self._block * points + point
+
     # -- products
 
-    def _products(self) -> tuple[Statement, ...]:
+    def _products(self) -> Statement:
         """M[point][tile, feature]: the sum of V[point][tile, channel] * U[point][channel, feature]."""
         b, point, tile = self.blocking, Var("point"), Var("tile")
         count: Expr = Const(1)
@@ -227,8 +290,7 @@ class _Generator:
         whole = b.tiles[-1] % b.rows == 0 or (isinstance(count, Const) and b.count % b.rows == 0)
         first: Expr = tile if whole else Binary("min", tile, count - b.rows)
         body = tuple(self._micro(point, first))
-        rows = For("tile", Const(0), count, b.rows, body)
-        return (For("point", Const(0), Const(self.algorithm.points**self.dims), 1, (rows,)),)
+        return For("tile", Const(0), count, b.rows, body)
 
     def _micro(self, point: Expr, first: Expr) -> Iterator[Statement]:
         """A register tile: rows of tiles x vectors of features."""
@@ -237,12 +299,11 @@ class _Generator:
         for i, j in registers:
             yield Let(f"c{i}_{j}", Const(0.0, FLOAT32), b.lanes, mutable=True)
         body: list[Statement] = []
-        outer = tuple(moving(self.conv))
-        block = Var(f"{self.c.vector.name}_block")
+        block = (point, self._block) if b.by_point else (self._block, point)
         for j in range(b.vectors):
-            at = (*outer, block, point, k, Const(j * b.lanes))
-            if self.is_streamed and j * b.lanes % LINE == 0:
-                body.append(Prefetch(Load(self.u, at), AHEAD))
+            at = (*moving(self.conv), *block, k, Const(j * b.lanes))
+            if self.is_streamed:
+                body += self._ahead(at[:-1], j * b.lanes)
             body.append(Let(f"b{j}", Load(self.u, at, None, b.lanes), b.lanes))
         for i in range(b.rows):
             at = (point, simplify((first + i) * self.row + k))
@@ -251,8 +312,22 @@ class _Generator:
                 body.append(Madd(f"c{i}_{j}", register(f"a{i}"), register(f"b{j}"), b.lanes))
         yield For(k.name, Const(0), Const(self.conv.channels), 1, tuple(body))
         for i, j in registers:
-            to = Load(self.m, (point, simplify((first + i) * b.block + j * b.lanes)))
+            to = Load(self.m, (simplify(self._plane(point)), simplify((first + i) * b.block + j * b.lanes)))
             yield Store(to, register(f"c{i}_{j}"), b.lanes)
+
+    def _ahead(self, weight: tuple[Expr, ...], feature: int) -> Iterator[Statement]:
+        """What to ask for at each channel: what comes a little later; where many tiles go through a block of
+        the weights, a line of the block after it, for each turn another one.
+        """
+        b = self.blocking
+        if not b.by_point:
+            if feature % LINE == 0:
+                yield Prefetch(Load(self.u, (*weight, Const(feature))), AHEAD)
+        elif feature == 0:
+            turn, lines = Var("tile") // b.rows, -(-b.block // LINE)
+            line = simplify(turn % lines * LINE, {"tile": (0, b.count - 1)})
+            size = self.conv.channels * b.block * FLOAT32.bytes
+            yield Prefetch(Load(self.u, (*weight, line)), size, 2)
 
     # -- outputs
 
@@ -270,7 +345,7 @@ class _Generator:
         n, b = self.algorithm.points, self.blocking
         place = simplify(self._place() * b.block + lane)
         values: dict[tuple[int, ...], Expr] = {
-            at: Load(self.m, (Const(_number(at, n)), place), None, b.lanes)
+            at: Load(self.m, (simplify(self._plane(Const(_number(at, n)))), place), None, b.lanes)
             for at in product(range(n), repeat=self.dims)
         }
         lines = self.algorithm.outputs()
