@@ -103,6 +103,8 @@ def test_reports_as_files(tmp_path: Path) -> None:
         (["--target-ratio", "x"], "write how many times smaller, as in 35x"),
         (["--target-ratio", "9999x"], "become"),
         (["--finetune", "nothere.py"], "--finetune"),
+        (["--prune-by", "global"], "of what? Name a --target-ratio or a --total-density"),
+        (["--rounds", "2"], "add --finetune TRAIN.py"),
         (["--gap-bits", "0"], "gaps have 1 to 8 bits"),
         (["--density", "=0.1"], "which layer?; 0.1 alone is for all layers"),
     ],

@@ -10,8 +10,10 @@ import typer
 from ingot.cli import arguments as arg
 from ingot.cli.files import read_file, write_file
 from ingot.cli.show import note, progress, report, table
+from ingot.errors import InputError
 
 if TYPE_CHECKING:
+    from ingot.compress.finetune import Training
     from ingot.compress.model import Compressed
 
 Output = Annotated[
@@ -35,7 +37,7 @@ TotalDensity = Annotated[
     typer.Option(metavar="SHARE", help="Find densities of layers not named: so many weights stay in all."),
 ]
 PruneBy = Annotated[
-    Literal["sensitivity", "global", "deviation"],
+    Literal["sensitivity", "global", "deviation"] | None,
     typer.Option(
         help="With either: by the error in each layer's result, by magnitude alone, or by that in units "
         "of the layer's standard deviation."
@@ -74,8 +76,11 @@ Finetune = Annotated[
         "train(model, steps) and evaluate(model); needs PyTorch.",
     ),
 ]
-Rounds = Annotated[int, typer.Option(min=1, help="Of pruning, with --finetune.")]
-Steps = Annotated[int, typer.Option(min=1, help="Of the optimiser, for each round and for the centroids.")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Of pruning, with --finetune (default: 4).")]
+Steps = Annotated[
+    int | None,
+    typer.Option(min=1, help="Of the optimiser, for each round and for the centroids (default: 1000)."),
+]
 Report = Annotated[
     Path | None,
     typer.Option("--report", metavar="FILE.md", help="Write the table as Markdown too (or as .json)."),
@@ -88,7 +93,7 @@ def compress(
     density: Densities = None,
     target_ratio: Ratio = None,
     total_density: TotalDensity = None,
-    prune_by: PruneBy = "sensitivity",
+    prune_by: PruneBy = None,
     bits: CodeBits = None,
     gap_bits: GapBits = None,
     form: FormName = "auto",
@@ -96,15 +101,14 @@ def compress(
     seed: Seed = 0,
     source: Source = None,
     finetune: Finetune = None,
-    rounds: Rounds = 4,
-    steps: Steps = 1000,
+    rounds: Rounds = None,
+    steps: Steps = None,
     report_file: Report = None,
     as_json: arg.Json = False,
 ) -> None:
     """Compress a model's weights: pruning, weight sharing, relative indices, Huffman coding."""
     path = output or Path(f"{model.stem}.ingot.onnx")
     with progress(f"Compressing {model.name}"):
-        from ingot.compress.finetune import Training
         from ingot.compress.model import Wish
         from ingot.driver import compress_model, container_of
 
@@ -119,7 +123,7 @@ def compress(
             start=centroids,
             seed=seed,
             container=None if source is None else read_file(source),
-            training=None if finetune is None else Training(finetune, rounds, steps),
+            training=_training(finetune, rounds, steps),
         )
         made = compress_model(model, wish)
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
@@ -128,6 +132,16 @@ def compress(
     if target_ratio or total_density:
         found = ",".join(f"{name}={choice.density:.4g}" for name, choice in made.choices.items())
         note(f"the same again: --density {found}")
+
+
+def _training(script: Path | None, rounds: int | None, steps: int | None) -> Training | None:
+    from ingot.compress.finetune import ROUNDS, STEPS, Training
+
+    if script is not None:
+        return Training(script, rounds or ROUNDS, steps or STEPS)
+    if rounds or steps:
+        raise InputError("--rounds and --steps are of training", remedy="add --finetune TRAIN.py")
+    return None
 
 
 def show(made: Compressed, path: Path, size: int, report_file: Path | None, as_json: bool) -> None:

@@ -28,6 +28,8 @@ from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding, Sparse
 from ingot.log import announce
 
+ROUNDS, STEPS = 4, 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Training:
@@ -35,8 +37,8 @@ class Training:
     centroids."""
 
     script: Path | Script
-    rounds: int = 4
-    steps: int = 1000
+    rounds: int = ROUNDS
+    steps: int = STEPS
 
 
 @dataclass(slots=True, eq=False)

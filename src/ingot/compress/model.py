@@ -32,6 +32,7 @@ from ingot.graph.onnx_form import is_ours
 from ingot.log import announce
 
 CONV_BITS, FC_BITS = 8, 4
+SCALE: Scale = "sensitivity"
 OPTIONS = {
     "density": "--density",
     "bits": "--bits",
@@ -61,7 +62,7 @@ class Wish:
     gap_bits: tuple[str, ...] = ()
     ratio: str = ""
     total_density: str = ""
-    scale: Scale = "sensitivity"
+    scale: Scale | None = None
     form: Form = "auto"
     start: Start = "optimal"
     seed: int = 0
@@ -160,12 +161,14 @@ def _goal(wish: Wish) -> Goal | None:
     if wish.ratio and wish.total_density:
         raise InputError("--target-ratio and --total-density are two ways to choose densities: take one")
     if wish.ratio:
-        return Goal(choose.ratio(wish.ratio), wish.scale)
+        return Goal(choose.ratio(wish.ratio), wish.scale or SCALE)
     if wish.total_density:
         try:
-            return Goal(1 / choose.density(wish.total_density), wish.scale, of_weights=True)
+            return Goal(1 / choose.density(wish.total_density), wish.scale or SCALE, of_weights=True)
         except ValueError as error:
             raise InputError(f"--total-density {wish.total_density}: {error}") from None
+    if wish.scale is not None:
+        raise InputError(f"--prune-by {wish.scale}: of what? Name a --target-ratio or a --total-density")
     return None
 
 
