@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product as combinations
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 
@@ -243,6 +244,19 @@ def executor_of(workers: int, scheduler: str | None) -> Iterator[Executor | None
         yield None
 
 
+def _require_ingot(client: Any) -> None:
+    """A worker without Ingot dies of its first task, and the scheduler waits for another for ever."""
+
+    def has_ingot() -> bool:  # goes to the workers as code, since it stands in a function
+        from importlib.util import find_spec
+
+        return find_spec("ingot") is not None
+
+    lacking = [worker for worker, has_it in client.run(has_ingot).items() if not has_it]
+    if lacking:
+        raise InputError(f"there is no Ingot on the Dask worker {lacking[0]}", remedy="install it there")
+
+
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
     try:
@@ -260,5 +274,6 @@ def _cluster(address: str) -> Iterator[Executor]:
         except TimeoutError:
             message = f"the Dask scheduler at {address} has no workers"
             raise InputError(message, remedy=f"dask worker {address}") from None
+        _require_ingot(client)
         with client.get_executor() as executor:
             yield executor
