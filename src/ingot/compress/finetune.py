@@ -25,7 +25,7 @@ from ingot.compress.prune import kept_by, largest
 from ingot.compress.script import Script, load_script
 from ingot.errors import InputError
 from ingot.formula.expr import Array
-from ingot.graph.encoding import Encoding, Sparse
+from ingot.graph.encoding import Encoding
 from ingot.log import announce
 
 ROUNDS, STEPS = 4, 1000
@@ -115,7 +115,7 @@ class _Job:
         import torch
 
         self.found = share(self.bond.read(), self.kept, self.choice)
-        codes = self._tensor(_codes(self.found).astype(np.int64)).reshape(-1)
+        codes = self._tensor(self.found.dense().codes.astype(np.int64)).reshape(-1)
         mask, count = self._tensor(self.kept).reshape(-1), len(self.found.values)
 
         def project(tensor: Any) -> Any:
@@ -134,7 +134,7 @@ class _Job:
     def finish(self) -> Encoding:
         """The encoding with the centroids as trained."""
         assert self.found is not None, "layers are shared before they are finished"
-        codes, weights = _codes(self.found).reshape(-1), self.bond.read().reshape(-1)
+        codes, weights = self.found.dense().codes.reshape(-1), self.bond.read().reshape(-1)
         values = self.found.values.copy()
         used = np.unique(codes[self.kept.reshape(-1)])
         first = np.zeros(len(values), np.int64)
@@ -147,11 +147,6 @@ class _Job:
         import torch
 
         return torch.from_numpy(np.ascontiguousarray(self.bond.turned(array))).to(self.bond.tensor.device)
-
-
-def _codes(encoding: Encoding) -> Array:
-    """A code for every weight."""
-    return encoding.dense().codes if isinstance(encoding, Sparse) else encoding.codes
 
 
 def _train(script: Script, network: Any, steps: int, held: Sequence[tuple[Bond, Hook, Hook]]) -> None:

@@ -85,7 +85,7 @@ def pack(places: Sequence[Slot], encodings: Mapping[str, Encoding], constants: M
                 f"layer {slot.layer.name!r} is not sparse, which containers want of every layer",
                 remedy="compress with --form sparse",
             )
-        codes = encoding.dense().codes if isinstance(encoding, Sparse) else encoding.codes
+        codes = encoding.dense().codes
         weights = Sparse.of(codes.T if slot.turned else codes, encoding.values, GAP_BITS)
         bias = constants[slot.bias] if slot.bias else np.zeros(slot.form.outputs, np.float32)
         stored.append((slot.form, Stored(weights, bias)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ingot.formula.expr import Array
-from ingot.graph.encoding import Codebook, Encoding, Sparse
+from ingot.graph.encoding import Codebook
 from ingot.graph.ir import Graph, Node, Value, uses
 
 CODES = 16
@@ -195,7 +195,7 @@ def _codes_and_values(weight: Value) -> tuple[Array, Array | None]:
     if constant.dtype != np.float32:
         return constant, None
     if encoding is not None:
-        made = _dense_codes(encoding)
+        made = encoding.dense()
         return made.codes, made.values
     # A model may store few different weights without saying so.
     if len(np.unique(constant.reshape(-1)[: 1 << 12])) > CODES:
@@ -204,10 +204,6 @@ def _codes_and_values(weight: Value) -> tuple[Array, Array | None]:
     if len(values) > CODES:
         return constant, None
     return codes.reshape(constant.shape).astype(np.uint8), values
-
-
-def _dense_codes(encoding: Encoding) -> Codebook:
-    return encoding.dense() if isinstance(encoding, Sparse) else encoding
 
 
 def _recurrent(node: Node) -> Iterator[Product]:
@@ -246,7 +242,7 @@ def _coded_stack(weight: Value) -> tuple[Array, Array]:
     flat = Value(weight.name, weight.type, rows.shape, rows)
     flat.encoding = weight.encoding
     if weight.encoding is not None:
-        made = _dense_codes(weight.encoding)
+        made = weight.encoding.dense()
         flat.encoding = Codebook(made.codes.reshape(-1, shape[2]), made.values)
     codes, book = _coded(flat, as_rows=True)
     return codes.reshape(shape), book

@@ -37,6 +37,10 @@ class Codebook:
         """Bits of a code."""
         return _bits(self.values)
 
+    def dense(self) -> Codebook:
+        """The constant with a code for every element: itself."""
+        return self
+
     def decode(self) -> Array:
         """The elements: float32 of `shape`."""
         return self.values[self.codes]
