@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all conformance fuzz math-exhaustive kernel rtl compression light clean
+.PHONY: help demo test check lint bench bench-all conformance fuzz math-exhaustive kernel rtl compression cortex-m4 light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -10,7 +10,7 @@ SEED ?= 0
 TRAINER ?= $(BIN)/python
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## compile a digit classifier, run it on 360 images, show what it costs
 	@tools/bootstrap.sh
@@ -69,6 +69,11 @@ compression: ## an AlexNet's sizes; two LeNets on digits, 46 times smaller, five
 	@PYTHONPATH=src $(TRAINER) examples/compression/alexnet.py
 	PYTHONPATH=src:. $(TRAINER) -m pytest tests/compress/finetune.py
 	@PYTHONPATH=src $(TRAINER) examples/compression/measure.py
+
+cortex-m4: ## both LeNets on a Cortex-M4 under QEMU: mistakes, instructions, flash, RAM
+	@[ "$(TRAINER)" != "$(BIN)/python" ] || tools/bootstrap.sh test train
+	@tools/debian-packages.sh qemu-system-arm
+	@PYTHONPATH=src $(TRAINER) examples/compression/cortex_m4.py
 
 light: ## the nine light models of the onnx package, random weights, beside onnxruntime
 	@tools/bootstrap.sh test

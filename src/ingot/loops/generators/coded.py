@@ -111,7 +111,8 @@ class Expansion:
                 self.constant(f"{what}_symbols", a.symbols, UINT8),
             )
             length, turn, slot = Var("length"), Var("turn"), Var(f"{what}_slot", None, INT32)
-            taken = Binary("shr", Const(1 << a.bits, INT32), cast(length, INT32))
+            sizes = self.constant(f"{what}_sizes", (1 << a.bits) >> np.arange(a.bits + 1), UINT16)
+            taken = cast(Load(sizes, (length,)), INT32)
             at = cast((slot + cast(turn, INT32)) & Const((1 << a.bits) - 1, INT32), INDEX)
             said = cast(Load(symbols, (Var("symbol"),)), INT32) | cast(length * 256, INT32)
             fill = For(

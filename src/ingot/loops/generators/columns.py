@@ -18,7 +18,7 @@ In: a product that `lanes` has no way for. Out: statements, or None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -30,6 +30,7 @@ from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import Assign, For, Instruction, Let, Madd, Remark, Statement, Store, When
 from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, UINT16, DType
 from ingot.loops.access import step
+from ingot.loops.cuts import pieces
 from ingot.loops.generators.bytes import byte_product
 from ingot.loops.generators.coded import Expansion, coded
 from ingot.loops.generators.lanes import Matrix, encoded, encoded_product, matrix_of
@@ -39,6 +40,7 @@ from ingot.targets.record import Target
 
 ENTRY_BITS = (8, 16)
 HALF = 16  # bits of a word of the table
+POINTS = 4  # that share each entry that is read
 GAP_BITS = 8  # of an entry that is stored in Huffman codes
 MOST_SUMS = 64 << 10  # bytes of the sums of all points, which a stream that is read once needs at once
 TYPES = ((FLOAT32, FLOAT32), (UINT8, INT8))
@@ -154,8 +156,10 @@ class _Generator:
     ) -> None:
         self.c, self.subtracted, self.matrix, self.made, self.storage = c, subtracted, matrix, made, storage
         self.axes = (*c.outer, *c.tile)
+        self.x = c.tile[-1] if c.tile else None
         self.table: Tensor | None = None
-        points = prod(static(x.extent) for x in self.axes) if huffman else 1
+        self.together = 1 if self.x is None else min(POINTS, static(self.x.extent))
+        points = prod(static(x.extent) for x in self.axes) if huffman else self.together
         self.sums = self.scratch((points * _power(c.channels),), "sums", self.type)
         self.stream: Expansion | None = None
         if huffman:
@@ -171,44 +175,57 @@ class _Generator:
         """Around a point's loops go those over the points; a stream is read once, for all points."""
         if self.stream is None:
             made = tuple(self.look_up())  # first: who reads entries has to know of the table
-            walk = self.walk(Const(0), Const(self.c.terms))
-            return (self.remark(), *made, *self.around(self.clear(), *walk, self.store()))
-        made = (*self.around(self.clear()), *self.stream.look_up())
+            end = Const(self.c.terms)
+            walk = self.around(lambda n: (self.clear(n), self.walk(Const(0), end, n), *self.store(n)))
+            return (self.remark(), *made, *walk)
+        made = (*self.around(lambda n: (self.clear(n),)), *self.stream.look_up())
         tile, size = Var("tile"), self.stream.coded.columns
         lo, hi = tile * size, Binary("min", tile * size + size, Const(self.c.terms))
         expand = self.stream.expand(self.first(lo), self.first(hi))
-        body = (expand, *self.around(*self.walk(lo, hi)))
+        body = (expand, *self.around(lambda n: (self.walk(lo, hi, n),)))
         tiles = For("tile", Const(0), Const(-(-self.c.terms // size)), 1, body)
-        return (self.remark(), *made, tiles, *self.around(self.store()))
+        return (self.remark(), *made, tiles, *self.around(self.store))
 
-    def around(self, *body: Statement) -> tuple[Statement, ...]:
-        """The loops over all points."""
-        for x in reversed(self.axes):
-            body = (For(x.name, Const(0), as_expr(x.extent or 0), 1, body),)
-        return body
+    def around(self, body: Callable[[int], tuple[Statement, ...]]) -> tuple[Statement, ...]:
+        """The loops over all points, some of which share each entry that is read."""
+        if self.x is None:
+            made = body(1)
+        else:
+            cut = pieces(static(self.x.extent), POINTS)
+            made = tuple(For(self.x.name, Const(lo), Const(hi), n, body(n)) for lo, hi, n in cut)
+        for x in reversed((*self.c.outer, *self.c.tile[:-1])):
+            made = (For(x.name, Const(0), as_expr(x.extent or 0), 1, made),)
+        return made
 
     def scratch(self, shape: tuple[int, ...], what: str, dtype: DType) -> Tensor:
         return self.storage.scratch(self.c.to.tensor, shape, what, dtype)
 
-    def sum_at(self, row: Expr) -> Load:
-        """The sum of a row, at the point of the loops around."""
-        point: Expr = Const(0)
+    def sum_at(self, row: Expr, p: int) -> Load:
+        """The sum of a row, at the p-th point from that of the loops around."""
+        at = row * self.together + p
         if self.stream is not None:
+            at = Const(0)
             for x in self.axes:
-                point = point * static(x.extent) + x
-        return Load(self.sums, (simplify(point * _power(self.c.channels) + row, self.c.bounds),))
+                at = at * static(x.extent) + (x + p if x is self.x else x)
+            at = at * _power(self.c.channels) + row
+        return Load(self.sums, (simplify(at, self.c.bounds),))
 
-    def clear(self) -> Statement:
-        store = Store(self.sum_at(Var("row", self.c.channels)), self.zero)
-        return For("row", Const(0), Const(self.c.channels), 1, (store,))
+    def clear(self, points: int) -> Statement:
+        row = Var("row", self.c.channels)
+        stores = tuple(Store(self.sum_at(row, p), self.zero) for p in range(points))
+        return For("row", Const(0), Const(self.c.channels), 1, stores)
 
     def first(self, column: Expr) -> Expr:
         """The number of a column's first entry."""
         first = self.constant("first", self.made.first, _counting(self.made.entries.size))
         return cast(Load(first, (simplify(column),)), INDEX)
 
-    def walk(self, lo: Expr, hi: Expr) -> tuple[Statement, ...]:
-        return (For("column", lo, hi, 1, self.column(Var("column", self.c.terms))),)
+    def walk(self, lo: Expr, hi: Expr, points: int) -> Statement:
+        return For("column", lo, hi, 1, tuple(self.column(Var("column", self.c.terms), points)))
+
+    def moved(self, e: Expr, by: int) -> Expr:
+        """The expression at a later point."""
+        return e if self.x is None or not by else substitute(e, {self.x.name: self.x + by})
 
     def remark(self) -> Remark:
         size, how = self.made.entries.nbytes, "column by column"
@@ -227,20 +244,28 @@ class _Generator:
         how = (what, "columns", self.stream is None, self.c.b.index, names, self.c.channels)
         return self.storage.derived(self.c.b.tensor, how, lambda _: array.astype(dtype.numpy), dtype, what)
 
-    def column(self, column: Var) -> tuple[Statement, ...]:
-        """The element of the operand; if it is not zero, the column's entries."""
-        term, left = dict[str, Expr](), column if len(self.c.reduce) == 1 else Var("column")
-        at: Expr = left
+    def column(self, column: Var, points: int) -> Iterator[Statement]:
+        """The elements of the operand; if not all are zero, the column's entries."""
+        term = dict[str, Expr]()
+        at: Expr = column
         for k in reversed(self.c.reduce[1:]):
             term[k.name], at = at % static(k.extent), at // static(k.extent)
         term[self.c.reduce[0].name] = at
-        read = simplify(substitute(self.c.a, term), {**self.c.bounds, "column": (0, self.c.terms - 1)})
-        a = cast(read, self.type)
-        a = a if self.subtracted == self.zero else a - self.subtracted
+        bounds = {**self.c.bounds, "column": (0, self.c.terms - 1)}
+        read = substitute(self.c.a, term)
+        other: Expr | None = None
+        for p in range(points):
+            a = cast(simplify(self.moved(read, p), bounds), self.type)
+            yield Let(f"active{p}", a if self.subtracted == self.zero else a - self.subtracted)
+            nonzero = Binary("ne", self.active(p), self.zero)
+            other = nonzero if other is None else Binary("or", other, nonzero)
+        assert other is not None
         lo, hi = self.first(column), self.first(column + 1)
-        entries = For("place", lo, hi, 1, tuple(self.entry(Var("place"))))
-        other = Binary("ne", Var("active", None, self.type), self.zero)
-        return Let("active", a), When(other, (Let("at", Const(-1, INT32), 1, True), entries))
+        entries = For("place", lo, hi, 1, tuple(self.entry(Var("place"), points)))
+        yield When(other, (Let("at", Const(-1, INT32), 1, True), entries))
+
+    def active(self, p: int) -> Var:
+        return Var(f"active{p}", None, self.type)
 
     def look_up(self) -> Iterator[Statement]:
         """What all entries of a byte say of integers."""
@@ -254,26 +279,31 @@ class _Generator:
         store = Store(Load(self.table, (e,)), Binary("shl", rows, half) | value)
         yield For("e", Const(0), Const(1 << ENTRY_BITS[0]), 1, (store,))
 
-    def entry(self, e: Var) -> list[Statement]:
+    def entry(self, e: Var, points: int) -> Iterator[Statement]:
         """Go to the entry's row and add there."""
-        entry, a, total = (
-            Var("entry", None, INT32),
-            Var("active", None, self.type),
-            Var("sum", None, self.type),
-        )
-        index = self.sum_at(Var("row"))
-        rows, add = self.looked_up(entry, a) if self.table is not None else self.taken_apart(entry, a)
-        last = Const(_power(self.c.channels) - 1, INT32)
-        read = self.read(e)
-        said = cast(read, INT32) if self.table is None else Load(self.table, (cast(read, INDEX),))
-        return [
-            Let("entry", said),
-            Let("row", cast((Var("at", None, INT32) + rows) & last, INDEX)),
-            Assign("at", cast(Var("row"), INT32)),
-            Let("sum", index, 1, mutable=True),
-            add,
-            Store(index, total),
-        ]
+        entry, row = Var("entry", None, INT32), Var("row")
+        rows, value = self.looked_up(entry) if self.table is not None else self.taken_apart(entry)
+        last, read = Const(_power(self.c.channels) - 1, INT32), self.read(e)
+        yield Let("entry", cast(read, INT32) if self.table is None else self.said(read))
+        yield Let("row", cast((Var("at", None, INT32) + rows) & last, INDEX))
+        yield Assign("at", cast(row, INT32))
+        if value is not None:
+            yield Let("value", value)
+        for p in range(points):
+            yield Let(f"sum{p}", self.sum_at(row, p), 1, mutable=True)
+            yield self.add(p, entry)
+            yield Store(self.sum_at(row, p), Var(f"sum{p}", None, self.type))
+
+    def add(self, p: int, entry: Var) -> Statement:
+        """A product to the sum of a point: of the value that stands in the table, or of `value`."""
+        a, total, value = self.active(p), Var(f"sum{p}", None, self.type), Var("value", None, self.type)
+        if self.table is not None:
+            return Instruction("madd16", total.name, entry, a, 1)
+        return Madd(total.name, a, value) if self.type.is_float else Assign(total.name, total + a * value)
+
+    def said(self, entry: Load) -> Load:
+        assert self.table is not None
+        return Load(self.table, (cast(entry, INDEX),))
 
     def read(self, e: Var) -> Load:
         """An entry, as it is stored or as it has been expanded."""
@@ -282,19 +312,17 @@ class _Generator:
         wide = self.made.entries.dtype == np.uint16
         return Load(self.constant("entries", self.made.entries, UINT16 if wide else UINT8), (e,))
 
-    def looked_up(self, entry: Var, a: Var) -> tuple[Expr, Statement]:
-        """Rows to go on and the addition, of what stands in the table."""
-        return Binary("shr", entry, Const(HALF, INT32)), Instruction("madd16", "sum", entry, a, 1)
+    def looked_up(self, entry: Var) -> tuple[Expr, None]:
+        """Rows to go on, of what stands in the table; the value is what its lower half says."""
+        return Binary("shr", entry, Const(HALF, INT32)), None
 
-    def taken_apart(self, entry: Var, a: Var) -> tuple[Expr, Statement]:
-        """The same of an entry itself."""
+    def taken_apart(self, entry: Var) -> tuple[Expr, Expr]:
+        """Rows to go on, and the value, of an entry itself."""
         bits = self.made.code_bits
         rows = Binary("shr", entry, Const(bits, INT32)) + Const(1, INT32)
         code = cast(entry & Const((1 << bits) - 1, INT32), INDEX)
         values = self.constant("values", self.values(), INT8 if self.type is INT32 else FLOAT32)
-        value = cast(Load(values, (code,)), self.type)
-        total = Var("sum", None, self.type)
-        return rows, Madd("sum", a, value) if self.type.is_float else Assign("sum", total + a * value)
+        return rows, cast(Load(values, (code,)), self.type)
 
     def values(self) -> Array:
         """The values by their codes: as many as there are codes."""
@@ -302,13 +330,16 @@ class _Generator:
         out[: len(self.matrix.values)] = self.matrix.values
         return out
 
-    def store(self) -> Statement:
+    def store(self, points: int) -> tuple[Statement, ...]:
         """What becomes of the sums."""
+        return tuple(self.stored(p) for p in range(points))
+
+    def stored(self, p: int) -> Statement:
         c, row = self.c, Var("row", self.c.channels)
-        made = self.sum_at(row)
+        made = self.sum_at(row, p)
         start = made if c.init == self.zero else Binary("add", c.init, made)
         moved = {c.vector.name: row}
-        to, value = (simplify(substitute(e, moved), c.bounds) for e in (c.to, c.value))
+        to, value = (simplify(substitute(self.moved(e, p), moved), c.bounds) for e in (c.to, c.value))
         assert isinstance(to, Load)
         body = Store(to, substitute(value, {"acc": start}))
         return For("row", Const(0), Const(c.channels), 1, (body,))

@@ -13,6 +13,7 @@ import numpy as np
 
 from ingot.formula.expr import static
 from ingot.loops.generators.codes import VALUES
+from ingot.loops.generators.columns import POINTS
 from ingot.loops.generators.lanes import Way, most_values, way_of
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.winograd.blocking import stream
@@ -22,6 +23,7 @@ Reading = Literal["entries", "codes", "elements"]
 WORTH = 1.1  # how much faster the estimate has to be
 NARROW_STEP, WIDE_STEP = 8, 5  # cycles of a step of two floats a row: with look-ups of two registers, of one
 ENTRY_CYCLES = {1: 12.0, 4: 5.0}  # of an entry of a column, by the lanes that dense loops would have
+SHARED = 0.5  # of these where several points share an entry
 LOOK_UP = 1.0  # cycles of looking up a register of weights, a table of one register
 ROWS = 8  # points that share a register of weights
 SCALAR_MADD = 4.5  # cycles of a multiply-add of naive loops, its loads and its share of the loop
@@ -49,7 +51,8 @@ def _entry_cycles(c: Contraction, points: int, target: Target) -> float:
         return float("inf")
     if way is not None:
         return points * _lane_cycles(c, way, entries, target)
-    return points * entries * FILLED * ENTRY_CYCLES[4 if target.lanes(4) > 1 else 1]
+    shared = SHARED if points >= POINTS else 1.0
+    return points * entries * FILLED * ENTRY_CYCLES[4 if target.lanes(4) > 1 else 1] * shared
 
 
 def _values(c: Contraction) -> int:
