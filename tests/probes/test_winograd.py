@@ -5,6 +5,7 @@ are chosen.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from ingot import driver
 from ingot.driver import stages
 from ingot.formula.compute import Compute
 from ingot.formula.expr import static
@@ -115,6 +117,24 @@ def test_every_level_agrees(number: int, always: Callable[[int], None]) -> None:
     program = stages(model, Options(target=target)).program
     assert any("transformed" in t.name for k in program.kernels for t in k.parameters)
     agree_from_loops(program, {"x": x}, onnxruntime_outputs(model, {"x": x}), 3e-5, target)
+
+
+@pytest.mark.parametrize("case", ["blocks of tiles", "residual, batch of two", "ragged channels", "groups"])
+def test_point_by_point(case: str, always: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where caches hold neither transformed inputs nor weights: all features of a point, then the next."""
+    name = "x86-64-v3"
+    small = replace(find(name), caches=(1 << 10, 16 << 10, 128 << 10))
+    monkeypatch.setattr(driver, "target_of", lambda options: small)
+    always(4)
+    model = MODELS[case]
+    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
+    program = stages(model, Options(target=name)).program
+    weights = [t.shape[-4:] for k in program.kernels for t in k.parameters if t.name.startswith("w")]
+    assert all(shape[0] == 36 for shape in weights)  # points first
+    if reason := obstacle(find(name)):
+        pytest.skip(reason)
+    agree_from_loops(program, {"x": x}, onnxruntime_outputs(model, {"x": x}), 3e-5, name)
 
 
 @pytest.mark.parametrize("target", TARGETS)
