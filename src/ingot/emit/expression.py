@@ -48,14 +48,15 @@ class Printer:
     """Prints expressions of one function.
 
     `name_of` gives the identifier of a tensor, `params` those of run-time extents whose names are no
-    identifiers or are taken; `registers` holds lanes and type of each register declared so far; `pause` is
-    the function that a `Pause` calls.
+    identifiers or are taken; `registers` holds lanes and type of each register declared so far, `repeated`
+    what stands in every lane of some; `pause` is the function that a `Pause` calls.
     """
 
     target: Target
     name_of: Callable[[Tensor], str]
     used: set[tuple[str, ...]] = field(default_factory=set)
     registers: dict[str, tuple[int, DType]] = field(default_factory=dict)
+    repeated: dict[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
     pause: str = ""
 

@@ -278,6 +278,18 @@ def _part(key: Key, t: DType) -> str:
     return _function(key, f"{name}x{lanes}", f"{name}x{whole} x", body)
 
 
+def _narrower(key: Key, t: DType) -> str:
+    """Some lanes of a vector of equal elements. gcc repeats an element once more for a narrower register
+    unless that is a part of the wider one; clang does so if it is.
+    """
+    whole, lanes = map(int, key[2:])
+    name, vector = helper_name(*key), f"{short(t.name)}x{lanes}"
+    head = f"static inline {vector} {name}({short(t.name)}x{whole} x, {t.c} each) {{"
+    alike = f"    (void)x; return ({vector}){{{', '.join(['each'] * lanes)}}};"
+    part = f"    (void)each; return __builtin_shufflevector(x, x, {', '.join(map(str, range(lanes)))});"
+    return "\n".join((head, "#ifdef __clang__", alike, "#else", part, "#endif", "}"))
+
+
 def _dot(key: Key, a: DType, b: DType) -> str:
     """c[i] += the products of the operands' i-th groups, summed (`loops/instructions.py`)."""
     k, lanes = GROUP[key[0]], int(key[3])
@@ -361,5 +373,6 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "pick": _pick,
     "splat": _splat,
     "part": _part,
+    "narrower": _narrower,
     "isnan": _one("return x != x;", "uint8_t"),
 }

@@ -62,6 +62,8 @@ def _block(body: tuple[Statement, ...], p: VectorPrinter, errors: dict[str, str]
 def _simple(s: Statement, p: VectorPrinter) -> str:
     match s:
         case Let(name, value, lanes, mutable):
+            if lanes > 1 and not mutable and p.width(value) == 1:
+                p.repeated[name] = bare(p.scalar(value))
             p.registers[name] = (lanes, value.dtype)
             const = "" if mutable else "const "
             return f"{const}{_type(value, lanes, p)} {name} = {_value(value, lanes, p)};"

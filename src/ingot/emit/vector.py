@@ -130,10 +130,19 @@ class VectorPrinter(Printer):
         return self.call("splat", (dtype.name, str(lanes)), text)
 
     def _part(self, a: Expr, lane: int, lanes: int) -> str:
+        if isinstance(a, Var) and a.name in self.repeated:
+            return self._narrower(a, lanes)
         whole = self.width(a)
         self.vector_type(a.dtype, whole)
         self.vector_type(a.dtype, lanes)
         return self.call("part", (a.dtype.name, str(whole), str(lanes), str(lane)), self.vector(a, whole))
+
+    def _narrower(self, a: Var, lanes: int) -> str:
+        """Some lanes of a register whose lanes are all equal, and what they are."""
+        whole = self.width(a)
+        self.vector_type(a.dtype, whole)
+        self.vector_type(a.dtype, lanes)
+        return self.call("narrower", (a.dtype.name, str(whole), str(lanes)), a.name, self.repeated[a.name])
 
     def _vector_unary(self, op: str, a: Expr, lanes: int) -> str:
         x, t = self.vector(a, lanes), a.dtype

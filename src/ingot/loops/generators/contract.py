@@ -337,8 +337,12 @@ class _Tile:
             yield For(inner.name, Const(whole), Const(count), 1, rest)
 
     def _madds(self, suffix: str, inner: Var, at: Expr, chain: int = 0) -> Iterator[Statement]:
-        """All products of one term, which stands at `at` along the innermost reduction axis."""
+        """All products of one term, which stands at `at` along the innermost reduction axis.
+
+        Where the last register is narrower, it takes the first lanes of what is repeated for the others.
+        """
         dtype, widths = self.c.b.dtype, self.segment.widths
+        shared = max(widths) if len(set(widths)) > 1 else 1
         term = {} if at is inner else {inner.name: at}
         for p in self.ahead:
             yield replace(p, at=self._at(p.at, term))
@@ -347,10 +351,11 @@ class _Tile:
         for i, point in enumerate(self.points):
             read = self.read(point)
             assert isinstance(read, Load)
-            yield Let(f"a{i}{suffix}", self._at(read, term))
+            yield Let(f"a{i}{suffix}", self._at(read, term), shared)
             a = Var(f"a{i}{suffix}", None, dtype)
             for j, width in enumerate(widths):
-                yield Madd(_register(i, j, chain), a, Var(f"b{j}{suffix}", None, dtype), width)
+                some = Lane(a, 0, width) if width < shared else a
+                yield Madd(_register(i, j, chain), some, Var(f"b{j}{suffix}", None, dtype), width)
 
     def _loaded(self, j: int, width: int, suffix: str, term: dict[str, Expr]) -> Iterator[Statement]:
         """Register j of the block's weights; two registers share the bytes of their codes."""
