@@ -64,7 +64,7 @@ rtl: ## the accelerator's Verilog under Verilator beside its simulator, and its 
 	@tools/debian-packages.sh verilator yosys g++ make
 	@$(BIN)/python -m tests.rtl --update
 
-compression: ## an AlexNet's sizes; two LeNets on digits, 46 times smaller, five seeds (30 minutes; TRAINER=python3)
+compression: ## an AlexNet's sizes; two LeNets on digits, 46 times smaller, five seeds (10 minutes; TRAINER=python3)
 	@[ "$(TRAINER)" != "$(BIN)/python" ] || tools/bootstrap.sh test train
 	@PYTHONPATH=src $(TRAINER) examples/compression/alexnet.py
 	PYTHONPATH=src:. $(TRAINER) -m pytest tests/compress/finetune.py
