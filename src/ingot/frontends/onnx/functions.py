@@ -1,7 +1,8 @@
 """Function bodies of ONNX operators. In: a NodeProto without a definition; out: the nodes that stand for it.
 
-A model's own functions come first, then the bodies in ONNX's schemas. Some of these are built for the types
-of the node's inputs (context-dependent): ONNX's own inference gives them, asked only where it is needed.
+A model's own functions come first, then the bodies in ONNX's schemas, then what Glow means by a name. Some of
+ONNX's are built for the types of the node's inputs (context-dependent): its own inference gives them, asked
+only where it is needed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import onnx.shape_inference
 from google.protobuf.message import Error  # type: ignore[import-untyped]
 
 from ingot.errors import ModelError
+from ingot.frontends.onnx.glow import glow_function
 
 SMALL = 4096
 NEWEST = "ingot.newest"  # the domain of the reader's own nodes among those of an older opset
@@ -47,7 +49,8 @@ class Functions:
         try:
             schema = onnx.defs.get_schema(call.op_type, version, call.domain)
         except onnx.defs.SchemaError:
-            return None
+            foreign = glow_function(call)
+            return None if foreign is None else instantiate(foreign, call, {})
         bodies = cast(Schema, schema)
         function = _plain(bodies, version) or _for_types(bodies, version, call, scope)
         defaults = {n: a.default_value for n, a in schema.attributes.items() if a.default_value.type}

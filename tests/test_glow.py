@@ -1,0 +1,75 @@
+"""Operators of Glow's ONNX reader that the standard does not have: what they mean, against numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import ingot
+from ingot.errors import UnsupportedError
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(7)
+
+
+def floats(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def box_cox(x: Array, p: Array, shift: Array) -> Array:
+    base = np.maximum(x + shift, np.float32(1e-6)).astype(float)
+    return np.where(p == 0, np.log(base), (base**p - 1) / np.where(p == 0, 1, p))
+
+
+X, M = floats(2, 3, 4), floats(2, 5, 4)
+HOLES = np.float32([[1, np.nan], [np.inf, -0.0]])
+CASES: dict[str, tuple[str, list[Array], Callable[..., Array]]] = {
+    "BatchBoxCox": ("", [floats(4, 3) + 1, np.float32([0, 0.5, 2]), np.float32([0.1, 0.2, -5])], box_cox),
+    "BatchMatMul": ("<trans_b = 1>", [X, M], lambda a, b: a @ b.transpose(0, 2, 1)),
+    "BatchMatMul_both": (
+        "<trans_a = 1, trans_b = 1>",
+        [X, floats(2, 5, 3)],
+        lambda a, b: (b @ a).transpose(0, 2, 1),
+    ),
+    "DotProduct": ("", [X, X], lambda a, b: (a * b).sum((1, 2))),
+    "ExpandDims": ("<dims = [0, 3]>", [floats(2, 3)], lambda x: x[None, ..., None]),
+    "FC": ("", [X, floats(5, 12), floats(5)], lambda x, w, b: x.reshape(2, 12) @ w.T + b),
+    "FCTransposed": ("", [X, floats(12, 5), floats(5)], lambda x, w, b: x.reshape(2, 12) @ w + b),
+    "Flip": ("", [X], lambda x: x[::-1]),
+    "Flip_inner": ("<axis = 2>", [X], lambda x: x[..., ::-1]),
+    "Glow_Add": ("", [X, X], np.add),
+    "Glow_MatMul": ('<o0_elemKind = "float">', [floats(2, 3), floats(3, 4)], np.matmul),
+    "Glow_Mul": ("", [X, X], np.multiply),
+    "Glow_Sub": ("", [X, X + 1], np.subtract),
+    "ReplaceNaN": ("", [HOLES], lambda x: np.where(np.isnan(x), np.float32(0), x)),
+    "ReplaceNaN_by": ("<value = 2.5>", [HOLES], lambda x: np.where(np.isnan(x), np.float32(2.5), x)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_means_what_glow_means(name: str) -> None:
+    attributes, given, meant = CASES[name]
+    kinds = ", ".join(f"float[{','.join(map(str, a.shape))}] x{i}" for i, a in enumerate(given))
+    operands = ", ".join(f"x{i}" for i in range(len(given)))
+    operator = name.rpartition("_")[0] if name.endswith(("_both", "_inner", "_by")) else name
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 9]> g ({kinds}) => (float[] y) '
+        f"{{ y = {operator} {attributes} ({operands}) }}"
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    found = ingot.compile(model, target="c99").run({f"x{i}": a for i, a in enumerate(given)})["y"]
+    wanted = meant(*given)
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_others_are_named() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 9]> g (float[2] x) => (float[2] y) { y = Glow_Tile (x) }'
+    )
+    with pytest.raises(UnsupportedError, match="Glow_Tile"):
+        ingot.compile(model)
