@@ -493,3 +493,23 @@ def test_a_declared_count_that_is_wrong_yields_to_the_data() -> None:
     with pytest.raises(InputError, match=r"ERR_CAPACITY.*--infer-shapes"):
         ingot.compile(_model(two)).run({"x": x})
     assert ingot.compile(_model(two), infer_shapes=True).run({"x": x})["all"].shape == (3, 1)
+
+
+def test_a_body_mapped_over_a_sequence_of_any_length_reads_what_is_around() -> None:
+    text = """g (float[3] v, int64 n) => (float[A] y) {
+      w = Neg(v)
+      s = SequenceConstruct(v)
+      t = Loop(n, "", s) <body: graph = b (int64 i, bool c, seq(float[3]) q) => (bool go, seq(float[3]) r) {
+        m = SequenceMap(q) <body: graph = each (float[3] e) => (float[3] f) { d = Sub(e, w) f = Add(d, v) }>
+        r = SequenceInsert(m, v)
+        go = Identity(c)
+      }>
+      y = ConcatFromSequence<axis=0>(t)
+    }"""
+    given = {"v": np.array([1, 2, 4], np.float32), "n": np.array(2)}
+    truth = onnxruntime.InferenceSession(_model(text).SerializeToString(), providers=["CPUExecutionProvider"])
+    found = ingot.compile(_model(text), target="c99", capacity={"": 9}).run(given)
+    _same(list(found.values()), truth.run(None, given))
+    clash = _model(text.replace("w = Neg(v)", "input_sequence = Neg(v)").replace("e, w", "e, input_sequence"))
+    with pytest.raises(UnsupportedError, match="the model has a value 'input_sequence' as well"):
+        ingot.compile(clash, target="c99", capacity={"": 9})

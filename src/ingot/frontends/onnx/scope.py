@@ -17,7 +17,8 @@ DEPTH_LIMIT = 32
 
 @dataclass(slots=True)
 class Scope:
-    """The names of one graph or body. A subgraph sees the graphs around it, a body only its inputs.
+    """The names of one graph or body. A subgraph sees the graphs around it, a body only its inputs, and what
+    is around the call where the call gives it a graph (SequenceMap).
 
     A value of None is a function's input that the call leaves out. `prefix` begins the names a body makes.
     """
@@ -47,7 +48,19 @@ class Scope:
         missing: list[Object | None] = [None] * (len(body.inputs) - len(inputs))
         values = dict(zip(body.inputs, inputs + missing, strict=True))
         types = self.types.inside(body, node)
-        return Scope(body.opsets, types, values, {}, None, f"{self.prefix}{label}/", self._deeper())
+        outer = self if any(a.HasField("g") for a in node.attribute) else None
+        if outer is not None and (hidden := [n for n in values if self._differs(n, values[n])]):
+            raise UnsupportedError(
+                f"{node.op_type} node {label!r}: the model has a value {hidden[0]!r} as well"
+            )
+        return Scope(body.opsets, types, values, {}, outer, f"{self.prefix}{label}/", self._deeper())
+
+    def _differs(self, name: str, thing: Object | None) -> bool:
+        """Whether a name means something else here."""
+        try:
+            return self.find(name) is not thing
+        except KeyError:
+            return False
 
     def _deeper(self) -> int:
         if self.depth == DEPTH_LIMIT:
