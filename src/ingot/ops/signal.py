@@ -33,7 +33,7 @@ def _window(name: str, weights: Sequence[float]) -> None:
         wide = FLOAT64 if dtype is FLOAT64 else FLOAT32
         turn = cast(i, wide) * (2 * math.pi) / cast(as_expr(n) - (0 if periodic else 1), wide)
         total: Expr = wrap(weights[0], wide)
-        for j, w in enumerate(weights[1:], 1):
+        for j, w in reversed(list(enumerate(weights[1:], 1))):  # so that what is 0 at the ends is 0
             total = total + call("cos", turn * float(j)) * w
         return f.map((i,), cast(total, dtype.compute), dtype)
 
