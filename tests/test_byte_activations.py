@@ -22,7 +22,12 @@ from tests.encoded import encode, one_node, random_codes, sparse
 from tests.fuzz.levels import compiled
 
 Array = np.ndarray[Any, Any]
-LAYERS = {"wide": (300, 784, 0.08), "dense": (120, 200, 1.0), "small": (33, 150, 0.3), "tall": (500, 96, 0.2)}
+LAYERS = {
+    "wide": (300, 784, 0.08),
+    "dense": (120, 200, 1.0),
+    "small": (33, 150, 0.3),
+    "tall": (500, 140, 0.2),
+}
 
 
 def activations(kind: str, n: int, seed: int) -> Array:
@@ -175,3 +180,25 @@ def test_verify_allows_one_percent_for_each_layer_in_a_row() -> None:
         "w1_bytes_codes",
     ]  # two layers by w0
     assert not verify(model, Options(target="c99", activations="int8"), compile_with, tolerance=1e-5).ok
+
+
+@pytest.mark.parametrize(
+    "shape, density, bits, wanted",
+    [
+        ((1, 784, 300), 0.1, 4, True),
+        ((1, 64, 300), 0.1, 4, False),  # fewer columns than are in sight
+        ((1, 784, 300), 0.1, 8, False),  # more values than registers hold
+        ((169, 2304, 256), 0.09, 4, True),
+        ((784, 576, 64), 0.09, 4, False),  # quantising costs more than is saved
+    ],
+    ids=str,
+)
+def test_layers_stay_floats_where_bytes_would_be_slower(
+    shape: tuple[int, int, int], density: float, bits: int, wanted: bool
+) -> None:
+    points, terms, outputs = shape
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    weights = random_codes((terms, outputs), density, 1, bits)
+    model = one_node(node, {"x": (points, terms)}, {}, {"w": sparse(weights)})
+    graph = front(model, Options(target="x86-64-v4-vnni", activations="int8"))
+    assert ("MatMulInteger" in used(graph)) == wanted

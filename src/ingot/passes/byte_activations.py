@@ -16,15 +16,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
+from math import prod
 
 import numpy as np
 
+from ingot.formula.expr import upper
 from ingot.formula.types import FLOAT32, INT32
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, reads
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.control import infer_if
 from ingot.ops.infer import infer, infer_node
 from ingot.ops.operand import fine
+from ingot.passes.byte_cost import Sizes, pays
 from ingot.passes.byte_weights import Weights, quantise
 from ingot.passes.never_negative import NeverNegative
 from ingot.targets.record import Target
@@ -45,6 +48,7 @@ class _How:
     `made` are the weights so far: layers that share them do so in bytes.
     """
 
+    target: Target
     ways: tuple[tuple[int, int], ...]
     in_lanes: bool
     made: dict[tuple[Value, bool, int], tuple[Weights, Value] | None] = field(default_factory=dict)
@@ -69,7 +73,7 @@ def byte_activations(graph: Graph, target: Target, walked: bool = False) -> Grap
     """Rewrite in place, subgraphs too, and return the graph. `walked`: matrices are read entry by entry."""
     exact = target.spelling("dot4s", "uint8") is None or target.spelling("dot4", "uint8") is not None
     in_lanes = target.spelling("pick16", "int8") is not None and not walked
-    how = _How(EXACT if exact or not in_lanes else SATURATING, in_lanes)
+    how = _How(target, EXACT if exact or not in_lanes else SATURATING, in_lanes)
     _rewrite(graph, how, NeverNegative())
     return graph
 
@@ -98,7 +102,7 @@ def _rewritten(node: Node, how: _How, known: NeverNegative) -> list[Node] | None
     for most, levels in how.ways:
         found = how.weights(w, bool(node.attributes.get("transB")), most, levels)
         allowed = None if found is None else _allowed(found[0], x in known)
-        if found is not None and allowed is not None:
+        if found is not None and allowed is not None and _pays(x, found[0], how, x in known):
             nodes = _Nodes(node, levels, how.in_lanes)
             nodes.product(x, found, allowed, rest[0] if rest else None)
             return nodes.nodes
@@ -110,6 +114,14 @@ def _allowed(weights: Weights, rectified: bool) -> tuple[float, float] | None:
     some = weights.left(weights.rectified)
     others = some if rectified else weights.left(weights.signed)
     return None if some is None or others is None else (some, others)
+
+
+def _pays(x: Value, weights: Weights, how: _How, is_rectified: bool) -> bool:
+    terms, outputs = weights.bytes.shape
+    table = weights.bytes.values
+    kept, values = int(np.count_nonzero(weights.bytes.decode())), len(np.unique(np.append(table, 0)))
+    points = prod(map(upper, x.shape or ())) // terms
+    return not how.in_lanes or pays(Sizes(points, terms, outputs, kept, values), how.target, is_rectified)
 
 
 def layers_in_a_row(graph: Graph) -> int:
