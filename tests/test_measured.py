@@ -99,6 +99,25 @@ def test_two_extents_that_are_data_in_one_tensor() -> None:
         _same(list(bundle.run(given).values()), truth.run(None, given))
 
 
+def test_a_tensor_of_several_extents_that_are_data_becomes_a_vector() -> None:
+    text = """g (float[2,3] x, bool[2] r, bool[3] c) => (float[K] y) <int64[1] flat = {-1}>
+    { s = Compress<axis=0>(x, r) t = Compress<axis=1>(s, c) y = Reshape(t, flat) }"""
+    bundle = ingot.compile(_model(text))
+    for bits in range(32):
+        keep = np.array([bool(bits >> k & 1) for k in range(5)])
+        given = {"x": IMAGE, "r": keep[:2], "c": keep[2:]}
+        _same(list(bundle.run(given).values()), [IMAGE[keep[:2]][:, keep[2:]].reshape(-1)])
+
+
+def test_an_extent_that_is_data_and_may_be_nothing_beside_1() -> None:
+    model = _model("g (int32[M,N] x, bool[1] keep) => (int32[M,K] y) { k = Compress(x, keep) y = Add(k, x) }")
+    bundle = ingot.compile(model, define={"M": (1, 4), "N": (1, 5)})
+    for shape, keep in (((2, 1), False), ((4, 5), True), ((3, 1), True), ((1, 1), False)):
+        x = np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape)
+        given = {"x": x, "keep": np.array([keep])}
+        _same(list(bundle.run(given).values()), [np.compress([keep], x) + x])
+
+
 def test_a_branch_may_count() -> None:
     text = """g (bool c, float[2,3] x) => (float y) {
       y = If (c) <

@@ -133,9 +133,20 @@ class Scope:
             return self if form.get(None, 0) >= 0 else Scope(self.order, self.lowers, self.uppers, dead=True)
         atom = max((a for a in form if a is not None), key=self._rank)
         c, rest = form[atom], {a: k for a, k in form.items() if a != atom}
-        if c > 0:
-            return self.bounded(atom, ((c, scaled(rest, -1)),), ())
-        return self.bounded(atom, (), ((-c, rest),))
+        if c < 0:
+            return self.bounded(atom, (), ((-c, rest),))
+        scope = self.bounded(atom, ((c, scaled(rest, -1)),), ())
+        if rest.keys() <= {None} and rest.get(None, 0) < 0:
+            scope = scope._without_zeros(tuple(factors_of(atom)))
+        return scope
+
+    def _without_zeros(self, factors: tuple[Expr, ...]) -> Scope:
+        """Note that none of these is 0, which are factors of a product beyond 0."""
+        scope = self
+        if len(factors) > 1 and all(self.proves(f) for f in factors):
+            for factor in factors:
+                scope = scope.bounded(factor, ((1, {None: 1}),), ())
+        return scope
 
     # -- what follows
 

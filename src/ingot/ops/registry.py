@@ -38,11 +38,12 @@ from ingot.formula.expr import (
     extent,
     maximum,
     measures,
+    minimum,
     select,
     upper,
     wrap,
 )
-from ingot.formula.index import as_expr
+from ingot.formula.index import as_expr, interval
 from ingot.formula.strings import encoded
 from ingot.formula.types import INDEX, INT64, DType, text_type
 from ingot.graph.ir import Graph, Node, Value
@@ -540,8 +541,15 @@ def broadcast_shape(b: Builder, *shapes: tuple[Extent, ...]) -> tuple[Extent, ..
                 late = is_data(n) or is_data(out[i])
                 b.require(late, f"shapes {shapes_text(shapes)} do not broadcast")
                 if not isinstance(out[i], int):
-                    out[i] = maximum(as_expr(out[i]), as_expr(n))
+                    out[i] = _together(as_expr(out[i]), as_expr(n))
     return tuple(out)
+
+
+def _together(a: Expr, b: Expr) -> Expr:
+    """The extent of two that are equal, or one of which is 1: the larger, but 0 beside 1 stays 0."""
+    if min(interval(a)[0], interval(b)[0]) > 0:
+        return maximum(a, b)
+    return maximum(a, b) * minimum(Const(1), minimum(a, b))
 
 
 def is_data(n: Extent) -> bool:
