@@ -338,3 +338,14 @@ def test_a_dimension_is_a_number_or_a_pair(bounds: object) -> None:
     g (float[N] x) => (float[N] y) { y = Relu(x) }"""
     with pytest.raises(InputError, match="a number, or a pair"):
         ingot.compile(parser.parse_model(text), define=cast(dict[str, int], {"N": bounds}))
+
+
+@pytest.mark.parametrize("shape", ["N", "3,N", "2,3,N", "N,3"])
+@pytest.mark.parametrize("target", ["x86-64-v3", "c99"])
+def test_words_of_random_numbers_are_proved_where_they_are_read(
+    shape: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INGOT_CHECK", "2")
+    text = f"""<ir_version: 8, opset_import: ["" : 8]>
+    g (float[{shape}] x) => (float[{shape}] y) {{ y = RandomNormalLike<seed=1.0>(x) }}"""
+    ingot.compile(parser.parse_model(text), define={"N": (0, 9)}, target=target)

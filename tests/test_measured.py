@@ -118,6 +118,25 @@ def test_an_extent_that_is_data_and_may_be_nothing_beside_1() -> None:
         _same(list(bundle.run(given).values()), [np.compress([keep], x) + x])
 
 
+@pytest.mark.parametrize("op", ["LayerNormalization", "Conv"])
+def test_parameters_meet_an_extent_that_is_data(op: str) -> None:
+    rest, result, node = {
+        "LayerNormalization": ((), "A,B", "y = LayerNormalization(k, p)"),
+        "Conv": ((2,), "A,B,C", "y = Conv(k, w)"),
+    }[op]
+    dims = ",".join(map(str, (2, 4, *rest)))
+    model = _model(f"""g (float[{dims}] x, bool[4] keep, float[3] p, float[5,3,1] w) => (float[{result}] y)
+      {{ k = Compress<axis=1>(x, keep) {node} }}""")
+    rng = np.random.default_rng(3)
+    given = {"x": rng.random((2, 4, *rest), np.float32), "p": rng.random(3, np.float32)}
+    given |= {"w": rng.random((5, 3, 1), np.float32)}
+    bundle, truth = ingot.compile(model), ReferenceEvaluator(model)
+    fits = given | {"keep": np.array([True, False, True, True])}
+    np.testing.assert_allclose(bundle.run(fits)["y"], truth.run(None, fits)[0], rtol=1e-5)
+    with pytest.raises(InputError, match="ERR_CAPACITY"):
+        bundle.run(given | {"keep": np.array([True, False, False, True])})
+
+
 def test_a_branch_may_count() -> None:
     text = """g (bool c, float[2,3] x) => (float y) {
       y = If (c) <

@@ -62,6 +62,7 @@ def _block(body: tuple[Statement, ...], p: VectorPrinter, errors: dict[str, str]
 def _simple(s: Statement, p: VectorPrinter) -> str:
     match s:
         case Let(name, value, lanes, mutable):
+            p.repeated.pop(name, None)
             if lanes > 1 and not mutable and p.width(value) == 1:
                 p.repeated[name] = bare(p.scalar(value))
             p.registers[name] = (lanes, value.dtype)

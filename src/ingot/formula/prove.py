@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import gcd
 
 from ingot.formula.expr import (
     COMPARISONS,
@@ -300,7 +301,7 @@ class Scope:
         return out
 
     def _quotient(self, form: Form, k: int) -> Form:
-        """(k*q + r) // k == q + r // k, and r // k == 0 where 0 <= r < k."""
+        """(k*q + r) // k == q + r // k; r // k == 0 for 0 <= r < k; (g*r + s) // (g*k) == r // k, s < g."""
         whole: Form = {a: c // k for a, c in form.items() if a is not None and c % k == 0}
         rest: Form = {a: c for a, c in form.items() if a is not None and c % k}
         constant = form.get(None, 0)
@@ -309,6 +310,9 @@ class Scope:
             return whole
         if self._prove(rest, 1, [50]) and self._prove(add({None: k - 1}, rest, -1), 1, [50]):
             return whole
+        common = gcd(k, *(c for a, c in rest.items() if a is not None))
+        if common > 1:
+            return add(whole, self._quotient({a: c // common for a, c in rest.items()}, k // common))
         return add(whole, {_divide(_index(rest), k): 1})
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ingot.formula.expr import Const, Expr, Extent, Tensor, Var
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, extent
+from ingot.formula.index import as_expr
 from ingot.ops.registry import Builder, broadcast_shape, is_data, op, shapes_text, stretched
 from ingot.ops.window import window
 
@@ -36,6 +37,10 @@ def conv(
     f.require(
         b is None or b.shape == w.shape[:1], f"a bias of shape {b and b.shape} for {w.shape[0]} outputs"
     )
+    if x.rank > 1 and is_data(x.shape[1]):
+        channels = extent(as_expr(w.shape[1]) * group)
+        apart = f"{shapes_text([x.shape])} has not {channels} channels"
+        x = f.settled(x, (x.shape[0], channels, *x.shape[2:]), apart)
     over = convolution(f, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
     return f.reduce(
         "sum",
@@ -78,7 +83,7 @@ def convolution(
     channels, per_group = x.shape[1], w.shape[1]
     f.require(
         group > 0 and channels == per_group * group,
-        f"{channels} channels, weights take {per_group} x {group} groups",
+        f"shapes {shapes_text((x.shape, w.shape))}: {group} groups do not have the input's channels",
     )
     f.require(w.shape[0] % group == 0, f"{w.shape[0]} outputs are not divisible into {group} groups")
     where = window(f, x.shape[2:], kernel, auto_pad, dilations, pads, strides)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, binary, call, cast, extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
-from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, op, shapes_text
+from ingot.ops.registry import Builder, broadcast_index, op, shapes_text
 
 Axes = tuple[Var, ...]
 STASH = {1: FLOAT32, 10: FLOAT16, 11: FLOAT64, 16: BFLOAT16}
@@ -241,11 +241,19 @@ def _stored(f: Builder, axes: Axes, t: Tensor, to: DType, output: int) -> Tensor
     return f.map(axes, cast(t[axes], to.compute), to, name=t.name)
 
 
+def _fitted(f: Builder, given: Tensor, x: Tensor) -> Tensor:
+    """A parameter that broadcasts to `x`: what is not 1 in it is as in `x`."""
+    apart = (
+        f"a parameter of shape {shapes_text([given.shape])} does not broadcast to {shapes_text([x.shape])}"
+    )
+    f.require(given.rank <= x.rank, apart)
+    last = x.shape[x.rank - given.rank :]
+    return f.settled(given, tuple(1 if n == 1 else m for n, m in zip(given.shape, last, strict=True)), apart)
+
+
 def _scaled(f: Builder, x: Tensor, axes: Axes, value: Expr, scale: Tensor, b: Tensor | None) -> Tensor:
     """value * scale + b in the type of `x`; scale and b broadcast as numpy does."""
-    for given in (scale, b):
-        fits = given is None or broadcast_shape(f, x.shape, given.shape) == x.shape
-        f.require(fits, f"a parameter of shape {given and given.shape} does not broadcast to {x.shape}")
+    scale, b = _fitted(f, scale, x), b and _fitted(f, b, x)
     t = x.type.compute
     y = cast(value, t) * cast(scale[broadcast_index(scale, axes)], t)
     if b is not None:
