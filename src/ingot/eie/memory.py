@@ -14,8 +14,9 @@ finds no room at all is brought by the host for every run, into the place behind
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -206,12 +207,12 @@ def _resident(parts: Sequence[Tile], machine: Machine) -> list[bool]:
     """Which tiles' entries stay: all if they fit, else all but the smallest, which leave room for one."""
     stays, room = [True] * len(parts), machine.matrix_bytes * 8 // machine.entry_bits
     left = sum((t.entries for t in parts), np.zeros(machine.pes, np.int64))
+    largest = 0
     for n in sorted(range(len(parts)), key=lambda n: int(parts[n].entries.max())):
-        # Those that go share the room of the largest of them.
-        largest = max((t.entries.max() for t, s in zip(parts, stays, strict=True) if not s), default=0)
         if left.max() + largest <= room:
             break
         stays[n], left = False, left - parts[n].entries
+        largest = int(parts[n].entries.max())  # those that go share the room of the largest of them
     return stays
 
 
@@ -227,37 +228,105 @@ def _matrix_bytes(parts: Sequence[Tile], stays: Sequence[bool], machine: Machine
 
 def _ways(parts: Sequence[Tile], stays: Sequence[bool], spare: int, machine: Machine) -> list[Way]:
     """Where pointers are kept, in the way that costs fewest cycles; `spare` bytes of matrix SRAM are free."""
-    forms = [_packed(t) if s else None for t, s in zip(parts, stays, strict=True)]
-    order = [n for n, form in enumerate(forms) if form is not None]
-    order.sort(key=lambda n: parts[n].pointers)
-    best: tuple[tuple[int, int], list[Way]] | None = None
+    forms = {n: form for n, s in enumerate(stays) if s and (form := _packed(parts[n])) is not None}
+    order = sorted(forms, key=lambda n: parts[n].pointers)
+    best: _Packing | None = None
     for turned in (order, order[::-1]):
-        for count in range(len(order) + 1):
-            ways = [Way("own") if s else Way("host") for s in stays]
-            ways = _with_packed(ways, {n: forms[n] for n in turned[:count]}, parts, spare, machine)
-            over = 2 * sum(t.pointers for t, w in zip(parts, ways, strict=True) if w.kind == "host")
-            score = over, sum(w.cycles for w in ways)
-            if _pointer_sram(parts, ways) <= machine.pointer_bytes and (best is None or score < best[0]):
-                best = score, ways
-    return best[1] if best is not None else [Way("host") for _ in parts]
+        for made in _packings(parts, stays, turned, forms, spare, machine):
+            if best is None or made.score < best.score:
+                best = made
+    if best is None:
+        return [Way("host") for _ in parts]
+    ways = [Way("own") if s else Way("host") for s in stays]
+    for n in best.order[: best.count]:
+        ways[n] = replace(forms[n], home="matrix")
+    for n in best.spilled[: best.spilled_count]:
+        ways[n] = Way("host")
+    for low, high in best.kept:
+        for n in best.spilled[low:high]:
+            ways[n] = replace(forms[n], home="pointers")
+    return ways
 
 
-def _with_packed(
-    ways: list[Way], chosen: Mapping[int, Way | None], parts: Sequence[Tile], spare: int, machine: Machine
-) -> list[Way]:
-    """`chosen` packed into spare rows of the matrix SRAM, else into the pointer SRAM, else left out."""
-    out = list(ways)
-    for n in chosen:
-        out[n] = Way("host")
-    for n, form in chosen.items():
-        assert form is not None
-        inside = form.size <= spare
-        out[n] = replace(form, home="matrix" if inside else "pointers")
-        if inside:
-            spare -= form.size
-        elif _pointer_sram(parts, out) > machine.pointer_bytes:
-            out[n] = Way("host")
-    return out
+@dataclass(frozen=True, slots=True)
+class _Packing:
+    """The first `count` tiles of `order` are packed; the first `spilled_count` of `spilled`, which spare rows
+    of the matrix SRAM do not hold, only in the ranges `kept`. `score`: bytes of pointers that the host
+    brings, then cycles.
+    """
+
+    score: tuple[int, int]
+    order: Sequence[int]
+    count: int
+    spilled: Sequence[int]
+    spilled_count: int
+    kept: Sequence[tuple[int, int]]
+
+
+def _packings(
+    parts: Sequence[Tile],
+    stays: Sequence[bool],
+    order: Sequence[int],
+    forms: Mapping[int, Way],
+    spare: int,
+    machine: Machine,
+) -> Iterator[_Packing]:
+    """The first tiles of `order` packed, more and more: into spare rows of the matrix SRAM, else into the
+    pointer SRAM, else left out. The last one leaves none out: after it there are only more cycles.
+    """
+    sizes = [2 * t.pointers for t in parts]
+    away = [size for size, s in zip(sizes, stays, strict=True) if not s]
+    brought, buffer = sum(away), max(away, default=0)
+    room = machine.pointer_bytes - sum(sizes) + brought
+    inside, spill = 0, _Spill()
+    for count in range(len(order) + 1):
+        if count:
+            n = order[count - 1]
+            form = forms[n]
+            room, buffer = room + sizes[n], max(buffer, sizes[n])
+            if form.size <= spare:
+                spare, inside = spare - form.size, inside + form.cycles
+            else:
+                spill.add(n, sizes[n], form)
+        if room < buffer:
+            continue
+        kept = spill.kept(room - buffer)
+        left = spill.own[-1] - sum(spill.own[high] - spill.own[low] for low, high in kept)
+        cycles = inside + sum(spill.cycles[high] - spill.cycles[low] for low, high in kept)
+        score = brought + left, cycles
+        yield _Packing(score, order, count, spill.tiles, len(spill.tiles), kept)
+        if not left:
+            break
+
+
+@dataclass(slots=True)
+class _Spill:
+    """What is to be packed into the pointer SRAM: tiles, and running sums from 0 on of the bytes they take
+    packed, of those of their pointers, and of cycles."""
+
+    tiles: list[int] = field(default_factory=list)
+    packed: list[int] = field(default_factory=lambda: [0])
+    own: list[int] = field(default_factory=lambda: [0])
+    cycles: list[int] = field(default_factory=lambda: [0])
+    least: int = 0
+
+    def add(self, n: int, own: int, form: Way) -> None:
+        self.least = min(self.least, form.size) if self.tiles else form.size
+        self.tiles.append(n)
+        self.packed.append(self.packed[-1] + form.size)
+        self.own.append(self.own[-1] + own)
+        self.cycles.append(self.cycles[-1] + form.cycles)
+
+    def kept(self, room: int) -> list[tuple[int, int]]:
+        """Ranges of the tiles that so many bytes hold, where each is taken that still fits."""
+        found, low = [], 0
+        while low < len(self.tiles) and room >= self.least:
+            high = bisect_right(self.packed, self.packed[low] + room) - 1
+            if high > low:
+                found.append((low, high))
+                room -= self.packed[high] - self.packed[low]
+            low = high + 1  # the one there does not fit
+        return found
 
 
 def _packed(part: Tile) -> Way | None:
