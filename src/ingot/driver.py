@@ -14,6 +14,7 @@ from ingot.bundle.manifest import Origin
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
 from ingot.compress.layers import Layer, layers_of
+from ingot.compress.merge import merge_equal
 from ingot.compress.model import Compressed, Wish, compress, floats, inlined, to_container
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical, is_foreign, source_files
@@ -79,9 +80,16 @@ def compress_model(model: Any, wish: Wish) -> Compressed:
     return compress(self_contained(model, Options()), _read, wish)
 
 
-def layers_apart(model: Any, options: Options) -> tuple[onnx.ModelProto, list[Layer], dict[str, Array]]:
-    """A model without functions of its own, its layers with weights, and its constants of floats by name."""
+def layers_apart(
+    model: Any, options: Options, is_merged: bool
+) -> tuple[onnx.ModelProto, list[Layer], dict[str, Array]]:
+    """A model without functions of its own, its layers with weights, and its constants of floats by name.
+
+    Equal weights are one layer where `is_merged`, as `compress_model` has them without training.
+    """
     proto = inlined(self_contained(model, options))
+    if is_merged:
+        merge_equal(proto)
     return proto, layers_of(proto, _read), floats(proto, _read)
 
 

@@ -65,6 +65,32 @@ def test_wherever_the_weights_are(made: onnx.ModelProto) -> None:
     assert all(c.values[0] == 0 for c in found.curves) and found.curves[0].values[1] > 0.3
 
 
+@pytest.mark.parametrize(
+    ("output", "use"),
+    [
+        ("int64[2,n] y", "y = NonZero(m)"),
+        (
+            "float[n] y",
+            "p = Constant <value_float = 0.0> () o = Constant <value_ints = [-1]> () r = Reshape(m, o) "
+            "b = Greater(r, p) y = Compress(r, b)",
+        ),
+    ],
+    ids=["integers", "floats"],
+)
+def test_a_changed_shape_is_an_error(output: str, use: str) -> None:
+    weights = np.random.default_rng(6).standard_normal((24, 30)).astype(np.float32)
+    made = model(f"(float[2,24] x) => ({output})", f"{{ m = MatMul(x, w) {use} }}", {"w": weights})
+    assert scanned(made, 0.02).curves[0].values == (1.0,)
+
+
+def test_no_error_hides_one_that_is_no_number() -> None:
+    """With all but the largest weight zero, the second output is 0 / 0."""
+    outputs = "(float[2,24] x) => (float[2,30] y, float[2,30] z, float[2,30] t)"
+    body = "{ y = MatMul(x, w) z = Div(y, y) t = Add(y, y) }"
+    found = scanned(model(outputs, body, {"w": [24, 30]}), 1 / 720)
+    assert np.isnan(found.curves[0].values[0]) and found.within(1e9) == {"w": 1.0}
+
+
 def test_constants_of_one_name_in_two_branches() -> None:
     body = (
         CHOICE.replace("NUMBERS", CONSTANT)
@@ -83,6 +109,18 @@ def test_the_least_density_within() -> None:
     assert found.within(0.1) == {"w": 0.4, "v": 1.0}
     scores = Scan((0.8, 0.4), 0.9, True, (Curve("w", "fc", 10, (0.95, 0.5)),))
     assert scores.within(0.01) == {"w": 0.8}
+
+
+def test_what_is_named_can_be_compressed(tmp_path: Path) -> None:
+    """Of equal constants, which `compress` merges, only the first has a name there."""
+    made = model(SQUARE, "{ h = MatMul(x, a) y = MatMul(h, b) }", {"a": [24, 24], "b": [24, 24]})
+    made.graph.initializer[1].raw_data = made.graph.initializer[0].raw_data
+    onnx.save(made, tmp_path / "m.onnx")
+    result = ingot("sensitivity", tmp_path / "m.onnx", "--density", "0.5", "--allow", "9")
+    found = result.stderr.split("--density ")[1].strip()
+    assert found == "a=0.5"
+    wanted = ingot("compress", tmp_path / "m.onnx", "--density", found, "-o", tmp_path / "c.onnx")
+    assert wanted.exit_code == 0, wanted.output
 
 
 def test_the_command(tmp_path: Path) -> None:

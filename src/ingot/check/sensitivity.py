@@ -80,7 +80,8 @@ def by_outputs(
     model: onnx.ModelProto, layers: Sequence[Layer], feeds: Sequence[Mapping[str, Array]]
 ) -> Judge:
     """How far the outputs are off, relative to their size: the root of the sum of squares over all inputs of
-    `feeds`, of the worst output; of outputs that are no floats the share of elements that differ.
+    `feeds`, of the worst output; of outputs that are no floats the share of elements that differ; 1 where a
+    shape has changed; NaN where any output's is.
 
     The layers' constants become inputs of `model`. Raises InputError where two of them have the same name.
     """
@@ -99,7 +100,8 @@ def by_outputs(
     def judge(changed: Mapping[str, Array]) -> float:
         others = {name: _as(known[name], array) for name, array in changed.items()}
         found = [truth.run({**given, **others, **feed}) for feed in feeds]
-        return max((_off([f[n] for f in found], [e[n] for e in exact]) for n in exact[0]), default=0.0)
+        errors = [_off([f[n] for f in found], [e[n] for e in exact]) for n in exact[0]]
+        return float(np.max(errors, initial=0.0))  # NaN wins
 
     return judge
 
@@ -109,16 +111,15 @@ def _as(layer: Layer, array: Array) -> Array:
 
 
 def _off(found: Sequence[Array], exact: Sequence[Array]) -> float:
-    """How far the runs of one output are off."""
+    """How far the runs of one output are off; 1 where a shape has changed."""
+    if any(f.shape != e.shape for f, e in zip(found, exact, strict=True)):
+        return 1.0
     if any(np.asarray(e).dtype.kind != "f" for e in exact):
-        parts = [
-            np.mean(f != e) if f.shape == e.shape and f.size else 0.0
-            for f, e in zip(found, exact, strict=True)
-        ]
+        parts = [np.mean(f != e) if f.size else 0.0 for f, e in zip(found, exact, strict=True)]
         return float(np.mean(parts))
     pairs = [(f.astype(np.float64), e.astype(np.float64)) for f, e in zip(found, exact, strict=True)]
     size = sum(float((e * e).sum()) for _, e in pairs)
-    apart = sum(float(((f - e) ** 2).sum()) for f, e in pairs if f.shape == e.shape)
+    apart = sum(float(((f - e) ** 2).sum()) for f, e in pairs)
     return float(np.sqrt(apart / size)) if size else float(apart > 0)
 
 

@@ -57,7 +57,7 @@ def sensitivity(
 
     with progress(f"Scanning {model.name}"):
         options = arg.options("native", define)
-        proto, layers, constants = layers_apart(model, options)
+        proto, layers, constants = layers_apart(model, options, is_merged=script is None)
         judge: Judge
         if script is None:
             judge = _outputs(proto, layers, options, inputs, samples)

@@ -1,7 +1,7 @@
 """Equal weights of a model become one constant. In: a ModelProto; out: the same with fewer initializers.
 
-Whoever unrolls a loop writes its weights once for each turn. Called by `compress`, so that they are pruned,
-stored and counted once.
+Whoever unrolls a loop writes its weights once for each turn. Called by `compress` and by who scans a model
+for it, so that they are pruned, stored and counted once.
 """
 
 from __future__ import annotations
