@@ -35,9 +35,21 @@ CASES: dict[str, tuple[str, list[Array], Callable[..., Array]]] = {
         [X, floats(2, 5, 3)],
         lambda a, b: (b @ a).transpose(0, 2, 1),
     ),
+    "BatchMatMul_4": ("", [floats(2, 3, 4, 5), floats(2, 3, 5, 2)], np.matmul),
+    "BatchMatMul_4t": (
+        "<trans_a = 1, trans_b = 0>",
+        [floats(2, 1, 5, 4), floats(3, 5, 2)],
+        lambda a, b: a.swapaxes(2, 3) @ b,
+    ),
+    "BatchMatMul_2": ("<trans_b = 1>", [floats(3, 4), floats(2, 4)], lambda a, b: a @ b.T),
     "DotProduct": ("", [X, X], lambda a, b: (a * b).sum((1, 2))),
     "ExpandDims": ("<dims = [0, 3]>", [floats(2, 3)], lambda x: x[None, ..., None]),
     "FC": ("", [X, floats(5, 12), floats(5)], lambda x, w, b: x.reshape(2, 12) @ w.T + b),
+    "FC_axes": (
+        "<axis = 1, axis_w = 1>",
+        [X, floats(5, 12), floats(5)],
+        lambda x, w, b: x.reshape(2, 12) @ w.T + b,
+    ),
     "FCTransposed": ("", [X, floats(12, 5), floats(5)], lambda x, w, b: x.reshape(2, 12) @ w + b),
     "Flip": ("", [X], lambda x: x[::-1]),
     "Flip_inner": ("<axis = 2>", [X], lambda x: x[..., ::-1]),
@@ -55,7 +67,8 @@ def test_means_what_glow_means(name: str) -> None:
     attributes, given, meant = CASES[name]
     kinds = ", ".join(f"float[{','.join(map(str, a.shape))}] x{i}" for i, a in enumerate(given))
     operands = ", ".join(f"x{i}" for i in range(len(given)))
-    operator = name.rpartition("_")[0] if name.endswith(("_both", "_inner", "_by")) else name
+    variant = name.endswith(("_both", "_inner", "_by", "_4", "_4t", "_2", "_axes"))
+    operator = name.rpartition("_")[0] if variant else name
     model = onnx.parser.parse_model(
         f'<ir_version: 8, opset_import: ["" : 9]> g ({kinds}) => (float[] y) '
         f"{{ y = {operator} {attributes} ({operands}) }}"
@@ -65,6 +78,29 @@ def test_means_what_glow_means(name: str) -> None:
     wanted = meant(*given)
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "attribute"),
+    [
+        ("FC <axis = 2> (x, x, x)", "axis"),
+        ("FC <axis_w = 0> (x, x, x)", "axis_w"),
+        ("FCTransposed <axis = 1, axis_w = 2> (x, x, x)", "axis_w"),
+        ("BatchMatMul <trans_a = 2> (x, x)", "trans_a"),
+        ("BatchMatMul <trans_b = 1.0> (x, x)", "trans_b"),
+        ("Flip <axes = [0]> (x)", "axes"),
+        ("Glow_Add <broadcast = 1> (x, x)", "broadcast"),
+        ('Glow_Add <o0_elemKind = "i8"> (x, x)', "o0_elemKind"),
+        ('Glow_Add <o0_elemKind = "float", o0_qScale = 0.5> (x, x)', "o0_qScale"),
+    ],
+)
+def test_attributes_that_would_be_dropped_are_refused(call: str, attribute: str) -> None:
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 9]> g (float[2,2] x) => (float[2,2] y) {{ y = {call} }}'
+    )
+    operator = call.partition(" ")[0]
+    with pytest.raises(UnsupportedError, match=f"^{operator} node 'y': the attribute '{attribute}' "):
+        ingot.compile(model)
 
 
 def test_others_are_named() -> None:

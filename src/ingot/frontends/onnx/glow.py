@@ -6,10 +6,13 @@ means, as Glow's ONNX reader has it (most are Caffe2's). `functions.py` asks las
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 import onnx
 import onnx.parser
+
+from ingot.errors import UnsupportedError
 
 FUNCTIONS: Mapping[str, str] = {
     "BatchBoxCox": """(x, p, shift) => (y) {
@@ -38,6 +41,14 @@ FUNCTIONS: Mapping[str, str] = {
         with = Constant <value_float: float = @value> () is = IsNaN (x) y = Where (is, with, x) }""",
 }
 """Bodies by name, in ONNX's notation and of opset 17."""
+HELD = {
+    *((op, name, 1) for op in ("FC", "FCTransposed") for name in ("axis", "axis_w")),
+    *(("BatchMatMul", name, value) for name in ("trans_a", "trans_b") for value in (0, 1)),
+}
+"""Values of attributes that a body has without reading them."""
+TYPE_OF_OPERAND = re.compile(r"[io]\d+_(elemKind|shape|strides|layout)")
+PLAIN_KINDS = {"float", "float16", "bfloat16", "float64", "index32", "index64", "bool"}
+"""What Glow's writer says of a node's operands; of types that are not quantised, the body knows it all."""
 
 
 def glow_function(call: onnx.NodeProto) -> onnx.FunctionProto | None:
@@ -47,6 +58,24 @@ def glow_function(call: onnx.NodeProto) -> onnx.FunctionProto | None:
         return None
     if call.op_type == "BatchMatMul":
         given = {a.name: a.i for a in call.attribute}
-        left, right = "bkm" if given.get("trans_a") else "bmk", "bnk" if given.get("trans_b") else "bkn"
-        text = text.replace("EQUATION", f"{left},{right}->bmn")
-    return onnx.parser.parse_function(f'<domain: "", opset_import: ["" : 17]> {call.op_type} {text}')
+        left, right = "km" if given.get("trans_a") else "mk", "nk" if given.get("trans_b") else "kn"
+        text = text.replace("EQUATION", f"...{left},...{right}->...mn")
+    function = onnx.parser.parse_function(f'<domain: "", opset_import: ["" : 17]> {call.op_type} {text}')
+    for name in _unread(call, function):
+        label = call.name or next(iter(call.output), "")
+        raise UnsupportedError(
+            f"{call.op_type} node {label!r}: the attribute {name!r} is not read, or not with that value"
+        )
+    return function
+
+
+def _unread(call: onnx.NodeProto, function: onnx.FunctionProto) -> Iterator[str]:
+    """The attributes that may change what the node means, but not its body."""
+    read = {a.ref_attr_name for node in function.node for a in node.attribute}
+    for a in call.attribute:
+        is_held = a.type == onnx.AttributeProto.INT and (call.op_type, a.name, a.i) in HELD
+        if a.name in read or is_held:
+            continue
+        kind = TYPE_OF_OPERAND.fullmatch(a.name)
+        if kind is None or (kind[1] == "elemKind" and a.s.decode(errors="replace") not in PLAIN_KINDS):
+            yield a.name
