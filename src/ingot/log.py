@@ -63,7 +63,7 @@ class Level(Generic[R]):
     def _try_text(self, argument: object) -> str:
         """The text of an argument that is already at this level; steps change it in place."""
         try:
-            return self.text(argument)  # type: ignore[arg-type]  # it may be of another level: then the text fails
+            return self.text(argument)  # type: ignore[arg-type]  # of another level: the text fails
         except (AttributeError, TypeError):
             return ""
 

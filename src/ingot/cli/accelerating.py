@@ -102,11 +102,7 @@ def run(
         found, left, activations = prepared(model, options, inputs, samples)
         right = None if labels is None else _read_labels(labels, found[-1].shape[0], samples)
         if balance:
-            from ingot.eie.balance import balanced
-
-            better = balanced(found, activations, pes)
-            found, activations = better.products, better.activations
-            right = None if right is None else better.places(right)
+            found, activations, right = _balanced(found, activations, right, pes)
         made = simulate(found, activations, machine, bias_columns, right)
     for name, op, reason in left:
         note(f"left to the host: {op} node {name!r}: {reason}")
@@ -118,6 +114,16 @@ def run(
         write_text(html, _page(model.name, made))
     data = {"model": model.name, **asdict(made), "left": [dict(zip(_LEFT, x, strict=True)) for x in left]}
     report(data, as_json, _layer_table(model.name, made), _total_table(made))
+
+
+def _balanced(
+    found: list[Product], activations: dict[int, Array], right: Array | None, pes: int
+) -> tuple[list[Product], dict[int, Array], Array | None]:
+    """Rows in places of equal work, and the labels, which are numbers of rows."""
+    from ingot.eie.balance import balanced
+
+    better = balanced(found, activations, pes)
+    return better.products, better.activations, None if right is None else better.places(right)
 
 
 def _read_labels(path: Path, rows: int, samples: int) -> Array:

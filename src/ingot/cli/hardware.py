@@ -16,6 +16,8 @@ from ingot.cli.show import note, progress, report, table
 from ingot.errors import MismatchError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ingot.eie.machine import Machine
     from ingot.eie.rtl.compare import Comparison
     from ingot.eie.rtl.synthesize import Block
@@ -68,22 +70,30 @@ def rtl(
             write_text(output / name, text)
         blocks = _synthesized(machine) if synthesize else []
     found = [] if model is None else _compared(model, inputs, machine)
-    rows = [(b.name, b.count, b.cells, b.flip_flops, b.gates, round(b.um2), b.sram_bits) for b in blocks]
-    columns = ("module", "of these>", "cells>", "flip-flops>", "gates>", "um2>", "SRAM bits>")
     written = table(f"{output}/", ("file", "lines>"), [(n, t.count("\n")) for n, t in texts.items()])
-    cells = [table("Cells of each module, by Yosys", columns, rows)] if blocks else []
-    names = ("layer", "rows x columns", "cycles, simulator>", "cycles, hardware>", "accumulators")
-    lines = [
-        (c.name, "{} x {}".format(*c.shape), f"{c.cycles:,}", f"{c.hardware:,}", _agree(c.bits_agree))
-        for c in found
-    ]
-    layers = [table(f"{model.name} on the Verilog", names, lines)] if model is not None else []
+    cells = [_cell_table(blocks)] if blocks else []
+    layers = [_layer_table(model.name, found)] if model is not None else []
     data = {"files": sorted(texts), "blocks": [{**asdict(b), "um2": b.um2} for b in blocks]}
     data["layers"] = [asdict(c) for c in found]
     report(data, as_json, written, *cells, *layers)
     bad = [c.name for c in found if not c.ok]
     if bad:
         raise MismatchError(f"hardware and simulator differ in {', '.join(bad)}")
+
+
+def _cell_table(blocks: list[Block]) -> Table:
+    columns = ("module", "of these>", "cells>", "flip-flops>", "gates>", "um2>", "SRAM bits>")
+    rows = [(b.name, b.count, b.cells, b.flip_flops, b.gates, round(b.um2), b.sram_bits) for b in blocks]
+    return table("Cells of each module, by Yosys", columns, rows)
+
+
+def _layer_table(name: str, found: list[Comparison]) -> Table:
+    columns = ("layer", "rows x columns", "cycles, simulator>", "cycles, hardware>", "accumulators")
+    rows = [
+        (c.name, "{} x {}".format(*c.shape), f"{c.cycles:,}", f"{c.hardware:,}", _agree(c.bits_agree))
+        for c in found
+    ]
+    return table(f"{name} on the Verilog", columns, rows)
 
 
 def _agree(bits_agree: bool) -> str:
