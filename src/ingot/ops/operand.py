@@ -11,7 +11,7 @@ from ingot.formula.types import UINT8
 from ingot.ops.quantize import saturated
 from ingot.ops.registry import Builder, op
 
-LARGEST = 1e38  # of an inverse: a step is no denormal, and that of nothing but zeros no 0
+LARGEST = 2.0**126  # of an inverse: a step is no denormal, and that of nothing but zeros no 0
 
 
 def fine(levels: int) -> int:
@@ -30,8 +30,9 @@ def _bytes(f: Builder, x: Tensor, value: Expr, zero: Operand, levels: int, name:
 @op("QuantizeOperand", domain="ingot")
 def quantize_operand(
     f: Builder, x: Tensor, allowed: Tensor, *, levels: int = 255
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """uint8 of x up to `levels`, the size of a step, the byte of 0.0, and whether rounding lost too much.
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """uint8 of x up to `levels`, steps in 1, the size of a step, the byte of 0.0, and whether rounding lost
+    too much.
 
     Lost is |x - what the bytes stand for|^2 / |x|^2, lengths of vectors: more than allowed[0] where no
     element is negative, than allowed[1] elsewhere.
@@ -40,31 +41,43 @@ def quantize_operand(
     f.require(allowed.shape == (2,), f"two limits are needed, not {allowed.shape}")
     axes = f.axes(x.shape)
     low, high = (f.reduce(e, (), axes, x[axes], init=0, name=e) for e in ("min", "max"))
-    inverse = f.map((), minimum(float(levels) / (high[()] - low[()]), LARGEST), name="inverse")
+    steps_in_1, zero = _grid(f, low[()], high[()], levels)
+    inverse = f.map((), steps_in_1, name="inverse")
     step = f.map((), 1.0 / inverse[()], name="step")
-    where = minimum(maximum(0.0 - low[()] * inverse[()], 0), levels)
-    zero = f.map((), cast(call("round", where), UINT8), name="zero")
+    middle = f.map((), cast(zero, UINT8), name="zero")
     steps = x[axes] * inverse[()]
-    q = _bytes(f, x, steps, cast(zero[()], x.type), levels, "q")
-    left = _left(steps)
+    q = _bytes(f, x, steps, cast(middle[()], x.type), levels, "q")
+    left = steps - call("round", steps)
     lost = f.reduce("sum", (), axes, left * left, name="lost")
     whole = f.reduce("sum", (), axes, steps * steps, name="whole")
     most = select(low[()] < 0, allowed[1], allowed[0])
-    return q, step, zero, f.map((), whole[()] * most < lost[()], name="coarse")
+    return q, inverse, step, middle, f.map((), whole[()] * most < lost[()], name="coarse")
 
 
-def _left(steps: Expr) -> Expr:
-    """What rounding leaves of an element: half a step at most."""
-    return steps - call("round", steps)
+def _grid(f: Builder, low: Expr, high: Expr, levels: int) -> tuple[Expr, Expr]:
+    """Steps in 1, and the byte of 0.0: the extreme farther from 0 lies on a byte, the other within.
+
+    Were the zero point rounded after the steps are known, both extremes could lie between two bytes, and the
+    rounding errors of data of few values, -1 and 1, would all have one sign. The side of fewer steps gets
+    them rounded up, which costs the other one step. high - low may overflow, their quotient does not.
+    """
+    large, small = f.map((), maximum(high, 0.0 - low), name="large")[()], minimum(high, 0.0 - low)
+    ratio = f.map((), select(large > 0, small / large, 0), name="ratio")[()]
+    few = f.map((), call("ceil", float(levels) * ratio / (ratio + 1)), name="few")[()]
+    most = float(levels) - few
+    return minimum(most / large, LARGEST), select(high < 0.0 - low, most, few)
 
 
 @op("QuantizeRest", domain="ingot")
-def quantize_rest(f: Builder, x: Tensor, step: Tensor, *, levels: int = 255) -> tuple[Tensor, Tensor]:
-    """uint8 of what rounding to steps left of x, from 1 (half a step less) to `levels` (half more), and
-    the byte of nothing.
+def quantize_rest(
+    f: Builder, x: Tensor, q: Tensor, zero: Tensor, inverse: Tensor, *, levels: int = 255
+) -> tuple[Tensor, Tensor]:
+    """uint8 of what x is more than its bytes q, from 1 (half a step less) to `levels` (half more), and the
+    byte of nothing.
     """
-    inverse = f.map((), 1.0 / step[()], name="inverse")
-    left = _left(x[f.axes(x.shape)] * inverse[()]) * float(fine(levels))
+    axes = f.axes(x.shape)
+    taken = cast(q[axes], x.type) - cast(zero[()], x.type)
+    left = (x[axes] * inverse[()] - taken) * float(fine(levels))
     middle = (levels + 1) // 2
     rest = _bytes(f, x, left, float(middle), levels, "rest")
     return rest, f.map((), Const(middle, UINT8), name="middle")

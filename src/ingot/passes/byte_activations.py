@@ -1,8 +1,8 @@
 """Products with encoded weights in bytes: activations quantised as the bundle runs, weights when it is made.
 
-    y = Gemm(x, W, b)    ->    q, s, z, coarse = QuantizeOperand(x)
+    y = Gemm(x, W, b)    ->    q, i, s, z, coarse = QuantizeOperand(x)
                                total = float(MatMulInteger(q, W', z))
-                               if coarse: r, m = QuantizeRest(x, s)
+                               if coarse: r, m = QuantizeRest(x, q, z, i)
                                           more = float(MatMulInteger(r, W', m))
                                y = (total + more / 254) * (s * t) + b
 
@@ -161,10 +161,11 @@ class _Nodes:
         alpha, beta = (float(attributes.get(k, 1.0)) for k in ("alpha", "beta"))  # type: ignore[arg-type]
         weights, w = made
         limits = constant_value(f"{name}_allowed", np.square(np.array(allowed, np.float32)))
-        q, step, zero, coarse = self.add("QuantizeOperand", [x, limits], 4, "ingot", levels=self.levels)
+        made_of_x = self.add("QuantizeOperand", [x, limits], 5, "ingot", levels=self.levels)
+        q, inverse, step, zero, coarse = made_of_x
         total = self.total(q, w, zero)
         inner = _Nodes(self.node, self.levels, self.in_lanes, numbers=self.numbers)
-        rest, middle = inner.add("QuantizeRest", [x, step], 2, "ingot", levels=self.levels)
+        rest, middle = inner.add("QuantizeRest", [x, q, zero, inverse], 2, "ingot", levels=self.levels)
         inner.total(rest, w, middle)  # written like the first: one kernel serves both
         (more,) = self.add(
             "Mul", [self.either(coarse, inner, total), self.number("fine", 1 / fine(self.levels))]
