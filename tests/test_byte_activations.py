@@ -132,6 +132,17 @@ def test_a_tiny_operand_has_its_one_percent() -> None:
         assert np.abs(found - wanted).max() < PROMISED * np.abs(wanted).max()
 
 
+def test_an_index_into_strings_is_no_operand() -> None:
+    """Whether constants are negative is asked of numbers alone."""
+    words = helper.make_tensor("words", TensorProto.STRING, [3], [b"a", b"b", b"c"])
+    x = helper.make_tensor_value_info("x", TensorProto.INT64, (2,))
+    y = helper.make_tensor_value_info("y", TensorProto.STRING, (2,))
+    node = helper.make_node("Gather", ["words", "x"], ["y"])
+    graph = helper.make_graph([node], "g", [x], [y], [words])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    assert used(front(model, Options(activations="int8"))) == {"Gather"}
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "c99", "aarch64", "aarch64-dotprod", "aarch64-i8mm"])
 def test_a_compiled_layer_takes_the_branch_that_its_data_need(target: str) -> None:
     if why := obstacle(find(target)):

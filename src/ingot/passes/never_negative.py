@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ingot.formula.expr import Array
 from ingot.graph.ir import Node, Value
 
 ALWAYS = frozenset(["Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus", "Sqrt"])
@@ -45,7 +46,7 @@ class NeverNegative:
     def __contains__(self, v: Value | None) -> bool:
         if v is None:
             return False
-        return v in self.values or (v.constant is not None and bool((v.constant >= 0).all()))
+        return v in self.values or (v.constant is not None and _not_below_0(v.constant))
 
     def add(self, node: Node) -> None:
         """Note the outputs of a node."""
@@ -59,3 +60,8 @@ class NeverNegative:
         if node.op in KEPT:
             return x in self
         return node.op in ALWAYS or (node.op in JOINED and all(v in self for v in node.inputs))
+
+
+def _not_below_0(constant: Array) -> bool:
+    """Of numbers, narrow ones (kind "V") included; strings are none."""
+    return constant.dtype.kind in "biufV" and bool((constant >= 0).all())
