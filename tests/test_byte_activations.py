@@ -1,4 +1,4 @@
-"""`--activations int8`: every layer that is computed in bytes keeps its promise, whatever the activations."""
+"""`--activations int8`: layers computed in bytes keep their promise, for many kinds of activations."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"
 Api = Literal["direct", "static", "dynamic", "argument"]
 Math = Literal["exact", "standard"]
 Activations = Literal["float", "int8"]
-PROMISED = 0.01  # max|d| / max|y| of a layer whose activations are int8
+PROMISED = 0.01  # max|d| / max|y| of a layer whose activations are int8, if errors are independent
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class Options:
     off keeps naive loops everywhere. `math` "exact" adds and multiplies what the model says, as it says it:
     no fast convolution algorithms, every sigmoid and tanh to its last digits.
     `activations` "int8" multiplies encoded weights in bytes, by activations that are quantised as the bundle
-    runs, where a layer stays within 1 % of max|y|. `huffman` stores encoded weights in Huffman codes, which
-    the bundle expands some columns at a time. `target` may name several, weakest first:
-    `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry a `parallel_for` of
-    the caller's. `profile` makes the entry report to `NAME_profile` where its time goes. `pauses` makes
-    it call `NAME_pause` every few microseconds, where no vector register keeps its content.
+    runs, where a layer stays within 1 % of max|y| unless rounding errors share a sign. `huffman` stores
+    encoded weights in Huffman codes, which the bundle expands some columns at a time. `target` may
+    name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the
+    entry a `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its
+    time goes. `pauses` makes it call `NAME_pause` every few microseconds, where no vector register keeps its content.
     `frame_bytes` is the most stack that a function should take (0: any): fast convolutions whose transforms
     need more are not chosen. `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin, and
     weights-txt where the caller brings the weights. `weights` None is what the api means: external for Glow's

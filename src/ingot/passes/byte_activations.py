@@ -7,9 +7,10 @@
                                y = (total + more / 254) * (s * t) + b
 
 W is t * W' nearly, W' bytes of as many values as W has. Needs an inferred graph and `--activations int8`;
-serves MatMul and Gemm by encoded matrices. Guarantees that a layer stays within 1 % of max|y| of what it was:
-what rounding the weights loses is known here, what rounding the activations loses is measured in each run,
-and where that is too much the rest is multiplied too. A layer whose weights lose too much stays as it is.
+serves MatMul and Gemm by encoded matrices. A layer is to stay within 1 % of max|y| of what it was
+(99 of 100 random ones do, if rounding errors are independent): what rounding the weights loses is known here,
+what rounding the activations loses is measured in each run, and where that is too much the rest is multiplied
+too. A layer whose weights lose too much stays as it is.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Operands = list[Value | None]
 EXACT = ((127, 255),)
 SATURATING = ((64, 255), (127, 127))
 """The largest weight and the largest activation. Where sums of two products have 16 bits these must fit them:
-with activations of 7 bits the rest is nearly always multiplied too.
+with activations of 7 bits the rest is needed more often.
 """
 
 
