@@ -29,10 +29,10 @@ class Options:
     no fast convolution algorithms, every sigmoid and tanh to its last digits.
     `activations` "int8" multiplies encoded weights in bytes, by activations that are quantised as the bundle
     runs, where a layer stays within 1 % of max|y| unless rounding errors share a sign. `huffman` stores
-    encoded weights in Huffman codes, which the bundle expands some columns at a time. `target` may
-    name several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the
-    entry a `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its
-    time goes. `pauses` makes it call `NAME_pause` every few microseconds, where no vector register keeps its content.
+    encoded weights in Huffman codes, which the bundle expands some columns at a time. `target` may name
+    several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry
+    a `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its time goes.
+    `pauses` makes it call `NAME_pause` every few microseconds, where no vector register keeps its content.
     `frame_bytes` is the most stack that a function should take (0: any): fast convolutions whose transforms
     need more are not chosen. `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin, and
     weights-txt where the caller brings the weights. `weights` None is what the api means: external for Glow's
