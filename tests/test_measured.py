@@ -118,11 +118,12 @@ def test_an_extent_that_is_data_and_may_be_nothing_beside_1() -> None:
         _same(list(bundle.run(given).values()), [np.compress([keep], x) + x])
 
 
-@pytest.mark.parametrize("op", ["LayerNormalization", "Conv"])
+@pytest.mark.parametrize("op", ["LayerNormalization", "Conv", "ConvTranspose"])
 def test_parameters_meet_an_extent_that_is_data(op: str) -> None:
     rest, result, node = {
         "LayerNormalization": ((), "A,B", "y = LayerNormalization(k, p)"),
         "Conv": ((2,), "A,B,C", "y = Conv(k, w)"),
+        "ConvTranspose": ((2,), "A,B,C", "t = Transpose<perm=[1,0,2]>(w) y = ConvTranspose(k, t)"),
     }[op]
     dims = ",".join(map(str, (2, 4, *rest)))
     model = _model(f"""g (float[{dims}] x, bool[4] keep, float[3] p, float[5,3,1] w) => (float[{result}] y)

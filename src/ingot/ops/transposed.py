@@ -13,7 +13,7 @@ from math import gcd, prod
 from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, extent
 from ingot.formula.index import as_expr
 from ingot.ops.contract import SPATIAL
-from ingot.ops.registry import Builder, op
+from ingot.ops.registry import Builder, op, shapes_text
 
 MOST_PHASES = 64
 
@@ -79,7 +79,8 @@ def conv_transpose(
     kernel = f.fixed(w.shape[2:], "a window")
     fits = kernel_shape is None or tuple(kernel_shape) == kernel
     f.require(fits, f"kernel_shape {kernel_shape} but weights {kernel}")
-    f.require(x.shape[1] == w.shape[0], f"{x.shape[1]} channels, the weights take {w.shape[0]}")
+    apart = f"{shapes_text([x.shape])} has not the channels of weights {shapes_text([w.shape])}"
+    x = f.settled(x, (x.shape[0], w.shape[0], *x.shape[2:]), apart)
     grouped = group == 1 or (group > 1 and f.fixed(w.shape[:1], "channels")[0] % group == 0)
     f.require(grouped, f"{w.shape[0]} channels in {group} groups")
     fits = b is None or b.shape == (extent(as_expr(w.shape[1]) * group),)
