@@ -552,3 +552,13 @@ def test_a_body_mapped_over_a_sequence_of_any_length_reads_what_is_around() -> N
     clash = _model(text.replace("w = Neg(v)", "input_sequence = Neg(v)").replace("e, w", "e, input_sequence"))
     with pytest.raises(UnsupportedError, match="the model has a value 'input_sequence' as well"):
         ingot.compile(clash, target="c99", capacity={"": 9})
+
+
+def test_an_element_of_which_only_the_run_tells_the_rank() -> None:
+    text = (
+        "g (float a, float[3] b, int64 i) => (float[] y) { s = SequenceConstruct(a, b) y = SequenceAt(s, i) }"
+    )
+    model = _model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(UnsupportedError, match="elements have 0 or 1 axes"):
+        ingot.compile(model)

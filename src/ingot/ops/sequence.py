@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ingot.errors import UnsupportedError
 from ingot.formula.expr import (
     Array,
     Cast,
@@ -191,11 +192,21 @@ def sequence_at(f: Builder, data: Tensor, extents: Tensor, length: Tensor, posit
 
 
 def _rank(f: Builder, extents: Tensor) -> int:
-    """How many axes the elements have: those that the model says, if it does."""
+    """How many axes the elements have: those that the model says, if it does.
+
+    Raises UnsupportedError where elements have different numbers of axes and nothing says which one is taken.
+    """
     value = f.node.outputs[0]
-    said = None if value is None or value.shape is None else len(value.shape)
     rank = int(upper(extents.shape[1]))
-    return rank if said is None else min(said, rank)
+    if value is not None and value.shape is not None:
+        return min(len(value.shape), rank)
+    ranks = set() if extents.value is None else set((extents.value >= 0).sum(axis=1).tolist())
+    if len(ranks) > 1:
+        raise UnsupportedError(
+            f"{f.node.label}: the sequence's elements have {' or '.join(map(str, sorted(ranks)))} axes, "
+            "and only the run tells which is taken; declare the shape of the output in the model"
+        )
+    return rank
 
 
 def _extent(f: Builder, extents: Tensor, at: Expr, d: int, most: int) -> Extent:
