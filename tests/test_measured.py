@@ -118,10 +118,11 @@ def test_an_extent_that_is_data_and_may_be_nothing_beside_1() -> None:
         _same(list(bundle.run(given).values()), [np.compress([keep], x) + x])
 
 
-@pytest.mark.parametrize("op", ["LayerNormalization", "Conv", "ConvTranspose"])
+@pytest.mark.parametrize("op", ["LayerNormalization", "Split", "Conv", "ConvTranspose"])
 def test_parameters_meet_an_extent_that_is_data(op: str) -> None:
     rest, result, node = {
         "LayerNormalization": ((), "A,B", "y = LayerNormalization(k, p)"),
+        "Split": ((), "A,B", "sizes = Constant<value_ints=[1,2]>() u, y = Split<axis=1>(k, sizes)"),
         "Conv": ((2,), "A,B,C", "y = Conv(k, w)"),
         "ConvTranspose": ((2,), "A,B,C", "t = Transpose<perm=[1,0,2]>(w) y = ConvTranspose(k, t)"),
     }[op]

@@ -112,8 +112,9 @@ def _split(
         return _parts(
             f, x, a, [*[chunk] * (count - 1), extent(simplify(whole - as_expr(chunk) * (count - 1)))]
         )
-    f.require(min(sizes, default=0) >= 0 and sum(sizes) == n, f"parts {list(sizes)} do not make up {n}")
-    return _parts(f, x, a, sizes)
+    apart = f"parts {list(sizes)} do not make up axis {a} of {shapes_text([x.shape])}"
+    f.require(min(sizes, default=0) >= 0, apart)
+    return _parts(f, f.settled(x, (*x.shape[:a], sum(sizes), *x.shape[a + 1 :]), apart), a, sizes)
 
 
 def _split_at_run_time(f: Builder, x: Tensor, a: int, split: Tensor) -> tuple[Tensor, ...]:
