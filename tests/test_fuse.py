@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from onnx import parser
 
+import ingot
 from ingot.frontends.onnx import read_model
 from ingot.loops.fuse import fuse
 from ingot.loops.region import formulate_graph, groups
@@ -83,3 +85,30 @@ def test_fuse(name: str) -> None:
 def test_a_long_chain_is_cut() -> None:
     steps = " ".join(f"x{i + 1} = Relu(x{i})" for i in range(500))
     assert len(fused(f"g (float[4] x0) => (float[4] x500) {{ {steps} }}")) < 100
+
+
+# fmt: off
+UNARY = [
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Ceil", "Cos", "Cosh", "Elu",
+    "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Log",
+    "Mish", "Neg", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
+    "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "x86-64-v4", "aarch64"])
+def test_whatever_follows_a_product_has_a_form_in_its_registers(target: str) -> None:
+    outputs = ", ".join(f"{'bool' if op.startswith('Is') else 'float'}[3,19] y{op}" for op in UNARY)
+    weights = "".join(f", float[5,19] w{op}" for op in UNARY)
+    nodes = " ".join(f"t{op} = MatMul(x, w{op}) y{op} = {op}(t{op})" for op in UNARY)
+    text = f'<ir_version: 10, opset_import: ["" : 20]> g (float[3,5] x{weights}) => ({outputs}) {{ {nodes} }}'
+    model, rng = parser.parse_model(text), np.random.default_rng(4)
+    given = {
+        i.name: rng.standard_normal((3 if i.name == "x" else 5, i.type.tensor_type.shape.dim[1].dim_value))
+        for i in model.graph.input
+    }
+    feeds = {name: array.astype(np.float32) for name, array in given.items()}
+    found, wanted = (ingot.compile(model, target=t).run(feeds) for t in (target, "c99"))
+    for name, array in wanted.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5, err_msg=name)

@@ -23,6 +23,8 @@ def helper(key: Key, target: Target) -> str:
     op, *types = key
     if op == "abs" and len(types) == 2:
         return _vector_abs(key, DTYPES[types[0]], int(types[1]))
+    if op == "sign" and len(types) == 2:
+        return _vector_sign(key, DTYPES[types[0]], int(types[1]))
     if op == "larger" and len(types) == 2:
         return _vector_larger(key, DTYPES[types[0]], int(types[1]))
     if op in ("max", "min") and len(types) == 2:
@@ -135,6 +137,14 @@ def _vector_abs(key: Key, t: DType, lanes: int) -> str:
     vector, bits = f"{short(t.name)}x{lanes}", f"i{t.bits}x{lanes}"
     mask = literal((1 << (t.bits - 1)) - 1, INT64 if t.bits == 64 else INT32)
     return _function(key, vector, f"{vector} x", f"return ({vector})(({bits})x & {mask});")
+
+
+def _vector_sign(key: Key, t: DType, lanes: int) -> str:
+    """Comparisons are 0 or -1; NaN stays NaN."""
+    vector, bits = f"{short(t.name)}x{lanes}", f"i{t.bits}x{lanes}"
+    sign = f"({bits})__builtin_convertvector((x < 0) - (x > 0), {vector})"
+    body = f"const {bits} nan = x != x; return ({vector})(({sign} & ~nan) | (({bits})x & nan));"
+    return _function(key, vector, f"{vector} x", body)
 
 
 def _abs(key: Key, t: DType) -> str:
