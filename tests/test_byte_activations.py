@@ -198,7 +198,7 @@ def test_behind_a_relu_only_rectified_activations_count() -> None:
     def levels(model: onnx.ModelProto) -> int:
         graph = front(model, Options(target="x86-64-v3", activations="int8"))
         (node,) = [n for n in graph.nodes if n.op == "QuantizeOperand"]
-        return int(node.attributes["levels"])  # type: ignore[arg-type]
+        return int(node.attributes["levels"])  # type: ignore[arg-type]  # the pass put an int there
 
     assert [levels(chain(op)) for op in ("Relu", "Sigmoid", "Tanh", "Neg")] == [255, 255, 127, 127]
 

@@ -472,7 +472,7 @@ def test_what_may_be_empty_is_continued_where_it_is_not(mode: str, late: bool) -
         keep = np.array([bool(bits >> k & 1) for k in range(3)])
         given = {"x": x, "keep": keep, **({"pads": pads} if late else {})}
         if bits:
-            wanted = np.pad(x[keep], ((1, 1), (0, 0)), mode)  # type: ignore[call-overload]
+            wanted = np.pad(x[keep], ((1, 1), (0, 0)), mode)  # type: ignore[call-overload]  # any str
             np.testing.assert_array_equal(bundle.run(given)["y"], wanted)
         else:
             with pytest.raises(InputError, match="ERR_INDEX"):
