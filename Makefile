@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all conformance fuzz math-exhaustive kernel rtl compression cortex-m4 light clean
+.PHONY: help demo test check lint bench bench-all bench-encoded conformance fuzz math-exhaustive kernel rtl compression cortex-m4 light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -10,7 +10,7 @@ SEED ?= 0
 TRAINER ?= $(BIN)/python
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## compile a digit classifier, run it on 360 images, show what it costs
 	@tools/bootstrap.sh
@@ -41,6 +41,11 @@ bench-all: ## the whole suite beside every peer that PEERS=python EMX= ONNX2C= S
 	@$(BIN)/python -m benchmarks.run --all --random --update \
 	  $(if $(PEERS),--peers-python $(PEERS)) $(if $(EMX),--emx $(EMX)) $(if $(ONNX2C),--onnx2c $(ONNX2C)) \
 	  $(if $(SOURCES),--sources $(SOURCES))
+
+bench-encoded: ## compressed dense layers beside dense ones, in two minutes; renews a table of docs/compression.md
+	@tools/bootstrap.sh test
+	@$(BIN)/python -m benchmarks.encoded --update \
+	  $(if $(PEERS),--against onnxruntime --against openvino --peers-python $(PEERS))
 
 conformance: ## run onnx's 2033 backend tests, write docs/operators.md
 	@tools/bootstrap.sh test

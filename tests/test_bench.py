@@ -17,7 +17,7 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import run
+from benchmarks import encoded, run
 from benchmarks.generators import generated, prepared
 from benchmarks.models import GROUPS, MODELS
 from benchmarks.random_models import draw
@@ -404,3 +404,14 @@ def test_generated_c_has_a_table_of_its_own(digits: Benchmark) -> None:
     assert "random" not in text and "random" in run.tables([both, replace(digits, model="drawn")])
     assert text.count("| model |") == 2 and "| emx |" in text.partition("Generated C")[2]
     assert "emx" not in text.partition("Generated C")[0]
+
+
+def test_encoded_layers_beside_dense_ones() -> None:
+    """Cold weights and warm ones, in bytes and in floats, on whatever this machine runs."""
+    ways = [replace(w, target="native") for w in encoded.WAYS]
+    row = encoded.measured(encoded.Layer("tiny", 256, 64, 0.25, 0.4), ways, ["onnxruntime"], None, 0.02)
+    assert 0 < max(row.off.values()) < encoded.MOST_OFF
+    assert list(row.ours) == [w.title for w in encoded.WAYS]
+    assert all(0 < least <= median for median, least in (*row.peers.values(), *row.ours.values()))
+    head, _, line = encoded.table([row]).splitlines()
+    assert head.count("|") == line.count("|") == len(row.ours) + 5 and line.startswith("| tiny | ")
