@@ -221,7 +221,16 @@ def test_products_with_encoded_matrices(
 
 
 @pytest.mark.parametrize("activations", ["float", "int8"])
-@pytest.mark.parametrize("shape, density", [((1, 40, 128), 0.05), ((2, 17, 30), 0.2), ((1, 300, 9), 0.01)])
+@pytest.mark.parametrize(
+    "shape, density",
+    [
+        ((1, 40, 128), 0.05),
+        ((2, 17, 30), 0.2),
+        ((1, 300, 9), 0.01),
+        ((1, 400, 300), 0.01),
+        ((5, 60, 200), 0.2),
+    ],
+)
 def test_columns_of_encoded_matrices(
     shape: tuple[int, int, int], density: float, activations: str, always: None
 ) -> None:

@@ -7,9 +7,11 @@ An entry is a byte, or two: the code of its value below, above it the number of 
 entry before it in its column. Longer runs of zeros are bridged by entries of value 0. The sums are made in
 memory, of which there is a power of two, so that whatever an entry says is a row. Zero activations cost
 nothing but a test. Of bytes the zero point is subtracted first: what was 0 before it was quantised is 0.
+A count of entries is stored for each column; where they begin is added up on the way.
 
-What an entry of a byte says of integers is looked up: a table in memory, made in front of the loop, has for
-each the rows to go on in the upper half of a word and the value in the lower.
+What many entries of a byte say is looked up: a table in memory, made in front of the loop, has for each the
+rows to go on, of integers in the upper half of a word whose lower half is the value. So an entry of code 0
+may go as many times further as there are gaps.
 
 With Huffman coding the entries are a stream, expanded some columns at a time (`coded`).
 
@@ -45,38 +47,59 @@ GAP_BITS = 8  # of an entry that is stored in Huffman codes
 MOST_SUMS = 64 << 10  # bytes of the sums of all points, which a stream that is read once needs at once
 TYPES = ((FLOAT32, FLOAT32), (UINT8, INT8))
 MOST_VALUES = 256
+WORTH_TABLE = 1024  # entries whose table is worth being made
 WORTH = 0.5  # the density up to which a walk through the entries beats one through all elements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Entries of all columns behind each other; those of column j are number first[j] to first[j + 1]."""
+    """Entries of all columns behind each other; those of column j are number first[j] to first[j + 1].
+
+    Of code 0 an entry skips zeros: `reach`, or with `far` as many times `reach` as its gap says, and one.
+    """
 
     first: Array
     entries: Array
     code_bits: int
+    far: bool
+
+    @property
+    def counts(self) -> Array:
+        return np.diff(self.first)
+
+    @property
+    def reach(self) -> int:
+        """Gaps that there are."""
+        return 1 << (8 * self.entries.itemsize - self.code_bits)
 
 
 def columns_of(matrix: Matrix) -> Columns:
     """The entries of a matrix of codes, of which 0 is none, as wide as makes them the fewest bytes."""
     code_bits = _code_bits(matrix)
-    made = [_entries(matrix, code_bits, bits) for bits in ENTRY_BITS if bits > code_bits]
-    return min(made, key=lambda m: m.entries.nbytes)
+    made = [_entries(matrix, code_bits, bits, False) for bits in ENTRY_BITS if bits > code_bits]
+    least = min(made, key=lambda m: m.entries.nbytes)
+    far = least.entries.dtype == np.uint8 and least.entries.size >= WORTH_TABLE
+    return _entries(matrix, code_bits, ENTRY_BITS[0], True) if far else least
 
 
-def _entries(matrix: Matrix, code_bits: int, bits: int) -> Columns:
+def _entries(matrix: Matrix, code_bits: int, bits: int, far: bool) -> Columns:
     """The entries of so many bits."""
     reach = 1 << (bits - code_bits)
     dtype = np.uint8 if bits == 8 else np.uint16
     column, row = np.nonzero(matrix.codes.T)
     begins = np.diff(column, prepend=-1) != 0
     zeros = np.where(begins, row, np.diff(row, prepend=0) - 1)
-    fillers = zeros // reach
+    skips = zeros // reach
+    most = reach if far else 1  # skips of one filler
+    fillers = -(-skips // most)
     ends = np.cumsum(fillers + 1) - 1
     entries = np.full(int(ends[-1]) + 1 if len(ends) else 0, (reach - 1) << code_bits, dtype)
+    if far:  # the last filler in front of an entry skips what is left
+        bridged = fillers > 0
+        entries[ends[bridged] - 1] = (skips[bridged] - 1) % most << code_bits
     entries[ends] = (zeros % reach) << code_bits | matrix.codes[row, column]
     counts = np.bincount(column, fillers + 1, matrix.codes.shape[1]).astype(np.int64)
-    return Columns(np.append(0, np.cumsum(counts)), entries, code_bits)
+    return Columns(np.append(0, np.cumsum(counts)), entries, code_bits, far)
 
 
 def columns(
@@ -94,9 +117,8 @@ def columns(
     matrix = matrix_of(found, MOST_VALUES)
     if matrix is None or (matrix.density > WORTH and not huffman) or not matrix.codes.any():
         return None
-    made = (
-        _entries(matrix, _code_bits(matrix), _code_bits(matrix) + GAP_BITS) if huffman else columns_of(matrix)
-    )
+    bits = _code_bits(matrix)
+    made = _entries(matrix, bits, bits + GAP_BITS, False) if huffman else columns_of(matrix)
     return _Generator(found, zero, matrix, made, storage, huffman).statements()
 
 
@@ -110,7 +132,7 @@ def saved_bytes(c: Contraction) -> int:
     if matrix is None or not matrix.codes.any():
         return 0
     bits = _code_bits(matrix)
-    made = _entries(matrix, bits, bits + GAP_BITS)
+    made = _entries(matrix, bits, bits + GAP_BITS, False)
     plain = matrix.codes.size * (4 if bits <= 4 else 8) // 8
     if matrix.density <= WORTH:
         plain = min(plain, columns_of(matrix).entries.nbytes)
@@ -175,14 +197,15 @@ class _Generator:
         """Around a point's loops go those over the points; a stream is read once, for all points."""
         if self.stream is None:
             made = tuple(self.look_up())  # first: who reads entries has to know of the table
-            end = Const(self.c.terms)
-            walk = self.around(lambda n: (self.clear(n), self.walk(Const(0), end, n), *self.store(n)))
+            start, end = Const(0), Const(self.c.terms)
+            walk = self.around(lambda n: (self.clear(n), *self.walk(start, end, start, n), *self.store(n)))
             return (self.remark(), *made, *walk)
         made = (*self.around(lambda n: (self.clear(n),)), *self.stream.look_up())
         tile, size = Var("tile"), self.stream.coded.columns
+        first, last = self.edge(tile), self.edge(tile + 1)
         lo, hi = tile * size, Binary("min", tile * size + size, Const(self.c.terms))
-        expand = self.stream.expand(self.first(lo), self.first(hi))
-        body = (expand, *self.around(lambda n: (self.walk(lo, hi, n),)))
+        expand = self.stream.expand(first, last)
+        body = (expand, *self.around(lambda n: self.walk(lo, hi, first, n)))
         tiles = For("tile", Const(0), Const(-(-self.c.terms // size)), 1, body)
         return (self.remark(), *made, tiles, *self.around(self.store))
 
@@ -215,13 +238,30 @@ class _Generator:
         stores = tuple(Store(self.sum_at(row, p), self.zero) for p in range(points))
         return For("row", Const(0), Const(self.c.channels), 1, stores)
 
-    def first(self, column: Expr) -> Expr:
-        """The number of a column's first entry."""
-        first = self.constant("first", self.made.first, _counting(self.made.entries.size))
-        return cast(Load(first, (simplify(column),)), INDEX)
+    def edge(self, tile: Expr) -> Expr:
+        """The number of a tile's first entry in the stream."""
+        assert self.stream is not None
+        edges = np.append(self.made.first[: -1 : self.stream.coded.columns], self.made.first[-1])
+        return cast(Load(self.constant("edges", edges, _counting(edges[-1])), (simplify(tile),)), INDEX)
 
-    def walk(self, lo: Expr, hi: Expr, points: int) -> Statement:
-        return For("column", lo, hi, 1, tuple(self.column(Var("column", self.c.terms), points)))
+    def walk(self, lo: Expr, hi: Expr, first: Expr, points: int) -> tuple[Statement, ...]:
+        """Columns, the first of whose entries is number `first`."""
+        column = tuple(self.column(Var("column", self.c.terms), points))
+        return (Let("begin", cast(first, INT32), 1, True), For("column", lo, hi, 1, column))
+
+    def count(self, column: Expr) -> Expr:
+        """How many entries a column has."""
+        counts = self.made.counts
+        return cast(Load(self.constant("counts", counts, _counting(int(counts.max()))), (column,)), INDEX)
+
+    def begin(self, column: Expr) -> Iterator[Statement]:
+        """`lo`, the number of a column's first entry. What `begin` says is bounded, so that entries can be
+        proved to exist: behind the last are as many as a column has at most.
+        """
+        begin, last = Var("begin", None, INT32), int(self.made.first[-1])
+        within = Binary("min", begin & Const((1 << last.bit_length()) - 1, INT32), Const(last, INT32))
+        yield Let("lo", cast(begin if self.stream is not None else within, INDEX))
+        yield Assign("begin", begin + cast(self.count(column), INT32))
 
     def moved(self, e: Expr, by: int) -> Expr:
         """The expression at a later point."""
@@ -260,35 +300,45 @@ class _Generator:
             nonzero = Binary("ne", self.active(p), self.zero)
             other = nonzero if other is None else Binary("or", other, nonzero)
         assert other is not None
-        lo, hi = self.first(column), self.first(column + 1)
-        entries = For("place", lo, hi, 1, tuple(self.entry(Var("place"), points)))
+        yield from self.begin(column)
+        place = Var("lo") + Var("place")
+        entries = For("place", Const(0), self.count(column), 1, tuple(self.entry(place, points)))
         yield When(other, (Let("at", Const(-1, INT32), 1, True), entries))
 
     def active(self, p: int) -> Var:
         return Var(f"active{p}", None, self.type)
 
     def look_up(self) -> Iterator[Statement]:
-        """What all entries of a byte say of integers."""
-        if self.type is not INT32 or self.made.entries.dtype != np.uint8:
+        """What all entries of a byte say: rows to go on, and of integers the value."""
+        if not self.made.far:
             return
-        self.table = self.scratch((1 << ENTRY_BITS[0],), "table", INT32)
-        e, bits = Var("e", 1 << ENTRY_BITS[0]), self.made.code_bits
-        values, half = self.constant("values", self.values(), INT8), Const(HALF, INT32)
-        value = cast(Load(values, (e % (1 << bits),)), INT32) & Const((1 << HALF) - 1, INT32)
-        rows = cast(e // (1 << bits) + 1, INT32)
-        store = Store(Load(self.table, (e,)), Binary("shl", rows, half) | value)
-        yield For("e", Const(0), Const(1 << ENTRY_BITS[0]), 1, (store,))
+        self.table = self.scratch((1 << ENTRY_BITS[0],), "table", INT32 if self.type is INT32 else UINT16)
+        codes, count = 1 << self.made.code_bits, 1 << ENTRY_BITS[0]
+        e, gap = Var("e", count), Var("gap", self.made.reach)
+        rows = self.word(cast(e // codes + 1, INT32))
+        if self.type is INT32:
+            value = cast(Load(self.constant("values", self.values(), INT8), (e % codes,)), INT32)
+            rows = rows | value & Const((1 << HALF) - 1, INT32)
+        skipped = self.word(cast((gap + 1) * self.made.reach, INT32))
+        for at, said in ((e, rows), (gap * codes, skipped)):
+            store = Store(Load(self.table, (at,)), cast(said, self.table.type))
+            v = e if at is e else gap
+            yield For(v.name, Const(0), as_expr(v.extent or 0), 1, (store,))
 
-    def entry(self, e: Var, points: int) -> Iterator[Statement]:
+    def word(self, rows: Expr) -> Expr:
+        """Rows to go on, as the table has them."""
+        return Binary("shl", rows, Const(HALF, INT32)) if self.type is INT32 else rows
+
+    def entry(self, e: Expr, points: int) -> Iterator[Statement]:
         """Go to the entry's row and add there."""
         entry, row = Var("entry", None, INT32), Var("row")
-        rows, value = self.looked_up(entry) if self.table is not None else self.taken_apart(entry)
         last, read = Const(_power(self.c.channels) - 1, INT32), self.read(e)
-        yield Let("entry", cast(read, INT32) if self.table is None else self.said(read))
-        yield Let("row", cast((Var("at", None, INT32) + rows) & last, INDEX))
+        is_word = self.table is not None and self.type is INT32
+        yield Let("entry", cast(self.said(read) if is_word else read, INT32))
+        yield Let("row", cast((Var("at", None, INT32) + self.rows(entry, read)) & last, INDEX))
         yield Assign("at", cast(row, INT32))
-        if value is not None:
-            yield Let("value", value)
+        if not is_word:
+            yield Let("value", self.value(entry))
         for p in range(points):
             yield Let(f"sum{p}", self.sum_at(row, p), 1, mutable=True)
             yield self.add(p, entry)
@@ -297,7 +347,7 @@ class _Generator:
     def add(self, p: int, entry: Var) -> Statement:
         """A product to the sum of a point: of the value that stands in the table, or of `value`."""
         a, total, value = self.active(p), Var(f"sum{p}", None, self.type), Var("value", None, self.type)
-        if self.table is not None:
+        if self.table is not None and self.type is INT32:
             return Instruction("madd16", total.name, entry, a, 1)
         return Madd(total.name, a, value) if self.type.is_float else Assign(total.name, total + a * value)
 
@@ -305,24 +355,27 @@ class _Generator:
         assert self.table is not None
         return Load(self.table, (cast(entry, INDEX),))
 
-    def read(self, e: Var) -> Load:
+    def read(self, e: Expr) -> Load:
         """An entry, as it is stored or as it has been expanded."""
         if self.stream is not None:
             return self.stream.at(e)
-        wide = self.made.entries.dtype == np.uint16
-        return Load(self.constant("entries", self.made.entries, UINT16 if wide else UINT8), (e,))
+        entries, most = self.made.entries, int(self.made.counts.max())
+        held = np.append(entries, np.zeros(most, entries.dtype))
+        wide = entries.dtype == np.uint16
+        return Load(self.constant("entries", held, UINT16 if wide else UINT8), (e,))
 
-    def looked_up(self, entry: Var) -> tuple[Expr, None]:
-        """Rows to go on, of what stands in the table; the value is what its lower half says."""
-        return Binary("shr", entry, Const(HALF, INT32)), None
+    def rows(self, entry: Var, read: Load) -> Expr:
+        """How many to go on from what an entry, or the table, says."""
+        if self.table is None:
+            return Binary("shr", entry, Const(self.made.code_bits, INT32)) + Const(1, INT32)
+        is_word = self.type is INT32
+        return Binary("shr", entry, Const(HALF, INT32)) if is_word else cast(self.said(read), INT32)
 
-    def taken_apart(self, entry: Var) -> tuple[Expr, Expr]:
-        """Rows to go on, and the value, of an entry itself."""
-        bits = self.made.code_bits
-        rows = Binary("shr", entry, Const(bits, INT32)) + Const(1, INT32)
-        code = cast(entry & Const((1 << bits) - 1, INT32), INDEX)
+    def value(self, entry: Var) -> Expr:
+        """Of an entry itself."""
+        code = cast(entry & Const((1 << self.made.code_bits) - 1, INT32), INDEX)
         values = self.constant("values", self.values(), INT8 if self.type is INT32 else FLOAT32)
-        return rows, cast(Load(values, (code,)), self.type)
+        return cast(Load(values, (code,)), self.type)
 
     def values(self) -> Array:
         """The values by their codes: as many as there are codes."""
@@ -346,4 +399,4 @@ class _Generator:
 
 
 def _counting(most: int) -> DType:
-    return UINT16 if most < 1 << 16 else INT32
+    return UINT8 if most < 1 << 8 else UINT16 if most < 1 << 16 else INT32
