@@ -27,6 +27,7 @@ from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
 from ingot.log import Level, announce
 from ingot.loops.assign import assign_layouts
+from ingot.loops.cells import join_gates
 from ingot.loops.choice import Ways
 from ingot.loops.fold import fold_stages
 from ingot.loops.fuse import fuse
@@ -40,6 +41,7 @@ from ingot.loops.region import Region, formulate_graph, region_text
 from ingot.loops.reorder import reorder
 from ingot.loops.share import share
 from ingot.loops.state import keep_states
+from ingot.loops.sums import split_sums
 from ingot.loops.tuning import choices_of, require_used
 from ingot.loops.verify import require_proved, verify_region
 from ingot.memory.check import check
@@ -163,8 +165,11 @@ def stages(model: Any, options: Options) -> Stages:
     if options.fuse:
         region = regions(fuse, region)  # before layouts: what disappears needs none
         region = regions(reorder, region)  # after fuse: what stands behind a view is one stage with its maps
+        region = regions(split_sums, region)  # after reorder: what reads a part reads its source
     if options.math != "exact":
         region = regions(join_quotients, region)  # after fuse: what one kernel computes is one expression
+    if options.fuse:
+        region = regions(join_gates, region)  # after join_quotients: the maps of a cell are as they stay
     region = regions(pack_constants, region)  # the last to rewrite formulas: nothing folds constants below
     layouts = assign_layouts(region)
     name, tuned = bundle_name(options.name, model, graph.name), choices_of(options.tuning, target)
@@ -188,6 +193,7 @@ def ways(model: Any, options: Options) -> Ways:
     """What could be chosen for each stage of a model that can be computed in several ways."""
     target = target_of(options)
     region = reorder(fuse(fold_stages(pack_boundary(formulate_graph(front(model, options))))))
+    region = join_gates(split_sums(region))
     found: Ways = {}
     lower(region, assign_layouts(region), "ways", target, options.math, ways=found)
     return found

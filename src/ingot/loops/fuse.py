@@ -45,7 +45,7 @@ def fuse(region: Region) -> Region:
             producer = items[at]
             assert isinstance(producer, Group)
             items[at] = Group((), ())  # the merged group stands where its consumer stood
-            if _is_concatenation(producer):
+            if is_concatenation(producer):
                 waiting.extendleft(reversed(_pushed(producer, item, tensor, readers)))
                 continue
             readers.subtract(producer.reads & item.reads)  # two readers of these are one now
@@ -79,7 +79,7 @@ def _producer(
 ) -> tuple[int, Tensor] | None:
     """The latest group whose only result this group consumes element by element."""
     assert isinstance(item, Group)
-    consumer = _pointwise(item)
+    consumer = pointwise(item)
     if consumer is None:
         return None
     candidates = [t for t in item.reads if t in makers and readers[t] == 1]
@@ -92,7 +92,7 @@ def _producer(
     return None
 
 
-def _pointwise(group: Group) -> Compute | None:
+def pointwise(group: Group) -> Compute | None:
     """The group's one stage if it maps elements to elements."""
     stage = group.stages[0] if len(group.stages) == 1 else None
     if not isinstance(stage, Compute) or stage.reduction is not None or stage.at or group.view:
@@ -131,7 +131,7 @@ def _merged(producer: Group, consumer: Group, t: Tensor) -> Group:
     return Group((*producer.nodes, *consumer.nodes), tuple(stages))
 
 
-def _is_concatenation(group: Group) -> bool:
+def is_concatenation(group: Group) -> bool:
     """Whether a group puts tensors together and does nothing else."""
     moves = [move_of(s) for s in group.stages]
     return len(moves) > 1 and all(m is not None and m.extents == m.source.shape for m in moves)

@@ -174,7 +174,7 @@ class _Work:
 
     def folded(self, stage: Stage) -> Stage:
         """A sum of products by constants reads the source, if its axes still move through memory evenly."""
-        if not isinstance(stage, Compute) or not _weighs(stage):
+        if not isinstance(stage, Compute) or not weighs(stage):
             return stage
         r = stage.reduction
         assert r is not None
@@ -255,7 +255,7 @@ def _is_affine(c: Compute) -> bool:
     return not any(True for _ in divided)
 
 
-def _weighs(c: Compute) -> bool:
+def weighs(c: Compute) -> bool:
     """Whether a stage sums products of one tensor by constants."""
     r = c.reduction
     if r is None or r.combine != "sum" or not isinstance(r.term, Binary) or r.term.op != "mul":
