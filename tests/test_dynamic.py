@@ -249,6 +249,48 @@ BOUNDED: dict[str, tuple[str, str, str, dict[str, tuple[int, int]]]] = {
         "y = Slice(x, high, low, zero, back)",
         {"N": (1, 9)},
     ),
+    "products_of_sums": (  # (N * 4) + 4 rows are N + 1 times 4 rows
+        "float[N,M] x",
+        "float[a,b,c] y",
+        """r = Pad(x, around) four = Concat <axis=0> (r, r, r, r) s = Shape(r) n = Slice(s, zero, one)
+        m = Slice(s, one, two) k = Constant <value_ints=[4]> () t = Concat <axis=0> (n, k, m)
+        y = Reshape(four, t)""",
+        {"N": (1, 4), "M": (1, 7)},
+    ),
+    "fixed_by_its_bounds": (
+        "float[N] x, float[3] z",
+        "float[a] y",
+        """s = Shape(x) h = Div(s, two) n = Add(h, one) v = Slice(x, zero, n) c = Greater(v, z)
+        y = Where(c, v, z)""",
+        {"N": (4, 5)},
+    ),
+    "halves": (  # N - N // 2 and (N + 1) // 2
+        "float[1,1,N] x",
+        "float[a,b,c] y",
+        """s = Shape <start=2> (x) h = Div(s, two) v = Slice(x, h, s, two) flat = Squeeze(v, zero)
+        p = MaxPool <kernel_shape=[1], strides=[2]> (x) y = Add(flat, p)""",
+        {"N": (1, 9)},
+    ),
+    "sizes_of_parts": (
+        "float[2,N] x",
+        "float[a,b] y",
+        """s = Shape <start=1> (x) h = Div(s, two) r = Sub(s, h) sizes = Concat <axis=0> (h, r)
+        w, v = Split <axis=1> (x, sizes) y = Concat <axis=1> (v, w)""",
+        {"N": (1, 9)},
+    ),
+    "pads": (
+        "float[N,3] x, float[M] z",
+        "float[a,b] y",
+        """n = Shape <end=1> (x) m = Shape(z) d = Sub(m, n) p = Concat <axis=0> (m, d)
+        y = Pad <mode="edge"> (x, p, , zero)""",
+        {"N": (4, 6), "M": (1, 5)},
+    ),
+    "remainder": (
+        "float[N,M] x",
+        "float[a,b] y",
+        "s = Shape(x) k = Add(s, one) t = Mod(s, k) y = Expand(x, t)",
+        {"N": (1, 5), "M": (1, 5)},
+    ),
     "normalize": (
         "float[B,C,L] x, float[C] s",
         "float[a,b,c] y",
@@ -256,7 +298,8 @@ BOUNDED: dict[str, tuple[str, str, str, dict[str, tuple[int, int]]]] = {
         {"B": (1, 2), "C": (1, 9), "L": (2, 40)},
     ),
 }
-HELD = """int64[1] one={1}, int64[2] rows={-1,8}, int64 from={-1}, int64 by={2},
+HELD = """int64[1] one={1}, int64[1] two={2}, int64[4] around={0,0,1,0},
+ int64[2] rows={-1,8}, int64 from={-1}, int64 by={2},
  float[4] scales={1.0,1.0,2.0,2.0},
  int64[1] high={4}, int64[1] low={-3}, int64[1] zero={0}, int64[1] back={-2}"""
 

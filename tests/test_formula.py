@@ -25,12 +25,14 @@ from ingot.formula.expr import (
     Var,
     binary,
     constant,
+    extent,
     maximum,
     minimum,
     select,
     transform,
 )
-from ingot.formula.index import interval, simplify
+from ingot.formula.extents import alike, span
+from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.prove import Scope
 from ingot.formula.types import (
     BFLOAT16,
@@ -213,6 +215,40 @@ def test_index_algebra(seed: int) -> None:
     for n in map(int, rng.integers(values.min() - 1, values.max() + 2, 8)):
         assert not scope.proves(e - n) or values.min() >= n
         assert not scope.proves(n - e) or values.max() <= n
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_extents_by_their_values(seed: int) -> None:
+    """Products of sums are alike when they are equal at every point, and a span is exact."""
+    rng = np.random.default_rng(seed)
+    n, m = Param("N", 0, 3), Param("M", 2, 5)
+
+    def drawn(depth: int) -> Expr:
+        if depth == 0:
+            return [n, m, Const(int(rng.integers(0, 4)))][int(rng.integers(3))]
+        a, b, k = drawn(depth - 1), drawn(depth - 1), int(rng.integers(1, 4))
+        return [a + b, a - b, a * b, a // k, a % k, (a + b) * m // m, maximum(a, b)][int(rng.integers(7))]
+
+    def points(e: Expr) -> list[int]:
+        at = itertools.product(range(4), range(2, 6))
+        return [int(value(_with_extents(e, {"N": i, "M": j}), {}, {})) for i, j in at]
+
+    a, b = drawn(3), drawn(2)
+    assert span(a) == (min(points(a)), max(points(a)))
+    assert points(simplify(a)) == points(a) and points(as_expr(extent(a))) == points(a)
+    lo, hi = interval(simplify(a))
+    assert lo <= min(points(a)) and max(points(a)) <= hi
+    assert alike(a, b) == (points(a) == points(b)) and alike((a + b) * (n + 1), b * n + a * n + a + b)
+
+
+def test_extents_in_one_form() -> None:
+    n, m, many = Param("N", 1, 1 << 20), Param("M", 1, 1 << 20), Param("K", 4, 5)
+    third = (m + 2) // 3
+    assert extent((n * 4 + 4) * third) == extent((n + 1) * 4 * third)
+    assert extent((n + 1) * m // (n + 1)) == m and extent((n * m + m + n + 1) // (n + 1)) == extent(m + 1)
+    assert extent(many // 2 + 1) == 3 and extent(n // (n + 1)) == 0 and extent(n % (n + 1)) == n
+    assert interval(simplify((n - 1) * (m - 1)))[0] == 0 and interval(simplify((n - 1) * n))[0] == 0
+    assert alike(n, n * 1) and not alike(n, m) and not alike(2, n)
 
 
 # -- proofs

@@ -5,6 +5,7 @@ One bundle serves every count; it gives back the true extents, and ERR_CAPACITY 
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,20 @@ def test_a_count_that_contradicts_the_declared_shape_is_an_error() -> None:
     for keep in ([True, True, True], [False, False, True]):
         with pytest.raises(InputError, match="ERR_CAPACITY"):
             bundle.run({"x": IMAGE, "keep": np.array(keep)})
+
+
+def test_room_for_an_extent_that_falls_where_the_data_count_more() -> None:
+    """z without its first elements, as many as x has that are not 0."""
+    model = _model("""g (float[4] x, float[N] z) => (float[K] y, float[K] u)
+    <int64[1] end={9}, int64[1] zero={0}, int64 axis={0}>
+    { at = NonZero(x) n = Shape<start=1>(at) y = Slice(z, n, end, zero) t = Softmax(y) v = CumSum(t, axis)
+      u = Softmax(v) }""")
+    bundle, truth = ingot.compile(model, name="rest", define={"N": (4, 9)}), ReferenceEvaluator(model)
+    assert [t["room"] for t in bundle.manifest["outputs"][:2]] == [9, 9]
+    assert "N - " not in bundle.files["rest.c"].decode().split("rest_arena_size")[-1]
+    for count, n in itertools.product(range(5), (4, 9)):
+        given = {"x": (np.arange(4) < count).astype(np.float32), "z": np.arange(n, dtype=np.float32)}
+        _same(list(bundle.run(given).values()), truth.run(None, given))
 
 
 def test_two_extents_that_are_data_in_one_tensor() -> None:

@@ -25,6 +25,7 @@ _OPERATIONS = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
 }
 
 
@@ -45,9 +46,20 @@ def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], 
 
 
 def empty_outputs(manifest: Manifest, extents: Extents) -> dict[str, Array]:
-    """Zeros for every output, as many as fit where its extents are data; bytes where they are packed."""
-    most = {**extents, **_most(manifest, "measured")}
-    return {t["name"]: _zeros(_type(t), shape(t, most)) for t in manifest["outputs"]}
+    """Zeros for every output, in a row as many as fit where its extents are data; bytes where they are
+    packed.
+    """
+    data = {m["symbol"] for m in manifest.get("measured", ())}
+    return {
+        t["name"]: _zeros(_type(t), (t["room"],) if _symbols(t) & data else shape(t, extents))
+        for t in manifest["outputs"]
+    }
+
+
+def _symbols(t: Mapping[str, Any]) -> set[str]:
+    """The run-time extents that a tensor's shape follows from."""
+    texts_of = (ast.parse(n, mode="eval") for n in t["shape"] if isinstance(n, str))
+    return {node.id for tree in texts_of for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _zeros(dtype: DType, size: tuple[int, ...]) -> Array:
@@ -77,12 +89,8 @@ def _extents(manifest: Manifest, inputs: Mapping[str, Array]) -> Extents:
 
 def capacity(manifest: Manifest) -> list[int]:
     """Bytes of every input, output and member of the state at the upper bounds of the extents."""
-    most = {**_most(manifest, "params"), **_most(manifest, "measured")}
-    return [packed_bytes(int(np.prod(shape(t, most))), _type(t)) for t in tensors_of(manifest)]
-
-
-def _most(manifest: Manifest, kind: str) -> Extents:
-    return {p["symbol"]: int(p["hi"]) for p in manifest.get(kind, ())}
+    counts = (t["room"] if "room" in t else math.prod(t["shape"]) for t in tensors_of(manifest))
+    return [packed_bytes(n, _type(t)) for n, t in zip(counts, tensors_of(manifest), strict=True)]
 
 
 def tensors_of(manifest: Manifest) -> list[Mapping[str, Any]]:
@@ -112,8 +120,8 @@ def evaluate(text: str, extents: Mapping[str, int]) -> int:
 
     >>> evaluate("((N + 2) // 2)", {"N": 5})
     3
-    >>> evaluate("max((N - 3), -1)", {"N": 1})
-    -1
+    >>> evaluate("max((N % 3), -1)", {"N": 7})
+    1
     """
 
     def value(node: ast.AST) -> int:

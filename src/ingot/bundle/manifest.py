@@ -9,13 +9,14 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
+from math import prod
 from typing import Any
 
 from ingot.bundle.containers import described
 from ingot.emit.conventions import public
 from ingot.emit.unit import Unit
 from ingot.emit.weights import size
-from ingot.formula.expr import Expr, Param, Tensor, text, transform
+from ingot.formula.expr import Expr, Param, Tensor, text, transform, upper
 from ingot.graph.ir import Port
 from ingot.loops.program import Call, Kept, calls, params_of
 from ingot.memory.plan import ALIGN
@@ -113,7 +114,8 @@ def _measured(unit: Unit) -> list[dict[str, Any]]:
 def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
     """Run-time extents appear in the shape by their symbols.
 
-    `packed_bits`: the elements have so many bits each in a stream of bytes, the first in the lowest.
+    `room`: the most elements there can be, where the extents are known at run time only. `packed_bits`: the
+    elements have so many bits each in a stream of bytes, the first in the lowest.
     """
     measured = unit.program.measured
 
@@ -126,6 +128,8 @@ def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
     dtype, extents = (t.type, t.shape) if t.packed is None else (t.packed.type, t.packed.shape)
     shape = [n if isinstance(n, int) else text(transform(n, symbol)) for n in extents]
     found: dict[str, Any] = {"name": t.name, "symbol": unit.argument(t), "dtype": dtype.name, "shape": shape}
+    if any(isinstance(n, Expr) for n in extents):
+        found["room"] = prod(map(upper, extents))
     if t.packed is not None:
         found["packed_bits"] = dtype.bits
     if unit.api in ("static", "dynamic"):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ingot.emit.expression import Printer
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit
-from ingot.formula.expr import Expr, Param, Tensor, transform, walk
+from ingot.formula.expr import Binary, Expr, Param, Tensor, measures, transform, walk
 from ingot.formula.index import as_expr, product, simplify
 from ingot.memory.tree import arena_bytes
 
@@ -52,9 +52,22 @@ def size_lines(unit: Unit, units: Sequence[Unit]) -> Iterator[str]:
     yield "}"
 
 
+def _rises(e: Expr) -> bool:
+    """Whether an extent never falls where those that are data grow: it is largest at their largest."""
+    match e:
+        case Binary("add" | "mul" | "max" | "min", a, b):
+            return _rises(a) and _rises(b)
+        case Binary("sub" | "floordiv", a, b):
+            return _rises(a) and not any(measures(b))
+    return isinstance(e, Param) or not any(measures(e))
+
+
 def _bytes(t: Tensor) -> Expr | int:
     """What a tensor takes of the arena, as far as the caller's extents tell."""
     if all(isinstance(n, int) for n in t.spans):
+        return arena_bytes(t)
+
+    if not all(_rises(as_expr(n)) for n in t.spans):
         return arena_bytes(t)
 
     def largest(e: Expr) -> Expr | None:

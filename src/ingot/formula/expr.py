@@ -475,9 +475,9 @@ def upper(n: Extent) -> int:
     """The largest value an extent can take."""
     if isinstance(n, int):
         return n
-    from ingot.formula.index import interval
+    from ingot.formula.extents import span
 
-    return interval(n)[1]
+    return span(n)[1]
 
 
 def static(n: Extent | None) -> int:
@@ -487,13 +487,15 @@ def static(n: Extent | None) -> int:
 
 
 def extent(n: Extent) -> Extent:
-    """An extent in its simplest form: a plain int where it is one, and equal ones alike."""
+    """An extent in its simplest form: a plain int where its bounds leave one value, and equal ones alike."""
     if isinstance(n, int):
         return n
+    from ingot.formula.extents import span
     from ingot.formula.index import simplify  # which stands on this module
 
     n = simplify(n)
-    return int(n.value) if isinstance(n, Const) else n
+    lo, hi = span(n)
+    return lo if lo == hi else n
 
 
 def extent_name(name: str) -> str:

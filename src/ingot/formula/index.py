@@ -1,8 +1,8 @@
 """Index algebra: linear forms, intervals and the normal form of quasi-affine integer expressions.
 
-An index is a sum of integer multiples of *atoms* (variables, parameters, and anything the algebra cannot
-open: a floor division, a remainder, a gathered value). `interval` bounds it; `simplify` prints one normal
-form and cancels divisions.
+An index is a sum of integer multiples of *atoms* (variables, parameters, anything the algebra cannot open:
+a floor division, a remainder, a gathered value; and products of these). `interval` bounds it; `simplify`
+prints one normal form and cancels divisions.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import product as product_of
+from math import prod
 
 from ingot.formula.expr import (
     FOLD,
@@ -29,6 +31,7 @@ from ingot.formula.expr import (
     rebuild,
     text,
     upper,
+    walk,
     wrap,
 )
 from ingot.formula.types import BOOL, INDEX
@@ -36,6 +39,7 @@ from ingot.formula.types import BOOL, INDEX
 Bounds = Mapping[str, tuple[int, int]]
 Linear = dict[Expr | None, int]
 NO_BOUNDS: Bounds = {}
+MOST_CORNERS = 8  # factors of which every combination of ends is tried
 
 
 def linear(e: Expr) -> Linear:
@@ -53,12 +57,19 @@ def linear(e: Expr) -> Linear:
             if not (x.keys() - {None}) or not (y.keys() - {None}):
                 k, other = (x.get(None, 0), y) if not (x.keys() - {None}) else (y.get(None, 0), x)
                 return {atom: c * k for atom, c in other.items() if c * k}
-            if len(x) == len(y) == 1:  # run-time extents: 2 * N times h is h * N times 2
-                ((p, c),), ((q, d),) = x.items(), y.items()
-                return {times((*factors_of(p), *factors_of(q))): c * d}
+            return _multiplied(x, y)
         case Unary("neg", a):
             return {atom: -c for atom, c in linear(a).items()}
     return {e: 1}
+
+
+def _multiplied(a: Linear, b: Linear) -> Linear:
+    """Term by term, as 2 * N times h + 1 is h * N times 2 and N times 2: equal products come out equal."""
+    out: Linear = {}
+    for (p, c), (q, d) in product_of(a.items(), b.items()):
+        atom = times((*factors_of(p), *factors_of(q)))
+        out[atom] = out.get(atom, 0) + c * d
+    return {atom: c for atom, c in out.items() if c}
 
 
 def factors_of(atom: Expr | None) -> tuple[Expr, ...]:
@@ -107,8 +118,6 @@ def coefficient(e: Expr, name: str) -> int | None:
 
 
 def mentions(e: Expr, name: str) -> bool:
-    from ingot.formula.expr import walk
-
     return any(isinstance(n, Var) and n.name == name for n in walk(e))
 
 
@@ -179,12 +188,46 @@ def _linear_interval(e: Expr, bounds: Bounds) -> tuple[int, int]:
     if form.keys() == {e}:
         assert isinstance(e, Binary)
         return _corners(e.op, interval(e.a, bounds), interval(e.b, bounds))
+    products = any(isinstance(a, Binary) and a.op == "mul" for a in form)
+    if products and len({c > 0 for c in form.values()}) > 1:  # the terms depend on each other
+        return _polynomial_interval({factors_of(a): c for a, c in form.items()}, bounds)
     lo = hi = form.get(None, 0)
     for atom, c in form.items():
         if atom is not None:
             a, b = interval(atom, bounds)
             lo, hi = lo + min(a * c, b * c), hi + max(a * c, b * c)
     return lo, hi
+
+
+def _polynomial_interval(form: Mapping[tuple[Expr, ...], int], bounds: Bounds) -> tuple[int, int]:
+    """A sum of products. Linear in each factor, it is least and largest where each is at an end of its
+    range; else every factor is taken as its least value and a rest, and the terms of that are bounded.
+    """
+    ranges = {f: interval(f, bounds) for factors in form for f in factors}
+    if len(ranges) <= MOST_CORNERS and all(len({*factors}) == len(factors) for factors in form):
+        corners = (dict(zip(ranges, ends, strict=True)) for ends in product_of(*ranges.values()))
+        values = [sum(c * prod(map(at.__getitem__, fs)) for fs, c in form.items()) for at in corners]
+        return min(values), max(values)
+    lo = hi = 0
+    for factors, c in _from_least(form, ranges).items():
+        most = c * prod(ranges[f][1] - ranges[f][0] for f in factors)
+        lo, hi = lo + min(most, 0), hi + max(most, 0)
+        if not factors:
+            lo, hi = lo + c - min(c, 0), hi + c - max(c, 0)
+    return lo, hi
+
+
+def _from_least(
+    form: Mapping[tuple[Expr, ...], int], ranges: Mapping[Expr, tuple[int, int]]
+) -> Counter[tuple[Expr, ...]]:
+    """The sum of products with every factor f as lo + f."""
+    out: Counter[tuple[Expr, ...]] = Counter()
+    for factors, c in form.items():
+        for kept in product_of((False, True), repeat=len(factors)):
+            rest = tuple(f for f, keep in zip(factors, kept, strict=True) if keep)
+            least = (ranges[f][0] for f, keep in zip(factors, kept, strict=True) if not keep)
+            out[rest] += c * prod(least)
+    return out
 
 
 def _corners(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
@@ -217,8 +260,8 @@ def simplify(e: Expr, bounds: Bounds = NO_BOUNDS) -> Expr:
 
 
 def _divide(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
-    """(k*q + r) // k == q + r // k;  (k*q + r) % k == r % k;  0 <= r < k: r // k == 0, r % k == r;
-    x // j // k == x // (j*k);  x % (j*k) % k == x % k."""
+    """(k*q + r) // k == q + r // k;  (k*q + r) % k == r % k;  c*k <= r < c*k + k: r // k == c,
+    r % k == r - c*k;  x // j // k == x // (j*k);  x % (j*k) % k == x % k."""
     if not isinstance(b, Const):
         return _divide_by_extent(op, a, b, bounds)
     if b.value <= 0:
@@ -234,32 +277,61 @@ def _divide(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
     if None in rest:  # keep the remainder's constant within one period
         whole[None] = rest[None] // k
         rest[None] %= k
-    quotient, remainder = from_linear({t: c for t, c in whole.items() if c}), from_linear(rest)
-    if _within(remainder, k, bounds):
+    remainder = from_linear(rest)
+    turns = _period(remainder, k, bounds)
+    if turns is not None:
+        whole[None], remainder = whole.get(None, 0) + turns, from_linear(linear(remainder - turns * k))
+    quotient = from_linear({t: c for t, c in whole.items() if c})
+    if turns is not None:
         return quotient if op == "floordiv" else remainder
     inner = binary(op, remainder, b)
     return inner if op == "mod" else from_linear(linear(quotient + inner))
 
 
+def _period(e: Expr, k: int, bounds: Bounds) -> int | None:
+    """The one e // k there is."""
+    try:
+        lo, hi = interval(e, bounds)
+    except ValueError:
+        return None
+    return lo // k if lo // k == hi // k else None
+
+
 def _divide_by_extent(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:
-    """The same for a divisor known at run time only, where it is a product of positive extents."""
-    ((divisor, k),) = linear(b).items() if len(linear(b)) == 1 else ((None, 0),)
-    if divisor is None or k < 1 or not _positive(b, bounds):
+    """The same for a divisor known at run time only, where it is a positive extent."""
+    divisor = linear(b)
+    if not _positive(b, bounds):
         return binary(op, a, b)
-    wanted = Counter(factors_of(divisor))
-    whole: Linear = {}
-    rest: Linear = {}
-    for atom, c in linear(a).items():
-        factors = Counter(factors_of(atom))
-        if factors >= wanted and c % k == 0:
-            whole[times(tuple((factors - wanted).elements()))] = c // k
-        else:
-            rest[atom] = c
-    remainder = from_linear(rest)
-    if at_least(remainder, bounds) >= 0 and at_least(b - 1 - remainder, bounds) >= 0:
-        return from_linear(whole) if op == "floordiv" else remainder
-    inner = binary(op, remainder, b)
+    whole, rest = _shared(linear(a), divisor)
+    for q, r in (({}, linear(a)), (whole, rest), _one_less(whole, rest, divisor)):
+        remainder = from_linear(r)
+        if at_least(remainder, bounds) >= 0 and at_least(b - 1 - remainder, bounds) >= 0:
+            return from_linear(q) if op == "floordiv" else remainder
+    if len(divisor) > 1 and at_least(from_linear(rest), bounds) < 0:
+        return binary(op, a, b)
+    inner = binary(op, from_linear(rest), b)
     return inner if op == "mod" else from_linear(linear(from_linear(whole) + inner))
+
+
+def _one_less(whole: Linear, rest: Linear, divisor: Linear) -> tuple[Linear, Linear]:
+    """(q - 1, r + b)"""
+    return linear(from_linear(whole) - 1), linear(from_linear(rest) + from_linear(divisor))
+
+
+def _shared(a: Linear, b: Linear) -> tuple[Linear, Linear]:
+    """(q, r) with a == q * b + r: a division of polynomials, by the divisor's term of most factors."""
+    top = max(b, key=lambda atom: len(factors_of(atom)))
+    k, wanted = b[top], Counter(factors_of(top))
+    whole: Linear = {}
+    rest = dict(a)
+    for atom in sorted(a, key=lambda atom: -len(factors_of(atom))):
+        factors, c = Counter(factors_of(atom)), rest.get(atom, 0)
+        if c and factors >= wanted and c % k == 0:
+            turn = {times(tuple((factors - wanted).elements())): c // k}
+            whole |= turn
+            for t, d in _multiplied(turn, b).items():
+                rest[t] = rest.get(t, 0) - d
+    return whole, {atom: c for atom, c in rest.items() if c}
 
 
 def _positive(e: Expr, bounds: Bounds) -> bool:
@@ -276,22 +348,22 @@ def at_least(e: Expr, bounds: Bounds = NO_BOUNDS) -> float:
     """
     form: Linear = {}
     for atom, c in linear(e).items():
-        size = atom.extent if c < 0 and isinstance(atom, Var) else None
-        term = linear(size - 1) if isinstance(size, Expr) else {atom: 1}
-        for part, k in term.items():
+        for part, k in (_at_last(atom, bounds) if c < 0 else {atom: 1}).items():
             form[part] = form.get(part, 0) + c * k
     try:
-        return interval(from_linear(form), bounds)[0]
+        return interval(from_linear({atom: c for atom, c in form.items() if c}), bounds)[0]
     except ValueError:
         return float("-inf")
 
 
-def _within(e: Expr, k: int, bounds: Bounds) -> bool:
-    try:
-        lo, hi = interval(e, bounds)
-    except ValueError:
-        return False
-    return lo >= 0 and hi < k
+def _at_last(atom: Expr | None, bounds: Bounds) -> Linear:
+    """What the product is at most, in terms of the extents its variables run to."""
+    out: Linear = {None: 1}
+    for f in factors_of(atom):
+        size = f.extent if isinstance(f, Var) else None
+        grows = isinstance(size, Expr) and all(f is g or _positive(g + 1, bounds) for g in factors_of(atom))
+        out = _multiplied(out, linear(size - 1) if grows and isinstance(size, Expr) else {f: 1})
+    return out
 
 
 def _pick(op: str, a: Expr, b: Expr, bounds: Bounds) -> Expr:

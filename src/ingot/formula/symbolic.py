@@ -27,6 +27,7 @@ from ingot.formula.expr import (
     Var,
     binary,
 )
+from ingot.formula.extents import span
 from ingot.formula.index import interval, simplify
 from ingot.formula.types import BOOL
 
@@ -152,7 +153,7 @@ def _binary(op: str, a: Expr, b: Expr) -> Expr:
 
 def _compare(op: str, a: Expr, b: Expr) -> bool:
     """A comparison that comes out the same for all extents. Raises Unknown."""
-    lo, hi = interval(simplify(a - b))
+    lo, hi = span(simplify(a - b))
     apart, same = lo > 0 or hi < 0, lo == hi == 0
     always = {"lt": hi < 0, "le": hi <= 0, "gt": lo > 0, "ge": lo >= 0, "eq": same, "ne": apart}
     never = {"lt": lo >= 0, "le": lo > 0, "gt": hi <= 0, "ge": hi < 0, "eq": apart, "ne": same}

@@ -24,6 +24,7 @@ from ingot.formula.expr import (
     select,
     static,
 )
+from ingot.formula.extents import alike, span
 from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, broadcast_shape, is_data, op, shapes_text, stretched
@@ -73,7 +74,7 @@ def _common(f: Builder, inputs: Sequence[Tensor], d: int) -> Extent:
     found = list(dict.fromkeys(t.shape[d] for t in inputs))
     wanted = next((n for n in found if not is_data(n)), found[0])
     for n in found:
-        if n != wanted:
+        if not alike(n, wanted):
             f.require(is_data(n), f"shapes {_listed(inputs)} differ in axis {d}")
             f.confirm(f.map((), cast(as_expr(n), INT64), name="count"), wanted)
     return wanted
@@ -98,11 +99,11 @@ def split_13(
     """Consecutive parts along an axis: of given sizes, or equal, the last possibly smaller (Split-18)."""
     if split is not None and f.is_late(split):
         return _split_at_run_time(f, x, f.axis(axis, x.rank), split)
-    return _split(f, x, axis, None if split is None else f.integers(split, "split"), num_outputs)
+    return _split(f, x, axis, None if split is None else f.extents(split, "split"), num_outputs)
 
 
 def _split(
-    f: Builder, x: Tensor, axis: int, sizes: tuple[int, ...] | None, num_outputs: int | None
+    f: Builder, x: Tensor, axis: int, sizes: tuple[Extent, ...] | None, num_outputs: int | None
 ) -> tuple[Tensor, ...]:
     a, count = f.axis(axis, x.rank), num_outputs or len(f.node.outputs)
     n = x.shape[a]
@@ -112,9 +113,10 @@ def _split(
         return _parts(
             f, x, a, [*[chunk] * (count - 1), extent(simplify(whole - as_expr(chunk) * (count - 1)))]
         )
-    apart = f"parts {list(sizes)} do not make up axis {a} of {shapes_text([x.shape])}"
-    f.require(min(sizes, default=0) >= 0, apart)
-    return _parts(f, f.settled(x, (*x.shape[:a], sum(sizes), *x.shape[a + 1 :]), apart), a, sizes)
+    apart = f"parts {shapes_text([sizes])} do not make up axis {a} of {shapes_text([x.shape])}"
+    f.require(min((span(size)[0] for size in sizes), default=0) >= 0, apart)
+    total = extent(sum(map(as_expr, sizes), Const(0)))
+    return _parts(f, f.settled(x, (*x.shape[:a], total, *x.shape[a + 1 :]), apart), a, sizes)
 
 
 def _split_at_run_time(f: Builder, x: Tensor, a: int, split: Tensor) -> tuple[Tensor, ...]:

@@ -20,9 +20,10 @@ from ingot.formula.expr import (
     select,
     static,
 )
+from ingot.formula.extents import span
 from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import INDEX, INT64
-from ingot.ops.registry import Builder, op
+from ingot.ops.registry import Builder, op, shapes_text
 from ingot.ops.runtime import FAR, parameter, within
 
 
@@ -62,39 +63,36 @@ def pad(
     if f.is_late(pads, axes):
         return _pad_at_run_time(f, data, pads, axes, mode, fill)
     where = None if axes is None else f.integers(axes, "axes")
-    return _pad(f, data, f.integers(pads, "pads"), where, mode, fill)
+    return _pad(f, data, f.extents(pads, "pads"), where, mode, fill)
 
 
 def _pad(
-    f: Builder, x: Tensor, pads: tuple[int, ...], axes: tuple[int, ...] | None, mode: str, fill: Operand
+    f: Builder, x: Tensor, pads: tuple[Extent, ...], axes: tuple[int, ...] | None, mode: str, fill: Operand
 ) -> Tensor:
     where = [f.axis(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
     f.require(len(pads) == 2 * len(where), f"{len(pads)} pads for {len(where)} axes")
-    f.require(all(abs(p) < FAR for p in pads), f"pads {list(pads)} are absurd")
-    before, after = [0] * x.rank, [0] * x.rank
+    given = shapes_text([pads])
+    f.require(all(lo > -FAR and hi < FAR for lo, hi in map(span, pads)), f"pads {given} are absurd")
+    before, after = [as_expr(0)] * x.rank, [as_expr(0)] * x.rank
     for k, a in enumerate(where):
-        before[a], after[a] = pads[k], pads[k + len(where)]
-    shape = tuple(_sum(n, b + a) for n, b, a in zip(x.shape, before, after, strict=True))
-    f.require(all(not isinstance(n, int) or n >= 0 for n in shape), f"pads {list(pads)} leave {list(shape)}")
-    points = f.axes(shape)
+        before[a], after[a] = as_expr(pads[k]), as_expr(pads[k + len(where)])
+    left = tuple(extent(b + n + a) for n, b, a in zip(x.shape, before, after, strict=True))
+    f.require(all(span(n)[1] >= 0 for n in left), f"pads {given} leave {shapes_text([left])}")
+    points = f.axes(tuple(extent(maximum(as_expr(n), 0)) for n in left))
     rows = zip(points, x.shape, before, after, strict=True)
     if mode == "constant":
         return f.map(points, x.at(tuple(i - b for i, _, b, _ in rows), outside=fill), x.type)
     return f.map(points, x[tuple(_inside(f, mode, i, n, b, a) for i, n, b, a in rows)], x.type)
 
 
-def _sum(n: Extent, more: int) -> Extent:
-    return extent(simplify(as_expr(n) + more))
-
-
-def _inside(f: Builder, mode: str, i: Expr, n: Extent, before: int, after: int) -> Expr:
+def _inside(f: Builder, mode: str, i: Expr, n: Extent, before: Expr, after: Expr) -> Expr:
     """Where a padded position reads: negative pads cut the axis to [lo, lo + m), then that is continued."""
-    lo = max(-before, 0)
-    m = _sum(n, -lo + min(after, 0))
-    if before <= 0 and after <= 0:
+    lo = simplify(maximum(-before, 0))
+    if span(before)[1] <= 0 and span(after)[1] <= 0:
         return i + lo
+    m = extent(as_expr(n) - lo + minimum(after, 0))
     f.require(m != 0, "nothing is left to continue")
-    return _there(_continued(f, mode, i - max(before, 0), as_expr(m)) + lo, n)
+    return _there(_continued(f, mode, i - simplify(maximum(before, 0)), as_expr(m)) + lo, n)
 
 
 def _there(i: Expr, n: Extent) -> Expr:

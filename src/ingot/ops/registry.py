@@ -43,6 +43,7 @@ from ingot.formula.expr import (
     upper,
     wrap,
 )
+from ingot.formula.extents import alike
 from ingot.formula.index import as_expr, interval
 from ingot.formula.strings import encoded
 from ingot.formula.types import INDEX, INT64, DType, text_type
@@ -374,10 +375,11 @@ class Builder:
         """
         self.require(t.rank == len(shape), message)
         apart = [(n, m) for n, m in zip(t.shape, shape, strict=True) if n != m]
-        self.require(all(is_data(n) or is_data(m) for n, m in apart), message)
+        unsure = [(n, m) for n, m in apart if not alike(n, m)]
+        self.require(all(is_data(n) or is_data(m) for n, m in unsure), message)
         if not apart:
             return t
-        for n, m in apart:
+        for n, m in unsure:
             self.confirm(self.map((), cast(as_expr(n), INT64), name="count"), m)
         axes = self.axes(shape)
         return self.map(axes, t.at(axes, outside=0), t.type, t.name)
@@ -537,7 +539,7 @@ def broadcast_shape(b: Builder, *shapes: tuple[Extent, ...]) -> tuple[Extent, ..
         for i, n in enumerate(shape, rank - len(shape)):
             if out[i] == 1 or (isinstance(n, int) and n != 1 and is_data(out[i])):
                 out[i] = n
-            elif n not in (1, out[i]):
+            elif n != 1 and not alike(n, out[i]):
                 late = is_data(n) or is_data(out[i])
                 b.require(late, f"shapes {shapes_text(shapes)} do not broadcast")
                 if not isinstance(out[i], int):
@@ -569,7 +571,7 @@ def stretched(b: Builder, t: Tensor, axes: tuple[Var, ...]) -> Expr:
     for n, a in pairs:
         sure, size = n in (1, a.extent), as_expr(n)
         index.append(Const(0) if n == 1 else a if sure else select(equal(size, 1), Const(0), a))
-        if not sure:
+        if not sure and not alike(n, a.extent or 0):
             asked = as_expr(a.extent or 0)
             b.confirm(b.map((), cast(select(equal(size, 1), asked, size), INT64)), extent(asked))
     return t.at(tuple(index), outside=0)

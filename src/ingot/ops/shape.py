@@ -21,6 +21,7 @@ from ingot.formula.expr import (
     select,
     static,
 )
+from ingot.formula.extents import alike
 from ingot.formula.index import as_expr, interval, product, simplify
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, is_data, op, shapes_text
@@ -33,7 +34,7 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     Where extents are data, only the run tells whether they fit: the bundle returns ERR_CAPACITY if not.
     """
     before, after = product(x.shape), product(shape)
-    fits = simplify(after - before) == Const(0)
+    fits, seen = alike(before, after), simplify(after - before) == Const(0)
     if not fits and any(map(is_data, (*x.shape, *shape))):
         f.confirm(f.map((), cast(before, INT64), name="count"), extent(simplify(after)))
     else:
@@ -54,7 +55,7 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     if x.rank > first + last:
         middle.append(flat)
     index = (*axes[:first], *reversed(middle), *axes[len(shape) - last :])
-    met = not fits or any(is_data(n) and not isinstance(n, Param) for n in x.shape)  # beyond what is provable
+    met = not seen or any(is_data(n) and not isinstance(n, Param) for n in x.shape)  # beyond what is provable
     return f.map(axes, x.at(index, outside=0 if met else None), x.type)
 
 
