@@ -1,4 +1,4 @@
-"""Sums of products of bytes on machines without vectors: the loops and the C beside onnxruntime."""
+"""Sums of products of bytes on machines without vectors of floats: the loops and the C beside onnxruntime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ingot.targets.toolchain import obstacle
 from tests.fuzz.levels import compiled
 
 Array = np.ndarray[Any, Any]
-PAIRED, SINGLE = "armv7e-m", ("c99", "s390x", "riscv64")
+PAIRED, LONG, SINGLE = "armv7e-m", "armv8.1m", ("c99", "s390x", "riscv64")
 
 
 def model(node: onnx.NodeProto, x: Array, constants: dict[str, Array]) -> onnx.ModelProto:
@@ -102,14 +102,16 @@ def oracle(made: onnx.ModelProto, x: Array) -> Array:
 def test_products_of_bytes(name: str) -> None:
     made, x = CASES[name]
     wanted = oracle(made, x)
-    for target in (PAIRED, *SINGLE):
+    for target in (PAIRED, LONG, *SINGLE):
         found = program(made, target)
-        paired = any(isinstance(s, Instruction) for k in found.kernels for s in flatten(k.body))
-        assert not paired or target == PAIRED
-        assert paired or target != PAIRED or name not in ("one row", "signed", "five rows", "one channel in")
+        body = [s for k in found.kernels for s in flatten(k.body)]
+        used = {s.operation for s in body if isinstance(s, Instruction)}
+        assert used <= {PAIRED: {"dot2"}, LONG: {"dot2", "dot16"}}.get(target, set())
+        assert used or target != PAIRED or name not in ("one row", "signed", "five rows", "one channel in")
+        assert "dot16" in used or target != LONG or name not in ("one row", "signed", "five rows")
         assert any("sums" in p.name for k in found.kernels for p in k.parameters)
         np.testing.assert_array_equal(run(found, {"x": x})[0], wanted, f"loops for {target}")
-    for target in (PAIRED, SINGLE[list(CASES).index(name) % len(SINGLE)]):
+    for target in (PAIRED, LONG, SINGLE[list(CASES).index(name) % len(SINGLE)]):
         if not obstacle(find(target)):
             np.testing.assert_array_equal(compiled(target)(made, {"x": x})[0], wanted, f"C for {target}")
 

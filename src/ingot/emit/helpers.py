@@ -380,6 +380,7 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "dot2": _dot,
     "dot4": _dot,
     "dot4s": _dot_saturating,
+    "dot16": _dot,
     "pick": _pick,
     "splat": _splat,
     "part": _part,

@@ -241,9 +241,10 @@ class VectorPrinter(Printer):
 
     def instruction(self, operation: str, name: str, a: Expr, b: Expr, lanes: int) -> str:
         """An accumulating instruction of the target, or the helper that means the same."""
-        x, y = (self._group(e, GROUP[operation], lanes) for e in (a, b))
+        k = GROUP[operation]
+        x, y = (self._group(e, k, lanes) for e in (a, b))
         total = self.registers[name][1]
-        spelled = self.target.spelling(operation, a.dtype.name, lanes * total.bytes)
+        spelled = self.target.spelling(operation, a.dtype.name, k * lanes * a.dtype.bytes)
         if spelled:
             return spelled.format(a=x, b=y, c=name)
         if lanes > 1:

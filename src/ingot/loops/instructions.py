@@ -36,7 +36,7 @@ def _madd16(accumulator: Array, a: Array, b: Array) -> Array:
     return np.asarray(accumulator + x * y)[()]
 
 
-GROUP = {"madd16": 1, "dot2": 2, "dot4": 4, "dot4s": 4}
+GROUP = {"madd16": 1, "dot2": 2, "dot4": 4, "dot4s": 4, "dot16": 16}
 """Elements of an operand that go into one lane."""
 
 INSTRUCTIONS: dict[str, Meaning] = {
@@ -44,8 +44,9 @@ INSTRUCTIONS: dict[str, Meaning] = {
     "dot2": _dot(2),
     "dot4": _dot(4),
     "dot4s": _dot_saturating,
+    "dot16": _dot(16),
 }
 """madd16: c + a * b, of the low 16 bits of two int32, signed; dot2: c[i] + the sum of two products of int16;
 dot4: of four products of int8 or uint8, not saturated; dot4s: the same, where two and two products are summed
-in int16, saturated.
+in int16, saturated; dot16: of sixteen products of int8.
 """

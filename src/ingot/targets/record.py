@@ -35,8 +35,9 @@ class Target:
     frame_bytes: int = 0  # the most stack that a function should take; 0: any
     header: str = ""
     features: tuple[str, ...] = ()  # as /proc/cpuinfo spells them
-    runner: tuple[str, ...] = ()  # command before a static Linux ELF; () runs as it is, see `runs`
-    runs: bool = True  # whether static Linux programs exist for it at all
+    runner: tuple[str, ...] = ()  # command before a static ELF; () runs as it is, see `runs`
+    runs: bool = True  # whether static programs exist for it at all: Linux's, or those of an emulated board
+    board: str = ""  # linker script of programs on such a board
     relocation: Literal["static", "pic"] = "static"
     operations: Spellings = field(default_factory=dict, hash=False)  # on vectors of vector_bytes
     narrow_operations: Mapping[int, Spellings] = field(default_factory=dict, hash=False)  # bytes -> narrower

@@ -17,6 +17,7 @@ from ..errors import InputError
 from .record import Target
 from .spelling import (
     DSP,
+    MVE,
     NEON,
     WASM,
     fma_scalar,
@@ -26,6 +27,7 @@ from .spelling import (
     x86_vector,
     x86_vnni,
 )
+from .userland import AN547
 
 _V2 = ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave")
@@ -41,6 +43,7 @@ _IMMINTRIN = """\
 _X86_64 = "x86_64-unknown-none-elf"
 _MACHINE = platform.machine()
 _X86_GCC = "gcc" if _MACHINE == "x86_64" else "x86_64-linux-gnu-gcc"
+_SEMIHOSTED = ("-display", "none", "-monitor", "none", "-serial", "none", "-semihosting-config", "enable=on")
 _AARCH64_SCALAR = fma_scalar(("fsqrt %s0, %s1", "w"), ("fsqrt %d0, %d1", "w"))
 
 _RECORDS = (
@@ -181,14 +184,16 @@ _RECORDS = (
     ),
     Target(
         "armv8.1m",
-        "Cortex-M55, hard-float calls, one value at a time",
+        "Cortex-M55 with vectors of bytes (Helium), hard-float calls, floats one at a time",
         triple="thumbv8.1m.main-none-eabihf",
-        flags=("-mcpu=cortex-m55",),
-        gcc=("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m55", "-mfloat-abi=hard"),
+        flags=("-mcpu=cortex-m55+nomve.fp",),
+        gcc=("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m55+nomve.fp", "-mfloat-abi=hard"),
         pointer_bytes=4,
         registers=32,
-        runs=False,
-        narrow_operations={4: DSP},
+        runner=("qemu-system-arm", "-M", "mps3-an547", *_SEMIHOSTED, "-kernel"),
+        board=AN547,
+        header="#include <arm_mve.h>\n",
+        narrow_operations={4: DSP, 16: MVE},
         scalar_operations=fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
     ),
     Target(

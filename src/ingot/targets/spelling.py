@@ -23,6 +23,7 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | dot4 | {c} (int32) + four products each of uint8 {a} and int8 {b}; dot4s: pairs of them saturate in int16 |
 | madd16 | {c} + {a} * {b}, of the low 16 bits of int32 {a} and {b}, signed |
 | widen_even_int16 | the even ones of twice as many bytes; widen_odd_int16: the others |
+| dot16 | {c} (an int32) + sixteen products of int8 {a} and {b} |
 | dot2 | int16 pairs: {c} (int32) + {a}[2i] * {b}[2i] + {a}[2i+1] * {b}[2i+1] |
 """
 
@@ -244,6 +245,14 @@ def _dsp() -> Iterator[tuple[tuple[str, str], str]]:
     yield ("madd16", "int32"), "__builtin_arm_smlabb({a}, {b}, {c})"
 
 
+def _mve() -> Iterator[tuple[tuple[str, str], str]]:
+    """Armv8.1-M's vectors of integers (Helium). Its vectors of floats take denormals for 0, and "less" of a
+    NaN for true, which clang's vectorizer does not expect: floats are computed one at a time.
+    """
+    yield ("dot16", "int8"), "vmladavaq_s8({c}, (int8x16_t)({a}), (int8x16_t)({b}))"
+
+
+MVE: Spellings = dict(_mve())
 DSP: Spellings = dict(_dsp())
 NEON: Spellings = {**dict(_neon()), **dict(_neon_tables())}
 WASM: Spellings = dict(_wasm())

@@ -136,7 +136,7 @@ def archive(objects: Mapping[str, bytes]) -> bytes:
 
 
 def link_executable(objects: Sequence[bytes], target: Target) -> bytes:
-    """Static Linux program without libc around `int main(void)`, for a run under `target.runner`.
+    """Static program without libc around `int main(void)`, for a run under `target.runner`.
 
     Its start code also defines `ingot_read`, `ingot_write` and the mem* functions a compiler may call.
     """
@@ -147,9 +147,9 @@ def link_executable(objects: Sequence[bytes], target: Target) -> bytes:
     start = compile_c(START, target, name="start.c", relocation="static")
     files = _numbered([start, *objects])
     options = ("-static", "-e", "_start", "-z", "noexecstack", "--gc-sections", "--build-id=none")
-    return produce(
-        zig("ld.lld", *options, *files, "-o", "unit.elf"), files, "unit.elf", version=zig_version()
-    )
+    script = ("-T", "board.ld") if target.board else ()
+    command = zig("ld.lld", *options, *script, *files, "-o", "unit.elf")
+    return produce(command, {**files, "board.ld": target.board}, "unit.elf", version=zig_version())
 
 
 def obstacle(target: Target) -> str:

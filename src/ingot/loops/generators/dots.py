@@ -5,8 +5,9 @@
 
 Weights are constants whose zero point is subtracted when the bundle is made; the zero point of the operand
 is taken out of each sum behind the loop, so that a term is one product of bytes. Where the target multiplies
-pairs of 16 bits (`dot2`), four terms are loaded at once and widened as their even and odd halves; elsewhere
-a tile of sums saves loads. In: a sum of products of integers. Out: statements, or None.
+sixteen bytes at once (`dot16`) or pairs of 16 bits (`dot2`), so many terms are loaded at once, or four that
+are widened as their even and odd halves; elsewhere a tile of sums saves loads. In: a sum of products of
+integers. Out: statements, or None.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ingot.formula.compute import Compute
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import (
     Array,
+    Binary,
     Const,
     Expr,
     Load,
@@ -32,15 +34,16 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Statement, Store
-from ingot.formula.types import INT8, INT16, INT32, DType
+from ingot.formula.types import INT8, INT16, INT32, UINT8, DType
 from ingot.loops.access import step
 from ingot.loops.cuts import pieces
 from ingot.loops.generators.bytes import Product, byte_product
-from ingot.loops.generators.roles import merge_points, merge_terms
+from ingot.loops.generators.roles import Contraction, merge_points, merge_terms
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
-GROUP = 4  # terms that one load brings
+GROUP, LONG = 4, 16  # terms that one load brings where pairs are multiplied, where all are
+SIGN = 128  # what makes uint8 int8, where a product takes no others
 POINTS, ALONE, TOGETHER = 2, 4, 2  # points of a tile; its channels where it has one point, and two
 HALVES = ((0, 2), (1, 3))  # the terms of a group that make a pair of 16 bits
 
@@ -53,9 +56,17 @@ def dots(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[
     if found is None or found.c.channels == 1:
         return None
     merged = merge_points(merge_terms(found.c, storage), storage)
-    pairs = target.spelling("dot2", "int16", GROUP) is not None
-    pairs = pairs and step(merged.a, merged.reduce[-1].name) == 1
-    return _Generator(replace(found, c=merged), storage, pairs).statements()
+    return _Generator(replace(found, c=merged), storage, _group(merged, target)).statements()
+
+
+def _group(c: Contraction, target: Target) -> int:
+    """How many terms are multiplied at once, or widened to be multiplied two at a time."""
+    inner = c.reduce[-1]
+    if step(c.a, inner.name) != 1:
+        return 1
+    if target.spelling("dot16", "int8", LONG) and static(inner.extent) >= LONG:
+        return LONG
+    return GROUP if target.spelling("dot2", "int16", GROUP) else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +80,11 @@ class _Segment:
 
 
 class _Generator:
-    """Builds the loops of one product. `pairs`: terms are multiplied two at a time."""
+    """Builds the loops of one product, `group` terms at a time."""
 
-    def __init__(self, p: Product, storage: Storage, pairs: bool) -> None:
-        self.p, self.c, self.storage, self.pairs = p, p.c, storage, pairs
-        self.group = GROUP if pairs else 1
+    def __init__(self, p: Product, storage: Storage, group: int) -> None:
+        self.p, self.c, self.storage, self.group = p, p.c, storage, group
+        self.sign = SIGN if group == LONG and p.c.a.tensor.type is UINT8 else 0
         self.x = self.c.tile[-1] if self.c.tile else None
         self.moving = tuple(v for v in self.c.outer if step(self.c.b, v.name) != 0)
         size = ALONE if self.x is None else TOGETHER
@@ -117,13 +128,20 @@ class _Generator:
         """int8 [block, groups.., terms.., channel of the block, term of the load]."""
 
         def pack(array: Array) -> Array:
-            w = self.weights(array)[first : first + blocks * size]
-            short = -w.shape[-1] % self.group
-            w = np.pad(w, [(0, 0)] * (w.ndim - 1) + [(0, short)])
+            w = self.grouped(self.weights(array)[first : first + blocks * size])
             w = w.reshape(blocks, size, *w.shape[1:-1], -1, self.group)
             return np.ascontiguousarray(np.moveaxis(w, 1, -2).astype(np.int8))
 
         return self.derived("bytes", (first, blocks, size), pack, INT8)
+
+    def grouped(self, w: Array) -> Array:
+        """Whole groups of terms. Of long ones the last ends with the last term; what was multiplied before is
+        0 in it.
+        """
+        short = -w.shape[-1] % self.group
+        last = w.shape[-1] // self.group * self.group if self.group == LONG else w.shape[-1]
+        zeros = np.zeros((*w.shape[:-1], short), w.dtype)
+        return np.concatenate([w[..., :last], zeros, w[..., last:]], axis=-1)
 
     def totals(self) -> Expr:
         """What a zero point of 1 adds to the sum of a channel."""
@@ -150,8 +168,9 @@ class _Generator:
     def store(self, point: Var) -> Statement:
         """The result of one channel at one point."""
         total: Expr = Load(self.sums, (point, self.c.vector))
-        if self.p.zero != Const(0, INT32):
-            total = total - self.p.zero * self.totals()
+        zero = self.p.zero - Const(self.sign, INT32) if self.sign else self.p.zero
+        if zero != Const(0, INT32):
+            total = total - zero * self.totals()
         if self.c.init != Const(0, INT32):
             total = self.c.init + total
         to, value = (self.moved(e, point) for e in (self.c.to, self.c.value))
@@ -187,13 +206,22 @@ class _Tile:
         term = Var("term", whole)
         body: list[Statement] = []
         if whole:
-            terms = tuple(self.group(term) if self.g.pairs else self.one(term, Const(0), ""))
-            body.append(For("term", Const(0), Const(whole), 1, terms))
-        for t in range(rest):
-            body += self.one(Const(whole), Const(t), f"_{t}")
+            body.append(For("term", Const(0), Const(whole), 1, tuple(self.terms(term))))
+        if rest and self.g.group == LONG:
+            body += self.long(Const(whole), Const(rest - LONG), "_last")
+        else:
+            for t in range(rest):
+                body += self.one(Const(whole), Const(t), f"_{t}")
         for k in reversed(outer):
             body = [For(k.name, Const(0), as_expr(k.extent or 0), 1, tuple(body))]
         yield from body
+
+    def terms(self, group: Expr) -> Iterator[Statement]:
+        """The products of a group of terms."""
+        if self.g.group == LONG:
+            yield from self.long(group, Const(0), "")
+        else:
+            yield from self.group(group) if self.g.group == GROUP else self.one(group, Const(0), "")
 
     def a(self, point: int, group: Expr, term: Expr) -> Load:
         """The operand's element, the first of a group's."""
@@ -216,6 +244,18 @@ class _Tile:
             for p in range(self.count):
                 a, b = Var(f"a{p}{suffix}", None, INT32), Var(f"b{r}{suffix}", None, INT32)
                 yield Assign(f"c{p}_{r}", Var(f"c{p}_{r}", None, INT32) + a * b)
+
+    def long(self, group: Expr, term: Expr, suffix: str) -> Iterator[Statement]:
+        """The products of sixteen terms from one of a group's on, the weights those of the group."""
+        for p in range(self.count):
+            a: Expr = replace(self.a(p, group, term), lanes=LONG)
+            a = cast(Binary("xor", a, Const(SIGN, UINT8)), INT8) if self.g.sign else a
+            yield Let(f"a{p}{suffix}", a, LONG)
+        for r in range(self.segment.size):
+            yield Let(f"b{r}{suffix}", replace(self.b(r, group, Const(0)), lanes=LONG), LONG)
+            for p in range(self.count):
+                a, b = (Var(f"{x}{suffix}", None, INT8) for x in (f"a{p}", f"b{r}"))
+                yield Instruction("dot16", f"c{p}_{r}", a, b, 1)
 
     def group(self, group: Expr) -> Iterator[Statement]:
         """The products of four terms. Of one point the loop is not unrolled: its registers are all in use."""
