@@ -20,8 +20,9 @@ from ingot.formula.compute import Compute, Stage, computes
 from ingot.formula.expr import Array, Tensor, loads, static
 from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
-from ingot.loops.generators.columns import saved_bytes, walked_product
+from ingot.loops.generators.columns import saved_bytes
 from ingot.loops.generators.contract import contraction_sizes
+from ingot.loops.generators.lanes import encoded_product
 from ingot.loops.generators.pays import cheapest
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
@@ -174,7 +175,7 @@ class Chooser:
         r = c.reduction
         if r is None or all(load.tensor.among is None for load in loads(r.term)):
             return None
-        return walked_product(*at_one(c, storage))[0]
+        return encoded_product(*at_one(c, storage))[0]
 
     def _dense(self, c: Compute, storage: Storage) -> Choice:
         if self.math == "exact" or not self.target.vector_bytes or c.reduction is None:

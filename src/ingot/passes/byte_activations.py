@@ -22,7 +22,7 @@ from math import prod
 import numpy as np
 
 from ingot.formula.expr import upper
-from ingot.formula.types import FLOAT32, INT32
+from ingot.formula.types import FLOAT32
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, reads
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.control import infer_if
@@ -104,7 +104,7 @@ def _rewritten(node: Node, how: _How, known: NeverNegative) -> list[Node] | None
         found = how.weights(w, bool(node.attributes.get("transB")), most, levels)
         allowed = None if found is None else _allowed(found[0], x in known)
         if found is not None and allowed is not None and _pays(x, found[0], how, x in known):
-            nodes = _Nodes(node, levels, how.in_lanes)
+            nodes = _Nodes(node, levels)
             nodes.product(x, found, allowed, rest[0] if rest else None)
             return nodes.nodes
     return None
@@ -150,7 +150,6 @@ class _Nodes:
 
     node: Node
     levels: int
-    in_lanes: bool
     nodes: list[Node] = field(default_factory=list)
     numbers: count[int] = field(default_factory=count)
 
@@ -165,7 +164,7 @@ class _Nodes:
         made_of_x = self.add("QuantizeOperand", [x, limits], 5, "ingot", levels=self.levels)
         q, inverse, step, zero, coarse = made_of_x
         total = self.total(q, w, zero)
-        inner = _Nodes(self.node, self.levels, self.in_lanes, numbers=self.numbers)
+        inner = _Nodes(self.node, self.levels, numbers=self.numbers)
         rest, middle = inner.add("QuantizeRest", [x, q, zero, inverse], 2, "ingot", levels=self.levels)
         inner.total(rest, w, middle)  # written like the first: one kernel serves both
         (more,) = self.add(
@@ -184,20 +183,12 @@ class _Nodes:
 
     def total(self, q: Value | None, w: Value, zero: Value | None) -> Value | None:
         """What bytes stand for, multiplied, in float."""
-        total = self.corrected(q, w, zero) if self.in_lanes else self.add("MatMulInteger", [q, w, zero])
+        total = self.add("MatMulInteger", [q, w, zero])
         return self.add("Cast", total, to=dtype_to_onnx(FLOAT32))[0]
-
-    def corrected(self, q: Value | None, w: Value, zero: Value | None) -> Operands:
-        """The zero point taken out of the sums, where instructions multiply bytes as they are."""
-        assert w.constant is not None
-        sums = constant_value(f"{self.name}_sums", w.constant.astype(np.int32).sum(0, dtype=np.int32))
-        (total,) = self.add("MatMulInteger", [q, w])
-        (shift,) = self.add("Mul", [*self.add("Cast", [zero], to=dtype_to_onnx(INT32)), sums])
-        return self.add("Sub", [total, shift])
 
     def either(self, condition: Value | None, then: _Nodes, like: Value | None) -> Value:
         """What `then` makes at last where the condition holds, else zeros in the shape of another value."""
-        other = _Nodes(self.node, self.levels, self.in_lanes, numbers=self.numbers)
+        other = _Nodes(self.node, self.levels, numbers=self.numbers)
         other.add("Sub", [like, like])
         branches: dict[str, Attribute] = {}
         for which, made in (("then_branch", then), ("else_branch", other)):

@@ -33,9 +33,8 @@ from ingot.formula.statements import Assign, For, Instruction, Let, Madd, Remark
 from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, UINT16, DType
 from ingot.loops.access import step
 from ingot.loops.cuts import pieces
-from ingot.loops.generators.bytes import byte_product
 from ingot.loops.generators.coded import Expansion, coded
-from ingot.loops.generators.lanes import Matrix, encoded, encoded_product, matrix_of
+from ingot.loops.generators.lanes import Matrix, encoded_product, matrix_of
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
@@ -111,7 +110,7 @@ def columns(
     """
     if target.lanes(4) > 4 and not huffman:
         return None
-    found, zero = walked_product(c, storage, bounds)
+    found, zero = encoded_product(c, storage, bounds)
     if found is None or (found.a.tensor.type, found.b.tensor.type) not in TYPES or not _ascends(found):
         return None
     matrix = matrix_of(found, MOST_VALUES)
@@ -157,17 +156,6 @@ def _code_bits(matrix: Matrix) -> int:
 def _power(rows: int) -> int:
     """The power of two that is no less, from 2 on."""
     return 1 << max(rows - 1, 1).bit_length()
-
-
-def walked_product(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Contraction | None, Expr]:
-    """A product with an encoded constant, and what is subtracted from each element of its other operand."""
-    r = c.reduction
-    if r is None or r.term.dtype.is_float:
-        return encoded_product(c, storage, bounds), Const(0.0, FLOAT32)
-    found = byte_product(c, storage, bounds)
-    if found is None or found.shift:
-        return None, Const(0, INT32)
-    return encoded(found.c, storage), found.zero
 
 
 class _Generator:

@@ -5,7 +5,8 @@
 Rows stand in the lanes of the accumulators. A step loads a window of the operand into registers and picks
 from it, for every lane, what its next entries multiply; codes pick the weights from a register too. When
 which entry is served is settled at compile time (`schedule`). Floats are added one entry a lane; bytes four,
-by the target's dot product. What is not an entry is not multiplied, so no NaN passes a pruned connection.
+by the target's dot product, the operand's zero point taken out of the sums behind the steps. What is not an
+entry is not multiplied, so no NaN passes a pruned connection.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, DType
 from ingot.loops.access import NotVectorizable, known_strides, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import parts
+from ingot.loops.generators.bytes import byte_product
 from ingot.loops.generators.roles import Contraction, match, merge_terms
 from ingot.loops.generators.schedule import Form, Schedule, schedule
 from ingot.loops.layout import Storage
@@ -111,7 +113,7 @@ class Matrix:
 
 def lanes(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements for a product with an encoded matrix, or None: it is none, or the target has no way."""
-    found = encoded_product(c, storage, bounds)
+    found, zero = encoded_product(c, storage, bounds)
     if found is None:
         return None
     way = way_of(found, target)
@@ -123,17 +125,24 @@ def lanes(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple
     if matrix is None:
         return None
     try:
-        return _Generator(found, way, matrix, storage).statements()
+        return _Generator(found, zero, way, matrix, storage).statements()
     except NotVectorizable:
         return None
 
 
-def encoded_product(c: Compute, storage: Storage, bounds: Bounds) -> Contraction | None:
-    """A contraction whose constant operand is encoded and whose other one lies in memory as one array."""
+def encoded_product(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Contraction | None, Expr]:
+    """A contraction whose constant operand is encoded and whose other one lies in memory as one array; and
+    what is subtracted from each element of that one.
+    """
     r = c.reduction
-    if r is None:
-        return None
-    return encoded(match(normal_axes(c), storage, bounds, not r.term.dtype.is_float), storage)
+    if r is None or r.term.dtype.is_float:
+        return encoded(None if r is None else match(normal_axes(c), storage, bounds), storage), Const(
+            0.0, FLOAT32
+        )
+    found = byte_product(c, storage, bounds)
+    if found is None or found.shift:
+        return None, Const(0, INT32)
+    return encoded(found.c, storage), found.zero
 
 
 def encoded(found: Contraction | None, storage: Storage) -> Contraction | None:
@@ -187,6 +196,7 @@ class _Generator:
     """Builds the loops of one product."""
 
     c: Contraction
+    subtracted: Expr
     way: Way
     matrix: Matrix
     storage: Storage
@@ -360,7 +370,7 @@ class _Generator:
         for width in (lanes,) if rows == lanes else parts(rows, lanes):
             row = simplify(block * lanes + first)
             moved = {c.vector.name: c.vector + row}
-            to, value = (simplify(substitute(e, moved), c.bounds) for e in (c.to, c.value))
+            to, value = (simplify(substitute(e, moved), c.bounds) for e in (c.to, self.value()))
             if width > 1:
                 vectorize(to, c.vector.name, width)
                 value = vectorize(value, c.vector.name, width)
@@ -370,6 +380,15 @@ class _Generator:
             acc: Expr = self.sum(0) if width == lanes else Lane(self.sum(0), first, width)
             yield Store(at, substitute(value, {"acc": acc}), width)
             first += width
+
+    def value(self) -> Expr:
+        """The epilogue of sums of the operand's elements as they are."""
+        if self.subtracted in (Const(0, INT32), Const(0.0, FLOAT32)):
+            return self.c.value
+        weights = self.matrix.values.astype(np.int32)[self.matrix.codes].sum(1, dtype=np.int32)
+        total = Load(self.constant("totals", weights, INT32), (self.c.vector,))
+        acc = Var("acc", None, INT32)
+        return substitute(self.c.value, {"acc": acc - self.subtracted * total})
 
 
 def _by_lanes(array: Array) -> Array:
