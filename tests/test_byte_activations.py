@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ingot.check.verify import verify
 from ingot.driver import compile_with, front, stages
+from ingot.formula.types import INT8
 from ingot.graph.encoding import Codebook
 from ingot.graph.ir import Graph
 from ingot.loops.evaluate import run
@@ -20,6 +21,7 @@ from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
 from tests.encoded import encode, one_node, random_codes, sparse
 from tests.fuzz.levels import compiled
+from tests.test_encoded import oracle
 
 Array = np.ndarray[Any, Any]
 LAYERS = {
@@ -75,8 +77,16 @@ def used(graph: Graph) -> set[str]:
     return {n.op for n in graph.nodes}
 
 
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of all sizes are in bytes."""
+    monkeypatch.setattr("ingot.passes.byte_activations.pays", lambda *_: True)
+    monkeypatch.setattr("ingot.passes.byte_activations.in_floats", lambda *_: 1e30)
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("target", ["x86-64-v4-vnni", "x86-64-v3"])
+@pytest.mark.usefixtures("always")
 def test_whatever_the_activations_one_percent_is_kept(layer: str, target: str) -> None:
     model, weights = dense_layer(*LAYERS[layer])
     made = stages(model, Options(target=target, activations="int8", name="net"))
@@ -104,6 +114,7 @@ def test_whatever_the_activations_one_percent_is_kept(layer: str, target: str) -
     ],
     ids=lambda v: f"{len(v)} from {v[0]}",
 )
+@pytest.mark.usefixtures("always")
 def test_odd_activations(values: list[float]) -> None:
     """Nothing but zeros, one element alone, denormals, the largest numbers: what is lost beside them.
 
@@ -122,6 +133,7 @@ def test_odd_activations(values: list[float]) -> None:
         assert off <= max(PROMISED * largest, least), f"{off} of {largest}"
 
 
+@pytest.mark.usefixtures("always")
 def test_a_tiny_operand_has_its_one_percent() -> None:
     """From 2^-126 on, the least number that is no denormal, it is promised."""
     model, weights = dense_layer(33, 150, 0.3)
@@ -262,3 +274,77 @@ def test_layers_stay_floats_where_bytes_would_be_slower(
     model = one_node(node, {"x": (points, terms)}, {}, {"w": sparse(weights)})
     graph = front(model, Options(target="x86-64-v4-vnni", activations="int8"))
     assert ("MatMulInteger" in used(graph)) == wanted
+
+
+SIZES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+
+
+def recurrent(
+    op: str,
+    shape: tuple[int, int, int],
+    hidden: int,
+    *,
+    gain: float = 0.5,
+    density: float = 0.2,
+    **attributes: Any,
+) -> onnx.ModelProto:
+    """A recurrent layer by encoded matrices. `gain`: how long a row of them is, for which elements have
+    variance 1; a state returns that much longer in every step.
+    """
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+
+    def matrix(columns: int, seed: int) -> Codebook:
+        made = random_codes((directions, SIZES[op] * hidden, columns), density, seed)
+        length = np.sqrt((made.decode() ** 2).sum(-1).mean())
+        return Codebook(made.codes, (made.values * gain / length).astype("f"))
+
+    node = helper.make_node(op, ["x", "w", "r"], ["y", "last"], hidden_size=hidden, **attributes)
+    weights = {"w": sparse(matrix(shape[2], 1)), "r": matrix(hidden, 2)}
+    return one_node(node, {"x": shape}, {}, weights, rank=4)
+
+
+def forms(model: onnx.ModelProto, target: str) -> list[tuple[str, object, object]]:
+    """Domain of each node, and how many bytes an element of x and of a state becomes."""
+    graph = front(model, Options(target=target, activations="int8"))
+    return [(n.domain, n.attributes.get("x_parts"), n.attributes.get("h_parts")) for n in graph.nodes]
+
+
+@pytest.mark.parametrize("op", SIZES)
+@pytest.mark.parametrize("target", ["x86-64-v4-vnni", "x86-64-v3", "aarch64"])
+@pytest.mark.usefixtures("always")
+def test_recurrent_layers_in_bytes_keep_one_percent(op: str, target: str) -> None:
+    for attributes in ({}, {"direction": "bidirectional"}):
+        model = recurrent(op, (12, 2, 140), 136, **attributes)
+        made = stages(model, Options(target=target, activations="int8", name="net"))
+        (node,) = made.graph.nodes
+        assert node.domain == "ingot" and all(v.type is INT8 for v in node.inputs[1:3] if v is not None)
+        x = activations("signed", 12 * 2 * 140, 5).reshape(12, 2, 140)
+        wanted = oracle(model, x=x)[0]
+        found = [run(made.program, {"x": x})[0]]
+        if not obstacle(find(target)):
+            found.append(compiled(target, activations="int8")(model, {"x": x})[0])
+        for y in found:
+            assert np.abs(y - wanted).max() < PROMISED * np.abs(wanted).max()
+
+
+FLOAT = ("", None, None)
+
+
+@pytest.mark.parametrize(
+    "op, shape, hidden, how, target, wanted",
+    [
+        ("LSTM", (4, 1, 600), 600, {}, "x86-64-v4-vnni", ("ingot", 2, 1)),
+        ("LSTM", (50, 1, 128), 128, {"density": 1.0}, "x86-64-v4-vnni", ("ingot", None, 1)),
+        ("GRU", (50, 1, 128), 128, {"density": 1.0}, "x86-64-v3", FLOAT),  # the second cache holds the floats
+        ("GRU", (32, 1, 256), 256, {"gain": 1.4}, "x86-64-v4-vnni", ("ingot", None, 2)),  # errors grow
+        ("RNN", (32, 1, 256), 256, {"gain": 1.4}, "x86-64-v4-vnni", FLOAT),
+        ("LSTM", (50, 1, 20), 20, {}, "x86-64-v4-vnni", FLOAT),  # fewer columns than are in sight
+        ("LSTM", (50, 1, 128), 128, {}, "c99", FLOAT),
+    ],
+)
+def test_a_recurrent_layer_has_the_fastest_form_that_loses_little(
+    op: str, shape: tuple[int, int, int], hidden: int, how: dict[str, float], target: str, wanted: object
+) -> None:
+    """How many bytes an element of x and of a state becomes; None: it stays a float."""
+    (node,) = front(recurrent(op, shape, hidden, **how), Options(target=target, activations="int8")).nodes
+    assert (node.domain, node.attributes.get("x_parts"), node.attributes.get("h_parts")) == wanted

@@ -26,12 +26,13 @@ from ingot.loops.generators.lanes import encoded_product
 from ingot.loops.generators.pays import cheapest
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
-from ingot.loops.generators.winograd.blocking import FROM_THIRD, blocking, stream, weight_bytes
+from ingot.loops.generators.winograd.blocking import blocking, weight_bytes
 from ingot.loops.generators.winograd.match import Convolution, match, taps_of
 from ingot.loops.layout import Storage
 from ingot.loops.peel import at_one
 from ingot.options import Math
 from ingot.targets.record import Target
+from ingot.targets.stream import FROM_THIRD, stream
 
 TEMPORARIES = 4  # registers of a transform beside its values
 TOLERANCE = 1e-4  # max|d| / max|y| of one layer

@@ -3,7 +3,7 @@
 In: x [t, batch, i], weights w [direction, gates, i] and r [direction, gates, hidden], and what else ONNX
 passes. Out: per direction one contraction of x with w for all steps at once, then a `Scan` whose steps
 multiply the state by r and overwrite it. Every step has its own place in y, also where sequences end early:
-there y is zero and the state is kept.
+there y is zero and the state is kept. Matrices may be bytes: `factors` multiplies by either.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import as_expr
 from ingot.formula.types import DType
 from ingot.ops.activation import elu, hard_sigmoid, sigmoid, softplus
+from ingot.ops.factors import Matrix, Operand, Sums, in_bytes, product
 from ingot.ops.registry import Builder, Outputs, op
 
 Function = Callable[[Expr], Expr]
@@ -72,8 +73,8 @@ class Layer:
 
     f: Builder
     x: Tensor
-    w: Tensor
-    r: Tensor
+    w: Matrix
+    r: Matrix
     bias: Tensor | None
     lengths: Tensor | None
     attributes: Attributes
@@ -93,7 +94,7 @@ class Layer:
         count = len(a.activations)
         require(count % self.directions == 0, f"{count} activations for {self.directions} directions")
 
-    def fits(self, t: Tensor | None, shape: tuple[Extent, ...], what: str) -> None:
+    def fits(self, t: Matrix | None, shape: tuple[Extent, ...], what: str) -> None:
         """Raise ShapeError unless an input is absent or has the shape."""
         if t is not None:
             self.f.require(t.shape == shape, f"{what} of shape {t.shape}, {shape} is needed")
@@ -140,18 +141,18 @@ class Layer:
         n = len(every) // self.directions
         return tuple(every[d * n : (d + 1) * n])
 
-    def project(self, d: int, recurrent_bias: bool = True) -> Tensor:
+    def project(self, d: int, recurrent_bias: bool = True) -> Sums:
         """gates_x[t, b, g] = bias[g] + sum over i of x[t, b, i] * w[d, g, i], for all steps at once."""
         t, i, b, g = Var("t", self.steps), Var("i", self.x.shape[2]), self.b, self.rows(self.gates)
 
-        def post(acc: Expr) -> Expr:
+        def post(acc: Expr, row: Expr) -> Expr:
             if self.bias is None:
                 return acc
-            y = acc + self.bias[d, g]
-            return y + self.recurrent_bias(d, g) if recurrent_bias else y
+            y = acc + self.bias[d, row]
+            return y + self.recurrent_bias(d, row) if recurrent_bias else y
 
-        x = self.x[(b, t, i) if self.attributes.layout else (t, b, i)]
-        return self.f.reduce("sum", (t, b, g), (i,), x * self.w[d, g, i], post=post, name="gates_x")
+        x = Operand(self.x, (b, t, i) if self.attributes.layout else (t, b, i), (t, b), i)
+        return product(self.f, x, self.w, g, (Const(d), g), post, "gates_x")
 
     def recurrent_bias(self, d: int, g: Expr) -> Expr:
         """The second half of the bias."""
@@ -188,15 +189,16 @@ class Layer:
             return s, running
         return Gathered(select(running, n - 1 - step, step), Const(0), as_expr(self.steps)), running
 
-    def multiply(self, state: Tensor, d: int, gates: int, first: int = 0, bias: bool = False) -> Tensor:
+    def multiply(self, state: Tensor, d: int, gates: int, first: int = 0, bias: bool = False) -> Sums:
         """gates_h[b, g] = sum over k of state[b, k] * r[d, g, k], for `gates` gates from the `first` on."""
         g, k = self.rows(gates), Var("k", self.r.shape[-1])
-        term = state[self.b, k] * self.r[d, as_expr(self.r.shape[-1]) * first + g, k]
 
-        def post(acc: Expr) -> Expr:
-            return acc + self.recurrent_bias(d, g) if bias and self.bias is not None else acc
+        def post(acc: Expr, row: Expr) -> Expr:
+            return acc + self.recurrent_bias(d, row) if bias and self.bias is not None else acc
 
-        return self.f.reduce("sum", (self.b, g), (k,), term, post=post, name="gates_h")
+        row = as_expr(self.r.shape[-1]) * first + g
+        h = Operand(state, (self.b, k), (self.b,), k)
+        return product(self.f, h, self.r, g, (Const(d), row), post, "gates_h")
 
     def clip(self, x: Expr) -> Expr:
         """What a gate's function is applied to, bounded by -clip and clip where clip is given."""
@@ -221,13 +223,13 @@ class Step:
     layer: Layer
     d: int
     states: tuple[Tensor, ...]
-    gates_x: Tensor
+    gates_x: Sums
     t: Expr
     running: Expr | None
 
     def x(self, gate: int) -> Expr:
         """What x contributes to row j of a gate."""
-        return self.gates_x[self.t, self.layer.b, self.layer.row(gate)]
+        return self.gates_x((self.t, self.layer.b), self.layer.row(gate))
 
 
 Cell = Callable[[Layer, Step], None]  # builds the stages of one step
@@ -268,8 +270,8 @@ def _direction(
 def rnn(
     f: Builder,
     x: Tensor,
-    w: Tensor,
-    r: Tensor,
+    w: Matrix,
+    r: Matrix,
     b: Tensor | None = None,
     sequence_lens: Tensor | None = None,
     initial_h: Tensor | None = None,
@@ -292,15 +294,15 @@ def rnn(
 def _rnn_cell(layer: Layer, now: Step) -> None:
     (h,), (act,) = now.states, layer.functions(now.d)
     gates = layer.multiply(h, now.d, 1)
-    layer.update(h, now, act(layer.clip(now.x(0) + gates[layer.b, layer.j])))
+    layer.update(h, now, act(layer.clip(now.x(0) + gates((layer.b,), layer.j))))
 
 
 @op("GRU")
 def gru(
     f: Builder,
     x: Tensor,
-    w: Tensor,
-    r: Tensor,
+    w: Matrix,
+    r: Matrix,
     b: Tensor | None = None,
     sequence_lens: Tensor | None = None,
     initial_h: Tensor | None = None,
@@ -331,19 +333,19 @@ def gru(
 def _gru_cell(layer: Layer, now: Step) -> None:
     (h,), (act, candidate), b, j = now.states, layer.functions(now.d), layer.b, layer.j
     gates = layer.multiply(h, now.d, 2)
-    z = layer.f.map((b, j), act(layer.clip(now.x(0) + gates[b, j])), name="z")
-    reset = act(layer.clip(now.x(1) + gates[b, layer.row(1)]))
+    z = layer.f.map((b, j), act(layer.clip(now.x(0) + gates((b,), j))), name="z")
+    reset = act(layer.clip(now.x(1) + gates((b,), layer.row(1))))
     last = layer.multiply(layer.f.map((b, j), reset * h[b, j], name="kept"), now.d, 1, first=2)
-    new = candidate(layer.clip(now.x(2) + last[b, j]))
+    new = candidate(layer.clip(now.x(2) + last((b,), j)))
     layer.update(h, now, (1 - z[b, j]) * new + z[b, j] * h[b, j])
 
 
 def _gru_linear_cell(layer: Layer, now: Step) -> None:
     (h,), (act, candidate), b, j = now.states, layer.functions(now.d), layer.b, layer.j
     gates = layer.multiply(h, now.d, 3, bias=True)
-    z = layer.f.map((b, j), act(layer.clip(now.x(0) + gates[b, j])), name="z")
-    reset = act(layer.clip(now.x(1) + gates[b, layer.row(1)]))
-    new = candidate(layer.clip(now.x(2) + reset * gates[b, layer.row(2)]))
+    z = layer.f.map((b, j), act(layer.clip(now.x(0) + gates((b,), j))), name="z")
+    reset = act(layer.clip(now.x(1) + gates((b,), layer.row(1))))
+    new = candidate(layer.clip(now.x(2) + reset * gates((b,), layer.row(2))))
     layer.update(h, now, (1 - z[b, j]) * new + z[b, j] * h[b, j])
 
 
@@ -351,8 +353,8 @@ def _gru_linear_cell(layer: Layer, now: Step) -> None:
 def lstm(
     f: Builder,
     x: Tensor,
-    w: Tensor,
-    r: Tensor,
+    w: Matrix,
+    r: Matrix,
     b: Tensor | None = None,
     sequence_lens: Tensor | None = None,
     initial_h: Tensor | None = None,
@@ -392,7 +394,7 @@ def _lstm_cell(layer: Layer, now: Step, p: Tensor | None, coupled: bool) -> None
 
     def value(n: int, peephole: int | None) -> Expr:
         """What gate n of i o f c is the function of; peepholes stand in the order i o f."""
-        y = now.x(n) + gates[b, layer.row(n)]
+        y = now.x(n) + gates((b,), layer.row(n))
         if p is not None and peephole is not None:
             y = y + p[now.d, layer.row(peephole)] * c[b, j]
         return layer.clip(y)
@@ -401,3 +403,7 @@ def _lstm_cell(layer: Layer, now: Step, p: Tensor | None, coupled: bool) -> None
     forget = 1 - i if coupled else gate(value(2, 2))
     layer.update(c, now, forget * c[b, j] + i * candidate(value(3, None)))
     layer.update(h, now, gate(value(1, 1)) * shown(c[b, j]))
+
+
+for _name, _define in (("RNN", rnn), ("GRU", gru), ("LSTM", lstm)):
+    op(_name, domain="ingot")(in_bytes(_define))  # `passes.byte_recurrent` makes them

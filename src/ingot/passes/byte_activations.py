@@ -7,10 +7,10 @@
                                y = (total + more / 254) * (s * t) + b
 
 W is t * W' nearly, W' bytes of as many values as W has. Needs an inferred graph and `--activations int8`;
-serves MatMul and Gemm by encoded matrices. A layer is to stay within 1 % of max|y| of what it was
-(99 of 100 random ones do, if rounding errors are independent): what rounding the weights loses is known here,
-what rounding the activations loses is measured in each run, and where that is too much the rest is multiplied
-too. A layer whose weights lose too much stays as it is.
+serves MatMul and Gemm by encoded matrices, and through `byte_recurrent` RNN, GRU and LSTM. A layer is to stay
+within 1 % of max|y| of what it was (99 of 100 random ones do, if rounding errors are independent): what
+rounding the weights loses is known here, what rounding the activations loses is measured in each run, and
+where that is too much the rest is multiplied too. A layer whose weights lose too much stays as it is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.control import infer_if
 from ingot.ops.infer import infer, infer_node
 from ingot.ops.operand import fine
-from ingot.passes.byte_cost import Sizes, pays
+from ingot.passes.byte_cost import Sizes, in_bytes, in_floats, pays
+from ingot.passes.byte_recurrent import RECURRENT, recurrent
 from ingot.passes.byte_weights import Weights, quantise
 from ingot.passes.never_negative import NeverNegative
 from ingot.targets.record import Target
@@ -85,7 +86,7 @@ def _rewrite(graph: Graph, how: _How, known: NeverNegative) -> None:
         for sub in node.subgraphs.values():
             _rewrite(sub, how, known)
         known.add(node)
-        nodes += _rewritten(node, how, known) or [node]
+        nodes += _rewritten(node, how, known) or [_recurrent(node, how, known)]
     graph.nodes = nodes
 
 
@@ -108,6 +109,16 @@ def _rewritten(node: Node, how: _How, known: NeverNegative) -> list[Node] | None
             nodes.product(x, found, allowed, rest[0] if rest else None)
             return nodes.nodes
     return None
+
+
+def _recurrent(node: Node, how: _How, known: NeverNegative) -> Node:
+    """A recurrent node in bytes where that pays, else as it is."""
+
+    def cost(s: Sizes, parts: int) -> float:
+        return in_bytes(s, how.target, parts) if parts else in_floats(s, how.target)
+
+    is_rectified = bool(node.inputs) and node.inputs[0] in known
+    return (recurrent(node, how.ways, cost, is_rectified) if how.in_lanes else None) or node
 
 
 def _allowed(weights: Weights, rectified: bool) -> tuple[float, float] | None:
@@ -140,7 +151,7 @@ def _count(graph: Graph, behind: dict[Value, int]) -> None:
             behind.update(dict.fromkeys(sub.inputs, before))
             _count(sub, behind)
             before = max([before, *(behind.get(v, 0) for v in sub.outputs)])
-        here = before + (node.op == "QuantizeOperand" and node.domain == "ingot")
+        here = before + (node.op in ("QuantizeOperand", *RECURRENT) and node.domain == "ingot")
         behind.update(dict.fromkeys((v for v in node.outputs if v is not None), here))
 
 

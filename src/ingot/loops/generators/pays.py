@@ -16,8 +16,8 @@ from ingot.loops.generators.codes import VALUES
 from ingot.loops.generators.columns import POINTS
 from ingot.loops.generators.lanes import Way, most_values, way_of
 from ingot.loops.generators.roles import Contraction
-from ingot.loops.generators.winograd.blocking import stream
 from ingot.targets.record import Target
+from ingot.targets.stream import stream
 
 Reading = Literal["entries", "codes", "elements"]
 WORTH = 1.1  # how much faster the estimate has to be

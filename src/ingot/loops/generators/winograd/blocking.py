@@ -14,13 +14,13 @@ from ingot.loops.cuts import balanced
 from ingot.loops.generators.tiles import CHAINS
 from ingot.loops.generators.winograd.match import Convolution
 from ingot.targets.record import Target
+from ingot.targets.stream import stream
 
 SCRATCH_BYTES = 256 << 10  # of `V`: it shares the second cache with `M` and the weights in flight
 MOST_TILES = 32  # of a block
 EXPOSED = 8  # parts: one of what is hidden, weights behind products or these behind them, is not
 FAR = 4  # parts of the third cache, one of which `V` and `M` may take where they leave the second
 FEWEST_TILES = 16  # where the image has as many: each block reads all weights again
-FROM_SECOND, FROM_THIRD, FROM_MEMORY = 48.0, 20.0, 10.0  # bytes a cycle from the caches and beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,6 @@ def weight_bytes(conv: Convolution, m: int) -> int:
     """Of the transformed weights; F(1, taps) leaves them as they are."""
     points = int((m + conv.taps - 1) ** len(conv.windows))
     return points * conv.channels * conv.features * FLOAT32.bytes
-
-
-def stream(size: int, target: Target, cold: bool) -> float:
-    """Bytes a cycle that so many bytes of weights arrive with."""
-    if cold:
-        return FROM_MEMORY
-    level = sum(size > cache // 4 * 3 for cache in target.caches[1:])
-    return (FROM_SECOND, FROM_THIRD, FROM_MEMORY)[level]
 
 
 def _lanes(features: int, most: int) -> int:
