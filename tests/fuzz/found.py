@@ -126,6 +126,14 @@ FOUND = {
                 go = Identity (c)
             }>
         }""",
+    # What stays in a register while the window slides had the name of the window's axis.
+    "kept_beside_the_window_s_axis": """
+        <ir_version: 10, opset_import: ["" : 13]>
+        g (float[2, 2, 3, 3] x, float[3, 2, 2, 2] w, float[1, 1, 1] bias) => (float[2, 3, 1, 1] y) {
+            c = Conv <pads = [0, 0, 2, 1]> (x, w)
+            s = GlobalLpPool <p = 1> (c)
+            y = Sub (s, bias)
+        }""",
 }
 
 

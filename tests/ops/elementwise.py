@@ -48,6 +48,8 @@ FUNCTIONS = [
     *function("Acosh", 1, 9, "reference"),
     *function("Atanh", -0.99, 0.99, "reference"),
     *function("Erf", -3, 3, [np.vectorize(math.erf)(within(-3, 3))]),
+    Row("Erf", [np.array([-9, -5, -1, 0, 1, 5, 9], np.int64)], oracle=[np.array([-1, 0, 0, 0, 0, 0, 1])]),
+    Row("Erf", [np.array([0, 5, 6, 255], np.uint8)], oracle=[np.array([0, 0, 1, 1], np.uint8)]),
     *function("Floor", -4, 4),
     *function("Ceil", -4, 4),
     *function("Round", -4, 4),

@@ -74,6 +74,14 @@ SINGLES = {
 }
 
 ROWS = [
+    Row(
+        "Cast",
+        [np.array("-2.5", object)],
+        {"to": TensorProto.DOUBLE},
+        oracle=[np.array(-2.5)],
+        tolerance=0,
+        note="scalar",
+    ),
     to_text(np.array(FLOATS, np.float32)),
     to_text(special(np.float32), note="special"),
     to_text(np.array([*FLOATS, 2.0**60])),

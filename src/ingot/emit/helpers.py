@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ingot.emit.expression import helper_name, short
 from ingot.emit.literals import literal, quoted
 from ingot.emit.narrow import narrow_body, widen_body
+from ingot.emit.wrap import COLUMNS
 from ingot.formula.types import DTYPES, INT32, INT64, DType, dtype_named
 from ingot.loops.instructions import GROUP
 from ingot.targets.record import Target
@@ -39,7 +40,22 @@ def is_helper(key: Key) -> bool:
 
 
 def _function(key: Key, result: str, parameters: str, body: str) -> str:
-    return f"static inline {result} {helper_name(*key)}({parameters}) {{ {body} }}"
+    """In one line if it fits, else a line a statement: where an `if` begins a line, nothing may follow it."""
+    head = f"static inline {result} {helper_name(*key)}({parameters}) {{"
+    if len(head) + len(body) + 3 <= COLUMNS:
+        return f"{head} {body} }}"
+    return "\n".join([head, *(f"    {s}" for s in _statements(body)), "}"])
+
+
+def _statements(body: str) -> Iterator[str]:
+    """The statements of a function in order."""
+    start = depth = 0
+    for at, c in enumerate(body, 1):
+        depth += (c in "({") - (c in ")}")
+        is_block = c == "}" and not body.startswith("union", start)
+        if depth == 0 and (c == ";" or is_block):
+            yield body[start:at].strip()
+            start = at
 
 
 def _imax(key: Key) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 
 from ingot.formula.expr import (
     Const,
@@ -84,8 +85,12 @@ def apart(statements: tuple[Statement, ...], taken: set[str]) -> tuple[Statement
     What they declare outside any loop is added to `taken`: statements that follow in the same block, or in
     loops below it, cannot declare it again.
     """
-    declared = [s.name for s in flatten(statements) if isinstance(s, Let)]
-    names = {n: f"{n}_{len(taken)}" for n in declared if n in taken}
+    declared = {s.name: None for s in flatten(statements) if isinstance(s, Let)}
+    known, names = taken | declared.keys(), dict[str, str]()
+    for n in declared:
+        if n in taken:
+            names[n] = next(m for m in (f"{n}_{i}" for i in count(len(taken))) if m not in known)
+            known.add(names[n])
     taken.update(names.get(s.name, s.name) for s in statements if isinstance(s, Let))
     return _renamed(statements, names) if names else statements
 

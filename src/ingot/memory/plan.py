@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ingot.formula.expr import Tensor
-from ingot.loops.program import Kernel, Program
+from ingot.loops.program import Call, Kernel, Program, calls
 from ingot.memory.arena import Offsets, height, place
 from ingot.memory.lifetimes import Lifetime, lifetimes
 from ingot.memory.share import Overwrite, Sharing, sharings
@@ -34,8 +34,16 @@ class Plan:
 
     def aliasing(self, kernel: Kernel) -> frozenset[Tensor]:
         """The kernel's parameters that some call binds to the same bytes."""
-        pairs = [o.call[1] for o in self.overwrites if o.call and o.call[0] is kernel]
-        return frozenset(t for pair in pairs for t in pair)
+        written = {t for o in self.overwrites if o.call and o.call[0] is kernel for t in o.call[1]}
+        read = (self._alike(c) for c in calls(self.program.steps) if c.kernel is kernel)
+        return frozenset(written).union(*read)
+
+    def _alike(self, call: Call) -> set[Tensor]:
+        """The kernel's parameters for which this call gives the same bytes more than once."""
+        places = [
+            (self.offsets.get(at.base, at.base), at.start) for at in map(self.program.place, call.arguments)
+        ]
+        return {p for p, at in zip(call.kernel.parameters, places, strict=True) if places.count(at) > 1}
 
 
 def plan(program: Program) -> Plan:

@@ -89,7 +89,9 @@ function("Tanh")
 function("Asinh")
 function("Acosh")
 function("Atanh")
-function("Erf")
+elementwise(
+    "Erf", lambda x: cast(call("erf", cast(x, FLOAT64) if x.dtype.is_integer else x), x.dtype), kinds="fiu"
+)
 function("Floor")
 function("Ceil")
 function("Round")  # halves to even (Round-11)

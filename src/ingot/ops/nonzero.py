@@ -51,18 +51,25 @@ def set_places(f: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 def point(i: Expr, shape: tuple[Extent, ...]) -> tuple[Expr, ...]:
     """The index of element i in row-major order; the first axis is not wrapped around."""
-    strides = [product(shape[d + 1 :]) for d in range(len(shape))]
-    wrapped = [i // s for s in strides]
-    return tuple(w if d == 0 else w % n for d, (w, n) in enumerate(zip(wrapped, shape, strict=True)))
+    wrapped = [i // _divisor(product(shape[d + 1 :])) for d in range(len(shape))]
+    extents = zip(wrapped, shape, strict=True)
+    return tuple(w if d == 0 else w % _divisor(n) for d, (w, n) in enumerate(extents))
+
+
+def _divisor(n: Extent) -> Expr:
+    """1 where a tensor is empty: no element's place is asked for, but the quotient is printed."""
+    e = as_expr(n)
+    return Const(1) if e == Const(0) else e
 
 
 def data_point(place: Expr, shape: tuple[Extent, ...]) -> tuple[Expr, ...]:
     """The same for a place that is data."""
-    strides = [cast(product(shape[d + 1 :]), INT64) for d in range(len(shape))]
+    strides = [cast(_divisor(product(shape[d + 1 :])), INT64) for d in range(len(shape))]
     index = []
     for d, (s, n) in enumerate(zip(strides, shape, strict=True)):
         at = place // s
-        index.append(Gathered(at if d == 0 else at % cast(as_expr(n), INT64), Const(0), as_expr(n)))
+        rest = at if d == 0 else at % cast(_divisor(n), INT64)
+        index.append(Gathered(rest, Const(0), as_expr(n)))
     return tuple(index)
 
 

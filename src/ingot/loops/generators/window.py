@@ -311,7 +311,7 @@ class _Generator:
         def kept(node: Expr) -> Expr | None:
             if not isinstance(node, Load) or self._moves(node, *self.rolled):
                 return None
-            return self.kept.setdefault(node, Var(f"k{len(self.kept)}", None, node.dtype))
+            return self.kept.setdefault(node, Var(f"kept{len(self.kept)}", None, node.dtype))
 
         return transform(e, kept)
 

@@ -1,0 +1,50 @@
+"""The C of a bundle has nothing that gcc's usual warnings would say a word about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import parser
+
+import ingot
+from ingot.targets.records import find
+
+from .build import STRICT, compile_c, need, write
+
+MODELS = {
+    # Where a helper needs several lines, what follows an `if` stands on the next one.
+    "narrow_floats": """
+        g (float[5] x) => (float16[5] half, bfloat16[5] brain, float8e4m3fn[5] quarter, float[5] y) {
+            half = Cast <to = 10> (x)
+            brain = Cast <to = 16> (x)
+            quarter = Cast <to = 17> (x)
+            back = Cast <to = 1> (half)
+            more = Cast <to = 1> (brain)
+            y = Add (back, more)
+        }""",
+    # Of no places none is asked for, and no quotient by 0 is printed.
+    "no_places": """
+        g (float[2, 3, 4] boxes, float[2, 3, 3] scores, float[2, 3, 0] nothing)
+            => (int64[K, 3] chosen, int64[3, L] places) <int64 most = {0}> {
+            chosen = NonMaxSuppression (boxes, scores, most)
+            places = NonZero (nothing)
+        }""",
+    # One argument for two parameters: neither is `restrict`.
+    "one_tensor_twice": """
+        g (string[3] a) => (string[3] b) { b = StringConcat (a, a) }""",
+    "one_tensor_in_two_shapes": """
+        g (float[2, 6, 9, 1] x) => (float[2, 6, 18, 2] y) <float[6, 3, 4, 3] w = {FILL}> {
+            y = ConvTranspose <group = 2, pads = [1, 1, 1, 0], strides = [2, 2]> (x, w)
+        }""".replace("FILL", ", ".join(str(i % 7 - 3) for i in range(216))),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
+def test_gcc_has_nothing_to_say(name: str, target: str, tmp_path: Path) -> None:
+    need("gcc")
+    model = parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>' + MODELS[name])
+    bundle = ingot.compile(model, name="net", target=target, capacity={"": 8})
+    write(tmp_path, bundle.files)
+    compile_c("gcc", tmp_path, "net.c", "-std=gnu99", *find(target).gcc[1:], *STRICT)
