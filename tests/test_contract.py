@@ -11,13 +11,14 @@ import pytest
 
 from ingot.emit.statement import lines
 from ingot.emit.vector import VectorPrinter
-from ingot.formula.statements import For, Prefetch, flatten
+from ingot.formula.expr import Lane
+from ingot.formula.statements import For, Let, Madd, Prefetch, flatten
 from ingot.frontends.onnx import read_model
 from ingot.loops.assign import assign_layouts
 from ingot.loops.cuts import parts, pieces
 from ingot.loops.evaluate import run
 from ingot.loops.fuse import fuse
-from ingot.loops.generators.tiles import Sizes, best_tile, segments
+from ingot.loops.generators.tiles import Sizes, Tile, best_tile, is_by_element, segments, terms_a_turn
 from ingot.loops.lower import lower
 from ingot.loops.program import Program
 from ingot.loops.region import formulate_graph
@@ -113,3 +114,38 @@ def test_the_last_register_is_as_narrow_as_serves() -> None:
 def test_rows_that_share_a_set_of_the_cache_are_few() -> None:
     apart, together = (Sizes(512, 16, (49,), 2048, (n,)) for n in (2048 * 4 + 64, 2048 * 4))
     assert best_tile(TARGETS["x86-64-v4"], apart).rows > 8 >= best_tile(TARGETS["x86-64-v4"], together).rows
+
+
+PRODUCT = "agraph (float[5, 7] x) => (float[5, 8] y) { y = MatMul(x, w) }"
+
+
+@pytest.mark.parametrize(("name", "by_element"), [("x86-64", False), ("i386", False), ("aarch64", True)])
+def test_turns_of_four_terms_where_vectors_are_narrow(name: str, by_element: bool) -> None:
+    """Seven terms: a turn of four, by elements of a vector where the target can, and three by themselves."""
+    program, made = compiled(PRODUCT, TARGETS[name], w=(7, 8))
+    x = np.random.default_rng(9).standard_normal((5, 7)).astype("f")
+    np.testing.assert_allclose(run(program, {"x": x})[0], x @ made["w"], atol=1e-5)
+    kernel = next(k for k in program.kernels if k.macs)
+    terms = [
+        s for s in flatten(kernel.body) if isinstance(s, For) and any(isinstance(m, Madd) for m in s.body)
+    ]
+    turn, rest = terms[:2]
+    assert (turn.step, rest.step) == (4, 1)
+    rows = [s for s in turn.body if isinstance(s, Let) and s.name.startswith("v")]
+    taken = [s for s in turn.body if isinstance(s, Let) and isinstance(s.value, Lane)]
+    assert (len(taken) == 4 * len(rows) > 0) == by_element
+    assert not [s for s in rest.body if isinstance(s, Let) and isinstance(s.value, Lane)]
+
+
+def test_no_more_terms_in_a_turn_than_there_are() -> None:
+    target = TARGETS["x86-64"]
+    assert [terms_a_turn(target, Tile(2, 4), n) for n in (1, 3, 64)] == [1, 3, 4]
+    assert terms_a_turn(target, Tile(6, 4), 64) == 2  # enough in a turn without
+    assert terms_a_turn(TARGETS["x86-64-v3"], Tile(2, 4), 64) == 1
+
+
+def test_by_element_needs_registers_for_the_rows() -> None:
+    neon = TARGETS["aarch64"]
+    assert is_by_element(neon, 4, Tile(7, 3)) and not is_by_element(neon, 4, Tile(7, 4))
+    assert not is_by_element(neon, 2, Tile(7, 3))  # float64
+    assert not is_by_element(TARGETS["x86-64"], 4, Tile(1, 1))

@@ -45,7 +45,9 @@ from ingot.loops.generators.tiles import (
     Sizes,
     Tile,
     best_tile,
+    is_by_element,
     segments,
+    terms_a_turn,
     tile_shape,
 )
 from ingot.loops.layout import Storage
@@ -262,6 +264,11 @@ class _Tile:
         self.read = placer(self.c.a, names, self.c.bounds)
         self.names = names
         self.chains = g.chains
+        inner, tile = g.c.reduce[-1], Tile(len(self.points), len(segment.widths))
+        is_row = step(g.c.a, inner.name) == 1 and static(inner.extent) >= g.lanes
+        self.is_by_element = is_row and is_by_element(g.target, g.lanes, tile)
+        turn = g.lanes if self.is_by_element else terms_a_turn(g.target, tile, static(inner.extent))
+        self.turn = max(g.chains, turn)
 
     def _ahead(self, g: _Generator, taken: Taken) -> tuple[Prefetch, ...]:
         """What to ask for at each term: what comes a little later if the weights are read once; else one
@@ -317,29 +324,40 @@ class _Tile:
             for t in range(count):
                 body += [Barrier()] if t else []
                 body += self._madds(f"_{t}", inner, Const(t))
-        elif self.chains == 1:
-            body = [For(inner.name, Const(0), Const(count), 1, tuple(self._madds("", inner, inner)))]
         else:
-            body += self._interleaved(inner, count)
+            body += self._turns(inner, count)
         for k in reversed(self.c.reduce[:-1]):
             body = [For(k.name, Const(0), as_expr(k.extent or 0), 1, tuple(body))]
         yield from body
 
-    def _interleaved(self, inner: Var, count: int) -> Iterator[Statement]:
-        """Neighbouring terms go to accumulators of their own: one chain would wait for itself."""
-        whole = count // self.chains * self.chains
+    def _turns(self, inner: Var, count: int) -> Iterator[Statement]:
+        """The loop over the terms. Neighbouring ones go to accumulators of their own where there are few: one
+        chain would wait for itself.
+        """
+        whole = count // self.turn * self.turn
         body: list[Statement] = []
-        for u in range(self.chains):
-            body += self._madds(f"_{u}" if u else "", inner, inner + u, u)
-        yield For(inner.name, Const(0), Const(whole), self.chains, tuple(body))
+        for u in range(self.turn):
+            if self.is_by_element and u % self.lanes == 0:
+                body += self._values(inner, u)
+            body += self._madds(f"_{u}" if u else "", inner, inner + u if u else inner, u)
+        yield For(inner.name, Const(0), Const(whole), self.turn, tuple(body))
         if whole < count:
             rest = tuple(self._madds("", inner, inner))
             yield For(inner.name, Const(whole), Const(count), 1, rest)
 
-    def _madds(self, suffix: str, inner: Var, at: Expr, chain: int = 0) -> Iterator[Statement]:
+    def _values(self, inner: Var, u: int) -> Iterator[Statement]:
+        """What the terms from the u-th of a turn on multiply, of every point in a vector."""
+        for i, point in enumerate(self.points):
+            read = self.read(point)
+            assert isinstance(read, Load)
+            at = self._at(read, {inner.name: inner + u} if u else {})
+            yield Let(f"v{i}_{u}", replace(at, lanes=self.lanes), self.lanes)
+
+    def _madds(self, suffix: str, inner: Var, at: Expr, u: int | None = None) -> Iterator[Statement]:
         """All products of one term, which stands at `at` along the innermost reduction axis.
 
-        Where the last register is narrower, it takes the first lanes of what is repeated for the others.
+        It is the u-th of a turn of the loop, if any. Where the last register is narrower, it takes the first
+        lanes of what is repeated for the others.
         """
         dtype, widths = self.c.b.dtype, self.segment.widths
         shared = max(widths) if len(set(widths)) > 1 else 1
@@ -349,13 +367,21 @@ class _Tile:
         for j, width in enumerate(widths):
             yield from self._loaded(j, width, suffix, term)
         for i, point in enumerate(self.points):
-            read = self.read(point)
-            assert isinstance(read, Load)
-            yield Let(f"a{i}{suffix}", self._at(read, term), shared)
+            yield Let(f"a{i}{suffix}", self._value(i, point, term, u), shared)
             a = Var(f"a{i}{suffix}", None, dtype)
             for j, width in enumerate(widths):
                 some = Lane(a, 0, width) if width < shared else a
-                yield Madd(_register(i, j, chain), some, Var(f"b{j}{suffix}", None, dtype), width)
+                to = _register(i, j, (u or 0) % self.chains)
+                yield Madd(to, some, Var(f"b{j}{suffix}", None, dtype), width)
+
+    def _value(self, i: int, point: dict[str, int], term: dict[str, Expr], u: int | None) -> Expr:
+        """What a term of the i-th point multiplies: an element of what a turn loaded, or loaded by itself."""
+        if self.is_by_element and u is not None:
+            first = u // self.lanes * self.lanes
+            return Lane(Var(f"v{i}_{first}", None, self.c.b.dtype), u - first)
+        read = self.read(point)
+        assert isinstance(read, Load)
+        return self._at(read, term)
 
     def _loaded(self, j: int, width: int, suffix: str, term: dict[str, Expr]) -> Iterator[Statement]:
         """Register j of the block's weights; two registers share the bytes of their codes."""

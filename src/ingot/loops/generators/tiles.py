@@ -22,6 +22,8 @@ LINE = 64
 WAYS, SET_PERIOD = 8, 4096  # of an L1 cache: bytes so far apart fall into one set
 AHEAD = 16 << 10  # bytes by which a stream of weights from main memory is prefetched
 CHAINS = 8  # accumulators that keep two multipliers of four cycles busy
+NARROW = 16  # bytes of a vector: products of so few elements are many instructions
+TURN, MOST_TERMS = 48, 4  # multiply-adds and terms in a turn of a loop over such products
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,25 @@ def cost(target: Target, sizes: Sizes, tile: Tile) -> float:
 def _step(target: Target, sizes: Sizes, rows: int, vectors: int, far: bool) -> float:
     """Cycles of one term of a tile: two multiply-adds, two loads and four instructions a cycle."""
     fused = _fused(target, sizes)
-    accumulators, loaded = rows * vectors, rows + vectors
+    by_element = is_by_element(target, sizes.lanes, Tile(rows, vectors))
+    accumulators, loaded = rows * vectors, (rows / sizes.lanes if by_element else rows) + vectors
     instructions = accumulators * (1 if fused else 3) + loaded + (0 if fused else rows) + 2
     cycles = max(accumulators / 2, loaded / 2, CHAINS / 2, instructions / 4)
     lines = vectors * sizes.lanes * 4 / LINE
     return cycles + 0.02 * instructions + (0.25 * lines if far else 0)
+
+
+def terms_a_turn(target: Target, tile: Tile, terms: int) -> int:
+    """How many of the terms a turn of the loop around a tile adds: the loop itself is instructions too."""
+    if target.vector_bytes != NARROW:
+        return 1
+    return max(1, min(MOST_TERMS, TURN // (tile.rows * tile.vectors), terms))
+
+
+def is_by_element(target: Target, lanes: int, tile: Tile) -> bool:
+    """Whether a tile leaves registers for a vector of every row, the elements of `lanes` terms."""
+    needed = tile.rows * tile.vectors + tile.rows + tile.vectors
+    return target.by_element and lanes == MOST_TERMS and needed <= target.registers
 
 
 def _same_set(sizes: Sizes, shape: list[int]) -> int:

@@ -11,7 +11,7 @@ from math import prod
 
 from ingot.formula.types import FLOAT32
 from ingot.loops.cuts import balanced
-from ingot.loops.generators.tiles import CHAINS
+from ingot.loops.generators.tiles import CHAINS, Tile, is_by_element
 from ingot.loops.generators.winograd.match import Convolution
 from ingot.targets.record import Target
 from ingot.targets.stream import stream
@@ -113,6 +113,8 @@ def _tile(
     for wide in range(1, 5):
         for rows in range(1, min(fewest, 16) + 1):
             if 4 * rows * wide > 3 * target.registers:  # compilers keep a few of both operands
+                continue
+            if target.by_element and not is_by_element(target, target.lanes(4), Tile(rows, wide)):
                 continue
             passes, blocks = -(-count // rows), -(-vectors // wide)
             step = max(rows * wide, rows + wide + (wide == 1 and not terms), CHAINS) / 2

@@ -20,14 +20,14 @@ from itertools import product
 import numpy as np
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, equal, static, substitute
+from ingot.formula.expr import Array, Binary, Const, Expr, Lane, Load, Tensor, Var, equal, static, substitute
 from ingot.formula.index import Bounds, simplify
 from ingot.formula.statements import For, Let, Madd, Prefetch, Remark, Statement, Store, When
 from ingot.formula.types import FLOAT32
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cook_toom import Algorithm, cook_toom
 from ingot.loops.cuts import parts
-from ingot.loops.generators.tiles import AHEAD
+from ingot.loops.generators.tiles import AHEAD, Tile, is_by_element, terms_a_turn
 from ingot.loops.generators.winograd.blocking import blocking, weight_bytes
 from ingot.loops.generators.winograd.match import Convolution, Window, match, moving, taps_of
 from ingot.loops.generators.winograd.transforms import along, register
@@ -294,26 +294,52 @@ class _Generator:
 
     def _micro(self, point: Expr, first: Expr) -> Iterator[Statement]:
         """A register tile: rows of tiles x vectors of features."""
-        b, k = self.blocking, self.conv.channel
+        b = self.blocking
         registers = list(product(range(b.rows), range(b.vectors)))
         for i, j in registers:
             yield Let(f"c{i}_{j}", Const(0.0, FLOAT32), b.lanes, mutable=True)
+        yield from self._sums(point, first)
+        for i, j in registers:
+            to = Load(self.m, (simplify(self._plane(point)), simplify((first + i) * b.block + j * b.lanes)))
+            yield Store(to, register(f"c{i}_{j}"), b.lanes)
+
+    def _sums(self, point: Expr, first: Expr) -> Iterator[Statement]:
+        """The loop over the channels, some of them a turn where that makes fewer instructions."""
+        b, k, channels = self.blocking, self.conv.channel, self.conv.channels
+        tile = Tile(b.rows, b.vectors)
+        by_element = channels >= b.lanes and is_by_element(self.target, b.lanes, tile)
+        turn = b.lanes if by_element else terms_a_turn(self.target, tile, channels)
+        whole = channels // turn * turn
         body: list[Statement] = []
+        if by_element:
+            body += [Let(f"v{i}", self._value(point, first, i, k, b.lanes), b.lanes) for i in range(b.rows)]
+        for u in range(turn):
+            body += self._term(point, first, k + u if u else k, u, by_element)
+        yield For(k.name, Const(0), Const(whole), turn, tuple(body))
+        if whole < channels:
+            yield For(k.name, Const(whole), Const(channels), 1, tuple(self._term(point, first, k)))
+
+    def _term(
+        self, point: Expr, first: Expr, k: Expr, u: int = 0, by_element: bool = False
+    ) -> Iterator[Statement]:
+        """The products of a channel, the u-th of a turn: by an element of what that loaded, or by itself."""
+        b, suffix = self.blocking, f"_{u}" if u else ""
         block = (point, self._block) if b.by_point else (self._block, point)
         for j in range(b.vectors):
             at = (*moving(self.conv), *block, k, Const(j * b.lanes))
             if self.is_streamed:
-                body += self._ahead(at[:-1], j * b.lanes)
-            body.append(Let(f"b{j}", Load(self.u, at, None, b.lanes), b.lanes))
+                yield from self._ahead(at[:-1], j * b.lanes)
+            yield Let(f"b{j}{suffix}", Load(self.u, at, None, b.lanes), b.lanes)
         for i in range(b.rows):
-            at = (point, simplify((first + i) * self.row + k))
-            body.append(Let(f"a{i}", Load(self.v, at)))
+            value = Lane(register(f"v{i}"), u) if by_element else self._value(point, first, i, k)
+            yield Let(f"a{i}{suffix}", value)
             for j in range(b.vectors):
-                body.append(Madd(f"c{i}_{j}", register(f"a{i}"), register(f"b{j}"), b.lanes))
-        yield For(k.name, Const(0), Const(self.conv.channels), 1, tuple(body))
-        for i, j in registers:
-            to = Load(self.m, (simplify(self._plane(point)), simplify((first + i) * b.block + j * b.lanes)))
-            yield Store(to, register(f"c{i}_{j}"), b.lanes)
+                a, w = register(f"a{i}{suffix}"), register(f"b{j}{suffix}")
+                yield Madd(f"c{i}_{j}", a, w, b.lanes)
+
+    def _value(self, point: Expr, first: Expr, i: int, k: Expr, lanes: int = 1) -> Load:
+        """What channel `k` of the i-th row of a register tile multiplies, or `lanes` channels from it on."""
+        return Load(self.v, (point, simplify((first + i) * self.row + k)), None, lanes)
 
     def _ahead(self, weight: tuple[Expr, ...], feature: int) -> Iterator[Statement]:
         """What to ask for at each channel: what comes a little later; where many tiles go through a block of
