@@ -87,6 +87,29 @@ def test_every_target_follows_the_rule(name: str) -> None:
         np.testing.assert_array_equal(found[output], wanted, err_msg=output)
 
 
+@pytest.mark.parametrize("target", ["c99", "native"])
+@pytest.mark.parametrize("name", ["int32", "uint32", "int64", "uint64"])
+def test_integers_are_rounded_once(name: str, target: str) -> None:
+    """Between two bfloat16, in the middle and one beside it, as float32 does not tell apart."""
+    t = DTYPES[name]
+    exact = [1 << k for k in range(9, t.bits - 1)]
+    middles = [
+        (b + (2 * a + 1 << k - 8), b + (a << k - 7), k - 7) for k, b in enumerate(exact, 9) for a in range(4)
+    ]
+    rows = [(m, low + ((low >> step & 1) << step)) for m, low, step in middles]
+    rows += [(m + d, low + ((d > 0) << step)) for m, low, step in middles for d in (1, -1) if step > 0]
+    rows += [(-x, -y) for x, y in rows if t.kind == "i"]
+    x = np.array([x for x, _ in rows], t.numpy)
+    wanted = np.array([float(y) for _, y in rows])
+    node = helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.BFLOAT16)
+    ends = [helper.make_tensor_value_info("x", onnx_type(x), x.shape)]
+    made = [helper.make_tensor_value_info("y", onnx.TensorProto.BFLOAT16, x.shape)]
+    graph = helper.make_graph([node], "casts", ends, made)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=11)
+    found = ingot.compile(proto, target=target).run({"x": x})["y"]
+    np.testing.assert_array_equal(found.astype(np.float64), wanted)
+
+
 def test_no_undefined_behaviour() -> None:
     need("gcc")
     (answer,) = program.run([program.member(model(), FEEDS, "casts")])

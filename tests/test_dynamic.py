@@ -194,6 +194,16 @@ BOUNDED: dict[str, tuple[str, str, str, dict[str, tuple[int, int]]]] = {
         'y = Conv <auto_pad="SAME_UPPER"> (x, w)',
         {"B": (1, 3), "L": (1, 50)},
     ),
+    **{
+        f"same_{kind}_{stride}_{kernel}": (
+            f"float[B,4,L] x, float[6,4,{kernel}] w",
+            "float[a,b,c] y",
+            f'c = Conv <auto_pad="SAME_{kind}", strides=[{stride}]> (x, w) '
+            f'y = AveragePool <kernel_shape=[{kernel}], strides=[{stride}], auto_pad="SAME_{kind}"> (c)',
+            {"B": (1, 3), "L": (1, 50)},
+        )
+        for kind, stride, kernel in (("UPPER", 2, 3), ("LOWER", 2, 4), ("LOWER", 3, 2), ("UPPER", 3, 7))
+    },
     "pool_ceil": (
         "float[B,4,L] x",
         "float[a,b,c] y",

@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 
 import ingot
-from ingot.errors import UnsupportedError
+from ingot.errors import InputError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(7)
@@ -100,6 +100,14 @@ def test_attributes_that_would_be_dropped_are_refused(call: str, attribute: str)
     )
     operator = call.partition(" ")[0]
     with pytest.raises(UnsupportedError, match=f"^{operator} node 'y': the attribute '{attribute}' "):
+        ingot.compile(model)
+
+
+def test_an_error_names_the_operator_of_the_file() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 9]> g (float[2] x) => (float[2] y) { y = BatchMatMul (x, x) }'
+    )
+    with pytest.raises(InputError, match=r"^BatchMatMul node 'y', Einsum node "):
         ingot.compile(model)
 
 

@@ -28,7 +28,7 @@ from ingot.formula.expr import (
     binary,
 )
 from ingot.formula.extents import span
-from ingot.formula.index import interval, simplify
+from ingot.formula.index import simplify
 from ingot.formula.types import BOOL
 
 LIMIT = 64  # elements: a shape has few
@@ -142,11 +142,11 @@ def _binary(op: str, a: Expr, b: Expr) -> Expr:
         return Const(int(_compare(op, a, b)))
     if op in ("and", "or") and isinstance(a, Const) and isinstance(b, Const):
         return Const(int(a.value) & int(b.value) if op == "and" else int(a.value) | int(b.value))
-    if op == "div" and interval(a)[0] >= 0 and interval(b)[0] > 0:
+    if op == "div" and span(a)[0] >= 0 and span(b)[0] > 0:
         op = "floordiv"  # C's division rounds towards zero
     if op not in ("add", "sub", "mul", "max", "min", "floordiv", "mod"):
         raise Unknown
-    if op in ("floordiv", "mod") and interval(b)[0] <= 0:
+    if op in ("floordiv", "mod") and span(b)[0] <= 0:
         raise Unknown
     return simplify(binary(op, a, b))
 

@@ -56,6 +56,7 @@ class Node:
     """One operation. `version` is the opset of its domain under which it was written; missing inputs are
     None. `text` is the type of all strings of the model. `measured` are the extents of the outputs that are
     data, by output and axis: one each, for good; of a Loop, under -1, -2, ... also those of what it carries.
+    `caller` names the node of the file that it stands for, where it comes of a function's body.
     """
 
     op: str
@@ -67,6 +68,7 @@ class Node:
     version: int = 1
     text: DType = STRING
     measured: dict[tuple[int, int], Param] = field(default_factory=dict)
+    caller: str = ""
 
     @property
     def subgraphs(self) -> dict[str, Graph]:
@@ -74,9 +76,10 @@ class Node:
 
     @property
     def label(self) -> str:
-        """How messages name this node."""
+        """How messages name this node: behind the call in the model's file that it stands for."""
         first = next((v.name for v in self.outputs if v is not None), "")
-        return f"{self.op} node {self.name or first!r}" if self.name or first else f"{self.op} node"
+        own = f"{self.op} node {self.name or first!r}" if self.name or first else f"{self.op} node"
+        return f"{self.caller}, {own}" if self.caller else own
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,8 @@ def _parts(f: Builder, x: Tensor, a: int, sizes: Sequence[Extent]) -> tuple[Tens
     out, offset = [], as_expr(0)
     for i, n in enumerate(sizes):
         axes = f.axes((*x.shape[:a], n, *x.shape[a + 1 :]))
-        out.append(f.map(axes, x.at((*axes[:a], axes[a] + offset, *axes[a + 1 :])), x.type, f"y{i}"))
+        at = (*axes[:a], axes[a] + offset, *axes[a + 1 :])
+        out.append(f.map(axes, f.element(x, at, axes), x.type, f"y{i}"))
         offset = simplify(offset + as_expr(n))
     f.require(
         not isinstance(x.shape[a], int) or offset == as_expr(x.shape[a]), f"parts {list(sizes)} do not fit"
@@ -315,7 +316,7 @@ def _tile(f: Builder, x: Tensor, shape: tuple[Extent, ...], is_late: bool = Fals
     f.require(all(not isinstance(n, int) or n >= 0 for n in shape), f"shape {list(shape)} is negative")
     axes = f.axes(shape)
     index = tuple(remainder(i, n) for i, n in zip(axes, x.shape, strict=True))
-    return f.map(axes, x.at(index, outside=0 if is_late else None), x.type)
+    return f.map(axes, x.at(index, outside=0) if is_late else f.element(x, index, axes), x.type)
 
 
 def remainder(i: Expr, n: Extent) -> Expr:

@@ -46,12 +46,25 @@ def converted(x: Expr, to: DType, saturate: bool = True, round_mode: str = "up")
         return cast(x, to)
     if not to.is_float:
         return cast(cast(x, INT32) if x.dtype.is_float else x, to.compute)
+    exact = x.dtype.is_float or x.dtype.bits < 32 or to.largest < 1 << MANTISSA
+    x = x if exact else _as_double(x)
     y = rounded_to_odd(x) if x.dtype is FLOAT64 else cast(x, FLOAT32)
     if to is FLOAT8E8M0:
         return _power_of_two(y, saturate, round_mode)
     if saturate and to.bits == 8:
         return minimum(maximum(y, -to.largest), to.largest)
     return y
+
+
+def _as_double(x: Expr) -> Expr:
+    """An integer as a float64: of 64 bits what does not fit goes into the last bit that does (to odd)."""
+    if x.dtype.bits < 64:
+        return cast(x, FLOAT64)
+    cut = (1 << 64 - 53) - 1
+    is_signed = x.dtype.kind == "i"
+    folded = (x | ((x & cut) + cut)) & (~cut if is_signed else (1 << 64) - 1 - cut)
+    small = (x < 1 << 53) & (x > -(1 << 53)) if is_signed else x < 1 << 53
+    return cast(select(small, x, folded), FLOAT64)
 
 
 def rounded_to_odd(x: Expr) -> Expr:

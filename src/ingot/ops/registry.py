@@ -45,6 +45,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.extents import alike
 from ingot.formula.index import as_expr, interval
+from ingot.formula.prove import Scope
 from ingot.formula.strings import encoded
 from ingot.formula.types import INDEX, INT64, DType, text_type
 from ingot.graph.ir import Graph, Node, Value
@@ -383,6 +384,18 @@ class Builder:
             self.confirm(self.map((), cast(as_expr(n), INT64), name="count"), m)
         axes = self.axes(shape)
         return self.map(axes, t.at(axes, outside=0), t.type, t.name)
+
+    def element(self, t: Tensor, index: tuple[Expr, ...], axes: tuple[Var, ...]) -> Expr:
+        """An element of `t` at a point of the axes, where it must be inside. If run-time extents keep that
+        from being provable, what would lie beyond is 0: a guard that always holds.
+        """
+        if all(isinstance(n, int) for n in (*t.shape, *(a.extent for a in axes))):
+            return t.at(index)
+        scope = Scope()
+        for a in axes:
+            scope = scope.variable(a.name, Const(0), as_expr(a.extent or 0))
+        sure = all(scope.inside(i, n) for i, n in zip(index, t.shape, strict=True))
+        return t.at(index, outside=None if sure else 0)
 
     def require(self, condition: bool, message: str) -> None:
         """Raise ShapeError naming the node unless `condition` holds."""

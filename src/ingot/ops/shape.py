@@ -11,7 +11,6 @@ from ingot.formula.expr import (
     Const,
     Expr,
     Extent,
-    Param,
     Tensor,
     cast,
     equal,
@@ -34,7 +33,7 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     Where extents are data, only the run tells whether they fit: the bundle returns ERR_CAPACITY if not.
     """
     before, after = product(x.shape), product(shape)
-    fits, seen = alike(before, after), simplify(after - before) == Const(0)
+    fits = alike(before, after)
     if not fits and any(map(is_data, (*x.shape, *shape))):
         f.confirm(f.map((), cast(before, INT64), name="count"), extent(simplify(after)))
     else:
@@ -55,8 +54,7 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
     if x.rank > first + last:
         middle.append(flat)
     index = (*axes[:first], *reversed(middle), *axes[len(shape) - last :])
-    met = not seen or any(is_data(n) and not isinstance(n, Param) for n in x.shape)  # beyond what is provable
-    return f.map(axes, x.at(index, outside=0 if met else None), x.type)
+    return f.map(axes, f.element(x, index, axes), x.type)
 
 
 def _kept(old: tuple[Extent, ...], new: tuple[Extent, ...]) -> tuple[int, int]:

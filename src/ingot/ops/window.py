@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ingot.formula.expr import Expr, Extent, Var, extent, maximum, minimum, text
-from ingot.formula.index import interval, simplify
+from ingot.formula.extents import span as span_of
+from ingot.formula.index import as_expr, simplify
 from ingot.ops.registry import Builder, is_data
 
 
@@ -19,21 +20,21 @@ class Window:
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    before: tuple[Extent, ...]
+    after: tuple[Extent, ...]
 
     def positions(self, outputs: Sequence[Var], taps: Sequence[Var]) -> tuple[Expr, ...]:
         """Where tap k of output o reads: o*stride + k*dilation - pad."""
         rows = zip(outputs, taps, self.strides, self.dilations, self.before, strict=True)
         return tuple(o * s + k * d - p for o, k, s, d, p in rows)
 
-    def taps_inside(self, outputs: Sequence[Var], limit_after: Sequence[int] | None = None) -> Expr:
+    def taps_inside(self, outputs: Sequence[Var], limit_after: Sequence[Extent] | None = None) -> Expr:
         """How many taps of the window at `outputs` fall on elements (or up to `limit_after` beyond them)."""
         from ingot.formula.expr import Const
 
         total: Expr = Const(1)
-        extra = limit_after or [0] * len(self.kernel)
-        lead = self.before if limit_after else (0,) * len(self.kernel)
+        extra: Sequence[Extent] = limit_after or [0] * len(self.kernel)
+        lead: Sequence[Extent] = self.before if limit_after else [0] * len(self.kernel)
         for o, size, k, s, d, p, first, more in zip(
             outputs,
             self.size,
@@ -46,8 +47,8 @@ class Window:
             strict=True,
         ):
             origin = o * s - p
-            begin = maximum((d - 1 - first - origin) // d, 0)  # ceil((-first - origin) / d)
-            end = minimum((size - 1 + more - origin) // d + 1, k)
+            begin = maximum((d - 1 - as_expr(first) - origin) // d, 0)  # ceil((-first - origin) / d)
+            end = minimum((as_expr(size) - 1 + more - origin) // d + 1, k)
             total = total * (end - begin)
         return total
 
@@ -77,31 +78,27 @@ def window(
         max((*strides, *dilations, *map(abs, pads)), default=0) < limit,
         "strides, dilations or pads are absurd",
     )
-    before, after = list(pads[:rank]), list(pads[rank:])
+    before: list[Extent] = list(pads[:rank])
+    after: list[Extent] = list(pads[rank:])
     out: list[Extent] = []
     for i, (n, k, s, d) in enumerate(zip(size, kernel, strides, dilations, strict=True)):
         span = (k - 1) * d + 1
         if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-            before[i], after[i] = _same(f, n, span, s, auto_pad)
-        elif auto_pad == "VALID":
-            before[i] = after[i] = 0
-        else:
-            f.require(auto_pad == "NOTSET", f"auto_pad {auto_pad!r} is unknown")
-        out.append(_extent(f, n, span, s, before[i], after[i], ceil_mode and auto_pad in ("NOTSET", "VALID")))
+            before[i], after[i] = _same(n, span, s, auto_pad)
+            out.append(extent((as_expr(n) + (s - 1)) // s))
+            continue
+        f.require(auto_pad in ("NOTSET", "VALID"), f"auto_pad {auto_pad!r} is unknown")
+        start, end = (0, 0) if auto_pad == "VALID" else (pads[i], pads[rank + i])
+        before[i], after[i] = start, end
+        out.append(_extent(f, n, span, s, start, end, ceil_mode))
     return Window(size, tuple(out), kernel, strides, dilations, tuple(before), tuple(after))
 
 
-def _same(f: Builder, n: Extent, span: int, stride: int, auto_pad: str) -> tuple[int, int]:
+def _same(n: Extent, span: int, stride: int, auto_pad: str) -> tuple[Extent, Extent]:
     """ONNX Conv: output ceil(n / stride); the odd element goes to the end for UPPER, else to the start."""
-    if isinstance(n, int):
-        total = max((-(-n // stride) - 1) * stride + span - n, 0)
-    else:
-        f.require(
-            stride == 1, f"auto_pad SAME with stride {stride} needs one extent: --define it as a number"
-        )
-        total = span - 1
-    small = total // 2
-    return (small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small)
+    total = maximum(span - 1 - (as_expr(n) - 1) % stride, 0)  # the last window starts (n - 1) % stride early
+    small, large = extent(total // 2), extent((total + 1) // 2)
+    return (small, large) if auto_pad == "SAME_UPPER" else (large, small)
 
 
 def _extent(
@@ -132,7 +129,7 @@ def _late_extent(
         count = minimum((room + (stride - 1)) // stride, (n + before - 1) // stride) + 1
     if is_data(n):
         return extent(maximum(count, 0))
-    least, _ = interval(simplify(count))
+    least, _ = span_of(simplify(count))
     f.require(
         least > 0,
         f"a window of {span} does not fit every extent that {text(n)} can take, padded by {before} and "

@@ -203,7 +203,7 @@ class Reader:
         version = scope.opsets.get(domain, 0)
         if domain == NEWEST:
             domain, version = "", onnx.defs.onnx_opset_version()
-        node = Node(proto.op_type, [], [], {}, proto.name, domain, version, self.text)
+        node = Node(proto.op_type, [], [], {}, proto.name, domain, version, self.text, caller=scope.caller)
         label = f"{node.op} node {node.name or next(iter(proto.output), '')!r}"
         if len(set(names)) < len(names):
             raise ModelError(f"{label}: the same attribute is given twice")

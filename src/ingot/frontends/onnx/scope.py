@@ -20,7 +20,8 @@ class Scope:
     """The names of one graph or body. A subgraph sees the graphs around it, a body only its inputs, and what
     is around the call where the call gives it a graph (SequenceMap).
 
-    A value of None is a function's input that the call leaves out. `prefix` begins the names a body makes.
+    A value of None is a function's input that the call leaves out. `prefix` begins the names a body makes,
+    `caller` is the model's own node that all of it stands for.
     """
 
     opsets: Mapping[str, int]
@@ -30,6 +31,7 @@ class Scope:
     outer: Scope | None = None
     prefix: str = ""
     depth: int = 0
+    caller: str = ""
 
     def find(self, name: str) -> Object | None:
         """Raises KeyError for a name without a meaning."""
@@ -41,7 +43,7 @@ class Scope:
         raise KeyError(name)
 
     def subgraph(self) -> Scope:
-        return Scope(self.opsets, self.types, {}, {}, self, self.prefix, self._deeper())
+        return Scope(self.opsets, self.types, {}, {}, self, self.prefix, self._deeper(), self.caller)
 
     def call(self, body: Body, node: onnx.NodeProto, inputs: list[Object | None]) -> Scope:
         label = node.name or next(iter(node.output), "") or node.op_type
@@ -53,7 +55,8 @@ class Scope:
             raise UnsupportedError(
                 f"{node.op_type} node {label!r}: the model has a value {hidden[0]!r} as well"
             )
-        return Scope(body.opsets, types, values, {}, outer, f"{self.prefix}{label}/", self._deeper())
+        caller = self.caller or f"{node.op_type} node {label!r}"
+        return Scope(body.opsets, types, values, {}, outer, f"{self.prefix}{label}/", self._deeper(), caller)
 
     def _differs(self, name: str, thing: Object | None) -> bool:
         """Whether a name means something else here."""
