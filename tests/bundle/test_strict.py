@@ -30,6 +30,11 @@ MODELS = {
             chosen = NonMaxSuppression (boxes, scores, most)
             places = NonZero (nothing)
         }""",
+    # Vectors of doubles as wide as the target's: a wider one is returned in memory, or not, says gcc.
+    "a_halo_of_doubles": """
+        g (double[1, 16, 9, 9] x, double[16, 16, 3, 3] w) => (double[1, 16, 9, 9] y) {
+            y = Conv <pads = [1, 1, 1, 1]> (x, w)
+        }""",
     # One argument for two parameters: neither is `restrict`.
     "one_tensor_twice": """
         g (string[3] a) => (string[3] b) { b = StringConcat (a, a) }""",

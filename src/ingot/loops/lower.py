@@ -220,7 +220,7 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     storage = work.storage
     whole = [c.out for c in computes(stages) if choices[c].band is None]
     halos = tuple(dict.fromkeys(t for t in whole if storage.layout(t).has_halo))
-    filled = (f for t in halos for f in fill_halo(t, storage, work.target.lanes(4)))
+    filled = (f for t in halos for f in fill_halo(t, storage, work.target.lanes(max(t.type.bytes, 4))))
     twice = (c.out for c in computes(stages) if is_cut(c, storage, work.target))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages), *twice)))
     body = without_single_turns((*filled, *generate(stages, storage, work.target, None, choices)))
