@@ -244,6 +244,19 @@ def test_columns_of_encoded_matrices(
             check(outputs, run(made, {"x": x}), 1e-6, f"C for {target}")
 
 
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("shape", [(1, 40, 128), (2, 17, 30), (1, 33, 700), (3, 5, 16)], ids=str)
+def test_rows_of_encoded_matrices(shape: tuple[int, int, int], density: float) -> None:
+    """Windows of as many columns as there are and of fewer, rows without an entry."""
+    model, x, wanted = dense_layer(shape, density)
+    made = program(model, "armv8.1m", activations="int8")
+    check(run(made, {"x": x}), [wanted], 1e-2, "loops")
+    assert any(isinstance(n, Pick) for n in nodes(made)) == (density > 0)
+    if not obstacle(find("armv8.1m")):
+        outputs = compiled("armv8.1m", activations="int8")(model, {"x": x})
+        check(outputs, run(made, {"x": x}), 1e-6, "C")
+
+
 def is_huffman(made: Program) -> bool:
     return any("Huffman" in n for k in made.kernels for n in k.notes)
 
@@ -413,7 +426,7 @@ def test_zeros_are_skipped_where_that_pays() -> None:
         assert is_sparse((512, 1024), 0.05, target)
         assert not is_sparse((64, 128), 0.9, target)
         assert not is_sparse((512, 1024), 0.05, target, math="exact")
-    for target in ("x86-64-v4-vnni", "armv7e-m"):
+    for target in ("x86-64-v4-vnni", "armv7e-m", "armv8.1m"):
         assert is_sparse((512, 1024), 0.05, target, math="exact", activations="int8")
 
 

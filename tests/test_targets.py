@@ -332,6 +332,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "widen_int32": lambda a, b, c: a.astype(np.int32),
     "widen_even_int16": lambda a, b, c: a[0::2].astype(np.int16),
     "widen_odd_int16": lambda a, b, c: a[1::2].astype(np.int16),
+    "gather": lambda a, b, c: a[c],
     "pick16": lambda a, b, c: np.append(a, b)[c],
     "pick32": lambda a, b, c: np.append(a, b)[c],
     "pick128": lambda a, b, c: np.append(a, b)[c],
@@ -361,7 +362,7 @@ def signature(operation: str, dtype: str) -> tuple[str, str, str, str]:
             return dtype, dtype, dtype, "int32"
         case "widen_even_int16" | "widen_odd_int16":
             return dtype, dtype, dtype, "int16"
-    if operation.startswith("pick"):
+    if operation.startswith(("pick", "gather")):
         return dtype, dtype, {"float32": "int32"}.get(dtype, "uint8"), dtype
     return dtype, dtype, dtype, dtype
 
@@ -369,6 +370,8 @@ def signature(operation: str, dtype: str) -> tuple[str, str, str, str]:
 def operand_bytes(width: int, operation: str, dtype: str, each: str) -> int:
     """Of {a}, {b}, {c} or the result, as {each} says: not all registers are as wide as the widest."""
     item = np.dtype(dtype).itemsize
+    if operation == "gather" and each in "ab":
+        return 64
     if operation == "any" and each == "r":
         return 0  # a number that is not 0, where a lane is not
     if operation == "madd16" or (f"{operation}{width}" in ("dot24", "dot1616") and each in "cr"):
@@ -383,8 +386,8 @@ def operand_bytes(width: int, operation: str, dtype: str, each: str) -> int:
 
 def sample(which: str, dtype: str, operation: str) -> np.ndarray:
     """64 bytes; ties, halves, big and small magnitudes, and in {b} a NaN. Of a look-up {c} are indices."""
-    if operation.startswith("pick") and which == "c":
-        most = int(operation.removeprefix("pick"))
+    if operation.startswith(("pick", "gather")) and which == "c":
+        most = int(operation.removeprefix("pick")) if operation != "gather" else 64
         return (np.arange(64 // np.dtype(dtype).itemsize) * 37 % most).astype(dtype)
     count = 64 // np.dtype(dtype).itemsize
     if operation in ("select", "any") and which == "a":
@@ -448,6 +451,7 @@ def spelled(target: Target) -> str:
             vector = f" __attribute__((vector_size({size}), may_alias))" if size else ""
             lines.append(f"typedef {C_TYPES[each]} {letter}{i}{vector};")
         names = {each: f"*(const {each}{i} *){each}" for each in "abc"}
+        names |= {"a": "a"} if operation == "gather" else {}
         head = f"void f{i}(const void *a, const void *b, const void *c, void *r)"
         cast = operation.startswith(("pick", "widen_even", "widen_odd"))  # as the printer does
         as_result = f"(r{i})" if cast else ""

@@ -236,7 +236,7 @@ class Printer:
                 return f"(!{x})"
             case "invert":
                 return f"(({t.c})~{x})"
-            case "sqrt" if spelled := self.target.spelling("sqrt", t.name, 0):
+            case _ if spelled := self.target.spelling(op, t.name, 0):
                 return spelled.format(a=x)
         return self.call(op, (t.name,), x)
 

@@ -93,6 +93,10 @@ class VectorPrinter(Printer):
     def _pick(self, e: Pick, lanes: int) -> str:
         """Lanes picked by data: the target's table look-up, or the helper that means the same."""
         width, t, index = self.width(e.tables[0]), e.dtype, self.vector(e.index, lanes)
+        gather = self.target.spelling("gather", t.name, lanes * t.bytes)
+        if gather and isinstance(e.tables[0], Load) and len(e.tables) == 1:
+            made = gather.format(a=f"&{self.element(e.tables[0])}", c=bare(index))
+            return f"({self.vector_type(t, lanes)}){made}"
         tables = [self.vector(v, width) for v in e.tables]
         spelled = self.target.spelling(f"pick{width * len(tables)}", t.name, lanes * t.bytes)
         if spelled:

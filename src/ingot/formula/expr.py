@@ -341,7 +341,8 @@ class Shuffle(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Pick(Expr):
-    """A vector of lanes picked by data: lane i is element `index[i]` of the registers `tables` in a row.
+    """A vector of lanes picked by data: lane i is element `index[i]` of the registers `tables` in a row. A
+    table that is a Load, of any power of two lanes, is left in memory where the target gathers.
 
     The index is an integer as wide as the elements; whoever makes it sees to it that it picks what is there.
     """

@@ -17,6 +17,7 @@ from ingot.loops.generators.columns import columns
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.dots import dots
 from ingot.loops.generators.gates import gates
+from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.lanes import lanes
 from ingot.loops.generators.points import points
 from ingot.loops.generators.row import rows
@@ -87,7 +88,7 @@ def _first(
         return fast, 1
     if how.huffman and (found := columns(stage, storage, target, bounds, True)) is not None:
         return found, 1
-    for sparse in (lanes, columns) if how.sparse else ():
+    for sparse in (lanes, gathers, columns) if how.sparse else ():
         if (found := sparse(stage, storage, target, bounds)) is not None:
             return found, 1
     if (found := dots(stage, storage, target, bounds)) is not None:

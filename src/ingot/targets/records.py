@@ -21,6 +21,7 @@ from .spelling import (
     NEON,
     WASM,
     fma_scalar,
+    fpv5_rounding,
     neon_dotprod,
     neon_i8mm,
     x86_scalar,
@@ -197,7 +198,10 @@ _RECORDS = (
         board=AN547,
         header="#include <arm_mve.h>\n",
         narrow_operations={4: DSP, 16: MVE},
-        scalar_operations=fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
+        scalar_operations={
+            **fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
+            **fpv5_rounding(),
+        },
     ),
     Target(
         "riscv64",

@@ -19,6 +19,7 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | scalef | {a} * 2**floor({b}), with correct overflow, underflow and denormals |
 | extend16, extend32 | the vector of 16 or 32 bytes as the first lanes of a longer one, the others anything |
 | pick16 ... | element {c}[i] of the register {a}, or of {a} and {b} in a row, that many lanes in all |
+| gather | element {c}[i] of the memory that {a} points to |
 | widen_int32 | from narrower integers |
 | dot4 | {c} (int32) + four products each of uint8 {a} and int8 {b}; dot4s: pairs of them saturate in int16 |
 | madd16 | {c} + {a} * {b}, of the low 16 bits of int32 {a} and {b}, signed |
@@ -167,6 +168,13 @@ def fma_scalar(sqrt32: tuple[str, str], sqrt64: tuple[str, str] | None = None) -
     return table
 
 
+def fpv5_rounding() -> Spellings:
+    """To integral floats, by Arm's FPv5 (Cortex-M7 and above)."""
+    letters = (("round", "n"), ("floor", "m"), ("ceil", "p"), ("trunc", "z"))
+    single = {(name, "float32"): _asm("float", f"vrint{s}.f32 %0, %1", "t") for name, s in letters}
+    return single | {(name, "float64"): _asm("double", f"vrint{s}.f64 %P0, %P1", "w") for name, s in letters}
+
+
 def _neon() -> Iterator[tuple[tuple[str, str], str]]:
     for dtype, s in (("float32", "f32"), ("float64", "f64")):
         yield ("madd", dtype), f"vfmaq_{s}({{c}}, {{a}}, {{b}})"
@@ -249,6 +257,9 @@ def _mve() -> Iterator[tuple[tuple[str, str], str]]:
     """Armv8.1-M's vectors of integers (Helium). Its vectors of floats take denormals for 0, and "less" of a
     NaN for true, which clang's vectorizer does not expect: floats are computed one at a time.
     """
+    for dtype, s in (("uint8", "u8"), ("int8", "s8")):
+        index = "(uint8x16_t)({c})"
+        yield ("gather", dtype), f"vldrbq_gather_offset_{s}((const {dtype}_t *)({{a}}), {index})"
     yield ("dot16", "int8"), "vmladavaq_s8({c}, (int8x16_t)({a}), (int8x16_t)({b}))"
 
 

@@ -113,6 +113,9 @@ def columns(
     found, zero = encoded_product(c, storage, bounds)
     if found is None or (found.a.tensor.type, found.b.tensor.type) not in TYPES or not _ascends(found):
         return None
+    is_long = target.spelling("dot16", "int8", 16) is not None  # faster than one entry at a time
+    if is_long and found.b.tensor.type is INT8 and not huffman:
+        return None
     matrix = matrix_of(found, MOST_VALUES)
     if matrix is None or (matrix.density > WORTH and not huffman) or not matrix.codes.any():
         return None
