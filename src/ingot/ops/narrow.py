@@ -21,6 +21,7 @@ from ingot.formula.expr import (
     select,
 )
 from ingot.formula.types import (
+    BFLOAT16,
     BOOL,
     DTYPES,
     FLOAT8E8M0,
@@ -46,8 +47,8 @@ def converted(x: Expr, to: DType, saturate: bool = True, round_mode: str = "up")
         return cast(x, to)
     if not to.is_float:
         return cast(cast(x, INT32) if x.dtype.is_float else x, to.compute)
-    exact = x.dtype.is_float or x.dtype.bits < 32 or to.largest < 1 << MANTISSA
-    x = x if exact else _as_double(x)
+    if to is BFLOAT16 and x.dtype.is_integer and x.dtype.bits >= 32:  # smaller floats end before 2^24
+        x = _as_double(x)
     y = rounded_to_odd(x) if x.dtype is FLOAT64 else cast(x, FLOAT32)
     if to is FLOAT8E8M0:
         return _power_of_two(y, saturate, round_mode)
