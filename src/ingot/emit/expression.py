@@ -254,6 +254,8 @@ class Printer:
             return text if t.is_float or t.bits >= 32 or t is BOOL else f"({t.c}){text}"
         if op in ("add", "sub", "mul"):
             return f"({t.c})({_modular(t)}{x} {INFIX[op]} {_modular(t)}{y})"
+        if op in ("max", "min") and isinstance(a, Const):  # second: what a compiler knows to be no NaN
+            x, y = y, x
         return self.call(op, (t.name,), x, y)
 
     def _cast(self, a: Expr, to: DType) -> str:

@@ -82,14 +82,11 @@ def _one(body: str, result: str | None = None) -> Callable[..., str]:
     return lambda key, t: _function(key, result or t.c, f"{t.c} x", body.format(t=t.c))
 
 
-def _max(key: Key, t: DType) -> str:
-    nan = " || x != x" if t.is_float else ""
-    return _function(key, t.c, f"{t.c} x, {t.c} y", f"return x > y{nan} ? x : y;")
-
-
-def _min(key: Key, t: DType) -> str:
-    nan = " || x != x" if t.is_float else ""
-    return _function(key, t.c, f"{t.c} x, {t.c} y", f"return x < y{nan} ? x : y;")
+def _extreme(key: Key, t: DType) -> str:
+    """max or min; of floats the NaN there is. With a constant y one comparison is left, without a branch."""
+    away, near = ("<", ">") if key[0] == "max" else (">", "<")
+    body = f"if (x {away} y) x = y; return y != y ? y : x;" if t.is_float else f"return x {near} y ? x : y;"
+    return _function(key, t.c, f"{t.c} x, {t.c} y", body)
 
 
 def _compare(key: Key, t: DType) -> str:
@@ -372,8 +369,8 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "imin": _imin,
     "ifloordiv": _ifloordiv,
     "imod": _imod,
-    "max": _max,
-    "min": _min,
+    "max": _extreme,
+    "min": _extreme,
     "larger": _two("return x > y ? x : y;"),
     "abs": _abs,
     "neg": _neg,
