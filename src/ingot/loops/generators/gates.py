@@ -6,7 +6,9 @@
 
 In: the first stages of a group or of a scan's step. Out: statements, and how many stages they serve. R is
 packed in the order the loops read it, gates beside each other; what the maps overwrite although the product
-still reads it goes to a buffer first. Recurrent cells, and products whose result is split and joined again.
+still reads it goes to a buffer first. Products that this one only adds to (of the input, in a cell whose sum
+is split) go before it into the same registers. Recurrent cells, and products whose result is split and joined
+again.
 """
 
 from __future__ import annotations
@@ -16,143 +18,54 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ingot.formula.compute import Compute, Scan, Stage, reads
+from ingot.formula.compute import Compute, Stage, reads
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import (
     Array,
+    Binary,
     Const,
     Expr,
-    Gathered,
     Load,
     Tensor,
     Var,
-    loads,
     static,
     substitute,
     transform,
     upper,
-    walk,
 )
-from ingot.formula.index import Bounds, linear, simplify
-from ingot.formula.statements import For, Let, Madd, Statement, Store
-from ingot.loops.access import NotVectorizable, step, vectorize
-from ingot.loops.axes import normal_axes
+from ingot.formula.index import Bounds, simplify
+from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
+from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cuts import pieces
-from ingot.loops.generators.roles import Contraction, match
+from ingot.loops.generators.gate_roles import Gates, match_gates
+from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.tiles import Segment, segments
-from ingot.loops.generators.vertical import has_vector_form
-from ingot.loops.layout import Storage, bind
+from ingot.loops.layout import Storage
 from ingot.loops.rewrite import shared_calls
 from ingot.targets.record import Target
 
 IN_FLIGHT = 8  # accumulators that hide the latency of a multiply-add
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
-    """A stage that joins gates: over physical tensors, its axes those of the states."""
-
-    out: Tensor
-    to: Load
-    value: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Gates:
-    """The product, and the maps over `unit` (and the product's tile axis) that follow it."""
-
-    product: Contraction
-    unit: Var
-    maps: tuple[Map, ...]
-    bounds: Bounds
-
-    @property
-    def count(self) -> int:
-        return self.product.channels // static(self.unit.extent)
-
-    def gate(self, load: Load) -> int | None:
-        """Which gate of this unit a read of the product's result is; None for any other read."""
-        if load.tensor is not self.product.to.tensor:
-            return None
-        form = linear(simplify(load.index[-1] - self.unit, self.bounds))
-        first, size = form.get(None, 0), static(self.unit.extent)
-        here = load.index[:-1] == self.product.to.index[:-1] and not form.keys() - {None}
-        return first // size if here and first % size == 0 else None
-
-
 def gates(
     stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds
 ) -> tuple[tuple[Statement, ...], int] | None:
     """Statements for a product and the maps that join what it gives; None if the stages are nothing such."""
-    if target.vector_bytes == 0 or not isinstance(stages[0], Compute) or len(stages) < 2:
+    matched = None if target.vector_bytes == 0 else match_gates(stages, storage, bounds)
+    if matched is None:
         return None
-    found = _match(stages, storage, bounds)
-    if found is None:
-        return None
-    count = 1 + len(found.maps)
-    made = {stages[0].out, *(m.out for m in found.maps)}
+    found, before = matched
+    product, count = stages[before], before + 1 + len(found.maps)
+    assert isinstance(product, Compute)
+    made = {product.out, *(m.out for m in found.maps)}
     later = {t for s in stages[count:] for t in reads(s)}
-    if stages[0].out not in storage.inner or stages[0].out in later:
+    if product.out not in storage.inner or product.out in later:
         return None
     kept = frozenset(m.to.tensor for m in found.maps if m.out in made - (storage.inner - later))
     try:
         return tuple(_Generator(found, storage, target, kept).statements()), count
     except NotVectorizable:
         return None
-
-
-def _match(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds) -> Gates | None:
-    """The product and as many maps as go with it; None unless one reads several gates of a unit."""
-    first = normal_axes(stages[0]) if isinstance(stages[0], Compute) else None
-    product = None if first is None else match(first, storage, bounds)
-    if product is None or product.outer or len(product.tile) > 1 or len(product.reduce) != 1:
-        return None
-    if step(product.to, product.vector.name) != 1 or (product.b.tensor.value is not None and product.around):
-        return None
-    found: Gates | None = None
-    for stage in stages[1:]:
-        added = None if isinstance(stage, Scan) else _joined(normal_axes(stage), product, found, storage)
-        if added is None:
-            break
-        found = added
-    seen = {found.gate(x) for m in found.maps for x in loads(m.value)} if found else set()
-    return found if found is not None and len(seen - {None}) > 1 else None
-
-
-def _joined(c: Compute, product: Contraction, found: Gates | None, storage: Storage) -> Gates | None:
-    """With one more map, if all it reads is at hand when a vector of units is done."""
-    units = [a for a in c.axes if a not in product.tile]
-    simple = c.reduction is None and len(units) == 1 and isinstance(units[0].extent, int)
-    if not simple or any(isinstance(n, Gathered) for e in c.expressions for n in walk(e)):
-        return None
-    unit = units[0]
-    if product.channels % static(unit.extent) or (found is not None and unit != found.unit):
-        return None
-    inner = {**product.bounds, unit.name: (0, static(unit.extent) - 1)}
-    index = tuple(simplify(bind(i, storage, inner), inner) for i in c.index)
-    to = Load(storage.tensor(c.out), storage.layout(c.out).index(index))
-    new = Map(c.out, to, bind(c.value, storage, inner))
-    old = found.maps if found is not None else ()
-    gates = Gates(product, unit, (*old, new), inner)
-    return gates if _fits(gates, new, old) else None
-
-
-def _fits(g: Gates, new: Map, old: tuple[Map, ...]) -> bool:
-    made = {m.to.tensor: m.to.index for m in old}
-    read = {x.tensor for m in old for x in loads(m.value)} | {g.product.b.tensor}
-    if new.to.tensor.type is not g.product.b.tensor.type or not has_vector_form(new.value):
-        return False
-    for x in loads(new.value):
-        if x.tensor is g.product.to.tensor and g.gate(x) is None:
-            return False
-        if x.tensor in made and x.index != made[x.tensor]:
-            return False
-        if x.tensor is new.to.tensor and x.index != new.to.index:
-            return False
-    before = all(x.index == new.to.index for m in old for x in loads(m.value) if x.tensor is new.to.tensor)
-    moves = [step(x, g.unit.name) for x in loads(new.value)]
-    fresh = new.to.tensor not in made and (new.to.tensor not in read or before)
-    return fresh and step(new.to, g.unit.name) == 1 and all(m in (0, 1) for m in moves)
 
 
 @dataclass(slots=True)
@@ -210,9 +123,9 @@ class _Generator:
 
     # -- the matrices
 
-    def _packed(self, s: Segment) -> Load:
+    def _packed(self, s: Segment, p: Contraction) -> Load:
         """R as the loops read it: for each block of units and term, the gates side by side."""
-        g, p = self.gates, self.gates.product
+        g = self.gates
         extents = (s.blocks, static(p.reduce[0].extent), g.count, s.size)
         index = (g.unit // s.size if s.blocks > 1 else Const(0), p.reduce[0], Const(0), Const(0))
         if p.b.tensor.value is None:
@@ -261,29 +174,68 @@ class _Generator:
 
     def _block(self, s: Segment, points: list[dict[str, Expr]]) -> Iterator[Statement]:
         p = self.gates.product
-        for i, point in enumerate(points):
-            for gate in range(self.gates.count):
-                for j, width in enumerate(s.widths):
-                    init = substitute(p.init, point)
-                    yield Let(f"c{i}_{gate}_{j}", init, width, True)
-        k = p.reduce[0]
-        yield For(k.name, Const(0), Const(static(k.extent)), 1, tuple(self._products(s, points)))
+        registers = [
+            (i, gate, j)
+            for i in range(len(points))
+            for gate in range(self.gates.count)
+            for j in range(len(s.widths))
+        ]
+        chains = self._chains(len(registers))
+        for u in range(chains):
+            for i, gate, j in registers:
+                init = Const(0.0, p.b.dtype) if u else self._start(s, points[i], gate, j)
+                yield Let(_register(i, gate, j, u), init, s.widths[j], True)
+        for one in (*self.gates.before, p):
+            yield from self._sum(s, points, one, chains)
+        for u in range(1, chains):
+            for i, gate, j in registers:
+                some, more = (Var(_register(i, gate, j, v), None, p.b.dtype) for v in (0, u))
+                yield Assign(_register(i, gate, j), Binary("add", some, more), s.widths[j])
         for i, point in enumerate(points):
             yield from self._join(s, i, point)
 
-    def _products(self, s: Segment, points: list[dict[str, Expr]]) -> Iterator[Statement]:
-        p, packed = self.gates.product, self._packed(s)
-        dtype = p.b.dtype
+    def _start(self, s: Segment, point: dict[str, Expr], gate: int, j: int) -> Expr:
+        """What the sums of a gate begin with."""
+        g, width = self.gates, s.widths[j]
+        if g.start is None:
+            return substitute(g.product.init, point)
+        value = substitute(g.start, {g.product.vector.name: g.unit + gate * static(g.unit.extent)})
+        here = {**point, g.unit.name: g.unit + sum(s.widths[:j])}
+        return simplify(substitute(vectorize(value, g.unit.name, width), here), g.bounds)
+
+    def _sum(
+        self, s: Segment, points: list[dict[str, Expr]], p: Contraction, chains: int
+    ) -> Iterator[Statement]:
+        k, count = p.reduce[0].name, static(p.reduce[0].extent)
+        whole = count // chains * chains
+        body = tuple(x for u in range(chains) for x in self._products(s, points, p, u))
+        yield For(k, Const(0), Const(whole), chains, body)
+        if whole < count:
+            yield For(k, Const(whole), Const(count), 1, tuple(self._products(s, points, p, 0)))
+
+    def _chains(self, accumulators: int) -> int:
+        """Sums of every accumulator: as many as just hide the latency are delayed by whatever else waits."""
+        free = self.target.registers * 3 // 4 - accumulators
+        return 2 if accumulators <= IN_FLIGHT and accumulators <= free else 1
+
+    def _products(
+        self, s: Segment, points: list[dict[str, Expr]], p: Contraction, u: int
+    ) -> Iterator[Statement]:
+        """All products of one term, `u` after the loop's."""
+        packed, dtype = self._packed(s, p), p.b.dtype
+        k, more = p.reduce[0], f"_{u}" if u else ""
+        term: dict[str, Expr] = {k.name: k + u} if u else {}
         for i, point in enumerate(points):
-            yield Let(f"a{i}", simplify(substitute(p.a, point), p.bounds))
+            yield Let(f"a{i}{more}", simplify(substitute(substitute(p.a, point), term), p.bounds))
         for gate in range(self.gates.count):
             at = 0
             for j, width in enumerate(s.widths):
                 index = (*packed.index[:2], Const(gate), Const(at))
-                yield Let(f"r{gate}_{j}", Load(packed.tensor, index, None, width), width)
+                r = simplify(substitute(Load(packed.tensor, index, None, width), term), p.bounds)
+                yield Let(f"r{gate}_{j}{more}", r, width)
                 for i in range(len(points)):
-                    a, r = Var(f"a{i}", None, dtype), Var(f"r{gate}_{j}", None, dtype)
-                    yield Madd(f"c{i}_{gate}_{j}", a, r, width)
+                    a, b = Var(f"a{i}{more}", None, dtype), Var(f"r{gate}_{j}{more}", None, dtype)
+                    yield Madd(_register(i, gate, j, u), a, b, width)
                 at += width
 
     def _join(self, s: Segment, i: int, point: dict[str, Expr]) -> Iterator[Statement]:
@@ -320,8 +272,12 @@ class _Generator:
             gate = g.gate(node)
             if gate is None:
                 return known.get((node.tensor, j))
-            acc = Var(f"c{i}_{gate}_{j}", None, node.dtype)
+            acc = Var(_register(i, gate, j), None, node.dtype)
             here = {g.product.vector.name: g.unit + gate * size, "acc": acc}
             return simplify(substitute(g.product.value, here), g.bounds)
 
         return transform(e, register)
+
+
+def _register(i: int, gate: int, j: int, chain: int = 0) -> str:
+    return f"c{i}_{gate}_{j}_{chain}" if chain else f"c{i}_{gate}_{j}"
