@@ -35,6 +35,15 @@ MODELS = {
         g (double[1, 16, 9, 9] x, double[16, 16, 3, 3] w) => (double[1, 16, 9, 9] y) {
             y = Conv <pads = [1, 1, 1, 1]> (x, w)
         }""",
+    # Trees that are leaves compare nothing, least of all an unsigned number with 0.
+    "trees_of_one_leaf": """
+        g (float[4, 2] x) => (float[4, 1] y) {
+            y = ai.onnx.ml.TreeEnsembleRegressor <
+                nodes_treeids = [0, 1], nodes_nodeids = [0, 0], nodes_featureids = [0, 0],
+                nodes_values = [0.0, 0.0], nodes_modes = ["LEAF", "LEAF"], nodes_truenodeids = [0, 0],
+                nodes_falsenodeids = [0, 0], target_treeids = [0, 1], target_nodeids = [0, 0],
+                target_ids = [0, 0], target_weights = [1.5, -0.25]> (x)
+        }""",
     # One argument for two parameters: neither is `restrict`.
     "one_tensor_twice": """
         g (string[3] a) => (string[3] b) { b = StringConcat (a, a) }""",
@@ -49,7 +58,7 @@ MODELS = {
 @pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
 def test_gcc_has_nothing_to_say(name: str, target: str, tmp_path: Path) -> None:
     need("gcc")
-    model = parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>' + MODELS[name])
+    model = parser.parse_model('<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]>' + MODELS[name])
     bundle = ingot.compile(model, name="net", target=target, capacity={"": 8})
     write(tmp_path, bundle.files)
     compile_c("gcc", tmp_path, "net.c", "-std=gnu99", *find(target).gcc[1:], *STRICT)

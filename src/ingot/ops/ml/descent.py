@@ -86,8 +86,9 @@ def descend(f: Builder, forest: Forest, x: Tensor, row: Var) -> Tensor:
 
     def together() -> None:
         f.put(place, (tree,), (t,), first[t])
-        f.put(going, (), (), Const(True, BOOL))
-        f.scan(level, (place, going), down, going)
+        if forest.depth:
+            f.put(going, (), (), Const(True, BOOL))
+            f.scan(level, (place, going), down, going)
 
     f.scan(group, (), together)
     return place
