@@ -249,9 +249,10 @@ def test_columns_of_encoded_matrices(
 def test_rows_of_encoded_matrices(shape: tuple[int, int, int], density: float) -> None:
     """Windows of as many columns as there are and of fewer, rows without an entry."""
     model, x, wanted = dense_layer(shape, density)
-    made = program(model, "armv8.1m", activations="int8")
-    check(run(made, {"x": x}), [wanted], 1e-2, "loops")
-    assert any(isinstance(n, Pick) for n in nodes(made)) == (density > 0)
+    for threads in (True, False):
+        made = program(model, "armv8.1m", activations="int8", threads=threads)
+        check(run(made, {"x": x}), [wanted], 1e-2, "loops")
+        assert any(isinstance(n, Pick) for n in nodes(made)) == (density > 0)
     if not obstacle(find("armv8.1m")):
         outputs = compiled("armv8.1m", activations="int8")(model, {"x": x})
         check(outputs, run(made, {"x": x}), 1e-6, "C")
@@ -409,7 +410,12 @@ def test_odd_codebooks(name: str) -> None:
 def test_a_batch_that_only_the_run_tells() -> None:
     model, x, wanted = dense_layer((3, 256, 256), 0.05, rectified=True)
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
-    for target, activations in (("x86-64-v4-vnni", "int8"), ("x86-64-v4", "float"), ("c99", "float")):
+    for target, activations in (
+        ("x86-64-v4-vnni", "int8"),
+        ("x86-64-v4", "float"),
+        ("c99", "float"),
+        ("armv8.1m", "int8"),
+    ):
         made = program(model, target, activations=activations, define={"N": (1, 4)})
         check(run(made, {"x": x}, {"N": 3}), [wanted], 1e-2 if activations == "int8" else 1e-5, target)
         assert any(k.notes for k in made.kernels)
