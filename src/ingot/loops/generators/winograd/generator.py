@@ -343,17 +343,20 @@ class _Generator:
 
     def _ahead(self, weight: tuple[Expr, ...], feature: int) -> Iterator[Statement]:
         """What to ask for at each channel: what comes a little later; where many tiles go through a block of
-        the weights, a line of the block after it, for each turn another one.
+        the weights, a share of the block after it, so that memory is never asked for much at once.
         """
-        b = self.blocking
+        b, channels = self.blocking, self.conv.channels
         if not b.by_point:
             if feature % LINE == 0:
                 yield Prefetch(Load(self.u, (*weight, Const(feature))), AHEAD)
         elif feature == 0:
-            turn, lines = Var("tile") // b.rows, -(-b.block // LINE)
-            line = simplify(turn % lines * LINE, {"tile": (0, b.count - 1)})
-            size = self.conv.channels * b.block * FLOAT32.bytes
-            yield Prefetch(Load(self.u, (*weight, line)), size, 2)
+            turns, lines = -(-b.count // b.rows), -(-b.block // LINE)
+            *block, k = weight
+            row = Var("tile") // b.rows * -(-channels // turns) + k // turns
+            bounds = {"tile": (0, b.count - 1), self.conv.channel.name: (0, channels - 1)}
+            at = (simplify(e, bounds) for e in (Binary("min", row, Const(channels - 1)), k % lines * LINE))
+            size = channels * b.block * FLOAT32.bytes
+            yield Prefetch(Load(self.u, (*block, *at)), size, 2)
 
     # -- outputs
 
