@@ -4,6 +4,7 @@ are chosen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -17,6 +18,7 @@ from ingot import driver
 from ingot.driver import stages
 from ingot.formula.compute import Compute
 from ingot.formula.expr import static
+from ingot.formula.statements import Madd, flatten
 from ingot.loops import choice
 from ingot.loops.choice import DEFAULT, Choice, Chooser
 from ingot.loops.cook_toom import POINTS, Line, cook_toom
@@ -143,6 +145,21 @@ def test_the_last_block_holds_a_register_tile(target: str, always: Callable[[int
     always(2)
     program = stages(convolution(16, 16, (20, 20)), Options(target=target)).program
     assert not verify_program(program)
+
+
+@pytest.mark.parametrize(
+    ("target", "registers"), [("i386", 8), ("x86-64", 16), ("x86-64-v3", 16), ("aarch64", 32)]
+)
+def test_a_register_tile_leaves_room_for_its_operands(target: str, registers: int) -> None:
+    """For the weights, a value and a product; where a value is an element, for a vector of every row."""
+    program = stages(convolution(64, 64, (28, 28)), Options(target=target)).program
+    made = (s.name for k in program.kernels for s in flatten(k.body) if isinstance(s, Madd))
+    places = [
+        tuple(map(int, found.groups())) for name in made if (found := re.fullmatch(r"c(\d+)_(\d+)", name))
+    ]
+    rows, vectors = (1 + max(at) for at in zip(*places, strict=True))
+    others = {"aarch64": rows, "x86-64-v3": 1}.get(target, 2)
+    assert rows * vectors + vectors + others <= registers
 
 
 @pytest.mark.parametrize("taps", [2, 3, 5, 7])

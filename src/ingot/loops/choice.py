@@ -235,10 +235,11 @@ class Chooser:
         return not self.target.frame_bytes or 4 * spilled <= self.target.frame_bytes
 
     def direct_cycles(self, conv: Convolution) -> float:
-        """Of the plain contraction: two multiply-adds a cycle."""
+        """Of the plain contraction: two multiply-adds a cycle, or four instructions if they are not fused."""
         pixels, taps = prod(w.extent for w in conv.windows), int(conv.taps ** len(conv.windows))
         vectors = conv.features / self.target.lanes(4)  # few channels share a vector
-        compute = pixels * vectors * conv.channels * taps / 2
+        is_fused = self.target.spelling("madd", "float32") is not None
+        compute = pixels * vectors * conv.channels * taps * (1 / 2 if is_fused else 27 / 32)  # tiles of 2x4
         return max(compute, weight_bytes(conv, 1) / stream(weight_bytes(conv, 1), self.target, self.is_cold))
 
     def cycles(self, conv: Convolution, m: int) -> float:

@@ -339,6 +339,8 @@ class _Tile:
         for u in range(self.turn):
             if self.is_by_element and u % self.lanes == 0:
                 body += self._values(inner, u)
+            elif u and self.chains == 1:
+                body.append(Barrier())
             body += self._madds(f"_{u}" if u else "", inner, inner + u if u else inner, u)
         yield For(inner.name, Const(0), Const(whole), self.turn, tuple(body))
         if whole < count:

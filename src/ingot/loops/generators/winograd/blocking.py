@@ -103,8 +103,9 @@ def _tile(
 ) -> tuple[int, int, float]:
     """Rows x vectors of accumulators with the fewest cycles, and these.
 
-    A step is two multiply-adds, or two loads; in the first pass over a block's tiles weights also arrive, a
-    vector in `load` cycles. The last block, of `fewest` tiles, has to hold all rows.
+    A step is two multiply-adds, two loads, or four instructions where products are not fused; in the first
+    pass over a block's tiles weights also arrive, a vector in `load` cycles. The last block, of `fewest`
+    tiles, has to hold all rows.
 
     If the products are made point by point, sums of so many `terms`, the next weights arrive in all passes,
     and these may be too many for the first cache.
@@ -112,12 +113,12 @@ def _tile(
     count, best = prod(tiles), (float("inf"), 0, 0)
     for wide in range(1, 5):
         for rows in range(1, min(fewest, 16) + 1):
-            if 4 * rows * wide > 3 * target.registers:  # compilers keep a few of both operands
-                continue
-            if target.by_element and not is_by_element(target, target.lanes(4), Tile(rows, wide)):
+            if not _fits(target, Tile(rows, wide)):
                 continue
             passes, blocks = -(-count // rows), -(-vectors // wide)
             step = max(rows * wide, rows + wide + (wide == 1 and not terms), CHAINS) / 2
+            if not _is_fused(target):  # a product, a copy and a sum; spreading a value is two
+                step = max(step, (3 * rows * wide + rows + 1) / 4)
             if terms:
                 both = passes * step, wide * load
                 cycles = blocks * (max(both) + min(both) / EXPOSED)
@@ -129,3 +130,17 @@ def _tile(
                     cycles *= 1.02
             best = min(best, (cycles, -rows, wide))
     return -best[1], best[2], best[0]
+
+
+def _is_fused(target: Target) -> bool:
+    return target.spelling("madd", "float32") is not None
+
+
+def _fits(target: Target, tile: Tile) -> bool:
+    """Whether the registers are there: compilers keep a few of both operands, and products by themselves."""
+    accumulators = tile.rows * tile.vectors
+    if target.by_element and not is_by_element(target, target.lanes(4), tile):
+        return False
+    if not _is_fused(target) and accumulators + tile.vectors + 2 > target.registers:
+        return False
+    return 4 * accumulators <= 3 * target.registers

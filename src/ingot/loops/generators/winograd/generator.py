@@ -22,7 +22,7 @@ import numpy as np
 from ingot.formula.compute import Compute
 from ingot.formula.expr import Array, Binary, Const, Expr, Lane, Load, Tensor, Var, equal, static, substitute
 from ingot.formula.index import Bounds, simplify
-from ingot.formula.statements import For, Let, Madd, Prefetch, Remark, Statement, Store, When
+from ingot.formula.statements import Barrier, For, Let, Madd, Prefetch, Remark, Statement, Store, When
 from ingot.formula.types import FLOAT32
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cook_toom import Algorithm, cook_toom
@@ -314,6 +314,8 @@ class _Generator:
         if by_element:
             body += [Let(f"v{i}", self._value(point, first, i, k, b.lanes), b.lanes) for i in range(b.rows)]
         for u in range(turn):
+            if u and not by_element:
+                body.append(Barrier())
             body += self._term(point, first, k + u if u else k, u, by_element)
         yield For(k.name, Const(0), Const(whole), turn, tuple(body))
         if whole < channels:
@@ -327,7 +329,7 @@ class _Generator:
         block = (point, self._block) if b.by_point else (self._block, point)
         for j in range(b.vectors):
             at = (*moving(self.conv), *block, k, Const(j * b.lanes))
-            if self.is_streamed:
+            if self.is_streamed and u * b.block % LINE == 0:
                 yield from self._ahead(at[:-1], j * b.lanes)
             yield Let(f"b{j}{suffix}", Load(self.u, at, None, b.lanes), b.lanes)
         for i in range(b.rows):
