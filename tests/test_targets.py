@@ -575,7 +575,7 @@ int main(void)
 
 @pytest.mark.parametrize("optimize", ["-O0", "-O2", "-Os"])
 @pytest.mark.parametrize("kind", ["clang", "gcc"])
-@pytest.mark.parametrize("name", ["x86-64", "x86-64-v3", "aarch64", "armv7e-m"])
+@pytest.mark.parametrize("name", ["x86-64", "x86-64-v3", "aarch64", "armv7e-m", "armv8.1m"])
 def test_stack_bound_holds_and_is_tight(name, kind, optimize):
     """Run on a painted stack: the bound covers what was touched, by at most an alignment."""
     target = TARGETS[name]
@@ -599,6 +599,32 @@ def test_frame_of_4_kilobytes(name, kind, word):
     assert usage.path("outer")[:2] == ("outer", "frame")
     assert usage.frames["outer"] + usage.frames["frame"] <= usage.bytes("outer") <= 4096 + 256
     assert usage.bytes("tail") <= usage.bytes("outer")
+
+
+LOOPS = """
+#include <arm_mve.h>
+__attribute__((__noinline__))
+int32_t f(const int8_t *restrict a, const int8_t *restrict b, uint8_t *restrict c, int n)
+{
+    int32_t s = 0;
+    for (int i = 0; i < n; i++) s = vmladavaq_s8(s, vld1q_s8(a + 16 * i), vld1q_s8(b + 16 * i));
+    for (int i = 0; i < n; i++) c[i] = c[i] + 3;
+    return s;
+}
+int32_t g(const int8_t *a)
+{
+    int8_t copy[64];
+    uint8_t more[4] = {0};
+    for (int i = 0; i < 64; i++) copy[i] = a[i] ^ 1;
+    return f(a, copy, more, 4) + more[1];
+}
+"""
+
+
+def test_stacks_of_vectors_and_loops_on_a_cortex_m55():
+    """What capstone does not know of what the pinned compiler writes is told from its encoding."""
+    usage = stack_usage(compile_c(LOOPS, TARGETS["armv8.1m"]))
+    assert 8 <= usage.bytes("f") <= 64 and 64 <= usage.bytes("g") <= 256
 
 
 def test_unknown_stacks_are_none():

@@ -36,7 +36,10 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One instruction set; a call pushes `word`, a function without calls may write `red_zone` below sp."""
+    """One instruction set; a call pushes `word`, a function without calls may write `red_zone` below sp.
+
+    `beyond` gives mnemonic and operands of four bytes that capstone does not know, if it knows them itself.
+    """
 
     architecture: int
     mode: int
@@ -46,6 +49,7 @@ class Machine:
     moves: Callable[[str, str], Move | None]
     flow: Callable[[str, str], Flow]
     red_zone: int = 0
+    beyond: Callable[[bytes, int], tuple[str, str] | None] = lambda code, at: None
 
 
 def _number(text: str) -> int | None:
@@ -203,6 +207,29 @@ def _thumb_flow(op: str, operands: str) -> Flow:
     return "branch" if _CONDITIONS.fullmatch(op) or op in ("cbz", "cbnz", "wls") else ""
 
 
+def _armv81m(code: bytes, at: int) -> tuple[str, str] | None:
+    """Loops and vectors of integers of Armv8.1-M: where they go, and the register that they change.
+
+    Encodings are those of the Armv8-M Architecture Reference Manual (DDI 0553), C2.4.
+    """
+    first, second = int.from_bytes(code[:2], "little"), int.from_bytes(code[2:4], "little")
+    if first in (0xF00F, 0xF01F, 0xF02F) and second & 0xF001 == 0xC001:  # LE, LETP
+        back = (second >> 1 & 0x3FF) << 2 | (second >> 11 & 1) << 1
+        return "ble", f"#{at + 4 - back}"
+    if first & 0xFF80 == 0xF000 and first & 15 != 15 and second & 0xF001 == 0xE001:  # DLS, DLSTP
+        return "dls", "lr"
+    if first & 0xFFF0 in (0xEEF0, 0xFEF0) and second & 0x0F10 == 0x0F00:  # VMLADAV, VMLAV, VADDV
+        return "vmladav", f"r{second >> 13 << 1}"
+    if first & 0xEE00 == 0xEC00 and second & 0x1E00 in (0x1E00, 0x0E00):  # VLDR, VSTR, gathers, scatters
+        if not first & 1 << 5:
+            return "vldr", ""
+        return "step", _NAMES[first & (15 if second & 0x1000 else 7)]  # those that widen have r0 to r7 only
+    if first & 0xFF80 == 0xEE00 and second & 0x0F70 == 0x0F40:  # a vector and a number make a vector
+        return "vorr", "q0"
+    return ("vorr", "q0") if first & 0xEF00 == 0xEF00 else None  # among vectors
+
+
+_NAMES = (*(f"r{i}" for i in range(13)), "sp", "lr", "pc")
 _X86, _A64, _ARM = capstone.CS_ARCH_X86, capstone.CS_ARCH_ARM64, capstone.CS_ARCH_ARM
 _CORTEX_M = capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
 
@@ -212,5 +239,5 @@ MACHINES = {
     ),
     "EM_386": Machine(_X86, capstone.CS_MODE_32, "rsp", 4, 4, partial(_x86_moves, 4), _x86_flow),
     "EM_AARCH64": Machine(_A64, capstone.CS_MODE_ARM, "sp", 0, 0, _a64_moves, _a64_flow),
-    "EM_ARM": Machine(_ARM, _CORTEX_M, "sp", 0, 4, _thumb_moves, _thumb_flow),
+    "EM_ARM": Machine(_ARM, _CORTEX_M, "sp", 0, 4, _thumb_moves, _thumb_flow, beyond=_armv81m),
 }

@@ -276,5 +276,11 @@ def _disassemble(function: Function, machine: Machine) -> Iterator[tuple[int, in
     engine.skipdata = True
     start = 0
     for hole, end in (*function.data, (len(function.code), len(function.code))):
-        yield from engine.disasm_lite(function.code[start:hole], start)
+        while start < hole:
+            for at, size, mnemonic, operands in engine.disasm_lite(function.code[start:hole], start):
+                known = machine.beyond(function.code[at : at + 4], at) if mnemonic == ".byte" else None
+                start = at + (4 if known else size)
+                yield (at, 4, *known) if known else (at, size, mnemonic, operands)
+                if known:
+                    break
         start = end
