@@ -48,8 +48,13 @@ FUNCTIONS = [
     *function("Acosh", 1, 9, "reference"),
     *function("Atanh", -0.99, 0.99, "reference"),
     *function("Erf", -3, 3, [np.vectorize(math.erf)(within(-3, 3))]),
-    Row("Erf", [np.array([-9, -5, -1, 0, 1, 5, 9], np.int64)], oracle=[np.array([-1, 0, 0, 0, 0, 0, 1])]),
-    Row("Erf", [np.array([0, 5, 6, 255], np.uint8)], oracle=[np.array([0, 0, 1, 1], np.uint8)]),
+    *(
+        Row("Erf", [np.array([-9, -5, 0, 5, 9]).astype(t)], oracle=[np.array(y).astype(t)])
+        for t, y in (
+            *((t, [-1, 0, 0, 0, 1]) for t in ("int8", "int16", "int32", "int64")),
+            *((t, [1, 1, 0, 0, 1]) for t in ("uint8", "uint16", "uint32", "uint64")),
+        )
+    ),
     *function("Floor", -4, 4),
     *function("Ceil", -4, 4),
     *function("Round", -4, 4),
