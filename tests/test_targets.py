@@ -633,3 +633,5 @@ def test_unknown_stacks_are_none():
     assert usage.path("recursive") == () and usage.frames["recursive"] > 32
     assert stack_usage(compile_c(STACK, TARGETS["x86-64"]), indirect=100).bytes("indirect") == 116
     assert set(stack_usage(compile_c(STACK, TARGETS["s390x"])).frames.values()) == {None}
+    cut = assemble(".type f, %function\nf: ret\n.2byte 0\n.size f, .-f\n", "aarch64")
+    assert stack_usage(cut).frames == {"f": 0}  # ends within an instruction

@@ -277,10 +277,14 @@ def _disassemble(function: Function, machine: Machine) -> Iterator[tuple[int, in
     start = 0
     for hole, end in (*function.data, (len(function.code), len(function.code))):
         while start < hole:
-            for at, size, mnemonic, operands in engine.disasm_lite(function.code[start:hole], start):
-                known = machine.beyond(function.code[at : at + 4], at) if mnemonic == ".byte" else None
-                start = at + (4 if known else size)
-                yield (at, 4, *known) if known else (at, size, mnemonic, operands)
+            at = hole  # what is too short for an instruction ends the code too
+            for place, size, mnemonic, operands in engine.disasm_lite(function.code[start:hole], start):
+                known = (
+                    machine.beyond(function.code[place : place + 4], place) if mnemonic == ".byte" else None
+                )
+                yield (place, 4, *known) if known else (place, size, mnemonic, operands)
                 if known:
+                    at = place + 4
                     break
+            start = at
         start = end
