@@ -182,6 +182,13 @@ BOUNDED: dict[str, tuple[str, str, str, dict[str, tuple[int, int]]]] = {
         "y = Conv <pads=[1,1], strides=[2]> (x, w)",
         {"B": (1, 3), "L": (1, 50)},
     ),
+    "window_at_one_place": (  # of three taps the middle one is inside, at every row of the batch
+        "float[1,2,N] x",
+        "float[a,b,c] y",
+        """r = Concat <axis=0> (x, x, x) t = Reshape(r, triples) k = Constant <value_ints=[3,2,3]> ()
+        w = ConstantOfShape <value: tensor = float[1] v {1.5}> (k) y = ConvTranspose <pads=[0,2]> (t, w)""",
+        {"N": (3, 4)},
+    ),
     "conv_transpose": (
         "float[B,4,L] x, float[4,6,3] w",
         "float[a,b,c] y",
@@ -308,7 +315,7 @@ BOUNDED: dict[str, tuple[str, str, str, dict[str, tuple[int, int]]]] = {
         {"B": (1, 2), "C": (1, 9), "L": (2, 40)},
     ),
 }
-HELD = """int64[1] one={1}, int64[1] two={2}, int64[4] around={0,0,1,0},
+HELD = """int64[3] triples={-1,3,1}, int64[1] one={1}, int64[1] two={2}, int64[4] around={0,0,1,0},
  int64[2] rows={-1,8}, int64 from={-1}, int64 by={2},
  float[4] scales={1.0,1.0,2.0,2.0},
  int64[1] high={4}, int64[1] low={-3}, int64[1] zero={0}, int64[1] back={-2}"""

@@ -213,7 +213,7 @@ class _Generator:
     def _tile(self, sizes: Sizes, taps: Taps, lanes: int, bounds: Bounds) -> Iterator[Statement]:
         offsets = product(*(range(sizes[x.name]) for x in self.slides))
         points: list[Point] = [{x.name: i for x, i in zip(self.slides, at, strict=True)} for at in offsets]
-        ranges = {k.name: taps.get(k.name, range(static(k.extent))) for k in self.r.axes}
+        ranges = {k.name: taps[k.name] if k.name in taps else self._fixed(k) for k in self.r.axes}
         axes = unrolled(self.r)
         places: list[Point] = [
             {k.name: i for k, i in zip(axes, at, strict=True)}
@@ -228,6 +228,12 @@ class _Generator:
             assert isinstance(to, Load)
             value = self._keep(self._at(self.v.value, point, lanes, bounds))
             yield Store(to, substitute(value, {"acc": Var(f"c{i}", None, self.r.term.dtype)}), lanes)
+
+    def _fixed(self, k: Var) -> range:
+        """The taps of an axis that are the same for all outputs: all, or of a single window those inside."""
+        lo, hi = self.v.limits.get(k.name, (Const(0), as_expr(static(k.extent))))
+        assert isinstance(lo, Const) and isinstance(hi, Const), f"{k.name} is cut along an axis that slides"
+        return range(int(lo.value), int(hi.value))
 
     def _has_columns(self) -> bool:
         """Whether parts of windows can be shared and combined in any order."""
