@@ -348,3 +348,82 @@ def test_a_recurrent_layer_has_the_fastest_form_that_loses_little(
     """How many bytes an element of x and of a state becomes; None: it stays a float."""
     (node,) = front(recurrent(op, shape, hidden, **how), Options(target=target, activations="int8")).nodes
     assert (node.domain, node.attributes.get("x_parts"), node.attributes.get("h_parts")) == wanted
+
+
+def convolution(
+    shape: tuple[int, int, int, int], features: int, taps: int, density: float, **attributes: Any
+) -> onnx.ModelProto:
+    """A convolution by encoded weights, with a bias, between two Relus."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Conv", ["a", "w", "b"], ["c"], **attributes),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    bias = numpy_helper.from_array(np.linspace(-1, 1, features, dtype="f"), "b")
+    made = [helper.make_empty_tensor_value_info("c"), helper.make_empty_tensor_value_info("y")]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", [x], made, [bias]),
+        opset_imports=[helper.make_opsetid("", 21)],
+        ir_version=10,
+    )
+    return encode(model, {"w": sparse(random_codes((features, shape[1], taps, taps), density, 1))})
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4-vnni", "x86-64-v3", "aarch64"])
+@pytest.mark.parametrize(
+    "shape, taps, how",
+    [
+        ((2, 20, 5, 6), 3, {"pads": [1, 1, 1, 1]}),
+        ((1, 20, 9, 8), 3, {"strides": [2, 2], "pads": [0, 1, 1, 0], "dilations": [1, 2]}),
+        ((1, 130, 4, 5), 1, {}),
+        ((1, 130, 5, 5), 1, {"strides": [2, 2]}),
+        ((1, 64, 5, 5), 3, {"pads": [1, 1, 1, 1]}),
+    ],
+    ids=["padded", "strides", "1x1", "1x1 strides", "more"],
+)
+def test_convolutions_in_bytes_keep_one_percent(
+    target: str,
+    shape: tuple[int, int, int, int],
+    taps: int,
+    how: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ingot.passes.byte_activations.convolution_pays", lambda *_: True)
+    model = convolution(shape, 24, taps, 0.2, **how)
+    made = stages(model, Options(target=target, activations="int8", name="net"))
+    assert "MatMulInteger" in used(made.graph)
+    for kind in ("signed", "one large"):
+        x = activations(kind, int(np.prod(shape)), 5).reshape(shape)
+        wanted = oracle(model, x=x)
+        found = [run(made.program, {"x": x})]
+        if not obstacle(find(target)):
+            found.append(compiled(target, activations="int8")(model, {"x": x}))
+        for outputs in found:
+            for y, of in zip(outputs, wanted, strict=True):
+                assert np.abs(y - of).max() < PROMISED * np.abs(wanted[0]).max()
+
+
+@pytest.mark.parametrize(
+    "shape, features, taps, density, how, wanted",
+    [
+        ((1, 256, 13, 13), 256, 3, 0.09, {"pads": [1, 1, 1, 1]}, True),
+        ((1, 256, 13, 13), 256, 3, 0.35, {"pads": [1, 1, 1, 1]}, False),  # Winograd's form is faster
+        ((1, 64, 28, 28), 64, 3, 0.09, {"pads": [1, 1, 1, 1]}, False),  # gathering costs more than is saved
+        ((1, 256, 14, 14), 256, 3, 0.25, {"pads": [1, 1, 1, 1], "strides": [2, 2]}, True),
+        ((1, 1024, 14, 14), 256, 1, 0.35, {}, True),
+        ((1, 64, 56, 56), 256, 1, 0.35, {}, False),  # fewer terms than are in sight
+        ((1, 512, 7, 7), 512, 3, 0.09, {"pads": [1, 1, 1, 1], "group": 1}, True),
+    ],
+)
+def test_convolutions_are_in_bytes_where_that_is_faster(
+    shape: tuple[int, int, int, int],
+    features: int,
+    taps: int,
+    density: float,
+    how: dict[str, Any],
+    wanted: bool,
+) -> None:
+    model = convolution(shape, features, taps, density, **how)
+    graph = front(model, Options(target="x86-64-v4-vnni", activations="int8"))
+    assert ("MatMulInteger" in used(graph)) == wanted

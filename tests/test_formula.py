@@ -33,7 +33,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.extents import alike, span
 from ingot.formula.index import as_expr, interval, simplify
-from ingot.formula.prove import Scope
+from ingot.formula.prove import Scope, keeps_within
 from ingot.formula.types import (
     BFLOAT16,
     BOOL,
@@ -430,3 +430,12 @@ def test_what_run_time_extents_leave_unproved_is_the_users_to_mend() -> None:
     formula = Formula((x,), (Compute(Tensor("y", FLOAT32, (n * n,)), (i,), x[i]),), ())
     with pytest.raises(UnsupportedError, match="--define"):
         verify_formula(formula, "probe")
+
+
+def test_a_promise_holds_for_what_stands_outside_too() -> None:
+    x, y = (Tensor(name, UINT8, (4,), within=(0, 127)) for name in "xy")
+    i = Var("i", 4)
+    assert keeps_within(y, x[i], Scope())
+    assert keeps_within(y, x.at(i - 1, outside=Const(127, UINT8)), Scope())
+    assert not keeps_within(y, x.at(i - 1, outside=Const(128, UINT8)), Scope())
+    assert not keeps_within(y, Select(x[i] < 5, x[i], Const(128, UINT8)), Scope())

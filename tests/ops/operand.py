@@ -1,11 +1,13 @@
-"""Rows of the operators that `passes.byte_activations` puts in front of products: bytes, and their rest."""
+"""Rows of the operators that `passes.byte_activations` makes of operands: bytes, their rest, windows."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from ingot.ops.operand import LARGEST, fine
-from tests.ops.rows import Array, Row, floats
+from tests.ops.rows import Array, Row, expected, floats, integers, model
 
 ALLOWED = np.array([6e-5, 2e-5], np.float32)  # of one sign, of both: |lost|^2 / |x|^2
 
@@ -54,4 +56,28 @@ def kinds() -> dict[str, Array]:
     }
 
 
+def windows(shape: tuple[int, int, int, int], note: str, **attributes: Any) -> Row:
+    """What each window of an image of bytes holds, 7 outside: found by a convolution that picks one tap."""
+    x = integers(*shape, seed=1, dtype=np.uint8, low=8, high=256)
+    channels, kernel = shape[-1], attributes["kernel_shape"]
+    taps = [np.zeros((channels, *kernel), np.float32) for _ in range(int(np.prod(kernel)))]
+    for n, tap in enumerate(taps):
+        tap[:].reshape(channels, -1)[:, n] = 1
+    given = {k: v for k, v in attributes.items() if k != "kernel_shape"}
+    found = []
+    for tap in taps:
+        image = np.ascontiguousarray(x.transpose(0, 3, 1, 2)).astype(np.float32) - 7
+        one = Row("Conv", [image, tap[:, None]], {"group": channels, **given}, constant=(1,))
+        found.append(expected(one, model(one))[0].transpose(0, 2, 3, 1) + 7)
+    y = np.stack(found, 3).reshape(*found[0].shape[:3], *kernel, channels).astype(np.uint8)
+    return Row("Patches", [x, np.uint8(7)], attributes, (), 1, 1, "ingot", [y], note=note)
+
+
 ROWS = [row for note, x in kinds().items() for levels in (255, 127) for row in operand(x, levels, note)]
+ROWS += [
+    windows((2, 5, 4, 3), "padded", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+    windows((1, 6, 7, 5), "strides", kernel_shape=[3, 2], strides=[2, 3], pads=[0, 1, 1, 0]),
+    windows((1, 7, 7, 2), "dilated", kernel_shape=[2, 2], dilations=[2, 3]),
+    windows((1, 5, 5, 40), "same", kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER"),
+    windows((1, 4, 4, 3), "points", kernel_shape=[1, 1], strides=[2, 2]),
+]

@@ -13,7 +13,7 @@ divided, and since the goal is an integer, `scale * goal > -scale` is enough.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import gcd
 
@@ -390,8 +390,12 @@ def data_range(e: Expr) -> tuple[int, int] | None:
     match e:
         case Const(v, _):
             return int(v), int(v)
-        case Load(tensor) if (span := value_range(tensor)) is not None:
+        case Load(tensor, _, None) if (span := value_range(tensor)) is not None:
             return span
+        case Select(_, a, b):
+            return _either(data_range(a), data_range(b))
+        case Load(_, _, Expr() as other) as inside:
+            return _either(data_range(replace(inside, outside=None)), data_range(other))
         case Gathered(_, lo, hi):
             return interval(lo)[0], interval(hi)[1] - 1
         case Binary("and", _, Const(v, _)) | Binary("and", Const(v, _), _) if v >= 0:
@@ -403,6 +407,10 @@ def data_range(e: Expr) -> tuple[int, int] | None:
         case Cast(a, t) if (inner := data_range(a)) is not None and _holds(t, inner):
             return inner
     return (int(e.dtype.lowest), int(e.dtype.highest)) if e.dtype is not INDEX else None
+
+
+def _either(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
+    return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
 
 
 def keeps_within(t: Tensor, value: Expr, scope: Scope) -> bool:

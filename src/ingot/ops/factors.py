@@ -16,7 +16,7 @@ from typing import Any
 
 from ingot.formula.expr import Expr, Extent, Tensor, Var, call, cast, minimum
 from ingot.formula.types import FLOAT32, INT8, INT32, UINT8
-from ingot.ops.operand import LARGEST, fine
+from ingot.ops.operand import LARGEST, bounded, fine
 from ingot.ops.quantize import saturated
 from ingot.ops.registry import Builder, Definition, Outputs
 
@@ -69,8 +69,7 @@ class InBytes:
         taken, scale = a.element * inverse[points], self.scale
         for part in range(self.parts):
             f.put(unit, points, (part, *points), scale / inverse[points])
-            value = saturated(taken, float(self.zero), UINT8)
-            value = value if self.levels == UINT8.highest else minimum(value, self.levels)
+            value = bounded(saturated(taken, float(self.zero), UINT8), self.levels)
             f.put(q, (*points, k), (part, *points, k), value)
             taken = (taken - call("round", taken)) * float(fine(self.levels))
             scale /= fine(self.levels)

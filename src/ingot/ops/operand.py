@@ -1,7 +1,8 @@
 """Operators that no model has: the operand of a product in bytes, and what its rounding left over.
 
 In: floats. Out: bytes, `levels` steps from the least element to the largest, and whether these are too coarse
-for the data; then bytes of much smaller steps that stand for the rest. `passes.byte_activations` uses them.
+for the data; then bytes of much smaller steps that stand for the rest; and what windows of an image hold.
+`passes.byte_activations` uses them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from ingot.formula.expr import Const, Expr, Operand, Tensor, call, cast, maximum
 from ingot.formula.types import UINT8
 from ingot.ops.quantize import saturated
 from ingot.ops.registry import Builder, op
+from ingot.ops.window import window
 
 LARGEST = 2.0**126  # of an inverse: a step is no denormal, and that of nothing but zeros no 0
 
@@ -22,9 +24,13 @@ def fine(levels: int) -> int:
 def _bytes(f: Builder, x: Tensor, value: Expr, zero: Operand, levels: int, name: str) -> Tensor:
     """uint8 of x's shape: round(value) + zero, from 0 to `levels`."""
     axes, q = f.axes(x.shape), f.empty(UINT8, x.shape, name, within=(0, levels))
-    value = saturated(value, zero, UINT8)
-    f.put(q, axes, axes, value if levels == UINT8.highest else minimum(value, levels))
+    f.put(q, axes, axes, bounded(saturated(value, zero, UINT8), levels))
     return q
+
+
+def bounded(value: Expr, levels: int) -> Expr:
+    """A byte that is no more than `levels`, said so that it shows."""
+    return value if levels == UINT8.highest else minimum(value, levels)
 
 
 @op("QuantizeOperand", domain="ingot")
@@ -81,3 +87,28 @@ def quantize_rest(
     middle = (levels + 1) // 2
     rest = _bytes(f, x, left, float(middle), levels, "rest")
     return rest, f.map((), Const(middle, UINT8), name="middle")
+
+
+@op("Patches", domain="ingot")
+def patches(
+    f: Builder,
+    x: Tensor,
+    outside: Tensor,
+    *,
+    kernel_shape: tuple[int, ...],
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """y[n, place.., tap.., c]: what each window of a Conv with these attributes holds of an image whose
+    channels come last; `outside` where it leaves the image.
+    """
+    where = window(f, x.shape[1:-1], tuple(kernel_shape), auto_pad, dilations, pads, strides)
+    count = len(where.kernel)
+    axes = f.axes((x.shape[0], *where.out, *where.kernel, x.shape[-1]))
+    n, places, taps, c = axes[0], axes[1 : count + 1], axes[count + 1 : -1], axes[-1]
+    made = f.empty(x.type, tuple(a.extent or 0 for a in axes), "patches", within=x.within)
+    other = outside[()] if x.within is None else bounded(outside[()], x.within[1])
+    f.put(made, axes, axes, x.at((n, *where.positions(places, taps), c), outside=other))
+    return made

@@ -28,6 +28,7 @@ from ingot.formula.expr import (
     Extent,
     Gathered,
     Joined,
+    Load,
     Operand,
     Tensor,
     Var,
@@ -141,8 +142,13 @@ class Builder:
         return tuple(Var(label, extent(n)) for label, n in zip(labels, shape, strict=True))
 
     def map(self, axes: tuple[Var, ...], value: Expr, dtype: DType | None = None, name: str = "y") -> Tensor:
-        """A tensor over `axes` with each element given by `value`."""
-        out = Tensor(name, dtype or value.dtype, self._shape(axes))
+        """A tensor over `axes` with each element given by `value`. What only moves elements keeps their
+        promise.
+        """
+        type, within = dtype or value.dtype, None
+        if isinstance(value, Load) and value.outside is None and value.tensor.type is type:
+            within = value.tensor.within
+        out = Tensor(name, type, self._shape(axes), within=within)
         self.stages.append(Compute(out, axes, value))
         return out
 

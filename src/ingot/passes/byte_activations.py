@@ -7,8 +7,8 @@
                                y = (total + more / 254) * (s * t) + b
 
 W is t * W' nearly, W' bytes of as many values as W has. Needs an inferred graph and `--activations int8`;
-serves MatMul and Gemm by encoded matrices, and through `byte_recurrent` RNN, GRU and LSTM. A layer is to stay
-within 1 % of max|y| of what it was (99 of 100 random ones do, if rounding errors are independent): what
+serves MatMul, Gemm and Conv by encoded weights, and RNN, GRU and LSTM through `byte_recurrent`. A layer is to
+stay within 1 % of max|y| of what it was (99 of 100 random ones do, if rounding errors are independent): what
 rounding the weights loses is known here, what rounding the activations loses is measured in each run, and
 where that is too much the rest is multiplied too. A layer whose weights lose too much stays as it is.
 """
@@ -16,26 +16,22 @@ where that is too much the rest is multiplied too. A layer whose weights lose to
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import count
 from math import prod
 
 import numpy as np
 
 from ingot.formula.expr import upper
-from ingot.formula.types import FLOAT32
-from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, reads
-from ingot.graph.onnx_types import dtype_to_onnx
-from ingot.ops.control import infer_if
-from ingot.ops.infer import infer, infer_node
-from ingot.ops.operand import fine
-from ingot.passes.byte_cost import Sizes, in_bytes, in_floats, pays
+from ingot.formula.types import FLOAT32, UINT8
+from ingot.graph.ir import Graph, Node, Value, constant_value, reads
+from ingot.passes.byte_cost import Image, Sizes, convolution_pays, in_bytes, in_floats, pays
+from ingot.passes.byte_nodes import Nodes, is_gathered, numbers_of, taps_of
 from ingot.passes.byte_recurrent import RECURRENT, recurrent
 from ingot.passes.byte_weights import Weights, quantise
 from ingot.passes.never_negative import NeverNegative
 from ingot.targets.record import Target
 
-VERSION = 21
-Operands = list[Value | None]
+CONVOLUTION = (2, 3, 1, 0)  # the axes of a Conv's weights: taps, channels, features
+RECTIFIED = 0.005  # what 255 levels lose of rectified activations, normally distributed
 EXACT = ((127, 255),)
 SATURATING = ((64, 255), (127, 127))
 """The largest weight and the largest activation. Where sums of two products have 16 bits these must fit them:
@@ -53,14 +49,17 @@ class _How:
     target: Target
     ways: tuple[tuple[int, int], ...]
     in_lanes: bool
-    made: dict[tuple[Value, bool, int], tuple[Weights, Value] | None] = field(default_factory=dict)
+    made: dict[tuple[Value, tuple[int, ...], int], tuple[Weights, Value] | None] = field(default_factory=dict)
 
-    def weights(self, w: Value, turned: bool, most: int, levels: int) -> tuple[Weights, Value] | None:
-        """A constant as bytes, [terms, outputs]; `turned`: it is [outputs, terms]."""
-        key = (w, turned, most)
+    def weights(
+        self, w: Value, order: tuple[int, ...], most: int, levels: int
+    ) -> tuple[Weights, Value] | None:
+        """A constant as bytes, [terms, outputs]: its axes in this order, the outputs last."""
+        key = (w, order, most)
         if key not in self.made:
             assert w.constant is not None and w.encoding is not None
-            found = quantise(w.constant.T if turned else w.constant, w.encoding.values, most, levels)
+            matrix = w.constant.transpose(order).reshape(-1, w.constant.shape[order[-1]])
+            found = quantise(matrix, w.encoding.values, most, levels)
             self.made[key] = None if found is None else (found, _constant(w.name, found))
         return self.made[key]
 
@@ -92,23 +91,35 @@ def _rewrite(graph: Graph, how: _How, known: NeverNegative) -> None:
 
 def _rewritten(node: Node, how: _How, known: NeverNegative) -> list[Node] | None:
     """What computes a product in bytes; None for any other node, and where it would lose too much."""
-    if node.domain or node.op not in ("Gemm", "MatMul") or node.attributes.get("transA"):
+    order = None if node.domain else _order(node)
+    if order is None:
         return None
     x, w, *rest = node.inputs
-    if x is None or w is None or w.encoding is None or w.constant is None or w.constant.ndim != 2:
+    if x is None or w is None or w.encoding is None or w.constant is None or w.constant.ndim != len(order):
         return None
     if not w.constant.size:
         return None
     if x.type is not FLOAT32 or w.type is not FLOAT32 or x.constant is not None or not x.shape:
         return None
     for most, levels in how.ways:
-        found = how.weights(w, bool(node.attributes.get("transB")), most, levels)
+        found = how.weights(w, order, most, levels)
         allowed = None if found is None else _allowed(found[0], x in known)
-        if found is not None and allowed is not None and _pays(x, found[0], how, x in known):
-            nodes = _Nodes(node, levels)
+        if (
+            found is not None
+            and allowed is not None
+            and _pays(node, found[0], how, x in known and _suffices(allowed[0], levels))
+        ):
+            nodes = Nodes(node, levels)
             nodes.product(x, found, allowed, rest[0] if rest else None)
             return nodes.nodes
     return None
+
+
+def _order(node: Node) -> tuple[int, ...] | None:
+    """The axes of the weights: those of terms, then that of outputs. None: the node is no such product."""
+    if node.op in ("Gemm", "MatMul") and not node.attributes.get("transA"):
+        return (1, 0) if node.attributes.get("transB") else (0, 1)
+    return CONVOLUTION if node.op == "Conv" and node.attributes.get("group", 1) == 1 else None
 
 
 def _recurrent(node: Node, how: _How, known: NeverNegative) -> Node:
@@ -128,12 +139,28 @@ def _allowed(weights: Weights, rectified: bool) -> tuple[float, float] | None:
     return None if some is None or others is None else (some, others)
 
 
-def _pays(x: Value, weights: Weights, how: _How, is_rectified: bool) -> bool:
+def _suffices(allowed: float, levels: int) -> bool:
+    """Whether rectified activations mostly do without their rest."""
+    return allowed > RECTIFIED * UINT8.highest / levels
+
+
+def _pays(node: Node, weights: Weights, how: _How, without_rest: bool) -> bool:
     terms, outputs = weights.bytes.shape
     table = weights.bytes.values
     kept, values = int(np.count_nonzero(weights.bytes.decode())), len(np.unique(np.append(table, 0)))
-    points = prod(map(upper, x.shape or ())) // terms
-    return not how.in_lanes or pays(Sizes(points, terms, outputs, kept, values), how.target, is_rectified)
+    elements, results = (prod(map(upper, v.shape or ())) for v in (node.inputs[0], node.outputs[0]) if v)
+    sizes = Sizes(results // outputs, terms, outputs, kept, values)
+    if node.op == "Conv":
+        taps = prod(taps_of(node)) if is_gathered(node) else 1
+        image = Image(elements, taps, _is_fast(node))
+        return how.in_lanes and convolution_pays(sizes, image, how.target, without_rest)
+    return not how.in_lanes or pays(sizes, how.target, without_rest)
+
+
+def _is_fast(node: Node) -> bool:
+    """Whether floats have Winograd's form: windows that move by one."""
+    steps = [n for key in ("strides", "dilations") for n in numbers_of(node, key)]
+    return set(steps) <= {1} and max(taps_of(node)) > 1
 
 
 def layers_in_a_row(graph: Graph) -> int:
@@ -153,79 +180,3 @@ def _count(graph: Graph, behind: dict[Value, int]) -> None:
             before = max([before, *(behind.get(v, 0) for v in sub.outputs)])
         here = before + (node.op in ("QuantizeOperand", *RECURRENT) and node.domain == "ingot")
         behind.update(dict.fromkeys((v for v in node.outputs if v is not None), here))
-
-
-@dataclass(slots=True)
-class _Nodes:
-    """The nodes that take the place of one."""
-
-    node: Node
-    levels: int
-    nodes: list[Node] = field(default_factory=list)
-    numbers: count[int] = field(default_factory=count)
-
-    def product(
-        self, x: Value, made: tuple[Weights, Value], allowed: tuple[float, float], bias: Value | None
-    ) -> None:
-        attributes, name = self.node.attributes, self.name
-        # Both are floats by Gemm's schema.
-        alpha, beta = (float(attributes.get(k, 1.0)) for k in ("alpha", "beta"))  # type: ignore[arg-type]
-        weights, w = made
-        limits = constant_value(f"{name}_allowed", np.square(np.array(allowed, np.float32)))
-        made_of_x = self.add("QuantizeOperand", [x, limits], 5, "ingot", levels=self.levels)
-        q, inverse, step, zero, coarse = made_of_x
-        total = self.total(q, w, zero)
-        inner = _Nodes(self.node, self.levels, numbers=self.numbers)
-        rest, middle = inner.add("QuantizeRest", [x, q, zero, inverse], 2, "ingot", levels=self.levels)
-        inner.total(rest, w, middle)  # written like the first: one kernel serves both
-        (more,) = self.add(
-            "Mul", [self.either(coarse, inner, total), self.number("fine", 1 / fine(self.levels))]
-        )
-        (total,) = self.add("Add", [total, more])
-        (unit,) = self.add("Mul", [step, self.number("scale", weights.scale * alpha)])
-        scaled = self.add("Mul", [total, unit])
-        if bias is not None:
-            if beta != 1:
-                bias = self.add("Mul", [bias, self.number("beta", beta)])[0]
-            self.add("Add", [*scaled, bias])
-        last, (out,) = self.nodes[-1], self.node.outputs
-        assert out is not None
-        last.outputs = [out]
-
-    def total(self, q: Value | None, w: Value, zero: Value | None) -> Value | None:
-        """What bytes stand for, multiplied, in float."""
-        total = self.add("MatMulInteger", [q, w, zero])
-        return self.add("Cast", total, to=dtype_to_onnx(FLOAT32))[0]
-
-    def either(self, condition: Value | None, then: _Nodes, like: Value | None) -> Value:
-        """What `then` makes at last where the condition holds, else zeros in the shape of another value."""
-        other = _Nodes(self.node, self.levels, numbers=self.numbers)
-        other.add("Sub", [like, like])
-        branches: dict[str, Attribute] = {}
-        for which, made in (("then_branch", then), ("else_branch", other)):
-            (out,) = made.nodes[-1].outputs
-            assert out is not None
-            branches[which] = Graph(f"{self.name}_{which}", [], [out], made.nodes)
-        result = Value(f"{self.name}_If{next(self.numbers)}")
-        node = Node("If", [condition], [result], branches, self.name, "", VERSION, self.node.text)
-        infer_if(node, infer)
-        self.nodes.append(node)
-        return result
-
-    def number(self, what: str, value: float) -> Value:
-        return constant_value(f"{self.name}_{what}", np.array(value, np.float32))
-
-    @property
-    def name(self) -> str:
-        first = self.node.outputs[0]
-        return self.node.name or (first.name if first is not None else self.node.op)
-
-    def add(
-        self, op: str, inputs: Operands, outputs: int = 1, domain: str = "", **attributes: Attribute
-    ) -> Operands:
-        """A node of the newest opset that is needed, inferred; what it makes."""
-        made: Operands = [Value(f"{self.name}_{op}{next(self.numbers)}") for _ in range(outputs)]
-        node = Node(op, inputs, made, attributes, self.name, domain, VERSION, self.node.text)
-        infer_node(node)
-        self.nodes.append(node)
-        return made

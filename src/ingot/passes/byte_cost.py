@@ -16,6 +16,9 @@ from ingot.targets.stream import stream
 QUANTISING = 1.4  # cycles of an element of the operand, each time
 POINT = 10  # cycles of a block of rows around its steps
 STEP = {64: 5.0, 32: 7.0, 16: 11.0}  # cycles of one, by the bytes of a vector
+TAP = 80  # cycles of gathering what a tap of a window reads
+REST = 6  # cycles of an element of an image whose rest is quantised
+FAST = {64: 3.0, 32: 1.7, 16: 3.0}  # times that Winograd's form is faster, by the bytes of a vector
 BOTH_SIGNS = 1.9  # times the cycles where activations need their rest
 FLOAT_SLOTS, BYTE_SLOTS = 2, 8  # entries of a row in a step
 SLOT_BYTES = 1.5  # of an entry in bytes
@@ -32,35 +35,67 @@ class Sizes:
     values: int
 
 
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a convolution reads: so many elements, in windows of so many taps (1: they are not gathered).
+
+    `is_fast`: floats have Winograd's form.
+    """
+
+    elements: int
+    taps: int
+    is_fast: bool
+
+
 def pays(s: Sizes, target: Target, is_rectified: bool) -> bool:
     """Whether bytes are estimated to be faster."""
     return in_bytes(s, target) * (1 if is_rectified else BOTH_SIGNS) < in_floats(s, target)
 
 
+def convolution_pays(s: Sizes, image: Image, target: Target, is_rectified: bool) -> bool:
+    """The same of a convolution: its image is quantised and its windows are gathered."""
+    gathered = s.points * image.taps * TAP if image.taps > 1 else 0
+    product = s.points * _point(s, target) + gathered
+    rest = 0 if is_rectified else product + image.elements * REST
+    floats = in_floats(s, target, FAST[target.vector_bytes] if image.is_fast else 1)
+    return product + image.elements * QUANTISING + rest < floats
+
+
 def in_bytes(s: Sizes, target: Target, parts: int = 1) -> float:
     """Cycles, quantising the operand in so many parts; no end where registers have no room for the values."""
-    window = 128 if target.spelling("pick128", "uint8") else 32
-    most = 32 if target.spelling("pick32", "int8") else 16
-    if s.terms < window or s.values > most:
-        return inf
-    lanes = target.lanes(4)
-    steps, blocks = _steps(s, lanes, window, BYTE_SLOTS), -(-s.outputs // lanes)
-    point = s.terms * QUANTISING + blocks * POINT + STEP[target.vector_bytes] * steps
-    size = int(steps * lanes * BYTE_SLOTS * SLOT_BYTES)
+    point = s.terms * QUANTISING + _point(s, target)
+    size = int(_steps(s, target, True) * target.lanes(4) * BYTE_SLOTS * SLOT_BYTES)
     return max(s.points * parts * point, size / stream(size, target, False))
 
 
-def in_floats(s: Sizes, target: Target) -> float:
-    """Cycles of all elements, or of the entries where floats are picked out of registers."""
-    lanes = target.lanes(4)
-    size = 4 * s.terms * s.outputs
-    dense = max(s.points * -(-s.outputs // lanes) * s.terms / 2, size / stream(size, target, False))
+def in_floats(s: Sizes, target: Target, gain: float = 1) -> float:
+    """Cycles of all elements, or of the entries where floats are picked out of registers.
+
+    `gain`: how many times faster all elements are than two multiply-adds of vectors a cycle.
+    """
+    size, blocks = 4 * s.terms * s.outputs, -(-s.outputs // target.lanes(4))
+    dense = max(s.points * blocks * s.terms / 2 / gain, size / stream(size, target, False))
     if target.spelling("pick16", "float32") is None:
         return dense
-    return min(dense, s.points * STEP[target.vector_bytes] * _steps(s, lanes, 2 * lanes, FLOAT_SLOTS))
+    return min(dense, s.points * STEP[target.vector_bytes] * _steps(s, target, False))
 
 
-def _steps(s: Sizes, lanes: int, window: int, slots: int) -> float:
+def _point(s: Sizes, target: Target) -> float:
+    """Cycles of a point whose operand is bytes."""
+    most = 32 if target.spelling("pick32", "int8") else 16
+    if s.terms < _window(target) or s.values > most:
+        return inf
+    return -(-s.outputs // target.lanes(4)) * POINT + STEP[target.vector_bytes] * _steps(s, target, True)
+
+
+def _window(target: Target) -> int:
+    """Bytes of the operand that a step sees."""
+    return 128 if target.spelling("pick128", "uint8") else 32
+
+
+def _steps(s: Sizes, target: Target, are_bytes: bool) -> float:
     """Steps of one point: some slots stay empty where rows wait for each other."""
+    lanes = target.lanes(4)
+    window, slots = (_window(target), BYTE_SLOTS) if are_bytes else (2 * lanes, FLOAT_SLOTS)
     seen = window * s.kept / max(s.terms * s.outputs, 1)
     return s.kept / lanes / slots * (seen + 0.6 + 0.35 * slots) / max(seen, 1e-9)
