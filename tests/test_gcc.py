@@ -1,4 +1,6 @@
-"""What gcc makes of the C: tiles stay in registers, data decide no branches of scalars beside vectors."""
+"""What compilers make of the C: gcc keeps tiles in registers and makes no branch that data decide, and no
+standard of C changes an instruction.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +46,23 @@ def test_a_tile_that_fills_the_registers_is_not_spilled() -> None:
     made = assembly(text, joined=np.array([1, 128, 256]), **weights)
     assert "vfmadd" in made
     assert not re.findall(r"vfmadd.*\(%rsp\).*zmm.*", made)
+
+
+@pytest.mark.parametrize("kind", ["clang", "gcc"])
+def test_the_standard_of_c_changes_no_instruction(kind: str) -> None:
+    target = find("x86-64-v4")
+    text = """net (float[1,3,9,9] x) => (float[1,20] y) {
+        c = Conv(x, w) r = Relu(c) m = GlobalAveragePool(r) f = Flatten(m) t = Tanh(f) y = Softmax(t)
+    }"""
+    model = parser.parse_model(HEAD + text)
+    model.graph.initializer.append(numpy_helper.from_array(ones(20, 3, 3, 3), "w"))
+    made = {
+        ingot.compile(
+            model, target=target.name, cc=compiler(target, kind), cflags=(f"-std={standard}",)
+        ).object
+        for standard in ("c99", "gnu99", "c11", "gnu17")
+    }
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("channels", [17, 18, 34])
