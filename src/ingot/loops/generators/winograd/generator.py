@@ -329,7 +329,7 @@ class _Generator:
         block = (point, self._block) if b.by_point else (self._block, point)
         for j in range(b.vectors):
             at = (*moving(self.conv), *block, k, Const(j * b.lanes))
-            if self.is_streamed and u * b.block % LINE == 0:
+            if self.is_streamed and (u if b.by_point else u * b.block % LINE) == 0:
                 yield from self._ahead(at[:-1], j * b.lanes)
             yield Let(f"b{j}{suffix}", Load(self.u, at, None, b.lanes), b.lanes)
         for i in range(b.rows):
