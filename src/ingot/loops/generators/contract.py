@@ -339,7 +339,7 @@ class _Tile:
         for u in range(self.turn):
             if self.is_by_element and u % self.lanes == 0:
                 body += self._values(inner, u)
-            elif u and self.chains == 1:
+            elif u and self.chains == 1 and not self.is_by_element:
                 body.append(Barrier())
             body += self._madds(f"_{u}" if u else "", inner, inner + u if u else inner, u)
         yield For(inner.name, Const(0), Const(whole), self.turn, tuple(body))
