@@ -409,7 +409,7 @@ def test_generated_c_has_a_table_of_its_own(digits: Benchmark) -> None:
 def test_encoded_layers_beside_dense_ones() -> None:
     """Cold weights and warm ones, in bytes and in floats, on whatever this machine runs."""
     ways = [replace(w, target="native") for w in encoded.WAYS]
-    row = encoded.measured(encoded.Layer("tiny", 256, 64, 0.25, 0.4), ways, ["onnxruntime"], None, 0.02)
+    row = encoded.measured(encoded.Layer("tiny", 1024, 512, 0.09, 0.4), ways, ["onnxruntime"], None, 0.02)
     assert 0 < max(row.off.values()) < encoded.MOST_OFF
     assert list(row.ours) == [w.title for w in encoded.WAYS]
     assert all(0 < least <= median for median, least in (*row.peers.values(), *row.ours.values()))
