@@ -6,8 +6,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tests.ops.rows import Array, Row, extremes, floats, integers
+from tests.ops.rows import Array, Row, extremes, floats, integers, texts
 
+WORDS = texts("a", "", "Größe", "b", "c", "d").reshape(2, 3)
 FURTHEST, NEAREST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
 
@@ -208,6 +209,7 @@ OTHERS = [
     Row("Trilu", [floats(0, 5)]),
     Row("Trilu", [integers(3, 3)], note="i64"),
     Row("Trilu", [integers(3, 3) > 0], {"upper": 0}, note="bool"),
+    Row("Trilu", [WORDS], oracle=[np.where(np.triu(np.ones((2, 3), bool)), WORDS, "")], note="strings"),
     Row("CenterCropPad", [floats(20, 8, 3), dims(10, 11, 3)], constant=[1], oracle="reference"),
     Row("CenterCropPad", [floats(9, 8, 3), dims(4, 5)], {"axes": [0, -1]}, constant=[1], oracle="reference"),
     Row("CenterCropPad", [floats(9, 8), dims(4, 11)], declared=[(4, 11)], oracle="reference", note="runtime"),

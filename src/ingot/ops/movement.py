@@ -23,6 +23,7 @@ from ingot.formula.expr import (
     minimum,
     select,
     static,
+    wrap,
 )
 from ingot.formula.extents import alike, span
 from ingot.formula.index import as_expr, interval, simplify
@@ -376,7 +377,7 @@ def reverse_sequence(
 
 @op("Trilu", since=14)
 def trilu(f: Builder, x: Tensor, k: Tensor | None = None, *, upper: int = 1) -> Tensor:
-    """The upper or lower triangle of matrices, from the k-th diagonal on; zeros elsewhere (Trilu-14)."""
+    """The upper or lower triangle of matrices, from the k-th diagonal on; zeros (of strings: empty) elsewhere (Trilu-14)."""
     f.require(x.rank >= 2, f"rank {x.rank}, matrices are needed")
     axes = f.axes(x.shape)
     distance = axes[-1] - axes[-2]
@@ -387,5 +388,4 @@ def trilu(f: Builder, x: Tensor, k: Tensor | None = None, *, upper: int = 1) -> 
         bound = k[(0,) * k.rank]
         distance = cast(distance, bound.dtype)
     keep = distance >= bound if upper else distance <= bound
-    zero = Const(0.0 if x.type.is_float else 0, x.type.compute)
-    return f.map(axes, select(keep, x[axes], zero), x.type)
+    return f.map(axes, select(keep, x[axes], wrap(0, x.type.compute)), x.type)

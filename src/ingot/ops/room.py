@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ingot.formula.expr import Const, Expr, Extent, Gathered, Tensor, cast, equal, select
+from ingot.formula.expr import Const, Expr, Extent, Gathered, Tensor, cast, equal, select, wrap
 from ingot.formula.index import as_expr
 from ingot.formula.types import INT64, DType
 from ingot.ops.registry import Builder, op
@@ -45,7 +45,7 @@ def sequence_fit(
     rank = len(shape)
     f.require(data.type is dtype or not had, f"elements are {data.type} here, {dtype} elsewhere")
     k, *axes = f.axes((count, *shape))
-    zero = Const(0.0 if dtype.is_float else 0, dtype.compute)
+    zero = wrap(0, dtype.compute)
     inner = (k, *axes[: len(old)])
     out = f.map((k, *axes), data.at(inner, outside=0) if had else zero, dtype, "data")
     if extents.value is not None and had <= count:

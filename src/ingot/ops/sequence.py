@@ -28,6 +28,7 @@ from ingot.formula.expr import (
     minimum,
     select,
     upper,
+    wrap,
 )
 from ingot.formula.index import as_expr
 from ingot.formula.types import BOOL, INDEX, INT64
@@ -124,7 +125,7 @@ def sequence_insert(
     room = tuple(max((*old[d : d + 1], upper(x.shape[d]) if d < x.rank else 1)) for d in range(rank))
     at = place(f, position, length, count + 1, more=1)
     k, *axes = f.axes((count + 1, *room))
-    zero = Const(0.0 if x.type.is_float else 0, x.type.compute)
+    zero = wrap(0, x.type.compute)
     inner = tuple(axes[: data.rank - 1])
     moved = data.at((k, *inner), outside=0) if position is None else shifted(data, at, k, inner)
     out = f.map((k, *axes), moved if count else zero, x.type, "data")
