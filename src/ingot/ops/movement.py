@@ -377,7 +377,7 @@ def reverse_sequence(
 
 @op("Trilu", since=14)
 def trilu(f: Builder, x: Tensor, k: Tensor | None = None, *, upper: int = 1) -> Tensor:
-    """The upper or lower triangle of matrices, from the k-th diagonal on; zeros (of strings: empty) elsewhere (Trilu-14)."""
+    """The upper or lower triangle of matrices from the k-th diagonal on, else 0 or "" (Trilu-14)."""
     f.require(x.rank >= 2, f"rank {x.rank}, matrices are needed")
     axes = f.axes(x.shape)
     distance = axes[-1] - axes[-2]
