@@ -88,7 +88,7 @@ def test_a_vector_that_a_part_is_made_for() -> None:
     assert names(minimal(16)) == ["Gemm", "Mul", "Sub", "Gemm"]
 
 
-W = {"w": random(8, 6), "sizes": np.array([4, 4])}
+W = {"w": random(8, 6), "sizes": np.array([4, 4]), "uneven": np.array([4, 1, 3])}
 KEPT = {
     "rows that make tiles": (
         "g (float[2,3] x, float[2,3] h) => (float[2,4] y) "
@@ -109,6 +109,11 @@ KEPT = {
         "g (float[1,6] x) => (float[1,4] y, float[1,4] a) "
         "{ z = Gemm<transB=1>(x, w) a, b = Split<axis=1>(z, sizes) y = Mul(a, b) }",
         ["Gemm", "Split", "Split", "Mul"],
+    ),
+    "maps of as many ranks as sizes": (
+        "g (float[1,6] x, float[1,1,8] s) => (float[1,4] y, float[1,1,8] d) "
+        "{ z = Gemm<transB=1>(x, w) a, b, c = Split<axis=1>(z, uneven) y = Tanh(a) d = Mul(b, s) }",
+        ["Gemm", "Split", "Split", "Tanh", "Mul"],
     ),
     "a map that waits for another product": (
         "g (float[1,6] x, float[4,4] v) => (float[1,4] y, float[1,4] d) "

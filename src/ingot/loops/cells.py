@@ -89,10 +89,10 @@ def _are_units(z: Tensor, maps: tuple[Group, ...]) -> bool:
     stages = [pointwise(g) for g in maps]
     if not stages or any(s is None for s in stages):
         return False
-    sizes = {s.out.shape[-1] for s in stages if s is not None and s.out.rank == z.rank}
-    (size, *more) = sizes or {0}
+    (size, *more) = {s.out.shape[-1] if s.out.rank else 0 for s in stages if s is not None}
     one_row = all(n == 1 for s in stages if s is not None for n in s.out.shape[:-1])
-    return one_row and not more and size != 0 and static(z.shape[-1]) % static(size) == 0
+    known = isinstance(size, int) and size != 0
+    return one_row and not more and known and static(z.shape[-1]) % static(size) == 0
 
 
 def _can_move(cell: Cell, region: Region) -> bool:
