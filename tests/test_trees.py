@@ -41,6 +41,29 @@ def test_two_classes_with_weights_for_both() -> None:
     assert np.array_equal(label, np.array([-5, 2])[scores.argmax(1)])
 
 
+def test_of_two_classes_one_may_get_nothing() -> None:
+    """Its score is 0, which is more than what the other gets here."""
+    attributes: dict[str, Any] = {
+        "nodes_treeids": [0, 1, 1, 1],
+        "nodes_nodeids": [0, 0, 1, 2],
+        "nodes_featureids": [0, 0, 0, 0],
+        "nodes_modes": ["LEAF", "BRANCH_LT", "LEAF", "LEAF"],
+        "nodes_values": [0.0, 0.0, 0.0, 0.0],
+        "nodes_truenodeids": [0, 1, 0, 0],
+        "nodes_falsenodeids": [0, 2, 0, 0],
+        "class_treeids": [0, 1],
+        "class_nodeids": [0, 1],
+        "class_ids": [1, 0],
+        "class_weights": [-2.0, 0.5],
+        "classlabels_int64s": [7, 9],
+    }
+    x = np.array([[-1.0], [1.0]], np.float32)
+    label, scores = run(
+        Row("TreeEnsembleClassifier", [x], attributes, outputs=2, opset=3, domain="ai.onnx.ml")
+    )
+    assert scores.tolist() == [[0.5, -2.0], [0.0, -2.0]] and label.tolist() == [7, 7]
+
+
 def test_base_values_of_targets_that_get_nothing() -> None:
     """They are added, as the standard says; onnxruntime has 0 there."""
     row = regressor(X, 8, 4, 0, trees={"trees": 2}, base_values=[1.0, 2.0, 3.0, 4.0])

@@ -316,8 +316,8 @@ def _many_classes(
 ) -> tuple[Tensor, Tensor]:
     _require(f, len(base) in (0, labels.count), f"{len(base)} base values for {labels.count} classes")
     forest = _planted(f, trees, x)
-    seen = None
-    if not len(base) and not _always_given(trees, labels.count):
+    seen = None  # of two classes the larger score counts, given or not: so say both oracles
+    if labels.count > 2 and not len(base) and not _always_given(trees, labels.count):
         seen = f.empty(BOOL, (x.shape[0], labels.count), "seen")
     total = _based(f, scores(f, forest, x, labels.count, "sum", x.type.compute, seen), base)
     return labelled(f, top(f, total, seen), labels), _narrowed(f, transformed(f, total, how))
