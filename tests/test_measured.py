@@ -578,3 +578,21 @@ def test_an_element_of_which_only_the_run_tells_the_rank() -> None:
     model.graph.output[0].type.tensor_type.ClearField("shape")
     with pytest.raises(UnsupportedError, match="elements have 0 or 1 axes"):
         ingot.compile(model)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("target", ["native", "c99"])
+def test_scales_meet_an_extent_that_is_data(axis: int, target: str) -> None:
+    """As many as there are scales: computed; another count: ERR_CAPACITY."""
+    shape = "K,4" if axis == 0 else "4,K"
+    model = _model(
+        f"g (uint8[4,4] x, bool[4] keep, float[3] s) => (float[{shape}] y)"
+        f"{{ k = Compress<axis={axis}>(x, keep) y = DequantizeLinear<axis={axis}>(k, s) }}"
+    )
+    bundle, truth = ingot.compile(model, target=target), ReferenceEvaluator(model)
+    feeds = {"x": np.arange(16, dtype=np.uint8).reshape(4, 4), "s": np.array([0.5, 2, 3], np.float32)}
+    feeds["keep"] = np.array([True, False, True, True])
+    _same([bundle.run(feeds)["y"]], truth.run(None, feeds))
+    for keep in ([True] * 4, [False, False, True, True]):
+        with pytest.raises(InputError, match="ERR_CAPACITY"):
+            bundle.run(feeds | {"keep": np.array(keep)})

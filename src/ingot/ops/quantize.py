@@ -8,11 +8,13 @@ zero point and saturated, in this order, as onnxruntime does: NaN becomes the lo
 from __future__ import annotations
 
 from ingot.formula.expr import Const, Expr, Operand, Tensor, Var, binary, call, cast, maximum, minimum, wrap
-from ingot.formula.types import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, INT32, UINT8, DType
+from ingot.formula.extents import alike
+from ingot.formula.index import as_expr
+from ingot.formula.types import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT8, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.contract import Contraction, convolution, matrix_product
 from ingot.ops.narrow import converted, within
-from ingot.ops.registry import Builder, op
+from ingot.ops.registry import Builder, is_data, op
 
 Index = tuple[Expr, ...]
 
@@ -29,12 +31,22 @@ def granule(f: Builder, t: Tensor, x: Tensor, axes: tuple[Var, ...], axis: int, 
         return (Const(0),) * t.rank
     at = f.axis(axis, x.rank) if x.rank > 1 else 0
     if t.rank == 1 and not block:
-        f.require(t.shape[0] == x.shape[at], f"{t.shape[0]} scales for {x.shape[at]} elements of axis {axis}")
-        return (axes[at],)
+        return (_along(f, t, x, axes[at], at),)
     f.require(t.rank == x.rank and block > 0, f"scale {t.shape} and block size {block} do not fit {x.shape}")
     blocks = tuple((n + block - 1) // block if d == at else n for d, n in enumerate(x.shape))
     f.require(t.shape == blocks, f"scale {t.shape}, blocks of {block} of {x.shape} need {blocks}")
     return tuple(a // block if d == at else a for d, a in enumerate(axes))
+
+
+def _along(f: Builder, t: Tensor, x: Tensor, i: Var, axis: int) -> Expr:
+    """Where an element's scale stands, of one for each along an axis; the bundle checks extents of data."""
+    (n,), m = t.shape, x.shape[axis]
+    if alike(n, m):
+        return i
+    f.require(is_data(n) or is_data(m), f"{n} scales for {m} elements of axis {axis}")
+    f.require(n != 0, f"no scales for the elements of axis {axis}, which are data")
+    f.confirm(f.map((), cast(as_expr(m), INT64), name="count"), n)
+    return minimum(i, n - 1)
 
 
 def _beside(f: Builder, zero: Tensor, scale: Tensor, at: Index) -> Index:
