@@ -61,7 +61,6 @@ class Nodes:
     ) -> None:
         attributes, name = self.node.attributes, self.name
         # Both are floats by Gemm's schema.
-        # of a Gemm both are floats; the mapping of attributes has values of any kind
         alpha, beta = (float(attributes.get(k, 1.0)) for k in ("alpha", "beta"))  # type: ignore[arg-type]
         weights, w = made
         operand: Value | None = x
