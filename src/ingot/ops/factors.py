@@ -137,7 +137,6 @@ def in_bytes(define: Definition) -> Definition:
 
     own, known = inspect.signature(defined).parameters, inspect.signature(define).parameters
     more = [p for p in own.values() if p.kind is p.KEYWORD_ONLY]
-    # the registry reads inputs and attributes off it
-    # a function has it where it is set: mypy knows it of no function
+    # the registry reads inputs and attributes off it; to mypy functions have no such attribute
     defined.__signature__ = inspect.Signature([*known.values(), *more])  # type: ignore[attr-defined]
     return defined
