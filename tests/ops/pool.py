@@ -75,7 +75,21 @@ MAX = [
         note="lowest",
     ),
 ]
+# One channel, so that vectors run along an axis that slides: what counts differs from lane to lane.
+PLANE, STRIPE = floats(1, 1, 6, 6), floats(1, 1, 6, 3)
+ENDS: list[tuple[Any, dict[str, Any]]] = [
+    (x, {"kernel_shape": kernel, "pads": pads})
+    for x in (PLANE, STRIPE)
+    for kernel, pads in (
+        ([1, 2], [0, 0, 0, 1]),
+        ([1, 2], [0, 1, 0, 0]),
+        ([2, 2], [0, 0, 1, 1]),
+        ([2, 2], [1, 1, 1, 1]),
+        ([3, 1], [0, 0, 2, 0]),
+    )
+]
 AVERAGE = [
+    *(Row("AveragePool", [x], a, opset=19, note="one_channel") for x, a in ENDS),
     *(Row("AveragePool", [x], a, opset=19) for x, a in (*WINDOWS, *DILATED)),
     *(
         Row("AveragePool", [x], {**a, "count_include_pad": 1}, opset=19, note="with_pad")

@@ -304,7 +304,9 @@ class _Generator:
         return placer(term, [*(x.name for x in self.slides), *taps], bounds, taps)
 
     def _at(self, e: Expr, point: Point, lanes: int, bounds: Bounds) -> Expr:
-        return vectorize(self._moved(e, point, bounds), self.v.vector.name, lanes)
+        """The vector of an expression. Bounds say where first lanes are: no lane may be told apart by them."""
+        here = substitute(e, {x.name: x + point[x.name] for x in self.slides})
+        return simplify(vectorize(here, self.v.vector.name, lanes), bounds)
 
     def _moved(self, e: Expr, point: Point, bounds: Bounds) -> Expr:
         return simplify(substitute(e, {x.name: x + point[x.name] for x in self.slides}), bounds)
