@@ -304,7 +304,7 @@ class _Generator:
         return placer(term, [*(x.name for x in self.slides), *taps], bounds, taps)
 
     def _at(self, e: Expr, point: Point, lanes: int, bounds: Bounds) -> Expr:
-        """The vector of an expression. Bounds say where first lanes are: no lane may be told apart by them."""
+        """The vector of an expression. Bounds say where first lanes are, so none may be used before."""
         here = substitute(e, {x.name: x + point[x.name] for x in self.slides})
         return simplify(vectorize(here, self.v.vector.name, lanes), bounds)
 
