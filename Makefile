@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-encoded conformance fuzz math-exhaustive kernel rtl compression cortex-m4 light clean
+.PHONY: help demo test check lint bench bench-all bench-encoded conformance fuzz replay math-exhaustive kernel rtl compression cortex-m4 light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -54,6 +54,11 @@ conformance: ## run onnx's 2033 backend tests, write docs/operators.md
 fuzz: ## N=1000 random models from SEED=0 on, at every level, beside onnxruntime
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.fuzz $(N) $(SEED)
+
+replay: ## which C differs from what BASE=commit emits; QUICK=1 for a share, SEE=--help for more
+	@tools/bootstrap.sh test
+	@$(if $(BASE),,$(error BASE=commit says what to compare with))
+	@$(BIN)/python -m tests.replay $(BASE) --workers $(WORKERS) $(if $(QUICK),--quick) $(SEE)
 
 math-exhaustive: ## all 2^32 arguments of the float32 math functions (20 minutes), writes docs/math.md
 	@tools/bootstrap.sh test
