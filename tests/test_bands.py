@@ -10,6 +10,7 @@ import pytest
 
 from ingot.frontends.onnx import read_model
 from ingot.loops.assign import assign_layouts
+from ingot.loops.choice import LoweringOptions
 from ingot.loops.evaluate import run
 from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
@@ -93,7 +94,7 @@ def programs(text: str, shape: tuple[int, ...], target: str, second: int = 8 << 
     found = []
     for parts in (0, 1, 2):
         region = fuse(formulate_graph(infer(read_model(proto))))
-        found.append(lower(region, assign_layouts(region), "bands", small, parts=parts))
+        found.append(lower(region, assign_layouts(region), "bands", small, LoweringOptions(parts=parts)))
         require_proved(found[-1])
     return found
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ingot.cli import app
-from ingot.driver import Stages, stages
+from ingot.driver import REGION_STEPS, Stages, stages
 from ingot.formula.expr import Tensor
 from ingot.formula.types import BOOL, FLOAT32, INT64
 from ingot.inspect.arena import arena_svg, step_names
@@ -46,6 +46,11 @@ def test_every_stage_as_text_json_and_picture(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["g.dot", "g.svg"]
     program = ingot("inspect", DIGITS, "--stage", "program").stdout
     assert "program digits" in program and "kernel conv1" in program
+    texts = {s.name: ingot("inspect", DIGITS, "--stage", s.name).stdout for s in REGION_STEPS}
+    assert all(text.startswith("region(image) -> scores\n") for text in texts.values())
+    assert "group conv2\n" in texts["fold_stages"] and "group conv2 + relu2" in texts["fuse"]
+    as_json = json.loads(ingot("inspect", DIGITS, "--stage", "fuse", "--json").stdout)
+    assert as_json == {"stage": "fuse", "text": texts["fuse"].removesuffix("\n")}
     plan = json.loads(
         ingot("inspect", DIGITS, "--stage", "plan", "--svg", tmp_path / "p.svg", "--json").stdout
     )
@@ -54,6 +59,24 @@ def test_every_stage_as_text_json_and_picture(tmp_path: Path) -> None:
     assert "conv2 + relu2" in ingot("inspect", DIGITS, "--stage", "plan").stdout
     nodes = json.loads(ingot("inspect", DIGITS, "--json").stdout)["nodes"]
     assert [n["op"] for n in nodes[:3]] == ["Conv", "Relu", "Conv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("fusion",), "choose from graph, pack_boundary, fold_stages"),
+        (("fuse", "--svg", "x.svg"), "no picture"),
+    ],
+)
+def test_a_stage_that_cannot_be_shown(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    result = CliRunner().invoke(app, ["inspect", str(DIGITS), "--stage", *arguments])
+    assert result.exit_code == 2 and said in result.stderr and not (tmp_path / "x.svg").exists()
+
+
+def test_the_documentation_lists_the_steps_as_they_are() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text()
+    rows = [f"| `{s.name}` | {s.when.__doc__} | {s.why} |" for s in REGION_STEPS]
+    assert "\n\n| step | when | why there |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" in text
 
 
 def test_a_bundle_is_shown_with_its_object(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -449,3 +450,18 @@ def test_loops_of_one_name_reach_as_far_as_the_farthest() -> None:
     assert not is_independent(For("i", Const(0), Const(8), 1, (wide, narrow)))
     assert not is_independent(For("i", Const(0), Const(8), 1, (narrow, wide)))
     assert is_independent(For("i", Const(0), Const(8), 1, (narrow, narrow)))
+
+
+def test_without_generators_every_stage_is_naive_loops() -> None:
+    """Every product is summed in one number; the outputs stay. Halos are still filled in vectors."""
+    x = np.load(DIGITS / "test_images.npz")["images"][:1].astype("f")
+    options = Options(target="x86-64-v3", name="digits")
+    fast, plain = (
+        stages(DIGITS / "digits.onnx", replace(options, generators=g)).program for g in (True, False)
+    )
+    sums = [
+        [line.split(" += ")[0].strip() for line in program_text(p).split("\n") if " += " in line]
+        for p in (fast, plain)
+    ]
+    assert "acc:1" not in sums[0] and set(sums[1]) == {"acc:1"}
+    np.testing.assert_allclose(run(plain, {"image": x})[0], run(fast, {"image": x})[0], rtol=1e-5, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ from ingot.graph.verify import verify
 from ingot.log import Level, announce
 from ingot.loops.assign import assign_layouts
 from ingot.loops.cells import join_gates
-from ingot.loops.choice import Ways
+from ingot.loops.choice import LoweringOptions, Ways
 from ingot.loops.fold import fold_stages
 from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
@@ -151,33 +152,69 @@ def front(model: Any, options: Options) -> Graph:
     return GRAPH(prune, graph)  # so is shape arithmetic: what only served it goes
 
 
+@dataclass(frozen=True, slots=True)
+class RegionStep:
+    """A step from region to region: why it stands where it does, and which options ask for it."""
+
+    run: Callable[[Region], Region]
+    why: str
+    when: Callable[[Options], bool]
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+
+def always(_: Options) -> bool:
+    """always"""
+    return True
+
+
+def fused(options: Options) -> bool:
+    """unless `fuse` is off"""
+    return options.fuse
+
+
+def inexact(options: Options) -> bool:
+    """unless `math` is exact"""
+    return options.math != "exact"
+
+
+REGION_STEPS = (
+    RegionStep(pack_boundary, "first: everything below sees bytes at the edge", always),
+    RegionStep(fold_stages, "before fuse: what is left of a batch normalisation is a map", always),
+    RegionStep(fuse, "before layouts: what disappears needs none", fused),
+    RegionStep(reorder, "after fuse: what stands behind a view is one stage with its maps", fused),
+    RegionStep(split_sums, "after reorder: what reads a part reads its source", fused),
+    RegionStep(join_quotients, "after fuse: what one kernel computes is one expression", inexact),
+    RegionStep(join_gates, "after join_quotients: the maps of a cell are as they stay", fused),
+    RegionStep(pack_constants, "the last to rewrite formulas: nothing folds constants below", always),
+)
+
+
+def region_of(graph: Graph, options: Options, last: str = "") -> Region:
+    """The region of a graph after all steps that the options ask for, or after the step named `last`."""
+    regions = Level("region", region_text, partial(verify_region, sound=set()))
+    region = regions(formulate_graph, graph)
+    for step in REGION_STEPS:
+        region = regions(step.run, region) if step.when(options) else region
+        if step.name == last:
+            break
+    return region
+
+
 def stages(model: Any, options: Options) -> Stages:
     """The steps from the model to offsets in the arena; only printing and compiling C is left."""
     target = target_of(options)
     model = canonical(model, options)  # first: everything below reads ONNX
     graph = front(model, options)
+    region = region_of(graph, options)
     # what stays the same from step to step is proved once
-    regions = Level("region", region_text, partial(verify_region, sound=set()))
     programs = Level("program", program_text, partial(require_proved, proved={}))
-    region = regions(formulate_graph, graph)
-    region = regions(pack_boundary, region)  # first: everything below sees bytes at the edge
-    region = regions(fold_stages, region)  # before fuse: what is left of a batch normalisation is a map
-    if options.fuse:
-        region = regions(fuse, region)  # before layouts: what disappears needs none
-        region = regions(reorder, region)  # after fuse: what stands behind a view is one stage with its maps
-        region = regions(split_sums, region)  # after reorder: what reads a part reads its source
-    if options.math != "exact":
-        region = regions(join_quotients, region)  # after fuse: what one kernel computes is one expression
-    if options.fuse:
-        region = regions(join_gates, region)  # after join_quotients: the maps of a cell are as they stay
-    region = regions(pack_constants, region)  # the last to rewrite formulas: nothing folds constants below
-    layouts = assign_layouts(region)
-    name, tuned = bundle_name(options.name, model, graph.name), choices_of(options.tuning, target)
-    parts = (PARTS if options.threads else 1) if options.fuse else 0
-    more = (None, options.profile, parts, options.huffman)
-    program = programs(lower, region, layouts, name, target, options.math, tuned, *more)
-    if options.fuse and options.math == "standard":
-        require_used(tuned, program)
+    layouts, how = assign_layouts(region), lowering_of(options, target)
+    program = programs(lower, region, layouts, bundle_name(options.name, model, graph.name), target, how)
+    if options.fuse and options.generators and options.math == "standard":
+        require_used(how.tuned, program)
     if options.threads:
         program = programs(parallelize, program)
     program = programs(share, program)  # last change to kernels: now it shows which are the same
@@ -191,12 +228,17 @@ def stages(model: Any, options: Options) -> Stages:
 
 def ways(model: Any, options: Options) -> Ways:
     """What could be chosen for each stage of a model that can be computed in several ways."""
-    target = target_of(options)
-    region = reorder(fuse(fold_stages(pack_boundary(formulate_graph(front(model, options))))))
-    region = join_gates(split_sums(region))
-    found: Ways = {}
-    lower(region, assign_layouts(region), "ways", target, options.math, ways=found)
+    target, found = target_of(options), Ways()
+    region = region_of(front(model, options), options)
+    lower(region, assign_layouts(region), "ways", target, lowering_of(options, target, found))
     return found
+
+
+def lowering_of(options: Options, target: Target, ways: Ways | None = None) -> LoweringOptions:
+    """What the options say of how stages become kernels. Bands are for stages that were fused."""
+    parts = (PARTS if options.threads else 1) if options.fuse and options.generators else 0
+    tuned, fast = choices_of(options.tuning, target), options.generators
+    return LoweringOptions(options.math, tuned, ways, options.profile, parts, options.huffman, fast)
 
 
 def target_of(options: Options) -> Target:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from ingot.options import Options
 
 Stage = Annotated[
-    Literal["graph", "program", "plan"] | None,
-    typer.Option(help="Nodes, kernels and steps, or costs and arena (default: graph)."),
+    str | None,
+    typer.Option(
+        help="graph (the default): nodes; a step on formulas, such as fuse: the formulas behind it; program: "
+        "kernels and steps; plan: costs and arena."
+    ),
 ]
 Dot = Annotated[Path | None, typer.Option("--dot", metavar="FILE", help="Write Graphviz text.")]
 Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw a picture.")]
@@ -54,6 +57,9 @@ def inspect(
     wanted = arg.options(target, define, capacity=capacity, **more)
     if stage in (None, "graph"):
         _graph(model, wanted, dot, svg, as_json)
+        return
+    if stage not in ("program", "plan"):
+        _region(model, wanted, stage, dot or svg, as_json)
         return
     with progress(f"Compiling {model.name}"):
         from ingot.driver import stages
@@ -93,6 +99,25 @@ def _graph_data(graph: Graph) -> dict[str, Any]:
     ]
     inputs, outputs = [describe(v) for v in graph.inputs], [describe(v) for v in graph.outputs]
     return {"name": graph.name, "inputs": inputs, "outputs": outputs, "nodes": nodes}
+
+
+def _region(model: Path, wanted: Options, stage: str, picture: Path | None, as_json: bool) -> None:
+    """The formulas behind a step."""
+    from ingot.driver import REGION_STEPS, front, region_of
+    from ingot.loops.region import region_text
+
+    steps = [step.name for step in REGION_STEPS]
+    if stage not in steps:
+        known = ", ".join(("graph", *steps, "program", "plan"))
+        raise InputError(f"--stage {stage}: there is no such stage", remedy=f"choose from {known}")
+    if picture:
+        raise InputError("formulas have no picture; the stages graph, program and plan do")
+    with progress(f"Reading {model.name}"):
+        text = region_text(region_of(front(model, wanted), wanted, stage))
+    if as_json:
+        report({"stage": stage, "text": text}, True)
+    else:
+        text_block(text)
 
 
 def _program(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) -> None:

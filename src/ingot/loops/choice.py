@@ -97,7 +97,7 @@ class Choice:
     they go through the caches once for the whole image. `tile`: the registers of a plain contraction, rows
     and vectors; None leaves them to its cost. `sparse`: an encoded matrix is walked entry by entry; `codes`:
     it is read as codes of its values. `band`: the result is never whole, the next stage reads some rows at
-    a time.
+    a time. `naive`: no generator is asked.
     """
 
     winograd: int = 0
@@ -109,6 +109,7 @@ class Choice:
     codes: bool = False
     huffman: bool = False
     band: Band | None = None
+    naive: bool = False
 
     @property
     def text(self) -> str:
@@ -125,27 +126,50 @@ Ways = dict[str, tuple[Choice, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Chooser:
-    """Chooses by a cost model. `weights` are the bytes of all constants: what exceeds the caches streams.
+class LoweringOptions:
+    """How stages are to become kernels.
 
-    `tuned` has what was measured, by the stages' keys: it is preferred. `keys` remembers the key of every
-    stage that has a choice, of contractions only if `tiles` says so; `ways`, if there, what its choices are.
-    `huffman`: encoded weights are stored in Huffman codes where that saves anything.
+    `tuned` has choices that were measured, by the stages' keys: they are preferred. `ways`, if there, is
+    given those that a stage has. `tiles`: contractions, whose register tile may be chosen, are named in what
+    their kernels choose. `parts`: pieces of an image, each of which stages may go through by bands of rows;
+    0: they make whole images. `huffman`: encoded weights are stored in Huffman codes where that saves
+    anything. `generators`: where this is off, every stage is naive loops.
     """
 
-    target: Target
-    math: Math
-    weights: int
+    math: Math = "standard"
     tuned: Mapping[str, Choice] = field(default_factory=dict)
     ways: Ways | None = None
     tiles: bool = False
+    parts: int = 0
+    huffman: bool = False
+    generators: bool = True
+
+    @property
+    def names_tiles(self) -> bool:
+        return self.tiles or self.ways is not None or bool(self.tuned)
+
+
+LOWERING = LoweringOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser:
+    """Chooses by a cost model. `weights` are the bytes of all constants: what exceeds the caches streams.
+
+    `keys` remembers the key of every stage that has a choice, of contractions only if these are to be named.
+    """
+
+    target: Target
+    weights: int
+    how: LoweringOptions
     keys: dict[Compute, str] = field(default_factory=dict)
     bands: dict[Tensor, Band] = field(default_factory=dict)
     made: dict[Compute, Choice] = field(default_factory=dict)
-    huffman: bool = False
 
     def __call__(self, stages: tuple[Stage, ...], storage: Storage) -> Choices:
         """A choice for every stage that has one."""
+        if not self.how.generators:
+            return dict.fromkeys(computes(stages), Choice(naive=True))
         made = ((c, self.one(c, storage), self.bands.get(c.out)) for c in computes(stages))
         return {c: replace(how, far=self.is_far, band=band) for c, how, band in made}
 
@@ -160,13 +184,13 @@ class Chooser:
         found = self._encoded(c, storage)
         if found is None:
             return dense
-        is_free = not found.b.dtype.is_float or self.math != "exact"
-        if self.huffman and is_free and saved_bytes(found):
+        is_free = not found.b.dtype.is_float or self.how.math != "exact"
+        if self.how.huffman and is_free and saved_bytes(found):
             return Choice(sparse=True, huffman=True)
         if not found.b.dtype.is_float:
             return replace(dense, sparse=True)
         how = cheapest(found, self.target, self.is_cold)
-        if how == "entries" and self.math != "exact":
+        if how == "entries" and self.how.math != "exact":
             return replace(dense, sparse=True)
         return replace(dense, codes=how != "elements" and not dense.winograd)
 
@@ -179,16 +203,16 @@ class Chooser:
         return encoded_product(*at_one(c, storage))[0]
 
     def _dense(self, c: Compute, storage: Storage) -> Choice:
-        if self.math == "exact" or not self.target.vector_bytes or c.reduction is None:
+        if self.how.math == "exact" or not self.target.vector_bytes or c.reduction is None:
             return DEFAULT
         conv = match(*at_one(c, storage))
         if conv is None:
-            return self._tile(c, storage) if self.tiles else DEFAULT
+            return self._tile(c, storage) if self.how.names_tiles else DEFAULT
         name = self.keys[c] = key(conv, c, storage)
-        if self.ways is not None:
-            self.ways[name] = tuple(candidates(conv, self.is_cold))
-        if name in self.tuned:
-            return self._fast(conv, _required(name, self.tuned[name], conv).winograd)
+        if self.how.ways is not None:
+            self.how.ways[name] = tuple(candidates(conv, self.is_cold))
+        if name in self.how.tuned:
+            return self._fast(conv, _required(name, self.how.tuned[name], conv).winograd)
         direct = self.direct_cycles(conv)
         for cycles, m in sorted((self.cycles(conv, m), m) for m in TILES[conv.taps]):
             if cycles * WORTH < direct and self.fits_stack(conv, m) and error(conv, m) <= TOLERANCE:
@@ -206,10 +230,10 @@ class Chooser:
             return DEFAULT
         points = "x".join(map(str, sizes.points))
         name = self.keys[c] = _key(f"contraction {points} {sizes.terms}->{sizes.channels}", c, storage)
-        if self.ways is not None:
+        if self.how.ways is not None:
             cheapest = cheapest_tiles(self.target, sizes, MOST_TILES)
-            self.ways[name] = (DEFAULT, *(Choice(tile=t) for t in cheapest[1:]))
-        chosen = self.tuned.get(name, DEFAULT)
+            self.how.ways[name] = (DEFAULT, *(Choice(tile=t) for t in cheapest[1:]))
+        chosen = self.how.tuned.get(name, DEFAULT)
         if chosen.winograd or (chosen.tile and not is_tile(self.target, sizes, chosen.tile)):
             raise InputError(f"tuning: {name!r} cannot be computed by {chosen.text}")
         return chosen

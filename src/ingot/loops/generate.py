@@ -76,13 +76,15 @@ def _first(
 
     if isinstance(stage, Scan):
         return hoisted(loop(stage.axis, going(stage, around(stage.body, stage.axis), storage))), 1
+    how = choices.get(stage, DEFAULT)
+    if how.naive:
+        return naive(stage, storage, bounds), 1
     if (chain := banded(stages, choices, storage, target, some_rows)) is not None:
         return chain
     if any(isinstance(n, Gathered) for e in stage.expressions for n in walk(e)):
         return naive(stage, storage, bounds), 1  # the generators know nothing of checks
     if (found_around := peeled(stages, storage, target, around)) is not None:
         return found_around
-    how = choices.get(stage, DEFAULT)
     fast = winograd(stage, storage, target, bounds, how.winograd, how.cold) if how.winograd else None
     if fast is not None:
         return fast, 1

@@ -6,9 +6,8 @@ only call one kernel, made for the first of them. Which generator writes the loo
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from ingot.formula.compute import Compute, Stage, computes, macs, reads
 from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, cast, upper, walk
@@ -17,7 +16,7 @@ from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.formula.types import INT64
 from ingot.loops.bands import merge_bands
-from ingot.loops.choice import Choice, Choices, Chooser, Ways
+from ingot.loops.choice import LOWERING, Choices, Chooser, LoweringOptions
 from ingot.loops.generate import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.peel import is_cut
@@ -25,10 +24,7 @@ from ingot.loops.place import is_in_place, move_of
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of, touched
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
 from ingot.loops.rewrite import without_single_turns
-from ingot.options import Math
 from ingot.targets.record import Target
-
-NOT_TUNED: Mapping[str, Choice] = MappingProxyType({})
 
 
 def lower(
@@ -36,24 +32,14 @@ def lower(
     layouts: dict[Tensor, Layout],
     name: str,
     target: Target,
-    math: Math = "standard",
-    tuned: Mapping[str, Choice] = NOT_TUNED,
-    ways: Ways | None = None,
-    tiles: bool = False,
-    parts: int = 0,
-    huffman: bool = False,
+    how: LoweringOptions = LOWERING,
 ) -> Program:
-    """The program of a region. `tuned` has choices that were measured; `ways` is given those there are.
-
-    `tiles`: contractions, whose register tile may be chosen, are named in what their kernels choose. `parts`:
-    pieces of an image, each of which stages may go through by bands of rows; 0: they make whole images.
-    `huffman`: encoded weights are stored in Huffman codes.
-    """
-    tiles = tiles or ways is not None or bool(tuned)
-    choose = Chooser(target, math, _constant_bytes(region), tuned, ways, tiles, huffman=huffman)
+    """The program of a region whose tensors are stored as `layouts` says."""
+    choose = Chooser(target, _constant_bytes(region), how)
     storage = Storage(dict(layouts))
-    if parts:
-        choose.bands.update(merge_bands(region, storage, target, lambda c: choose.one(c, storage), parts))
+    if how.parts:
+        bands = merge_bands(region, storage, target, lambda c: choose.one(c, storage), how.parts)
+        choose.bands.update(bands)
     storage.inner = inner_tensors(region)
     work = _Work(storage, target, choose)
     steps = _steps(region, work)
