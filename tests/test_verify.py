@@ -14,9 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ingot.bundle.bundle import Bundle
-from ingot.check import verify as checking
+from ingot.check import layers
 from ingot.check.compare import compare
 from ingot.check.inputs import index_limits, random_inputs
+from ingot.check.judge import DISPUTED
 from ingot.check.oracle import oracle
 from ingot.check.verify import verify
 from ingot.cli import app
@@ -84,11 +85,12 @@ def test_the_digits_model_is_right_layer_by_layer() -> None:
 @pytest.mark.usefixtures("broken_sub")
 @pytest.mark.parametrize("at_once", [1, 96])
 def test_the_broken_layer_is_named(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "OUTPUTS_AT_ONCE", at_once)
+    monkeypatch.setattr(layers, "OUTPUTS_AT_ONCE", at_once)
     found = verify(onnx.parser.parse_model(SMALL), Options(define={"N": 3}), compile_with)
     assert not found.ok and not found.cases[0].ok
     assert found.first_bad is not None and (found.first_bad.op, found.first_bad.name) == ("Sub", "less")
-    assert [d.name for d in found.layers if d.ok] == ["sum", "positive"]
+    assert found.first_bad.judgement is not None and found.first_bad.judgement.guilty == DISPUTED
+    assert [d.name for d in found.layers if d.ok and not d.judgement] == ["sum", "positive"]
 
 
 @pytest.mark.usefixtures("broken_sub")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ingot.formula.expr import Array
 from ingot.formula.types import FLOAT8E8M0, dtype_of
+
+if TYPE_CHECKING:
+    from ingot.check.judge import Judgement
 
 # Of the largest element: sums in another order, and two ulp in each of our functions.
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}
@@ -18,6 +22,7 @@ class Difference:
     """One tensor: `node` and `op` made it; `relative` is max|d|/max|y|; NaN counts as itself.
 
     `ulp` counts the representable numbers between the two farthest elements; for integers it is max|d|.
+    `ok` where they agree, or else where the `judgement` says that the difference is none of Ingot's making.
     """
 
     name: str
@@ -30,6 +35,7 @@ class Difference:
     ulp: int
     ok: bool
     remark: str = ""
+    judgement: Judgement | None = None
 
 
 def compare(

@@ -20,6 +20,10 @@ NOT_IN_NUMPY = ("bfloat16", "float8", "float4", "int4", "int2")
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 
+MISSING = "not installed"
+INSTALL = "pip install 'ingot[verify]'"
+
+
 @dataclass(frozen=True, slots=True)
 class Oracle:
     """`name` is onnxruntime or reference; `reason` says why it is not onnxruntime."""
@@ -27,6 +31,14 @@ class Oracle:
     name: str
     run: Run
     reason: str = ""
+
+
+def excuse(reason: str) -> str:
+    """What to tell a user whose model was not compared with onnxruntime."""
+    instead = "onnx's reference evaluator, which errs more often, stood in"
+    if reason == MISSING:
+        return f"onnxruntime is not installed: {instead}; install it with {INSTALL}"
+    return f"onnxruntime does not take the model ({reason}): {instead}"
 
 
 def oracle(model: onnx.ModelProto) -> Oracle:
@@ -38,8 +50,8 @@ def oracle(model: onnx.ModelProto) -> Oracle:
     try:
         return Oracle("reference", _reference(model), reason)
     except Exception as error:
-        message = f"no oracle: onnxruntime: {reason}; reference evaluator: {error}"
-        raise UnsupportedError(message) from None
+        message = f"no oracle: onnxruntime: {reason}; reference evaluator: {_first_line(error)}"
+        raise UnsupportedError(message, remedy=INSTALL if reason == MISSING else "") from None
 
 
 def with_outputs(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
@@ -125,7 +137,7 @@ def _onnxruntime(model: onnx.ModelProto) -> Run:
     try:
         import onnxruntime as ort
     except ImportError:
-        raise _Refused("not installed") from None
+        raise _Refused(MISSING) from None
     options = session_options()
     # Nothing fused, nothing laid out anew: the model as it is written.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -15,9 +15,10 @@ from typing import Any
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.containers import random_values
 from ingot.check.inputs import random_inputs
+from ingot.check.layers import Build
 from ingot.check.limits import Limits, limits
 from ingot.check.machine import pinned
-from ingot.check.verify import Build, corners, whole
+from ingot.check.verify import corners, whole
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical
 from ingot.frontends.onnx import read_with

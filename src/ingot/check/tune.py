@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from ingot.bundle.bundle import Bundle
+from ingot.check.layers import Build
 from ingot.check.machine import fingerprint, machine, pinned
 from ingot.check.profile import least, sample_inputs
-from ingot.check.verify import Build, whole
+from ingot.check.verify import whole
 from ingot.errors import InputError
 from ingot.frontends.canonical import canonical
 from ingot.log import announce

@@ -1,14 +1,16 @@
 """Is the shipped object right, and if not, since which layer? In: a model and options; out: a `Verification`.
 
 First the object that ships runs on random inputs (or given ones) beside the oracle. To find a difference, the
-model is built once more with fusion off and every layer's output as an output of its own. Called by
-`ingot verify`; who calls hands in `build` (the driver's `compile_with`, which stands above this room).
+model is built once more with fusion off and every layer's output as an output of its own; what differs is
+measured against a float64 evaluation (`judge`). Called by `ingot verify`; who calls hands in `build` (the
+driver's `compile_with`, which stands above this room).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,15 @@ import numpy as np
 import onnx
 
 from ingot.bundle.bundle import Bundle
-from ingot.bundle.containers import flattened, random_values
-from ingot.check.compare import Difference, compare
+from ingot.bundle.containers import random_values
+from ingot.check.compare import Difference
 from ingot.check.inputs import random_inputs
-from ingot.check.oracle import Oracle, oracle, with_copies, with_inputs, with_outputs
+from ingot.check.judge import ORACLE, Court
+from ingot.check.layers import Allowed, Build, Makers, Subject, compared, judged, layer_by_layer
+from ingot.check.oracle import Oracle, oracle, with_inputs
+from ingot.check.truth import formulas_of
 from ingot.errors import InputError
-from ingot.formula.expr import Array
+from ingot.formula.expr import Array, extent_name
 from ingot.frontends.canonical import canonical
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.graph.ir import Graph
@@ -30,24 +35,8 @@ from ingot.ops.infer import infer
 from ingot.ops.random import drawing
 from ingot.options import PROMISED, Options
 
-Build = Callable[[Any, Options], Bundle]
 Extents = Mapping[str, int]
 STEPS = 3  # runs in a row where there is a state
-Makers = Mapping[str, tuple[str, str]]
-"""value -> (name of its node, its operator)"""
-OUTPUTS_AT_ONCE = 96  # with the inputs this stays below the 127 parameters that C promises a function
-
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """How far arrays may be apart, of max|y|: as the user says, else floats by what bytes promise."""
-
-    said: float | None
-    promised: float | None
-
-    def of(self, array: Array) -> float | None:
-        """None is what the type allows."""
-        return self.promised if self.said is None and array.dtype.kind == "f" else self.said
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +85,28 @@ class Verification:
     def verdict(self) -> str:
         """One sentence."""
         if self.first_bad is not None:
-            d = self.first_bad
-            what = d.remark or f"off by {d.relative:.3g} of max|y|"
-            return f"the first bad layer is {d.node!r} ({d.op}): {d.name!r} is {what}"
-        if not self.ok and self.layers:
-            return "every layer is right with fusion off: the difference comes from fusion"
+            return f"the first bad layer is {self._described(self.first_bad)}"
+        off = next((d for case in self.cases for d in case.outputs if not d.ok), None)
+        if off is not None and self.layers:
+            return (
+                "every layer is right with fusion off: the difference comes from fusion: "
+                f"{self._described(off)}"
+            )
         within = self._promised if self.tolerance is None and self.byte_layers else ""
-        return f"the bundle agrees with the oracle{within}" if self.ok else f"the bundle is off{within}"
+        if off is not None:
+            return f"the bundle is off{within}"
+        differs = next((d for case in self.cases for d in case.outputs if d.judgement), None)
+        if differs is None:
+            return f"the bundle agrees with the oracle{within}"
+        blamed = next((d for d in self.layers if d.judgement and d.judgement.guilty == ORACLE), None)
+        first = f"; {self.oracle} is off first at {self._described(blamed)}" if blamed else ""
+        return f"the bundle is right{within}: {self._described(differs)}{first}"
+
+    def _described(self, d: Difference) -> str:
+        """A difference in words."""
+        what = d.remark or f"{d.relative:.3g} of max|y| from {self.oracle}'s"
+        judged = "" if d.judgement is None else f"; {d.judgement.sentence(self.oracle)}"
+        return f"{d.node!r} ({d.op}): {d.name!r} is {what}{judged}"
 
     @property
     def _promised(self) -> str:
@@ -139,28 +143,66 @@ def verify(
     truth = oracle(proto)
     graph = infer(read_with(proto, options))
     _require_certain(graph)
-    makers = _makers(proto, graph)
-    in_bytes = int(bundle.manifest["byte_layers"])
+    makers, in_bytes = _makers(proto, graph), int(bundle.manifest["byte_layers"])
     allowed = Allowed(tolerance, in_bytes * PROMISED or None)
-    cases: list[Case] = []
-    fed: list[Mapping[str, Array]] = []
-    for extents in corners(bundle.manifest["params"], inputs or {}, bundle.manifest["inputs"]):
+    runs = list(_runs(graph, bundle, truth, inputs or {}, seed))
+    cases = tuple(Case(r.extents, compared(r.found, r.right, allowed, makers), r.step) for r in runs)
+    about = bundle.manifest["target"], truth.name, truth.reason, seed, tolerance
+    result = Verification(*about, cases, byte_layers=in_bytes)
+    if result.ok and not layers:
+        return result
+    formulas = formulas_of(graph, makers)
+    courts = [Court(proto, formulas, _named(r.extents, bundle)) for r in runs]
+    first = next((i for i, case in enumerate(cases) if not case.ok), -1)
+    seen = tuple(layer_by_layer(Subject(courts[first], makers, options, build, allowed), runs[first].fed))
+    result = replace(result, layers=seen)
+    if result.first_bad is not None:
+        return result
+    trusted = not any(d.judgement and d.judgement.guilty == ORACLE for d in seen)
+    judged_cases = map(partial(_judged, allowed=allowed, is_trusted=trusted), cases, courts, runs)
+    return replace(result, cases=tuple(judged_cases))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of the bundle beside the oracle, which is `fed` a state by hand."""
+
+    extents: Extents
+    step: int
+    fed: Mapping[str, Any]
+    found: Mapping[str, Any]
+    right: Mapping[str, Any]
+
+
+def _runs(
+    graph: Graph, bundle: Bundle, truth: Oracle, inputs: Mapping[str, Array], seed: int
+) -> Iterator[_Run]:
+    """For each corner of the extents one run, of a bundle with a state several in a row."""
+    for extents in corners(bundle.manifest["params"], inputs, bundle.manifest["inputs"]):
         steps = [
-            {**_random(graph, bundle, extents, seed + i), **(inputs or {})}
+            {**_random(graph, bundle, extents, seed + i), **inputs}
             for i in range(STEPS if bundle.manifest["state"] else 1)
         ]
         announce("shipped object")
-        for i, (arrays, found, right) in enumerate(_in_a_row(bundle, truth, steps)):
-            cases.append(Case(extents, _compared(found, right, allowed, makers), i))
-            fed.append(arrays)
-    target = bundle.manifest["target"]
-    result = Verification(
-        target, truth.name, truth.reason, seed, tolerance, tuple(cases), byte_layers=in_bytes
-    )
-    if result.ok and not layers:
-        return result
-    guilty = next((arrays for arrays, case in zip(fed, cases, strict=True) if not case.ok), fed[-1])
-    return replace(result, layers=tuple(_layers(proto, makers, options, build, guilty, allowed)))
+        for i, run in enumerate(_in_a_row(bundle, truth, steps)):
+            yield _Run(extents, i, *run)
+
+
+def _judged(case: Case, court: Court, run: _Run, allowed: Allowed, is_trusted: bool) -> Case:
+    """The case with a judgement of each output that differs, the layers being right."""
+    outputs = []
+    for d in case.outputs:
+        if not d.ok and d.name in court.formulas.names:
+            found, right = run.found[d.name], run.right[d.name]
+            judge = partial(court.output, d.name, run.fed, found, right, is_trusted=is_trusted)
+            d = judged(d, allowed, found, judge)
+        outputs.append(d)
+    return replace(case, outputs=tuple(outputs))
+
+
+def _named(extents: Extents, bundle: Bundle) -> Extents:
+    """The extents by the names that formulas have for them."""
+    return {extent_name(p["name"]): extents[p["symbol"]] for p in bundle.manifest["params"]}
 
 
 def _random(graph: Graph, bundle: Bundle, extents: Extents, seed: int) -> dict[str, Any]:
@@ -213,43 +255,3 @@ def _makers(proto: onnx.ModelProto, graph: Graph) -> Makers:
         for v in node.outputs
         if v is not None and v.constant is None and v.name in made_in_file
     }
-
-
-def _layers(
-    proto: onnx.ModelProto,
-    makers: Makers,
-    options: Options,
-    build: Build,
-    inputs: Mapping[str, Array],
-    allowed: Allowed,
-) -> Iterator[Difference]:
-    """Every layer in order, in as many builds as C's limits ask for, until one build holds a bad layer."""
-    names = list(makers)
-    plain = replace(options, fuse=False, name="layers", api="direct", weights="embedded", rename={}, state={})
-    for start in range(0, len(names), OUTPUTS_AT_ONCE):
-        announce("layers", start, len(names))
-        part = names[start : start + OUTPUTS_AT_ONCE]
-        shown, copies = with_copies(proto, part)
-        found, right = build(shown, plain).run(inputs), oracle(with_outputs(proto, part)).run(inputs)
-        named = {copies.get(name, name): array for name, array in found.items()}
-        by_name = {n: _compared({n: v}, right, allowed, makers) for n, v in named.items()}
-        yield from (d for name in part for d in by_name[name])
-        if not all(d.ok for name in part for d in by_name[name]):
-            return
-
-
-def _compared(
-    found: Mapping[str, Any], right: Mapping[str, Any], allowed: Allowed, makers: Makers
-) -> tuple[Difference, ...]:
-    """Value by value, of lists element by element."""
-    out = []
-    for name, value in found.items():
-        node, op = makers.get(name, ("", ""))
-        ours, theirs = flattened({name: value}), flattened({name: right[name]})
-        if ours.keys() != theirs.keys():
-            remark = f"{len(ours)} elements instead of {len(theirs)}"
-            out.append(Difference(name, node, op, "sequence", (), np.inf, np.inf, 0, False, remark))
-        for key in (k for k in ours if k in theirs):
-            most = allowed.of(ours[key])
-            out.append(compare(ours[key], np.asarray(theirs[key]), most, name=key, node=node, op=op))
-    return tuple(out)

@@ -1,4 +1,4 @@
-"""`ingot verify`: the shipped object against onnxruntime, and where they part."""
+"""`ingot verify`: the shipped object against onnxruntime, where they part, and which of the two is off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 Tolerance = Annotated[
     float | None,
-    typer.Option(min=0, help="Of max|y| (default: by type, 1 % for each int8 layer; integers equal)."),
+    typer.Option(
+        min=0,
+        help="Of max|y|, beside the oracle (default: by type, 1 % per int8 layer; integers equal).",
+    ),
 ]
 Layers = Annotated[bool, typer.Option("--layers", help="Show every layer, even if all is well.")]
 
@@ -48,7 +51,7 @@ def verify(
     tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Compare the shipped object with onnxruntime; find the first layer that differs."""
+    """Compare the shipped object with onnxruntime; where they differ, find the layer and who is off."""
     more: dict[str, Any] = {
         "math": math,
         "activations": activations,
@@ -58,6 +61,7 @@ def verify(
     }
     wanted = arg.options(target, define, cc, cflags, tuning, capacity, state, **more)
     with progress(f"Verifying {model.name}"):
+        from ingot.check.oracle import excuse
         from ingot.check.verify import verify as check
         from ingot.driver import compile_with
 
@@ -68,6 +72,8 @@ def verify(
     data = {**asdict(found), "ok": found.ok, "verdict": found.verdict}
     data["first_bad"] = asdict(found.first_bad) if found.first_bad else None
     report(data, as_json, *_tables(model, found))
+    if found.oracle_reason:
+        note(f"warning: {excuse(found.oracle_reason)}")
     note(found.verdict)
     if not found.ok:
         raise typer.Exit(1)
@@ -92,12 +98,12 @@ def _tables(model: Path, found: Verification) -> Iterable[Table]:
     for case in found.cases:
         where = "".join(f", {symbol}={n}" for symbol, n in case.extents.items())
         where += f", step {case.step + 1}" if any(c.step for c in found.cases) else ""
-        yield _table(f"{model.name} on {found.target} against {against}{where}", case.outputs)
+        yield _table(f"{model.name} on {found.target} against {against}{where}", case.outputs, found.oracle)
     if found.layers:
-        yield _table("Layer by layer, fusion off", found.layers)
+        yield _table("Layer by layer, fusion off", found.layers, found.oracle)
 
 
-def _table(title: str, differences: tuple[Difference, ...]) -> Table:
+def _table(title: str, differences: tuple[Difference, ...], oracle: str) -> Table:
     columns = ("tensor", "made by", "type", "shape", "max|d|>", "max|d|/max|y|>", "ulp>", "")
     rows = [
         (
@@ -108,8 +114,14 @@ def _table(title: str, differences: tuple[Difference, ...]) -> Table:
             float(d.max_abs),
             float(d.relative),
             d.ulp,
-            "ok" if d.ok else f"BAD {d.remark}".strip(),
+            _judged(d, oracle),
         )
         for d in differences
     ]
     return table(title, columns, rows)
+
+
+def _judged(d: Difference, oracle: str) -> str:
+    """Whether a tensor is right, and who says so where the two differ."""
+    said = "" if d.judgement is None else d.judgement.sentence(oracle)
+    return " ".join(part for part in ("ok" if d.ok else "BAD", d.remark, said) if part)

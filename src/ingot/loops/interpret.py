@@ -1,18 +1,18 @@
 """The formula-level evaluator of a whole region: groups by their formulas, branches and loops as they read.
 
 In: a region and arrays for its inputs. Out: an array for every tensor reached. Tests use it to tell a wrong
-formula from wrong loops.
+formula from wrong loops, `ingot verify` to tell rounding from errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from ingot.formula.evaluate import Arrays, IndexOutOfRange, run_stages, size
 from ingot.formula.expr import Array, Tensor, upper
-from ingot.loops.region import Either, Group, Iterate, Region
+from ingot.loops.region import Either, Group, Item, Iterate, Region, reads_of
 
 
 def interpret(
@@ -23,6 +23,36 @@ def interpret(
     with np.errstate(all="ignore"):
         _run(region, arrays, dict(params or {}))
     return [_of(t, arrays) for t in region.outputs]
+
+
+def part_of(region: Region, known: Collection[Tensor], wanted: tuple[Tensor, ...]) -> Region:
+    """The items that make `wanted` of `known` tensors and the region's inputs; its inputs are what they read.
+
+    What an item makes beside the wanted is not known: a kernel's outputs are made together.
+    """
+    missing, kept = set(wanted), list[Item]()
+    given = {*region.inputs, *known}
+    for item in reversed(region.items):
+        made = _made(item)
+        if made & missing:
+            given -= made
+            missing |= made  # who else writes a part of them
+            missing.update(t for t in reads_of(item) if t not in given)
+            kept.append(item)
+    made = {t for item in kept for t in _made(item)}
+    read = dict.fromkeys(t for item in kept[::-1] for t in reads_of(item))
+    asked = dict.fromkeys(wanted)
+    return Region(tuple(t for t in {**read, **asked} if t in given and t not in made), wanted, kept[::-1])
+
+
+def _made(item: Item) -> set[Tensor]:
+    match item:
+        case Group():
+            return set(item.writes)
+        case Either(results=results):
+            return set(results)
+        case Iterate():
+            return set(item.writes)
 
 
 def _of(t: Tensor, arrays: Arrays) -> Array:

@@ -208,17 +208,18 @@ def _needed(items: list[Item], outputs: tuple[Tensor, ...]) -> list[Item]:
     wanted, kept = set(outputs), list[Item]()
     for item in reversed(items):
         if not isinstance(item, Group) or item.writes & wanted:
-            wanted.update(_reads(item))
+            wanted.update(reads_of(item))
             kept.append(item)
     return kept[::-1]
 
 
 def reads_beside(region: Region) -> set[Tensor]:
     """What is read of a region by others than its own groups: its user, branches and loops."""
-    return {*region.outputs, *(t for i in region.items if not isinstance(i, Group) for t in _reads(i))}
+    return {*region.outputs, *(t for i in region.items if not isinstance(i, Group) for t in reads_of(i))}
 
 
-def _reads(item: Item) -> Iterator[Tensor]:
+def reads_of(item: Item) -> Iterator[Tensor]:
+    """What an item reads, the regions inside it included, repeatedly."""
     match item:
         case Group() | Iterate():
             yield from item.reads
@@ -227,7 +228,7 @@ def _reads(item: Item) -> Iterator[Tensor]:
     for inner in regions_of(item):
         yield from inner.outputs
         for below in inner.items:
-            yield from _reads(below)
+            yield from reads_of(below)
 
 
 def regions_of(item: Item) -> tuple[Region, ...]:
