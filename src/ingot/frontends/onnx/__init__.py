@@ -17,7 +17,7 @@ from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula.types import STRING
 from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.functions import functions_of, opsets_of
-from ingot.frontends.onnx.graph import Reader
+from ingot.frontends.onnx.graph import GraphReader
 from ingot.frontends.onnx.shapes import Define, Dimensions
 from ingot.frontends.onnx.text import text_type_of
 from ingot.graph.ir import Graph
@@ -53,7 +53,9 @@ def read_model(
         text = text_type_of(model, string_bytes)
         dimensions, capacities = Dimensions(define or {}, text=text), Capacities(capacity or {})
         functions, names = functions_of(model), frozenset(kept)
-        reader = Reader(folder, dimensions, functions, keep_inputs, names, capacities, text, infer_shapes)
+        reader = GraphReader(
+            folder, dimensions, functions, keep_inputs, names, capacities, text, infer_shapes
+        )
         return reader.main(model.graph, opsets(model))
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None

@@ -39,7 +39,7 @@ EXPANDED_LIMIT = 100_000
 
 
 @dataclass(slots=True)
-class Reader:
+class GraphReader:
     """Reads one model. `folder` is where external data may lie, `text` the type of all strings; `taken`
     counts the names in use. `kept` are inputs that stay inputs though the model has initial values for them.
     With `doubt` the operators are believed where the model declares other shapes.

@@ -8,7 +8,6 @@ caller is checked once, by a SequenceInput.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import onnx
 
@@ -26,12 +25,11 @@ from ingot.frontends.onnx.objects import (
     rebuilt,
     suffixes,
 )
+from ingot.frontends.onnx.place import Place
+from ingot.frontends.onnx.reader import Reader
 from ingot.frontends.onnx.scope import Scope
 from ingot.graph.ir import Graph, Node, Port, Value
 from ingot.graph.onnx_types import dtype_from_onnx
-
-if TYPE_CHECKING:
-    from ingot.frontends.onnx.graph import Reader
 
 INTERNAL = "ingot"  # the domain of operators that no model has: what the reader itself puts between
 
@@ -163,9 +161,6 @@ def give_outputs(
 
 def _settled(reader: Reader, graph: Graph, scope: Scope, name: str, thing: Object) -> Object:
     """The object made of values that are called as the output is."""
-    from ingot.frontends.onnx.objects import flat
-    from ingot.frontends.onnx.place import Place
-
     form = form_of(thing)
     assert form is not None
     scope = Scope({}, None)  # type: ignore[arg-type]  # what is made here has no names to look up

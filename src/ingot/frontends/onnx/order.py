@@ -1,6 +1,6 @@
 """Nodes in an order in which they can be read. In: a graph's nodes as they are in the file; out: sorted.
 
-ONNX wants them sorted, and files that are not exist. Called by `graph.Reader`, once per graph.
+ONNX wants them sorted, and files that are not exist. Called by `graph.GraphReader`, once per graph.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
@@ -16,11 +15,9 @@ import onnx
 from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.types import INT64
 from ingot.frontends.onnx.objects import Form, Listed, Object, Option, Ragged, form_of, truth
+from ingot.frontends.onnx.reader import Reader
 from ingot.frontends.onnx.scope import Scope
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value
-
-if TYPE_CHECKING:
-    from ingot.frontends.onnx.graph import Reader
 
 
 @dataclass(slots=True)

@@ -9,21 +9,18 @@ becomes an ONNX If, and a Merge chooses between what both branches computed. Cal
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
 from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.types import BOOL, INT32
+from ingot.frontends.tensorflow.activation import Activation, Frame, Frames, Variable
 from ingot.frontends.tensorflow.builder import Builder
 from ingot.frontends.tensorflow.loops import State, Turns, own, run
 from ingot.frontends.tensorflow.model import Body, Node
 from ingot.frontends.tensorflow.ops.table import aligned
 from ingot.frontends.tensorflow.values import DEAD, Dead, Guard, Item, Tensor, tensor
-
-if TYPE_CHECKING:
-    from ingot.frontends.tensorflow.scope import Scope
 
 PORTS_LIMIT = 1 << 16
 MERGES = frozenset(("Merge", "RefMerge"))
@@ -33,7 +30,7 @@ NEXTS = frozenset(("NextIteration", "RefNextIteration"))
 PIVOTS = MERGES | SWITCHES | {"_SwitchN", "Identity", "RefIdentity"}
 
 
-def needed(scope: Scope, node: Node) -> list[str]:
+def needed(scope: Activation, node: Node) -> list[str]:
     """The nodes of this scope that must be evaluated before a node is."""
     if node.op in ENTERS and scope.outer is not None:
         return []
@@ -52,30 +49,7 @@ def pivots(body: Body, node: Node) -> list[str]:
 # ---- frames
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """One that a frame carries: where it enters, meets what the turn before left, leaves, is handed on."""
-
-    enter: Node
-    merge: Node
-    switch: Node
-    next: Node
-
-
-@dataclass(slots=True)
-class Frame:
-    """A loop among the nodes of a graph. `condition` is its LoopCond."""
-
-    name: str
-    condition: str = ""
-    variables: list[Variable] = field(default_factory=list)
-
-
-Frames = dict[str, Frame]
-"""By the names of the Switch nodes."""
-
-
-def _frames(scope: Scope) -> Frames:
+def _frames(scope: Activation) -> Frames:
     """The frames of a body, of what is wanted of it."""
     body = scope.body
     if body in scope.world.frames:
@@ -101,7 +75,7 @@ def _frames(scope: Scope) -> Frames:
     return found
 
 
-def _frame(scope: Scope, exit_: Node) -> Frame:
+def _frame(scope: Activation, exit_: Node) -> Frame:
     """The loop that a node leaves."""
     source = exit_.inputs[0][0] if exit_.inputs else ""
     if source not in _frames(scope):
@@ -109,7 +83,7 @@ def _frame(scope: Scope, exit_: Node) -> Frame:
     return _frames(scope)[source]
 
 
-def _leave(scope: Scope, node: Node) -> list[Item]:
+def _leave(scope: Activation, node: Node) -> list[Item]:
     """Exit: run the loop, once for all that leaves it."""
     frame = _frame(scope, node)
     if frame.name not in scope.exits:
@@ -120,8 +94,8 @@ def _leave(scope: Scope, node: Node) -> list[Item]:
     return [scope.exits[frame.name][node.inputs[0][0]]]
 
 
-def _turns(scope: Scope, frame: Frame, node: Node) -> Turns:
-    def inside(b: Builder, state: State) -> Scope:
+def _turns(scope: Activation, frame: Frame, node: Node) -> Turns:
+    def inside(b: Builder, state: State) -> Activation:
         made: dict[str, State] = {}
         for v, item in zip(frame.variables, state, strict=True):
             made[v.merge.name], made[v.switch.name] = [item, DEAD], [DEAD, item]
@@ -134,7 +108,7 @@ def _turns(scope: Scope, frame: Frame, node: Node) -> Turns:
     return Turns(node, lambda b, state: inside(b, state).item((frame.condition, 0), node.label), turn)
 
 
-def _enter(scope: Scope, node: Node) -> list[Item]:
+def _enter(scope: Activation, node: Node) -> list[Item]:
     """What comes into a frame is a value of the scope around it."""
     if not node.inputs:
         raise ModelError(f"{node.label} has no input")
@@ -142,7 +116,7 @@ def _enter(scope: Scope, node: Node) -> list[Item]:
 
 
 EXITS = frozenset(("Exit", "RefExit"))
-LAZY: dict[str, Callable[[Scope, Node], list[Item]]] = {
+LAZY: dict[str, Callable[[Activation, Node], list[Item]]] = {
     **dict.fromkeys(ENTERS, _enter),
     **dict.fromkeys(EXITS, _leave),
 }
@@ -152,7 +126,7 @@ LAZY: dict[str, Callable[[Scope, Node], list[Item]]] = {
 # ---- branches of old graphs
 
 
-def switch(scope: Scope, node: Node, items: State) -> list[Item]:
+def switch(scope: Activation, node: Node, items: State) -> list[Item]:
     """The data goes out at port 1 where the condition is true, at port 0 where it is not."""
     _require(node, items, 2)
     data, condition = items[0], tensor(items[1], node.label)
@@ -164,7 +138,7 @@ def switch(scope: Scope, node: Node, items: State) -> list[Item]:
     return [replace(data, guards=data.guards | condition.guards | {side}) for side in sides]
 
 
-def switch_n(scope: Scope, node: Node, items: State) -> list[Item]:
+def switch_n(scope: Activation, node: Node, items: State) -> list[Item]:
     """The data goes out at the port of a number; beyond the last, at the last."""
     _require(node, items, 2)
     known, count = tensor(items[1], node.label).constant, node.integer("num_outs", 1)
@@ -174,7 +148,7 @@ def switch_n(scope: Scope, node: Node, items: State) -> list[Item]:
     return [items[0] if i == (at if 0 <= at < count else count - 1) else DEAD for i in range(count)]
 
 
-def merge(scope: Scope, node: Node, items: State) -> list[Item]:
+def merge(scope: Activation, node: Node, items: State) -> list[Item]:
     """The input that is alive; of two, the one whose branch is taken, and its number."""
     alive = [(i, item) for i, item in enumerate(items) if not isinstance(item, Dead)]
     if not alive:
@@ -213,7 +187,7 @@ def _deciding(tensors: list[Tensor]) -> Guard | None:
 # ---- functions
 
 
-def _call(scope: Scope, b: Builder, name: str, node: Node, items: State) -> State:
+def _call(scope: Activation, b: Builder, name: str, node: Node, items: State) -> State:
     """What a function returns."""
     body = scope.world.model.function(name, node.label)
     if len(body.inputs) != len(items):
@@ -222,11 +196,11 @@ def _call(scope: Scope, b: Builder, name: str, node: Node, items: State) -> Stat
     return [inner.item(ref, body.name) for ref in body.outputs]
 
 
-def _partitioned(scope: Scope, node: Node, items: State) -> list[Item]:
+def _partitioned(scope: Activation, node: Node, items: State) -> list[Item]:
     return _call(scope, scope.b, node.function("f") or node.op, node, items)
 
 
-def _while(scope: Scope, node: Node, items: State) -> list[Item]:
+def _while(scope: Activation, node: Node, items: State) -> list[Item]:
     def goes_on(b: Builder, state: State) -> Item:
         return next(iter(_call(scope, b, node.function("cond"), node, state)), DEAD)
 
@@ -237,7 +211,7 @@ def _while(scope: Scope, node: Node, items: State) -> list[Item]:
     return run(scope.b, Turns(node, goes_on, turn), items)
 
 
-def _if(scope: Scope, node: Node, items: State) -> list[Item]:
+def _if(scope: Activation, node: Node, items: State) -> list[Item]:
     _require(node, items, 1)
     b, place = scope.b, scope.b.names.place
     condition, branches = tensor(items[0], node.label), ("then_branch", "else_branch")
@@ -256,7 +230,7 @@ def _if(scope: Scope, node: Node, items: State) -> list[Item]:
     return [Tensor(v) for v in made_values]
 
 
-def _case(scope: Scope, node: Node, items: State) -> list[Item]:
+def _case(scope: Activation, node: Node, items: State) -> list[Item]:
     """The branch of a number that is known; beyond the last, the last."""
     _require(node, items, 1)
     known, names = tensor(items[0], node.label).constant, functions_of(node)[:-1]
@@ -271,7 +245,7 @@ def _require(node: Node, items: State, count: int) -> None:
         raise ModelError(f"{node.label}: {len(items)} inputs are too few")
 
 
-CALLS: dict[str, Callable[[Scope, Node, State], list[Item]]] = {
+CALLS: dict[str, Callable[[Activation, Node, State], list[Item]]] = {
     **dict.fromkeys(SWITCHES, switch),
     "_SwitchN": switch_n,
     **dict.fromkeys(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall"), _partitioned),
@@ -281,7 +255,7 @@ CALLS: dict[str, Callable[[Scope, Node, State], list[Item]]] = {
 }
 
 
-def call_of(scope: Scope, node: Node) -> Callable[[Scope, Node, State], list[Item]] | None:
+def call_of(scope: Activation, node: Node) -> Callable[[Activation, Node, State], list[Item]] | None:
     """What runs a node that is control flow; in old graphs an operator may be called like a function."""
     found = CALLS.get(node.op)
     return _partitioned if found is None and node.op in scope.world.model.functions else found

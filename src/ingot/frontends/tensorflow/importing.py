@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import onnx
 
 from ingot.errors import InputError, UnsupportedError
+from ingot.frontends.tensorflow.activation import Read, World
 from ingot.frontends.tensorflow.builder import Builder, Names
 from ingot.frontends.tensorflow.config import (
     Feed,
@@ -21,7 +22,7 @@ from ingot.frontends.tensorflow.config import (
     resolved,
 )
 from ingot.frontends.tensorflow.model import Model
-from ingot.frontends.tensorflow.scope import Read, Scope, World
+from ingot.frontends.tensorflow.scope import Scope
 from ingot.frontends.tensorflow.values import DEAD, Item, Tensor, tensor
 from ingot.graph.ir import Graph, Value, reads
 from ingot.graph.to_onnx import to_onnx

@@ -8,16 +8,16 @@ never looked at. Loops and branches are in `control`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import ingot.frontends.tensorflow.ops  # noqa: F401  (fills the table)
 from ingot.errors import InputError, ModelError, UnsupportedError
-from ingot.formula.expr import Array as Elements
 from ingot.frontends.tensorflow import control
+from ingot.frontends.tensorflow.activation import World
 from ingot.frontends.tensorflow.builder import Builder
 from ingot.frontends.tensorflow.config import PLACEHOLDERS
-from ingot.frontends.tensorflow.model import Body, Model, Node, Ref
+from ingot.frontends.tensorflow.model import Body, Node, Ref
 from ingot.frontends.tensorflow.ops.table import OPS, Call, Result
 from ingot.frontends.tensorflow.values import DEAD, Dead, Item, Resource, Tensor
 from ingot.graph.ir import Value
@@ -25,19 +25,6 @@ from ingot.graph.ir import Value
 DEPTH_LIMIT = 32
 VARIABLES = frozenset(("VariableV2", "Variable", "VarHandleOp"))
 NOT_LISTED = PLACEHOLDERS | {"_Arg"}
-Read = Callable[[str], Elements]
-
-
-@dataclass(slots=True)
-class World:
-    """What all scopes of one import share. `variable` reads one by the name of its node; `wanted` begins
-    everything that is imported."""
-
-    model: Model
-    variable: Read
-    wanted: list[Ref]
-    constants: dict[Node, Item] = field(default_factory=dict)
-    frames: dict[Body, control.Frames] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
