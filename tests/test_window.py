@@ -80,6 +80,7 @@ CASES: list[tuple[str, int, tuple[int, int], dict[str, Any]]] = [
     ("AveragePool", 5, (6, 8), {"kernel": (3, 2), **PADS, "ceil_mode": 1, "strides": [2, 3]}),
     *(("MaxPool", c, (8, 11), {"kernel": (2, 2), "strides": [2, 2]}) for c in (2, 4, 5, 6, 8)),
     *(("AveragePool", c, (9, 13), {"kernel": (3, 3), "strides": [2, 2]}) for c in (1, 4, 7)),
+    ("AveragePool", 2, (3, 17), {"kernel": (2, 1), "strides": [1, 2]}),
     *(("AveragePool", 1, (6, n), {"kernel": (2, 2), "pads": [0, 0, 1, 1]}) for n in (3, 6)),
     ("MaxPool", 4, (7, 9), {"kernel": (2, 3)}),
     ("MaxPool", 3, (9, 12), {"kernel": (2, 2), "dilations": [3, 2], "strides": [2, 1]}),

@@ -68,10 +68,10 @@ def _roles(v: Vertical, r: Reduction) -> Strip | None:
     if any(mentions(v.value, a.name) for a in (across, v.vector)):
         return None  # as where the taps of an average are counted: it differs from point to point
     moved = step(x, across.name) or 0
-    columns = tuple(k for k in r.axes if 0 < (step(x, k.name) or 0) < max(moved, 1) * static(across.extent))
+    columns = tuple(k for k in r.axes if mentions(x.index[-2], k.name))
     rows = tuple(k for k in r.axes if k not in columns)
     steps = [step(x, k.name) or 0 for k in columns]
-    if moved <= 0 or len(columns) != 1 or moved % channels or steps[0] % channels:
+    if moved <= 0 or len(columns) != 1 or steps[0] <= 0 or moved % channels or steps[0] % channels:
         return None
     if x.tensor.shape[-1] != channels or coefficient(x.index[-2], across.name) != moved // channels:
         return None
