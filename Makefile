@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-encoded conformance fuzz replay math-exhaustive kernel rtl compression cortex-m4 light clean
+.PHONY: help demo test check lint bench bench-all bench-encoded conformance fuzz stages replay math-exhaustive kernel rtl compression cortex-m4 light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -59,6 +59,10 @@ replay: ## which C differs from what BASE=commit emits; QUICK=1 for a share, SEE
 	@tools/bootstrap.sh test
 	@$(if $(BASE),,$(error BASE=commit says what to compare with))
 	@$(BIN)/python -m tests.replay $(BASE) --workers $(WORKERS) $(if $(QUICK),--quick) $(SEE)
+
+stages: ## N=2000 random stages of every generator (GENERATOR=all) from SEED=0 on, beside naive loops
+	@tools/bootstrap.sh test
+	@$(BIN)/python -m tests.stages $(or $(GENERATOR),all) $(if $(filter command line,$(origin N)),$(N),2000) $(SEED)
 
 math-exhaustive: ## all 2^32 arguments of the float32 math functions (20 minutes), writes docs/math.md
 	@tools/bootstrap.sh test
