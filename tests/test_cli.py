@@ -49,6 +49,17 @@ def test_compile_leaves_foreign_files_alone(bundle: Path) -> None:
     assert not list(bundle.glob(".ingot-*"))
 
 
+def test_a_name_of_any_length_makes_no_long_message(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(
+        TINY.replace("s = Add", f"s = own.{'o' * 70_000}").replace('"" : 21', '"" : 21, "own" : 1')
+    )
+    result = ingot("compile", path, "-o", tmp_path / "out", "--define", "N=1")
+    assert result.exit_code == 2 and not (tmp_path / "out").exists()
+    assert result.stderr.count("\n") == 1 and len(result.stderr) < 1600
+    assert "unsupported operators: own.ooo" in result.stderr and "lists what is supported" in result.stderr
+
+
 def test_run_a_bundle_and_the_model(bundle: Path, tmp_path: Path) -> None:
     with np.load(DIGITS / "test_images.npz") as tests:
         image, scores = tests["images"][:1].astype(np.float32), tests["scores"][:1]

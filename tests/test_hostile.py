@@ -55,7 +55,13 @@ def test_not_a_file(path: str) -> None:
     refuse(path, InputError, "cannot read")
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"g (", b"<ir_version: 8>\ng () => () {", b"\0" * 9])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"\xff\xfe", b"g (", b"<ir_version: 8>\ng () => () {", b"\0" * 9),
+        b'<ir_version: 8, opset_import: ["" : 99999999999999999999]>\ng () => () {}',
+    ],
+)
 def test_not_text(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "m.onnxtxt"
     path.write_bytes(content)
@@ -427,7 +433,22 @@ def _function(name: str, body: str) -> str:
 
 def test_recursive_function() -> None:
     source = FUNCTIONS.format(last=0) + _function("f0", "b = own.f0(a)")
-    refuse(parser.parse_model(source), UnsupportedError, "nested more than")
+    refuse(parser.parse_model(source), ModelError, "the function 'f0' calls itself")
+
+
+def test_a_recursive_function_that_nobody_calls() -> None:
+    """onnx's inference, which is asked for the body of the loss, looks at all functions of a model."""
+    steps = "l = Constant <value = int64[2] {0, 1}> () y = SoftmaxCrossEntropyLoss (x, l)"
+    source = '<ir_version: 8, opset_import: ["" : 17, "own" : 1]>\ng (float[2,3] x) => (float y)'
+    take(parser.parse_model(f"{source} {{ {steps} }}" + _function("f0", "b = own.f0(a)")))
+
+
+def test_functions_of_which_each_calls_one_twice() -> None:
+    """What 2^26 nodes are is known without expanding any, and without asking onnx's inference."""
+    source = FUNCTIONS.format(last=26) + _function("f0", "b = Relu(a)")
+    for i in range(1, 27):
+        source += _function(f"f{i}", f"c = own.f{i - 1}(a) b = own.f{i - 1}(c)")
+    refuse(parser.parse_model(source), UnsupportedError, "expand to more than")
 
 
 def test_functions_that_multiply() -> None:
@@ -446,3 +467,11 @@ def test_an_equation_on_which_shape_inference_never_ends() -> None:
         y = SoftmaxCrossEntropyLoss (a, labels)
     }"""
     refuse(text(steps, opset='"" : 18'), InputError, "unsupported")
+
+
+def test_the_same_equation_in_a_function() -> None:
+    """The function is called behind the loss, whose types make us ask onnx's inference."""
+    source = '<ir_version: 8, opset_import: ["" : 18, "own" : 1]>\ng (float[2,3] x) => (float y, float z)'
+    steps = "l = Constant <value = int64[2] {0, 1}> () y = SoftmaxCrossEntropyLoss (x, l) z = own.f0 (x)"
+    body = 'b = Einsum <equation = "i.j->"> (a)'
+    refuse(parser.parse_model(f"{source} {{ {steps} }}" + _function("f0", body)), InputError, "unsupported")

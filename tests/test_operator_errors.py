@@ -15,6 +15,7 @@ from tests.ops.rows import Row, floats, model
 
 F, Q, B = floats(2, 3), np.zeros((2, 3), np.int32), np.zeros((2, 3), bool)
 ZERO = np.array(0.0, np.float32)
+Q8 = np.zeros((2, 3), np.uint8)
 
 CASES: list[tuple[str, list[Array | None], dict[str, Any], int, str]] = [
     ("Add", [F, F.astype(np.float64)], {}, 21, "of different types, float32 and float64"),
@@ -60,6 +61,17 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any], int, str]] = [
     ("DFT", [floats(2, 3, 1), np.array([1, 2])], {}, 20, "one element is needed"),
     ("Bernoulli", [Q], {}, 21, "an input is int32, the operator takes floats"),
     ("Multinomial", [floats(3)], {}, 21, "rows of classes are needed"),
+    (
+        "QLinearMatMul",
+        [Q8, np.ones((2, 3), np.float32), Q8[0, 0], Q8.T, ZERO, Q8[0, 0], ZERO, Q8[0, 0]],
+        {},
+        21,
+        "not one for each row",
+    ),
+    ("QLinearMatMul", [Q8, floats(3), Q8[0, 0], Q8.T, ZERO, Q8[0, 0], ZERO, Q8[0, 0]], {}, 21, "not one for"),
+    ("AffineGrid", [floats(2, 2, 3), np.ones(9, np.int64)], {}, 20, "theta [2, 2, 3] does not fit"),
+    ("GatherElements", [F, np.zeros((3, 3), np.int64)], {"axis": 1}, 21, "beyond the data on an axis other"),
+    ("ScatterElements", [F, np.zeros((2, 4), np.int64), floats(2, 4)], {}, 21, "beyond the data on an axis"),
 ]
 
 

@@ -426,6 +426,12 @@ LIES: dict[str, tuple[Callable[[Graph], object], str]] = {
     "a loop that grows": (lambda g: forever(g, True), "too large"),
     "strides of 0": (lambda g: window(g, [1, 0, 0, 1]), r"strides \[1, 0, 0, 1\]"),
     "strides of one number": (lambda g: window(g, [1]), r"strides \[1\]"),
+    "a shape of more than 64 bits": (lambda g: reshaped(g), "more than 64 bits hold"),
+    "a bound that is no integer": (lambda g: sliced(g), "a bound is of type float32, not integers"),
+    "a join of nothing": (lambda g: g.node("z", "ConcatV2"), "0 inputs are too few"),
+    "an attribute that Python cannot use": (lambda g: paged(g), "cannot take .* with these attributes"),
+    "calls that multiply": (lambda g: doubled(g, "Relu"), "unrolls to more than 20000"),
+    "calls that multiply nothing": (lambda g: doubled(g, "Identity"), "unrolls to more than 20000"),
     "a kernel of other rank": (lambda g: g.node("z", "Conv2D", "y", "w"), "four or five axes"),
 }
 
@@ -450,6 +456,33 @@ def endless(g: Graph) -> None:
     for name, n in (("start", 0.0), ("stop", 1e30), ("step", 1e-30)):
         g.const(name, n)
     g.node("z", "Range", "start", "stop", "step")
+
+
+def reshaped(g: Graph) -> None:
+    g.const("nothing", np.zeros(0, np.float32))
+    g.const("shape", np.array([1 << 63, 0], np.uint64), dtype=np.uint64)
+    g.node("z", "Reshape", "nothing", "shape")
+
+
+def sliced(g: Graph) -> None:
+    g.const("nowhere", [float("nan")])
+    g.node("z", "StridedSlice", "y", "nowhere", "nowhere", "nowhere")
+
+
+def paged(g: Graph) -> None:
+    g.const("parts", [], dtype=np.int32)
+    g.const("axis", 0)
+    g.node("z", "SplitV", "y", "parts", "axis", num_split=2)
+
+
+def doubled(g: Graph, op: str) -> None:
+    """Functions of two calls each: f30 stands for 2^30."""
+    g.function("f0", ["a"], {"b": "c:output:0"}).node("c", op, "a", T=FLOAT)
+    for i in range(1, 31):
+        f = g.function(f"f{i}", ["a"], {"b": "d:output:0"})
+        f.node("c", "PartitionedCall", "a", f=("call", f"f{i - 1}"))
+        f.node("d", "PartitionedCall", "c:output:0", f=("call", f"f{i - 1}"))
+    g.node("z", "PartitionedCall", "y", f=("call", "f30"))
 
 
 def recursive(g: Graph) -> None:

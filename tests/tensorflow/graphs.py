@@ -30,6 +30,7 @@ NUMBERS = {
     "float64": 2,
     "uint8": 4,
     "float16": 19,
+    "uint64": 23,
 }
 
 

@@ -35,6 +35,7 @@ from ingot.cli.show import single_line
 from ingot.errors import IngotError, ToolchainError
 
 INTERNAL = 70
+LONGEST = 1500  # characters of a message
 
 
 class _Group(TyperGroup):
@@ -55,10 +56,15 @@ class _Group(TyperGroup):
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return single_line(f"{where}{error.strerror or error}")
+        return _shortened(single_line(f"{where}{error.strerror or error}"))
     if isinstance(error, ToolchainError):  # the compiler's own report follows, line by line
         return "\n".join(map(single_line, str(error).rstrip().split("\n")))
-    return single_line(str(error)) or "out of memory"
+    return _shortened(single_line(str(error))) or "out of memory"
+
+
+def _shortened(line: str) -> str:
+    """Without the middle of what is too long to be read: names out of files may be of any length."""
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} [...] {line[-300:]}"
 
 
 app = typer.Typer(

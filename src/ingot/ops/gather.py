@@ -24,6 +24,7 @@ from ingot.formula.expr import (
     equal,
     select,
 )
+from ingot.formula.extents import alike, span
 from ingot.formula.index import as_expr
 from ingot.formula.types import INDEX, INT64
 from ingot.ops.registry import Builder, is_data, op, shapes_text
@@ -73,6 +74,7 @@ def gather_elements(f: Builder, data: Tensor, indices: Tensor, *, axis: int = 0)
     """y[i, j, k] = x[indices[i, j, k], j, k] for axis 0, and likewise for others (GatherElements-13)."""
     f.require(indices.rank == data.rank, f"ranks {data.rank} and {indices.rank} differ")
     a = f.axis(axis, data.rank)
+    _require_within(f, data, indices, a)
     axes = f.axes(indices.shape)
     i = positions(f, indices, data.shape[a])(axes)
     late = [d for d in range(data.rank) if d != a and is_data(indices.shape[d])]
@@ -80,6 +82,16 @@ def gather_elements(f: Builder, data: Tensor, indices: Tensor, *, axis: int = 0)
         fits = binary("le", as_expr(indices.shape[d]), as_expr(data.shape[d]))
         f.confirm(f.map((), select(fits, Const(1, INT64), Const(0, INT64)), name="count"), 1)
     return f.map(axes, data.at((*axes[:a], i, *axes[a + 1 :]), outside=0 if late else None), data.type)
+
+
+def _require_within(f: Builder, data: Tensor, indices: Tensor, axis: int) -> None:
+    """Raise ShapeError where the indices have more places than the data along an axis that they do not
+    index."""
+    pairs = [(n, m) for d, (n, m) in enumerate(zip(indices.shape, data.shape, strict=True)) if d != axis]
+    known = [(n, m) for n, m in pairs if not (is_data(n) or is_data(m))]
+    fits = all(alike(n, m) or span(n)[1] <= span(m)[0] for n, m in known)
+    shapes = shapes_text((data.shape, indices.shape))
+    f.require(fits, f"the indices reach beyond the data on an axis other than {axis}: shapes {shapes}")
 
 
 @op("GatherND", since=11)
@@ -121,6 +133,7 @@ def scatter_elements(
     shape = tuple(m if is_data(n) else n for n, m in pairs)
     indices, updates = f.settled(indices, shape, apart), f.settled(updates, shape, apart)
     a = f.axis(axis, data.rank)
+    _require_within(f, data, indices, a)
     out = _copy(f, data)
     axes = f.axes(indices.shape)
     i = positions(f, indices, data.shape[a])(axes)

@@ -7,14 +7,27 @@ zero point and saturated, in this order, as onnxruntime does: NaN becomes the lo
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Operand, Tensor, Var, binary, call, cast, maximum, minimum, wrap
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Extent,
+    Operand,
+    Tensor,
+    Var,
+    binary,
+    call,
+    cast,
+    maximum,
+    minimum,
+    wrap,
+)
 from ingot.formula.extents import alike
 from ingot.formula.index import as_expr
 from ingot.formula.types import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT8, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.contract import Contraction, convolution, matrix_product
 from ingot.ops.narrow import converted, within
-from ingot.ops.registry import Builder, is_data, op
+from ingot.ops.registry import Builder, is_data, op, shapes_text
 
 Index = tuple[Expr, ...]
 
@@ -168,20 +181,34 @@ def _conv_term(x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | Non
     return _centred(x.at(over.a, outside=padding), zero) * _centred(w.at(over.b), _zero(w_zero, over.b[:1]))
 
 
-def _per_line(t: Tensor, index: Index, summed: Expr) -> Index:
+def _per_line(f: Builder, t: Tensor, index: Index, summed: Var) -> Index:
     """Where a scale or zero point per row or column of a matrix stands: a vector, or of its rank."""
     if t.rank == 1:
-        rest = [i for i in index[-2:] if i is not summed]
-        return (Const(0),) if t.shape[0] == 1 else (rest[-1],)
-    full = index[len(index) - t.rank :]
+        full: Index = tuple(i for i in index[-2:] if i is not summed)[-1:]
+    else:
+        full = index[len(index) - t.rank :]
+    fits = len(full) == t.rank and all(
+        n == 1 or _counts(i, n, summed) for n, i in zip(t.shape, full, strict=True)
+    )
+    shape = shapes_text((t.shape,))
+    f.require(
+        fits or t.count == 1, f"a scale or zero point of shape {shape} is not one for each row or column"
+    )
+    if t.count == 1:
+        return (Const(0),) * t.rank
     return tuple(Const(0) if n == 1 else i for n, i in zip(t.shape, full, strict=True))
 
 
+def _counts(i: Expr, n: Extent, summed: Var) -> bool:
+    """Whether an index goes over as many places as there are, and is not the one of the sum."""
+    return isinstance(i, Var) and i is not summed and i.extent is not None and alike(i.extent, n)
+
+
 def _matmul_term(
-    a: Tensor, a_zero: Tensor | None, b: Tensor, b_zero: Tensor | None, over: Contraction
+    f: Builder, a: Tensor, a_zero: Tensor | None, b: Tensor, b_zero: Tensor | None, over: Contraction
 ) -> Expr:
     row, column = (
-        () if zero is None else _per_line(zero, index, over.inner[0])
+        () if zero is None else _per_line(f, zero, index, over.inner[0])
         for zero, index in ((a_zero, over.a), (b_zero, over.b))
     )
     wide = FLOAT32 if a.type.is_float or b.type.is_float else INT32
@@ -278,9 +305,9 @@ def qlinear_matmul(
     """y = saturate(round(sum of (a - zero) * (b - zero) * a_scale * b_scale / y_scale) + zero)."""
     a, b, over = matrix_product(f, a, b)
     k = over.inner[0]
-    rows, columns = _per_line(a_scale, over.a, k), _per_line(b_scale, over.b, k)
+    rows, columns = _per_line(f, a_scale, over.a, k), _per_line(f, b_scale, over.b, k)
     multiplier = _multiplier(f, a_scale, b_scale, y_scale, rows, columns)
-    term = _matmul_term(a, a_zero_point, b, b_zero_point, over)
+    term = _matmul_term(f, a, a_zero_point, b, b_zero_point, over)
     return f.reduce(
         "sum",
         over.outer,
@@ -297,4 +324,4 @@ def matmul_integer(
 ) -> Tensor:
     """The int32 sums of (a - zero) * (b - zero)."""
     a, b, over = matrix_product(f, a, b)
-    return f.reduce("sum", over.outer, over.inner, _matmul_term(a, a_zero_point, b, b_zero_point, over))
+    return f.reduce("sum", over.outer, over.inner, _matmul_term(f, a, a_zero_point, b, b_zero_point, over))

@@ -122,14 +122,13 @@ def _padded(i: Expr, n: Expr, padding: str, corners: bool) -> Expr:
 def affine_grid(f: Builder, theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
     """y[n, o..., j] = theta[n, j, :] . (coordinates of o, last axis first, 1) (AffineGrid-20)."""
     dims = static(size.shape[0]) - 2
+    fits = theta.rank == 3 and theta.shape[1:] == (dims, dims + 1)
+    f.require(fits, f"theta {list(theta.shape)} does not fit")
     if f.is_late(size):
         counts = [f.map((), cast(size[d + 2], INT64), name="count") for d in range(dims)]
         spatial = tuple(f.measured(c, None, axis=d + 1) for d, c in enumerate(counts))
     else:
         spatial = f.extents(size, "size")[2:]
-    f.require(
-        theta.rank == 3 and theta.shape[1:] == (dims, dims + 1), f"theta {list(theta.shape)} does not fit"
-    )
     n, *o, j = f.axes((theta.shape[0], *spatial, dims), " ".join(["n", *(f"o{d}" for d in range(dims)), "j"]))
     total: Expr = theta[n, j, dims]
     for d, (i, m) in enumerate(zip(o, spatial, strict=True)):

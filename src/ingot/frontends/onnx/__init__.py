@@ -123,6 +123,8 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
     except (onnx.parser.ParseError, UnicodeDecodeError) as error:
         message = " ".join(str(error).split())
         raise ModelError(f"{name} is not ONNX text: {message}") from None
+    except (IndexError, ValueError):  # what C++ says of a number that does not fit
+        raise ModelError(f"{name} is not ONNX text: a number is out of range") from None
 
 
 def _depth(text: str) -> int:

@@ -7,20 +7,25 @@ only where it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import onnx
 import onnx.shape_inference
 from google.protobuf.message import Error  # type: ignore[import-untyped]
+from onnx.checker import ValidationError
 
-from ingot.errors import ModelError
+from ingot.errors import ModelError, UnsupportedError
 from ingot.frontends.onnx.glow import glow_function
 
 SMALL = 4096
 NEWEST = "ingot.newest"  # the domain of the reader's own nodes among those of an older opset
+EXPANDED_LIMIT = 20_000
+EXPANSION = 10  # times as many nodes, in a graph that itself has more
 Types = Mapping[str, onnx.TypeProto]
+Key = tuple[str, str, str]
+"""Domain, name and overload of a function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +42,15 @@ class Body:
 class Functions:
     """All functions a model can call. `local` is keyed by domain, name and overload."""
 
-    local: Mapping[tuple[str, str, str], onnx.FunctionProto]
+    local: Mapping[Key, onnx.FunctionProto]
+
+    def is_local(self, call: onnx.NodeProto) -> bool:
+        """Whether the model itself defines the function."""
+        return key_of(call) in self.local
 
     def find_local(self, call: onnx.NodeProto) -> Body | None:
         """The body of a function that the model itself defines."""
-        function = self.local.get((normal(call.domain), call.op_type, call.overload))
+        function = self.local.get(key_of(call))
         return None if function is None else instantiate(function, call, {})
 
     def find_schema(self, call: onnx.NodeProto, version: int, scope: LazyTypes) -> Body | None:
@@ -61,7 +70,56 @@ class Functions:
 
 
 def functions_of(model: onnx.ModelProto) -> Functions:
-    return Functions({(normal(f.domain), f.name, f.overload): f for f in model.functions})
+    """The functions that the model calls, directly or through others.
+
+    Raises ModelError where one calls itself, UnsupportedError where they stand for too many nodes.
+    """
+    every = {(normal(f.domain), f.name, f.overload): f for f in model.functions}
+    sizes: dict[Key, int] = {}
+    total, limit = 0, expanded_limit(model.graph)
+    for called in calls_of(model.graph.node):
+        _measure(called, every, sizes)
+        total += sizes.get(called, 0)
+        if total > limit:
+            name = "node" if called not in every else every[called].name
+            raise UnsupportedError(f"{name!r}: the functions expand to more than {limit} nodes")
+    return Functions({key: every[key] for key in sizes if key in every})
+
+
+def expanded_limit(graph: onnx.GraphProto) -> int:
+    """How many nodes those of a graph may stand for."""
+    return max(EXPANDED_LIMIT, EXPANSION * len(graph.node))
+
+
+def calls_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[Key]:
+    """What the nodes call, and those of the graphs in them."""
+    for node in nodes:
+        yield key_of(node)
+        for attribute in node.attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from calls_of(graph.node)
+
+
+def _measure(start: Key, every: Mapping[Key, onnx.FunctionProto], sizes: dict[Key, int]) -> None:
+    """Note how many nodes a function stands for, and those it calls, each once and without recursion."""
+    stack, opened = [start], set[Key]()
+    while stack:
+        key = stack[-1]
+        called = [k for k in calls_of(every[key].node) if k in every] if key in every else []
+        missing = [k for k in called if k not in sizes]
+        if key in sizes or not missing:
+            if key in every:
+                sizes.setdefault(key, len(every[key].node) + sum(sizes[k] for k in called))
+            stack.pop()
+        elif key in opened:
+            raise ModelError(f"the function {every[key].name!r} calls itself")
+        else:
+            opened.add(key)
+            stack.extend(missing)
+
+
+def key_of(call: onnx.NodeProto) -> Key:
+    return (normal(call.domain), call.op_type, call.overload)
 
 
 def normal(domain: str) -> str:
@@ -195,19 +253,19 @@ def _inferred(graph: onnx.GraphProto, opsets: Mapping[str, int], functions: Func
     imports = [onnx.OperatorSetIdProto(domain=d, version=v) for d, v in opsets.items()]
     model = onnx.ModelProto(ir_version=10, opset_import=imports, graph=graph)
     model.functions.extend(functions.local.values())
-    if _hangs(graph):
+    if any(_hangs(nodes) for nodes in (graph.node, *(f.node for f in model.functions))):
         return graph
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    except (onnx.shape_inference.InferenceError, Error, RuntimeError, ValueError):
+    except (onnx.shape_inference.InferenceError, ValidationError, Error, RuntimeError, ValueError):
         return graph
 
 
-def _hangs(graph: onnx.GraphProto) -> bool:
+def _hangs(nodes: Iterable[onnx.NodeProto]) -> bool:
     """Whether onnx's shape inference would never end: it loops on a stray dot in an Einsum equation."""
-    for node in graph.node:
+    for node in nodes:
         for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH and _hangs(attribute.g):
+            if attribute.type == onnx.AttributeProto.GRAPH and _hangs(attribute.g.node):
                 return True
             stray = b"." in attribute.s.replace(b"...", b"")
             if node.op_type == "Einsum" and attribute.name == "equation" and stray:

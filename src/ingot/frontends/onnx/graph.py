@@ -20,7 +20,16 @@ from ingot.formula.types import STRING, DType, dtype_of
 from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.attributes import attribute_of, constant_of
 from ingot.frontends.onnx.encoded import encoding_of
-from ingot.frontends.onnx.functions import NEWEST, Body, Functions, LazyTypes, light, normal
+from ingot.frontends.onnx.functions import (
+    EXPANDED_LIMIT,
+    NEWEST,
+    Body,
+    Functions,
+    LazyTypes,
+    expanded_limit,
+    light,
+    normal,
+)
 from ingot.frontends.onnx.handlers import is_handled
 from ingot.frontends.onnx.interface import give_inputs, give_outputs, ports
 from ingot.frontends.onnx.objects import Object
@@ -34,8 +43,6 @@ from ingot.frontends.onnx.tensors import Folder, array_of, dense
 from ingot.graph.encoding import Sparse
 from ingot.graph.ir import Attribute, Graph, Node, Value
 from ingot.ops.registry import find
-
-EXPANDED_LIMIT = 100_000
 
 
 @dataclass(slots=True)
@@ -54,11 +61,13 @@ class GraphReader:
     text: DType = STRING
     doubt: bool = False
     taken: dict[str, int] = field(default_factory=dict)
+    most_nodes: int = EXPANDED_LIMIT
     expanded: int = 0
     claimed: int = 0
 
     def main(self, proto: onnx.GraphProto, opsets: Mapping[str, int]) -> Graph:
         """The main graph: its inputs must be fully known."""
+        self.most_nodes = expanded_limit(proto)
         self.taken = {name: 1 for node in proto.node for name in node.output}
         self.taken.update((v.name, 1) for v in (*proto.input, *proto.initializer))
         constants = {t.name for t in proto.initializer} | {t.values.name for t in proto.sparse_initializer}
@@ -138,8 +147,8 @@ class GraphReader:
     def count(self, nodes: int, label: str) -> None:
         """So many nodes more stand for one of the model. Raises UnsupportedError where it is too many."""
         self.expanded += nodes
-        if self.expanded > EXPANDED_LIMIT:
-            raise UnsupportedError(f"{label}: the functions expand to more than {EXPANDED_LIMIT} nodes")
+        if self.expanded > self.most_nodes:
+            raise UnsupportedError(f"{label}: the functions expand to more than {self.most_nodes} nodes")
 
     def call_it(self, scope: Scope, name: str, thing: Object) -> None:
         """Give an object that is there already a name."""
@@ -177,7 +186,7 @@ class GraphReader:
                 _hold(made, encoding.decode())
                 made.encoding = encoding
                 continue
-            if self.functions.find_local(proto) is None and is_handled(at):
+            if not self.functions.is_local(proto) and is_handled(at):
                 continue
             body = self._function(proto, node, scope)
             if body is not None:

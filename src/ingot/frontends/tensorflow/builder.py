@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ingot.errors import IngotError, UnsupportedError
+from ingot.errors import IngotError, ModelError, UnsupportedError
 from ingot.formula.expr import static
 from ingot.formula.types import DType
 from ingot.frontends.tensorflow.values import Order, Tensor
@@ -21,7 +21,8 @@ from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.infer import infer
 
 OPSET = 18
-NODES_LIMIT = 100_000
+NODES_LIMIT = 20_000
+EXPANSION = 10  # nodes for each of a graph that has more
 
 
 @dataclass(slots=True)
@@ -32,6 +33,15 @@ class Names:
     label: str = ""
     place: str = "value"
     made: int = 0
+    most: int = NODES_LIMIT
+
+    def count(self) -> None:
+        """One node more, or one call. Raises UnsupportedError where it is one too many."""
+        self.made += 1
+        if self.made > self.most:
+            raise UnsupportedError(
+                f"{self.label}: the graph unrolls to more than {self.most} nodes and calls"
+            )
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or with a number behind it. Outer and inner graphs share the names."""
@@ -58,9 +68,7 @@ class Builder:
 
     def many(self, op: str, count: int, *inputs: Value | None, **attributes: Any) -> list[Value]:
         """An operation with `count` outputs. A DType among the attributes becomes ONNX's number."""
-        self.names.made += 1
-        if self.names.made > NODES_LIMIT:
-            raise UnsupportedError(f"{self.names.label}: the graph unrolls to more than {NODES_LIMIT} nodes")
+        self.names.count()
         outputs = [Value(self.names.fresh(self.names.place)) for _ in range(count)]
         given = {k: _attribute(v) for k, v in attributes.items() if v is not None}
         operands = list(inputs)
@@ -83,7 +91,11 @@ class Builder:
         return constant_value(self.names.fresh(f"{self.names.place}/const"), made)
 
     def ints(self, values: Sequence[int] | int) -> Value:
-        return self.constant(np.asarray(values, np.int64))
+        """Raises ModelError for numbers of more than 64 bits."""
+        try:
+            return self.constant(np.asarray(values, np.int64))
+        except OverflowError:
+            raise ModelError(f"{self.names.label}: {values} is more than 64 bits hold") from None
 
     # ---- orders of axes
 

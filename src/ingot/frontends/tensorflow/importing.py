@@ -11,7 +11,7 @@ import onnx
 
 from ingot.errors import InputError, UnsupportedError
 from ingot.frontends.tensorflow.activation import Read, World
-from ingot.frontends.tensorflow.builder import Builder, Names
+from ingot.frontends.tensorflow.builder import EXPANSION, NODES_LIMIT, Builder, Names
 from ingot.frontends.tensorflow.config import (
     Feed,
     Fetch,
@@ -39,6 +39,7 @@ def import_graph(
         if double := next((n for n in labels if labels.count(n) > 1), ""):
             raise InputError(f"the {kind} {double!r} is asked for twice")
     names = Names(dict.fromkeys([*(f.name for f in feeds), *(f.name for f in fetches)], 1))
+    names.most = max(NODES_LIMIT, EXPANSION * len(model.main.nodes))
     b = Builder(Graph(name), names)
     made: dict[str, list[Item]] = {}
     for feed in feeds:

@@ -42,10 +42,10 @@ class Turns:
 
 def run(b: Builder, loop: Turns, state: State) -> State:
     """The state after the loop. What an attempt to unroll it has written is pruned in the end."""
-    place, first, begin = b.names.place, state, len(b.graph.nodes)
+    place, first, begin = b.names.place, state, b.names.made
     for turns in range(UNROLLED_TURNS):
         known = loop.condition(b, state).constant
-        if known is None or (turns > 1 and len(b.graph.nodes) - begin > UNROLLED_NODES):
+        if known is None or (turns > 1 and b.names.made - begin > UNROLLED_NODES):
             break
         if not np.any(known):
             return state

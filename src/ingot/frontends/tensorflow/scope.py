@@ -42,6 +42,7 @@ class Scope:
 
     def inside(self, body: Body, b: Builder, made: Mapping[str, list[Item]], *, frame: bool = False) -> Scope:
         """A scope for a function's call, or a turn of a frame of this body."""
+        b.names.count()
         if self.depth == DEPTH_LIMIT:
             raise UnsupportedError(
                 f"{b.names.label}: calls and loops are nested more than {DEPTH_LIMIT} deep"
@@ -111,7 +112,12 @@ class Scope:
             raise self._unsupported(node)
         if node.op in ("ReadVariableOp", "ResourceGather"):
             items = [self.value_of(i) for i in items]
-        made = _items(OPS[node.op](Call(self.b, node, items)))
+        call = Call(self.b, node, items)
+        try:
+            made = _items(OPS[node.op](call))
+        except (AssertionError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            reason = f"cannot take {call.shown()} with these attributes ({error})"
+            raise ModelError(f"{node.label} {reason}") from error
         if node.op in ("Const", "HostConst"):
             self.world.constants[node] = made[0]
         return made

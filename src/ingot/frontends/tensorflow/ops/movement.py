@@ -148,7 +148,7 @@ def _indexed(c: Call, masks: list[int]) -> Value:
 
 @op("ConcatV2")
 def concat_v2(c: Call) -> Result:
-    return joined(c, c.tensors[:-1], c.axis(-1 % len(c.items), c.tensor(0).rank))
+    return joined(c, c.tensors[:-1], c.axis(len(c.items) - 1, c.tensor(0).rank))
 
 
 @op("Concat")

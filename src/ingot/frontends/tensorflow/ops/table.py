@@ -76,7 +76,9 @@ class Call:
         return found
 
     def ints(self, i: int, what: str) -> tuple[int, ...]:
-        return tuple(int(v) for v in self.known(i, what).reshape(-1))
+        found = self.known(i, what)
+        self.require(found.dtype.kind in "iub", f"{what} is of type {found.dtype}, not integers")
+        return tuple(int(v) for v in found.reshape(-1))
 
     def number(self, i: int, what: str) -> int | float:
         """Input i as one number."""
@@ -100,6 +102,10 @@ class Call:
         """Raise ShapeError naming the node unless `condition` holds."""
         if not condition:
             raise ShapeError(f"{self.node.label}: {message}", shapes=self._shapes())
+
+    def shown(self) -> str:
+        """The inputs, for messages."""
+        return ", ".join(str(list(shape)) for shape in self._shapes()) or "no tensors"
 
     def refuse(self, message: str) -> UnsupportedError:
         return UnsupportedError(f"{self.node.label}: {message}")
