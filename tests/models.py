@@ -18,22 +18,26 @@ from ingot.graph.verify import verify
 from ingot.ops.infer import infer
 
 SECONDS = 10.0
+PATIENCE = 12
 
 
 @contextmanager
 def limit(seconds: float) -> Iterator[None]:
-    """Fail what is inside when it takes longer."""
+    """Fail what is inside when it computes longer, or waits `PATIENCE` times as long: others may work too."""
 
     def ring(*_: Any) -> None:
         raise TimeoutError(f"took more than {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    clocks = {signal.SIGPROF: (signal.ITIMER_PROF, 1), signal.SIGALRM: (signal.ITIMER_REAL, PATIENCE)}
+    before = {alarm: signal.signal(alarm, ring) for alarm in clocks}
+    for clock, times in clocks.values():
+        signal.setitimer(clock, times * seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for alarm, (clock, _) in clocks.items():
+            signal.setitimer(clock, 0)
+            signal.signal(alarm, before[alarm])
 
 
 def take(source: Any, **options: Any) -> Graph:
