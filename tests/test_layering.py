@@ -22,6 +22,7 @@ LEVELS = [
     {"graph"},
     {"formula"},
     {"targets"},
+    {"files"},
     {"options", "errors", "log"},
 ]
 RANK = {room: i for i, level in enumerate(LEVELS) for room in level}

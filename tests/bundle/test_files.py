@@ -197,54 +197,6 @@ def test_saved_bundles_run_when_loaded(tmp_path: Path) -> None:
         ingot.load(tmp_path)
 
 
-def test_saving_leaves_foreign_files_alone(tmp_path: Path) -> None:
-    write(tmp_path, {"notes.txt": "mine", "net.c": "int mine;", "data.json": "[1]"})
-    with pytest.raises(ingot.InputError, match="is no file of a bundle"):
-        bundle().save(tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.json", "net.c", "notes.txt"]
-    (tmp_path / "net.c").unlink()
-    bundle().save(tmp_path)
-    bundle().save(tmp_path)  # its own files may be replaced
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-    assert {p.name for p in tmp_path.iterdir()} == {"notes.txt", "data.json", *bundle().files}
-
-
-def test_saving_takes_back_what_an_earlier_save_left(tmp_path: Path) -> None:
-    """Nothing stale stays, so that the same command works again; what was edited is its editor's."""
-    everything, plain = bundle(emit=EVERYTHING), bundle()
-    everything.save(tmp_path)
-    plain.save(tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {*plain.files}
-    everything.save(tmp_path)
-    write(tmp_path, {"net_main.c": "int mine;"})
-    bundle("other").save(tmp_path)
-    plain.save(tmp_path)
-    assert (tmp_path / "net_main.c").read_text() == "int mine;"
-    assert (tmp_path / "other.o").is_file() and not (tmp_path / "libnet.a").exists()
-    with pytest.raises(ingot.InputError, match=r"net_main\.c exists and is no file"):
-        everything.save(tmp_path)
-
-
-def test_no_manifest_can_name_a_file_elsewhere(tmp_path: Path) -> None:
-    folder = bundle().save(tmp_path / "net")
-    write(tmp_path, {"notes.txt": "mine"})
-    listed = json.loads((folder / "net.json").read_text())
-    listed["files"]["../notes.txt"] = hashlib.sha256(b"mine").hexdigest()
-    write(folder, {"net.json": json.dumps(listed)})
-    bundle().save(folder)
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
-def test_a_save_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="No space"):
-        bundle().save(tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
-
-
 def test_bad_directories_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ingot.InputError, match="holds no bundle"):
         ingot.load(tmp_path)

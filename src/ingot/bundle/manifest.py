@@ -70,6 +70,12 @@ def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: i
     }
 
 
+def facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What a caller of the object relies on, which the object therefore says too (`targets/note.py`)."""
+    keys = "name target api weights inputs outputs measured ports params state threaded symbols sizes"
+    return {**{key: manifest[key] for key in keys.split()}, "kernels": len(manifest["kernels"])}
+
+
 def _ports(unit: Unit, origin: Origin) -> dict[str, Any] | None:
     """What the inputs and outputs are to the model, where not all of them are tensors."""
     sides = {"inputs": unit.program.inputs, "outputs": unit.program.outputs}

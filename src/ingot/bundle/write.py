@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
@@ -16,7 +17,7 @@ from typing import get_args
 from ingot.bundle.build import build, libraries, sources, stack_of, wanted
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.golden import golden_run
-from ingot.bundle.manifest import Origin, manifest
+from ingot.bundle.manifest import Origin, facts, manifest
 from ingot.emit.conventions import CONVENTIONS, check
 from ingot.emit.header import header
 from ingot.emit.main import main_source, makefile
@@ -25,6 +26,7 @@ from ingot.errors import InputError
 from ingot.loops.program import Program
 from ingot.memory.plan import Plan
 from ingot.options import Emit, Options
+from ingot.targets.note import with_note
 from ingot.targets.record import Target
 
 
@@ -55,12 +57,13 @@ def finish(
     """Compile and describe what is printed; `face` is what the user calls, `units` hold the kernels."""
     name = face.name
     options = replace(options, emit=options.emit or _default_emit(face))
-    files[f"{name}.o"] = code = build(face, units, files, options)
+    code = build(face, units, files, options)
     stack = stack_of(face, code)
     files[f"{name}.h"] = header(face, stack).encode()
     shown = manifest(face, options, origin, code, stack)
     if len(units) > 1:
         shown["variants"] = [u.target.name for u in units]
+    files[f"{name}.o"] = with_note(code, json.dumps(facts(shown)))
     keep = wanted(face, units, options.emit)
     if "main" in options.emit:
         golden = golden_run(face, Bundle(name, files, shown))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.files import write_text
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.arrays import read_array
+from ingot.cli.show import note, progress, report, table, write_text
 from ingot.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _balanced(
 
 def _read_labels(path: Path, rows: int, samples: int) -> Array:
     """Numbers of rows, int64, as many as samples at most."""
-    made = arg.read_array(path, "int64")
+    made = read_array(path, "int64")
     if made.ndim != 1 or made.dtype.kind not in "iu" or not ((made >= 0) & (made < rows)).all():
         message = f"{path}: labels are whole numbers of 0 to {rows - 1} along one axis, not {made.dtype}"
         raise InputError(message, shapes=[made.shape])

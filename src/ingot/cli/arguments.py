@@ -8,15 +8,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from ingot.cli.arrays import read_array
 from ingot.errors import InputError
 from ingot.options import Capacity, Emit, Options
-
-if TYPE_CHECKING:
-    from ingot.formula.expr import Array
 
 ModelFile = Annotated[
     Path,
@@ -27,7 +25,9 @@ ModelFile = Annotated[
 ModelOrBundle = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL_OR_DIR", help="A model file, or the directory of a bundle.", show_default=False
+        metavar="MODEL_OR_DIR",
+        help="A model file, or a bundle: its directory or its manifest.",
+        show_default=False,
     ),
 ]
 TargetName = Annotated[str, typer.Option("--target", help="What to compile for; see `ingot targets`.")]
@@ -227,25 +227,3 @@ def read_inputs(words: Sequence[str] | None, tensors: Sequence[Mapping[str, Any]
         else:
             out[name] = array
     return out
-
-
-def read_array(path: Path, dtype: str) -> Array:
-    """One .npy file. Types that numpy does not know come back from it as raw bytes and are restored."""
-    import numpy as np
-
-    from ingot.formula.strings import decoded
-    from ingot.formula.types import dtype_named
-
-    try:
-        with path.open("rb") as file:
-            array: Array = np.lib.format.read_array(file, allow_pickle=False)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, SyntaxError) as error:
-        raise InputError(f"{path} is not a .npy file: {error}") from None
-    wanted = dtype_named(dtype).numpy
-    if wanted.kind == "S" and array.dtype.kind in "SU":
-        return decoded(array) if array.dtype.kind == "S" else array.astype(object)
-    return (
-        array.view(wanted) if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize else array
-    )

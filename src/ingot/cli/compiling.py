@@ -45,6 +45,10 @@ Package = Annotated[
 Prebuilt = Annotated[bool, typer.Option(help="Of a kernel module: ship objects, not their C.")]
 Rename = Annotated[list[str] | None, typer.Option(metavar="A=B", help="Call the tensor A B in the header.")]
 
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace files in DIR that were edited, or that no bundle wrote.")
+]
+
 
 def compile(
     model: arg.ModelFile,
@@ -73,6 +77,7 @@ def compile(
     activations: arg.Activations = "float",
     huffman: arg.Huffman = False,
     tuning: arg.TuningFile = None,
+    force: Force = False,
     as_json: arg.Json = False,
 ) -> None:
     """Compile a model to a bundle: C, header, weights, object, manifest."""
@@ -102,7 +107,7 @@ def compile(
     if prebuilt and package is None:
         raise InputError("--prebuilt says how a package is made", remedy="add --package kbuild")
     bundle = packaged(model, wanted, prebuilt) if package else compiled(model, wanted)
-    directory = bundle.save(output or Path(bundle.name))
+    directory = bundle.save(output or Path(bundle.name), force=force)
     files = {file: len(content) for file, content in sorted(bundle.files.items())}
     summary = {"directory": str(directory), "files": files, "manifest": bundle.manifest}
     written = table(f"{directory}/", ("file", "bytes>"), files.items())
@@ -127,14 +132,19 @@ def packaged(model: Path, wanted: Options, prebuilt: bool) -> Bundle:
 
 
 def loaded(model_or_directory: Path, wanted: Options) -> Bundle:
-    """The bundle in a directory, or the one that a model compiles to."""
-    from ingot.frontends.canonical import is_foreign
-
-    if not model_or_directory.is_dir() or is_foreign(model_or_directory):
+    """The bundle in a directory or of a manifest, or the one that a model compiles to."""
+    if not is_bundle(model_or_directory):
         return compiled(model_or_directory, wanted)
     from ingot.bundle.bundle import load
 
     return load(model_or_directory)
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether a path is that of a bundle: its directory, or its manifest where there are several."""
+    from ingot.frontends.canonical import is_foreign
+
+    return path.suffix == ".json" or (path.is_dir() and not is_foreign(path))
 
 
 def cost_table(manifest: dict[str, Any]) -> Table:

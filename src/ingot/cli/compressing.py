@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.files import read_file, write_file
 from ingot.cli.show import note, progress, report, table
 from ingot.errors import InputError
+from ingot.files import read_file, write_file
 
 if TYPE_CHECKING:
     from ingot.compress.finetune import Training

@@ -11,8 +11,7 @@ import typer
 
 from ingot.cli import accelerating as arg
 from ingot.cli.arguments import Inputs, Json, options
-from ingot.cli.files import write_text
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.show import note, progress, report, table, write_text
 from ingot.errors import MismatchError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.files import write_file
 from ingot.cli.show import progress, report, table
+from ingot.files import write_file
 
 Model = Annotated[
     Path,

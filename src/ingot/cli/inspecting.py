@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.compiling import cost_table
-from ingot.cli.files import write_text
-from ingot.cli.show import progress, report, table, text_block
+from ingot.cli.compiling import cost_table, is_bundle
+from ingot.cli.show import progress, report, table, text_block, write_text
 from ingot.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,9 +45,7 @@ def inspect(
     as_json: arg.Json = False,
 ) -> None:
     """Show a model's graph, program or memory plan, or a bundle's costs and symbols."""
-    from ingot.frontends.canonical import is_foreign
-
-    if model.is_dir() and not is_foreign(model):
+    if is_bundle(model):
         if stage or dot or svg:
             raise InputError("a bundle's directory has no stages and no pictures; inspect its model")
         _bundle(model, as_json)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.files import write_text
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.show import note, progress, report, table, write_text
 from ingot.errors import InputError
 
 if TYPE_CHECKING:

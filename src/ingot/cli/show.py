@@ -1,4 +1,4 @@
-"""What the commands print: tables, JSON, notes, progress. Called by every command; knows nothing of models.
+"""What the commands show: tables, JSON, notes, progress, text files. Called by all of them; knows no models.
 
 Reports go to standard output, notes and progress to standard error. Names out of model files are shown
 through `shown`: they may hold escape sequences, Rich's markup, or ten thousand characters.
@@ -11,8 +11,10 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ingot.files import write_file
 from ingot.log import listening
 
 if TYPE_CHECKING:
@@ -47,6 +49,12 @@ def report(data: Any, as_json: bool, *tables: Table) -> None:
     console = _console()
     for table in tables:
         console.print(table)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, and say so; what UTF-8 has no bytes for is escaped. Raises InputError."""
+    write_file(path, text.encode(errors="backslashreplace"))
+    note(f"wrote {path}")
 
 
 def note(text: str) -> None:

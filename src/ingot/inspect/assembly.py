@@ -22,6 +22,8 @@ from ingot.targets.toolchain import compile_c
 
 # What a bundle's own list of flags may say to the compiler here; it may be anybody's file.
 _HARMLESS = re.compile(r"-(m|O|W|D|U|std=|f(?!plugin|pass-plugin|profile|save))[\w.,=+-]*$")
+LINE_LIMIT = 1000  # the pattern below takes the square of a line's length
+_DEFINED = re.compile(r"static (?!inline\b|const\b)[^(=]*(?:\(\(\w+\)\))?[^(=]*\b(\w+)\(")
 _DIRECTIVES = re.compile(r"\s*\.(cfi_|size|type|addrsig|ident|file|loc|Lfunc)")
 
 
@@ -70,34 +72,25 @@ def units(bundle: Bundle, flags: Sequence[str] = (), cc: str | None = None) -> l
     found = {file: find(t) for file, t in sources.items() if file in bundle.files}
     if not found:
         raise InputError(f"bundle '{name}' holds no C", remedy="compile the model with --emit c,obj")
-    listed = _options(bundle).get("cflags")
-    own = [f for f in listed if _HARMLESS.match(str(f))] if isinstance(listed, list) else []
+    own = [f for f in m["options"]["cflags"] if _HARMLESS.match(f)]
     kernel = PREBUILT if m.get("package") == "kbuild" else ()
-    more = (*map(str, own), *kernel, *flags)
+    more = (*own, *kernel, *flags)
     return [_unit(bundle, file, target, more, cc) for file, target in found.items()]
 
 
 def target_of(bundle: Bundle) -> str:
     """What the bundle says that it was compiled for."""
-    return str(bundle.manifest.get("target", ""))
+    return str(bundle.manifest["target"])
 
 
 def variants_of(bundle: Bundle) -> list[str]:
     """The targets of a bundle that holds several."""
-    found = bundle.manifest.get("variants", [])
-    return [str(t) for t in found] if isinstance(found, list) else []
-
-
-def _options(bundle: Bundle) -> dict[str, Any]:
-    found = bundle.manifest.get("options", {})
-    return found if isinstance(found, dict) else {}
+    return list(bundle.manifest.get("variants", []))
 
 
 def _unit(bundle: Bundle, file: str, target: Target, flags: Sequence[str], cc: str | None) -> Unit:
     files = {n: data for n, data in bundle.files.items() if n.endswith((".h", ".c"))}
-    relocation: Literal["static", "pic"] | None = None
-    if _options(bundle).get("relocation") in ("static", "pic"):
-        relocation = _options(bundle)["relocation"]
+    relocation: Literal["static", "pic"] | None = bundle.manifest["options"]["relocation"]
     text = compile_c(
         files, target, name=file, flags=flags, cc=cc, relocation=relocation, kind="assembly"
     ).decode(errors="replace")
@@ -114,14 +107,11 @@ def layers_of(source: str, manifest: dict[str, Any]) -> dict[str, str]:
             head = line[3:]
         elif is_head:
             head += f" {line.strip()}"
-        elif named := re.match(r"static (?!inline\b|const\b)[^(=]*(?:\(\(\w+\)\))?[^(=]*\b(\w+)\(", line):
+        elif named := _DEFINED.match(line[:LINE_LIMIT]):
             found[named[1]] = head.partition(";")[0]
     calls: dict[str, list[str]] = {}
-    kernels = manifest.get("kernels", [])
-    for kernel in kernels if isinstance(kernels, list) else []:
-        nodes = kernel.get("nodes") if isinstance(kernel, dict) else None
-        if isinstance(nodes, list):
-            calls.setdefault(str(kernel.get("name")), []).append(" + ".join(map(str, nodes)))
+    for kernel in manifest["kernels"]:
+        calls.setdefault(kernel["name"], []).append(" + ".join(kernel["nodes"]))
     return found | {name: ", ".join(dict.fromkeys(nodes)) for name, nodes in calls.items()}
 
 

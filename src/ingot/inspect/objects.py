@@ -36,8 +36,8 @@ class Subject:
 def read(path: Path, triple: str | None, target: str | None, flags: tuple[str, ...]) -> list[Subject]:
     """The object or objects of a path. InputError for what holds none."""
     wanted = find(target) if target else None
-    if path.is_dir():
-        return list(_directory(path, wanted, flags))
+    if path.is_dir() or path.suffix == ".json":
+        return list(_bundle(path, wanted, flags))
     if path.suffix in (".s", ".S", ".asm"):
         return [_assembled(path, triple, wanted, flags)]
     if triple is not None:
@@ -53,10 +53,10 @@ def _assembled(path: Path, triple: str | None, target: Target | None, flags: tup
     return Subject(path.name, audit(made, placed, target, flags))
 
 
-def _directory(path: Path, target: Target | None, flags: tuple[str, ...]) -> Iterator[Subject]:
+def _bundle(path: Path, target: Target | None, flags: tuple[str, ...]) -> Iterator[Subject]:
     bundle = load(path)
     if bundle.manifest.get("package") == "kbuild":
-        yield from _module(path, bundle, target, flags)
+        yield from _module(path if path.is_dir() else path.parent, bundle, target, flags)
         return
     name = f"{bundle.name}.o"
     if name not in bundle.files:

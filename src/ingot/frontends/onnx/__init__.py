@@ -13,7 +13,8 @@ import onnx
 import onnx.parser
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.errors import ModelError, UnsupportedError
+from ingot.files import read_file
 from ingot.formula.types import STRING
 from ingot.frontends.capacities import Capacities
 from ingot.frontends.onnx.functions import functions_of, opsets_of
@@ -91,7 +92,9 @@ def read_proto(source: Source) -> onnx.ModelProto:
     """The model as it is in the file, nothing checked. InputError for what cannot be read or parsed."""
     if isinstance(source, onnx.ModelProto):
         return source
-    data, name = (source, "the model") if isinstance(source, bytes) else (_read(Path(source)), str(source))
+    data, name = (
+        (source, "the model") if isinstance(source, bytes) else (read_file(Path(source)), str(source))
+    )
     if not isinstance(source, bytes) and Path(source).suffix == ".onnxtxt":
         return _parse(data, name)
     model = onnx.ModelProto()
@@ -101,15 +104,6 @@ def read_proto(source: Source) -> onnx.ModelProto:
         reason = "is not an ONNX model, or is cut short, nested too deeply or larger than 2 GB"
         raise ModelError(f"{name} {reason}") from None
     return model
-
-
-def _read(path: Path) -> bytes:
-    if not path.is_file():
-        raise InputError(f"cannot read {str(path)!r}: {'not a regular' if path.exists() else 'no such'} file")
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def _parse(data: bytes, name: str) -> onnx.ModelProto:

@@ -1,0 +1,226 @@
+"""Files that Ingot reads and writes: each read has one schema and one error, each write is whole or none.
+
+In: paths that a user named, or that a file names. Out: bytes, text or checked JSON; an InputError for what is
+missing, no regular file (a FIFO would block, a device has no end), too large, or not of its format. Called by
+everything that opens a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Mapping
+from errno import EISDIR
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ingot.errors import InputError
+
+T = TypeVar("T")
+MODEL_BYTES = (1 << 31) - 1
+"""The largest message that protobuf reads."""
+TEXT_BYTES = 1 << 24
+DEPTH_LIMIT = 64
+DIGITS_LIMIT = 40
+_CHUNK = 1 << 20
+_STRING = re.compile(rb'"(?:\\.?|[^"\\])*(?:"|\Z)', re.DOTALL)  # linear in any text
+_NO_BRACKETS = bytes(c for c in range(256) if c not in b"{}[]")
+_STEPS = [c in b"{[" or -(c in b"}]") for c in range(256)]
+
+
+def open_file(path: Path, limit: int) -> int:
+    """A descriptor of a regular file of at most `limit` bytes. Raises InputError.
+
+    It is opened without blocking and then looked at, so that nothing can change in between.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except FileNotFoundError:
+        raise InputError(f"cannot read {str(path)!r}: no such file") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"cannot read {str(path)!r}: {reason}") from None
+    found = os.fstat(handle)
+    if stat.S_ISREG(found.st_mode) and found.st_size <= limit:
+        return handle
+    os.close(handle)
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"cannot read {str(path)!r}: not a regular file")
+    raise InputError(f"{path} has {found.st_size:,} bytes; at most {limit:,} are read of such a file")
+
+
+def read_file(path: Path, limit: int = MODEL_BYTES) -> bytes:
+    """The bytes of a regular file. Raises InputError."""
+    try:
+        with os.fdopen(open_file(path, limit), "rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    if len(data) > limit:  # it grew, or its file system does not know its size
+        raise InputError(f"{path} has more than {limit:,} bytes, the most that are read of such a file")
+    return data
+
+
+def read_text(path: Path, limit: int = TEXT_BYTES) -> str:
+    """The text of a regular file in UTF-8. Raises InputError."""
+    try:
+        return read_file(path, limit).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a regular file of any size, read in pieces. Raises InputError."""
+    total = hashlib.sha256()
+    try:
+        with os.fdopen(open_file(path, 1 << 62), "rb") as file:
+            while piece := file.read(_CHUNK):
+                total.update(piece)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    return total.hexdigest()
+
+
+# ---- JSON
+
+
+def parse_json(text: str, source: object) -> Any:
+    """The value of a JSON text, which comes from `source`. Raises InputError.
+
+    Stricter than Python's reader: every key once, numbers finite, characters whole, brackets not nested
+    deeper than 64.
+    """
+    try:
+        if _depth(text) > DEPTH_LIMIT:
+            raise ValueError(f"nested deeper than {DEPTH_LIMIT}")
+        found = json.loads(
+            text,
+            object_pairs_hook=_once,
+            parse_constant=_no_number,
+            parse_float=_finite,
+            parse_int=_integer,
+        )
+        if "\\ud" in text.lower():
+            json.dumps(found, ensure_ascii=False).encode()  # UnicodeEncodeError: half of a surrogate pair
+    except ValueError as error:
+        raise InputError(f"{source} is not JSON: {error}") from None
+    return found
+
+
+def conform(document: Any, schema: type[T], what: str) -> T:
+    """A document as its schema has it. Raises InputError that names the first place that differs."""
+    import msgspec  # only what reads a document waits for it
+
+    try:
+        return msgspec.convert(document, schema)
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at ")
+        where = re.sub(r"`|\$\.?", "", place)
+        reason = reason[:1].lower() + reason[1:].replace("`", "")
+        raise InputError(f"{what}: {f'{where}: ' if where else ''}{reason}") from None
+
+
+def _depth(text: str) -> int:
+    """How deep brackets outside of strings are nested."""
+    brackets = _STRING.sub(b"", text.encode()).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {twice[:DIGITS_LIMIT]!r} is given twice")
+    return found
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    if math.isinf(value):
+        raise ValueError(f"{word[:DIGITS_LIMIT]} is too large a number")
+    return value
+
+
+def _integer(word: str) -> int:
+    if len(word) > DIGITS_LIMIT:
+        raise ValueError(f"an integer of {len(word)} digits")
+    return int(word)
+
+
+# ---- writing
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file by way of a temporary one beside it; folders that are missing are made.
+
+    Raises InputError where it cannot, and for what is there and no file: a folder, a device."""
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: {os.strerror(EISDIR)}")
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot write {path}: not a regular file")
+    write_files(path.parent, {path.name: data})
+
+
+def write_files(folder: Path, files: Mapping[str, bytes], remove: Collection[str] = ()) -> None:
+    """Put files into a folder, which is made if it is missing, and take others out: all of it or nothing.
+
+    New content is whole before anything is replaced; a failure puts back what was there. Raises InputError.
+    """
+    made = [p for p in (folder, *folder.parents) if not os.path.lexists(p)]  # the innermost first
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".ingot-") as staging:
+            new, old = Path(staging) / "new", Path(staging) / "old"
+            new.mkdir()
+            old.mkdir()
+            for name, content in files.items():
+                (new / name).write_bytes(content)
+            _exchange(folder, new, old, files, remove)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in a name
+        for path in made:
+            if path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
+        where = folder / next(iter(files)) if len(files) == 1 else folder
+        reason = error.strerror if isinstance(error, OSError) else ""
+        raise InputError(f"cannot write {where}: {reason or error}") from None
+
+
+def _exchange(folder: Path, new: Path, old: Path, files: Collection[str], remove: Collection[str]) -> None:
+    """Every file is at each moment the old one or the new; on failure the old ones come back."""
+    touched: list[str] = []
+    try:
+        for name in (*remove, *files):
+            touched.append(name)
+            if os.path.lexists(folder / name):
+                _keep(folder / name, old / name)
+            if name in files:
+                os.replace(new / name, folder / name)
+            else:
+                (folder / name).unlink(missing_ok=True)
+    except BaseException:
+        for name in touched:
+            if os.path.lexists(old / name):
+                os.replace(old / name, folder / name)
+            elif name in files and not (new / name).exists():
+                (folder / name).unlink(missing_ok=True)
+        raise
+
+
+def _keep(path: Path, under: Path) -> None:
+    """A second name for a file, or a copy where the file system has no such names."""
+    try:
+        os.link(path, under, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(path, under, follow_symlinks=False)

@@ -1,0 +1,309 @@
+"""Files that are broken or hostile, format by format, as the command line opens them.
+
+Each is refused in time: one line on standard error says what is wrong, the exit code is 2, and nothing is
+left behind. The bundle's own files come first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ingot
+from ingot.bundle.schema import sealed, text_of
+from ingot.cli import app
+from ingot.cli.arrays import read_array
+from ingot.files import sha256_of
+from ingot.targets.elf import read_object
+from ingot.targets.note import SECTION, note_of, with_note
+from ingot.targets.records import find
+from ingot.targets.toolchain import compile_c
+from tests.models import SECONDS, limit
+
+DIGITS = Path(__file__).parent.parent / "examples" / "digits" / "digits.onnx"
+Document = dict[str, Any]
+
+
+def refused(folder: Path, *words: object) -> str:
+    """What the command line says of a file that it must refuse: one line."""
+    before = sorted(folder.rglob("*"))
+    with limit(SECONDS):
+        result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == 2, (result.exit_code, result.output, result.exception)
+    assert result.stderr.startswith("ingot: error: ") and result.stderr.count("\n") == 1, result.stderr
+    assert len(result.stderr) < 1000 and result.stdout == ""
+    assert sorted(folder.rglob("*")) == before
+    return result.stderr
+
+
+# ---- manifests
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle as it was written."""
+    return ingot.compile(DIGITS, name="net", target="c99", emit=("c", "obj")).save(
+        tmp_path_factory.mktemp("b")
+    )
+
+
+@pytest.fixture
+def folder(good: Path, tmp_path: Path) -> Path:
+    """One that may be spoiled, and an input for it."""
+    for path in good.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
+    return tmp_path
+
+
+Edit = Callable[[dict[str, Any]], object]
+MANIFESTS: dict[str, tuple[Edit, str]] = {
+    "a smaller arena": (lambda m: m["sizes"].update(arena_bytes=64), "differ in sizes"),
+    "no arena": (lambda m: m["sizes"].update(arena_bytes=0), "differ in sizes"),
+    "a negative arena": (lambda m: m["sizes"].update(arena_bytes=-1), "sizes.arena_bytes"),
+    "an arena of all memory": (lambda m: m["sizes"].update(arena_bytes=1 << 61), "differ in sizes"),
+    "an arena in words": (lambda m: m["sizes"].update(arena_bytes="64"), "expected int, got str"),
+    "half a byte": (lambda m: m["sizes"].update(arena_bytes=0.5), "expected int, got float"),
+    "a future schema": (lambda m: m.update(schema=99), "the schema is 99, not 1"),
+    "a schema in words": (lambda m: m.update(schema="1"), "the schema is '1'"),
+    "a schema that is true": (lambda m: m.update(schema=True), "the schema is True"),
+    "no schema": (lambda m: m.pop("schema"), "no manifest of a bundle"),
+    "no sizes": (lambda m: m.pop("sizes"), "missing required field sizes"),
+    "null sizes": (lambda m: m.update(sizes=None), "sizes: expected object, got null"),
+    "inputs by name": (lambda m: m.update(inputs={"image": {}}), "inputs: expected array"),
+    "no inputs": (lambda m: m.update(inputs=[]), "differ in inputs"),
+    "a smaller input": (lambda m: m["inputs"][0].update(shape=[1]), "differ in inputs"),
+    "a smaller output": (lambda m: m["outputs"][0].update(shape=[1]), "differ in outputs"),
+    "an output of bytes": (lambda m: m["outputs"][0].update(dtype="int8"), "differ in outputs"),
+    "an unknown type": (lambda m: m["inputs"][0].update(dtype="float7"), "of no type or shape"),
+    "a negative extent": (
+        lambda m: m["inputs"][0].update(shape=[-1]),
+        "inputs[0].shape[0]: expected int >= 0",
+    ),
+    "C in a symbol": (lambda m: m["inputs"][0].update(symbol="x; system(0)"), "symbol"),
+    "code in a shape": (lambda m: m["inputs"][0].update(shape=["__import__('os')"]), "shape"),
+    "a shape without end": (
+        lambda m: m["inputs"][0].update(shape=["(" * 4000], room=1),
+        "of no type or shape",
+    ),
+    "a shape of nothing": (lambda m: m["inputs"][0].update(shape=["M"], room=1), "of no type or shape"),
+    "a division by zero": (lambda m: m["inputs"][0].update(shape=["1 // 0"], room=1), "of no type or shape"),
+    "no room": (
+        lambda m: m.update(params=[_range("N")]) or m["inputs"][0].update(shape=["N"]),
+        "has no room",
+    ),
+    "bounds in disorder": (lambda m: m.update(params=[_range("N", 2, 1)]), "in disorder"),
+    "an extent of no output": (lambda m: m.update(measured=[_range("N")]), "is no output"),
+    "two inputs of one name": (lambda m: m["inputs"].append(m["inputs"][0]), "one name"),
+    "a port of nothing": (lambda m: m.update(ports={"inputs": [_port()], "outputs": []}), "is of no tensor"),
+    "a port in itself": (lambda m: m.update(ports={"inputs": [_port(20)], "outputs": []}), "port"),
+    "a name that is a path": (lambda m: m.update(name="../net"), "name: expected str matching"),
+    "another name": (lambda m: m.update(name="other"), "is of the bundle 'other'"),
+    "a name of a megabyte": (lambda m: m.update(name="n" * (1 << 20)), "name"),
+    "a file elsewhere": (lambda m: m["files"].update({"../../etc/passwd": "0" * 64}), "files"),
+    "a file without a hash": (lambda m: m["files"].update({"net.c": ""}), "files"),
+    "another api": (lambda m: m.update(api="static"), "differ in api"),
+    "weights from outside": (lambda m: m.update(weights="external"), "differ in weights"),
+    "another processor": (lambda m: m.update(target="s390x"), "differ in target"),
+    "threads": (lambda m: m.update(threaded=True), "differ in threaded"),
+    "fewer kernels": (lambda m: m["kernels"].pop(), "differ in kernels"),
+    "kernels that are numbers": (lambda m: m.update(kernels=[1, 2]), "kernels[0]: expected object"),
+    "flags that are a number": (lambda m: m["options"].update(cflags=7), "options.cflags"),
+}
+
+
+def _range(name: str, lo: int = 1, hi: int = 2) -> Document:
+    return {"name": name, "symbol": name, "lo": lo, "hi": hi}
+
+
+def _port(depth: int = 0) -> Document:
+    if not depth:
+        return {"name": "s", "kind": "tensor", "members": {"data": "nothing"}}
+    return {"name": "s", "kind": "optional", "members": {"present": "s"}, "content": _port(depth - 1)}
+
+
+@pytest.mark.parametrize("case", MANIFESTS)
+def test_manifest(case: str, folder: Path) -> None:
+    """The hash of the manifest is that of what stands in it: only its content gives it away."""
+    edit, words = MANIFESTS[case]
+    manifest = json.loads((folder / "net.json").read_text())
+    edit(manifest)
+    (folder / "net.json").write_text(text_of(sealed(manifest)))
+    assert words in refused(folder, "run", folder, "--input", f"image={folder / 'x.npy'}")
+    with pytest.raises(ingot.InputError, match="net"):
+        ingot.load(folder / "net.json")
+
+
+TEXTS: dict[str, Callable[[bytes], bytes]] = {
+    "edited": lambda data: data.replace(b'"arena_bytes": ', b'"arena_bytes": 1'),
+    "with a space": lambda data: data + b" ",
+    "cut": lambda data: data[: len(data) // 2],
+    "empty": lambda data: b"",
+    "a key twice": lambda data: data.replace(b'"schema": 1,', b'"schema": 1, "schema": 1,'),
+    "NaN": lambda data: data.replace(b'"schema": 1', b'"schema": NaN'),
+    "too large a number": lambda data: data.replace(b'"schema": 1', b'"schema": 1e400'),
+    "an endless number": lambda data: data.replace(b'"schema": 1', b'"schema": ' + b"9" * 9999),
+    "half a character": lambda data: data.replace(b'"net"', b'"\\ud800"', 1),
+    "not UTF-8": lambda data: data.replace(b'"net"', b'"\xff"', 1),
+    "UTF-16": lambda data: data.decode().encode("utf-16"),
+    "a byte order mark": lambda data: b"\xef\xbb\xbf" + data,
+    "zeros": lambda data: bytes(1000),
+    "deep": lambda data: b"[" * 100_000 + b"]" * 100_000,
+    "deep objects": lambda data: b'{"a":' * 5000 + b"1" + b"}" * 5000,
+    "quotes": lambda data: b'"' + b'\\"' * 500_000,
+    "a list": lambda data: b"[1]",
+    "a string": lambda data: b'"net"',
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_text_of_a_manifest(case: str, folder: Path) -> None:
+    path = folder / "net.json"
+    path.write_bytes(TEXTS[case](path.read_bytes()))
+    for command in ("run", "inspect", "audit", "asm"):
+        assert "net.json" in refused(folder, command, folder)
+
+
+@pytest.mark.parametrize("name", ["net.o", "net.h"])
+def test_what_runs_is_what_was_written(name: str, folder: Path) -> None:
+    data = (folder / name).read_bytes()
+    for spoiled in (data[:-1], data[:100] + bytes([data[100] ^ 1]) + data[101:], b"", data + b"\n"):
+        (folder / name).write_bytes(spoiled)
+        assert "is not the file that was written" in refused(folder, "run", folder)
+
+
+def test_an_object_says_what_it_is(folder: Path) -> None:
+    """In a section that takes no memory, whatever its bits and its byte order."""
+    for target in ("c99", "i386", "s390x", "armv7e-m"):
+        code = ingot.compile(DIGITS, name="net", target=target, emit=("obj",)).object
+        note = note_of(code)
+        assert note is not None and json.loads(note)["target"] == target
+        (section,) = [s for s in read_object(code).sections if s.name == SECTION]
+        assert section.flags == 0 and section.type == "SHT_NOTE"
+        assert note_of(with_note(compile_c("int x;", find(target)), "what it is")) == "what it is"
+
+
+@pytest.mark.parametrize("note", [None, "", "[", "{}", "[]", "null", "{" * 1000])
+def test_an_object_that_says_nothing_of_use(note: str | None, folder: Path) -> None:
+    code = compile_c("int net;", find("c99"))
+    manifest = json.loads((folder / "net.json").read_text())
+    (folder / "net.o").write_bytes(code if note is None else with_note(code, note))
+    manifest["files"]["net.o"] = sha256_of(folder / "net.o")
+    (folder / "net.json").write_text(text_of(sealed(manifest)))
+    assert "net.json" in refused(folder, "run", folder)
+
+
+# ---- .npy
+
+
+def _npy(header: str, data: bytes = bytes(256), version: int = 1) -> bytes:
+    size = len(header).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + size + header.encode() + data
+
+
+def _fields(descr: str = "'<f4'", order: str = "False", shape: str = "(1, 1, 8, 8)") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
+
+
+ARRAYS: dict[str, bytes] = {
+    "nothing": b"",
+    "zeros": bytes(400),
+    "a zip file": b"PK\x03\x04" + bytes(400),
+    "the magic alone": b"\x93NUMPY",
+    "a future version": _npy(_fields(), version=9),
+    "a header without end": b"\x93NUMPY\x01\0\xff\xff{" + b" " * 99,
+    "a header of 4 GB": b"\x93NUMPY\x02\0\xff\xff\xff\xff{",
+    "an empty header": _npy(""),
+    "an empty dictionary": _npy("{}"),
+    "no shape": _npy("{'descr': '<f4', 'fortran_order': False}"),
+    "two shapes": _npy(_fields().replace("}", "'shape': (1,)}")),
+    "a shape that is a list": _npy(_fields(shape="[1, 1, 8, 8]")),
+    "a number for a shape": _npy(_fields(shape="256")),
+    "a negative extent": _npy(_fields(shape="(-1, 1, 8, 8)")),
+    "an extent of 5000 digits": _npy(_fields(shape=f"({'9' * 5000},)")),
+    "a million axes": _npy(_fields(shape=f"({'1,' * 20_000})")),
+    "parentheses": _npy(_fields(shape="(" * 3000 + ")" * 3000)),
+    "minus signs": _npy(_fields(shape="-" * 9000 + "1")),
+    "a call": _npy(_fields(shape="__import__('os').abort()")),
+    "2^62 elements": _npy(_fields(shape="(4611686018427387904,)")),
+    "1e18 elements of nothing": _npy(_fields("'|S0'", shape="(1000000000000000000,)"), b""),
+    "objects": _npy(_fields("'|O'")),
+    "dates": _npy(_fields("'<M8'")),
+    "records": _npy(_fields("[('a', '<f4')]")),
+    "records in words": _npy(_fields("'<f4,<f4'")),
+    "an unknown type": _npy(_fields("'<f3'")),
+    "a type that is a number": _npy(_fields("4")),
+    "a wide type": _npy(_fields("'<U999999999'")),
+    "too few bytes": _npy(_fields(), bytes(255)),
+    "too many bytes": _npy(_fields(), bytes(257)),
+    "another shape": _npy(_fields(shape="(64,)")),
+    "another type": _npy(_fields("'<i4'")),
+    "another byte order": _npy(_fields("'>f4'")),
+    "not ASCII": _npy(_fields().replace("descr", "d\u00e9scr")),
+    "a NUL": _npy(_fields().replace("descr", "d\0scr")),
+}
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_array(case: str, folder: Path) -> None:
+    (folder / "x.npy").write_bytes(ARRAYS[case])
+    refused(folder, "run", folder, "--input", f"image={folder / 'x.npy'}")
+
+
+def test_an_array_is_read_as_numpy_writes_it(tmp_path: Path) -> None:
+    for array in (
+        np.arange(6.0).reshape(2, 3),
+        np.arange(6, dtype=">i2").reshape(2, 3).T,
+        np.array(3.5, np.float16),
+        np.zeros((0, 4), np.int8),
+        np.array([True, False]),
+        np.array(["a", "Größe"]),
+        np.asfortranarray(np.arange(24).reshape(2, 3, 4)),
+    ):
+        np.save(tmp_path / "x.npy", array)
+        found = read_array(tmp_path / "x.npy", "string64" if array.dtype.kind == "U" else "float32")
+        assert found.dtype in (array.dtype, object)
+        np.testing.assert_array_equal(found, array)
+
+
+# ---- whatever is no file, or too large
+
+NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda path: None, "no such file"),
+    "folder": (Path.mkdir, "not a regular file"),
+    "pipe": (os.mkfifo, "not a regular file"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
+    "terminal": (lambda path: path.symlink_to("/dev/ptmx"), "not a regular file"),
+    "loop": (lambda path: path.symlink_to(path), "symbolic links"),
+    "100 GB of nothing": (lambda path: _hole(path, 100 << 30), "bytes"),
+}
+
+
+def _hole(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+COMMANDS: dict[str, list[object]] = {
+    "net.json": ["inspect", "net.json"],
+    "m.onnx": ["compile", "m.onnx"],
+    "x.npy": ["run", ".", "--input", "image=x.npy"],
+}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_no_file(name: str, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    make, words = NO_FILES[kind]
+    (folder / name).unlink(missing_ok=True)
+    make(folder / name)
+    said = refused(folder, *COMMANDS[name])
+    assert name in said and (words in said or "holds no bundle" in said)
