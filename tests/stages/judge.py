@@ -18,7 +18,7 @@ from ingot.formula.compute import Stage
 from ingot.formula.expr import Array
 from ingot.formula.index import Bounds
 from ingot.formula.statements import Statement
-from ingot.loops.choice import Choice, Choices
+from ingot.loops.choice import Choice, Choices, LoweringOptions
 from ingot.loops.evaluate import run as evaluated
 from ingot.loops.interpret import interpret
 from ingot.loops.layout import Storage, dense
@@ -93,7 +93,7 @@ def lowered(drawn: Drawn, write: Writer | None) -> Program:
         return _in_turn(write, stages, storage, target, drawn.how)
 
     with patch("ingot.loops.lower.generate", generate):
-        return lower(drawn.region, drawn.layouts, "stage", drawn.target, "exact")
+        return lower(drawn.region, drawn.layouts, "stage", drawn.target, LoweringOptions(math="exact"))
 
 
 def _in_turn(
