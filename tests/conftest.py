@@ -12,7 +12,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.txt anew")
+    parser.addoption("--update-golden", action="store_true", help="write the files of tests/golden anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,10 +25,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """golden(name, text): the text is what tests/golden/NAME.txt says; --update-golden makes it say so."""
+    """golden(name, text): the text is what tests/golden/NAME says; --update-golden makes it say so."""
 
     def compare(name: str, text: str) -> None:
-        path = GOLDEN / f"{name}.txt"
+        path = GOLDEN / (name if name.endswith(".c") else f"{name}.txt")
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text + "\n")

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
@@ -25,7 +24,7 @@ from ingot.check.machine import cache_folder
 from ingot.targets.records import TARGETS
 from tests.replay.compare import Change, changes
 from tests.replay.corpus import QUICK_TARGETS, Model, models
-from tests.replay.trees import HERE, Emitter, Store, Tree, model_key, tree_of
+from tests.replay.trees import HERE, Emitter, Store, Tree, model_key, snapshot, tree_of
 
 DIFF_LINES = 16
 
@@ -154,8 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit(f"replay: no model is called {asked.model!r}")
     report = Report(Console(), asked.shown)
     store = Store(cache_folder() / "replay")
-    with tree_of(asked.base) as base, Progress(console=Console(stderr=True), transient=True) as progress:
-        trees = (base, Tree(asked.head))
+    with ExitStack() as stack:
+        progress = stack.enter_context(Progress(console=Console(stderr=True), transient=True))
+        trees = (stack.enter_context(tree_of(asked.base)), stack.enter_context(snapshot(HERE)))
         store.keep(trees)
         done = replayed(Replay(*trees, store), chosen, targets, asked.workers)
         for found in progress.track(done, len(chosen), description="models"):
@@ -166,7 +166,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.replay", description=__doc__)
     parser.add_argument("base", help="the commit to compare with")
-    parser.add_argument("--head", type=Path, default=HERE, help="the working copy; this one")
     parser.add_argument("--quick", action="store_true", help="light models and five targets")
     parser.add_argument("--model", default="*", metavar="NAME*", help="only models of these names")
     parser.add_argument("--target", action="append", help="only this target, and others so named")

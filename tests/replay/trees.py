@@ -73,6 +73,16 @@ def tree_of(commit: str) -> Iterator[Tree]:
         yield Tree(Path(folder))
 
 
+@contextmanager
+def snapshot(root: Path) -> Iterator[Tree]:
+    """The sources of a working copy as they are now: who edits meanwhile changes nothing."""
+    with TemporaryDirectory(prefix="ingot-replay-") as folder:
+        shutil.copytree(root / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        (Path(folder) / EMIT).parent.mkdir(parents=True)
+        shutil.copy(root / EMIT, Path(folder) / EMIT)
+        yield Tree(Path(folder))
+
+
 class Emitter:
     """A process that runs a tree's compiler; started when it is first asked."""
 

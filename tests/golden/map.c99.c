@@ -1,0 +1,9 @@
+/* HardSwish
+   x float32 5x13; y float32 5x13 */
+static __attribute__((__noinline__)) void golden_HardSwish(const float x[restrict 5][13], float y[restrict 5][13]) {
+    for (int i0 = 0; i0 < 5; i0++) {
+        for (int i1 = 0; i1 < 13; i1++) {
+            y[i0][i1] = x[i0][i1] * max_f32(min_f32((x[i0][i1] * 0.16666667f) + 0.5f, 1.0f), 0.0f);
+        }
+    }
+}
