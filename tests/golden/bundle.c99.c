@@ -54,7 +54,7 @@ int golden(const void *weights, const float *x, float *y, void *arena);
 
 struct golden_weights {
     uint32_t tag[2] __attribute__((aligned(64)));
-    float w_2[4][12][4] __attribute__((aligned(64)));
+    float w[4][12][4] __attribute__((aligned(64)));
     float b[16] __attribute__((aligned(64)));
 };
 typedef char golden_assert_weights_size
@@ -64,7 +64,7 @@ static inline float max_f32(float x, float y) { if (x < y) x = y; return y != y 
 
 /* Gemm + Relu; 384 MACs
    w float32 4x12x4; x float32 2x12; b float32 16; y float32 2x16 */
-static __attribute__((__noinline__)) void golden_Gemm(const float w_2[restrict 4][12][4], const float x[restrict 2][12],
+static __attribute__((__noinline__)) void golden_Gemm(const float w[restrict 4][12][4], const float x[restrict 2][12],
         const float b[restrict 16], float y[restrict 2][16]) {
     for (int n = 0; n < 16; n += 4) {
         float c0_0 = 0.0f;
@@ -76,10 +76,10 @@ static __attribute__((__noinline__)) void golden_Gemm(const float w_2[restrict 4
         float c1_2 = 0.0f;
         float c1_3 = 0.0f;
         for (int k = 0; k < 12; k++) {
-            const float b0 = w_2[n / 4][k][0];
-            const float b1 = w_2[n / 4][k][1];
-            const float b2 = w_2[n / 4][k][2];
-            const float b3 = w_2[n / 4][k][3];
+            const float b0 = w[n / 4][k][0];
+            const float b1 = w[n / 4][k][1];
+            const float b2 = w[n / 4][k][2];
+            const float b3 = w[n / 4][k][3];
             const float a0 = x[0][k];
             c0_0 = c0_0 + a0 * b0;
             c0_1 = c0_1 + a0 * b1;
@@ -108,7 +108,7 @@ int golden(const void *weights, const float *x, float *y, void *arena) {
     if ((uintptr_t)weights % GOLDEN_WEIGHTS_ALIGN != 0) return GOLDEN_ERR_ALIGN;
     if (w->tag[0] != 0xf145a527u || w->tag[1] != 0x2991fa02u) return GOLDEN_ERR_WEIGHTS;
     (void)arena; /* nothing to keep between kernels: may be NULL */
-    golden_Gemm(w->w_2, (const float (*)[12])x, w->b, (float (*)[16])y);
+    golden_Gemm(w->w, (const float (*)[12])x, w->b, (float (*)[16])y);
     return GOLDEN_OK;
 }
 

@@ -1,6 +1,6 @@
 /* Conv + Relu; 1536 MACs
    w float32 4x6x4; x_padded float32 1x4x12; b float32 16; y float32 1x16x4x4 */
-static __attribute__((__noinline__)) void golden_Conv(const float w_2[restrict 4][6][4],
+static __attribute__((__noinline__)) void golden_Conv(const float w[restrict 4][6][4],
         const float x_padded[restrict 1][4][12], const float b[restrict 16], float y[restrict 1][16][4][4]) {
     for (int oc = 0; oc < 16; oc += 4) {
         for (int oh = 0; oh < 4; oh++) {
@@ -14,10 +14,10 @@ static __attribute__((__noinline__)) void golden_Conv(const float w_2[restrict 4
                 float c1_2 = 0.0f;
                 float c1_3 = 0.0f;
                 for (int kwic = 0; kwic < 6; kwic++) {
-                    const float b0 = w_2[oc / 4][kwic][0];
-                    const float b1 = w_2[oc / 4][kwic][1];
-                    const float b2 = w_2[oc / 4][kwic][2];
-                    const float b3 = w_2[oc / 4][kwic][3];
+                    const float b0 = w[oc / 4][kwic][0];
+                    const float b1 = w[oc / 4][kwic][1];
+                    const float b2 = w[oc / 4][kwic][2];
+                    const float b3 = w[oc / 4][kwic][3];
                     const float a0 = x_padded[0][oh][2 * ow + kwic];
                     c0_0 = c0_0 + a0 * b0;
                     c0_1 = c0_1 + a0 * b1;

@@ -1,6 +1,6 @@
 /* Conv + Relu; 1536 MACs
    w float32 1x6x16; x_padded float32 1x4x12; b float32 16; y float32 1x16x4x4 */
-static __attribute__((__noinline__)) void golden_Conv(const float w_2[restrict 1][6][16],
+static __attribute__((__noinline__)) void golden_Conv(const float w[restrict 1][6][16],
         const float x_padded[restrict 1][4][12], const float b[restrict 16], float y[restrict 1][16][4][4]) {
     for (int oh = 0; oh < 4; oh++) {
         f32x8 c0_0 = splat_f32_8(0.0f);
@@ -12,8 +12,8 @@ static __attribute__((__noinline__)) void golden_Conv(const float w_2[restrict 1
         f32x8 c3_0 = splat_f32_8(0.0f);
         f32x8 c3_1 = splat_f32_8(0.0f);
         for (int kwic = 0; kwic < 6; kwic++) {
-            const f32x8 b0 = *(const f32x8 *)&w_2[0][kwic][0];
-            const f32x8 b1 = *(const f32x8 *)&w_2[0][kwic][8];
+            const f32x8 b0 = *(const f32x8 *)&w[0][kwic][0];
+            const f32x8 b1 = *(const f32x8 *)&w[0][kwic][8];
             const float a0 = x_padded[0][oh][kwic];
             c0_0 = _mm256_fmadd_ps(splat_f32_8(a0), b0, c0_0);
             c0_1 = _mm256_fmadd_ps(splat_f32_8(a0), b1, c0_1);

@@ -25,7 +25,6 @@ static __attribute__((__noinline__)) void golden_MatMulInteger(const uint8_t x[r
         y_sums[0][4 * block + 3] = c0_3;
     }
     for (int n = 0; n < 8; n++) {
-        y[0][n] = (int32_t)((uint32_t)y_sums[0][n] - (uint32_t)(int32_t)((uint32_t)(int32_t)((uint32_t)0 -
-                (uint32_t)128) * (uint32_t)w_totals[n]));
+        y[0][n] = (int32_t)((uint32_t)y_sums[0][n] - (((uint32_t)0 - (uint32_t)128) * (uint32_t)w_totals[n]));
     }
 }

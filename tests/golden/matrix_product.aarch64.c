@@ -1,7 +1,7 @@
 /* Gemm + Relu; 384 MACs
    x float32 2x12; w float32 1x12x16; b float32 16; y float32 2x16 */
-static __attribute__((__noinline__)) void golden_Gemm(const float x[restrict 2][12],
-        const float w_2[restrict 1][12][16], const float b[restrict 16], float y[restrict 2][16]) {
+static __attribute__((__noinline__)) void golden_Gemm(const float x[restrict 2][12], const float w[restrict 1][12][16],
+        const float b[restrict 16], float y[restrict 2][16]) {
     f32x4 c0_0 = splat_f32_4(0.0f);
     f32x4 c0_1 = splat_f32_4(0.0f);
     f32x4 c0_2 = splat_f32_4(0.0f);
@@ -13,10 +13,10 @@ static __attribute__((__noinline__)) void golden_Gemm(const float x[restrict 2][
     for (int k = 0; k < 12; k += 4) {
         const f32x4 v0_0 = *(const f32x4 *)&x[0][k];
         const f32x4 v1_0 = *(const f32x4 *)&x[1][k];
-        const f32x4 b0 = *(const f32x4 *)&w_2[0][k][0];
-        const f32x4 b1 = *(const f32x4 *)&w_2[0][k][4];
-        const f32x4 b2 = *(const f32x4 *)&w_2[0][k][8];
-        const f32x4 b3 = *(const f32x4 *)&w_2[0][k][12];
+        const f32x4 b0 = *(const f32x4 *)&w[0][k][0];
+        const f32x4 b1 = *(const f32x4 *)&w[0][k][4];
+        const f32x4 b2 = *(const f32x4 *)&w[0][k][8];
+        const f32x4 b3 = *(const f32x4 *)&w[0][k][12];
         const float a0 = v0_0[0];
         c0_0 = vfmaq_f32(c0_0, splat_f32_4(a0), b0);
         c0_1 = vfmaq_f32(c0_1, splat_f32_4(a0), b1);
@@ -27,10 +27,10 @@ static __attribute__((__noinline__)) void golden_Gemm(const float x[restrict 2][
         c1_1 = vfmaq_f32(c1_1, splat_f32_4(a1), b1);
         c1_2 = vfmaq_f32(c1_2, splat_f32_4(a1), b2);
         c1_3 = vfmaq_f32(c1_3, splat_f32_4(a1), b3);
-        const f32x4 b0_1 = *(const f32x4 *)&w_2[0][k + 1][0];
-        const f32x4 b1_1 = *(const f32x4 *)&w_2[0][k + 1][4];
-        const f32x4 b2_1 = *(const f32x4 *)&w_2[0][k + 1][8];
-        const f32x4 b3_1 = *(const f32x4 *)&w_2[0][k + 1][12];
+        const f32x4 b0_1 = *(const f32x4 *)&w[0][k + 1][0];
+        const f32x4 b1_1 = *(const f32x4 *)&w[0][k + 1][4];
+        const f32x4 b2_1 = *(const f32x4 *)&w[0][k + 1][8];
+        const f32x4 b3_1 = *(const f32x4 *)&w[0][k + 1][12];
         const float a0_1 = v0_0[1];
         c0_0 = vfmaq_f32(c0_0, splat_f32_4(a0_1), b0_1);
         c0_1 = vfmaq_f32(c0_1, splat_f32_4(a0_1), b1_1);
@@ -41,10 +41,10 @@ static __attribute__((__noinline__)) void golden_Gemm(const float x[restrict 2][
         c1_1 = vfmaq_f32(c1_1, splat_f32_4(a1_1), b1_1);
         c1_2 = vfmaq_f32(c1_2, splat_f32_4(a1_1), b2_1);
         c1_3 = vfmaq_f32(c1_3, splat_f32_4(a1_1), b3_1);
-        const f32x4 b0_2 = *(const f32x4 *)&w_2[0][k + 2][0];
-        const f32x4 b1_2 = *(const f32x4 *)&w_2[0][k + 2][4];
-        const f32x4 b2_2 = *(const f32x4 *)&w_2[0][k + 2][8];
-        const f32x4 b3_2 = *(const f32x4 *)&w_2[0][k + 2][12];
+        const f32x4 b0_2 = *(const f32x4 *)&w[0][k + 2][0];
+        const f32x4 b1_2 = *(const f32x4 *)&w[0][k + 2][4];
+        const f32x4 b2_2 = *(const f32x4 *)&w[0][k + 2][8];
+        const f32x4 b3_2 = *(const f32x4 *)&w[0][k + 2][12];
         const float a0_2 = v0_0[2];
         c0_0 = vfmaq_f32(c0_0, splat_f32_4(a0_2), b0_2);
         c0_1 = vfmaq_f32(c0_1, splat_f32_4(a0_2), b1_2);
@@ -55,10 +55,10 @@ static __attribute__((__noinline__)) void golden_Gemm(const float x[restrict 2][
         c1_1 = vfmaq_f32(c1_1, splat_f32_4(a1_2), b1_2);
         c1_2 = vfmaq_f32(c1_2, splat_f32_4(a1_2), b2_2);
         c1_3 = vfmaq_f32(c1_3, splat_f32_4(a1_2), b3_2);
-        const f32x4 b0_3 = *(const f32x4 *)&w_2[0][k + 3][0];
-        const f32x4 b1_3 = *(const f32x4 *)&w_2[0][k + 3][4];
-        const f32x4 b2_3 = *(const f32x4 *)&w_2[0][k + 3][8];
-        const f32x4 b3_3 = *(const f32x4 *)&w_2[0][k + 3][12];
+        const f32x4 b0_3 = *(const f32x4 *)&w[0][k + 3][0];
+        const f32x4 b1_3 = *(const f32x4 *)&w[0][k + 3][4];
+        const f32x4 b2_3 = *(const f32x4 *)&w[0][k + 3][8];
+        const f32x4 b3_3 = *(const f32x4 *)&w[0][k + 3][12];
         const float a0_3 = v0_0[3];
         c0_0 = vfmaq_f32(c0_0, splat_f32_4(a0_3), b0_3);
         c0_1 = vfmaq_f32(c0_1, splat_f32_4(a0_3), b1_3);
@@ -70,12 +70,12 @@ static __attribute__((__noinline__)) void golden_Gemm(const float x[restrict 2][
         c1_2 = vfmaq_f32(c1_2, splat_f32_4(a1_3), b2_3);
         c1_3 = vfmaq_f32(c1_3, splat_f32_4(a1_3), b3_3);
     }
-    *(f32x4 *)&y[0][0] = vmaxq_f32(splat_f32_4(0.0f), (c0_0 + *(const f32x4 *)&b[0]));
-    *(f32x4 *)&y[1][0] = vmaxq_f32(splat_f32_4(0.0f), (c1_0 + *(const f32x4 *)&b[0]));
-    *(f32x4 *)&y[0][4] = vmaxq_f32(splat_f32_4(0.0f), (c0_1 + *(const f32x4 *)&b[4]));
-    *(f32x4 *)&y[1][4] = vmaxq_f32(splat_f32_4(0.0f), (c1_1 + *(const f32x4 *)&b[4]));
-    *(f32x4 *)&y[0][8] = vmaxq_f32(splat_f32_4(0.0f), (c0_2 + *(const f32x4 *)&b[8]));
-    *(f32x4 *)&y[1][8] = vmaxq_f32(splat_f32_4(0.0f), (c1_2 + *(const f32x4 *)&b[8]));
-    *(f32x4 *)&y[0][12] = vmaxq_f32(splat_f32_4(0.0f), (c0_3 + *(const f32x4 *)&b[12]));
-    *(f32x4 *)&y[1][12] = vmaxq_f32(splat_f32_4(0.0f), (c1_3 + *(const f32x4 *)&b[12]));
+    *(f32x4 *)&y[0][0] = vmaxq_f32(splat_f32_4(0.0f), c0_0 + *(const f32x4 *)&b[0]);
+    *(f32x4 *)&y[1][0] = vmaxq_f32(splat_f32_4(0.0f), c1_0 + *(const f32x4 *)&b[0]);
+    *(f32x4 *)&y[0][4] = vmaxq_f32(splat_f32_4(0.0f), c0_1 + *(const f32x4 *)&b[4]);
+    *(f32x4 *)&y[1][4] = vmaxq_f32(splat_f32_4(0.0f), c1_1 + *(const f32x4 *)&b[4]);
+    *(f32x4 *)&y[0][8] = vmaxq_f32(splat_f32_4(0.0f), c0_2 + *(const f32x4 *)&b[8]);
+    *(f32x4 *)&y[1][8] = vmaxq_f32(splat_f32_4(0.0f), c1_2 + *(const f32x4 *)&b[8]);
+    *(f32x4 *)&y[0][12] = vmaxq_f32(splat_f32_4(0.0f), c0_3 + *(const f32x4 *)&b[12]);
+    *(f32x4 *)&y[1][12] = vmaxq_f32(splat_f32_4(0.0f), c1_3 + *(const f32x4 *)&b[12]);
 }

@@ -1,6 +1,6 @@
 /* Gemm + Relu; 384 MACs
    w float32 4x12x4; x float32 2x12; b float32 16; y float32 2x16 */
-static __attribute__((__noinline__)) void golden_Gemm(const float w_2[restrict 4][12][4], const float x[restrict 2][12],
+static __attribute__((__noinline__)) void golden_Gemm(const float w[restrict 4][12][4], const float x[restrict 2][12],
         const float b[restrict 16], float y[restrict 2][16]) {
     for (int n = 0; n < 16; n += 4) {
         float c0_0 = 0.0f;
@@ -12,10 +12,10 @@ static __attribute__((__noinline__)) void golden_Gemm(const float w_2[restrict 4
         float c1_2 = 0.0f;
         float c1_3 = 0.0f;
         for (int k = 0; k < 12; k++) {
-            const float b0 = w_2[n / 4][k][0];
-            const float b1 = w_2[n / 4][k][1];
-            const float b2 = w_2[n / 4][k][2];
-            const float b3 = w_2[n / 4][k][3];
+            const float b0 = w[n / 4][k][0];
+            const float b1 = w[n / 4][k][1];
+            const float b2 = w[n / 4][k][2];
+            const float b3 = w[n / 4][k][3];
             const float a0 = x[0][k];
             c0_0 = c0_0 + a0 * b0;
             c0_1 = c0_1 + a0 * b1;

@@ -1,6 +1,6 @@
 /* Conv + Relu; 768 MACs
    w float32 1x3x4; x_padded float32 1x8x10x1; b float32 4; y float32 1x4x8x8 */
-static __attribute__((__noinline__)) void golden_Conv(const float w_2[restrict 1][3][4],
+static __attribute__((__noinline__)) void golden_Conv(const float w[restrict 1][3][4],
         const float x_padded[restrict 1][8][10][1], const float b[restrict 4], float y[restrict 1][4][8][8]) {
     for (int oh = 0; oh < 8; oh++) {
         f32x4 c0_0 = splat_f32_4(0.0f);
@@ -12,7 +12,7 @@ static __attribute__((__noinline__)) void golden_Conv(const float w_2[restrict 1
         f32x4 c6_0 = splat_f32_4(0.0f);
         f32x4 c7_0 = splat_f32_4(0.0f);
         for (int kw = 0; kw < 3; kw++) {
-            const f32x4 b0 = *(const f32x4 *)&w_2[0][kw][0];
+            const f32x4 b0 = *(const f32x4 *)&w[0][kw][0];
             const float a0 = x_padded[0][oh][kw][0];
             c0_0 = _mm_fmadd_ps(splat_f32_4(a0), b0, c0_0);
             const float a1 = x_padded[0][oh][kw + 1][0];

@@ -1,27 +1,27 @@
 /* MaxPool
    a float32 1x4x4x16; b float32 1x4x4x16 */
-static __attribute__((__noinline__)) void golden_MaxPool(const float a_2[restrict 1][4][4][16],
+static __attribute__((__noinline__)) void golden_MaxPool(const float a[restrict 1][4][4][16],
         float b[restrict 1][4][4][16]) {
     for (int oh = 0; oh < 4; oh++) {
         for (int ow = 0; ow < 1; ow++) {
-            const f32x16 x0 = *(const f32x16 *)&a_2[0][oh][0][0];
-            const f32x16 x1 = *(const f32x16 *)&a_2[0][oh][1][0];
+            const f32x16 x0 = *(const f32x16 *)&a[0][oh][0][0];
+            const f32x16 x1 = *(const f32x16 *)&a[0][oh][1][0];
             const f32x16 c0 = max_f32_16(x0, x1);
             *(f32x16 *)&b[0][oh][0][0] = c0;
         }
         for (int ow = 1; ow < 3; ow += 2) {
-            const f32x16 x0 = *(const f32x16 *)&a_2[0][oh][0][0];
-            const f32x16 x1 = *(const f32x16 *)&a_2[0][oh][1][0];
-            const f32x16 x2 = *(const f32x16 *)&a_2[0][oh][2][0];
+            const f32x16 x0 = *(const f32x16 *)&a[0][oh][0][0];
+            const f32x16 x1 = *(const f32x16 *)&a[0][oh][1][0];
+            const f32x16 x2 = *(const f32x16 *)&a[0][oh][2][0];
             const f32x16 c0 = max_f32_16(max_f32_16(x0, x1), x2);
-            const f32x16 x3 = *(const f32x16 *)&a_2[0][oh][3][0];
+            const f32x16 x3 = *(const f32x16 *)&a[0][oh][3][0];
             const f32x16 c1 = max_f32_16(max_f32_16(x1, x2), x3);
             *(f32x16 *)&b[0][oh][1][0] = c0;
             *(f32x16 *)&b[0][oh][2][0] = c1;
         }
         for (int ow = 3; ow < 4; ow++) {
-            const f32x16 x0 = *(const f32x16 *)&a_2[0][oh][2][0];
-            const f32x16 x1 = *(const f32x16 *)&a_2[0][oh][3][0];
+            const f32x16 x0 = *(const f32x16 *)&a[0][oh][2][0];
+            const f32x16 x1 = *(const f32x16 *)&a[0][oh][3][0];
             const f32x16 c0 = max_f32_16(x0, x1);
             *(f32x16 *)&b[0][oh][3][0] = c0;
         }

@@ -30,10 +30,10 @@ static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 
         const f32x2 t2_2 = __builtin_shufflevector(t2_4, t2_4, 0, 1) + __builtin_shufflevector(t2_4, t2_4, 2, 3);
         const float acc2 = t2_2[0] + t2_2[1];
         const float number2 = 1.0f / acc2;
-        *(f32x4 *)&y[i0][0] = (e1_0 * splat_f32_4(number2));
-        *(f32x4 *)&y[i0][4] = (e1_1 * splat_f32_4(number2));
-        *(f32x4 *)&y[i0][8] = (e1_2 * splat_f32_4(number2));
-        *(f32x4 *)&y[i0][12] = (e1_3 * splat_f32_4(number2));
-        *(f32x4 *)&y[i0][16] = (e1_4 * splat_f32_4(number2));
+        *(f32x4 *)&y[i0][0] = e1_0 * splat_f32_4(number2);
+        *(f32x4 *)&y[i0][4] = e1_1 * splat_f32_4(number2);
+        *(f32x4 *)&y[i0][8] = e1_2 * splat_f32_4(number2);
+        *(f32x4 *)&y[i0][12] = e1_3 * splat_f32_4(number2);
+        *(f32x4 *)&y[i0][16] = e1_4 * splat_f32_4(number2);
     }
 }

@@ -7,17 +7,16 @@ static __attribute__((__noinline__)) void golden_Gemm(const float x[restrict 1][
     for (int row = 0; row < 32; row++) {
         y_sums[row] = 0.0f;
     }
-    int32_t begin = (int32_t)(0);
+    int32_t begin = (int32_t)0;
     for (int column = 0; column < 64; column++) {
         const float active0 = x[0][column];
         const int lo = (int)(min_i32(begin & 511, 442));
-        begin = (int32_t)((uint32_t)begin + (uint32_t)(int32_t)((int)(w_counts[column])));
+        begin = (int32_t)((uint32_t)begin + (uint32_t)(int32_t)((int)w_counts[column]));
         if (active0 != 0.0f) {
             int32_t at = -1;
-            for (int place = 0; place < (int)(w_counts[column]); place++) {
-                const int32_t entry = (int32_t)(w_entries[lo + place]);
-                const int row = (int)((int32_t)((uint32_t)at + (uint32_t)(int32_t)((uint32_t)shr_i32(entry, 4) +
-                        (uint32_t)1)) & 31);
+            for (int place = 0; place < (int)w_counts[column]; place++) {
+                const int32_t entry = (int32_t)w_entries[lo + place];
+                const int row = (int)((int32_t)((uint32_t)at + ((uint32_t)shr_i32(entry, 4) + (uint32_t)1)) & 31);
                 at = (int32_t)row;
                 const float value = w_values[(int)(entry & 15)];
                 float sum0 = y_sums[row];

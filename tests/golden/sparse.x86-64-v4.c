@@ -9,8 +9,8 @@ static __attribute__((__noinline__)) void golden_Gemm(const float w_values[restr
         const f32x16 values0 = *(const f32x16 *)&w_values[0];
         f32x16 c0 = splat_f32_16(0.0f);
         f32x16 c1 = splat_f32_16(0.0f);
-        for (int step = (int)(w_first[block]); step < (int)(w_first[block + 1]); step++) {
-            const int start = (int)(w_starts[step]);
+        for (int step = (int)w_first[block]; step < (int)w_first[block + 1]; step++) {
+            const int start = (int)w_starts[step];
             const f32x16 x0 = *(const f32x16 *)&x[0][start];
             const f32x16 x1 = *(const f32x16 *)&x[0][start + 16];
             __builtin_prefetch((const void *)((uintptr_t)&w_picks[step][0][0] + 2048), 0, 3);

@@ -8,6 +8,7 @@ its tree.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -39,6 +40,8 @@ from ingot.targets.record import Target
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^"}
 LOGICAL = {"and": "&&", "or": "||"}
+WRAPPING = ("add", "sub", "mul")
+ELEMENT = re.compile(r"\w+(\[[^\[\]]*\])*")
 COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 INDEX_CALLS = {"max": "imax", "min": "imin", "floordiv": "ifloordiv", "mod": "imod"}
 
@@ -176,7 +179,7 @@ class Printer:
 
     def _parenthesised(self, e: Expr) -> str:
         text = self.scalar(e)
-        return text if text.isidentifier() or bare(text) != text else f"({text})"
+        return text if ELEMENT.fullmatch(text) or bare(text) != text else f"({text})"
 
     # -- memory
 
@@ -252,11 +255,17 @@ class Printer:
         if op in ("and", "or", "xor") or (t.is_float and op in INFIX):
             text = f"({x} {INFIX[op]} {y})"
             return text if t.is_float or t.bits >= 32 or t is BOOL else f"({t.c}){text}"
-        if op in ("add", "sub", "mul"):
-            return f"({t.c})({_modular(t)}{x} {INFIX[op]} {_modular(t)}{y})"
+        if op in WRAPPING:
+            return f"({t.c})({self._modular(a)} {INFIX[op]} {self._modular(b)})"
         if op in ("max", "min") and isinstance(a, Const):  # second: what a compiler knows to be no NaN
             x, y = y, x
         return self.call(op, (t.name,), x, y)
+
+    def _modular(self, e: Expr) -> str:
+        """The operand of an operation that wraps instead of overflowing: as an unsigned number."""
+        if isinstance(e, Binary) and e.op in WRAPPING and e.dtype is not INDEX and e.dtype.bits >= 32:
+            return f"({self._modular(e.a)} {INFIX[e.op]} {self._modular(e.b)})"
+        return f"(uint{max(e.dtype.bits, 32)}_t){self.scalar(e)}"
 
     def _cast(self, a: Expr, to: DType) -> str:
         if to.is_narrow:
@@ -284,11 +293,6 @@ def bare(text: str) -> str:
         if depth == 0 and i < len(text) - 1:
             return text
     return text[1:-1]
-
-
-def _modular(t: DType) -> str:
-    """The cast under which arithmetic wraps instead of overflowing."""
-    return f"(uint{max(t.bits, 32)}_t)"
 
 
 def _is_condition(e: Expr) -> bool:

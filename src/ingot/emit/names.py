@@ -10,14 +10,14 @@ import re
 from collections.abc import Hashable, Iterable
 
 _KEYWORDS = """
-a alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t
 class co_await co_return co_yield compl complex concept const const_cast consteval constexpr constinit
 continue decltype default delete do double dynamic_cast else enum EOF errno explicit export extern false
 far float for friend goto i386 if inline int linux long main mutable namespace near new noexcept not
 not_eq NULL nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
 return short signed sizeof static static_assert static_cast status stderr stdin stdout struct switch
 template this thread_local throw true try typedef typeid typename typeof typeof_unqual union unix unsigned
-using virtual void volatile w wchar_t while xor xor_eq
+using virtual void volatile wchar_t while xor xor_eq
 """
 _LIBRARY = """
 abort abs acos acosh alarm alloca asin asinh assert atan atan2 atanh atexit atof atoi atol bcmp bcopy
@@ -34,7 +34,7 @@ strcpy strdup strlen strncat strncmp strncpy strrchr strstr strtod strtok strtol
 tgamma time times tolower toupper trunc ungetc vprintf wait write y0 y1 yn
 """
 KEYWORDS = frozenset(_KEYWORDS.split())
-"""Never a name of ours: C, C++ and common macros, and the entry's own locals."""
+"""Never a name of ours: C, C++ and common macros."""
 LIBRARY = frozenset(_LIBRARY.split())
 """Functions of C libraries: a bundle so called would take their place in the program it is linked into."""
 LONGEST = 48

@@ -119,7 +119,7 @@ def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     result = "int" if kernel.may_fail else "void"
     head = f"{unit.function(kernel)}({', '.join(parameters) or 'void'}) {{"
     definition = f"static __attribute__((__noinline__)) {result} {head}"
-    return "\n".join([_kernel_comment(kernel), *tasks, definition, *body, "}"])
+    return "\n".join([_kernel_comment(kernel, scope), *tasks, definition, *body, "}"])
 
 
 def _parameter(t: Tensor, scope: Scope, const: bool, alone: bool) -> str:
@@ -132,8 +132,11 @@ def _parameter(t: Tensor, scope: Scope, const: bool, alone: bool) -> str:
     return f"{qualifier}{t.type.c} {name}[{restrict}{sizes[0]}]" + "".join(f"[{n}]" for n in sizes[1:])
 
 
-def _kernel_comment(kernel: Kernel) -> str:
-    shapes = "; ".join(f"{comment(t.name)} {describe(t, '')}" for t in kernel.parameters)
+def _kernel_comment(kernel: Kernel, scope: Scope) -> str:
+    """The nodes it computes, its parameters as C calls them and, where that differs, as the model does."""
+    names = {t: scope.name(t, t.name, "t") for t in kernel.parameters}
+    said = {t: name if name == t.name else f"{name} ({comment(t.name)})" for t, name in names.items()}
+    shapes = "; ".join(f"{said[t]} {describe(t, '')}" for t in kernel.parameters)
     cost = f"; {kernel.macs} MACs" if kernel.macs else ""
     remark = f"\n   {comment(kernel.remark)}" if kernel.remark else ""
     return f"/* {comment(' + '.join(kernel.nodes))}{cost}\n   {shapes}{remark} */"

@@ -67,14 +67,14 @@ class Unit:
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
     macros: Scope = field(default_factory=Scope)
-    kept: Scope = field(default_factory=lambda: Scope({"state", "i"}))
+    kept: Scope = field(default_factory=lambda: Scope({"state", "i", "a", "w"}))
     constants: frozenset[Tensor] = frozenset()
 
     def __post_init__(self) -> None:
         """Name what the header shows before anything else, so that its names are the plainest."""
         self.constants = frozenset(self.program.constants)
         self.scope = Scope(
-            {self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", "state", "i"}
+            {self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", "state", "i", "a", "w"}
         )
         self.scope.take(("parallel_for", "user", "task", "context"))
         self.scope.take(MACROS)  # `static` makes offset macros NAME_x of the arguments

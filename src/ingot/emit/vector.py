@@ -195,7 +195,7 @@ class VectorPrinter(Printer):
         numbers = (Const, Entry)
         if spelled and (not t.is_float or isinstance(a, numbers) or isinstance(b, numbers)):
             first, second = (b, a) if isinstance(b, numbers) else (a, b)
-            return spelled.format(a=self.vector(first, lanes), b=self.vector(second, lanes))
+            return spelled.format(a=bare(self.vector(first, lanes)), b=bare(self.vector(second, lanes)))
         self.vector_type(t, lanes)
         self.vector_type(mask_type(t), lanes)
         return self.call(op, (t.name, str(lanes)), self.vector(a, lanes), self.vector(b, lanes))
@@ -240,7 +240,7 @@ class VectorPrinter(Printer):
             return spelled.format(a=x, b=y, c=name) if spelled else f"{name} + {x} * {y}"
         spelled = self.target.spelling("madd", t.name, lanes * t.bytes)
         if spelled:
-            return spelled.format(a=self.vector(a, lanes), b=self.vector(b, lanes), c=name)
+            return spelled.format(a=bare(self.vector(a, lanes)), b=bare(self.vector(b, lanes)), c=name)
         return f"{name} + {self.vector(a, lanes)} * {self.vector(b, lanes)}"
 
     def instruction(self, operation: str, name: str, a: Expr, b: Expr, lanes: int) -> str:
@@ -270,4 +270,4 @@ class VectorPrinter(Printer):
     def store(self, to: Load, value: Expr, lanes: int) -> str:
         """Store `lanes` elements from `to` on."""
         t = self.vector_type(to.tensor.type, lanes)
-        return f"*({t} *)&{self.element(to)} = {self.vector(value, lanes)};"
+        return f"*({t} *)&{self.element(to)} = {bare(self.vector(value, lanes))};"
