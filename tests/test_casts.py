@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 WHOLE = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 SMALL = ("int4", "uint2")
-ON = ("c99", "x86-64-v4", "i386", "aarch64", "s390x", "riscv64")  # armv7e-m calls functions for 64 bits
+ON = ("c99", "x86-64-v4", "i386", "aarch64", "s390x", "riscv64", "armv7e-m", "armv8.1m")
 
 
 def numbers(name: str) -> Array:

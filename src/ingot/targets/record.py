@@ -39,6 +39,9 @@ class Target:
     runner: tuple[str, ...] = ()  # command before a static ELF; () runs as it is, see `runs`
     runs: bool = True  # whether static programs exist for it at all: Linux's, or those of an emulated board
     board: str = ""  # linker script of programs on such a board
+    runtime: tuple[
+        str, ...
+    ] = ()  # how `zig build-lib` is told the machine, where clang calls functions of its own
     relocation: Literal["static", "pic"] = "static"
     operations: Spellings = field(default_factory=dict, hash=False)  # on vectors of vector_bytes
     narrow_operations: Mapping[int, Spellings] = field(default_factory=dict, hash=False)  # bytes -> narrower

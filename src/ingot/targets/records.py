@@ -182,6 +182,7 @@ _RECORDS = (
         gcc=("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"),
         pointer_bytes=4,
         registers=32,
+        runtime=("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4"),
         runner=("qemu-arm", "-cpu", "max"),  # its code is a subset of what Linux on Armv7-A runs
         narrow_operations={4: DSP},
         scalar_operations=fma_scalar(("vsqrt.f32 %0, %1", "t")),
@@ -194,6 +195,7 @@ _RECORDS = (
         gcc=("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m55+nomve.fp", "-mfloat-abi=hard"),
         pointer_bytes=4,
         registers=32,
+        runtime=("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m55"),
         runner=("qemu-system-arm", "-M", "mps3-an547", *_SEMIHOSTED, "-kernel"),
         board=AN547,
         header="#include <arm_mve.h>\n",
@@ -223,6 +225,7 @@ _RECORDS = (
         pointer_bytes=4,
         vector_bytes=16,
         registers=8,
+        runtime=("-target", "x86-freestanding-none", "-mcpu=pentium4"),
         header=_IMMINTRIN,
         features=("sse2",),
         runner=() if _MACHINE == "x86_64" else ("qemu-i386",),

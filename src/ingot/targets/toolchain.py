@@ -14,10 +14,12 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from ..errors import ToolchainError
+from .objects import undefined_symbols
 from .process import Content, produce, run, tool_version, zig, zig_home, zig_version
 from .record import Target
 from .records import cpu_features
@@ -140,18 +142,29 @@ def archive(objects: Mapping[str, bytes]) -> bytes:
 def link_executable(objects: Sequence[bytes], target: Target) -> bytes:
     """Static program without libc around `int main(void)`, for a run under `target.runner`.
 
-    Its start code also defines `ingot_read`, `ingot_write` and the mem* functions a compiler may call.
+    Its start code also defines `ingot_read`, `ingot_write` and the mem* functions a compiler may call; what
+    else the compiler calls (64-bit integers, doubles) comes from its runtime library.
     """
     if not target.runs:
         raise ToolchainError(
             f"target '{target.name}' has no Linux programs: link its firmware with packaging"
         )
     start = compile_c(START, target, name="start.c", relocation="static")
-    files = _numbered([start, *objects])
+    files: dict[str, bytes] = _numbered([start, *objects])
     options = ("-static", "-e", "_start", "-z", "noexecstack", "--gc-sections", "--build-id=none")
     script = ("-T", "board.ld") if target.board else ()
+    if target.runtime and any(n.startswith("__") for o in objects for n in undefined_symbols(o)):
+        files["runtime.a"] = runtime_library(target)
     command = zig("ld.lld", *options, *script, *files, "-o", "unit.elf")
     return produce(command, {**files, "board.ld": target.board}, "unit.elf", version=zig_version())
+
+
+@cache
+def runtime_library(target: Target) -> bytes:
+    """What the pinned compiler calls where `target` has no instructions (compiler-rt), built by itself."""
+    source, caches = zig_home() / "lib" / "compiler_rt.zig", ("--cache-dir", "c", "--global-cache-dir", "c")
+    options = (*target.runtime, "-O", "ReleaseSmall", "-fno-stack-check", *caches, "--name", "unit")
+    return produce(zig("build-lib", str(source), *options), {}, "libunit.a", version=zig_version())
 
 
 def obstacle(target: Target) -> str:
