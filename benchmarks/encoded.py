@@ -32,7 +32,7 @@ from ingot.bundle.bundle import Bundle
 from ingot.bundle.run import WALL_CLOCK, aligned, load_library
 from ingot.check.bench import in_turns
 from ingot.check.machine import machine, pinned
-from ingot.check.peers.opponent import Arena, opponent
+from ingot.check.opponent import Arena, opponent
 from ingot.compress.model import Wish
 from ingot.driver import compile_with, compress_model
 from ingot.formula.expr import Array

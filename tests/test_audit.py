@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from ingot.binary.audit import Audit, audit
+from ingot.binary.elf import ALLOC, Relocation, read_object
+from ingot.binary.listing import Assembly, fixups_of, placed_fixups
+from ingot.binary.policy import POLICIES, Policy, broken, judge
 from ingot.cli import app
 from ingot.errors import InputError
 from ingot.targets import TARGETS, Target
-from ingot.targets.audit import Audit, audit
-from ingot.targets.elf import ALLOC, Relocation, read_object
-from ingot.targets.listing import Assembly, fixups_of, placed_fixups
-from ingot.targets.policy import POLICIES, Policy, broken, judge
 from ingot.targets.toolchain import archive, assemble, compile_c, link_shared
 
 PPC64LE = dataclasses.replace(

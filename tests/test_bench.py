@@ -24,15 +24,15 @@ from benchmarks.random_models import draw
 from ingot.check import bench as measuring
 from ingot.check.bench import Benchmark, Rival, Timing, bench, in_turns
 from ingot.check.machine import pinned
-from ingot.check.peers import KINDS, Kind
-from ingot.check.peers.job import Called, Refused
-from ingot.check.peers.opponent import Arena, labelled, opponent
-from ingot.check.peers.source import entry
+from ingot.check.opponent import Arena, labelled, opponent
 from ingot.check.report import as_data, chart, geometric_means, markdown, write
 from ingot.cli import app
 from ingot.driver import compile_with
 from ingot.errors import InputError, UnsupportedError
 from ingot.options import Options
+from ingot.peers import KINDS, Kind
+from ingot.peers.job import Called, Refused
+from ingot.peers.source import entry
 from tests import fakes
 
 ROOT = Path(__file__).parent.parent

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ingot
-from ingot.targets.objects import undefined_symbols, writable_bytes
+from ingot.binary.objects import undefined_symbols, writable_bytes
 from ingot.targets.records import find, native
 from ingot.targets.toolchain import obstacle
 from tests import light

@@ -17,12 +17,12 @@ import pytest
 from typer.testing import CliRunner
 
 import ingot
+from ingot.binary.elf import read_object
+from ingot.binary.note import SECTION, note_of, with_note
 from ingot.bundle.schema import sealed, text_of
 from ingot.cli import app
 from ingot.cli.arrays import read_array
 from ingot.files import sha256_of
-from ingot.targets.elf import read_object
-from ingot.targets.note import SECTION, note_of, with_note
 from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c
 from tests.models import SECONDS, limit

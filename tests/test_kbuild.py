@@ -7,6 +7,7 @@ import pytest
 from onnx import parser
 
 from benchmarks.net import Net
+from ingot.binary.audit import audit
 from ingot.bundle.bundle import Bundle
 from ingot.driver import compile_with
 from ingot.errors import InputError
@@ -14,7 +15,6 @@ from ingot.options import Options
 from ingot.packaging.kbuild import kbuild
 from ingot.packaging.kbuild.package import broken_rules
 from ingot.packaging.kbuild.variants import VARIANTS
-from ingot.targets.audit import audit
 from ingot.targets.toolchain import assemble
 
 NET = """<ir_version: 10, opset_import: ["" : 21]>

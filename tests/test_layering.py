@@ -14,10 +14,11 @@ LEVELS = [
     {"driver"},
     {"packaging", "inspect", "check", "eie"},
     {"bundle"},
+    {"binary", "peers"},
     {"emit"},
     {"memory"},
     {"loops"},
-    {"frontends", "passes", "quantize", "compress"},
+    {"frontends", "passes", "compress"},
     {"ops"},
     {"graph"},
     {"formula"},
@@ -26,7 +27,7 @@ LEVELS = [
     {"options", "errors", "log"},
 ]
 RANK = {room: i for i, level in enumerate(LEVELS) for room in level}
-BRANCH = {"frontends", "passes", "quantize", "compress"}
+BRANCH = {"frontends", "passes", "compress"}
 
 
 def room(path: Path) -> str:

@@ -11,8 +11,8 @@ import pytest
 from onnx import parser
 
 import ingot
+from ingot.binary.objects import undefined_symbols
 from ingot.formula.expr import Array
-from ingot.targets.objects import undefined_symbols
 from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
 from tests.fuzz.levels import formula

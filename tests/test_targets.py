@@ -20,12 +20,12 @@ from math import prod
 import numpy as np
 import pytest
 
+from ingot.binary.objects import defined_symbols, sections, undefined_symbols, writable_bytes
+from ingot.binary.stack import stack_usage
 from ingot.errors import InputError, ToolchainError
 from ingot.loops.generators.tiles import Sizes, best_tile
 from ingot.targets import TARGETS, Target, find, native
-from ingot.targets.objects import defined_symbols, sections, undefined_symbols, writable_bytes
 from ingot.targets.records import cpu_features
-from ingot.targets.stack import stack_usage
 from ingot.targets.toolchain import (
     archive,
     assemble,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ingot
-from ingot.targets.objects import defined_symbols, undefined_symbols, writable_bytes
+from ingot.binary.objects import defined_symbols, undefined_symbols, writable_bytes
 
 from .build import COMPILERS, STRICT, compile_c, link, need, run, write
 from .models import Array, bundle, image, recurrent_runs, scores

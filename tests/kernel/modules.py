@@ -18,14 +18,14 @@ from typer.testing import CliRunner
 import ingot
 from benchmarks.models import MODELS
 from benchmarks.net import Net
+from ingot.binary.audit import audit
+from ingot.binary.policy import POLICIES, broken, judge
 from ingot.bundle.bundle import Bundle
 from ingot.cli import app
 from ingot.driver import compile_with
 from ingot.options import Options
 from ingot.packaging.kbuild import kbuild
-from ingot.targets.audit import audit
 from ingot.targets.linux import FRAME_BYTES
-from ingot.targets.policy import POLICIES, broken, judge
 
 from .counting import counting, program
 from .machine import Machine

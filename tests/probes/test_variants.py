@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import ingot
+from ingot.binary.objects import undefined_symbols, writable_bytes
 from ingot.bundle.run import ProcessRunner
 from ingot.emit.dispatch import CPUID, condition
-from ingot.targets.objects import undefined_symbols, writable_bytes
 from ingot.targets.records import TARGETS
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"

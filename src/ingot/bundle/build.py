@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ingot.binary.stack import stack_usage
 from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.header import header
 from ingot.emit.source import source
 from ingot.emit.unit import Unit
 from ingot.emit.weights import assembly, image, weights_file, weights_source, weights_text
 from ingot.options import Emit, Options
-from ingot.targets.stack import stack_usage
 from ingot.targets.toolchain import archive, compile_c, link_shared, relocatable
 
 Files = Mapping[str, bytes]

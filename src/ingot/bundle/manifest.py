@@ -12,6 +12,7 @@ from importlib.metadata import version
 from math import prod
 from typing import Any
 
+from ingot.binary.objects import sections
 from ingot.bundle.containers import described
 from ingot.emit.conventions import public
 from ingot.emit.unit import Unit
@@ -22,7 +23,6 @@ from ingot.loops.program import Call, Kept, calls, params_of
 from ingot.memory.plan import ALIGN
 from ingot.memory.tree import base_of
 from ingot.options import Options
-from ingot.targets.objects import sections
 
 SCHEMA = 1
 
@@ -71,7 +71,7 @@ def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: i
 
 
 def facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a caller of the object relies on, which the object therefore says too (`targets/note.py`)."""
+    """What a caller of the object relies on, which the object therefore says too (`binary/note.py`)."""
     keys = "name target api weights inputs outputs measured ports params state threaded symbols sizes"
     return {**{key: manifest[key] for key in keys.split()}, "kernels": len(manifest["kernels"])}
 

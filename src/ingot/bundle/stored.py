@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ingot.binary.note import note_of
 from ingot.bundle.manifest import facts
 from ingot.bundle.schema import AGAIN, parsed
 from ingot.errors import InputError
 from ingot.files import parse_json, read_file, read_text, sha256_of, write_files
-from ingot.targets.note import note_of
 
 AS_WRITTEN = (".o", ".h", ".bin")
 """Kinds of files that running needs; the C may be edited."""

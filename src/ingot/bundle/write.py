@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
+from ingot.binary.note import with_note
 from ingot.bundle.build import build, libraries, sources, stack_of, wanted
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.golden import golden_run
@@ -26,7 +27,6 @@ from ingot.errors import InputError
 from ingot.loops.program import Program
 from ingot.memory.plan import Plan
 from ingot.options import Emit, Options
-from ingot.targets.note import with_note
 from ingot.targets.record import Target
 
 

@@ -23,8 +23,8 @@ from ingot.check.compare import compare
 from ingot.check.layers import Build
 from ingot.check.limits import limits
 from ingot.check.machine import machine, pinned
+from ingot.check.opponent import Arena, Opponent, kind_of, labelled, opponent
 from ingot.check.oracle import without_maps
-from ingot.check.peers.opponent import Arena, Opponent, kind_of, labelled, opponent
 from ingot.check.profile import sample_inputs
 from ingot.check.verify import whole
 from ingot.errors import UnsupportedError

@@ -95,8 +95,8 @@ def _file(
     as_json: bool,
 ) -> None:
     """A .s file as it stands, or the part of it behind the labels named."""
+    from ingot.binary.listing import Assembly
     from ingot.inspect.assembly import comment_mark, parsed, shown, split
-    from ingot.targets.listing import Assembly
     from ingot.targets.records import find
 
     how = Assembly.of_triple(triple) if triple else Assembly.of_target(find(target), flags)

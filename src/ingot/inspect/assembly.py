@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ingot.binary.listing import ENCODING, FIXUP, Assembly
 from ingot.bundle.bundle import Bundle
 from ingot.emit.names import identifier
 from ingot.errors import InputError
 from ingot.targets.linux import PREBUILT
-from ingot.targets.listing import ENCODING, FIXUP, Assembly
 from ingot.targets.record import Target
 from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ingot.binary.audit import NOPS, Audit, Outside, audit
+from ingot.binary.decode import Instruction, instructions
+from ingot.binary.elf import ObjectFile, read_object
+from ingot.binary.listing import Assembly, Fixup, placed_fixups
+from ingot.binary.objects import Function, functions
 from ingot.bundle.bundle import Bundle, load
 from ingot.emit.names import identifier
 from ingot.errors import InputError
 from ingot.inspect.assembly import target_of, units, variants_of
-from ingot.targets.audit import NOPS, Audit, Outside, audit
-from ingot.targets.decode import Instruction, instructions
-from ingot.targets.elf import ObjectFile, read_object
-from ingot.targets.listing import Assembly, Fixup, placed_fixups
-from ingot.targets.objects import Function, functions
 from ingot.targets.record import Target
 from ingot.targets.records import find
 

@@ -1,8 +1,8 @@
 """Running one program in a private directory, and remembering what it made.
 
 In: a command with relative file names and its input files. Out: the bytes of one output file. Called by
-`toolchain.py`, `listing.py` and `features.py`. No shell, a minimal environment, names that never change:
-equal inputs give equal bytes.
+`toolchain.py`, `binary/listing.py` and `binary/features.py`. No shell, a minimal environment, names that
+never change: equal inputs give equal bytes.
 """
 
 from __future__ import annotations

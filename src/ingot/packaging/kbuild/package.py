@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ingot.binary.audit import audit
+from ingot.binary.policy import POLICIES, broken, judge
 from ingot.bundle.bundle import Bundle
 from ingot.emit.names import LIBRARY, LONGEST, Scope
 from ingot.errors import InputError
@@ -21,9 +23,7 @@ from ingot.options import Options
 from ingot.packaging.kbuild.golden import golden
 from ingot.packaging.kbuild.text import module_files
 from ingot.packaging.kbuild.variants import BASE, DEFAULT, VARIANTS, Variant
-from ingot.targets.audit import audit
 from ingot.targets.linux import FRAME_BYTES, PREBUILT, THUNKS
-from ingot.targets.policy import POLICIES, broken, judge
 from ingot.targets.records import find
 
 LONGEST_NAME = LONGEST - len("_x86_64_v4")  # so that those of the variants are apart

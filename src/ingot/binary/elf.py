@@ -20,7 +20,7 @@ from elftools.common.utils import struct_parse
 from elftools.elf.descriptions import describe_reloc_type
 from elftools.elf.elffile import ELFFile
 
-from ..errors import InputError
+from ingot.errors import InputError
 
 WRITE, ALLOC, EXEC, TLS = 0x1, 0x2, 0x4, 0x400
 NAME_LIMIT, SECTION_LIMIT = 1 << 16, 1 << 17

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from onnx import helper, numpy_helper
 
-from ingot.check.peers.job import Array, Called, Job, Refused
+from ingot.peers.job import Array, Called, Job, Refused
 
 Attributes = Mapping[str, Any]
 Make = Callable[[Attributes, Sequence[Any]], Any]

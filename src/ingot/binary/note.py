@@ -10,8 +10,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from ..errors import InputError
-from .elf import read_object
+from ingot.binary.elf import read_object
+from ingot.errors import InputError
 
 SECTION, OWNER, KIND = ".note.ingot", b"Ingot\0", 1
 SHT_NOTE = 7

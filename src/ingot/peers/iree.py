@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ingot.check.peers.job import LONG_NS, Array, Job, Refused, first_line
+from ingot.peers.job import LONG_NS, Array, Job, Refused, first_line
 
 MEAN_SECONDS = 0.02
 MOST_MEANS = 8

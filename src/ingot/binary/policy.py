@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .audit import Audit
-from .decode import UNKNOWN
-from .linux import FRAME_BYTES, STACK_ALIGN, THUNKS
+from ingot.binary.audit import Audit
+from ingot.binary.decode import UNKNOWN
+from ingot.targets.linux import FRAME_BYTES, STACK_ALIGN, THUNKS
 
 REASONS = 12
 ALTERNATIVES = ".altinstr_replacement"  # instructions that Linux writes over others, in functions of theirs

@@ -23,10 +23,10 @@ import onnx
 import ingot
 from ingot.check.machine import cache_folder
 from ingot.check.oracle import stamped
-from ingot.check.peers import KINDS, PREFIX, SOURCE, Kind
-from ingot.check.peers.job import TIMER, Job
 from ingot.errors import InputError, UnsupportedError
 from ingot.formula.expr import Array
+from ingot.peers import KINDS, PREFIX, SOURCE, Kind
+from ingot.peers.job import TIMER, Job
 from ingot.targets.records import native
 from ingot.targets.toolchain import compile_c, exported, link_shared
 
@@ -130,7 +130,7 @@ def _started(name: str, kind: Kind, arena: Arena, folder: Path) -> Iterator[_Wor
     (package / "ingot").symlink_to(Path(ingot.__file__).parent)
     here, there = Pipe()
     said = folder / "said.txt"
-    command = (arena.python or sys.executable, "-m", "ingot.check.peers.worker", str(there.fileno()))
+    command = (arena.python or sys.executable, "-m", "ingot.peers.worker", str(there.fileno()))
     environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"}
     try:
         with said.open("wb") as log:

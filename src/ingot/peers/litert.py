@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 from ai_edge_litert.interpreter import Interpreter
 
-from ingot.check.peers.job import Array, Called, Job
-from ingot.check.peers.tflite import IMAGE, flatbuffer, laid_out
+from ingot.peers.job import Array, Called, Job
+from ingot.peers.tflite import IMAGE, flatbuffer, laid_out
 
 
 @contextmanager

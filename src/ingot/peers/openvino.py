@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ingot.check.peers.job import Array, Job, Native, Refused
+from ingot.peers.job import Array, Job, Native, Refused
 
 STATUS = 0xFFFFFFFF  # an enum
 PROPERTIES = {

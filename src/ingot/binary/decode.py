@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import capstone
 import iced_x86
 
-from .elf import ObjectFile
-from .objects import Function
+from ingot.binary.elf import ObjectFile
+from ingot.binary.objects import Function
 
 UNKNOWN = "unknown"
 Access = tuple[int, str]

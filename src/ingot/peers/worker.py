@@ -1,7 +1,7 @@
 """The process that holds a peer: takes one job, then samples for as long as it is asked.
 
-Started by `opponent.py` with a pipe's number, a core and the adapter's name. What the peer prints goes to
-standard error. Answers are ("ready", version, outputs), ("samples", seconds), ("missing" | "refused", why).
+Started by `check/opponent.py` with a pipe's number, a core and the adapter's name. What the peer prints goes
+to standard error. Answers: ("ready", version, outputs), ("samples", seconds), ("missing" | "refused", why).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ingot.check.peers.job import Refused, first_line
+from ingot.peers.job import Refused, first_line
 
 STACK_BYTES = 120 << 20  # generated C keeps tensors on the stack; the kernel leaves 128 MB free below it
 
@@ -29,7 +29,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
     with Connection(int(number)) as connection:
         try:
-            adapter = importlib.import_module(f"ingot.check.peers.{module}")
+            adapter = importlib.import_module(f"ingot.peers.{module}")
             serve(adapter, package, connection)
         except ImportError as error:
             connection.send(("missing", first_line(error)))

@@ -17,9 +17,9 @@ from functools import cached_property
 
 import capstone
 
-from .elf import ObjectFile, read_object
-from .machine import CONSTANT, MACHINES, Flow, Machine, Move
-from .objects import Function, functions
+from ingot.binary.elf import ObjectFile, read_object
+from ingot.binary.machine import CONSTANT, MACHINES, Flow, Machine, Move
+from ingot.binary.objects import Function, functions
 
 DEEPEST, VISITS = 256, 8
 SLOT = "@"

@@ -2,7 +2,7 @@
 
 An adapter has a function `open_session(job)`, a context manager that yields a `Session`. It runs in a worker
 process, where only the standard library, numpy, onnx and the peer itself need be installed: adapters import
-nothing else, and nothing of Ingot's but what stands in this package. `opponent.py` starts the workers.
+nothing else, and nothing of Ingot's but what stands in this package. `check/opponent.py` starts the workers.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
 
-from ingot.check.peers.job import MOST_REPEATS, SAMPLE_NS, Array, Job
+from ingot.peers.job import MOST_REPEATS, SAMPLE_NS, Array, Job
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ingot.check.peers.job import Array, Job, Native, Refused
+from ingot.peers.job import Array, Job, Native, Refused
 
 API_VERSION = 16
 SLOTS = {

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ingot.check.peers.job import ARGUMENTS, Array, Job, Native, Refused
+from ingot.peers.job import ARGUMENTS, Array, Job, Native, Refused
 
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"')

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from ..errors import InputError
-from .elf import ALLOC, EXEC, WRITE, ObjectFile, Relocation, Section, Symbol, read_object
+from ingot.binary.elf import ALLOC, EXEC, WRITE, ObjectFile, Relocation, Section, Symbol, read_object
+from ingot.errors import InputError
 
 OVERLAP_LIMIT = 4
 T = TypeVar("T")

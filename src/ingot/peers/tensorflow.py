@@ -16,7 +16,7 @@ import onnx
 import tensorflow as tf
 from onnx import helper, numpy_helper
 
-from ingot.check.peers.job import Array, Refused
+from ingot.peers.job import Array, Refused
 
 IMAGE = 4  # tensors of this rank are channels-last there
 LOWEST = float(np.finfo(np.float32).min)

@@ -22,8 +22,8 @@ import numpy as np
 import onnx
 import tensorflow as tf
 
-from ingot.check.peers.job import Array, Job, Native, Refused
-from ingot.check.peers.tensorflow import IMAGE, function_of, laid_out
+from ingot.peers.job import Array, Job, Native, Refused
+from ingot.peers.tensorflow import IMAGE, function_of, laid_out
 
 TRIPLE, CPU = "x86_64-unknown-linux-gnu", "znver4"
 FLAGS = ("-std=c++17", "-O3", "-march=znver3", "-fPIC", "-w")  # gcc 12 does not compile Eigen for AVX-512

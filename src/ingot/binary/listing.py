@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import InputError, ToolchainError
-from .elf import ObjectFile, read_object
-from .process import produce, zig, zig_version
-from .record import Target
+from ingot.binary.elf import ObjectFile, read_object
+from ingot.errors import InputError, ToolchainError
+from ingot.targets.process import produce, zig, zig_version
+from ingot.targets.record import Target
 
 LABEL = ".Lingot_fixup_"
 ENCODING = re.compile(r"\s*\S+ encoding: \[(.*)\]\s*$")

@@ -18,7 +18,7 @@ import onnx
 from ai_edge_litert import schema_py_generated as schema
 from onnx import helper, numpy_helper
 
-from ingot.check.peers.job import Array, Refused
+from ingot.peers.job import Array, Refused
 
 IMAGE = 4  # tensors of this rank are channels-last there
 TYPES = {np.dtype(np.float32): schema.TensorType.FLOAT32, np.dtype(np.int32): schema.TensorType.INT32}
