@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from ingot.binary.audit import Audit, audit
+from ingot.audit.audit import Audit, audit
+from ingot.audit.listing import Assembly, fixups_of, placed_fixups
+from ingot.audit.policy import POLICIES, Policy, broken, judge
 from ingot.binary.elf import ALLOC, Relocation, read_object
-from ingot.binary.listing import Assembly, fixups_of, placed_fixups
-from ingot.binary.policy import POLICIES, Policy, broken, judge
 from ingot.cli import app
 from ingot.errors import InputError
 from ingot.targets import TARGETS, Target

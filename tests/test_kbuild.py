@@ -7,7 +7,7 @@ import pytest
 from onnx import parser
 
 from benchmarks.net import Net
-from ingot.binary.audit import audit
+from ingot.audit.audit import audit
 from ingot.bundle.bundle import Bundle
 from ingot.driver import compile_with
 from ingot.errors import InputError

@@ -14,7 +14,7 @@ LEVELS = [
     {"driver"},
     {"packaging", "inspect", "check", "eie"},
     {"bundle"},
-    {"binary", "peers"},
+    {"audit", "peers"},
     {"emit"},
     {"memory"},
     {"loops"},
@@ -23,6 +23,7 @@ LEVELS = [
     {"graph"},
     {"formula"},
     {"targets"},
+    {"binary"},
     {"files"},
     {"options", "errors", "log"},
 ]

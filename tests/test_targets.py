@@ -20,8 +20,8 @@ from math import prod
 import numpy as np
 import pytest
 
+from ingot.audit.stack import stack_usage
 from ingot.binary.objects import defined_symbols, sections, undefined_symbols, writable_bytes
-from ingot.binary.stack import stack_usage
 from ingot.errors import InputError, ToolchainError
 from ingot.loops.generators.tiles import Sizes, best_tile
 from ingot.targets import TARGETS, Target, find, native

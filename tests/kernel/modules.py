@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import ingot
 from benchmarks.models import MODELS
 from benchmarks.net import Net
-from ingot.binary.audit import audit
-from ingot.binary.policy import POLICIES, broken, judge
+from ingot.audit.audit import audit
+from ingot.audit.policy import POLICIES, broken, judge
 from ingot.bundle.bundle import Bundle
 from ingot.cli import app
 from ingot.driver import compile_with

@@ -1,4 +1,1 @@
-"""What is in an object file: ELF, disassembly, the stack it needs, and what it does to those who link it.
-
-The compiler does not know this package: it reads objects that are made, whoever made them.
-"""
+"""What stands in an object file: sections, symbols, functions, and what the object says of itself."""

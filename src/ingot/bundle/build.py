@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ingot.binary.stack import stack_usage
+from ingot.audit.stack import stack_usage
 from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.header import header
 from ingot.emit.source import source

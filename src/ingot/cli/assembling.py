@@ -95,7 +95,7 @@ def _file(
     as_json: bool,
 ) -> None:
     """A .s file as it stands, or the part of it behind the labels named."""
-    from ingot.binary.listing import Assembly
+    from ingot.audit.listing import Assembly
     from ingot.inspect.assembly import comment_mark, parsed, shown, split
     from ingot.targets.records import find
 

@@ -17,8 +17,8 @@ from ingot.cli.show import note, progress, report, table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ingot.binary.audit import Audit, Fixup
-    from ingot.binary.policy import Policy, Verdict
+    from ingot.audit.audit import Audit, Fixup
+    from ingot.audit.policy import Policy, Verdict
 
 ObjectOrBundle = Annotated[
     Path,
@@ -58,7 +58,7 @@ def audit(
 ) -> None:
     """Follow every fixup of an object to its end; stack, instructions, symbols, and rules to keep."""
     with progress(f"Reading {path.name}"):
-        from ingot.binary.policy import judge
+        from ingot.audit.policy import judge
         from ingot.inspect.objects import read
 
         results = []
@@ -86,7 +86,7 @@ def _policy(
     found: Audit, name: str | None, declared: bool, allow: list[str], max_stack: int | None
 ) -> Policy:
     """What the flags ask for."""
-    from ingot.binary.policy import POLICIES, Policy
+    from ingot.audit.policy import POLICIES, Policy
 
     rules = POLICIES["module" if name == "kernel" and found.is_module else name] if name else Policy()
     if allow:

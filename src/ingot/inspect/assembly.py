@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ingot.binary.listing import ENCODING, FIXUP, Assembly
+from ingot.audit.listing import ENCODING, FIXUP, Assembly
 from ingot.bundle.bundle import Bundle
 from ingot.emit.names import identifier
 from ingot.errors import InputError

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ingot.binary.audit import NOPS, Audit, Outside, audit
-from ingot.binary.decode import Instruction, instructions
+from ingot.audit.audit import NOPS, Audit, Outside, audit
+from ingot.audit.decode import Instruction, instructions
+from ingot.audit.listing import Assembly, Fixup, placed_fixups
 from ingot.binary.elf import ObjectFile, read_object
-from ingot.binary.listing import Assembly, Fixup, placed_fixups
 from ingot.binary.objects import Function, functions
 from ingot.bundle.bundle import Bundle, load
 from ingot.emit.names import identifier

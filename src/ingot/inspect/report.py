@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ingot.audit.stack import stack_usage
 from ingot.binary.objects import defined_symbols, sections, undefined_symbols, writable_bytes
-from ingot.binary.stack import stack_usage
 from ingot.formula.expr import text
 from ingot.loops.program import Program, calls
 from ingot.memory.plan import Plan

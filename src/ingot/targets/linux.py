@@ -1,6 +1,6 @@
 """What the Linux kernel asks of code that is linked into it: flags of the compiler, and limits.
 
-Read by `binary/policy.py`, which judges objects, and by packages and views, which make them.
+Read by `audit/policy.py`, which judges objects, and by packages and views, which make them.
 """
 
 from __future__ import annotations

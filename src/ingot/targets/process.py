@@ -1,7 +1,7 @@
 """Running one program in a private directory, and remembering what it made.
 
 In: a command with relative file names and its input files. Out: the bytes of one output file. Called by
-`toolchain.py`, `binary/listing.py` and `binary/features.py`. No shell, a minimal environment, names that
+`toolchain.py`, `audit/listing.py` and `audit/features.py`. No shell, a minimal environment, names that
 never change: equal inputs give equal bytes.
 """
 

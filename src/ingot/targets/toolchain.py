@@ -18,8 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from ingot.binary.objects import undefined_symbols
+
 from ..errors import ToolchainError
-from .objects import undefined_symbols
 from .process import Content, produce, run, tool_version, zig, zig_home, zig_version
 from .record import Target
 from .records import cpu_features

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ingot.binary.audit import audit
-from ingot.binary.policy import POLICIES, broken, judge
+from ingot.audit.audit import audit
+from ingot.audit.policy import POLICIES, broken, judge
 from ingot.bundle.bundle import Bundle
 from ingot.emit.names import LIBRARY, LONGEST, Scope
 from ingot.errors import InputError

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ingot.binary.decode import Instruction, decodes, instructions
+from ingot.audit.decode import Instruction, decodes, instructions
+from ingot.audit.features import Needs, beyond_base, outside
+from ingot.audit.listing import Fixup as Noted
+from ingot.audit.relocations import why_left
+from ingot.audit.stack import StackUsage, stack_of_file
 from ingot.binary.elf import ALLOC, EXEC, WRITE, ObjectFile, Relocation, Section, read_object
 from ingot.binary.elf import machine_name as machine_of
-from ingot.binary.features import Needs, beyond_base, outside
-from ingot.binary.listing import Fixup as Noted
 from ingot.binary.objects import Function, functions, kind_of
-from ingot.binary.relocations import why_left
-from ingot.binary.stack import StackUsage, stack_of_file
 from ingot.targets.record import Target
 
 Placed = Mapping[tuple[int, int], Sequence[Noted]]

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ingot.binary.audit import Audit
-from ingot.binary.decode import UNKNOWN
+from ingot.audit.audit import Audit
+from ingot.audit.decode import UNKNOWN
 from ingot.targets.linux import FRAME_BYTES, STACK_ALIGN, THUNKS
 
 REASONS = 12

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from ingot.binary.decode import UNKNOWN, Instruction
+from ingot.audit.decode import UNKNOWN, Instruction
 from ingot.binary.elf import ObjectFile
 from ingot.errors import InputError
 from ingot.targets.process import check, zig
@@ -75,7 +75,7 @@ def outside(
 
 def x86_features(target: Target, flags: Sequence[str] = ()) -> frozenset[str]:
     """The features that code for the target may use, as iced-x86 names them: avx512_vnni."""
-    from ingot.binary.decode import CPUID
+    from ingot.audit.decode import CPUID
 
     defined = macros(target, flags)
     short = {m.strip("_").replace("_", "").lower() for m in defined if re.fullmatch(r"__[A-Z0-9_]+__", m)}

@@ -17,8 +17,8 @@ from functools import cached_property
 
 import capstone
 
+from ingot.audit.machine import CONSTANT, MACHINES, Flow, Machine, Move
 from ingot.binary.elf import ObjectFile, read_object
-from ingot.binary.machine import CONSTANT, MACHINES, Flow, Machine, Move
 from ingot.binary.objects import Function, functions
 
 DEEPEST, VISITS = 256, 8
