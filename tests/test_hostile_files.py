@@ -293,8 +293,18 @@ def _hole(path: Path, size: int) -> None:
 
 COMMANDS: dict[str, list[object]] = {
     "net.json": ["inspect", "net.json"],
-    "m.onnx": ["compile", "m.onnx"],
     "x.npy": ["run", ".", "--input", "image=x.npy"],
+    "t.json": ["compile", DIGITS, "--tuning", "t.json", "-o", "out"],
+    "made.json": ["tune", DIGITS, "--seconds", "0", "-o", "made.json"],
+    "m.onnx": ["compile", "m.onnx", "-o", "out"],
+    "m.onnxtxt": ["compile", "m.onnxtxt", "-o", "out"],
+    "m.pb": ["import", "m.pb"],
+    "m.pbtxt": ["import", "m.pbtxt"],
+    "m.meta": ["import", "m.meta"],
+    "c.txt": ["import", "graph.pbtxt", "--config", "c.txt"],
+    "m.net": ["compress", DIGITS, "--from", "m.net"],
+    "m.o": ["audit", "m.o"],
+    "m.s": ["asm", "m.s", "--triple", "x86_64"],
 }
 
 
@@ -303,7 +313,91 @@ COMMANDS: dict[str, list[object]] = {
 def test_what_is_no_file(name: str, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     make, words = NO_FILES[kind]
+    (folder / "graph.pbtxt").write_text(GRAPH)
     (folder / name).unlink(missing_ok=True)
     make(folder / name)
+    if (name, kind) in (("made.json", "missing"), ("m.s", "folder")):
+        return  # that is where the file will be; a folder may be a bundle's
     said = refused(folder, *COMMANDS[name])
-    assert name in said and (words in said or "holds no bundle" in said)
+    assert name in said and any(w in said for w in (words, "holds no bundle", "is no model to be imported"))
+
+
+# ---- tuning files, configurations, objects
+
+TUNING = {"schema": 1, "target": "c99", "choices": {}}
+TUNED: dict[str, tuple[object, str]] = {
+    "a list": ([], "expected object, got array"),
+    "nothing": ({}, "missing required field"),
+    "a future schema": ({**TUNING, "schema": 99}, "schema 99, not 1"),
+    "a schema that is true": ({**TUNING, "schema": True}, "schema: expected int"),
+    "choices that are a list": ({**TUNING, "choices": []}, "choices: expected object"),
+    "a choice that is a number": ({**TUNING, "choices": {"a": 1}}, "expected str, got int"),
+    "an unknown choice": ({**TUNING, "choices": {"a" * 9999: "b" * 9999}}, "wants 'bbb"),
+    "a stage of another model": ({**TUNING, "choices": {"a" * 99: "direct"}}, "another model or version"),
+    "a negative time": ({**TUNING, "measured": {"a": {"direct": -1}}}, "expected float >= 0"),
+    "times that are words": ({**TUNING, "measured": {"a": {"direct": "fast"}}}, "expected float, got str"),
+    "another target": ({**TUNING, "target": "s390x"}, "for 's390x', not for 'c99'"),
+}
+
+
+@pytest.mark.parametrize("case", TUNED)
+def test_tuning_file(case: str, tmp_path: Path) -> None:
+    document, words = TUNED[case]
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    for command in ("compile", "tune"):
+        more = ["--tuning", tmp_path / "t.json"] if command == "compile" else ["--seconds", "0"]
+        said = refused(tmp_path, command, DIGITS, "--target", "c99", *more, "-o", tmp_path / "t.json")
+        assert words in said or command == "tune"
+
+
+@pytest.mark.parametrize("case", [c for c in TEXTS if c not in ("edited", "with a space")])
+def test_text_of_a_tuning_file(case: str, tmp_path: Path) -> None:
+    data = json.dumps({**TUNING, "ingot": "net"}, indent=1).encode()
+    (tmp_path / "t.json").write_bytes(TEXTS[case](data))
+    assert "t.json" in refused(
+        tmp_path, "compile", DIGITS, "--tuning", tmp_path / "t.json", "-o", tmp_path / "o"
+    )
+
+
+GRAPH = """node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: 2 } } } } }
+node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } }"""
+CONFIGS = {
+    "zeros": b"\0" * 100,
+    "not UTF-8": b'feed { name: "\xff" }',
+    "deep": b"feed { " * 100_000,
+    "unfinished": b'feed { id { node_name: "x"',
+    "a number for a name": b"feed { id { node_name: 7 } }",
+    "a word for a number": b'feed { id { node_name: "x" output_index: first } }',
+    "a number of 5000 digits": b'feed { id { node_name: "x" output_index: ' + b"9" * 5000 + b" } }",
+    "a node that is not there": b'feed { id { node_name: "z" } }',
+    "a feed of nothing": b"feed { }",
+    "another port": b'feed { id { node_name: "x" output_index: 9 } } fetch { id { node_name: "y" } }',
+    "a negative port": b'fetch { id { node_name: "y" output_index: -1 } }',
+    "an unknown type": b'feed { id { node_name: "x" } type: 999 } fetch { id { node_name: "y" } }',
+    "another shape": b'feed { id { node_name: "x" } shape { dim { size: 3 } } }',
+    "an impossible shape": b'feed { id { node_name: "x" } shape { dim { size: 9223372036854775807 } } }',
+    "the same twice": b'feed { id { node_name: "x" } }' * 2 + b'fetch { id { node_name: "y" } }',
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_configuration(case: str, tmp_path: Path) -> None:
+    (tmp_path / "g.pbtxt").write_text(GRAPH)
+    (tmp_path / "c.txt").write_bytes(CONFIGS[case])
+    refused(
+        tmp_path, "import", tmp_path / "g.pbtxt", "--config", tmp_path / "c.txt", "-o", tmp_path / "o.onnx"
+    )
+
+
+@pytest.mark.parametrize("cut", range(0, 64, 7))
+def test_object(cut: int, folder: Path) -> None:
+    data = bytearray((folder / "net.o").read_bytes())
+    (folder / "cut.o").write_bytes(data[: len(data) * cut // 64])
+    refused(folder, "audit", folder / "cut.o")
+
+
+@pytest.mark.parametrize("cut", [0, 4, 99, 1000])
+def test_container(cut: int, tmp_path: Path) -> None:
+    (tmp_path / "m.net").write_bytes(b"\xff" * cut)
+    refused(tmp_path, "compress", DIGITS, "--from", tmp_path / "m.net", "-o", tmp_path / "o.onnx")

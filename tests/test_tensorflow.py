@@ -536,10 +536,10 @@ def test_bad_checkpoints(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="damaged"):
         open_checkpoint(prefix).read("w")
     data.write_bytes(bytes(5))
-    with pytest.raises(ModelError, match="of 5"):
+    with pytest.raises(ModelError, match="leave model"):
         open_checkpoint(prefix).read("w")
     data.unlink()
-    with pytest.raises(InputError, match="is missing"):
+    with pytest.raises(InputError, match="no such file"):
         open_checkpoint(prefix).read("w")
     whole = index.read_bytes()
     for i in range(len(whole)):  # any byte may be wrong: an error, or variables that can be read or not

@@ -133,10 +133,11 @@ def test_without_a_file_bundles_are_reproducible() -> None:
     ("content", "said"),
     [
         ("", "not JSON"),
-        ("[" * 100_000, "not JSON"),
-        ("[]", "no tuning file"),
-        ('{"schema": 1}', "no tuning file"),
-        (b"\xff\xfe", "not JSON"),
+        ("[" * 100_000, "not JSON: nested deeper than 64"),
+        ("[]", "expected object, got array"),
+        ('{"schema": 1}', "missing required field"),
+        (b"\xff\xfe", "not text in UTF-8"),
+        (json.dumps(document({}, measured={"a": {"direct": -1.0}})), "expected float >= 0"),
     ],
 )
 def test_a_file_of_another_form_is_an_error(tmp_path: Path, content: str | bytes, said: str) -> None:
@@ -151,13 +152,13 @@ def test_a_file_of_another_form_is_an_error(tmp_path: Path, content: str | bytes
     [
         (document({}, schema=2), "schema 2"),
         (document({}, target="aarch64"), "for 'aarch64', not for 'x86-64'"),
-        (document([]), "no choices"),
-        (document({"conv": 4}), "wants 4 for 'conv'"),
+        (document([]), "choices: expected object, got array"),
+        (document({"conv": 4}), r"choices\[...\]: expected str, got int"),
         (document({"conv": "winograd=9"}), r"wants 'winograd=9'.*direct, winograd=2"),
         (document({"conv": "tile=0x4"}), r"wants 'tile=0x4'"),
         (document({"conv": "tile=100x4"}), r"wants 'tile=100x4'"),
         (document({"conv": "__import__('os')"}), "wants"),
-        ({"choices": {}}, "schema None"),
+        ({"choices": {}}, "missing required field schema"),
     ],
 )
 def test_choices_of_another_form_are_an_error(given: dict[str, Any], said: str) -> None:

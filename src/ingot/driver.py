@@ -17,6 +17,7 @@ from ingot.bundle.write import write
 from ingot.compress.layers import Layer, layers_of
 from ingot.compress.merge import merge_equal
 from ingot.compress.model import Compressed, Wish, compress, floats, inlined, to_container
+from ingot.files import read_file, sha256_of
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import opsets as model_opsets
@@ -271,11 +272,11 @@ def digest(model: Any) -> str:
     import hashlib
 
     if is_foreign(model):
-        files = ((p.name, hashlib.sha256(p.read_bytes()).hexdigest()) for p in source_files(Path(model)))
+        files = ((p.name, sha256_of(p)) for p in source_files(Path(model)))
         return hashlib.sha256("".join(f"{name} {found}\n" for name, found in files).encode()).hexdigest()
     if not isinstance(model, str | Path):
         return hashlib.sha256(model if isinstance(model, bytes) else model.SerializeToString()).hexdigest()
-    total = hashlib.sha256(Path(model).read_bytes())
+    total = hashlib.sha256(read_file(Path(model)))
     for location, path in sorted(external_files(read_proto(model), Path(model).parent).items()):
-        total.update(f"\n{location} {hashlib.sha256(path.read_bytes()).hexdigest()}".encode())
+        total.update(f"\n{location} {sha256_of(path)}".encode())
     return total.hexdigest()

@@ -69,6 +69,16 @@ def read_file(path: Path, limit: int = MODEL_BYTES) -> bytes:
     return data
 
 
+def read_part(path: Path, offset: int, count: int) -> bytes:
+    """So many bytes of a regular file of any size from an offset on, fewer at its end. Raises InputError."""
+    try:
+        with os.fdopen(open_file(path, 1 << 62), "rb") as file:
+            file.seek(offset)
+            return file.read(min(count, max(os.fstat(file.fileno()).st_size - offset, 0)))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
 def read_text(path: Path, limit: int = TEXT_BYTES) -> str:
     """The text of a regular file in UTF-8. Raises InputError."""
     try:

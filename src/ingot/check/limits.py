@@ -12,12 +12,15 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ingot.bundle.run import aligned, load_library
 from ingot.check.machine import cache_folder, fingerprint, machine, pinned
+from ingot.errors import InputError
+from ingot.files import conform, parse_json, read_text, write_file
 from ingot.targets.process import zig_version
 from ingot.targets.record import Target
 from ingot.targets.toolchain import compile_c, exported, link_shared
@@ -146,22 +149,16 @@ def _key(target: Target) -> str:
 def _read(path: Path) -> Limits | None:
     """None if there is no such file, or if it is not one of ours."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        reads = tuple((int(size), float(speed)) for size, speed in found["reads"])
-        words = str(found["target"]), str(found["machine"])
-        known = Limits(*words, float(found["macs"]), reads, float(found["load"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        known = conform(parse_json(read_text(path), path), Limits, str(path))
+    except InputError:
         return None
     return known if known.macs > 0 and known.reads and min(s for _, s in known.reads) > 0 else None
 
 
 def _write(path: Path, known: Limits) -> None:
     """As well as it goes: a folder that cannot be written costs a second next time."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(known)) + "\n", encoding="utf-8")
-    except OSError:
-        return
+    with suppress(InputError):
+        write_file(path, (json.dumps(asdict(known)) + "\n").encode())
 
 
 def measure(target: Target) -> Limits:

@@ -24,10 +24,11 @@ from ingot.check.machine import fingerprint, machine, pinned
 from ingot.check.profile import least, sample_inputs
 from ingot.check.verify import whole
 from ingot.errors import InputError
+from ingot.files import write_file
 from ingot.frontends.canonical import canonical
 from ingot.log import announce
 from ingot.loops.choice import Ways
-from ingot.loops.tuning import SCHEMA, choices_of
+from ingot.loops.tuning import SCHEMA, choices_of, read_document
 from ingot.options import Options
 from ingot.targets.record import Target
 
@@ -120,27 +121,26 @@ def _share(seconds: float, begin: float, rounds: int) -> float:
 def resumed(path: Path, target: Target, ways: Ways) -> Tuning:
     """What an earlier run measured for the same stages with the same version on the same processor."""
     state = Tuning(target.name, {key: {} for key in ways})
-    if not path.exists():
+    if not os.path.lexists(path):
         return state
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        choices_of(found, target)
-        same = found["ingot"] == version("ingot") and found["processor"] == _processor()
-        measured = found["measured"].items() if same else ()
-        for key, times in measured:
-            known = {c.text for c in ways.get(key, ())}
-            state.measured.setdefault(key, {}).update({c: float(s) for c, s in times.items() if c in known})
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
-        raise InputError(f"{path} is no tuning file of this target", remedy="move it away") from None
+        found = read_document(path)
+        choices_of(found.about, target)
+        if not found.processor:
+            raise InputError("it does not say where it was measured")
+    except InputError as error:
+        raise InputError(f"{path} is no tuning file of this target: {error}", remedy="move it away") from None
+    same = found.ingot == version("ingot") and found.processor == _processor()
+    for key, times in found.measured.items() if same else ():
+        known = {c.text for c in ways.get(key, ())}
+        state.measured.setdefault(key, {}).update({c: s for c, s in times.items() if c in known})
     state.measured = {key: state.measured[key] for key in ways}
     return state
 
 
 def write(path: Path, state: Tuning) -> None:
     """The whole file or the one that was there."""
-    staged = path.with_name(f"{path.name}.part")
-    staged.write_text(json.dumps(state.document(), indent=2) + "\n", encoding="utf-8")
-    os.replace(staged, path)
+    write_file(path, (json.dumps(state.document(), indent=2) + "\n").encode())
 
 
 def _processor() -> str:

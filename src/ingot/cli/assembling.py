@@ -12,6 +12,7 @@ from ingot.cli import arguments as arg
 from ingot.cli.compiling import loaded
 from ingot.cli.show import progress, report, text_block
 from ingot.errors import InputError
+from ingot.files import read_text
 
 if TYPE_CHECKING:
     from ingot.inspect.assembly import Listed
@@ -100,7 +101,7 @@ def _file(
     from ingot.targets.records import find
 
     how = Assembly.of_triple(triple) if triple else Assembly.of_target(find(target), flags)
-    listing = how.listing(path.read_text(errors="replace"))
+    listing = how.listing(read_text(path))
     lines = list(parsed(listing))
     if functions:
         parts = dict(split(listing))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ingot.errors import IngotError, InputError
+from ingot.files import read_text
 
 NAMES = ("model", "train", "evaluate")
 
@@ -73,8 +74,9 @@ def load_script(path: Path) -> Script:
         raise InputError(
             "--finetune needs PyTorch", remedy="install Ingot's extra: pip install 'ingot[train]'"
         )
+    read_text(path)  # the loader would wait for a pipe
     spec = importlib.util.spec_from_file_location("ingot_training_script", path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if spec is None or spec.loader is None:
         raise InputError(f"cannot read {str(path)!r}: --finetune takes a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ingot.errors import InputError
+from ingot.files import read_part
 from ingot.options import Options
 
 SUFFIXES = (".pb", ".pbtxt", ".meta", ".index")
 ONNX_FIRST_BYTE = b"\x08"  # an ir_version; a GraphDef begins with a node
 INSIDE = ("saved_model.pb", "saved_model.pbtxt", "checkpoint")
+PARTS = (*INSIDE, "*.meta", "*.index", "*.data-*", "variables/variables.*")
 
 
 def is_foreign(model: Any) -> bool:
@@ -30,8 +32,7 @@ def is_foreign(model: Any) -> bool:
         return any((path / name).is_file() for name in INSIDE) or bool(_checkpoints(path))
     if path.suffix not in SUFFIXES or not path.is_file():
         return False
-    with path.open("rb") as file:
-        return path.suffix != ".pb" or file.read(1) != ONNX_FIRST_BYTE
+    return path.suffix != ".pb" or read_part(path, 0, 1) != ONNX_FIRST_BYTE
 
 
 def canonical(model: Any, options: Options) -> Any:
@@ -59,7 +60,9 @@ def source_files(path: Path) -> list[Path]:
     """The files of a foreign model, in order: what a digest of it covers."""
     if path.suffix in (".meta", ".index"):
         return sorted(path.parent.glob(f"{path.stem}.*"))
-    return sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    if not path.is_dir():
+        return [path]
+    return sorted({p for pattern in PARTS for p in path.glob(pattern) if p.is_file()})
 
 
 def _checkpoints(folder: Path) -> list[Path]:

@@ -18,9 +18,12 @@ from ingot.binary.objects import Function, functions
 from ingot.bundle.bundle import Bundle, load
 from ingot.emit.names import identifier
 from ingot.errors import InputError
+from ingot.files import read_file, read_text
 from ingot.inspect.assembly import target_of, units, variants_of
 from ingot.targets.record import Target
 from ingot.targets.records import find
+
+OBJECT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +45,14 @@ def read(path: Path, triple: str | None, target: str | None, flags: tuple[str, .
         return [_assembled(path, triple, wanted, flags)]
     if triple is not None:
         raise InputError("--triple says how assembly is assembled, but this is no .s file")
-    return [Subject(path.name, audit(path.read_bytes(), None, wanted, flags))]
+    return [Subject(path.name, audit(read_file(path, OBJECT_BYTES), None, wanted, flags))]
 
 
 def _assembled(path: Path, triple: str | None, target: Target | None, flags: tuple[str, ...]) -> Subject:
     if triple is None and target is None:
         raise InputError(f"{path} is assembly", remedy="say for which processor: --triple aarch64")
     how = Assembly.of_triple(triple) if triple else Assembly.of_target(target or find("native"), flags)
-    made, placed = placed_fixups(path.read_text(errors="replace"), how)
+    made, placed = placed_fixups(read_text(path), how)
     return Subject(path.name, audit(made, placed, target, flags))
 
 
@@ -74,7 +77,7 @@ def _module(path: Path, bundle: Bundle, target: Target | None, flags: tuple[str,
     """The module, if it is built, and the objects that it was shipped with."""
     built = [path / f"{bundle.name}.ko"] if (path / f"{bundle.name}.ko").is_file() else []
     for file in built:
-        yield Subject(file.name, audit(file.read_bytes(), None, target, flags))
+        yield Subject(file.name, audit(read_file(file, OBJECT_BYTES), None, target, flags))
     for t in variants_of(bundle):
         name = f"{bundle.name}_{identifier(t)}.o_shipped"
         if name in bundle.files:

@@ -6,13 +6,15 @@ wrong: nothing in it is trusted. Called by the driver; the command line reads th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from ingot.errors import InputError
+from ingot.files import conform, parse_json, read_text
 from ingot.loops.choice import DEFAULT, TILES, Choice
 from ingot.loops.generators.tiles import Tile
 from ingot.loops.program import Program
@@ -23,39 +25,57 @@ KEPT = ("schema", "ingot", "target", "machine", "choices")  # of a file; the res
 SEVERAL = sorted({m for tiles in TILES.values() for m in tiles})
 BY_TEXT = {c.text: c for c in (DEFAULT, *(Choice(winograd=m) for m in SEVERAL))}
 TILE = re.compile(r"tile=([1-9]\d?)x([1-9]\d?)")
+SHOWN = 80
 AGAIN = "make it again with ingot tune"
+
+
+class Document(Struct):
+    """A tuning file: `choices` by the keys of stages, `measured` seconds by key and choice."""
+
+    schema: int
+    target: str
+    choices: dict[str, str]
+    ingot: str = ""
+    machine: str = ""
+    processor: str = ""
+    measured: dict[str, dict[str, Annotated[float, Meta(ge=0)]]] = {}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What it says about choices."""
+        return {name: getattr(self, name) for name in KEPT}
+
+
+def read_document(path: Path) -> Document:
+    """A whole tuning file. Raises InputError."""
+    found = conform(parse_json(read_text(path), path), Document, f"the tuning file {path}")
+    if found.schema != SCHEMA:
+        raise InputError(f"the tuning file has schema {found.schema}, not {SCHEMA}", remedy=AGAIN)
+    return found
 
 
 def read_tuning(path: Path) -> dict[str, Any]:
     """What a tuning file says about choices."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{path} is no tuning file: not JSON") from None
-    if not isinstance(document, dict) or "choices" not in document:
-        raise InputError(f"{path} is no tuning file", remedy=AGAIN)
-    return {name: document[name] for name in KEPT if name in document}
+    return read_document(path).about
 
 
 def choices_of(document: Mapping[str, Any], target: Target) -> dict[str, Choice]:
     """The choices of a document; none of an empty one. InputError for one of another form or target."""
     if not document:
         return {}
-    if document.get("schema") != SCHEMA:
-        raise InputError(f"the tuning file has schema {document.get('schema')!r}, not {SCHEMA}", remedy=AGAIN)
-    if document.get("target") != target.name:
-        made_for = document.get("target")
-        raise InputError(f"the tuning file is for {made_for!r}, not for {target.name!r}", remedy=AGAIN)
-    choices = document.get("choices")
-    if not isinstance(choices, Mapping):
-        raise InputError("the tuning file has no choices", remedy=AGAIN)
-    for key, text in choices.items():
-        if not isinstance(key, str) or not isinstance(text, str) or _choice(text) is None:
+    given = conform(dict(document), Document, "the tuning file")
+    if given.schema != SCHEMA:
+        raise InputError(f"the tuning file has schema {given.schema}, not {SCHEMA}", remedy=AGAIN)
+    if given.target != target.name:
+        raise InputError(f"the tuning file is for {given.target!r}, not for {target.name!r}", remedy=AGAIN)
+    found = {key: _choice(text) for key, text in given.choices.items()}
+    for key, choice in found.items():
+        if choice is None:
             known = f"{', '.join(BY_TEXT)}, tile=ROWSxVECTORS"
-            raise InputError(f"the tuning file wants {text!r} for {key!r}; there is {known}")
-    return {key: choice for key, text in choices.items() if (choice := _choice(text)) is not None}
+            raise InputError(
+                f"the tuning file wants {given.choices[key][:SHOWN]!r} for {key[:SHOWN]!r}; there is {known}"
+            )
+    return {key: choice for key, choice in found.items() if choice is not None}
 
 
 def _choice(text: str) -> Choice | None:

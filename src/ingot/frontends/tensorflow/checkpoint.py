@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.errors import ModelError, UnsupportedError
+from ingot.files import read_file, read_part
 from ingot.formula.expr import Array
 from ingot.frontends.tensorflow.pieces import WHOLE, piece_key, slices
 from ingot.frontends.tensorflow.protos import parse
@@ -25,6 +26,9 @@ MAGIC = bytes.fromhex("57fb808b247547db")
 FOOTER, TRAILER = 48, 5
 HEADER_KEY, PIECE = b"", b"\0"
 SHARDS_LIMIT = 100_000
+INDEX_BYTES = 1 << 24
+RESTART_INTERVAL = 16  # one of so many keys stands whole, the others repeat the beginning of the one before
+SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,10 @@ class Checkpoint:
         shape = _shape(entry, what)
         if type_name(entry.dtype) == "STRING":
             raise UnsupportedError(f"{what} holds strings")
-        return from_bytes(self._bytes(entry, what), dtype_of(entry.dtype), shape, what)
+        dtype = dtype_of(entry.dtype)
+        if entry.offset < 0 or entry.size != math.prod(shape) * dtype.bytes:
+            raise ModelError(f"{what}: {entry.size} bytes at {entry.offset} for {dtype}{shape}")
+        return from_bytes(self._bytes(entry, what), dtype, shape, what)
 
     def _joined(self, key: str, what: str) -> Array:
         """A partitioned variable as a whole."""
@@ -80,12 +87,9 @@ class Checkpoint:
         if not 0 <= entry.shard_id < self.shards:
             raise ModelError(f"{what}: there is no part {entry.shard_id}")
         path = Path(f"{self.prefix}.data-{entry.shard_id:05d}-of-{self.shards:05d}")
-        size = _size(path)
-        if entry.offset < 0 or entry.size < 0 or entry.offset + entry.size > size:
-            raise ModelError(f"{what}: bytes {entry.offset} to {entry.offset + entry.size} of {size}")
-        with path.open("rb") as file:
-            file.seek(entry.offset)
-            data = file.read(entry.size)
+        data = read_part(path, entry.offset, entry.size)
+        if len(data) != entry.size:
+            raise ModelError(f"{what}: bytes {entry.offset} to {entry.offset + entry.size} leave {path.name}")
         if entry.crc32c and len(data) <= CHECKED_BYTES and masked_crc32c(data) != entry.crc32c:
             raise ModelError(f"{what}: the checksum does not fit; the file is damaged")
         return data
@@ -98,15 +102,15 @@ CHECKED_BYTES = 1 << 16
 def open_checkpoint(prefix: Path) -> Checkpoint:
     """Read the index. Raises InputError for files that are missing or no checkpoint."""
     path = Path(f"{prefix}.index")
-    _size(path)
-    entries = dict(_table(path.read_bytes(), path.name))
-    header = entries.pop(HEADER_KEY, None)
-    if header is None:
+    table = _table(read_file(path, INDEX_BYTES), path.name)
+    key, header = next(table, (None, b""))
+    if key != HEADER_KEY:
         raise ModelError(f"{path.name} holds no header of a checkpoint")
     head = parse("BundleHeader", header, path.name)
     if head.endianness != 0 or not 0 < head.num_shards <= SHARDS_LIMIT:
         raise UnsupportedError(f"{path.name}: big-endian, or {head.num_shards} parts")
-    parsed = {k: parse("BundleEntry", v, path.name) for k, v in entries.items()}
+    parsed = {k: parse("BundleEntry", v, path.name) for k, v in table}
+    _require_apart(parsed, path.name)
     pieces = {k: v for k, v in parsed.items() if k.startswith(PIECE)}
     try:
         named = {k.decode(): v for k, v in parsed.items() if k not in pieces}
@@ -122,28 +126,40 @@ def _shape(entry: Any, what: str) -> list[int]:
     return shape
 
 
-def _size(path: Path) -> int:
-    """The size of a regular file. Raises InputError."""
-    if not path.is_file():
-        raise InputError(
-            f"the checkpoint's file {path.name!r} is missing", remedy=f"it belongs in {path.parent}"
-        )
-    return path.stat().st_size
+def _require_apart(entries: dict[bytes, Any], what: str) -> None:
+    """ModelError where variables share bytes: together they are no more than the files."""
+    places = sorted((e.shard_id, e.offset, e.size, k) for k, e in entries.items() if e.size)
+    end = (0, 0)
+    for shard, offset, size, key in places:
+        if offset < 0 or size < 0 or (shard, offset) < end:
+            raise ModelError(f"{what}: the bytes of {key[:SHOWN]!r} are another variable's too")
+        end = (shard, offset + size)
 
 
 # ---- the sorted table: blocks of keys and values, then an index of the blocks, then a footer
 
 
 def _table(data: bytes, what: str) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values in order. Raises ModelError where the file is not such a table."""
+    """Keys and values in ascending order. Raises ModelError where the file is not such a table.
+
+    Blocks ascend too and share no bytes, so all of them together are as long as the file.
+    """
     if len(data) < FOOTER or data[-len(MAGIC) :] != MAGIC:
         raise ModelError(f"{what} is not the index of a checkpoint")
     at = len(data) - FOOTER
     _, at = _handle(data, at, what)
     index, _ = _handle(data, at, what)
+    end, last = 0, None
     for _, place in _block(data, index, what):
         block, _ = _handle(place, 0, what)
-        yield from _block(data, block, what)
+        if block[0] < end or sum(block) > index[0]:
+            raise ModelError(f"{what}: its blocks overlap, or do not ascend")
+        end = sum(block) + TRAILER
+        for key, value in _block(data, block, what):
+            if last is not None and key <= last:
+                raise ModelError(f"{what}: its keys do not ascend")
+            last = key
+            yield key, value
 
 
 def _handle(data: bytes, at: int, what: str) -> tuple[tuple[int, int], int]:
@@ -161,7 +177,7 @@ def _block(data: bytes, where: tuple[int, int], what: str) -> Iterator[tuple[byt
         raise UnsupportedError(f"{what} is compressed (Snappy); save the checkpoint again without")
     block = data[offset : offset + size]
     restarts = int.from_bytes(block[-4:], "little")
-    end, at, key = size - 4 - 4 * restarts, 0, b""
+    end, at, key, room = size - 4 - 4 * restarts, 0, b"", RESTART_INTERVAL * size
     if end < 0:
         raise ModelError(f"{what}: a block with {restarts} restarts in {size} bytes")
     while at < end:
@@ -170,6 +186,9 @@ def _block(data: bytes, where: tuple[int, int], what: str) -> Iterator[tuple[byt
         length, at = _varint(block, at, what)
         if shared > len(key) or at + own + length > end:
             raise ModelError(f"{what}: an entry leaves its block")
+        room -= shared + own
+        if room < 0:
+            raise ModelError(f"{what}: the keys of a block repeat more than it holds")
         key = key[:shared] + block[at : at + own]
         yield key, block[at + own : at + own + length]
         at += own + length

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ingot.errors import InputError, ModelError
+from ingot.files import read_file
 from ingot.formula.types import DType
 from ingot.frontends.tensorflow.model import Body, Node, Ref, plain_ref
 from ingot.frontends.tensorflow.protos import parse_text
@@ -20,6 +21,7 @@ PLACEHOLDERS = frozenset(("Placeholder", "PlaceholderV2"))
 SHAPE = re.compile(r"\d+(?:[x,]\d+)*|")
 TYPES = ("dtype", "T", "DstT", "out_type", "Tparams", "element_dtype")
 SEQUENCE = 3
+CONFIG_BYTES = 1 << 20
 Shape = tuple["int | None", ...]
 
 
@@ -78,9 +80,7 @@ def parse_outputs(words: Sequence[str]) -> list[Fetch]:
 
 def read_config(path: Path) -> tuple[list[Feed], list[Fetch]]:
     """A tfcompile configuration in text form. Raises InputError."""
-    if not path.is_file():
-        raise InputError(f"cannot read the configuration {str(path)!r}: no such file")
-    config = parse_text("Config", path.read_bytes(), path.name)
+    config = parse_text("Config", read_file(path, CONFIG_BYTES), path.name)
     feeds = []
     for feed in config.feed:
         ref = (str(feed.id.node_name), int(feed.id.output_index))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.files import read_file, read_text
 from ingot.formula.expr import Array
 from ingot.frontends.tensorflow.checkpoint import Checkpoint, open_checkpoint
 from ingot.frontends.tensorflow.config import Feed, Fetch
@@ -24,6 +25,7 @@ from ingot.frontends.tensorflow.protos import entries, parse, parse_text
 from ingot.frontends.tensorflow.tensors import array_of, dtype_of, shape_of
 
 LATEST = re.compile(r'^model_checkpoint_path:\s*"([^"]+)"', re.M)
+TEXT_BYTES, STATE_BYTES = 1 << 28, 1 << 20
 SERVING_TAG, SERVING_KEY = "serve", "serving_default"
 ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
 
@@ -66,10 +68,9 @@ def open_source(path: Path) -> Source:
 
 
 def _read(kind: str, path: Path) -> Any:
-    if not path.is_file():
-        raise InputError(f"cannot read {str(path)!r}: no such file")
-    read = parse_text if path.suffix == ".pbtxt" else parse
-    return read(kind, path.read_bytes(), path.name)
+    if path.suffix == ".pbtxt":
+        return parse_text(kind, read_file(path, TEXT_BYTES), path.name)
+    return parse(kind, read_file(path), path.name)
 
 
 # ---- checkpoints
@@ -91,7 +92,7 @@ def _checkpoint(path: Path) -> Source:
 def _prefix(folder: Path) -> Path:
     """The checkpoint that the file `checkpoint` names, or the only one."""
     listed = folder / "checkpoint"
-    if listed.is_file() and (found := LATEST.search(listed.read_text(errors="replace"))):
+    if listed.is_file() and (found := LATEST.search(read_text(listed, STATE_BYTES))):
         return folder / Path(found[1]).name
     prefixes = sorted({p.with_suffix("") for kind in ("meta", "index") for p in folder.glob(f"*.{kind}")})
     if len(prefixes) != 1:

@@ -65,6 +65,7 @@ ENUM = (
 """DataType, in the order of its numbers: the text form writes DT_FLOAT."""
 REFERENCE = 100  # what the number of a type grows by where a variable of it is meant
 TEXT_DEPTH_LIMIT = 64
+SHOWN = 300
 
 
 @cache
@@ -128,7 +129,8 @@ def parse_text(name: str, data: bytes, what: str) -> Any:
             raise UnsupportedError(f"{what} is nested too deeply")
         text_format.Parse(text, made, allow_unknown_field=True)
     except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
-        raise ModelError(f"{what} is no text form of a {name}: {' '.join(str(error).split())}") from None
+        reason = " ".join(str(error)[:SHOWN].split())
+        raise ModelError(f"{what} is no text form of a {name}: {reason}") from None
     return made
 
 
