@@ -17,6 +17,7 @@ from ingot.loops.lower import lower
 from ingot.loops.parallel import is_parallel, parallelize
 from ingot.loops.program import Program
 from ingot.loops.region import formulate_graph
+from ingot.loops.reorder import reorder
 from ingot.loops.verify import require_proved
 from ingot.memory.plan import plan
 from ingot.ops.infer import infer
@@ -25,6 +26,7 @@ from tests.probes.levels import agree_from_loops
 
 CONV, SAME = "Conv <pads = [1, 1, 1, 1]>", "Conv <pads = [1, 1, 1, 1], group = 8>"
 HALF = "Conv <pads = [1, 1, 1, 1], strides = [2, 2], group = 8>"
+FAR = "Conv <group = 8, pads ="
 POOL = "MaxPool <kernel_shape = [3, 3], strides = [2, 2]>"
 
 CHAINS = {
@@ -72,9 +74,18 @@ CHAINS = {
     "one dimension": ("a = Conv (x, v) y = MaxPool <kernel_shape = [2], strides = [2]> (a)", (1, 4, 600), 1),
     "read twice": (f"a = {CONV} (x, w) b = {SAME} (a, d) y = Add (a, b)", (1, 4, 20, 20), 0),
     "stays near": (f"a = {CONV} (x, w) y = {SAME} (a, d)", (1, 4, 10, 10), 0),
+    "far below": (f"a = {CONV} (x, w) y = {FAR} [0, 1, 6, 1]> (a, d)", (1, 4, 20, 20), 1),
+    "far above": (f"a = {CONV} (x, w) y = {FAR} [6, 1, 0, 1]> (a, d)", (1, 4, 20, 20), 0),
+    "copy in place": (
+        f"a = {CONV} (x, w) b = Reshape (a, split) c = Transpose <perm = [0, 2, 1, 3, 4]> (b) "
+        f"e = Reshape (c, whole) y = {SAME} (e, d)",
+        (1, 4, 20, 20),
+        0,
+    ),
     "prime": (f"a = {CONV} (x, w) y = {SAME} (a, d)", (1, 4, 23, 20), 0),
 }
 WEIGHTS = {"w": (8, 4, 3, 3), "d": (8, 1, 3, 3), "p": (4, 8, 1, 1), "v": (8, 4, 1), "q": (16, 16, 3, 3)}
+SHAPES = {"split": (1, 8, 1, 20, 20), "whole": (1, 8, 20, 20)}
 
 
 def programs(text: str, shape: tuple[int, ...], target: str, second: int = 8 << 10) -> list[Program]:
@@ -89,11 +100,13 @@ def programs(text: str, shape: tuple[int, ...], target: str, second: int = 8 << 
     for i, (name, weights) in enumerate(WEIGHTS.items()):
         made = np.random.default_rng(i).standard_normal(weights).astype("f")
         proto.graph.initializer.append(onnx.numpy_helper.from_array(made, name))
+    for name, value in SHAPES.items():
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(value), name))
     proto.graph.output[0].type.tensor_type.ClearField("shape")
     small = replace(find(target), caches=(1 << 10, second, 1 << 20))
     found = []
     for parts in (0, 1, 2):
-        region = fuse(formulate_graph(infer(read_model(proto))))
+        region = reorder(fuse(formulate_graph(infer(read_model(proto)))))
         found.append(lower(region, assign_layouts(region), "bands", small, LoweringOptions(parts=parts)))
         require_proved(found[-1])
     return found

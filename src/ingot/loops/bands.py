@@ -25,6 +25,7 @@ from ingot.formula.expr import Const, Expr, Gathered, Tensor, loads, static, wal
 from ingot.formula.index import coefficient, interval, mentions
 from ingot.loops.choice import Band, Choice
 from ingot.loops.layout import Storage
+from ingot.loops.place import is_nothing
 from ingot.loops.region import Group, Region, reads_beside, regions_of
 from ingot.targets.record import Target
 
@@ -72,7 +73,7 @@ def _chains(
     region: Region, storage: Storage, target: Target, how: How, parts: int
 ) -> list[tuple[Chain, tuple[Band, ...]]]:
     """What to go through together: the largest tensors are the first that shall not be whole."""
-    groups = [i for i in region.items if isinstance(i, Group) and i.view is None and _is_plain(i)]
+    groups = [i for i in region.items if isinstance(i, Group) and i.view is None and _is_plain(i, storage)]
     readers, makers = _readers(region), {t: g for g in groups for t in g.writes}
     links = [(t, makers[t], g) for g in groups for t in g.reads if t in makers and readers[t] == 1]
     chain_of = {id(g): Chain((g,)) for g in groups}
@@ -107,10 +108,15 @@ def _readers(region: Region) -> Counter[Tensor]:
     return count
 
 
-def _is_plain(group: Group) -> bool:
-    """Whether one stage writes all of one tensor of floats, nothing about it known at run time only."""
+def _is_plain(group: Group, storage: Storage) -> bool:
+    """Whether one stage writes all of one tensor of floats, nothing about it known at run time only.
+
+    A copy of elements onto themselves is none: it has no kernel, and a band before it would have no reader.
+    """
     c = group.stages[0]
     if len(group.stages) > 1 or not isinstance(c, Compute) or c.at or not c.out.type.is_float:
+        return False
+    if is_nothing(c, storage.layouts):
         return False
     known = all(isinstance(n, int) for t in (c.out, *reads(c)) for n in t.shape)
     gathers = any(isinstance(n, Gathered) for e in c.expressions for n in walk(e))

@@ -20,7 +20,7 @@ from ingot.loops.choice import LOWERING, Choices, Chooser, LoweringOptions
 from ingot.loops.generate import generate
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.peel import is_cut
-from ingot.loops.place import is_in_place, move_of
+from ingot.loops.place import is_nothing
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of, touched
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
 from ingot.loops.rewrite import without_single_turns
@@ -88,15 +88,9 @@ def _steps(region: Region, work: _Work) -> list[Step]:
                 other = base if owner is view else view
                 storage.aliases[storage.tensor(other)] = Alias(storage.tensor(owner))
             case Group():
-                stages = tuple(s for s in item.stages if not _is_nothing(s, storage))
+                stages = tuple(s for s in item.stages if not is_nothing(s, storage.layouts))
                 steps += [_call(item.nodes, stages, work)] if stages else []
     return steps
-
-
-def _is_nothing(stage: Stage, storage: Storage) -> bool:
-    """Whether a stage would copy elements onto themselves: its result has its place where the operand is."""
-    move = move_of(stage)
-    return move is not None and is_in_place(move, storage.layouts)
 
 
 def _branch(item: Either, work: _Work) -> Branch:

@@ -117,6 +117,12 @@ def _leads_to(t: Tensor, goal: Tensor, where: dict[Tensor, Rectangle]) -> bool:
     return t is goal
 
 
+def is_nothing(stage: Stage, layouts: Mapping[Tensor, Layout]) -> bool:
+    """Whether a stage would copy elements onto themselves: its result has its place where the operand is."""
+    m = move_of(stage)
+    return m is not None and is_in_place(m, layouts)
+
+
 def is_in_place(m: Move, layouts: Mapping[Tensor, Layout]) -> bool:
     """Whether a copy's two sides are the same memory."""
     return _corner(m.source, m.at, layouts) == _corner(m.out, m.to, layouts)

@@ -144,7 +144,8 @@ class _Generator:
         value = Const(float(band.fill), link.buffer.type.compute)
         at = tuple(row if d == band.dim else a for d, a in enumerate(axes))
         stage = Compute(link.buffer, tuple(a for a in axes if a.name != f"i{band.dim}"), value, None, at)
-        for lo, hi in ((Const(0), Const(0) - base), (link.height - base, as_expr(band.rows))):
+        below = maximum(link.height - base, 0)  # far below the image, all rows of the band are fill
+        for lo, hi in ((Const(0), Const(0) - base), (below, as_expr(band.rows))):
             lo, hi = simplify(lo, bounds), simplify(hi, bounds)
             if interval(simplify(hi - lo), bounds)[1] > 0:
                 inner = {**bounds, row.name: (0, band.rows - 1)}
