@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ingot.binary.note import SECTION, note_of, with_note
 from ingot.bundle.schema import sealed, text_of
 from ingot.cli import app
 from ingot.cli.arrays import read_array
-from ingot.files import sha256_of
+from ingot.files import read_file, sha256_of
 from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c
 from tests.models import SECONDS, limit
@@ -41,6 +42,18 @@ def refused(folder: Path, *words: object) -> str:
     assert len(result.stderr) < 1000 and result.stdout == ""
     assert sorted(folder.rglob("*")) == before
     return result.stderr
+
+
+def test_a_small_file_takes_little_room(tmp_path: Path) -> None:
+    """Whatever a file may hold at most: with 2 GB of memory, models are read."""
+    (tmp_path / "m.onnx").write_bytes(bytes(1000))
+    tracemalloc.start()
+    try:
+        assert len(read_file(tmp_path / "m.onnx")) == 1000
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert read_file(Path("/proc/self/status")).startswith(b"Name:")  # which says that it has no bytes
 
 
 # ---- manifests

@@ -521,6 +521,9 @@ def test_other_bad_files(tmp_path: Path) -> None:
     (tmp_path / "y.pbtxt").write_text("node { name: ")
     with pytest.raises(ModelError, match="no text form"):
         import_tensorflow(tmp_path / "y.pbtxt")
+    (tmp_path / "y.pbtxt").write_text("node { attr { value { type: 184467440737095516 } } }")
+    with pytest.raises(ModelError, match="no text form"):
+        import_tensorflow(tmp_path / "y.pbtxt")
     with pytest.raises(InputError, match="no such file"):
         import_tensorflow(tmp_path / "nothing.pb")
 

@@ -61,7 +61,10 @@ def read_file(path: Path, limit: int = MODEL_BYTES) -> bytes:
     """The bytes of a regular file. Raises InputError."""
     try:
         with os.fdopen(open_file(path, limit), "rb") as file:
-            data = file.read(limit + 1)
+            size = os.fstat(file.fileno()).st_size
+            data = file.read(size + 1)  # no more room is taken than the file needs
+            while size < len(data) <= limit and (piece := file.read(_CHUNK)):
+                data += piece
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     if len(data) > limit:  # it grew, or its file system does not know its size

@@ -128,7 +128,7 @@ def parse_text(name: str, data: bytes, what: str) -> Any:
         if _depth(text) > TEXT_DEPTH_LIMIT:
             raise UnsupportedError(f"{what} is nested too deeply")
         text_format.Parse(text, made, allow_unknown_field=True)
-    except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
+    except (text_format.ParseError, ValueError, RecursionError) as error:  # ValueError: a number out of range
         reason = " ".join(str(error)[:SHOWN].split())
         raise ModelError(f"{what} is no text form of a {name}: {reason}") from None
     return made
