@@ -91,6 +91,11 @@ CLIP = [
     *(clip(special(), lo, hi, oracle="reference") for lo, hi in [(-1, None), (None, 2), (None, None)]),
     clip(special(), 2, -1, note="crossed"),
     clip(special(), -1, 2, constant=[1, 2], note="constant"),
+    *(
+        clip(np.tile(special(), 3), *bounds, constant=constant, oracle="reference", note=f"nan{bounds}")
+        for bounds in ((np.nan, 2), (-1, np.nan))
+        for constant in ((), (1, 2))
+    ),
     clip(floats(5, dtype=np.float64), -0.5, 0.5, note="f64"),
     clip(floats(5, dtype=np.float16), -0.5, 0.5, **HALF),
     clip(floats(), -0.5, 0.5),

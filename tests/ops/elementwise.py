@@ -232,6 +232,18 @@ POWERS = [
         oracle=[np.array([[0, 0], [-1, 1], [0, 0], [1, 1], [0, 0]])],
         note="negative exponents",
     ),
+    *(
+        Row(
+            "Pow",
+            [np.array([0, 1, 3, 2**64 - 1], np.uint64)[:, None], np.array([0, 1, 3, 2**40], np.uint64)],
+            oracle=[
+                np.array([[pow(b, e, 2**64) for e in (0, 1, 3, 2**40)] for b in (0, 1, 3, 2**64 - 1)], "u8")
+            ],
+            constant=constant,
+            note=f"uint64 wraps {len(constant)}",
+        )
+        for constant in ((), (0, 1))
+    ),
     Row("Pow", [np.arange(-4, 5), np.array(2)], constant=[1], note="int64 square"),
 ]
 WHERE = [

@@ -192,9 +192,8 @@ class VectorPrinter(Printer):
         """
         t = a.dtype
         spelled = self.target.spelling(op, t.name, lanes * t.bytes)
-        numbers = (Const, Entry)
-        if spelled and (not t.is_float or isinstance(a, numbers) or isinstance(b, numbers)):
-            first, second = (b, a) if isinstance(b, numbers) else (a, b)
+        if spelled and (not t.is_float or _is_number(a) or _is_number(b)):
+            first, second = (b, a) if _is_number(b) else (a, b)
             return spelled.format(a=bare(self.vector(first, lanes)), b=bare(self.vector(second, lanes)))
         self.vector_type(t, lanes)
         self.vector_type(mask_type(t), lanes)
@@ -271,3 +270,8 @@ class VectorPrinter(Printer):
         """Store `lanes` elements from `to` on."""
         t = self.vector_type(to.tensor.type, lanes)
         return f"*({t} *)&{self.element(to)} = {bare(self.vector(value, lanes))};"
+
+
+def _is_number(e: Expr) -> bool:
+    """Whether an operand is known to be no NaN: a literal that is none, an entry of a function's table."""
+    return isinstance(e, Entry) or (isinstance(e, Const) and e.value == e.value)

@@ -63,13 +63,15 @@ def _pow(a: Array, b: Array) -> Array:
         root = np.where(np.isneginf(a), -a, np.sqrt(a) + np.zeros_like(a))
         return np.where(b == 0.5, root, np.power(a, b))
     out, base, e = np.ones_like(a), np.array(a), np.array(b)
-    negative = e < 0
     while np.any(e > 0):
         out = np.where(e % 2 == 1, out * base, out)
         base, e = base * base, e // 2
-    return np.where(negative, np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b % 2 != 0), 0)), out).astype(
-        a.dtype
-    )
+    if np.asarray(b).dtype.kind == "u":
+        return out
+    one = np.ones_like(a)
+    turned = np.where(b % 2 == 0, one, -one) if np.asarray(a).dtype.kind == "i" else np.zeros_like(a)
+    small = np.where(a == 1, one, np.where(a == -one, turned, np.zeros_like(a)))
+    return np.where(b < 0, small, out)
 
 
 def mulhi(a: Array, b: Array) -> Array:
