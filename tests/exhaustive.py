@@ -201,6 +201,34 @@ C leaves undefined (`tests/test_casts.py`):
   itself, its remainder 0.
 * Floats round half to even, once; what is too large becomes infinite. An 8-bit float stops at its largest
   number unless `saturate` is 0.
+
+## What bundles do where ONNX, or its implementations, disagree
+
+The same on every target (`tests/test_special_values.py`); rows in `tests/ops/` hold each against the oracles
+that agree with it.
+
+* **NaN** comes out where it goes in: Max, Min, ReduceMax, ReduceMin, MaxPool, GlobalMaxPool, Relu and Clip
+  (with a bound that is NaN, too) give NaN if they read one, as sums do. A fault that a maximum hides is
+  found late. (onnxruntime overlooks NaN in ReduceMax, GlobalMaxPool, MaxPool and the bounds of Clip, onnx's
+  reference in MaxPool.)
+* **NaN in an order** is greater than every number, and all NaNs are equal: TopK puts NaNs first among the
+  largest and last among the smallest, as both oracles do, and Unique counts them as one. ArgMax and ArgMin
+  point at the first NaN (or the last, if asked), which is also what makes ReduceMax and ReduceMin NaN.
+  Equal elements stand in the order of their places, for `sorted=0` too. Which zero a maximum of 0 and -0
+  gives is open.
+* **RNN, GRU and LSTM over a sequence of length 0** give Y = 0 and, as no step changes the state, Y_h =
+  initial_h and Y_c = initial_c. ONNX says "the last output value", of which there is none; TensorFlow keeps
+  the state too. onnxruntime clears it, onnx's reference does not read lengths at all. A state that is
+  carried from call to call (docs/state.md) would be lost in a call that brings nothing.
+* **DynamicQuantizeLinear of zeros**, or of a range too small for 255 steps, has the scale 1 and the zero
+  point 0, as onnxruntime has for zeros; onnx's reference says 1/255, the formula 0 and NaN. A NaN makes the
+  scale NaN, an infinity infinite; the zero point is 0 then, and so are all bytes.
+* **Resize with scales** gives floor(extent * scale) elements, and places them by the scale that is given,
+  not by the ratio of the extents. With align_corners the last element would lie at extent * scale, which
+  may be a fraction: so ONNX words it since opset 19, and so onnx's reference computes it. onnxruntime takes
+  the whole number, as everyone does before opset 19. With sizes the two are the same.
+* **Integers to a negative power** are what truncation leaves: 1 and -1 keep their size, all others, 0
+  included, give 0.
 """
 
 

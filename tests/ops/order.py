@@ -1,4 +1,4 @@
-"""Rows of TopK: both orders, ties, every place of the axis."""
+"""Rows of TopK: both orders, ties, NaNs, every place of the axis."""
 
 import numpy as np
 
@@ -6,6 +6,15 @@ from tests.ops.rows import Row, floats, integers
 
 X = floats(3, 5, 4)
 TIES = np.array([[2, 1, 2, 2], [0, 0, 0, 0], [-1, 3, -1, 3]], np.float32)
+WILD = np.float32(
+    [
+        [1, np.nan, 3, np.nan, 2, np.inf, -np.inf, 3],
+        [np.nan] * 8,
+        [np.inf, np.nan, np.inf, 5, np.nan, np.nan, -1, np.inf],
+        [-np.inf, np.nan, -np.inf, 5, -np.inf, 0, -0.0, np.nan],
+        [4, 3, 2, 1, 0, -1, -2, np.nan],
+    ]
+)
 
 
 def k(n: int) -> np.ndarray:
@@ -26,6 +35,12 @@ ROWS = [
     Row("TopK", [integers(2, 6, dtype=np.int32), k(6)], {"largest": 0}, constant=[1], outputs=2, note="i32"),
     Row("TopK", [floats(2, 6, dtype=np.float64), k(1)], constant=[1], outputs=2, note="f64"),
     Row("TopK", [floats(2, 6, dtype=np.float16), k(2)], constant=[1], outputs=2, note="f16"),
+    *(
+        Row("TopK", [WILD.astype(t), k(n)], {"largest": largest, "axis": axis}, [1], 2, note=f"nan-{t}")
+        for largest in (0, 1)
+        for axis, n, t in ((1, 8, "f4"), (1, 3, "f8"), (0, 5, "f4"), (0, 2, "f2"))
+    ),
+    Row("TopK", [WILD, k(8)], {"largest": 0, "sorted": 0}, [1], 2, oracle="reference", note="unsorted"),
     Row("TopK", [X, k(0)], constant=[1], outputs=2, note="none"),
     Row("TopK", [X, k(2)], constant=[1], outputs=2, opset=10),
     Row("TopK", [X], {"k": 2, "axis": 1}, outputs=2, opset=9),

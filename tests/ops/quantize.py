@@ -123,6 +123,17 @@ DYNAMIC = [
         (np.abs(floats(2, 3)) + 1, "positive"),
         (-np.abs(floats(2, 3)) - 1, "negative"),
         (floats(64, seed=3, scale=100), "wide"),
+        (np.zeros((2, 3), np.float32), "zeros"),
+        (np.float32([[0.0, -0.0]] * 9), "zeros of both signs"),
+        (np.full(5, 1e-37, np.float32), "a scale that is denormal"),
+    ]
+]
+DYNAMIC += [
+    Row("DynamicQuantizeLinear", [np.float32(x)], outputs=3, oracle=oracle, tolerance=0, note=note)
+    for x, oracle, note in [
+        ([0, 1e-45, -1e-45], [np.zeros(3, np.uint8), np.float32(1), np.uint8(0)], "too small a range"),
+        ([1, np.nan, 2], [np.zeros(3, np.uint8), np.float32(np.nan), np.uint8(0)], "nan"),
+        ([1, np.inf, 2], [np.zeros(3, np.uint8), np.float32(np.inf), np.uint8(0)], "infinite"),
     ]
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,27 @@ def batch_first(of: Row) -> Row:
     return Row(of.op, moved, attributes, outputs=of.outputs, opset=14, oracle=BatchFirst(of), note="layout")
 
 
+@dataclass(frozen=True)
+class Kept:
+    """The outputs where sequences of no step keep their states, which onnxruntime sets to zero."""
+
+    of: Row
+
+    def __iter__(self) -> Iterator[Array]:
+        y, *states = expected(self.of, model(self.of))
+        yield y
+        lengths = self.of.inputs[4]
+        assert lengths is not None
+        for state, initial in zip(states, self.of.inputs[5:], strict=False):
+            assert initial is not None
+            yield np.where((lengths == 0)[None, :, None], initial, state)
+
+
+def kept(of: Row) -> Row:
+    """The same row; onnx's reference reads no lengths and is no oracle for it."""
+    return replace(of, oracle=Kept(of))
+
+
 def common(op: str) -> Iterator[Row]:
     """What all three have."""
     for d in DIRECTIONS:
@@ -110,9 +131,12 @@ def common(op: str) -> Iterator[Row]:
         yield row(op, f"{d}_plain", attributes={"direction": d}, bias=False, states=False, batch=1)
         yield row(op, f"{d}_lengths", attributes={"direction": d}, lengths=[5, 2, 4])
         yield batch_first(row(op, d, attributes={"direction": d}, lengths=[1, 5, 3]))
+        yield row(op, f"{d}_empty", attributes={"direction": d}, lengths=[5, 0, 2], states=False)
+        yield kept(row(op, f"{d}_empty_kept", attributes={"direction": d}, lengths=[0, 2, 0]))
         yield row(op, f"{d}_clip", attributes={"direction": d, "clip": 0.4})
     yield row(op, "one_step", steps=1, hidden=1, width=1)
     yield row(op, "whole_lengths", lengths=[5, 5, 5], constant=(4,))
+    yield kept(row(op, "all_empty", lengths=[0, 0, 0], constant=(1, 2, 3, 4)))
     yield row(op, "weights", constant=(1, 2, 3), hidden=8, width=7, batch=1)
     for hidden in (12, 21, 40, 67):  # several blocks of units, vectors of several widths
         yield row(op, f"units{hidden}", hidden=hidden, steps=3, batch=hidden % 4 + 1, tolerance=3e-5)

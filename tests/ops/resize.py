@@ -53,6 +53,23 @@ def nearest() -> Iterator[Row]:
     yield by_scales(1, 1, 2, 2, x=floats(1, 1, 2, 2, dtype=np.float64), note="f64", oracle="reference")
 
 
+def uneven() -> Iterator[Row]:
+    """Scales that give no whole number of elements."""
+    corners: dict[str, Any] = {"coordinate_transformation_mode": "align_corners"}
+    for a, b in ((0.7, 1.3), (1.6, 0.33)):
+        for mode in ("linear", "nearest"):
+            # onnxruntime takes the whole number; before opset 19 so does everyone
+            yield by_scales(1, 1, a, b, mode=mode, oracle="reference", note="corners", **corners)
+            yield by_scales(1, 1, a, b, mode=mode, opset=13, note="corners", **corners)
+        for how in ("half_pixel", "asymmetric", "half_pixel_symmetric"):
+            more = {"coordinate_transformation_mode": how, "note": how}
+            yield by_scales(1, 1, a, b, mode="linear", **more)
+            yield by_scales(1, 1, a, b, mode="cubic", **more)
+    for n, scale in ((5, 0.7), (3, 1.5), (5, 1.5), (7, 1.5)):  # a place on the border of two elements
+        more = {"coordinate_transformation_mode": "half_pixel_symmetric", "nearest_mode": "floor"}
+        yield by_scales(1, 1, 1, scale, x=floats(1, 1, 1, n), mode="nearest", note="border", **more)
+
+
 def between() -> Iterator[Row]:
     for how in COORDINATES:
         more = {"coordinate_transformation_mode": how, "note": how}
@@ -150,4 +167,4 @@ OLD = [
     ),
 ]
 
-ROWS = [*nearest(), *between(), *with_axes(), *CROPPED, *LATE, *OLD]
+ROWS = [*nearest(), *uneven(), *between(), *with_axes(), *CROPPED, *LATE, *OLD]

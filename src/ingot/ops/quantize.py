@@ -17,8 +17,10 @@ from ingot.formula.expr import (
     binary,
     call,
     cast,
+    equal,
     maximum,
     minimum,
+    select,
     wrap,
 )
 from ingot.formula.extents import alike
@@ -144,12 +146,15 @@ def dequantize_linear(
 def dynamic_quantize_linear(f: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """uint8 of x, its scale and its zero point, which x's own range gives (DynamicQuantizeLinear-11).
 
-    The range holds 0. Where it is nothing else, scale is 0, and so are all bytes.
+    The range holds 0. Where it is nothing else, or too small for 255 steps, the scale is 1, and all bytes are
+    the zero point 0. By the formula it would be 0, and 0 / 0 the rest; onnxruntime says 1 too, onnx's
+    reference 1/255. Whoever divides by the scale may, and what is dequantised is the same.
     """
     f.same_type((x,), "f")
     axes = f.axes(x.shape)
     low, high = (f.reduce(e, (), axes, x[axes], init=0, name=e) for e in ("min", "max"))
-    scale = f.map((), (high[()] - low[()]) / 255.0, name="y_scale")
+    step = (high[()] - low[()]) / 255.0
+    scale = f.map((), select(equal(step, 0), 1, step), name="y_scale")
     zero = minimum(maximum(0.0 - low[()] / scale[()], 0), 255)
     point = f.map((), cast(call("round", zero), UINT8), name="y_zero_point")
     y = saturated(x[axes] / scale[()], cast(point[()], x.type), UINT8)

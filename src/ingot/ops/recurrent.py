@@ -3,7 +3,8 @@
 In: x [t, batch, i], weights w [direction, gates, i] and r [direction, gates, hidden], and what else ONNX
 passes. Out: per direction one contraction of x with w for all steps at once, then a `Scan` whose steps
 multiply the state by r and overwrite it. Every step has its own place in y, also where sequences end early:
-there y is zero and the state is kept. Matrices may be bytes: `factors` multiplies by either.
+there y is zero and the state is kept, the initial one if a sequence has no step at all. Matrices may be
+bytes: `factors` multiplies by either.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def coordinate(line: Line, how: How, i: Expr) -> Expr:
             return (x + 0.5) / s - 0.5
         case "half_pixel_symmetric":
             real = wrap(s, FLOAT32) * size
-            return (1.0 - out / real) * (size / 2) + ((x + 0.5) / s - 0.5)
+            return (1.0 - out / real) * (size / 2) + (x + 0.5) / s - 0.5
         case "pytorch_half_pixel":
             return unless_one((x + 0.5) / s - 0.5, x)
         case "align_corners":

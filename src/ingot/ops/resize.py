@@ -1,4 +1,8 @@
-"""Resize and Upsample: which axes change, by scales or sizes, known now or when the bundle runs."""
+"""Resize and Upsample: which axes change, by scales or sizes, known now or when the bundle runs.
+
+Scales give floor(extent * scale) elements, which lie where the scale says, whatever the ratio of the extents;
+align_corners ends where extent * scale does, a fraction since opset 19 (docs/math.md has the reason).
+"""
 
 from __future__ import annotations
 
