@@ -1,13 +1,13 @@
 """Asks the module: `ask.py PAGE...` with nine pages read one after the other.
 
-Writes eight gaps to /dev/access and reads three probabilities from it. Nothing but Python is needed.
+Writes eight gaps to /dev/ingot-access and reads three probabilities from it. Nothing but Python is needed.
 """
 
 import struct
 import sys
 from itertools import pairwise
 
-DEVICE = "/dev/access"
+DEVICE = "/dev/ingot-access"
 CLASSES = ("in order", "in strides", "anywhere")
 
 

@@ -23,7 +23,7 @@ cat >"$work/root/init" <<END
 #!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc proc /proc; mount -t devtmpfs dev /dev
-insmod /$name.ko selftest=1 && ls -l /dev/$name && rmmod $name
+insmod /$name.ko selftest=1 && ls -l /dev/ingot-$name && rmmod $name
 dmesg | grep ' $name: '
 poweroff -f
 END

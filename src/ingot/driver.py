@@ -220,9 +220,11 @@ def stages(model: Any, options: Options) -> Stages:
         program = programs(parallelize, program)
     program = programs(share, program)  # last change to kernels: now it shows which are the same
     program = programs(order, program)  # after everything that makes or merges steps
-    program = programs(keep_states, program, graph.states)  # after order: now it shows who reads last
-    if options.pauses:  # last: costs add up along the final order
+    if options.pauses:  # after order: costs add up along the final one
         program = programs(pausing, program, options.frame_bytes)
+    program = programs(
+        keep_states, program, graph.states
+    )  # after both: who reads last, and where a run may end
     placed = PLAN(plan, program)  # last: the kernels decide what lives when
     return Stages(graph, region, program, placed, target)
 

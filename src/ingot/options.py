@@ -32,7 +32,8 @@ class Options:
     encoded weights in Huffman codes, which the bundle expands some columns at a time. `target` may name
     several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry
     a `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its time goes.
-    `pauses` makes it call `NAME_pause` every few microseconds, where no vector register keeps its content.
+    `pauses` makes it call `NAME_pause` every few microseconds, where no vector register keeps its content;
+    what is not 0 ends the run with `ERR_STOPPED`, its state as it was. Threads do not pause.
     `frame_bytes` is the most stack that a function should take (0: any): fast convolutions whose transforms
     need more are not chosen. `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin, and
     weights-txt where the caller brings the weights. `weights` None is what the api means: external for Glow's

@@ -11,7 +11,10 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ingot.packaging.kbuild.golden import RUNS
+
 from .machine import COUNTED
+from .mixed import printed
 from .modules import FORMS, INDIGO
 
 Check = tuple[str, Callable[[str], bool]]
@@ -22,7 +25,17 @@ PROBED = (
     *("a run after all of these", "allocations are seen", "no run allocates memory", "10000 runs"),
     "all CPUs at the same time",
 )
+USED = (
+    *("nothing of others is read", "other sizes and bad addresses are errors"),
+    *("a killed run leaves the state as it was", "memory is its group's", "no more than its group has"),
+)
+COMPLAINTS = (
+    *("BUG", "Oops", "WARNING", "general protection", "invalid opcode", "UBSAN", "soft lockup", "hung_task"),
+    *("scheduling while atomic", "page allocation failure", "vmalloc error", "Bad or missing usercopy"),
+)
 LOADED = """
+insmod /mixed.ko selftest=1; echo "@mixed $?"
+insmod /kept.ko selftest=1; echo "@kept $?"
 insmod /policy.ko selftest=1; echo "@policy $?"
 insmod /digits.ko selftest=1 section_us=20; echo "@digits $?"
 insmod /probe.ko; echo "@probe $?"
@@ -30,12 +43,12 @@ rmmod policy; echo "@used $?"
 rmmod probe; echo "@unused $?"
 """
 DEVICE = """
-stat -c "@mode %a" /dev/policy
-printf xx > /dev/policy; echo "@short $?"
-dd if=/dev/zero of=/dev/policy bs=1M count=1 2>/dev/null; echo "@long $?"
-dd if=/dev/zero of=/dev/policy bs=37 count=1 2>/dev/null; echo "@odd_write $?"
+stat -c "@mode %a" /dev/ingot-policy
+printf xx > /dev/ingot-policy; echo "@short $?"
+dd if=/dev/zero of=/dev/ingot-policy bs=1M count=1 2>/dev/null; echo "@long $?"
+dd if=/dev/zero of=/dev/ingot-policy bs=37 count=1 2>/dev/null; echo "@odd_write $?"
 head -c 36 /dev/zero > /input
-exec 3<>/dev/policy
+exec 3<>/dev/ingot-policy
 head -c 20 <&3 > /nothing; echo "@unwritten $?"
 dd if=/input bs=36 count=1 >&3 2>/dev/null; echo "@full $?"
 dd bs=20 count=1 <&3 2>/dev/null | od -A n -t x4 | tr -d '\\n' | sed 's/^/@first /'; echo
@@ -44,10 +57,14 @@ dd bs=64k count=1 <&3 of=/nothing 2>/dev/null; echo "@long_read $?"
 rmmod policy; echo "@busy $?"
 exec 3>&-
 """
+USER = """
+/user
+echo 20000 > /sys/module/kept/parameters/section_us || echo "@unlimited 1"
+"""
 WRONG = """
 insmod /wrong.ko; echo "@untested $?"; rmmod wrong
 insmod /wrong.ko selftest=1; echo "@wrong $?"
-ls /dev/wrong; echo "@nodevice $?"
+ls /dev/ingot-wrong; echo "@nodevice $?"
 """
 ODD = """
 insmod /simple.ko selftest=1; echo "@odd $?"; rmmod simple
@@ -61,16 +78,15 @@ for k in /golden_*.ko; do insmod $k selftest=1; echo "@golden $?"; rmmod ${k#/};
 """
 TWO = """
 loops() {
-  exec 4<>/dev/policy
+  exec 4<>/dev/ingot-policy
   for i in $(seq 200); do dd if=/input bs=36 count=1 >&4 2>/dev/null || echo "@lost"; done
-  dd bs=20 count=1 <&4 2>/dev/null | od -A n -t x4 | tr -d '\\n' | sed 's/^/@last /'; echo
+  echo "@last $(dd bs=20 count=1 <&4 2>/dev/null | od -A n -t x4 | tr -d '\\n')"
   echo "@loop"
 }
 loops & loops & wait
 """
 END = """
-rmmod policy; echo "@gone $?"
-rmmod digits; echo "@gone $?"
+for m in policy digits mixed kept; do rmmod $m; echo "@gone $?"; done
 """
 
 
@@ -130,7 +146,7 @@ def published(form: str) -> Check:
     """Ten lines whose digits are the published ones; a digit that float32 may turn is one off at most."""
 
     def holds(said: str) -> bool:
-        lines = re.findall(rf"golden_{form}: run \d+:((?: 0\.\d{{5}}){{5}})", said)
+        lines = re.findall(rf"golden_{form}: run \d+, \w+:((?: 0\.\d{{5}}){{5}})", said)
         found = [[round(float(w) * 1e5) for w in line.split()] for line in lines]
         wanted = json.loads((INDIGO / "expected.json").read_text())["seed_printed"]
         rows = [[round(p * 1e5) for p in row] for row in wanted]
@@ -140,14 +156,32 @@ def published(form: str) -> Check:
     return f"the ten published lines from {form}", holds
 
 
+def every_type(said: str) -> bool:
+    """The selftest's lines, and no others, whatever the stack was filled with."""
+    found = re.findall(r"mixed: (run \d, \w+:.*)$", said, re.M)
+    return found == [f"run {n}, {name}:{line}" for n in range(RUNS) for name, line in printed(n).items()]
+
+
+def killed(said: str) -> bool:
+    """The section that runs ends, and the process with it: 200 us and what an emulated machine adds."""
+    found = re.search(r"^user: killed after (\d+) us", said, re.M)
+    return found is not None and int(found[1]) < 250_000
+
+
 BOTH: tuple[Check, ...] = (
-    ("no complaint of the kernel", without(r"@dmesg .*(BUG|Oops|WARNING|general protection|invalid opcode)")),
+    ("no complaint of the kernel", without(rf"@dmesg .*({'|'.join(COMPLAINTS)})")),
     ("no corrupted memory", without(r"@dmesg .*(Redzone|Poison overwritten|Object padding)")),
     ("two models are loaded at once", has(r"^@(policy|digits) 0$", 2)),
     ("golden vectors agree", has(r"(policy|digits): selftest: 0 of \d+ runs differ, status 0", 2)),
     *map(probed, PROBED),
     ("a module that another one uses stays", has(r"^@used 1$")),
-    ("modules are removed", has(r"^@(unused|gone) 0$", 3)),
+    ("modules are removed", has(r"^@(unused|gone) 0$", 5)),
+    ("modules of mixed types are loaded", has(r"^@(mixed|kept) 0$", 2)),
+    (
+        "golden vectors of mixed types agree",
+        has(r"(mixed|kept): selftest: 0 of \d+ runs differ, status 0", 2),
+    ),
+    ("every type is printed", every_type),
 )
 ALONE: tuple[Check, ...] = (
     ("AVX2 is chosen", has(r"policy: x86-64-v3")),
@@ -173,6 +207,9 @@ TOGETHER: tuple[Check, ...] = (
     ("there are four CPUs", has("probe: 8 threads on 4 CPUs")),
     ("two processes run it at the same time", has(r"^@loop$", 2)),
     ("no run is lost", without(r"@lost")),
+    *((name, has(rf"^user: {name} ok$")) for name in USED),
+    ("a process that is killed ends at once", killed),
+    ("sections have a limit", has(r"^@unlimited 1$")),
     ("each process has its own state", last_actions),
 )
 LINES: tuple[Check, ...] = tuple(published(form) for form in (*FORMS, "graph_prebuilt"))
@@ -193,6 +230,9 @@ BOOTS = {
         "max", COUNTED, LOADED + DEVICE + WRONG + ODD + COUNTS + GOLDEN + END, (*BOTH, *ALONE, *LINES)
     ),
     "together": Boot(
-        "qemu64", ("-smp", "4"), LOADED + "head -c 36 /dev/zero > /input" + TWO + END, (*BOTH, *TOGETHER)
+        "qemu64",
+        ("-smp", "4"),
+        LOADED + USER + "head -c 36 /dev/zero > /input" + TWO + END,
+        (*BOTH, *TOGETHER),
     ),
 }

@@ -59,10 +59,11 @@ MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Counts instructions");
 """
 VARIANT = """\
-void {name}_pause(void);
-void {name}_pause(void)
+int {name}_pause(void);
+int {name}_pause(void)
 {{
 	stretch();
+	return 0;
 }}
 
 static void count_{name}(u8 *at)

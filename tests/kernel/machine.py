@@ -18,6 +18,8 @@ PROGRAMS = ("apt-cache", "apt-get", "dpkg", "gcc", "make", "cpio", "busybox", "q
 SECONDS = 300
 COUNTED = ("-smp", "1", "-icount", "shift=0")
 """One CPU whose clock is its instructions, a nanosecond each: times are exact, and the same in every run."""
+UNKIND = "slub_debug=FZPU init_on_alloc=0 init_on_free=0"
+"""Memory of the slabs is filled with a poison, and pages keep what the last one who had them left."""
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
@@ -76,18 +78,26 @@ class Machine:
         (package,) = self.cache.glob(f"linux-image-{self.version}_*.deb")
         run("dpkg", "-x", str(package), str(self.cache / "image"))
 
-    def build(self, module: Path, uses: Sequence[Path] = ()) -> Path:
-        """Make a module directory, whose module has its name; `uses` are directories whose symbols it needs.
+    def build(self, module: Path, uses: Sequence[Path] = (), flags: str = "") -> Path:
+        """Make a module directory, whose module has its name; `uses` are directories whose symbols it needs,
+        `flags` are for the compiler.
 
         Gives the directory of what was built. Warnings are failures.
         """
-        content = [module.name, self.version, run("gcc", "--version"), *(self._kept(u).name for u in uses)]
+        content = [
+            module.name,
+            flags,
+            self.version,
+            run("gcc", "--version"),
+            *(self._kept(u).name for u in uses),
+        ]
         files = sorted(p for p in module.iterdir() if p.is_file())
         content += [f"{p.name} {hashlib.sha256(p.read_bytes()).hexdigest()}" for p in files]
         kept = self.cache / "modules" / hashlib.sha256("\n".join(content).encode()).hexdigest()[:20]
         if not (kept / f"{module.name}.ko").is_file():
             symbols = " ".join(str(self._kept(u) / "Module.symvers") for u in uses)
-            said = run("make", "-C", str(module), f"KDIR={self.headers}", f"KBUILD_EXTRA_SYMBOLS={symbols}")
+            words = (f"KDIR={self.headers}", f"KBUILD_EXTRA_SYMBOLS={symbols}", f"KCFLAGS={flags}")
+            said = run("make", "-C", str(module), *words)
             if "warning:" in said.lower():
                 raise RuntimeError(f"{module.name} builds with warnings:\n{said}")
             kept.mkdir(parents=True, exist_ok=True)
@@ -123,7 +133,7 @@ class Machine:
             "-m": "512M",
             "-kernel": str(self.image),
             "-initrd": str(initrd),
-            "-append": "console=ttyS0 loglevel=4 panic=-1 quiet slub_debug=FZPU",
+            "-append": f"console=ttyS0 loglevel=4 panic=-1 quiet {UNKIND}",
             "-display": "none",
             "-monitor": "none",
             "-serial": "stdio",

@@ -28,7 +28,9 @@ from ingot.packaging.kbuild import kbuild
 from ingot.targets.linux import FRAME_BYTES
 
 from .counting import counting, program
-from .machine import Machine
+from .machine import Machine, run
+from .mixed import KEPT, mixed
+from .mixed import STATE as KEPT_STATE
 
 HERE = Path(__file__).parent
 DIGITS = HERE.parents[1] / "examples" / "digits" / "digits.onnx"
@@ -102,6 +104,21 @@ def odd(machine: Machine, folder: Path) -> Path:
       d = Cast<to = 11>(c)
     }"""
     return machine.build(module(parser.parse_model(text), "simple", folder, target="x86-64"))
+
+
+def poisoned(machine: Machine, folder: Path) -> list[Path]:
+    """Modules of mixed types whose functions find their stack filled, and a program that uses them."""
+    models = {"mixed": (mixed(), {}), "kept": (parser.parse_model(KEPT), KEPT_STATE)}
+    here = folder / "program"
+    here.mkdir()
+    files = []
+    for name, (model, state) in models.items():
+        made = module(model, name, folder, state=state, target="+".join(FAST) if name == "mixed" else FAST[0])
+        shutil.copy(made / f"{name}_network.h", here)
+        files.append(audited(machine.build(made, flags="-ftrivial-auto-var-init=pattern")))
+    words = ("-O2", "-Wall", "-Werror", "-static", "-I", str(here), str(HERE / "user" / "program.c"))
+    run("gcc", *words, "-o", str(here / "user"))
+    return [*files, here / "user"]
 
 
 def probe(machine: Machine, folder: Path) -> Path:

@@ -88,6 +88,8 @@ def check_options(options: Options) -> None:
         )
     if options.api not in CONVENTIONS:
         raise InputError(f"unknown api {options.api!r}", remedy=f"know {', '.join(CONVENTIONS)}")
+    if options.pauses and options.threads:
+        raise InputError("a bundle that pauses has no threads", remedy="leave out one of pauses and threads")
 
 
 def provenance_rows(target: Target, options: Options, origin: Origin) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def _steps(unit: Unit, steps: tuple[Step, ...], used: Used) -> Iterator[str]:
                 call = _call(unit, step)
                 yield from _account(unit, step)
                 yield f"if ((status = {call}) != 0) return status;" if kernel.may_fail else call + ";"
-                yield from [f"{unit.name}_pause();"] if step.pauses else []
+                yield from [_pause(unit)] if step.pauses else []
             case Copy(source, to):
                 yield from _account(unit, step)
                 yield from _copy(unit, source, to, used)
@@ -134,7 +134,13 @@ def _repeat(unit: Unit, step: Repeat, used: Used) -> Iterator[str]:
     tests += [] if step.condition is None else [f"*{_address(unit, step.condition, 'const uint8_t *')}"]
     yield f"for (*{counter} = 0; {' && '.join(tests) or '1'}; ++*{counter}) {{"
     yield from (INDENT + line for line in _steps(unit, step.body, used))
+    yield from [INDENT + _pause(unit)] if step.pauses else []
     yield "}"
+
+
+def _pause(unit: Unit) -> str:
+    """The caller may end the run: nothing has been copied into its state."""
+    return f"if ({unit.name}_pause()) return {unit.errors['ERR_STOPPED']};"
 
 
 def _copy(unit: Unit, source: Tensor, to: Tensor, used: Used) -> Iterator[str]:

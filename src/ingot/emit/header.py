@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.state import header_lines
 from ingot.emit.statement import INDENT
-from ingot.emit.unit import ERRORS, Unit, describe, provenance
+from ingot.emit.unit import Unit, describe, provenance
 from ingot.emit.weights import tagged
 from ingot.emit.wrap import wrap
 from ingot.formula.types import FLOAT64
@@ -60,7 +60,7 @@ def _errors(unit: Unit) -> Iterator[str]:
     """One enumerator a line, for the list is read more often than it is scrolled past."""
     yield "enum {"
     yield f"{INDENT}{unit.upper}_OK = 0,"
-    rows = [f"{INDENT}{unit.upper}_{e} = {n}" for e, n in ERRORS.items()]
+    rows = [f"{INDENT}{unit.upper}_{e} = {n}" for e, n in unit.statuses.items()]
     yield ",\n".join(rows)
     yield "};"
 

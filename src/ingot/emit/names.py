@@ -19,6 +19,11 @@ return short signed sizeof static static_assert static_cast status stderr stdin 
 template this thread_local throw true try typedef typeid typename typeof typeof_unqual union unix unsigned
 using virtual void volatile wchar_t while xor xor_eq
 """
+_KERNEL = """
+aligned_be64 aligned_le64 aligned_s64 aligned_u64 asm_inline barrier_before_unreachable fallthrough noinline
+noinline_for_stack noinstr notrace pgoff_t randomized_struct_fields_end randomized_struct_fields_start
+rcu_head BITS_PER_LONG BITS_PER_LONG_LONG GCC_VERSION KASAN_ABI_VERSION KBUILD_BASENAME KBUILD_MODNAME MODULE
+"""
 _LIBRARY = """
 abort abs acos acosh alarm alloca asin asinh assert atan atan2 atanh atexit atof atoi atol bcmp bcopy
 bsearch bzero cabs cacos calloc carg cbrt ceil cexp cimag clock clog close conj copysign cos cosh cpow
@@ -33,8 +38,8 @@ signbit significand sin sincos sinh sleep snprintf sprintf sqrt srand sscanf sta
 strcpy strdup strlen strncat strncmp strncpy strrchr strstr strtod strtok strtol sync system tan tanh
 tgamma time times tolower toupper trunc ungetc vprintf wait write y0 y1 yn
 """
-KEYWORDS = frozenset(_KEYWORDS.split())
-"""Never a name of ours: C, C++ and common macros."""
+KEYWORDS = frozenset((_KEYWORDS + _KERNEL).split())
+"""Never a name of ours: C, C++ and common macros, and those of every file of Linux."""
 LIBRARY = frozenset(_LIBRARY.split())
 """Functions of C libraries: a bundle so called would take their place in the program it is linked into."""
 LONGEST = 48

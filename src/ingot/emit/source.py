@@ -51,8 +51,8 @@ def pause_text(unit: Unit) -> str:
     """What the caller defines."""
     return "\n".join(
         [
-            "/* Called now and then: no vector register keeps its content. */",
-            f"void {unit.name}_pause(void);",
+            "/* Called now and then: no vector register keeps its content. What is not 0 ends the run. */",
+            f"int {unit.name}_pause(void);",
         ]
     )
 

@@ -48,7 +48,7 @@ def lines(statements: tuple[Statement, ...], p: VectorPrinter, errors: dict[str,
             case Check(condition, error):
                 yield f"if (!({bare(p.scalar(condition))})) return {errors[error]};"
             case Pause():
-                yield f"{p.pause}();"
+                yield f"if ({p.pause}()) return {errors['ERR_STOPPED']};"
             case Remark(text):
                 yield f"/* {comment(text)} */"
             case _:

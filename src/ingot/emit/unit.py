@@ -19,6 +19,8 @@ from ingot.options import Api
 from ingot.targets.record import Target
 
 ERRORS = {"ERR_NULL": -1, "ERR_ALIGN": -2, "ERR_INDEX": -3, "ERR_CAPACITY": -4, "ERR_WEIGHTS": -5}
+STOPPED = {"ERR_STOPPED": -6}
+"""Of bundles that pause."""
 SYMBOLS = (
     *("config", "symbols", "weights", "weights_data", "direct", "instance", "run"),
     *(
@@ -35,7 +37,7 @@ SYMBOLS = (
 )
 """Our own names of the file scope, each behind `NAME_`."""
 MACROS = (
-    *("H", "ABI", "MODEL_SHA256", "ARENA_SIZE", "ARENA_ALIGN", "STACK_MAX", "OK", *ERRORS),
+    *("H", "ABI", "MODEL_SHA256", "ARENA_SIZE", "ARENA_ALIGN", "STACK_MAX", "OK", *ERRORS, *STOPPED),
     *("WEIGHTS_SIZE", "WEIGHTS_ALIGN", "WEIGHTS_SECTION", "STRING_BYTES", "STATE"),
     *("CONSTANT_MEM_SIZE", "MUTABLE_MEM_SIZE", "ACTIVATIONS_MEM_SIZE", "MEM_ALIGN"),
 )
@@ -105,9 +107,14 @@ class Unit:
         return self.name.upper()
 
     @property
+    def statuses(self) -> dict[str, int]:
+        """What the entry may return but OK."""
+        return ERRORS | (STOPPED if self.pauses else {})
+
+    @property
     def errors(self) -> dict[str, str]:
         """The C constant of each error name."""
-        return {e: f"{self.upper}_{e}" for e in ERRORS}
+        return {e: f"{self.upper}_{e}" for e in self.statuses}
 
     @property
     def entry(self) -> str:

@@ -99,7 +99,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The caller may take the processor here: no vector register keeps its content."""
+    """The caller may take the processor here, or end the run: no vector register keeps its content."""
 
 
 @dataclass(frozen=True, slots=True)

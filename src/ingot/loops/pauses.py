@@ -1,12 +1,14 @@
 """Places where the entry may pause: after about LIMIT operations each, whatever the model.
 
 In: a finished program. Out: the same one, with a `Pause` inside kernels that take longer than LIMIT, and
-calls that pause behind them where shorter kernels add up to it. A small network has none. A long loop is cut:
+calls that pause behind them where shorter kernels add up to it. A small network has none, unless data says
+how often something is repeated: every turn pauses. A long loop is cut:
 
     for i in 0 .. n: body   ->   for piece in 0 .. k: { for i in piece * s .. (piece + 1) * s: body; pause }
 
 What is never cut: a loop around which more registers live than the stack may take, such as the sum of one
-register tile. Called by the driver, last of all steps on the program, where somebody asked for pauses.
+register tile. Called by the driver, where somebody asked for pauses, on the program in its final order and
+before states get their places: a run may end at a pause, and must leave the old state.
 """
 
 from __future__ import annotations
@@ -59,18 +61,9 @@ def _steps(steps: tuple[Step, ...], made: _Made, since: int) -> tuple[tuple[Step
                 (then, a), (other, b) = _steps(then, made, since), _steps(other, made, since)
                 s, since = replace(s, then=then, other=other), max(a, b)
             case Repeat(body=body):
-                body, since = _steps(body, made, since)
-                s = replace(s, body=_pausing_at_the_end(body))
+                s = replace(s, body=_steps(body, made, since)[0], pauses=True)
         out.append(s)
     return tuple(out), since
-
-
-def _pausing_at_the_end(body: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Every turn pauses, behind its last call: how many there are may be data."""
-    last = max((i for i, s in enumerate(body) if isinstance(s, Call)), default=None)
-    return tuple(
-        replace(s, pauses=True) if i == last and isinstance(s, Call) else s for i, s in enumerate(body)
-    )
 
 
 def _kernel(kernel: Kernel, room: int) -> Kernel:

@@ -12,7 +12,16 @@ from functools import cached_property
 
 from ingot.formula.box import Box, covered, meet
 from ingot.formula.expr import Array, Param, Tensor, loads, text, upper, walk
-from ingot.formula.statements import Check, Remark, Statement, flatten, loaded, statements_text, stored
+from ingot.formula.statements import (
+    Check,
+    Pause,
+    Remark,
+    Statement,
+    flatten,
+    loaded,
+    statements_text,
+    stored,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +60,8 @@ class Kernel:
 
     @cached_property
     def may_fail(self) -> bool:
-        return any(isinstance(s, Check) for s in flatten(self.body))
+        """Whether it can end the run: a check fails, or the caller says so at a pause."""
+        return any(isinstance(s, Check | Pause) for s in flatten(self.body))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +69,7 @@ class Call:
     """kernel(arguments): the program's tensors in the order of the kernel's parameters.
 
     `nodes` are the model's nodes this call computes, where they are not the kernel's: several calls share it.
-    `pauses`: the caller of the bundle may take the processor behind it.
+    `pauses`: the caller of the bundle may take the processor behind it, or end the run.
     """
 
     kernel: Kernel
@@ -98,12 +108,16 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """for (counter = 0; counter < trips && condition; counter++) body; absent trips or condition are None."""
+    """for (counter = 0; counter < trips && condition; counter++) body; absent trips or condition are None.
+
+    `pauses`: so may the caller of the bundle behind every turn, however many the data ask for.
+    """
 
     counter: Tensor
     trips: Tensor | None
     condition: Tensor | None
     body: tuple[Step, ...]
+    pauses: bool = False
 
 
 Step = Call | Copy | Branch | Repeat
@@ -250,6 +264,16 @@ def calls(steps: tuple[Step, ...]) -> Iterator[Call]:
         yield from calls(steps_of(step))
 
 
+def may_fail(steps: tuple[Step, ...]) -> bool:
+    """Whether the run can end in one of these steps, or at a pause behind one."""
+    return any(
+        (isinstance(s, Call) and s.kernel.may_fail)
+        or (isinstance(s, Call | Repeat) and s.pauses)
+        or may_fail(steps_of(s))
+        for s in steps
+    )
+
+
 def operands(step: Step) -> tuple[Tensor, ...]:
     """The tensors a step reads or writes itself."""
     match step:
@@ -305,3 +329,4 @@ def _steps_text(steps: tuple[Step, ...], indent: str) -> Iterator[str]:
                 limits = ", ".join(t.name for t in (trips, going) if t is not None)
                 yield f"{indent}repeat {counter.name} while {limits}"
                 yield from _steps_text(body, indent + "  ")
+                yield from [f"{indent}  pause"] if step.pauses else []

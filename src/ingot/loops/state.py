@@ -14,7 +14,7 @@ from dataclasses import replace
 from ingot.formula.expr import Tensor
 from ingot.formula.packing import pack
 from ingot.graph.ir import State
-from ingot.loops.program import Alias, Kept, Program, Step, calls, touched
+from ingot.loops.program import Alias, Kept, Program, Step, may_fail, touched
 
 
 def keep_states(program: Program, states: Sequence[State]) -> Program:
@@ -49,7 +49,7 @@ def _goes_over(program: Program, kept: Kept) -> bool:
     new = [i for i, s in enumerate(program.steps) if kept.made in _bases(program, s)]
     if not new or (old and old[-1] >= new[0]):
         return False
-    return not any(c.kernel.may_fail for c in calls(program.steps[new[0] :]))
+    return not may_fail(program.steps[new[0] :])
 
 
 def _bases(program: Program, step: Step) -> Iterable[Tensor]:

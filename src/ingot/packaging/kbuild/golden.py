@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from ingot.bundle.binding import shape
+from ingot.bundle.binding import checked, shape
 from ingot.bundle.bundle import Bundle
 from ingot.formula.expr import Array
-from ingot.formula.packing import pack
 from ingot.formula.types import DType, dtype_named
+from ingot.packaging.kbuild.layout import layout
 
 RUNS, STATEFUL_RUNS = 3, 10
 
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """Bytes of all inputs, and of all outputs, one after the other, of each run."""
+    """Bytes of all inputs, and of all outputs, as their structs have them, of each run."""
 
     inputs: tuple[bytes, ...]
     outputs: tuple[bytes, ...]
@@ -40,23 +40,23 @@ def golden(bundle: Bundle) -> SelfTest:
             for t in bundle.manifest["inputs"]
         }
         found = session.run(given)
-        inputs.append(_joined(bundle.manifest["inputs"], given))
-        outputs.append(_joined(bundle.manifest["outputs"], found))
+        inputs.append(_struct(bundle.manifest["inputs"], given))
+        outputs.append(_struct(bundle.manifest["outputs"], found))
     return SelfTest(tuple(inputs[:1] if has_state else inputs), tuple(outputs))
 
 
-def _joined(tensors: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array]) -> bytes:
-    """The bytes that the bundle takes or gives, packed below 8 bits."""
-    parts = []
-    for t in tensors:
-        array, dtype = arrays[t["name"]], dtype_named(t["dtype"])
-        parts.append((pack(array) if dtype.is_packed else np.ascontiguousarray(array)).tobytes())
-    return b"".join(parts)
+def _struct(tensors: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array]) -> bytes:
+    """What the bundle takes or gives, as the device does."""
+    return layout(tensors, "").packed([checked(t, arrays, {}).tobytes() for t in tensors])
 
 
 def ramp(dtype: DType, size: tuple[int, ...], turn: int) -> Array:
-    """0.0, 0.1, ... 0.9 and again for floats, 0 and 1 for integers; each turn starts one further."""
+    """0.0, 0.1, ... 0.9 and again for floats, 0 and 1 for integers, "0" ... "9" for strings; each turn starts
+    one further.
+    """
     steps = (np.arange(int(np.prod(size))) + turn) % 10
+    if dtype.is_text:
+        return np.array([str(n) for n in steps], object).reshape(size)
     if dtype.is_float:
         values: Array = (steps.astype(np.float32) * np.float32(0.1)).astype(dtype.numpy)
     else:

@@ -8,7 +8,7 @@ zone, the kernel's code model, no assumption about the stack's alignment).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ from ingot.audit.policy import POLICIES, broken, judge
 from ingot.bundle.bundle import Bundle
 from ingot.emit.names import LIBRARY, LONGEST, Scope
 from ingot.errors import InputError
-from ingot.formula.types import dtype_named
 from ingot.options import Options
 from ingot.packaging.kbuild.golden import golden
+from ingot.packaging.kbuild.layout import layout
 from ingot.packaging.kbuild.text import module_files
 from ingot.packaging.kbuild.variants import BASE, DEFAULT, VARIANTS, Variant
 from ingot.targets.linux import FRAME_BYTES, PREBUILT, THUNKS
@@ -29,6 +29,7 @@ from ingot.targets.records import find
 LONGEST_NAME = LONGEST - len("_x86_64_v4")  # so that those of the variants are apart
 Build = Callable[[Any, Options], Bundle]
 ROLLED = ("-fno-unroll-loops",)
+MOST_BYTES = 0x7FFFF000 - 5 * 64  # the kernel's MAX_RW_COUNT, less what aligns the parts of one allocation
 
 
 def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -> Bundle:
@@ -43,6 +44,7 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
     made = [
         (v, _made(model, replace(kernel, name=f"{name}_{v.symbol}"), v, build, prebuilt)) for v in variants
     ]
+    _require_room([reference.manifest, *(b.manifest for _, b in made)])
     files = {n: data for _, bundle in made for n, data in _parts(bundle, prebuilt).items()}
     files |= module_files(name, made, golden(reference), prebuilt)
     hashes = {n: hashlib.sha256(data).hexdigest() for n, data in sorted(files.items())}
@@ -98,12 +100,28 @@ def _require_fixed(manifest: Mapping[str, Any]) -> None:
     if manifest["ports"]:
         raise InputError("a kernel module takes and gives tensors, no sequences, optionals or maps")
     for t in (*manifest["inputs"], *manifest["outputs"]):
-        if dtype_named(t["dtype"]).is_text:
-            raise InputError(f"a kernel module takes and gives numbers, but {t['name']} holds strings")
         if not all(isinstance(n, int) for n in t["shape"]):
             raise InputError(
                 f"a kernel module's outputs have fixed shapes, but data says how many {t['name']} has"
             )
+
+
+def _require_room(manifests: Sequence[Mapping[str, Any]]) -> None:
+    """Neither kvmalloc() nor read() and write() go further."""
+    first = manifests[0]
+    needs = {
+        "inputs": layout(first["inputs"], "in").size,
+        "outputs": layout(first["outputs"], "out").size,
+        "state": first["sizes"]["state_bytes"],
+        "arena": max(m["sizes"]["arena_bytes"] for m in manifests),
+    }
+    if sum(needs.values()) > MOST_BYTES:
+        parts = ", ".join(f"{what} {n:,}" for what, n in needs.items())
+        raise InputError(
+            f"a kernel module has at most {MOST_BYTES:,} bytes for each user, but the network takes "
+            f"{sum(needs.values()):,} ({parts})",
+            remedy="make the inputs or the layers smaller",
+        )
 
 
 def _parts(bundle: Bundle, prebuilt: bool) -> dict[str, bytes]:

@@ -1,39 +1,37 @@
-"""The text of the module: its C, its API header, golden vectors, Kbuild, Makefile.
+"""The text of the module: its C, its API header, Kbuild, Makefile.
 
 In: the variants with their bundles, whose inputs, outputs and state are the same. Out: file contents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files as resources
 from string import Template
-from typing import Any
 
-from ingot.bundle.binding import shape
 from ingot.bundle.bundle import Bundle
-from ingot.formula.types import dtype_named
+from ingot.packaging.kbuild.check import check_text, selftest_text
 from ingot.packaging.kbuild.golden import SelfTest
+from ingot.packaging.kbuild.layout import Layout, Member, element, layout, struct_text
 from ingot.packaging.kbuild.variants import Variant
 from ingot.targets.linux import FRAME_BYTES
 
-SHOWN = 16
-NUMBERS_PER_LINE = 12
-COMPARED = ("float32", "float64", "float16", "bfloat16")
-"""Types whose numbers need not be the same to the bit: compilers add in other orders."""
-Tensor = Mapping[str, Any]
+SHOWN, LINE_BYTES = 16, 400  # the most elements of an output that are printed, and their text's room
 Made = Sequence[tuple[Variant, Bundle]]
 
 
 def module_files(name: str, made: Made, test: SelfTest, prebuilt: bool) -> dict[str, bytes]:
     """Everything but the bundles' own files."""
+    manifest = made[0][1].manifest
+    inputs, outputs = layout(manifest["inputs"], "in"), layout(manifest["outputs"], "out")
     text = {
-        f"{name}_module.c": _module(name, made),
-        f"{name}_check.c": _check(name, made[0][1].manifest),
-        f"{name}_network.h": _header(name, made[0][1]),
-        f"{name}_selftest.h": _selftest(made[0][1].manifest, test),
+        f"{name}_module.c": _module(name, made, inputs, outputs),
+        f"{name}_check.c": check_text(name, outputs),
+        f"{name}_network.h": _header(name, inputs, outputs),
+        f"{name}_internal.h": _internal(name, made, test),
+        f"{name}_selftest.h": selftest_text(name, inputs, outputs, test),
         "Kbuild": _kbuild(name, made, prebuilt),
-        "Makefile": MAKEFILE,
+        "Makefile": _makefile(name),
     }
     if prebuilt:  # what kbuild knows of how an object was made: nothing
         text |= {f".{b.name}.o.cmd": "" for _, b in made}
@@ -42,8 +40,13 @@ def module_files(name: str, made: Made, test: SelfTest, prebuilt: bool) -> dict[
 
 MAKEFILE = """\
 KDIR ?= /lib/modules/$(shell uname -r)/build
+# The kernel's own modules: one of the same name would keep the other from being loaded.
+KERNEL_MODULES := $(wildcard $(foreach list,modules.order modules.builtin, \\
+\t$(KDIR)/$(list) $(dir $(patsubst %/,%,$(KDIR)))$(list)))
 
 all:
+\t@! grep -hsE '(^|/){pattern}[.]k?o$$' $(KERNEL_MODULES) /dev/null || \\
+\t\t{{ echo "error: this kernel has a module {name}: compile the network with another --name" >&2; exit 1; }}
 \t$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
 clean:
@@ -51,148 +54,169 @@ clean:
 """
 
 
-def size(t: Tensor) -> int:
-    """Bytes of a tensor."""
-    count = 1
-    for n in shape(t, {}):
-        count *= n
-    dtype = dtype_named(t["dtype"])
-    return -(-count * dtype.bits // 8)
+def _makefile(name: str) -> str:
+    """Where the kernel has names of files, - and _ are the same."""
+    return MAKEFILE.format(name=name, pattern=name.replace("_", "[-_]"))
 
 
-def c_type(t: Tensor) -> str:
-    return dtype_named(t["dtype"]).c
-
-
-def _module(name: str, made: Made) -> str:
+def _module(name: str, made: Made, inputs: Layout, outputs: Layout) -> str:
     first = made[0][1].manifest
-    inputs, outputs = first["inputs"], first["outputs"]
     weakest, *others = (v for v, _ in made)
     template = Template(resources("ingot.packaging.kbuild").joinpath("module.c.in").read_text())
     return template.substitute(
         name=name,
         includes="\n".join(f'#include "{b.name}.h"' for _, b in made),
-        input_bytes=sum(map(size, inputs)),
-        output_bytes=sum(map(size, outputs)),
-        state_bytes=f"sizeof(struct {made[0][1].name}_state)" if first["state"] else 0,
+        state_bytes=f"sizeof(struct {made[0][1].name}_state)" if first["state"] else "0UL",
         arena_bytes=max(b.manifest["sizes"]["arena_bytes"] for _, b in made),
         variants="\n".join(_variant(name, v, b) for v, b in made),
         choices="\n".join(_choice(v) for v in reversed(others)),
         weakest=weakest.symbol,
-        parameters=_parameters(first),
-        input_list=", ".join(f"(const u8 *)in_{t['symbol']}" for t in inputs),
-        output_list=", ".join(f"(u8 *)out_{t['symbol']}" for t in outputs),
-        input_sizes=", ".join(str(size(t)) for t in inputs),
-        output_sizes=", ".join(str(size(t)) for t in outputs),
+        parameters=_parameters(inputs, outputs),
+        parameters_in=", ".join(m.name for m in inputs.members),
+        parameters_out=", ".join(m.name for m in outputs.members),
+        members_in=", ".join(f"n->input->{m.name}" for m in inputs.members),
+        members_out=", ".join(f"n->output->{m.name}" for m in outputs.members),
+        output_names=", ".join(f'"{m.tensor["symbol"]}"' for m in outputs.members),
     )
 
 
-def _parameters(manifest: Mapping[str, Any]) -> str:
-    """Named as no macro of the kernel is."""
-    rows = [f"const {c_type(t)} *in_{t['symbol']}" for t in manifest["inputs"]]
-    return ", ".join([*rows, *(f"{c_type(t)} *out_{t['symbol']}" for t in manifest["outputs"])])
+def _parameters(inputs: Layout, outputs: Layout) -> str:
+    """Strings are rows of characters, as for the bundle."""
+
+    def pointer(m: Member) -> str:
+        return f"{element(m.dtype)} *{m.name}"
+
+    rows = [f"const {pointer(m)}" for m in inputs.members]
+    return ", ".join([*rows, *map(pointer, outputs.members)])
 
 
 def _variant(name: str, v: Variant, bundle: Bundle) -> str:
     """The functions and the table of one variant."""
     here, m = v.symbol, bundle.manifest
-    arguments = [f"(const {c_type(t)} *)in[{i}]" for i, t in enumerate(m["inputs"])]
-    arguments += [f"({c_type(t)} *)out[{i}]" for i, t in enumerate(m["outputs"])]
-    arguments += [f"(struct {bundle.name}_state *)n->state"] if m["state"] else []
-    arguments += ["n->arena"]
-    reset = f"\t{bundle.name}_state_init((struct {bundle.name}_state *)n->state);\n" if m["state"] else ""
+    arguments = [f"in[{i}]" for i in range(len(m["inputs"]))]
+    arguments += [f"out[{i}]" for i in range(len(m["outputs"]))]
+    arguments += [*(["n->state"] if m["state"] else []), "n->arena"]
+    reset = f"\t{bundle.name}_state_init(n->state);\n" if m["state"] else ""
     return f"""\
-void {bundle.name}_pause(void);
-void {bundle.name}_pause(void)
+int {bundle.name}_pause(void)
 {{
-\tpause_if_due();
+\treturn ingot_pause();
 }}
-static int run_{here}(struct {name}_network *n, const u8 *const *in, u8 *const *out)
+
+static int ingot_{here}_call(struct {name}_network *n, const void *const *in, void *const *out)
 {{
-\treturn {bundle.name}({", ".join(arguments)});
+\tswitch ({bundle.name}({", ".join(arguments)})) {{
+\tcase {bundle.name.upper()}_OK:
+\t\treturn 0;
+\tcase {bundle.name.upper()}_ERR_STOPPED:
+\t\treturn -EINTR;
+\tdefault: /* an index or an extent among the inputs is out of range */
+\t\treturn -EINVAL;
+\t}}
 }}
-static void reset_{here}(struct {name}_network *n)
+
+static void ingot_{here}_restart(struct {name}_network *n)
 {{
 {reset}}}
-static const struct variant {here} = {{ "{v.target}", run_{here}, reset_{here} }};
+
+static const struct ingot_variant ingot_{here}_variant = {{
+\t.name = "{v.target}",
+\t.run = ingot_{here}_call,
+\t.restart = ingot_{here}_restart,
+}};
 """
 
 
 def _choice(v: Variant) -> str:
     checks = " && ".join(f"boot_cpu_has(X86_FEATURE_{c})" for c in v.checks)
     xfeatures = "XFEATURE_MASK_AVX512" if "AVX512F" in v.checks else "XFEATURE_MASK_YMM"
-    return f"\tif ({checks} && cpu_has_xfeatures({xfeatures}, NULL))\n\t\treturn &{v.symbol};"
+    return f"\tif ({checks} && cpu_has_xfeatures({xfeatures}, NULL))\n\t\treturn &ingot_{v.symbol}_variant;"
 
 
-def _check(name: str, manifest: Mapping[str, Any]) -> str:
-    rows, at = [], 0
-    for t in manifest["outputs"]:
-        kind, n, element = t["dtype"], size(t), dtype_named(t["dtype"]).bits // 8
-        check, count = (f"agrees_{kind}", n // element) if kind in COMPARED else ("same", n)
-        rows.append(f"{check}(found + {at}, wanted + {at}, {count})")
-        at += n
-    body = "\treturn " + " &&\n\t\t".join(rows) + ";"
-    template = Template(resources("ingot.packaging.kbuild").joinpath("check.c.in").read_text())
-    return template.substitute(name=name, agreements=body)
-
-
-def _header(name: str, bundle: Bundle) -> str:
-    m, guard = bundle.manifest, f"{name.upper()}_NETWORK_H"
-    tensors = [*m["inputs"], *m["outputs"]]
-    shapes = [f" *   {t['symbol']}: {t['dtype']} [{', '.join(map(str, t['shape']))}]" for t in tensors]
-    shown = "\n".join(shapes)
-    return f"""\
+HEADER = """\
 /* SPDX-License-Identifier: 0BSD */
 /*
- * The network {name} for other modules of the kernel.
- *
-{shown}
+ * The network {name}: what /dev/ingot-{name} takes and gives, and its functions for other modules.
  */
 #ifndef {guard}
 #define {guard}
 
+#ifdef __KERNEL__
 #include <linux/types.h>
+#else
+#include <stdint.h>
+#endif
 
+/* What one write() gives the network. What lies between the tensors means nothing. */
+{inputs}
+
+/* What one read() gets. Between the tensors are zeros. */
+{outputs}
+
+#ifdef __KERNEL__
 struct {name}_network;
 
 /* Memory for one user of the network; process context. ERR_PTR(-ENOMEM) if there is none. */
 struct {name}_network *{name}_network_open(void);
+/* NULL and what {name}_network_open() failed with are nothing to close. */
 void {name}_network_close(struct {name}_network *network);
 /* Back to the state before the first run. */
 void {name}_network_restart(struct {name}_network *network);
 /*
  * One inference; one at a time for each network. can_sleep: process context without spin locks, where the
  * CPU is given up between sections. 0; -EBUSY where the FPU cannot be used (irq_fpu_usable()); -EINVAL for
- * inputs that hold an index or a count out of range.
+ * inputs that hold an index or a count out of range; with can_sleep, -EINTR where the process is being
+ * killed. After an error the state is what it was before, and the outputs mean nothing.
  */
-int {name}_network_infer(struct {name}_network *network, {_parameters(m)}, bool can_sleep);
-
-/* Of the module itself. */
-int {name}_network_agrees(const unsigned char *found, const unsigned char *wanted);
-int {name}_network_decimal(const unsigned char *output, int i);
+int {name}_network_infer(struct {name}_network *network, {parameters},
+\tbool can_sleep);
+#endif
 
 #endif
 """
 
 
-def _selftest(manifest: Mapping[str, Any], test: SelfTest) -> str:
-    first = manifest["outputs"][0]
-    shown = min(size(first) // 4, SHOWN) if first["dtype"] == "float32" else 0
-    lines = ["/* SPDX-License-Identifier: 0BSD */", "/* Inputs, and what the bundle gives in user space. */"]
-    lines.append(f"enum {{ SELFTEST_RUNS = {len(test.outputs)}, SELFTEST_SHOWN = {shown} }};")
-    for what, rows in (("input", test.inputs), ("output", test.outputs)):
-        head = f"static const u8 selftest_{what}[{len(rows)}][{len(rows[0])}]"
-        lines.append(f"{head} __attribute__((aligned(64))) = {{")
-        lines += [line for row in rows for line in _bytes(row)]
-        lines.append("};")
-    return "\n".join(lines) + "\n"
+def _header(name: str, inputs: Layout, outputs: Layout) -> str:
+    return HEADER.format(
+        name=name,
+        guard=f"{name.upper()}_NETWORK_H",
+        inputs=struct_text(f"{name}_inputs", inputs),
+        outputs=struct_text(f"{name}_outputs", outputs),
+        parameters=_parameters(inputs, outputs),
+    )
 
 
-def _bytes(data: bytes) -> Iterator[str]:
-    yield "\t{"
-    for at in range(0, len(data), NUMBERS_PER_LINE):
-        yield "\t\t" + " ".join(f"0x{b:02x}," for b in data[at : at + NUMBERS_PER_LINE])
-    yield "\t},"
+INTERNAL = """\
+/* SPDX-License-Identifier: 0BSD */
+/* What the files of the module share. */
+#ifndef {guard}
+#define {guard}
+
+#include "{name}_network.h"
+
+enum {{ INGOT_RUNS = {runs}, INGOT_SHOWN = {shown}, INGOT_LINE = {line} }};
+
+/* Golden vectors; called between kernel_fpu_begin() and kernel_fpu_end() where they touch floats. */
+const struct {name}_inputs *{name}_network_given(int run);
+int {name}_network_agrees(const struct {name}_outputs *found, int run);
+void {name}_network_line(char *line, unsigned long bytes, const struct {name}_outputs *found, int output);
+
+/* Called by the variants. */
+{pauses}
+
+#endif
+"""
+
+
+def _internal(name: str, made: Made, test: SelfTest) -> str:
+    return INTERNAL.format(
+        name=name,
+        guard=f"{name.upper()}_INTERNAL_H",
+        runs=len(test.outputs),
+        shown=SHOWN,
+        line=LINE_BYTES,
+        pauses="\n".join(f"int {b.name}_pause(void);" for _, b in made),
+    )
 
 
 def _stems(bundle: Bundle) -> list[str]:
