@@ -1,11 +1,12 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-encoded conformance fuzz stages replay math-exhaustive kernel rtl compression cortex-m4 light clean
+.PHONY: help demo test check lint bench bench-all bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel rtl compression cortex-m4 light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
 N ?= 1000
 SEED ?= 0
+HOURS ?= 1
 # For make compression: a Python that has PyTorch and Ingot's extra test already, instead of installing them.
 TRAINER ?= $(BIN)/python
 
@@ -51,9 +52,17 @@ conformance: ## run onnx's 2033 backend tests, write docs/operators.md
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.conformance.runner --workers $(WORKERS)
 
-fuzz: ## N=1000 random models from SEED=0 on, at every level, beside onnxruntime
+fuzz: ## N=1000 random models from SEED=0 on, beside onnxruntime; hostile files, two minutes; random stages
 	@tools/bootstrap.sh test
+	@tools/bootstrap.sh fuzz || echo "make fuzz: Atheris cannot be installed for this Python"
 	@$(BIN)/python -m tests.fuzz $(N) $(SEED)
+	@$(BIN)/python -m tests.fuzz.hunt --seconds 120 --seed $(SEED)
+	@$(BIN)/python -m tests.stages all 100 $(SEED)
+
+fuzz-long: ## hostile files for every reader, an hour (HOURS=1); writes what was reached to docs/fuzzing.md
+	@tools/bootstrap.sh test
+	@tools/bootstrap.sh fuzz || echo "make fuzz-long: Atheris cannot be installed for this Python"
+	@$(BIN)/python -m tests.fuzz.hunt --document --seed $(SEED) --seconds $(shell awk 'BEGIN { print $(HOURS) * 3600 }')
 
 replay: ## which C differs from what BASE=commit emits; QUICK=1 for a share, SEE=--help for more
 	@tools/bootstrap.sh test

@@ -1,4 +1,5 @@
-"""Random models: `grow` makes one from a seed, `levels` runs it at every level, `__main__` is `make fuzz`.
+"""Random models: `grow` makes one from a seed, `levels` runs it at every level; `__main__` runs many. Hostile
+files: `readers` says for whom, `mutate` makes them, `cage` and `guided` run them; `hunt` is the way in.
 
 Where an oracle is known to err, and Ingot has been confirmed by wider arithmetic or the standard's text:
 
