@@ -414,3 +414,17 @@ def test_object(cut: int, folder: Path) -> None:
 def test_container(cut: int, tmp_path: Path) -> None:
     (tmp_path / "m.net").write_bytes(b"\xff" * cut)
     refused(tmp_path, "compress", DIGITS, "--from", tmp_path / "m.net", "-o", tmp_path / "o.onnx")
+
+
+ASSEMBLY = {
+    "nonsense": ("nonsense %rax", "unit.s:1"),
+    "100 GB of zeros": (".space 100000000000", "too much time or room"),
+    "a file of nobody's": ('.include "m.s"', "Could not find include file"),
+}
+
+
+@pytest.mark.parametrize("case", ASSEMBLY)
+def test_assembly(case: str, tmp_path: Path) -> None:
+    text, words = ASSEMBLY[case]
+    (tmp_path / "m.s").write_text(text)
+    assert words in refused(tmp_path, "audit", tmp_path / "m.s", "--triple", "x86_64")

@@ -19,6 +19,8 @@ from ingot.targets.process import produce, zig, zig_version
 from ingot.targets.record import Target
 
 LABEL = ".Lingot_fixup_"
+# Four seconds, 3 GB of addresses and a file of 4 MB (or of 8: shells differ in the unit).
+BOUNDED = ("sh", "-c", 'ulimit -t 4 && ulimit -v 3000000 && ulimit -f 8192 && exec "$@"', "sh")
 ENCODING = re.compile(r"\s*\S+ encoding: \[(.*)\]\s*$")
 FIXUP = re.compile(r"^\s*\S+\s+fixup (\w) - offset: (\d+), value: (.*), kind: (\S+?)(?:,.*)?$")
 
@@ -40,18 +42,22 @@ class Fixup:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """How text is assembled: the words between the assembler and the file."""
+    """How text is assembled: the words between the assembler and the file.
+
+    A text `of_user` may repeat itself for ever, or include a device: it is given little time and room.
+    """
 
     command: tuple[str, ...]
+    of_user: bool = False
 
     @classmethod
     def of_triple(cls, triple: str) -> Assembly:
-        return cls(("-target", triple))
+        return cls(("-target", triple), of_user=True)
 
     @classmethod
-    def of_target(cls, target: Target, flags: Sequence[str] = ()) -> Assembly:
+    def of_target(cls, target: Target, flags: Sequence[str] = (), of_user: bool = False) -> Assembly:
         """As the compiler would: with the features of its processor."""
-        return cls(("-target", target.triple, *target.flags, *flags))
+        return cls(("-target", target.triple, *target.flags, *flags), of_user)
 
     def listing(self, text: str) -> str:
         """The source as the assembler read it, with encodings and fixups."""
@@ -63,13 +69,22 @@ class Assembly:
 
     def _run(self, text: str, *options: str) -> bytes:
         words = [word for option in options for word in ("-Xclangas", option)]
-        command = zig("clang", *self.command, "-Wno-unused-command-line-argument", "-c", "unit.s", *words)
+        tool = (*BOUNDED, *zig("clang")) if self.of_user else zig("clang")
+        command = (*tool, *self.command, "-Wno-unused-command-line-argument", "-c", "unit.s", *words)
         try:
             return produce((*command, "-o", "unit.out"), {"unit.s": text}, "unit.out", version=zig_version())
         except ToolchainError as error:
             if "Undefined temporary symbol" in str(error):
                 raise _undefined_label(str(error)) from None
+            if self.of_user:
+                raise _refused(str(error)) from None
             raise
+
+
+def _refused(report: str) -> InputError:
+    """What LLVM says of a text that is not ours, on one line."""
+    said = [line.strip() for line in report.splitlines() if "unit.s:" in line and "command" not in line]
+    return InputError(f"LLVM cannot assemble this: {said[0] if said else 'it takes too much time or room'}")
 
 
 def _undefined_label(report: str) -> InputError:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ingot.check.bench import Benchmark, Rival, Timing
+from ingot.files import write_files
 
 BAR, GAP, LABEL, WIDTH, MOST = 16, 10, 190, 760, 4.0
 COLOURS = ("#1b6ca8", "#e07a1f", "#3a9a5b", "#a83b6b", "#7a5cc0", "#8a8a8a", "#b8a12e", "#2aa6a6")
@@ -148,11 +149,13 @@ def write(
     found: Sequence[Benchmark], folder: Path, more: str = "", data: dict[str, Any] | None = None
 ) -> None:
     """report.md, report.json and report.svg; `more` goes below the table, `data` into the JSON."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.md").write_text(markdown(found) + more)
     everything = {"benchmarks": [as_data(b) for b in found], **(data or {})}
-    (folder / "report.json").write_text(json.dumps(everything, indent=2) + "\n")
-    (folder / "report.svg").write_text(chart(found))
+    texts = {
+        "md": markdown(found) + more,
+        "json": json.dumps(everything, indent=2) + "\n",
+        "svg": chart(found),
+    }
+    write_files(folder, {f"report.{kind}": text.encode() for kind, text in texts.items()})
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -100,7 +100,7 @@ def _file(
     from ingot.inspect.assembly import comment_mark, parsed, shown, split
     from ingot.targets.records import find
 
-    how = Assembly.of_triple(triple) if triple else Assembly.of_target(find(target), flags)
+    how = Assembly.of_triple(triple) if triple else Assembly.of_target(find(target), flags, of_user=True)
     listing = how.listing(read_text(path))
     lines = list(parsed(listing))
     if functions:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ from ingot.cli import arguments as arg
 from ingot.cli.compiling import loaded
 from ingot.cli.show import report, table
 from ingot.errors import InputError
+from ingot.files import write_files
 
 if TYPE_CHECKING:
     from ingot.formula.expr import Array
@@ -75,18 +75,17 @@ def save_arrays(arrays: Mapping[str, Array], directory: Path) -> dict[str, Path]
     """DIR/NAME.npy for each, whole or not at all; what no file can be called is replaced in the name."""
     import numpy as np
 
-    directory.mkdir(parents=True, exist_ok=True)
     paths: dict[str, Path] = {}
     for name in arrays:
         stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in name).lstrip(".")[:100] or "output"
         paths[name] = directory / f"{stem}.npy"
     if len(set(paths.values())) < len(paths):
         raise InputError(f"the outputs {', '.join(arrays)} would share a file")
-    with tempfile.TemporaryDirectory(dir=directory, prefix=".ingot-") as staging:
-        for name, path in paths.items():
-            array = arrays[name]
-            plain = array.astype(str) if array.dtype == object else array  # strings, as numpy stores them
-            np.save(Path(staging) / path.name, plain, allow_pickle=False)
-        for path in paths.values():
-            os.replace(Path(staging) / path.name, path)
+    files = {}
+    for name, path in paths.items():
+        array, held = arrays[name], io.BytesIO()
+        plain = array.astype(str) if array.dtype == object else array  # strings, as numpy stores them
+        np.save(held, plain, allow_pickle=False)
+        files[path.name] = held.getvalue()
+    write_files(directory, files)
     return paths

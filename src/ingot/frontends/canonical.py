@@ -10,6 +10,7 @@ Called by the driver and by whatever else opens a model.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def imported(
 def source_files(path: Path) -> list[Path]:
     """The files of a foreign model, in order: what a digest of it covers."""
     if path.suffix in (".meta", ".index"):
-        return sorted(path.parent.glob(f"{path.stem}.*"))
+        return sorted(p for p in path.parent.glob(f"{escape(path.stem)}.*") if p.is_file())
     if not path.is_dir():
         return [path]
     return sorted({p for pattern in PARTS for p in path.glob(pattern) if p.is_file()})

@@ -51,7 +51,11 @@ def read(path: Path, triple: str | None, target: str | None, flags: tuple[str, .
 def _assembled(path: Path, triple: str | None, target: Target | None, flags: tuple[str, ...]) -> Subject:
     if triple is None and target is None:
         raise InputError(f"{path} is assembly", remedy="say for which processor: --triple aarch64")
-    how = Assembly.of_triple(triple) if triple else Assembly.of_target(target or find("native"), flags)
+    how = (
+        Assembly.of_triple(triple)
+        if triple
+        else Assembly.of_target(target or find("native"), flags, of_user=True)
+    )
     made, placed = placed_fixups(read_text(path), how)
     return Subject(path.name, audit(made, placed, target, flags))
 

@@ -15,10 +15,12 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ..errors import ToolchainError
+from ..errors import InputError, ToolchainError
+from ..files import write_file
 
 Content = str | bytes | Path
 """Text, bytes, or a file to be seen under another name without copying it."""
@@ -53,11 +55,12 @@ def produce(
     """
     directory = cache_dir or os.environ.get("INGOT_CACHE")
     entry = Path(directory) / _key((version, *command[1:], output), files) if directory else None
-    if entry and entry.exists():
+    if entry and entry.is_file():
         return entry.read_bytes()
     made = _produce(command, files, output, prefix_map)
     if entry:
-        _remember(entry, made)
+        with suppress(InputError):  # a cache that cannot be written costs the time again
+            write_file(entry, made)
     return made
 
 
@@ -152,12 +155,3 @@ def tool_version(command: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory(prefix="ingot-") as directory:
         said = run((*command, "--version"), Path(directory)).decode(errors="replace")
     return said.partition("\n")[0]
-
-
-def _remember(entry: Path, made: bytes) -> None:
-    """Complete file or none: concurrent processes rename their own copy over each other's equal one."""
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=entry.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(made)
-    os.replace(name, entry)
