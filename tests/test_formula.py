@@ -25,14 +25,13 @@ from ingot.formula.expr import (
     Var,
     binary,
     constant,
-    extent,
     maximum,
     minimum,
     select,
     transform,
 )
-from ingot.formula.extents import alike, span
-from ingot.formula.index import as_expr, interval, simplify
+from ingot.formula.extents import alike, extent
+from ingot.formula.index import as_expr, interval, simplify, span
 from ingot.formula.prove import Scope, keeps_within
 from ingot.formula.types import (
     BFLOAT16,

@@ -30,11 +30,8 @@ LEVELS = [
 ]
 RANK = {room: i for i, level in enumerate(LEVELS) for room in level}
 BRANCH = {"frontends", "passes", "compress"}
-LATE = {
-    ("ingot.formula.expr", "ingot.formula.extents"): "how many elements a tensor has is known by the algebra",
-    ("ingot.formula.expr", "ingot.formula.index"): "of the expressions that tensors stand in",
-}
-"""The imports that stand in a function because they would close a circle, and why each is worth it."""
+LATE = {("ingot.formula.expr", "ingot.formula.index")}
+"""Tensors stand in the expressions whose algebra knows how many elements a tensor has at most."""
 
 
 def room(path: Path) -> str:

@@ -17,7 +17,8 @@ from ingot.bundle.containers import described
 from ingot.emit.conventions import public
 from ingot.emit.unit import Unit
 from ingot.emit.weights import size
-from ingot.formula.expr import Expr, Param, Tensor, text, transform, upper
+from ingot.formula.expr import Expr, Param, Tensor, text, transform
+from ingot.formula.index import upper
 from ingot.graph.ir import Port
 from ingot.loops.program import Call, Kept, calls, params_of
 from ingot.memory.plan import ALIGN

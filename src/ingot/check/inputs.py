@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ingot.formula.expr import Array, upper
+from ingot.formula.expr import Array
+from ingot.formula.index import upper
 from ingot.formula.strings import decoded, random_texts
 from ingot.formula.types import DType, dtype_named
 from ingot.graph.ir import Graph, Node, Value, uses

@@ -14,7 +14,8 @@ import onnx
 from ingot.check.inputs import random_inputs
 from ingot.check.oracle import oracle, with_outputs
 from ingot.errors import InputError, UnsupportedError
-from ingot.formula.expr import Array, upper
+from ingot.formula.expr import Array
+from ingot.formula.index import upper
 from ingot.graph.ir import Graph
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ingot.formula.expr import Const, Expr, Load, Param, Tensor, Var, measures, text, upper, walk
+from ingot.formula.expr import Const, Expr, Load, Param, Tensor, Var, measures, text, walk
+from ingot.formula.index import upper
 from ingot.formula.types import DType
 
 COMBINERS = {

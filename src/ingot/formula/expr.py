@@ -292,6 +292,8 @@ class Tensor:
     @property
     def count(self) -> int:
         """Elements, at the upper bound of every bounded dimension."""
+        from ingot.formula.index import upper  # the algebra of the expressions that tensors stand in
+
         return prod(map(upper, self.shape))
 
     @property
@@ -472,31 +474,10 @@ def call(op: str, a: Expr) -> Expr:
     return Unary(op, a)
 
 
-def upper(n: Extent) -> int:
-    """The largest value an extent can take."""
-    if isinstance(n, int):
-        return n
-    from ingot.formula.extents import span
-
-    return span(n)[1]
-
-
 def static(n: Extent | None) -> int:
     """An extent that the caller knows to be a plain int."""
     assert isinstance(n, int), f"{n} is known at run time only"
     return n
-
-
-def extent(n: Extent) -> Extent:
-    """An extent in its simplest form: a plain int where its bounds leave one value, and equal ones alike."""
-    if isinstance(n, int):
-        return n
-    from ingot.formula.extents import span
-    from ingot.formula.index import simplify  # which stands on this module
-
-    n = simplify(n)
-    lo, hi = span(n)
-    return lo if lo == hi else n
 
 
 def extent_name(name: str) -> str:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import product as product_of
 from math import prod
 
+from ingot.formula.enumeration import values_of
 from ingot.formula.expr import (
     FOLD,
     Binary,
@@ -30,7 +31,6 @@ from ingot.formula.expr import (
     binary,
     rebuild,
     text,
-    upper,
     walk,
     wrap,
 )
@@ -140,8 +140,8 @@ def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
         case Select(_, a, b):
             (al, ah), (bl, bh) = interval(a, bounds), interval(b, bounds)
             return min(al, bl), max(ah, bh)
-        case Load(tensor=t, outside=None) if t.type.is_integer and (span := value_range(t)) is not None:
-            return span
+        case Load(tensor=t, outside=None) if t.type.is_integer and (ends := value_range(t)) is not None:
+            return ends
         case Load() if e.dtype.is_integer:
             return int(e.dtype.lowest), int(e.dtype.highest)
         case Cast(a, t) if a.dtype.is_integer and t.is_integer:
@@ -158,6 +158,19 @@ def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
             lo_, hi_ = interval(a, bounds)
             return -hi_, -lo_
     raise ValueError(f"no bounds are known for {e}")
+
+
+def span(n: Extent) -> tuple[int, int]:
+    """The least and the largest value of an extent: exactly, where its parameters take few values."""
+    if isinstance(n, int):
+        return n, n
+    found = values_of(n)
+    return interval(n) if found is None else (int(found.min()), int(found.max()))
+
+
+def upper(n: Extent) -> int:
+    """The largest value an extent can take."""
+    return span(n)[1]
 
 
 def is_truth(e: Expr) -> bool:

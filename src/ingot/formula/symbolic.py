@@ -27,8 +27,7 @@ from ingot.formula.expr import (
     Var,
     binary,
 )
-from ingot.formula.extents import span
-from ingot.formula.index import simplify
+from ingot.formula.index import simplify, span
 from ingot.formula.types import BOOL
 
 LIMIT = 64  # elements: a shape has few

@@ -12,7 +12,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ingot.errors import InternalError, UnsupportedError
-from ingot.formula.expr import upper
+from ingot.formula.index import upper
 from ingot.graph.ir import Graph, Node, Value
 from ingot.graph.onnx_types import dtype_to_onnx
 

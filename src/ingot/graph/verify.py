@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ingot.errors import ModelError
-from ingot.formula.expr import upper
+from ingot.formula.index import upper
 from ingot.graph.ir import Graph, Node, Value
 
 COUNT_LIMIT = 1 << 31  # elements of a tensor: they are counted in int

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from ingot.formula.evaluate import Arrays, IndexOutOfRange, run_stages, size
-from ingot.formula.expr import Array, Tensor, upper
+from ingot.formula.expr import Array, Tensor
+from ingot.formula.index import upper
 from ingot.loops.region import Either, Group, Item, Iterate, Region, reads_of
 
 

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ingot.formula.compute import Compute, Stage, computes, macs, reads
-from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, cast, upper, walk
-from ingot.formula.index import as_expr, value_range
+from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, cast, walk
+from ingot.formula.index import as_expr, upper, value_range
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.formula.types import INT64

@@ -13,7 +13,8 @@ from dataclasses import replace
 from functools import partial
 
 from ingot.formula.compute import Compute, Scan, Stage
-from ingot.formula.expr import Expr, Load, Packed, Tensor, Var, cast, extent, transform
+from ingot.formula.expr import Expr, Load, Packed, Tensor, Var, cast, transform
+from ingot.formula.extents import extent
 from ingot.formula.index import product, simplify
 from ingot.formula.packing import element_bits, flat_index, pack, packed_byte, packed_extent
 from ingot.formula.types import UINT8

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage
-from ingot.formula.expr import Binary, Const, Expr, Extent, Load, Tensor, Var, loads, substitute, upper
-from ingot.formula.index import Bounds, as_expr, interval, mentions
+from ingot.formula.expr import Binary, Const, Expr, Extent, Load, Tensor, Var, loads, substitute
+from ingot.formula.index import Bounds, as_expr, interval, mentions, upper
 from ingot.formula.statements import For, Statement
 from ingot.loops.access import known_strides
 from ingot.loops.layout import Storage

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ingot.formula.box import Box, covered, meet
-from ingot.formula.expr import Array, Param, Tensor, loads, text, upper, walk
+from ingot.formula.expr import Array, Param, Tensor, loads, text, walk
+from ingot.formula.index import upper
 from ingot.formula.statements import (
     Check,
     Pause,

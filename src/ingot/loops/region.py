@@ -25,10 +25,9 @@ from ingot.formula.expr import (
     measures,
     static,
     transform,
-    upper,
     wrap,
 )
-from ingot.formula.index import as_expr
+from ingot.formula.index import as_expr, upper
 from ingot.formula.types import INT64
 from ingot.graph.ir import Graph, Node, Value
 from ingot.ops.control import body

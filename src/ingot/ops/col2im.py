@@ -18,13 +18,13 @@ from ingot.formula.expr import (
     Var,
     cast,
     equal,
-    extent,
     maximum,
     minimum,
     select,
     static,
     wrap,
 )
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import INDEX, INT64
 from ingot.ops.registry import Builder, op

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, extent
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr
 from ingot.ops.registry import Builder, broadcast_shape, is_data, op, shapes_text, stretched
 from ingot.ops.window import window

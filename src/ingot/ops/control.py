@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ingot.errors import ModelError, ShapeError
-from ingot.formula.expr import data_extent, upper
+from ingot.formula.expr import data_extent
+from ingot.formula.index import upper
 from ingot.formula.types import BOOL, DType
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value
 from ingot.ops.room import static_shape

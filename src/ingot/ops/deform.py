@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ingot.formula.expr import Expr, Tensor, Var, call, cast, extent, maximum, minimum
+from ingot.formula.expr import Expr, Tensor, Var, call, cast, maximum, minimum
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import FLOAT32, FLOAT64, INDEX
 from ingot.ops.contract import convolution

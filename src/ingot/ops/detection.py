@@ -17,14 +17,13 @@ from ingot.formula.expr import (
     call,
     cast,
     equal,
-    extent,
     maximum,
     minimum,
     select,
-    upper,
     wrap,
 )
-from ingot.formula.index import as_expr, product
+from ingot.formula.extents import extent
+from ingot.formula.index import as_expr, product, upper
 from ingot.formula.types import BOOL, FLOAT32, INT32, INT64
 from ingot.ops.nonzero import data_point, set_places
 from ingot.ops.registry import Builder, op

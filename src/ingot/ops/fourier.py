@@ -22,7 +22,6 @@ from ingot.formula.expr import (
     Var,
     cast,
     equal,
-    extent,
     maximum,
     minimum,
     select,
@@ -30,6 +29,7 @@ from ingot.formula.expr import (
     text,
     wrap,
 )
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, interval, simplify
 from ingot.formula.types import BOOL, FLOAT64, INDEX, INT64
 from ingot.ops.fft import fft

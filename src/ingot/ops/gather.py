@@ -24,8 +24,8 @@ from ingot.formula.expr import (
     equal,
     select,
 )
-from ingot.formula.extents import alike, span
-from ingot.formula.index import as_expr
+from ingot.formula.extents import alike
+from ingot.formula.index import as_expr, span
 from ingot.formula.types import INDEX, INT64
 from ingot.ops.registry import Builder, is_data, op, shapes_text
 from ingot.ops.runtime import scalar

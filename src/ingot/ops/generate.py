@@ -15,12 +15,12 @@ from ingot.formula.expr import (
     call,
     cast,
     equal,
-    extent,
     maximum,
     select,
     static,
     wrap,
 )
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr
 from ingot.formula.types import FLOAT64, INT64, dtype_of
 from ingot.graph.onnx_types import dtype_from_onnx

@@ -15,8 +15,8 @@ import numpy as np
 from ingot.errors import ModelError, ShapeError, UnsupportedError
 from ingot.formula.compute import Formula, reads, writes
 from ingot.formula.evaluate import evaluate
-from ingot.formula.expr import Array, Const, Param, Tensor, upper, walk
-from ingot.formula.index import as_expr
+from ingot.formula.expr import Array, Const, Param, Tensor, walk
+from ingot.formula.index import as_expr, upper
 from ingot.formula.symbolic import known_elements
 from ingot.graph.encoding import Codebook, codes_of
 from ingot.graph.ir import Graph, Node, Value

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingot.errors import ModelError, ShapeError, UnsupportedError
-from ingot.formula.expr import Extent, Param, extent, text, upper, walk
-from ingot.formula.index import interval
+from ingot.formula.expr import Extent, Param, text, walk
+from ingot.formula.extents import extent
+from ingot.formula.index import interval, upper
 from ingot.formula.types import BOOL, INT64, DType
 from ingot.graph.ir import Graph, Node, Value, copied
 from ingot.graph.verify import COUNT_LIMIT

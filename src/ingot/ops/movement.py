@@ -18,15 +18,14 @@ from ingot.formula.expr import (
     Tensor,
     cast,
     equal,
-    extent,
     maximum,
     minimum,
     select,
     static,
     wrap,
 )
-from ingot.formula.extents import alike, span
-from ingot.formula.index import as_expr, interval, simplify
+from ingot.formula.extents import alike, extent
+from ingot.formula.index import as_expr, interval, simplify, span
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, broadcast_shape, is_data, op, shapes_text, stretched
 from ingot.ops.runtime import FAR, parameter, within

@@ -6,20 +6,8 @@ bundle returns an error code if it finds another.
 
 from __future__ import annotations
 
-from ingot.formula.expr import (
-    Const,
-    Expr,
-    Extent,
-    Gathered,
-    Tensor,
-    Var,
-    call,
-    cast,
-    equal,
-    extent,
-    select,
-    wrap,
-)
+from ingot.formula.expr import Const, Expr, Extent, Gathered, Tensor, Var, call, cast, equal, select, wrap
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import BOOL, INT64
 from ingot.ops.registry import Builder, is_data, op

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, binary, call, cast, extent
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, binary, call, cast
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from ingot.ops.registry import Builder, broadcast_index, op, shapes_text

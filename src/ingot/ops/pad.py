@@ -14,14 +14,13 @@ from ingot.formula.expr import (
     Tensor,
     Var,
     cast,
-    extent,
     maximum,
     minimum,
     select,
     static,
 )
-from ingot.formula.extents import span
-from ingot.formula.index import as_expr, interval, simplify
+from ingot.formula.extents import extent
+from ingot.formula.index import as_expr, interval, simplify, span
 from ingot.formula.types import INDEX, INT64
 from ingot.ops.registry import Builder, op, shapes_text
 from ingot.ops.runtime import FAR, parameter, within

@@ -12,7 +12,8 @@ import math
 import struct
 from dataclasses import dataclass
 
-from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, binary, call, cast, upper
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, binary, call, cast
+from ingot.formula.index import upper
 from ingot.formula.types import FLOAT32, FLOAT64, UINT32, UINT64, DType
 from ingot.graph.ir import Node
 from ingot.ops.registry import Builder

@@ -6,20 +6,8 @@ take one more, the number of the call: other numbers for every one. `passes/numb
 
 from __future__ import annotations
 
-from ingot.formula.expr import (
-    Const,
-    Expr,
-    Extent,
-    Tensor,
-    Var,
-    binary,
-    call,
-    cast,
-    extent,
-    minimum,
-    select,
-    wrap,
-)
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, binary, call, cast, minimum, select, wrap
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from ingot.graph.ir import Graph, Node

@@ -21,11 +21,11 @@ from ingot.formula.expr import (
     Var,
     call,
     cast,
-    extent,
     maximum,
     minimum,
     select,
 )
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr
 from ingot.formula.types import DType
 from ingot.ops.activation import elu, hard_sigmoid, sigmoid, softplus

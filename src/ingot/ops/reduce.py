@@ -22,10 +22,10 @@ from ingot.formula.expr import (
     call,
     cast,
     equal,
-    extent,
     select,
     wrap,
 )
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import BOOL, FLOAT64, INT64, DType
 from ingot.ops.registry import Builder, op

@@ -36,16 +36,14 @@ from ingot.formula.expr import (
     constant,
     data_extent,
     equal,
-    extent,
     maximum,
     measures,
     minimum,
     select,
-    upper,
     wrap,
 )
-from ingot.formula.extents import alike
-from ingot.formula.index import as_expr, interval
+from ingot.formula.extents import alike, extent
+from ingot.formula.index import as_expr, interval, upper
 from ingot.formula.prove import Scope
 from ingot.formula.strings import encoded
 from ingot.formula.types import INDEX, INT64, DType, text_type

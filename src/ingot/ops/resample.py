@@ -30,11 +30,10 @@ from ingot.formula.expr import (
     minimum,
     select,
     static,
-    upper,
     walk,
     wrap,
 )
-from ingot.formula.index import as_expr, interval
+from ingot.formula.index import as_expr, interval, upper
 from ingot.formula.types import BOOL, FLOAT32, FLOAT64, INDEX, INT32, DType
 from ingot.ops.registry import Builder
 

@@ -12,8 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from ingot.formula.expr import Expr, Extent, Tensor, call, cast, extent, maximum, minimum, static, upper, wrap
-from ingot.formula.index import as_expr, simplify
+from ingot.formula.expr import Expr, Extent, Tensor, call, cast, maximum, minimum, static, wrap
+from ingot.formula.extents import extent
+from ingot.formula.index import as_expr, simplify, upper
 from ingot.formula.types import FLOAT32, INT64
 from ingot.ops.registry import Builder, op
 from ingot.ops.resample import How, Line, Number, number, resample

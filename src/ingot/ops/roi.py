@@ -23,10 +23,9 @@ from ingot.formula.expr import (
     maximum,
     minimum,
     select,
-    upper,
     wrap,
 )
-from ingot.formula.index import as_expr
+from ingot.formula.index import as_expr, upper
 from ingot.formula.types import FLOAT32, FLOAT64, INDEX, INT32, INT64
 from ingot.ops.registry import Builder, op
 

@@ -13,7 +13,6 @@ from ingot.formula.expr import (
     Var,
     call,
     cast,
-    extent,
     maximum,
     minimum,
     select,
@@ -21,6 +20,7 @@ from ingot.formula.expr import (
     substitute,
     wrap,
 )
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import FLOAT32, FLOAT64, INDEX, INT64
 from ingot.ops.registry import Builder, op

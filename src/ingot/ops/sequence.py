@@ -27,10 +27,9 @@ from ingot.formula.expr import (
     maximum,
     minimum,
     select,
-    upper,
     wrap,
 )
-from ingot.formula.index import as_expr
+from ingot.formula.index import as_expr, upper
 from ingot.formula.types import BOOL, INDEX, INT64
 from ingot.ops.registry import Builder, op
 

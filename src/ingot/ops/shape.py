@@ -7,20 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ingot.formula.expr import (
-    Const,
-    Expr,
-    Extent,
-    Tensor,
-    cast,
-    equal,
-    extent,
-    maximum,
-    minimum,
-    select,
-    static,
-)
-from ingot.formula.extents import alike
+from ingot.formula.expr import Const, Expr, Extent, Tensor, cast, equal, maximum, minimum, select, static
+from ingot.formula.extents import alike, extent
 from ingot.formula.index import as_expr, interval, product, simplify
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder, is_data, op, shapes_text

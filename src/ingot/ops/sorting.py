@@ -21,9 +21,8 @@ from ingot.formula.expr import (
     maximum,
     minimum,
     select,
-    upper,
 )
-from ingot.formula.index import as_expr
+from ingot.formula.index import as_expr, upper
 from ingot.formula.types import BOOL, INDEX, INT32, UINT8
 from ingot.ops.registry import Builder
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from math import gcd, prod
 
-from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, extent
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr
 from ingot.ops.contract import SPATIAL
 from ingot.ops.registry import Builder, op, shapes_text

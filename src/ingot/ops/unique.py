@@ -6,7 +6,8 @@ each occurs. Elements are sorted (`sorting`), equal neighbours are one.
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Gathered, Tensor, Var, call, cast, equal, extent, select
+from ingot.formula.expr import Const, Expr, Gathered, Tensor, Var, call, cast, equal, select
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import INT32, INT64
 from ingot.ops.nonzero import point

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingot.formula.expr import Expr, Extent, Var, extent, maximum, minimum, text
-from ingot.formula.extents import span as span_of
+from ingot.formula.expr import Expr, Extent, Var, maximum, minimum, text
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, simplify
+from ingot.formula.index import span as span_of
 from ingot.ops.registry import Builder, is_data
 
 

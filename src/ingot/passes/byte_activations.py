@@ -20,7 +20,7 @@ from math import prod
 
 import numpy as np
 
-from ingot.formula.expr import upper
+from ingot.formula.index import upper
 from ingot.formula.types import FLOAT32, UINT8
 from ingot.graph.ir import Graph, Node, Value, constant_value, reads
 from ingot.passes.byte_cost import Image, Sizes, convolution_pays, in_bytes, in_floats, pays

@@ -11,7 +11,7 @@ from itertools import count
 
 import numpy as np
 
-from ingot.formula.expr import upper
+from ingot.formula.index import upper
 from ingot.formula.types import FLOAT32
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value
 from ingot.graph.onnx_types import dtype_to_onnx

@@ -18,7 +18,8 @@ from itertools import product
 import numpy as np
 
 from ingot.formula.evaluate import evaluate
-from ingot.formula.expr import Array, Tensor, upper
+from ingot.formula.expr import Array, Tensor
+from ingot.formula.index import upper
 from ingot.formula.types import FLOAT32
 from ingot.graph.encoding import Codebook
 from ingot.graph.ir import Attribute, Node, Value, constant_value

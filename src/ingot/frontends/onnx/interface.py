@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import onnx
 
 from ingot.errors import InputError, ModelError, UnsupportedError
-from ingot.formula.expr import Extent, upper
+from ingot.formula.expr import Extent
+from ingot.formula.index import upper
 from ingot.formula.types import BOOL, INT64, DType
 from ingot.frontends.onnx.objects import (
     Map,

@@ -20,20 +20,8 @@ import numpy as np
 
 from ingot.formula.compute import Compute, Stage, reads
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import (
-    Array,
-    Binary,
-    Const,
-    Expr,
-    Load,
-    Tensor,
-    Var,
-    static,
-    substitute,
-    transform,
-    upper,
-)
-from ingot.formula.index import Bounds, simplify
+from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, static, substitute, transform
+from ingot.formula.index import Bounds, simplify, upper
 from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cuts import pieces

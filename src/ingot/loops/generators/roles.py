@@ -19,13 +19,13 @@ from ingot.formula.expr import (
     Extent,
     Load,
     Var,
-    extent,
     loads,
     static,
     substitute,
     transform,
     walk,
 )
+from ingot.formula.extents import extent
 from ingot.formula.index import Bounds, Linear, from_linear, interval, linear, mentions, product, simplify
 from ingot.formula.types import INT32
 from ingot.loops.access import known_strides, step

@@ -28,10 +28,9 @@ from ingot.formula.expr import (
     static,
     substitute,
     transform,
-    upper,
     walk,
 )
-from ingot.formula.index import Bounds, as_expr, linear, mentions, simplify
+from ingot.formula.index import Bounds, as_expr, linear, mentions, simplify, upper
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes

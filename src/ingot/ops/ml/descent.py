@@ -10,19 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ingot.errors import UnsupportedError
-from ingot.formula.expr import (
-    Array,
-    Const,
-    Expr,
-    Tensor,
-    Var,
-    call,
-    cast,
-    maximum,
-    minimum,
-    select,
-    upper,
-)
+from ingot.formula.expr import Array, Const, Expr, Tensor, Var, call, cast, maximum, minimum, select
+from ingot.formula.index import upper
 from ingot.formula.types import BOOL, INDEX, INT32, UINT16, DType
 from ingot.ops.ml.forest import Forest
 from ingot.ops.registry import Builder

@@ -9,20 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ingot.errors import ModelError
-from ingot.formula.expr import (
-    Const,
-    Expr,
-    Extent,
-    Operand,
-    Tensor,
-    Var,
-    call,
-    cast,
-    equal,
-    extent,
-    select,
-    static,
-)
+from ingot.formula.expr import Const, Expr, Extent, Operand, Tensor, Var, call, cast, equal, select, static
+from ingot.formula.extents import extent
 from ingot.formula.index import product
 from ingot.formula.types import FLOAT32, FLOAT64
 from ingot.ops.gather import positions

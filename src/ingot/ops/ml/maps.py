@@ -9,19 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ingot.errors import ModelError
-from ingot.formula.expr import (
-    Const,
-    Expr,
-    Gathered,
-    Tensor,
-    Var,
-    cast,
-    equal,
-    extent,
-    select,
-    upper,
-    wrap,
-)
+from ingot.formula.expr import Const, Expr, Gathered, Tensor, Var, cast, equal, select, wrap
+from ingot.formula.extents import extent
+from ingot.formula.index import upper
 from ingot.formula.types import FLOAT32, INT32, INT64, DType
 from ingot.ops.cast import cast_to
 from ingot.ops.ml.classes import Ints, Strings

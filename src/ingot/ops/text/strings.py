@@ -9,20 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ingot.formula.expr import (
-    Const,
-    Expr,
-    Extent,
-    Tensor,
-    Var,
-    call,
-    cast,
-    equal,
-    extent,
-    maximum,
-    select,
-    wrap,
-)
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, call, cast, equal, maximum, select, wrap
+from ingot.formula.extents import extent
 from ingot.formula.index import as_expr
 from ingot.formula.types import INDEX, INT32, INT64
 from ingot.ops.nonzero import set_places
