@@ -31,7 +31,7 @@ class Drawn:
     """Groups of stages, of which a generator is asked to write `stages`; naive loops serve the others.
 
     `outputs` are read outside, what else the stages make is theirs alone. `how` is what the generator is
-    told; `tolerance` is of the largest result.
+    told; `tolerance` is of the largest result. With `parts` bands of rows are chosen as for a model.
     """
 
     stages: tuple[Stage, ...]
@@ -41,6 +41,7 @@ class Drawn:
     target: Target
     how: Choice = DEFAULT
     tolerance: float | None = None
+    parts: int = 0
 
     @property
     def region(self) -> Region:

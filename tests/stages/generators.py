@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
 
 from ingot.formula.compute import Compute, Stage
 from ingot.formula.index import Bounds
 from ingot.formula.statements import Statement
 from ingot.formula.types import FLOAT32, FLOAT64
-from ingot.loops.choice import TILES, TOLERANCE, Choice, error
+from ingot.loops import generate
+from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
+from ingot.loops.generators.columns import columns, saved_bytes
 from ingot.loops.generators.contract import contract
+from ingot.loops.generators.dots import dots
+from ingot.loops.generators.gathers import gathers
+from ingot.loops.generators.lanes import encoded_product, lanes
 from ingot.loops.generators.points import points
+from ingot.loops.generators.row import rows
 from ingot.loops.generators.strip import strip
+from ingot.loops.generators.tiles import Tile
+from ingot.loops.generators.transpose import transpose
+from ingot.loops.generators.vertical import vertical
 from ingot.loops.generators.window import window
 from ingot.loops.generators.winograd.generator import winograd
 from ingot.loops.generators.winograd.match import match
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 from ingot.targets.records import TARGETS
-from tests.stages import windows
+from tests.stages import cells, chains, maps, products, windows
 from tests.stages.dice import Dice
 from tests.stages.drawn import Drawn, Habits
 from tests.stages.judge import Writer, Written
@@ -48,7 +59,7 @@ def one(generator: One) -> Writer:
     """A generator of single stages."""
 
     def write(
-        stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, how: Choice
+        stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
     ) -> Written | None:
         (stage, *_) = stages
         found = generator(stage, storage, target, bounds) if isinstance(stage, Compute) else None
@@ -58,24 +69,71 @@ def one(generator: One) -> Writer:
 
 
 def _by_winograd(
-    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, how: Choice
+    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
 ) -> Written | None:
     """What a Chooser lets through: algorithms that lose little on this layer's weights."""
+
+    how = _of(stages, choices)
 
     def write(c: Compute, s: Storage, t: Target, b: Bounds) -> tuple[Statement, ...] | None:
         conv = match(c, s, b)
         is_exact = conv is not None and error(conv, how.winograd) <= TOLERANCE
         return winograd(c, s, t, b, how.winograd, how.cold) if is_exact else None
 
-    return one(write)(stages, storage, target, bounds, how)
+    return one(write)(stages, storage, target, bounds, choices)
 
 
 def _by_contract(
-    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, how: Choice
+    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
 ) -> Written | None:
+    how = _of(stages, choices)
     return one(lambda c, s, t, b: contract(c, s, t, b, how.tile, how.codes, how.far))(
-        stages, storage, target, bounds, how
+        stages, storage, target, bounds, choices
     )
+
+
+def _by_columns(
+    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
+) -> Written | None:
+    """As a Chooser asks for them: Huffman codes only where they save something."""
+    huffman = _of(stages, choices).huffman
+
+    def write(c: Compute, s: Storage, t: Target, b: Bounds) -> tuple[Statement, ...] | None:
+        found = encoded_product(c, s, b)[0] if huffman else None
+        return None if huffman and (found is None or not saved_bytes(found)) else columns(c, s, t, b, huffman)
+
+    return one(write)(stages, storage, target, bounds, choices)
+
+
+def _by_rows(
+    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
+) -> Written | None:
+    return rows(stages, storage, target, bounds)
+
+
+def _of(stages: tuple[Stage, ...], choices: Choices) -> Choice:
+    (stage, *_) = stages
+    return choices.get(stage, DEFAULT) if isinstance(stage, Compute) else DEFAULT
+
+
+def among_others(name: str) -> Writer:
+    """A generator that calls others, or is called within a scan: all together, where it served something."""
+
+    def write(
+        stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
+    ) -> Written | None:
+        real, found = getattr(generate, name), list[bool]()
+
+        def noted(*arguments: Any) -> Any:
+            made = real(*arguments)
+            found.append(made is not None)
+            return made
+
+        with patch.object(generate, name, noted):
+            body = generate.generate(stages, storage, target, bounds, choices)
+        return (body, len(stages)) if any(found) else None
+
+    return write
 
 
 def _windows(dice: Dice, target: Target) -> Drawn:
@@ -95,9 +153,19 @@ def _points(dice: Dice, target: Target) -> Drawn:
 
 
 def _contractions(dice: Dice, target: Target) -> Drawn:
-    if dice.chance(20):
-        return windows.transposed(dice, target, HALOED)
-    return windows.convolved(dice, target, HALOED, constant=75)
+    match dice.choice(("conv", "product", "conv", "transposed", "codes")):
+        case "product":
+            made = products.multiplied(dice, target)
+        case "transposed":
+            return windows.transposed(dice, target, HALOED)
+        case "codes":
+            made = products.sparse_product(dice, target, dice.chance(10))
+            return replace(made, how=Choice(codes=True, far=dice.chance(30)))
+        case _:
+            made = windows.convolved(dice, target, HALOED, constant=75)
+    tile = Tile(dice.number(1, 6), dice.number(1, 3)) if dice.chance(15) else None
+    caches = (1 << 10, dice.choice((1 << 12, 1 << 14)), 1 << 15) if dice.chance(30) else target.caches
+    return replace(made, how=Choice(far=dice.chance(30), tile=tile), target=replace(target, caches=caches))
 
 
 def _winograds(dice: Dice, target: Target) -> Drawn:
@@ -111,16 +179,54 @@ def _winograds(dice: Dice, target: Target) -> Drawn:
     return replace(drawn, how=how, tolerance=3 * TOLERANCE)
 
 
+def _entries(dice: Dice, target: Target) -> Drawn:
+    made = products.sparse_product(dice, target)
+    return replace(made, how=replace(made.how, huffman=dice.chance(35)))
+
+
+SCALAR = ("c99", "armv7e-m", "armv8.1m", "riscv64", "s390x")
 GENERATORS: dict[str, Generator] = {
-    "window": Generator(_windows, one(window), ("window.py",)),
-    "strip": Generator(_strips, one(strip), ("strip.py",)),
-    "points": Generator(_points, one(points), ("points.py",)),
-    "contract": Generator(_contractions, _by_contract, ("contract.py", "roles.py", "tiles.py", "codes.py")),
+    "window": Generator(_windows, one(window), ("window.py",), share=0.4),
+    "strip": Generator(_strips, one(strip), ("strip.py",), share=0.2),
+    "points": Generator(_points, one(points), ("points.py",), share=0.25),
+    "contract": Generator(
+        _contractions,
+        _by_contract,
+        ("contract.py", "roles.py", "tiles.py", "codes.py"),
+        (*VECTORS, "c99", "x86-64-v4-vnni"),
+    ),
     "winograd": Generator(
         _winograds,
         _by_winograd,
         tuple(f"winograd/{n}.py" for n in ("match", "generator", "blocking", "transforms")),
+        share=0.3,
     ),
+    "vertical": Generator(maps.vertical_stage, one(vertical), ("vertical.py",)),
+    "row": Generator(maps.rows_stage, _by_rows, ("row.py", "run.py")),
+    "transpose": Generator(maps.turned, one(transpose), ("transpose.py",), share=0.25),
+    "dots": Generator(products.bytes_product, one(dots), ("dots.py", "bytes.py"), SCALAR),
+    "gates": Generator(
+        cells.recurrent, among_others("gates"), ("gates.py", "gate_roles.py"), (*VECTORS, "c99"), share=0.3
+    ),
+    "lanes": Generator(
+        products.sparse_product,
+        one(lanes),
+        ("lanes.py", "schedule.py"),
+        ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "aarch64-i8mm", "aarch64-dotprod"),
+        share=0.2,
+    ),
+    "columns": Generator(
+        _entries,
+        _by_columns,
+        ("columns.py", "coded.py"),
+        ("c99", "x86-64", "aarch64", "armv7e-m", "x86-64-v3"),
+        share=0.3,
+    ),
+    "gathers": Generator(products.sparse_product, one(gathers), ("gathers.py",), ("armv8.1m",), share=0.1),
+    "banded": Generator(
+        chains.banded_chain, among_others("banded"), ("banded.py",), (*VECTORS, "c99"), share=0.2
+    ),
+    "peel": Generator(chains.peeled_stage, among_others("peeled"), ("../peel.py",), (*VECTORS, "c99")),
 }
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from unittest.mock import patch
 
 import numpy as np
 
-from ingot.formula.compute import Stage
+from ingot.formula.compute import Stage, computes
 from ingot.formula.expr import Array
 from ingot.formula.index import Bounds
 from ingot.formula.statements import Statement
-from ingot.loops.choice import Choice, Choices, LoweringOptions
+from ingot.loops.choice import Choices, LoweringOptions
 from ingot.loops.evaluate import run as evaluated
 from ingot.loops.interpret import interpret
 from ingot.loops.layout import Storage, dense
@@ -33,7 +34,7 @@ from tests import program
 from tests.stages.drawn import Drawn, numbers, physical
 
 Written = tuple[tuple[Statement, ...], int]
-Writer = Callable[[tuple[Stage, ...], Storage, Target, Bounds, Choice], Written | None]
+Writer = Callable[[tuple[Stage, ...], Storage, Target, Bounds, Choices], Written | None]
 """What a generator writes for the first of some stages, and for how many; None where it declines."""
 FLAGS = ("-O1",)
 COMPILED = ("c99", "x86-64", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni")
@@ -80,24 +81,39 @@ def served(drawn: Drawn, write: Writer, seed: int) -> Served:
 
 def lowered(drawn: Drawn, write: Writer | None) -> Program:
     """The program, the drawn stages written by the generator, or by naive loops if there is none."""
+    asked = list[bool]()
 
     def generate(
         stages: tuple[Stage, ...],
         storage: Storage,
         target: Target,
         bounds: Bounds | None = None,
-        choices: Choices | None = None,
+        choices: Choices = MappingProxyType({}),
     ) -> tuple[Statement, ...]:
-        if write is None or stages[0] is not drawn.stages[0]:
+        if write is None or not _is_subject(stages, drawn, choices):
             return naive(stages, storage, bounds)
-        return _in_turn(write, stages, storage, target, drawn.how)
+        asked.append(True)
+        how = choices if drawn.parts else {s: drawn.how for s in computes(stages)}
+        return _in_turn(write, stages, storage, target, how)
 
+    parts = drawn.parts if write is not None else 0
+    options = LoweringOptions(math="standard" if parts else "exact", parts=parts)
     with patch("ingot.loops.lower.generate", generate):
-        return lower(drawn.region, drawn.layouts, "stage", drawn.target, LoweringOptions(math="exact"))
+        made = lower(drawn.region, drawn.layouts, "stage", drawn.target, options)
+    if write is not None and not asked:
+        raise Declined
+    return made
+
+
+def _is_subject(stages: tuple[Stage, ...], drawn: Drawn, choices: Choices) -> bool:
+    """Whether these are the stages that the generator is asked for: of chains those that go by bands."""
+    if drawn.parts:
+        return any(choices[c].band is not None for c in computes(stages))
+    return stages[0] is drawn.stages[0]
 
 
 def _in_turn(
-    write: Writer, stages: tuple[Stage, ...], storage: Storage, target: Target, how: Choice
+    write: Writer, stages: tuple[Stage, ...], storage: Storage, target: Target, how: Choices
 ) -> tuple[Statement, ...]:
     """The statements of stages that a generator serves some at a time, the first of them at least."""
     out: list[Statement] = []

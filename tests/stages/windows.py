@@ -154,14 +154,20 @@ def transposed(dice: Dice, target: Target, habits: Habits = USUAL) -> Drawn:
 
 
 def stored(dice: Dice, f: Builder, target: Target, habits: Habits) -> Drawn:
-    """The stages of a definition with an epilogue, layouts, and places in larger tensors."""
+    """The stages of a definition with an epilogue, layouts, and places in larger tensors.
+
+    What stands in front of the first sum is no business of the generator, as what is folded in a model.
+    """
     stages = [s for s in f.stages if isinstance(s, Compute)]
+    first = next((i for i, s in enumerate(stages) if s.reduction is not None), 0)
     y = stages[-1].out
     if any(n == 0 for n in y.shape):
         raise Impossible
-    if len(stages) == 1:
-        stages[0], _ = with_epilogue(dice, stages[0], habits.kinds)
-    return with_layouts(dice, tuple(stages), (y,), target, habits)
+    if len(stages) == first + 1:
+        stages[first], _ = with_epilogue(dice, stages[first], habits.kinds)
+    drawn = with_layouts(dice, tuple(stages[first:]), (y,), target, habits)
+    before = (Group(("before",), tuple(stages[:first])),) if first else ()
+    return replace(drawn, groups=(*before, *drawn.groups))
 
 
 def with_layouts(
@@ -176,9 +182,11 @@ def with_layouts(
     layouts: dict[Tensor, Layout] = {}
     groups, shown = [group], list(outputs)
     for t in sorted((*group.reads, *group.writes), key=lambda t: t.name):
-        layout = layout_of(dice, t, stages, habits)
         is_output = t in outputs
-        if (is_output or t in group.reads) and t.rank > 2 and dice.chance(habits.parts):
+        if not is_output and t in group.writes:
+            continue  # the stages' own
+        layout = layout_of(dice, t, stages, habits)
+        if t.rank > 2 and dice.chance(habits.parts):
             placed = part_of(dice, t, layout, not is_output)
             if placed is not None:
                 layout, around = placed

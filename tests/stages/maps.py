@@ -1,0 +1,157 @@
+"""Maps, transpositions and reductions: what is neither a window nor a product."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ingot.formula.compute import Compute, Reduction, accumulator
+from ingot.formula.expr import Const, Expr, Tensor, Var, call, maximum, select
+from ingot.formula.types import FLOAT32, FLOAT64, DType
+from ingot.ops.normalize import layer_normalization, log_softmax, rms_normalization, softmax
+from ingot.targets.record import Target
+from tests.probes.levels import builder
+from tests.stages.dice import Dice
+from tests.stages.drawn import Drawn, Habits
+from tests.stages.epilogues import with_epilogue
+from tests.stages.windows import pooled, with_layouts
+
+FLOATS = (FLOAT32, FLOAT32, FLOAT32, FLOAT64)
+ANY = Habits(last=50, halo=60)
+LETTERS = "abcd"
+
+
+def shape_of(dice: Dice, lanes: int, least: int = 1) -> tuple[int, ...]:
+    """Up to four extents, one of which is about a vector, or several."""
+    rank = dice.number(least, 4)
+    shape = [dice.number(1, 6) for _ in range(rank)]
+    edges = (lanes, lanes + 1, lanes - 1, 2 * lanes, 2 * lanes + 3, 3 * lanes, lanes // 2, 1, 40)
+    shape[dice.choice((-1, -1, 0, dice.below(rank)))] = max(1, dice.choice(edges))
+    return tuple(shape)
+
+
+def axes_of(shape: tuple[int, ...]) -> tuple[Var, ...]:
+    return tuple(Var(letter, n) for letter, n in zip(LETTERS, shape, strict=False))
+
+
+def mapped(dice: Dice, target: Target) -> Drawn:
+    """An elementwise map of operands that have all axes, or some."""
+    dtype = dice.choice(FLOATS)
+    shape = shape_of(dice, target.lanes(dtype.bytes))
+    axes = axes_of(shape)
+    value: Expr = dice.tensor("x", dtype, shape)[axes]
+    for k in range(dice.below(3)):
+        value = _joined(dice, value, _broadcast(dice, f"o{k}_", axes, dtype))
+    c = Compute(Tensor("y", dtype, shape), axes, value)
+    c, _ = with_epilogue(dice, c)
+    return with_layouts(dice, (c,), (c.out,), target, ANY)
+
+
+def _broadcast(dice: Dice, name: str, axes: tuple[Var, ...], dtype: DType) -> Expr:
+    """An operand over the axes, some of which it may lack."""
+    kept = tuple(a for a in axes if dice.chance(60))
+    shape = tuple(int(a.extent) for a in kept if isinstance(a.extent, int))
+    t = dice.constant(name, dtype, shape) if dice.chance(40) else dice.tensor(name, dtype, shape)
+    return t[kept]
+
+
+def _joined(dice: Dice, a: Expr, b: Expr) -> Expr:
+    match dice.choice(("add", "mul", "sub", "max", "select", "div")):
+        case "add":
+            return a + b
+        case "mul":
+            return a * b
+        case "sub":
+            return a - b
+        case "max":
+            return maximum(a, b)
+        case "select":
+            return select(a < b, a, b * 2)
+        case _:
+            return a / (call("abs", b) + 1)
+
+
+def reduced(dice: Dice, target: Target, inner: bool) -> Drawn:
+    """A reduction over outer axes, or over the innermost among others."""
+    dtype = dice.choice(FLOATS)
+    shape = shape_of(dice, target.lanes(dtype.bytes), 2)
+    axes = axes_of(shape)
+    gone = [a for a in axes[:-1] if dice.chance(45)]
+    gone = [*gone, axes[-1]] if inner else gone or [axes[0]]
+    kept = tuple(a for a in axes if a not in gone)
+    combine = dice.choice(("sum", "max", "min", "sum"))
+    x = dice.tensor("x", dtype, shape)
+    term: Expr = x[axes]
+    if dice.chance(30):
+        term = call("abs", term) if dice.chance(50) else term * _broadcast(dice, "o", axes, dtype)
+    first = {"sum": 0.0, "max": dtype.lowest, "min": dtype.highest}[combine]
+    start = float(first) if dice.chance(80) else 5.0
+    r = Reduction(combine, tuple(gone), Const(start, dtype), term)
+    c = Compute(Tensor("y", dtype, tuple(int(a.extent or 1) for a in kept)), kept, accumulator(dtype), r)  # type: ignore[arg-type]
+    if kept:
+        c, _ = with_epilogue(dice, c)
+    return with_layouts(dice, (c,), (c.out,), target, ANY)
+
+
+def vertical_stage(dice: Dice, target: Target) -> Drawn:
+    match dice.choice(("map", "map", "reduce", "pool")):
+        case "map":
+            return mapped(dice, target)
+        case "reduce":
+            return reduced(dice, target, False)
+    return pooled(dice, target)
+
+
+def turned(dice: Dice, target: Target) -> Drawn:
+    """A transposition, with what is joined to it."""
+    dtype = dice.choice(FLOATS)
+    lanes = target.lanes(dtype.bytes)
+    rank = dice.number(2, 4)
+    shape = [dice.number(1, 4) for _ in range(rank)]
+    for d in (-1, -2 if dice.chance(70) else 0):
+        shape[d] = max(1, dice.choice((lanes, 2 * lanes, lanes + 1, lanes + 5, 3, lanes // 2, 2 * lanes + 3)))
+    axes = axes_of(tuple(shape))
+    order = list(range(rank))
+    dice.random.shuffle(order)
+    if dice.chance(60) or order[-1] == rank - 1:
+        order = [*range(rank - 2), rank - 1, rank - 2]
+    source = dice.tensor("x", dtype, [shape[d] for d in order])
+    value: Expr = source[tuple(axes[d] for d in order)]
+    if dice.chance(40):
+        other = dice.tensor("z", dtype, [shape[d] for d in order] if dice.chance(50) else shape)
+        at = tuple(axes[d] for d in order) if other.shape == source.shape and dice.chance(60) else axes
+        if other.shape == tuple(int(a.extent or 1) for a in at):  # type: ignore[arg-type]
+            value = _joined(dice, value, other[at])
+    c = Compute(Tensor("y", dtype, tuple(shape)), axes, value)
+    c, _ = with_epilogue(dice, c)
+    return with_layouts(dice, (c,), (c.out,), target, Habits(last=15, halo=10, parts=15))
+
+
+def rows_stage(dice: Dice, target: Target) -> Drawn:
+    """A softmax, a normalisation, or a reduction along rows."""
+    if dice.chance(45):
+        return reduced(dice, target, True)
+    dtype = dice.choice(FLOATS)
+    lanes = target.lanes(dtype.bytes)
+    shape = shape_of(dice, lanes, 2)
+    x, f = dice.tensor("x", dtype, shape), builder()
+    axis = dice.choice((-1, -1, -1, len(shape) - 1))
+    extra: list[Tensor] = []
+    match dice.choice(("softmax", "layer", "log", "rms")):
+        case "softmax":
+            softmax(f, x, axis=axis)
+        case "log":
+            log_softmax(f, x, axis=axis)
+        case "rms":
+            rms_normalization(f, x, dice.constant("s", dtype, shape[-1:]), axis=-1)
+        case _:
+            first = dice.choice((-1, -1, -2))
+            scale = dice.constant("s", dtype, shape[first:])
+            shift = dice.constant("t", dtype, shape[first:]) if dice.chance(50) else None
+            layer_normalization(f, x, scale, shift, axis=first)
+    stages = tuple(s for s in f.stages if isinstance(s, Compute))
+    shown = [stages[-1].out, *extra]
+    shown += [s.out for s in stages[:-1] if dice.chance(10)]
+    drawn = with_layouts(
+        dice, stages, tuple(dict.fromkeys(shown)), target, Habits(last=15, halo=10, parts=10)
+    )
+    return replace(drawn, tolerance=5e-5)

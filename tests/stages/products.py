@@ -1,0 +1,166 @@
+"""Products of matrices, of bytes, with encoded weights; convolutions of these kinds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ingot.errors import InputError
+from ingot.formula.expr import Tensor, constant
+from ingot.formula.types import FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
+from ingot.loops.choice import Choice
+from ingot.ops.contract import conv, gemm, matmul
+from ingot.ops.quantize import conv_integer, matmul_integer, qlinear_conv, qlinear_matmul
+from ingot.ops.registry import Builder
+from ingot.targets.record import Target
+from tests.probes.levels import builder
+from tests.stages.dice import Dice, Impossible
+from tests.stages.drawn import Drawn, Habits
+from tests.stages.windows import Geometry, geometry, some_channels, stored
+
+PLAIN = Habits(last=95, halo=97, kinds=("none", "relu", "bias", "residual", "scale", "sigmoid", "place"))
+
+
+def multiplied(dice: Dice, target: Target) -> Drawn:
+    """MatMul or Gemm: batches, transposed operands, weights that are known or not."""
+    dtype = dice.choice((FLOAT32, FLOAT32, FLOAT32, FLOAT64, FLOAT16))
+    lanes = target.lanes(max(dtype.bytes, 4))
+    m, k, n = dice.number(1, 20), dice.number(1, 70), some_channels(dice, lanes)
+    f = builder()
+    if dice.chance(50):
+        turned, other = dice.below(2), dice.below(2)
+        x = dice.tensor("x", dtype, (k, m) if turned else (m, k))
+        b = _operand(dice, "w", dtype, (n, k) if other else (k, n))
+        c = dice.constant("c", dtype, (n,)) if dice.chance(50) else None
+        gemm(f, x, b, c, transA=turned, transB=other, alpha=dice.choice((1.0, 2.0)))
+    else:
+        batch = dice.choice(((), (2,), (2, 3)))
+        x = dice.tensor("x", dtype, (*batch, m, k) if dice.chance(90) else (k,))
+        matmul(f, x, _operand(dice, "w", dtype, (*(batch if dice.chance(50) else ()), k, n)))
+    drawn = stored(dice, f, target, replace(PLAIN, last=0))
+    # what is rounded to 16 bits when it is stored may be rounded the other way by another order of sums
+    return drawn if dtype is not FLOAT16 else replace(drawn, tolerance=2e-3)
+
+
+def _operand(dice: Dice, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
+    return dice.constant(name, dtype, shape) if dice.chance(60) else dice.tensor(name, dtype, shape)
+
+
+# -- encoded weights
+
+
+def encoded(dice: Dice, name: str, dtype: DType, shape: tuple[int, ...], most: int = 16) -> Tensor:
+    """A constant of few values, most of them 0."""
+    count = dice.number(1, most - 1)
+    values = dice.random.choice(np.arange(-30, 0) if count < 30 else np.arange(-127, 0), count, replace=False)
+    values = np.where(dice.random.random(count) < 0.5, values, -values)
+    density = dice.choice((0.1, 0.03, 0.3, 0.6, 1.0))
+    kept = dice.random.random(shape) < density
+    array = np.where(kept, dice.random.choice(values, shape), 0).astype(dtype.numpy)
+    among = np.unique(np.append(values, 0)).astype(dtype.numpy)
+    return replace(constant(array, f"{name}{dice.seed}"), among=among)
+
+
+def sparse_product(dice: Dice, target: Target, of_bytes: bool | None = None) -> Drawn:
+    """A product or a convolution with encoded weights, of floats or bytes."""
+    if of_bytes is None:  # vectors of 64 bytes and of 32 look up floats, the others only bytes
+        floats_only = target.name in ("x86-64-v3", "x86-64-v4")
+        bytes_only = target.name.startswith(("aarch64-", "armv8"))
+        of_bytes = dice.chance(10 if floats_only else 90 if bytes_only else 50)
+    x_type, w_type = (UINT8, INT8) if of_bytes else (FLOAT32, FLOAT32)
+    if of_bytes and dice.chance(15):
+        x_type = INT8
+    most = dice.choice((16, 4, 40, 120))
+    f = builder()
+    if dice.chance(65):
+        m, k, n = dice.choice((1, 1, 2, 3, 5, 9)), dice.number(1, 300), dice.number(1, 70)
+        x = dice.tensor("x", x_type, (m, k))
+        w = encoded(dice, "w", w_type, (n, k), most)
+        if of_bytes:
+            _matrix_of_bytes(dice, f, x, w)
+        else:
+            gemm(f, x, w, None, transB=1)
+    else:
+        g = geometry(dice, 3, (2, 2, 1))
+        channels, features = dice.number(1, 24), dice.number(1, 40)
+        x = dice.tensor("x", x_type, (g.batch, channels, *g.size))
+        w = encoded(dice, "w", w_type, (features, channels, *g.kernel), most)
+        _convolution(dice, f, x, w, g, of_bytes)
+    return replace(stored(dice, f, target, EPILOGUES[of_bytes]), how=Choice(sparse=True))
+
+
+EPILOGUES = {True: Habits(last=90, halo=95, kinds=("none",)), False: PLAIN}
+
+
+def _matrix_of_bytes(dice: Dice, f: Builder, x: Tensor, w: Tensor) -> None:
+    """x times w transposed: the constant's rows are the result's columns."""
+    assert w.value is not None
+    among = w.among
+    turned = replace(constant(np.ascontiguousarray(w.value.T), w.name), among=among)
+    zero = _zero(dice, "z", x.type)
+    if dice.chance(50):
+        matmul_integer(f, x, turned, zero)
+    else:
+        scales = [_scale(dice, n) for n in ("xs", "ws", "ys")]
+        at_zero = constant(np.zeros((), w.type.numpy), f"wz{dice.seed}")
+        qlinear_matmul(
+            f, x, scales[0], zero, turned, scales[1], at_zero, scales[2], _zero(dice, "yz", UINT8, True)
+        )
+
+
+def _convolution(
+    dice: Dice, f: Builder, x: Tensor, w: Tensor, g: Geometry, of_bytes: bool, group: int = 1
+) -> None:
+    how: dict[str, Any] = {"group": group, "strides": g.strides, "dilations": g.dilations, "pads": g.pads}
+    try:
+        if not of_bytes:
+            conv(f, x, w, None, **how)
+            return
+        zero = _zero(dice, "z", x.type)
+        if dice.chance(50):
+            conv_integer(f, x, w, zero, **how)
+            return
+        scales = [_scale(dice, n) for n in ("xs", "ws", "ys")]
+        at_zero = constant(np.zeros((), w.type.numpy), f"wz{dice.seed}")
+        out = _zero(dice, "yz", UINT8, True)
+        bias = dice.constant("b", INT32, (int(w.shape[0]),), 999) if dice.chance(50) else None
+        qlinear_conv(f, x, scales[0], zero, w, scales[1], at_zero, scales[2], out, bias, **how)
+    except InputError as error:
+        raise Impossible from error
+
+
+def _zero(dice: Dice, name: str, dtype: DType, known: bool = False) -> Tensor:
+    """A zero point: none to speak of, another one, or one that is data."""
+    if not known and dice.chance(20):
+        return dice.tensor(name, dtype, ())
+    lo, hi = int(dtype.lowest), int(dtype.highest)
+    value = np.array(dice.choice((0, 3, hi, lo, hi // 2)), dtype.numpy)
+    return constant(value, f"{name}{dice.seed}")
+
+
+def _scale(dice: Dice, name: str) -> Tensor:
+    return constant(np.array(2.0 ** -dice.number(2, 6), np.float32), f"{name}{dice.seed}")
+
+
+# -- bytes
+
+
+def bytes_product(dice: Dice, target: Target) -> Drawn:
+    """A product of bytes whose weights are plain constants."""
+    x_type = dice.choice((UINT8, INT8))
+    f = builder()
+    if dice.chance(60):
+        m, k, n = dice.number(1, 7), dice.number(1, 80), dice.number(1, 20)
+        x = dice.tensor("x", x_type, (m, k))
+        values = dice.random.integers(-127, 128, (n, k)).astype(np.int8)
+        _matrix_of_bytes(dice, f, x, constant(values, f"w{dice.seed}"))
+    else:
+        g = geometry(dice, 4, (2, 2, 1))
+        group = dice.choice((1, 1, 1, 2, 3))
+        each, outputs = dice.number(1, 20), dice.number(1, 9)
+        x = dice.tensor("x", x_type, (g.batch, each * group, *g.size))
+        values = dice.random.integers(-127, 128, (outputs * group, each, *g.kernel)).astype(np.int8)
+        _convolution(dice, f, x, constant(values, f"w{dice.seed}"), g, True, group)
+    return stored(dice, f, target, EPILOGUES[True])
