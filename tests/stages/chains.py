@@ -34,7 +34,7 @@ def banded_chain(dice: Dice, target: Target) -> Drawn:
     put = tuple(g for g in region.items if isinstance(g, Group))
     parts = dice.choice((1, 1, 2, 4))
     # Winograd's, if one is chosen
-    return Drawn(put[-1].stages, put, (t,), layouts, small, tolerance=3e-4, parts=parts)
+    return Drawn(put[-1].stages, put, (t,), layouts, small, tolerance=3e-4, parts=parts, math="standard")
 
 
 def _window(dice: Dice, x: Tensor, k: int) -> Compute:
@@ -104,10 +104,14 @@ def peeled_stage(dice: Dice, target: Target) -> Drawn:
 def _in_part(dice: Dice, c: Compute, target: Target) -> Drawn:
     """The stage behind one that fills all of its result; now and then one more goes through the same rows."""
     stages, outputs = [c], [c.out]
-    if c.reduction is None and dice.chance(40):
-        outputs.append(Tensor("z", FLOAT32, c.out.shape))
-        stages.append(Compute(outputs[1], c.axes, c.out[c.axes] * dice.number(2, 5), None, c.axes))
     axes = tuple(Var(f"i{d}", n) for d, n in enumerate(c.out.shape))
+    if dice.chance(50):
+        outputs.append(Tensor("z", FLOAT32, c.out.shape))
+        around, at = (c.axes, c.axes) if dice.chance(60) else (axes, axes)
+        if dice.chance(30):  # of another turn of the loop
+            at = (*(Const(0) for _ in at[1:]), at[-1])
+        value = c.out[at] * dice.number(2, 5)
+        stages.append(Compute(outputs[1], around, value, None, around))
     filled = tuple(Compute(t, axes, Const(7.0, FLOAT32)) for t in outputs)
     groups = (Group(("before",), filled), Group(("subject",), tuple(stages)))
-    return Drawn(tuple(stages), groups, tuple(outputs), {}, target)
+    return Drawn(tuple(stages), groups, tuple(outputs), {}, target, math="standard")

@@ -18,6 +18,7 @@ from ingot.formula.index import interval
 from ingot.loops.choice import DEFAULT, Choice
 from ingot.loops.layout import Layout, Place, dense
 from ingot.loops.region import Group, Region
+from ingot.options import Math
 from ingot.targets.record import Target
 from tests.stages.dice import Dice
 from tests.stages.epilogues import ALL
@@ -31,7 +32,8 @@ class Drawn:
     """Groups of stages, of which a generator is asked to write `stages`; naive loops serve the others.
 
     `outputs` are read outside, what else the stages make is theirs alone. `how` is what the generator is
-    told; `tolerance` is of the largest result. With `parts` bands of rows are chosen as for a model.
+    told; `tolerance` is of the largest result. With `parts` bands of rows are chosen as for a
+    model, by the estimates of `math`.
     """
 
     stages: tuple[Stage, ...]
@@ -42,6 +44,7 @@ class Drawn:
     how: Choice = DEFAULT
     tolerance: float | None = None
     parts: int = 0
+    math: Math = "exact"
 
     @property
     def region(self) -> Region:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Const, Expr, Tensor, Var, call, cast, maximum, minimum, select
-from ingot.formula.types import DType
+from ingot.formula.expr import Const, Expr, Tensor, Var, binary, call, cast, maximum, minimum, select, static
+from ingot.formula.types import FLOAT16, DType
 from tests.stages.dice import Dice
 
 EXACT = ("none", "relu", "clip", "leaky", "bias", "scale", "residual", "slope", "place", "abs")
-ALL = (*EXACT, "sigmoid", "silu", "tanh", "exp")
+ALL = (*EXACT, "sigmoid", "silu", "tanh", "exp", "odd")
 
 
 def with_epilogue(dice: Dice, c: Compute, kinds: tuple[str, ...] = ALL) -> tuple[Compute, list[Tensor]]:
@@ -44,6 +44,8 @@ def _mapped(dice: Dice, kind: str, c: Compute, v: Expr, read: list[Tensor]) -> E
             return v + _place(dice, c.axes, v.dtype)
         case "abs":
             return call("abs", v)
+        case "odd":
+            return _odd(dice, c, v, read)
         case "sigmoid" | "tanh":
             return call(kind, v * 0.0625)
         case "silu":
@@ -51,6 +53,20 @@ def _mapped(dice: Dice, kind: str, c: Compute, v: Expr, read: list[Tensor]) -> E
         case "exp":
             return call("exp", minimum(v * 0.0625, 3))
     return v
+
+
+def _odd(dice: Dice, c: Compute, v: Expr, read: list[Tensor]) -> Expr:
+    """What has no vector form."""
+    match dice.below(4):
+        case 0:
+            return select(dice.choice(c.axes) < 2, v, 1)
+        case 1:
+            return binary("larger", v, 3)
+        case 2:
+            return v * call("sign", v)
+    t = dice.tensor(f"h{len(read)}_", FLOAT16, [static(n) for n in c.out.shape])
+    read.append(t)
+    return v + cast(t[c.axes], v.dtype)
 
 
 def _place(dice: Dice, axes: tuple[Var, ...], dtype: DType) -> Expr:

@@ -14,14 +14,14 @@ from ingot.formula.types import FLOAT32, FLOAT64
 from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
 from ingot.loops.generators.columns import columns, saved_bytes
-from ingot.loops.generators.contract import contract
+from ingot.loops.generators.contract import contract, contraction_sizes
 from ingot.loops.generators.dots import dots
 from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.lanes import encoded_product, lanes
 from ingot.loops.generators.points import points
 from ingot.loops.generators.row import rows
 from ingot.loops.generators.strip import strip
-from ingot.loops.generators.tiles import Tile
+from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
 from ingot.loops.generators.window import window
@@ -86,10 +86,17 @@ def _by_winograd(
 def _by_contract(
     stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
 ) -> Written | None:
+    """A tile that does not fit the stage is none that can be chosen."""
     how = _of(stages, choices)
-    return one(lambda c, s, t, b: contract(c, s, t, b, how.tile, how.codes, how.far))(
-        stages, storage, target, bounds, choices
-    )
+
+    def write(c: Compute, s: Storage, t: Target, b: Bounds) -> tuple[Statement, ...] | None:
+        sizes = contraction_sizes(c, s, t) if how.tile else None
+        tile = how.tile if sizes and how.tile and is_tile(t, sizes, how.tile) else None
+        if sizes is not None and tile is None:
+            tile = cheapest_tiles(t, sizes, 3)[-1]
+        return contract(c, s, t, b, tile, how.codes, how.far)
+
+    return one(write)(stages, storage, target, bounds, choices)
 
 
 def _by_columns(
@@ -163,9 +170,9 @@ def _contractions(dice: Dice, target: Target) -> Drawn:
             return replace(made, how=Choice(codes=True, far=dice.chance(30)))
         case _:
             made = windows.convolved(dice, target, HALOED, constant=75)
-    tile = Tile(dice.number(1, 6), dice.number(1, 3)) if dice.chance(15) else None
+    tile = Tile(dice.number(1, 6), dice.number(1, 3)) if dice.chance(30) else None
     caches = (1 << 10, dice.choice((1 << 12, 1 << 14)), 1 << 15) if dice.chance(30) else target.caches
-    return replace(made, how=Choice(far=dice.chance(30), tile=tile), target=replace(target, caches=caches))
+    return replace(made, how=Choice(far=dice.chance(45), tile=tile), target=replace(target, caches=caches))
 
 
 def _winograds(dice: Dice, target: Target) -> Drawn:
@@ -174,7 +181,11 @@ def _winograds(dice: Dice, target: Target) -> Drawn:
     pads = tuple(dice.below(taps) for _ in range(2 * rank))
     size = tuple(dice.number(max(1, taps - pads[i] - pads[rank + i]), 12) for i in range(rank))
     g = replace(g, size=size, kernel=(taps,) * rank, strides=(1,) * rank, dilations=(1,) * rank, pads=pads)
-    drawn = windows.convolved(dice, target, LINEAR, g, types=(FLOAT32,))
+    caches = dice.choice(
+        (target.caches, target.caches, (1 << 12, 1 << 14, 1 << 16), (1 << 10, 1 << 12, 1 << 13))
+    )
+    small = replace(target, caches=caches)
+    drawn = windows.convolved(dice, small, LINEAR, g, types=(FLOAT32,))
     how = Choice(winograd=dice.choice(TILES[taps]), cold=dice.chance(30))
     return replace(drawn, how=how, tolerance=3 * TOLERANCE)
 
@@ -206,7 +217,7 @@ GENERATORS: dict[str, Generator] = {
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py",), share=0.25),
     "dots": Generator(products.bytes_product, one(dots), ("dots.py", "bytes.py"), SCALAR),
     "gates": Generator(
-        cells.recurrent, among_others("gates"), ("gates.py", "gate_roles.py"), (*VECTORS, "c99"), share=0.3
+        cells.cell, among_others("gates"), ("gates.py", "gate_roles.py"), (*VECTORS, "c99"), share=0.3
     ),
     "lanes": Generator(
         products.sparse_product,
@@ -233,5 +244,5 @@ GENERATORS: dict[str, Generator] = {
 def drawn(name: str, dice: Dice) -> Drawn:
     """A stage for a generator. Raises Impossible."""
     generator = GENERATORS[name]
-    target = TARGETS[dice.choice(generator.targets)]
+    target = TARGETS["c99" if dice.chance(2) else dice.choice(generator.targets)]
     return generator.draw(dice, target)

@@ -97,7 +97,7 @@ def lowered(drawn: Drawn, write: Writer | None) -> Program:
         return _in_turn(write, stages, storage, target, how)
 
     parts = drawn.parts if write is not None else 0
-    options = LoweringOptions(math="standard" if parts else "exact", parts=parts)
+    options = LoweringOptions(math=drawn.math, parts=parts)
     with patch("ingot.loops.lower.generate", generate):
         made = lower(drawn.region, drawn.layouts, "stage", drawn.target, options)
     if write is not None and not asked:

@@ -126,10 +126,34 @@ def turned(dice: Dice, target: Target) -> Drawn:
     return with_layouts(dice, (c,), (c.out,), target, Habits(last=15, halo=10, parts=15))
 
 
+def numbered(dice: Dice, target: Target) -> Drawn:
+    """Statistics of rows, numbers made of them, maps of both; every stage names its axes otherwise."""
+    dtype = dice.choice(FLOATS)
+    shape = shape_of(dice, target.lanes(dtype.bytes), 2)
+    x, kept, axes = dice.tensor("x", dtype, shape), shape[:-1], axes_of(shape)
+    rows = tuple(Var(f"r{d}", n) for d, n in enumerate(kept))
+    there = tuple(Var(f"q{d}", n) for d, n in enumerate(shape))
+    combine = dice.choice(("sum", "max"))
+    start = Const(0.0 if combine == "sum" else float(dtype.lowest), dtype)
+    total, number, y = (Tensor(n, dtype, s) for n, s in (("t", kept), ("u", kept), ("y", shape)))
+    first = Compute(total, axes[:-1], accumulator(dtype), Reduction(combine, axes[-1:], start, x[axes]))
+    second = Compute(number, rows, total[rows] * 2 + dice.number(0, 3))
+    value = x[there] - number[there[:-1]]
+    if dice.chance(40):
+        value = _joined(dice, value, _broadcast(dice, "o", there, dtype))
+    if dice.chance(15):
+        value = call("sign", value)
+    stages = (first, second, Compute(y, there, value))
+    shown = tuple(t for t in (total, number) if dice.chance(30))
+    return with_layouts(dice, stages, (y, *shown), target, Habits(last=10, halo=10))
+
+
 def rows_stage(dice: Dice, target: Target) -> Drawn:
     """A softmax, a normalisation, or a reduction along rows."""
-    if dice.chance(45):
+    if dice.chance(40):
         return reduced(dice, target, True)
+    if dice.chance(20):
+        return numbered(dice, target)
     dtype = dice.choice(FLOATS)
     lanes = target.lanes(dtype.bytes)
     shape = shape_of(dice, lanes, 2)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ingot.errors import InputError
-from ingot.formula.expr import Tensor, constant
+from ingot.formula.expr import Extent, Tensor, constant, static
 from ingot.formula.types import FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
 from ingot.loops.choice import Choice
 from ingot.ops.contract import conv, gemm, matmul
@@ -104,7 +104,7 @@ def _matrix_of_bytes(dice: Dice, f: Builder, x: Tensor, w: Tensor) -> None:
         matmul_integer(f, x, turned, zero)
     else:
         scales = [_scale(dice, n) for n in ("xs", "ws", "ys")]
-        at_zero = constant(np.zeros((), w.type.numpy), f"wz{dice.seed}")
+        at_zero = _at_zero(dice, w, w.shape[0])
         qlinear_matmul(
             f, x, scales[0], zero, turned, scales[1], at_zero, scales[2], _zero(dice, "yz", UINT8, True)
         )
@@ -123,7 +123,7 @@ def _convolution(
             conv_integer(f, x, w, zero, **how)
             return
         scales = [_scale(dice, n) for n in ("xs", "ws", "ys")]
-        at_zero = constant(np.zeros((), w.type.numpy), f"wz{dice.seed}")
+        at_zero = _at_zero(dice, w, w.shape[0])
         out = _zero(dice, "yz", UINT8, True)
         bias = dice.constant("b", INT32, (int(w.shape[0]),), 999) if dice.chance(50) else None
         qlinear_conv(f, x, scales[0], zero, w, scales[1], at_zero, scales[2], out, bias, **how)
@@ -138,6 +138,13 @@ def _zero(dice: Dice, name: str, dtype: DType, known: bool = False) -> Tensor:
     lo, hi = int(dtype.lowest), int(dtype.highest)
     value = np.array(dice.choice((0, 3, hi, lo, hi // 2)), dtype.numpy)
     return constant(value, f"{name}{dice.seed}")
+
+
+def _at_zero(dice: Dice, w: Tensor, rows: Extent) -> Tensor:
+    """The zero point of weights: none, for all together or for each row."""
+    shape = (static(rows),) if dice.chance(40) else ()
+    value = 0 if w.among is not None else dice.choice((0, 0, 0, 1))
+    return constant(np.full(shape, value, w.type.numpy), f"wz{dice.seed}")
 
 
 def _scale(dice: Dice, name: str) -> Tensor:

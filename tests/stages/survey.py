@@ -26,7 +26,7 @@ from tests.stages.dice import Dice, Impossible, shrunk
 from tests.stages.generators import GENERATORS, drawn
 from tests.stages.judge import COMPILED, Declined, Served, by_compiler, by_evaluator, served
 
-CHUNK, BATCH = 100, 40  # seeds of a process at a time, stages of a C program
+CHUNK, BATCH = 200, 60  # seeds of a process at a time, stages of a C program
 MOST_DRAWN = 40  # for each stage that shall be served
 FOLDER = Path(ingot.loops.generators.__file__).parent
 
