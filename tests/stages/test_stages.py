@@ -7,7 +7,7 @@ import pytest
 from tests.stages.generators import GENERATORS
 from tests.stages.survey import surveyed
 
-COUNT, MOST = 20, 400
+COUNT, MOST = 12, 400
 
 
 @pytest.mark.parametrize("name", GENERATORS)
