@@ -226,6 +226,16 @@ def test_float64_formulas_round_nothing() -> None:
     assert formulas.value(formulas.exact, "z", given, {}).tolist() == [2, 3, 4]
 
 
+def test_neighbours_outside_a_domain_say_nothing_of_rounding() -> None:
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Acos(x) }'
+    proto = onnx.parser.parse_model(text)
+    court = judge.Court(proto, formulas_of(infer(read_model(proto)), {"y"}), {})
+    x = np.array([1, -1], np.float32)
+    found = np.arccos(x)
+    judged = court.output("y", {"x": x}, found, found + np.float32(0.01), 1e-9, is_trusted=False)
+    assert judged.guilty == judge.ORACLE and judged.rounding < 1e-6
+
+
 def test_sums_in_turn_round_as_a_loop_does() -> None:
     graph = infer(read_model(onnx.parser.parse_model(CANCELLED)))
     formulas, x = formulas_of(graph, {"y"}), np.full((8, 64), 0.1, np.float32)

@@ -109,9 +109,10 @@ class Court:
         """
         f = self.formulas
         exact = f.value(f.exact, name, inputs, self.params)
-        samples = [f.value(f.stored, name, s, self.params) for s in (inputs, moved(inputs, seed=0))]
-        own, other = _nearest(found, exact, samples[0]), error(right, exact)
-        rounding = max(*(error(s, exact) for s in samples), other if is_trusted else 0.0)
+        stored, beside = (f.value(f.stored, name, s, self.params) for s in (inputs, moved(inputs, seed=0)))
+        own, other = _nearest(found, exact, stored), error(right, exact)
+        more = [error(beside, exact), other if is_trusted else 0.0]  # a neighbour of 1 has no arc cosine
+        rounding = max(error(stored, exact), 0.0, *(e for e in more if np.isfinite(e)))
         limit = _limit(tolerance, rounding, found)
         return Judgement(own, other, rounding, None, limit, _guilty(own, other, limit))
 
