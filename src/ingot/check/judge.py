@@ -22,6 +22,7 @@ from ingot.formula.types import dtype_of
 
 SLACK = 4.0  # what rounds otherwise than the formulas' plain loops is seldom so much worse
 LEAST = 2.0**-64
+NEIGHBOURS = 3
 INGOT, ORACLE, BOTH, NEITHER, DISPUTED = "ingot", "oracle", "both", "neither", "disputed"
 
 
@@ -87,12 +88,16 @@ class Court:
     params: Mapping[str, int]
 
     def layer(self, name: str, ours: Side, theirs: Side, tolerance: float) -> Judgement:
-        """One layer on its own, each side on the operands it had."""
+        """One layer on its own, each side on the operands it had.
+
+        Rounding is measured there and on neighbours, for one sum may happen to lose nothing.
+        """
         f = self.formulas
         mine = f.value(f.exact, name, ours.operands, self.params)
         yours = f.value(f.exact, name, theirs.operands, self.params)
         stored = f.value(f.stored, name, ours.operands, self.params)
-        rounding = error(stored, mine)
+        beside = [self._rounding(name, moved(ours.operands, seed)) for seed in range(NEIGHBOURS)]
+        rounding = max(error(stored, mine), 0.0, *filter(np.isfinite, beside))
         limit = _limit(tolerance, rounding, ours.result)
         own, other = _nearest(ours.result, mine, stored), error(theirs.result, yours)
         guilty = _guilty(own, other, limit)
@@ -109,12 +114,21 @@ class Court:
         """
         f = self.formulas
         exact = f.value(f.exact, name, inputs, self.params)
-        stored, beside = (f.value(f.stored, name, s, self.params) for s in (inputs, moved(inputs, seed=0)))
+        stored = f.value(f.stored, name, inputs, self.params)
         own, other = _nearest(found, exact, stored), error(right, exact)
-        more = [error(beside, exact), other if is_trusted else 0.0]  # a neighbour of 1 has no arc cosine
-        rounding = max(error(stored, exact), 0.0, *(e for e in more if np.isfinite(e)))
+        near = (moved(inputs, seed) for seed in range(NEIGHBOURS))
+        beside = [error(f.value(f.stored, name, n, self.params), exact) for n in near]
+        if is_trusted:
+            beside.append(other)
+        rounding = max(error(stored, exact), 0.0, *filter(np.isfinite, beside))
         limit = _limit(tolerance, rounding, found)
         return Judgement(own, other, rounding, None, limit, _guilty(own, other, limit))
+
+    def _rounding(self, name: str, operands: Values) -> float:
+        """What rounding alone does to a layer on some operands."""
+        f = self.formulas
+        stored, exact = (f.value(r, name, operands, self.params) for r in (f.stored, f.exact))
+        return error(stored, exact)
 
     def _is_confirmed(self, name: str, operands: Values, exact: Array, limit: float) -> bool:
         """Whether an evaluator that is not Ingot's finds what the formulas do."""
