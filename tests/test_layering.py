@@ -82,3 +82,34 @@ def test_no_imports_go_in_a_circle() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"these import each other in a circle: {' > '.join(error.args[1])}")
+
+
+READS = {"read_bytes", "read_text", "open", "load", "loads", "fromfile", "memmap", "genfromtxt"}
+# Modules that open files themselves: their scratch, the system's, and elements that are mapped.
+OWN = {
+    "files.py",
+    "frontends/onnx/tensors.py",
+    "check/machine.py",
+    "check/opponent.py",
+    "eie/rtl/synthesize.py",
+    "targets/process.py",
+    "targets/records.py",
+}
+
+
+def reads(path: Path) -> set[str]:
+    """The calls of a module that open files, but for those of the package."""
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    named = {
+        ast.unparse(f)
+        for f in calls
+        if (isinstance(f, ast.Attribute) and f.attr in READS) or (isinstance(f, ast.Name) and f.id == "open")
+    }
+    return {text for text in named if not text.startswith(("self.", "resources(", "files("))}
+
+
+def test_files_are_opened_in_one_place() -> None:
+    """What a user names may be a pipe, or have no end. Peers run in processes of their own."""
+    modules = {str(p.relative_to(SOURCE)): p for p in SOURCE.rglob("*.py")}
+    found = {name: reads(p) for name, p in modules.items() if not name.startswith("peers/")}
+    assert {name for name, calls in found.items() if calls} == OWN, found

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ingot.compress.finetune import Training
     from ingot.compress.model import Compressed
 
+CONTAINER_BYTES = 1 << 28
 Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="FILE", help="A .net is a container (default: MODEL.ingot.onnx)"),
@@ -122,7 +123,7 @@ def compress(
             form=form,
             start=centroids,
             seed=seed,
-            container=None if source is None else read_file(source),
+            container=None if source is None else read_file(source, CONTAINER_BYTES),
             training=_training(finetune, rounds, steps),
         )
         made = compress_model(model, wish)
