@@ -23,6 +23,7 @@ from ingot.cli import app
 from ingot.errors import InputError, ModelError
 from ingot.frontends.canonical import is_foreign
 from ingot.frontends.tensorflow import import_tensorflow
+from tests.models import SECONDS, limit
 from tests.tensorflow.graphs import BOOL, FLOAT, INT32, Graph, floats, imported, ops, run, save_checkpoint
 
 INDIGO = Path(__file__).parents[2] / "shared" / "indigo"
@@ -519,6 +520,12 @@ def test_other_bad_files(tmp_path: Path) -> None:
         import_tensorflow(path)
     (tmp_path / "y.pbtxt").write_text("node { name: ")
     with pytest.raises(ModelError, match="no text form"):
+        import_tensorflow(tmp_path / "y.pbtxt")
+    (tmp_path / "y.pbtxt").write_text(" " * (3 << 20))
+    with pytest.raises(InputError, match="2,097,152 characters beside strings; save the model in its binary"):
+        import_tensorflow(tmp_path / "y.pbtxt")
+    (tmp_path / "y.pbtxt").write_text("a:[1,'}',1]" * 40_000)  # one line, which is read in seconds
+    with limit(SECONDS), pytest.raises(InputError, match="computes nothing"):
         import_tensorflow(tmp_path / "y.pbtxt")
     (tmp_path / "y.pbtxt").write_text("node { attr { value { type: 184467440737095516 } } }")
     with pytest.raises(ModelError, match="no text form"):

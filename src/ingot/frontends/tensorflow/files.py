@@ -25,7 +25,7 @@ from ingot.frontends.tensorflow.protos import entries, parse, parse_text
 from ingot.frontends.tensorflow.tensors import array_of, dtype_of, shape_of
 
 LATEST = re.compile(r'^model_checkpoint_path:\s*"([^"]+)"', re.M)
-TEXT_BYTES, STATE_BYTES = 1 << 28, 1 << 20
+TEXT_BYTES, STATE_BYTES = 1 << 24, 1 << 20
 SERVING_TAG, SERVING_KEY = "serve", "serving_default"
 ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
 
