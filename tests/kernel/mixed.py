@@ -126,7 +126,14 @@ def _float(value: Any, is_double: bool) -> str:
 
 def printed(run: int) -> dict[str, str]:
     """What the selftest of `mixed` prints of each output."""
-    lines = {}
+    names = ("string64" if name == "string" else name for name in CASTS)
+    rows = zip(CASTS, names, golden(run), strict=True)
+    return {f"made_{name}": shown(dtype_named(dtype), made) for name, dtype, made in rows}
+
+
+def golden(run: int) -> list[Array]:
+    """The outputs of `mixed` in a run of the selftest."""
+    outputs = []
     for i, name in enumerate(CASTS):
         dtype = dtype_named("string64" if name == "string" else name)
         given, first = ramp(dtype, (3 + 2 * (i % 2),), run), int(ramp(dtype_named("int64"), (1,), run)[0])
@@ -134,8 +141,8 @@ def printed(run: int) -> dict[str, str]:
             made = np.array([2 * word for word in given], "S64")
         else:
             made = given[np.array(PLACES[given.size]) + first]
-        lines[f"made_{name}"] = shown(dtype, made)
-    return lines
+        outputs.append(made)
+    return outputs
 
 
 def elements(t: Any, data: bytes) -> Array:

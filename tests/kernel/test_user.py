@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,16 @@ from onnx import parser
 
 from ingot.bundle.bundle import Bundle
 from ingot.driver import compile_with
+from ingot.formula.expr import Array
+from ingot.formula.packing import pack
 from ingot.formula.types import dtype_named
 from ingot.options import Options
 from ingot.packaging.kbuild import kbuild
-from ingot.packaging.kbuild.layout import Layout, layout
+from ingot.packaging.kbuild.layout import Layout, Member, layout
 from ingot.packaging.kbuild.variants import VARIANTS, Variant
 
 from .machine import run
-from .mixed import KEPT, STATE, elements, mixed, shown
+from .mixed import KEPT, STATE, elements, golden, mixed, shown
 
 HERE = Path(__file__).parent / "user"
 TARGETS = ("x86-64", "x86-64-v3")
@@ -76,7 +78,11 @@ def built(model: onnx.ModelProto, name: str, folder: Path, **options: Any) -> Bu
     objects = [
         code for t in TARGETS for code in _objects(here, f"{name}_{VARIANTS[t].symbol}", VARIANTS[t], include)
     ]
-    defined = [f'-DMODULE="{name}_module.c"', f"-DCLOSE={name}_network_close"]
+    defined = [
+        f'-DMODULE="{name}_module.c"',
+        f"-DCLOSE={name}_network_close",
+        f"-DAGREES={name}_network_agrees",
+    ]
     defined += [f"-DLONG={LONG.get(name, '(void)0')}", f"-DFAIR={FAIR.get(name, '(void)0')}"]
     programs = {}
     for stack in STACKS:
@@ -173,7 +179,7 @@ def values(of: Layout, run: int) -> list[bytes]:
     return parts
 
 
-def _random_bits(m: Any, rng: np.random.Generator) -> bytes:
+def _random_bits(m: Member, rng: np.random.Generator) -> bytes:
     if m.dtype.kind == "b":
         return bytes(rng.integers(0, 2, m.count, dtype=np.uint8))
     return rng.bytes(m.bytes)
@@ -193,3 +199,45 @@ def test_every_type_is_printed_rightly(of_all_types: Built, tmp_path: Path) -> N
             line = line if len(line) <= 396 else f"{line[:396]}..."
             wanted.append(f"mixed: run 0, {m.tensor['symbol']}:{line}")
     assert found == wanted
+
+
+def others(m: Member, made: Array) -> Iterator[tuple[bytes, int]]:
+    """An output with one other element, wherever that stands, and whether that is still the golden vector."""
+    for i in range(made.size):
+        row = made.copy()
+        if m.dtype.is_text:
+            row[i] = b"another"
+            ended = b"".join(bytes(w).ljust(m.dtype.bytes - 1, b"\0") + b"!" for w in made)
+            yield ended, 1  # what stands behind the first zero means nothing
+        elif m.dtype.kind == "b":
+            row[i] = not row[i]
+        elif m.dtype.is_float and m.dtype.bits >= 16:
+            for number in (np.nan, np.inf, -np.inf, float(made[i]) + 0.1):
+                row[i] = number
+                yield row.tobytes(), 0
+            row[i] = float(made[i]) + (0 if m.dtype.bits == 16 else 1e-6)
+            yield row.tobytes(), 1
+            continue
+        else:
+            row[i] = 1 if row[i] != 1 else 2 if m.dtype.is_float else 0
+        yield (pack(row) if m.dtype.is_packed else row).tobytes(), 0
+
+
+def test_golden_vectors_that_differ_are_noticed_in_every_type(of_all_types: Built, tmp_path: Path) -> None:
+    """A NaN too, wherever it stands; bytes between the tensors mean nothing."""
+    outputs = layout(of_all_types.bundle.manifest["outputs"], "out")
+    right = golden(0)
+    parts = [
+        (pack(a) if m.dtype.is_packed else a).tobytes() for m, a in zip(outputs.members, right, strict=True)
+    ]
+    between = bytearray(b"\xee" * outputs.size)
+    for m, part in zip(outputs.members, parts, strict=True):
+        between[m.offset : m.offset + m.bytes] = part
+    files, wanted = [outputs.packed(parts), bytes(between)], [1, 1]
+    for i, (m, made) in enumerate(zip(outputs.members, right, strict=True)):
+        for part, agrees in others(m, made):
+            files.append(outputs.packed([*parts[:i], part, *parts[i + 1 :]]))
+            wanted.append(agrees)
+    file = tmp_path / "outputs"
+    file.write_bytes(b"".join(files))
+    assert [int(w) for w in says_the_same(of_all_types, "agree", str(file)).split()] == wanted

@@ -2,6 +2,7 @@
  * A kernel module in user space, its own file included: what it does with memory, locks and errors.
  *
  *   harness tell FILE     the outputs in FILE (a struct each) as the selftest prints them
+ *   harness agree FILE    whether the outputs in FILE are those of the first golden vector, a digit each
  *   harness check SEED    loads the module with its selftest, then everything else; the answers go to stdout
  *
  * LONG is a statement that makes a long run of the inputs `in`, FAIR one that makes random ones less hopeless.
@@ -388,15 +389,18 @@ static void check(unsigned long seed)
 	puts("all is well");
 }
 
-/* The outputs as text, from memory of exactly their size. */
-static int tell_outputs(const char *path)
+/* Each struct of the file, in memory of exactly its size: as text, or whether it is the golden one. */
+static int read_outputs(const char *path, bool as_text)
 {
 	FILE *file = fopen(path, "rb");
 	void *outputs = malloc(INGOT_OUTPUTS);
 
 	require(file && outputs);
 	while (fread(outputs, INGOT_OUTPUTS, 1, file) == 1)
-		ingot_show(outputs, 0);
+		if (as_text)
+			ingot_show(outputs, 0);
+		else
+			printf("%d\n", AGREES(outputs, 0));
 	fclose(file);
 	free(outputs);
 	return 0;
@@ -405,9 +409,9 @@ static int tell_outputs(const char *path)
 int main(int count, char **words)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	require(count >= 2);
-	if (!strcmp(words[1], "tell"))
-		return tell_outputs(words[2]);
+	require(count == 3);
+	if (strcmp(words[1], "check"))
+		return read_outputs(words[2], !strcmp(words[1], "tell"));
 	check(strtoul(words[2], NULL, 10));
 	return 0;
 }
