@@ -5,7 +5,7 @@ In: the variants with their bundles, whose inputs, outputs and state are the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files as resources
 from string import Template
 
@@ -17,6 +17,7 @@ from ingot.packaging.kbuild.variants import Variant
 from ingot.targets.linux import FRAME_BYTES
 
 SHOWN, LINE_BYTES = 16, 400  # the most elements of an output that are printed, and their text's room
+LINE_WIDTH = 80
 Made = Sequence[tuple[Variant, Bundle]]
 
 
@@ -72,12 +73,21 @@ def _module(name: str, made: Made, inputs: Layout, outputs: Layout) -> str:
         choices="\n".join(_choice(v) for v in reversed(others)),
         weakest=weakest.symbol,
         parameters=_parameters(inputs, outputs),
-        parameters_in=", ".join(m.name for m in inputs.members),
-        parameters_out=", ".join(m.name for m in outputs.members),
-        members_in=", ".join(f"n->input->{m.name}" for m in inputs.members),
-        members_out=", ".join(f"n->output->{m.name}" for m in outputs.members),
-        output_names=", ".join(f'"{m.tensor["symbol"]}"' for m in outputs.members),
+        parameters_in=_listed(m.name for m in inputs.members),
+        parameters_out=_listed(m.name for m in outputs.members),
+        members_in=_listed(f"n->input->{m.name}" for m in inputs.members),
+        members_out=_listed(f"n->output->{m.name}" for m in outputs.members),
+        output_names=_listed(f'"{m.tensor["symbol"]}"' for m in outputs.members),
     )
+
+
+def _listed(words: Iterable[str], between: str = ", ") -> str:
+    """On as many lines as it takes; names have no spaces that could be broken."""
+    lines = [""]
+    for word in between.join(w.replace(" ", "\0") for w in words).split(" "):
+        lines += [""] if lines[-1] and len(lines[-1]) + len(word) > LINE_WIDTH else []
+        lines[-1] += f"{' ' if lines[-1] else ''}{word}"
+    return "\n\t\t".join(lines).replace("\0", " ")
 
 
 def _parameters(inputs: Layout, outputs: Layout) -> str:
@@ -87,7 +97,7 @@ def _parameters(inputs: Layout, outputs: Layout) -> str:
         return f"{element(m.dtype)} *{m.name}"
 
     rows = [f"const {pointer(m)}" for m in inputs.members]
-    return ", ".join([*rows, *map(pointer, outputs.members)])
+    return _listed([*rows, *map(pointer, outputs.members)])
 
 
 def _variant(name: str, v: Variant, bundle: Bundle) -> str:
@@ -105,7 +115,7 @@ int {bundle.name}_pause(void)
 
 static int ingot_{here}_call(struct {name}_network *n, const void *const *in, void *const *out)
 {{
-\tswitch ({bundle.name}({", ".join(arguments)})) {{
+\tswitch ({bundle.name}({_listed(arguments)})) {{
 \tcase {bundle.name.upper()}_OK:
 \t\treturn 0;
 \tcase {bundle.name.upper()}_ERR_STOPPED:
@@ -128,9 +138,10 @@ static const struct ingot_variant ingot_{here}_variant = {{
 
 
 def _choice(v: Variant) -> str:
-    checks = " && ".join(f"boot_cpu_has(X86_FEATURE_{c})" for c in v.checks)
+    words = [f"boot_cpu_has(X86_FEATURE_{c})" for c in v.checks]
     xfeatures = "XFEATURE_MASK_AVX512" if "AVX512F" in v.checks else "XFEATURE_MASK_YMM"
-    return f"\tif ({checks} && cpu_has_xfeatures({xfeatures}, NULL))\n\t\treturn &ingot_{v.symbol}_variant;"
+    checks = _listed([*words, f"cpu_has_xfeatures({xfeatures}, NULL)"], " && ")
+    return f"\tif ({checks})\n\t\treturn &ingot_{v.symbol}_variant;"
 
 
 HEADER = """\
