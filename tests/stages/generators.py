@@ -160,7 +160,7 @@ def _points(dice: Dice, target: Target) -> Drawn:
 
 
 def _contractions(dice: Dice, target: Target) -> Drawn:
-    match dice.choice(("conv", "product", "conv", "transposed", "codes")):
+    match dice.choice(("conv", "product", "conv", "transposed", "codes", "product")):
         case "product":
             made = products.multiplied(dice, target)
         case "transposed":
@@ -172,7 +172,7 @@ def _contractions(dice: Dice, target: Target) -> Drawn:
             made = windows.convolved(dice, target, HALOED, constant=75)
     tile = Tile(dice.number(1, 6), dice.number(1, 3)) if dice.chance(30) else None
     caches = (1 << 10, dice.choice((1 << 12, 1 << 14)), 1 << 15) if dice.chance(30) else target.caches
-    return replace(made, how=Choice(far=dice.chance(45), tile=tile), target=replace(target, caches=caches))
+    return replace(made, how=Choice(far=dice.chance(60), tile=tile), target=replace(target, caches=caches))
 
 
 def _winograds(dice: Dice, target: Target) -> Drawn:

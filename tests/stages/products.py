@@ -28,6 +28,8 @@ def multiplied(dice: Dice, target: Target) -> Drawn:
     dtype = dice.choice((FLOAT32, FLOAT32, FLOAT32, FLOAT64, FLOAT16))
     lanes = target.lanes(max(dtype.bytes, 4))
     m, k, n = dice.number(1, 20), dice.number(1, 70), some_channels(dice, lanes)
+    if dice.chance(60):  # several blocks of whole registers
+        n = dice.number(4, 9) * min(lanes, 8)
     f = builder()
     if dice.chance(50):
         turned, other = dice.below(2), dice.below(2)

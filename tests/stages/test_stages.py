@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.stages.generators import GENERATORS
+from tests.stages.judge import COMPILED
 from tests.stages.survey import surveyed
 
 COUNT, MOST = 12, 400
@@ -14,4 +15,5 @@ COUNT, MOST = 12, 400
 def test_random_stages(name: str) -> None:
     found = surveyed(name, range(MOST), COUNT)
     assert not found.wrong, f"python -m tests.stages {name} 1 {min(found.wrong)}: {found.wrong}"
-    assert found.verdicts["served"] == COUNT and found.compiled.total(), f"{name}: {found.verdicts}"
+    assert found.verdicts["served"] == COUNT, f"{name}: {found.verdicts}"
+    assert found.compiled.total() or not {*GENERATORS[name].targets} & {*COMPILED}, f"{name}: no C was run"
