@@ -68,6 +68,14 @@ def test_not_text(content: bytes, tmp_path: Path) -> None:
     refuse(path, InputError, "")
 
 
+def test_text_without_end(tmp_path: Path) -> None:
+    """A gigabyte of nothing, which takes no room on the disk."""
+    path = tmp_path / "m.onnxtxt"
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+    refuse(path, InputError, "at most 134,217,728 are read of such a file")
+
+
 def test_axes_without_end_are_refused() -> None:
     """A thousand loops in each other are no program; a resized axis of 2e9 needs no table of 2e9 places."""
     refuse(model([RELU], {"x": [1] * 65}, {"y": [1] * 65}), ModelError, "65 axes, more than 64")

@@ -26,6 +26,7 @@ from ingot.options import Capacity, Options
 
 Source = str | Path | bytes | onnx.ModelProto
 TEXT_DEPTH_LIMIT = 128
+TEXT_BYTES = 1 << 27
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|[{}()\[\]]', re.DOTALL)
 
 
@@ -92,11 +93,11 @@ def read_proto(source: Source) -> onnx.ModelProto:
     """The model as it is in the file, nothing checked. InputError for what cannot be read or parsed."""
     if isinstance(source, onnx.ModelProto):
         return source
+    if not isinstance(source, bytes) and Path(source).suffix == ".onnxtxt":
+        return _parse(read_file(Path(source), TEXT_BYTES), str(source))
     data, name = (
         (source, "the model") if isinstance(source, bytes) else (read_file(Path(source)), str(source))
     )
-    if not isinstance(source, bytes) and Path(source).suffix == ".onnxtxt":
-        return _parse(data, name)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
