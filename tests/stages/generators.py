@@ -15,8 +15,8 @@ from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
 from ingot.loops.generators.columns import columns, saved_bytes
 from ingot.loops.generators.contract import contract, contraction_sizes
-from ingot.loops.generators.dots import dots
 from ingot.loops.generators.gathers import gathers
+from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.lanes import encoded_product, lanes
 from ingot.loops.generators.points import points
 from ingot.loops.generators.row import rows
@@ -215,7 +215,7 @@ GENERATORS: dict[str, Generator] = {
     "vertical": Generator(maps.vertical_stage, one(vertical), ("vertical.py",)),
     "row": Generator(maps.rows_stage, _by_rows, ("row.py", "run.py")),
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py",), share=0.25),
-    "dots": Generator(products.bytes_product, one(dots), ("dots.py", "bytes.py"), SCALAR),
+    "int_dot": Generator(products.bytes_product, one(int_dot), ("int_dot.py", "bytes.py"), SCALAR),
     "gates": Generator(
         cells.cell, among_others("gates"), ("gates.py", "gate_roles.py"), (*VECTORS, "c99"), share=0.3
     ),

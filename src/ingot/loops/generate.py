@@ -15,9 +15,9 @@ from ingot.loops.choice import DEFAULT, Choices
 from ingot.loops.generators.banded import banded
 from ingot.loops.generators.columns import columns
 from ingot.loops.generators.contract import contract
-from ingot.loops.generators.dots import dots
 from ingot.loops.generators.gates import gates
 from ingot.loops.generators.gathers import gathers
+from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.lanes import lanes
 from ingot.loops.generators.points import points
 from ingot.loops.generators.row import rows
@@ -93,7 +93,7 @@ def _first(
     for sparse in (lanes, gathers, columns) if how.sparse else ():
         if (found := sparse(stage, storage, target, bounds)) is not None:
             return found, 1
-    if (found := dots(stage, storage, target, bounds)) is not None:
+    if (found := int_dot(stage, storage, target, bounds)) is not None:
         return found, 1
     if (together := gates(stages, storage, target, bounds)) is not None:
         return together

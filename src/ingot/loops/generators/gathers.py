@@ -8,7 +8,7 @@ and adds all products to a number (`dot16`). Slots without an entry have weight 
 bytes, not as codes: looking a code up would be one more gather, which takes as long as several other
 instructions.
 
-The zero point is taken out of each sum, as in `dots`. In: a product of bytes with an encoded matrix. Out:
+The zero point is taken out of each sum, as in `int_dot`. In: a product of bytes with an encoded matrix. Out:
 statements, or None.
 """
 
@@ -25,14 +25,14 @@ from ingot.formula.index import Bounds, as_expr
 from ingot.formula.statements import For, Instruction, Let, Remark, Statement, Store
 from ingot.formula.types import INDEX, INT8, INT32, UINT8, UINT16, DType
 from ingot.loops.generators.columns import MOST_VALUES
-from ingot.loops.generators.dots import LONG, SIGN
+from ingot.loops.generators.int_dot import LONG, SIGN
 from ingot.loops.generators.lanes import Matrix, encoded_product, is_row, matrix_of
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
 WINDOW = 256  # columns that an offset of a byte tells apart
-WORTH = 0.3  # the density up to which eight instructions a group are fewer than `dots` has for all terms
+WORTH = 0.3  # the density up to which eight instructions a group are fewer than `int_dot` has for all terms
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,7 +48,7 @@ POINTS, ALONE, TOGETHER = 2, 4, 2  # points of a tile; its channels where it has
 HALVES = ((0, 2), (1, 3))  # the terms of a group that make a pair of 16 bits
 
 
-def dots(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
+def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements for a sum of products of bytes, or None: it is none, or the target has vectors."""
     if target.lanes(4) > 1:
         return None
@@ -121,7 +121,7 @@ class _Generator:
         self, what: str, part: tuple[int, ...], make: Callable[[Array], Array], type: DType
     ) -> Tensor:
         names = tuple(v.name for v in (*self.moving, *self.c.reduce))
-        how = ("dots", what, part, self.c.b.index, names, self.p.shift, self.group)
+        how = ("int_dot", what, part, self.c.b.index, names, self.p.shift, self.group)
         return self.storage.derived(self.c.b.tensor, how, make, type, what)
 
     def packed(self, first: int, blocks: int, size: int) -> Tensor:
