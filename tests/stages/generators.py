@@ -18,7 +18,7 @@ from ingot.loops.generators.contract import contract, contraction_sizes
 from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.lanes import encoded_product, lanes
-from ingot.loops.generators.points import points
+from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.row import rows
 from ingot.loops.generators.strip import strip
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
@@ -199,7 +199,7 @@ SCALAR = ("c99", "armv7e-m", "armv8.1m", "riscv64", "s390x")
 GENERATORS: dict[str, Generator] = {
     "window": Generator(_windows, one(window), ("window.py",), share=0.4),
     "strip": Generator(_strips, one(strip), ("strip.py",), share=0.2),
-    "points": Generator(_points, one(points), ("points.py",), share=0.25),
+    "narrow_convolution": Generator(_points, one(narrow_convolution), ("narrow_convolution.py",), share=0.25),
     "contract": Generator(
         _contractions,
         _by_contract,

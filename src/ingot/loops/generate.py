@@ -19,7 +19,7 @@ from ingot.loops.generators.gates import gates
 from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.lanes import lanes
-from ingot.loops.generators.points import points
+from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.row import rows
 from ingot.loops.generators.strip import strip
 from ingot.loops.generators.transpose import transpose
@@ -97,7 +97,7 @@ def _first(
         return found, 1
     if (together := gates(stages, storage, target, bounds)) is not None:
         return together
-    if (found := points(stage, storage, target, bounds)) is not None:
+    if (found := narrow_convolution(stage, storage, target, bounds)) is not None:
         return found, 1
     if (found := contract(stage, storage, target, bounds, how.tile, how.codes, how.far)) is not None:
         return found, 1

@@ -55,7 +55,7 @@ Point = dict[str, Expr]
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class NarrowConvolution:
     """A matched stage: out[to] = value(init + sum of x * w). `across`: points side by side in a vector.
 
     `down` moves to the next row of points; the axes of `window` are unrolled, those of `rolled` are loops.
@@ -75,7 +75,9 @@ class Points:
     bounds: Bounds
 
 
-def points(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
+def narrow_convolution(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds
+) -> tuple[Statement, ...] | None:
     """Statements for a convolution to few channels, or None if the stage is not one."""
     found = match(normal_axes(c), storage, bounds)
     if found is None:
@@ -90,7 +92,7 @@ def points(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tupl
         return None
 
 
-def match(c: Compute, storage: Storage, bounds: Bounds) -> Points | None:
+def match(c: Compute, storage: Storage, bounds: Bounds) -> NarrowConvolution | None:
     """Recognise a sum of products with constant weights, and give its axes their roles."""
     r = c.reduction
     if r is None or r.combine != "sum" or not r.axes or c.out.type.compute is not c.out.type:
@@ -113,7 +115,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Points | None:
         if isinstance(x, Load) and isinstance(w, Load) and _fits(x, w):
             roles = _roles(x, w, to, c.axes, r.axes)
             if roles is not None and has_vector_form(value) and not around(w, (*c.axes, *r.axes)):
-                return Points(x, w, to, value, init, *roles, inner)
+                return NarrowConvolution(x, w, to, value, init, *roles, inner)
     return None
 
 
@@ -156,7 +158,7 @@ class _Generator:
     Each has `channels` lanes: a power of two, so that some may be idle.
     """
 
-    def __init__(self, p: Points, storage: Storage, target: Target, lanes: int, side: int) -> None:
+    def __init__(self, p: NarrowConvolution, storage: Storage, target: Target, lanes: int, side: int) -> None:
         self.p, self.storage, self.lanes, self.side = p, storage, lanes, side
         self.channels, self.count = lanes // side, static(p.channel.extent)
         self.apart = step(p.x, p.across.name) or 0
@@ -226,7 +228,7 @@ class _Generator:
             repeated = np.broadcast_to(evaluate(read, {}, grid), extents)
             return np.where(lane < self.count, repeated, 0).astype(array.dtype)
 
-        return self.storage.derived(load.tensor, ("points", load.index, axes, extents), make)
+        return self.storage.derived(load.tensor, ("narrow", load.index, axes, extents), make)
 
     # -- loops
 
