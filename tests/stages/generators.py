@@ -19,8 +19,8 @@ from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.lanes import encoded_product, lanes
 from ingot.loops.generators.narrow_convolution import narrow_convolution
+from ingot.loops.generators.narrow_pooling import narrow_pooling
 from ingot.loops.generators.row import rows
-from ingot.loops.generators.strip import strip
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
@@ -198,7 +198,7 @@ def _entries(dice: Dice, target: Target) -> Drawn:
 SCALAR = ("c99", "armv7e-m", "armv8.1m", "riscv64", "s390x")
 GENERATORS: dict[str, Generator] = {
     "window": Generator(_windows, one(window), ("window.py",), share=0.4),
-    "strip": Generator(_strips, one(strip), ("strip.py",), share=0.2),
+    "narrow_pooling": Generator(_strips, one(narrow_pooling), ("narrow_pooling.py",), share=0.2),
     "narrow_convolution": Generator(_points, one(narrow_convolution), ("narrow_convolution.py",), share=0.25),
     "contract": Generator(
         _contractions,

@@ -20,8 +20,8 @@ from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.lanes import lanes
 from ingot.loops.generators.narrow_convolution import narrow_convolution
+from ingot.loops.generators.narrow_pooling import narrow_pooling
 from ingot.loops.generators.row import rows
-from ingot.loops.generators.strip import strip
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
 from ingot.loops.generators.window import window
@@ -103,7 +103,7 @@ def _first(
         return found, 1
     if (together := rows(stages, storage, target, bounds)) is not None:
         return together
-    for generator in (strip, window, vertical, transpose):
+    for generator in (narrow_pooling, window, vertical, transpose):
         if (found := generator(stage, storage, target, bounds)) is not None:
             return found, 1
     return naive(stage, storage, bounds), 1

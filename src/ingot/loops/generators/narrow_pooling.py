@@ -28,7 +28,7 @@ MOST_TAPS = 25
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class NarrowPooling:
     """A matched stage. `across`: points side by side, `columns` and `rows` the taps of the window."""
 
     v: Vertical
@@ -39,7 +39,9 @@ class Strip:
     rows: tuple[Var, ...]
 
 
-def strip(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
+def narrow_pooling(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds
+) -> tuple[Statement, ...] | None:
     """Statements for pooling of few channels, or None if the stage is not that."""
     if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
         return None
@@ -55,7 +57,7 @@ def strip(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple
         return None
 
 
-def _roles(v: Vertical, r: Reduction) -> Strip | None:
+def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
     """The axes of a window that never leaves its tensor, over points that lie side by side."""
     if not isinstance(r.term, Load) or r.init != r.identity:
         return None
@@ -78,7 +80,7 @@ def _roles(v: Vertical, r: Reduction) -> Strip | None:
     taps = static(columns[0].extent)
     for k in rows:
         taps *= static(k.extent)
-    return Strip(v, r, x, across, columns, rows) if taps <= MOST_TAPS else None
+    return NarrowPooling(v, r, x, across, columns, rows) if taps <= MOST_TAPS else None
 
 
 def _limits(v: Vertical, r: Reduction) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
@@ -92,7 +94,7 @@ def _moves(load: Load, v: Vertical) -> bool:
 class _Generator:
     """Builds the loops; `side` points are made at once."""
 
-    def __init__(self, s: Strip, lanes: int, side: int) -> None:
+    def __init__(self, s: NarrowPooling, lanes: int, side: int) -> None:
         self.s, self.lanes, self.side = s, lanes, side
         self.channels = static(s.v.vector.extent)
         self.moved, self.tap = step(s.x, s.across.name) or 0, step(s.x, s.columns[0].name) or 0
