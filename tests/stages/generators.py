@@ -20,7 +20,7 @@ from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.lanes import encoded_product, lanes
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
-from ingot.loops.generators.row import rows
+from ingot.loops.generators.row_reduction import row_reductions
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
@@ -115,7 +115,7 @@ def _by_columns(
 def _by_rows(
     stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
 ) -> Written | None:
-    return rows(stages, storage, target, bounds)
+    return row_reductions(stages, storage, target, bounds)
 
 
 def _of(stages: tuple[Stage, ...], choices: Choices) -> Choice:
@@ -213,7 +213,7 @@ GENERATORS: dict[str, Generator] = {
         share=0.3,
     ),
     "vertical": Generator(maps.vertical_stage, one(vertical), ("vertical.py",)),
-    "row": Generator(maps.rows_stage, _by_rows, ("row.py", "run.py")),
+    "row_reduction": Generator(maps.rows_stage, _by_rows, ("row_reduction.py", "run.py")),
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py",), share=0.25),
     "int_dot": Generator(products.bytes_product, one(int_dot), ("int_dot.py", "bytes.py"), SCALAR),
     "gates": Generator(

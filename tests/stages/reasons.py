@@ -16,7 +16,7 @@ REASONS: dict[tuple[str, str], str] = {
         'raise NotVectorizable(f"{b.tensor.name} moves with an axis of unknown extent")',
     ): "a scan's",
     ("contract.py", "found = _prepared(c, storage, target, {})"): "asked for by who measures tiles",
-    ("row.py", 'raise NotVectorizable("no rows")'): "a tensor without elements",
+    ("row_reduction.py", 'raise NotVectorizable("no rows")'): "a tensor without elements",
     ("generator.py", "return self._block * points + point"): "several blocks of a weight that streams",
 }
 """By file and line; of a line that a larger survey may reach there is none."""

@@ -21,7 +21,7 @@ from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.lanes import lanes
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
-from ingot.loops.generators.row import rows
+from ingot.loops.generators.row_reduction import row_reductions
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
 from ingot.loops.generators.window import window
@@ -101,7 +101,7 @@ def _first(
         return found, 1
     if (found := contract(stage, storage, target, bounds, how.tile, how.codes, how.far)) is not None:
         return found, 1
-    if (together := rows(stages, storage, target, bounds)) is not None:
+    if (together := row_reductions(stages, storage, target, bounds)) is not None:
         return together
     for generator in (narrow_pooling, window, vertical, transpose):
         if (found := generator(stage, storage, target, bounds)) is not None:

@@ -41,7 +41,7 @@ from ingot.targets.record import Target
 PARTIAL = 4  # results of a reduction in flight: hides the latency of one add
 
 
-def rows(
+def row_reductions(
     stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds
 ) -> tuple[tuple[Statement, ...], int] | None:
     """Statements for as many of the first stages as go together along rows; None if the first does not."""
