@@ -17,10 +17,10 @@ from ingot.loops.generators.columns import columns, saved_bytes
 from ingot.loops.generators.contract import contract, contraction_sizes
 from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.int_dot import int_dot
-from ingot.loops.generators.lanes import encoded_product, lanes
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
 from ingot.loops.generators.row_reduction import row_reductions
+from ingot.loops.generators.sparse_lanes import encoded_product, sparse_lanes
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
@@ -219,10 +219,10 @@ GENERATORS: dict[str, Generator] = {
     "gates": Generator(
         cells.cell, among_others("gates"), ("gates.py", "gate_roles.py"), (*VECTORS, "c99"), share=0.3
     ),
-    "lanes": Generator(
+    "sparse_lanes": Generator(
         products.sparse_product,
-        one(lanes),
-        ("lanes.py", "schedule.py"),
+        one(sparse_lanes),
+        ("sparse_lanes.py", "schedule.py"),
         ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "aarch64-i8mm", "aarch64-dotprod"),
         share=0.2,
     ),

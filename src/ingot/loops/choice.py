@@ -22,9 +22,9 @@ from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
 from ingot.loops.generators.columns import saved_bytes
 from ingot.loops.generators.contract import contraction_sizes
-from ingot.loops.generators.lanes import encoded_product
 from ingot.loops.generators.pays import cheapest
 from ingot.loops.generators.roles import Contraction
+from ingot.loops.generators.sparse_lanes import encoded_product
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.winograd.blocking import blocking, weight_bytes
 from ingot.loops.generators.winograd.match import Convolution, match, taps_of

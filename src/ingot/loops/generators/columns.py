@@ -15,7 +15,7 @@ may go as many times further as there are gaps.
 
 With Huffman coding the entries are a stream, expanded some columns at a time (`coded`).
 
-In: a product that `lanes` has no way for. Out: statements, or None.
+In: a product that `sparse_lanes` has no way for. Out: statements, or None.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, UINT16, DTyp
 from ingot.loops.access import step
 from ingot.loops.cuts import pieces
 from ingot.loops.generators.coded import Expansion, coded
-from ingot.loops.generators.lanes import Matrix, encoded_product, matrix_of
 from ingot.loops.generators.roles import Contraction
+from ingot.loops.generators.sparse_lanes import Matrix, encoded_product, matrix_of
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 

@@ -26,8 +26,8 @@ from ingot.formula.statements import For, Instruction, Let, Remark, Statement, S
 from ingot.formula.types import INDEX, INT8, INT32, UINT8, UINT16, DType
 from ingot.loops.generators.columns import MOST_VALUES
 from ingot.loops.generators.int_dot import LONG, SIGN
-from ingot.loops.generators.lanes import Matrix, encoded_product, is_row, matrix_of
 from ingot.loops.generators.roles import Contraction
+from ingot.loops.generators.sparse_lanes import Matrix, encoded_product, is_row, matrix_of
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 

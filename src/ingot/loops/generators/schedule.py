@@ -3,7 +3,7 @@
 A step serves `rows` neighbouring rows. It sees `window` columns from its start on, and has `slots` entries
 for each row. The row that is furthest behind says where the window starts; the others may be ahead by what
 the window lets them. Within a row the entries keep their order. In: codes, of which 0 is no entry. Out: the
-arrays that the loops read. Called by `lanes`, for all blocks of rows at once.
+arrays that the loops read. Called by `sparse_lanes`, for all blocks of rows at once.
 """
 
 from __future__ import annotations

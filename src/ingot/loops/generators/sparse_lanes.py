@@ -111,7 +111,9 @@ class Matrix:
         return float(np.count_nonzero(self.codes)) / max(self.codes.size, 1)
 
 
-def lanes(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
+def sparse_lanes(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds
+) -> tuple[Statement, ...] | None:
     """Statements for a product with an encoded matrix, or None: it is none, or the target has no way."""
     found, zero = encoded_product(c, storage, bounds)
     if found is None:
