@@ -13,8 +13,8 @@ from ingot.formula.statements import Statement
 from ingot.formula.types import FLOAT32, FLOAT64
 from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
-from ingot.loops.generators.columns import columns, saved_bytes
 from ingot.loops.generators.contract import contract, contraction_sizes
+from ingot.loops.generators.csc import csc, saved_bytes
 from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.narrow_convolution import narrow_convolution
@@ -107,7 +107,7 @@ def _by_columns(
 
     def write(c: Compute, s: Storage, t: Target, b: Bounds) -> tuple[Statement, ...] | None:
         found = encoded_product(c, s, b)[0] if huffman else None
-        return None if huffman and (found is None or not saved_bytes(found)) else columns(c, s, t, b, huffman)
+        return None if huffman and (found is None or not saved_bytes(found)) else csc(c, s, t, b, huffman)
 
     return one(write)(stages, storage, target, bounds, choices)
 
@@ -229,7 +229,7 @@ GENERATORS: dict[str, Generator] = {
     "columns": Generator(
         _entries,
         _by_columns,
-        ("columns.py", "coded.py"),
+        ("csc.py", "coded.py"),
         ("c99", "x86-64", "aarch64", "armv7e-m", "x86-64-v3"),
         share=0.3,
     ),

@@ -13,8 +13,8 @@ from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
 from ingot.loops.choice import DEFAULT, Choices
 from ingot.loops.generators.banded import banded
-from ingot.loops.generators.columns import columns
 from ingot.loops.generators.contract import contract
+from ingot.loops.generators.csc import csc
 from ingot.loops.generators.gates import gates
 from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.int_dot import int_dot
@@ -88,9 +88,9 @@ def _first(
     fast = winograd(stage, storage, target, bounds, how.winograd, how.cold) if how.winograd else None
     if fast is not None:
         return fast, 1
-    if how.huffman and (found := columns(stage, storage, target, bounds, True)) is not None:
+    if how.huffman and (found := csc(stage, storage, target, bounds, True)) is not None:
         return found, 1
-    for sparse in (sparse_lanes, gathers, columns) if how.sparse else ():
+    for sparse in (sparse_lanes, gathers, csc) if how.sparse else ():
         if (found := sparse(stage, storage, target, bounds)) is not None:
             return found, 1
     if (found := int_dot(stage, storage, target, bounds)) is not None:

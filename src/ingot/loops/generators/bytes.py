@@ -3,7 +3,7 @@
     sum of (a - zero) * (b - shift)        a given as the bundle runs, b a constant
 
 In: a stage. Out: its contraction of the bytes themselves, with both zero points beside it. Called by the
-generators `int_dot` and `columns`.
+generators `int_dot` and `csc`.
 """
 
 from __future__ import annotations

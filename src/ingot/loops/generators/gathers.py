@@ -24,7 +24,7 @@ from ingot.formula.expr import Array, Binary, Const, Expr, Load, Pick, Tensor, V
 from ingot.formula.index import Bounds, as_expr
 from ingot.formula.statements import For, Instruction, Let, Remark, Statement, Store
 from ingot.formula.types import INDEX, INT8, INT32, UINT8, UINT16, DType
-from ingot.loops.generators.columns import MOST_VALUES
+from ingot.loops.generators.csc import MOST_VALUES
 from ingot.loops.generators.int_dot import LONG, SIGN
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.sparse_lanes import Matrix, encoded_product, is_row, matrix_of

@@ -13,7 +13,7 @@ import numpy as np
 
 from ingot.formula.expr import static
 from ingot.loops.generators.codes import VALUES
-from ingot.loops.generators.columns import POINTS
+from ingot.loops.generators.csc import POINTS
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.sparse_lanes import Way, most_values, way_of
 from ingot.targets.record import Target

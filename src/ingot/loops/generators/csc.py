@@ -101,7 +101,7 @@ def _entries(matrix: Matrix, code_bits: int, bits: int, far: bool) -> Columns:
     return Columns(np.append(0, np.cumsum(counts)), entries, code_bits, far)
 
 
-def columns(
+def csc(
     c: Compute, storage: Storage, target: Target, bounds: Bounds, huffman: bool = False
 ) -> tuple[Statement, ...] | None:
     """Statements for a product with a sparse encoded matrix, or None where that does not pay.
@@ -272,7 +272,7 @@ class _Generator:
     def constant(self, what: str, array: Array, dtype: DType) -> Tensor:
         """A table made of the weights; `Storage` keeps those apart that are made differently."""
         names = tuple(k.name for k in self.c.reduce)
-        how = (what, "columns", self.stream is None, self.c.b.index, names, self.c.channels)
+        how = (what, "csc", self.stream is None, self.c.b.index, names, self.c.channels)
         return self.storage.derived(self.c.b.tensor, how, lambda _: array.astype(dtype.numpy), dtype, what)
 
     def column(self, column: Var, points: int) -> Iterator[Statement]:
