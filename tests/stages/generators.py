@@ -15,11 +15,11 @@ from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
 from ingot.loops.generators.contract import contract, contraction_sizes
 from ingot.loops.generators.csc import csc, saved_bytes
-from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
 from ingot.loops.generators.row_reduction import row_reductions
+from ingot.loops.generators.sparse_gather import sparse_gather
 from ingot.loops.generators.sparse_lanes import encoded_product, sparse_lanes
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.transpose import transpose
@@ -233,7 +233,9 @@ GENERATORS: dict[str, Generator] = {
         ("c99", "x86-64", "aarch64", "armv7e-m", "x86-64-v3"),
         share=0.3,
     ),
-    "gathers": Generator(products.sparse_product, one(gathers), ("gathers.py",), ("armv8.1m",), share=0.1),
+    "gathers": Generator(
+        products.sparse_product, one(sparse_gather), ("sparse_gather.py",), ("armv8.1m",), share=0.1
+    ),
     "banded": Generator(
         chains.banded_chain, among_others("banded"), ("banded.py",), (*VECTORS, "c99"), share=0.2
     ),

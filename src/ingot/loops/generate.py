@@ -16,11 +16,11 @@ from ingot.loops.generators.banded import banded
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.csc import csc
 from ingot.loops.generators.gates import gates
-from ingot.loops.generators.gathers import gathers
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
 from ingot.loops.generators.row_reduction import row_reductions
+from ingot.loops.generators.sparse_gather import sparse_gather
 from ingot.loops.generators.sparse_lanes import sparse_lanes
 from ingot.loops.generators.transpose import transpose
 from ingot.loops.generators.vertical import vertical
@@ -90,7 +90,7 @@ def _first(
         return fast, 1
     if how.huffman and (found := csc(stage, storage, target, bounds, True)) is not None:
         return found, 1
-    for sparse in (sparse_lanes, gathers, csc) if how.sparse else ():
+    for sparse in (sparse_lanes, sparse_gather, csc) if how.sparse else ():
         if (found := sparse(stage, storage, target, bounds)) is not None:
             return found, 1
     if (found := int_dot(stage, storage, target, bounds)) is not None:

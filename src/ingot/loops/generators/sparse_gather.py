@@ -68,7 +68,9 @@ def groups_of(weights: Array, window: int) -> Groups:
     return Groups(np.array(first), np.array(starts, np.int64), *made)
 
 
-def gathers(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
+def sparse_gather(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds
+) -> tuple[Statement, ...] | None:
     """Statements for a product of bytes with an encoded matrix, or None: it is none, too few of its elements
     are zero, or the target does not gather.
     """
@@ -110,7 +112,7 @@ class _Generator:
 
     def constant(self, what: str, array: Array, dtype: DType) -> Tensor:
         """A table made of the weights; `Storage` keeps those apart that are made differently."""
-        how = (what, "gathers", self.c.b.index, tuple(k.name for k in self.c.reduce), self.c.channels)
+        how = (what, "sparse_gather", self.c.b.index, tuple(k.name for k in self.c.reduce), self.c.channels)
         return self.storage.derived(self.c.b.tensor, how, lambda _: array.astype(dtype.numpy), dtype, what)
 
     def row(self, row: Var) -> Iterator[Statement]:
