@@ -217,7 +217,7 @@ GENERATORS: dict[str, Generator] = {
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py",), share=0.25),
     "int_dot": Generator(products.bytes_product, one(int_dot), ("int_dot.py", "bytes.py"), SCALAR),
     "gates": Generator(
-        cells.cell, among_others("gates"), ("gates.py", "gate_roles.py"), (*VECTORS, "c99"), share=0.3
+        cells.cell, among_others("gates"), ("gates.py", "cell_roles.py"), (*VECTORS, "c99"), share=0.3
     ),
     "sparse_lanes": Generator(
         products.sparse_product,

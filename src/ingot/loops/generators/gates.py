@@ -25,7 +25,7 @@ from ingot.formula.index import Bounds, simplify, upper
 from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cuts import pieces
-from ingot.loops.generators.gate_roles import Gates, match_gates
+from ingot.loops.generators.cell_roles import Gates, match_gates
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.tiles import Segment, segments
 from ingot.loops.layout import Storage
