@@ -216,8 +216,12 @@ GENERATORS: dict[str, Generator] = {
     "row_reduction": Generator(maps.rows_stage, _by_rows, ("row_reduction.py", "run.py")),
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py",), share=0.25),
     "int_dot": Generator(products.bytes_product, one(int_dot), ("int_dot.py", "bytes.py"), SCALAR),
-    "gates": Generator(
-        cells.cell, among_others("gates"), ("gates.py", "cell_roles.py"), (*VECTORS, "c99"), share=0.3
+    "recurrent_cell": Generator(
+        cells.cell,
+        among_others("recurrent_cell"),
+        ("recurrent_cell.py", "cell_roles.py"),
+        (*VECTORS, "c99"),
+        share=0.3,
     ),
     "sparse_lanes": Generator(
         products.sparse_product,

@@ -4,8 +4,9 @@
     i, f = split(z)                           z = xh W
     c' = sigmoid(f) * c + sigmoid(i)  ->      c' = sigmoid(z[.., j + 32]) * c + sigmoid(z[.., j])
 
-Generators then keep what the product gives in registers, where the gates are (`generators/gates.py`). Only
-for a single row: many rows make tiles of their own, and weights that come from afar are asked for early.
+Generators then keep what the product gives in registers, where the gates are
+(`generators/recurrent_cell.py`). Only for a single row: many rows make tiles of their own, and weights that
+come from afar are asked for early.
 
 In: a region after `reorder`, so that each part of a Split stands alone, and after whatever changes formulas.
 Out: the same region, these groups merged where the last of them stood.

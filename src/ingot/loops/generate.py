@@ -15,10 +15,10 @@ from ingot.loops.choice import DEFAULT, Choices
 from ingot.loops.generators.banded import banded
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.csc import csc
-from ingot.loops.generators.gates import gates
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
+from ingot.loops.generators.recurrent_cell import recurrent_cell
 from ingot.loops.generators.row_reduction import row_reductions
 from ingot.loops.generators.sparse_gather import sparse_gather
 from ingot.loops.generators.sparse_lanes import sparse_lanes
@@ -95,7 +95,7 @@ def _first(
             return found, 1
     if (found := int_dot(stage, storage, target, bounds)) is not None:
         return found, 1
-    if (together := gates(stages, storage, target, bounds)) is not None:
+    if (together := recurrent_cell(stages, storage, target, bounds)) is not None:
         return together
     if (found := narrow_convolution(stage, storage, target, bounds)) is not None:
         return found, 1

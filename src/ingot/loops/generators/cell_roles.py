@@ -2,7 +2,7 @@
 products that it only adds to.
 
 In: the first stages of a group or of a scan's step. Out: `Gates`, their loads bound to physical tensors, and
-how many stages they stand for. Called by `gates`.
+how many stages they stand for. Called by `recurrent_cell`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from ingot.targets.record import Target
 IN_FLIGHT = 8  # accumulators that hide the latency of a multiply-add
 
 
-def gates(
+def recurrent_cell(
     stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds
 ) -> tuple[tuple[Statement, ...], int] | None:
     """Statements for a product and the maps that join what it gives; None if the stages are nothing such."""
@@ -126,7 +126,7 @@ class _Generator:
             read = replace(p.b, tensor=replace(p.b.tensor, value=array))
             return np.ascontiguousarray(np.broadcast_to(evaluate(read, {}, grid), extents))
 
-        how = ("gates", p.b.index, extents, s.first)
+        how = ("recurrent_cell", p.b.index, extents, s.first)
         return Load(self.storage.derived(p.b.tensor, how, pack), index)
 
     def _packing(self, s: Segment) -> Iterator[Statement]:
