@@ -22,7 +22,7 @@ from ingot.formula.signature import signature
 from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
 from ingot.loops.generators.contract import contraction_sizes
 from ingot.loops.generators.csc import saved_bytes
-from ingot.loops.generators.pays import cheapest
+from ingot.loops.generators.profitability import cheapest
 from ingot.loops.generators.roles import Contraction
 from ingot.loops.generators.sparse_lanes import encoded_product
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
