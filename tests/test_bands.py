@@ -61,6 +61,12 @@ CHAINS = {
         (1, 4, 24, 20),
         1,
     ),
+    "the last skips rows": (
+        f"a = {CONV} (x, w) b = Conv <pads = [1, 1, 0, 0], group = 8> (a, e) "
+        "y = Conv <strides = [2, 2]> (b, p)",
+        (1, 4, 23, 20),
+        1,
+    ),
     "depthwise": (f"a = {CONV} (x, w) b = Relu (a) y = {SAME} (b, d)", (1, 4, 20, 20), 1),
     "depthwise of half": (f"a = {CONV} (x, w) b = Relu (a) y = {HALF} (b, d)", (1, 4, 24, 20), 1),
     "three": (f"a = {CONV} (x, w) b = {SAME} (a, d) y = Conv (b, p)", (1, 4, 24, 20), 2),
@@ -84,7 +90,14 @@ CHAINS = {
     ),
     "prime": (f"a = {CONV} (x, w) y = {SAME} (a, d)", (1, 4, 23, 20), 0),
 }
-WEIGHTS = {"w": (8, 4, 3, 3), "d": (8, 1, 3, 3), "p": (4, 8, 1, 1), "v": (8, 4, 1), "q": (16, 16, 3, 3)}
+WEIGHTS = {
+    "w": (8, 4, 3, 3),
+    "d": (8, 1, 3, 3),
+    "p": (4, 8, 1, 1),
+    "v": (8, 4, 1),
+    "q": (16, 16, 3, 3),
+    "e": (8, 1, 2, 2),
+}
 SHAPES = {"split": (1, 8, 1, 20, 20), "whole": (1, 8, 20, 20)}
 
 

@@ -217,6 +217,9 @@ def _is_possible(bands: tuple[Band, ...], stages: tuple[Compute, ...], how: How)
     tiles = [how(c).winograd or 1 for c in stages]
     made = [*(b.step for b in bands), bands[-1].block]
     kept = all(b.before <= b.kept <= b.block * b.stride for b in bands if not b.whole)
+    # what leaves rows out makes its maker leave them out: a band before it has not the rows to be kept
+    gaps = [not b.whole and b.rows < b.block * b.stride for b in bands]
+    kept &= not any(b.kept and any(gaps[i + 1 :]) for i, b in enumerate(bands))
     return kept and all(n % m == 0 for n, m in zip(made, tiles, strict=True))
 
 
