@@ -126,6 +126,25 @@ FOUND = {
                 go = Identity (c)
             }>
         }""",
+    # The rows below the image were filled from before the band's first where the window had left the image.
+    "rows_far_below_the_image": """
+        <ir_version: 10, opset_import: ["" : 13]>
+        g (float[3, 11, 12, 15] x, float[15] bias) => (float[3, 13, 14, 15] y)
+        <int64[8] by = {0, 0, 1, 0, 0, 2, 1, 0}> {
+            s = Add (x, bias)
+            y = Pad (s, by)
+        }""",
+    # A copy in place has no kernel: the band it was to read was left, and so was the halo of the whole image.
+    "a_copy_in_place_between_windows": """
+        <ir_version: 10, opset_import: ["" : 13]>
+        g (float[2, 8, 12, 11] x, float[8, 1, 1, 1] w, float[8, 1, 3, 3] d) => (float[2, 8, 12, 11] y)
+        <int64[5] split = {2, 8, 1, 12, 11}, int64[4] whole = {2, 8, 12, 11}> {
+            a = Conv <group = 8> (x, w)
+            b = Reshape (a, split)
+            c = Transpose <perm = [0, 2, 1, 3, 4]> (b)
+            e = Reshape (c, whole)
+            y = Conv <group = 8, pads = [1, 1, 1, 1]> (e, d)
+        }""",
     # What stays in a register while the window slides had the name of the window's axis.
     "kept_beside_the_window_s_axis": """
         <ir_version: 10, opset_import: ["" : 13]>

@@ -9,6 +9,7 @@ that differs; `minimise` cuts the model down to the nodes that still make it dif
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ import onnx
 from onnx import printer
 
 import ingot
-from ingot.driver import front, stages
+from ingot.driver import front, lowering_of, region_of, stages
+from ingot.loops.assign import assign_layouts
 from ingot.loops.evaluate import run as run_program
 from ingot.loops.interpret import interpret
+from ingot.loops.lower import lower
 from ingot.loops.region import formulate_graph
+from ingot.loops.verify import require_proved
 from ingot.options import Options
 from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
@@ -40,6 +44,20 @@ def formula(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Sequence[Arra
 def loops(target: str) -> Run:
     def run(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Sequence[Array]:
         return run_program(stages(model, Options(target=target, name="fuzz")).program, feeds)
+
+    return run
+
+
+def near(target: str) -> Run:
+    """The loops for caches that hold a few rows: small images are gone through in blocks and bands."""
+    small = replace(find(target), caches=(512, 4 << 10, 32 << 10))
+
+    def run(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Sequence[Array]:
+        options = Options(target=target)
+        region = region_of(front(model, options), options)
+        program = lower(region, assign_layouts(region), "fuzz", small, lowering_of(options, small))
+        require_proved(program)
+        return run_program(program, feeds)
 
     return run
 
@@ -71,6 +89,7 @@ LEVELS: dict[str, Run] = {
     "formula": formula,
     "loops for c99": loops("c99"),
     "loops for x86-64-v3": loops("x86-64-v3"),
+    "loops for x86-64-v3 with small caches": near("x86-64-v3"),
     "C for c99": compiled("c99"),
     "C for x86-64-v3": compiled("x86-64-v3"),
 }

@@ -215,6 +215,18 @@ def transpose(g: Garden) -> Candidate:
     return Candidate("Transpose", [x], {"perm": [int(i) for i in g.rng.permutation(x.rank)]}, is_exact=True)
 
 
+def copy(g: Garden) -> Candidate:
+    """Every element stays where it is."""
+    x = g.pick("fiub", lambda r: r > 0, wild=True)
+    axis = g.number(0, x.rank - 1)
+    if g.chance(0.3):
+        return Candidate("Concat", [x], {"axis": axis}, is_exact=True)
+    if g.chance(0.4):
+        return Candidate("Tile", [x, g.constant([1] * x.rank, np.int64)], is_exact=True)
+    bounds = [g.constant([v], np.int64) for v in (0, x.shape[axis], axis)]
+    return Candidate("Slice", [x, *bounds], is_exact=True)
+
+
 def concat(g: Garden) -> Candidate:
     x = g.pick("fiub", lambda r: r > 0, wild=True)
     axis = g.number(0, x.rank - 1)
@@ -430,7 +442,7 @@ def normalise(g: Garden) -> Candidate:
 
 def _window(g: Garden, spatial: Sequence[int], dilate: bool = True) -> dict[str, Any]:
     """kernel_shape, strides, dilations and pads that fit somehow."""
-    kernel = [g.number(1, min(n, 4)) for n in spatial]
+    kernel = [g.number(1, min(n, 5)) for n in spatial]
     out: dict[str, Any] = {"kernel_shape": kernel, "strides": [g.number(1, 3) for _ in kernel]}
     if dilate and g.chance(0.3):
         out["dilations"] = [g.number(1, 2 if n >= 2 * k else 1) for n, k in zip(spatial, kernel, strict=True)]
@@ -445,8 +457,9 @@ def _image(g: Garden, channels: int | None = None) -> Known:
     if found and channels is None and g.chance(0.7):
         return g.choice(found)  # type: ignore[no-any-return]
     rank = int(g.choice((3, 4, 4, 4, 5)))
-    c = channels or g.choice((1, 3, 4, 6, 7, 8, 13))
-    spatial = [g.number(1, 7 if rank == 5 else 12) for _ in range(rank - 2)]
+    c = channels or g.choice((1, 2, 3, 4, 6, 7, 8, 13, 15, 16, 17, 33))
+    most = 5 if rank == 5 and c > 8 else 7 if rank == 5 else 12
+    spatial = [g.number(1, most) for _ in range(rank - 2)]
     return g._new(g.array("float32", (g.number(1, 2), c, *spatial)), False)
 
 
@@ -455,7 +468,7 @@ def conv(g: Garden) -> Candidate:
     need(0 not in x.shape)
     c, window = x.shape[1], _window(g, x.shape[2:])
     group = g.choice([n for n in range(1, c + 1) if c % n == 0])
-    out = group * g.number(1, 5 if group < 3 else 2)
+    out = group * (g.choice((1, 2, 3, 4, 5, 8, 16, 17)) if group < 3 else g.number(1, 2))
     kind = str(x.array.dtype)
     weights = g.input(kind, (out, c // group, *window["kernel_shape"]))
     bias = [g.input(kind, (out,))] if g.chance(0.6) else []
@@ -665,6 +678,7 @@ RECIPES: tuple[Recipe, ...] = (
         squeeze,
         transpose,
         transpose,
+        copy,
         concat,
         split,
         slice_,
