@@ -167,4 +167,19 @@ OLD = [
     ),
 ]
 
-ROWS = [*nearest(), *uneven(), *between(), *with_axes(), *CROPPED, *LATE, *OLD]
+
+def halves() -> Iterator[Row]:
+    """Places half way between two elements, which a scale in float32 misses by its last digit."""
+    for to, coordinates in (((2, 19), "asymmetric"), ((4, 19), "half_pixel"), ((2, 1), "half_pixel")):
+        for rounding in ("round_prefer_floor", "round_prefer_ceil"):
+            yield by_sizes(
+                *(1, 1, *to),
+                x=floats(1, 1, 7, 14),
+                note=f"{coordinates}_{rounding}_half",
+                mode="nearest",
+                coordinate_transformation_mode=coordinates,
+                nearest_mode=rounding,
+            )
+
+
+ROWS = [*nearest(), *halves(), *uneven(), *between(), *with_axes(), *CROPPED, *LATE, *OLD]

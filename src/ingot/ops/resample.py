@@ -40,6 +40,7 @@ from ingot.ops.registry import Builder
 Number = float | Expr
 Place = Callable[[Expr], Expr]
 SUPPORT = {"linear": 1, "cubic": 2}
+ROUNDING = 2.0**-22  # of a coordinate: what a division in float32 and a difference may cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +122,12 @@ def _apart(length: Number) -> Number:
 
 
 def _rounded(x: Expr, how: str) -> Expr:
+    """The integer place of a coordinate. What only float32's rounding keeps from being a half is one."""
     match how:
         case "round_prefer_floor":
-            return call("ceil", x - 0.5)
+            return call("ceil", x * (1 - ROUNDING) - 0.5)
         case "round_prefer_ceil":
-            return call("floor", x + 0.5)
+            return call("floor", x * (1 + ROUNDING) + 0.5)
         case "floor" | "ceil":
             return call(how, x)
     raise ValueError(f"nearest_mode {how!r} is unknown")
