@@ -15,7 +15,6 @@ from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
 from ingot.loops.generators.contract import contract, contraction_sizes
 from ingot.loops.generators.csc import csc, saved_bytes
-from ingot.loops.generators.elementwise import elementwise
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
@@ -24,6 +23,7 @@ from ingot.loops.generators.sparse_gather import sparse_gather
 from ingot.loops.generators.sparse_lanes import encoded_product, sparse_lanes
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.generators.transpose import transpose
+from ingot.loops.generators.vertical import vertical
 from ingot.loops.generators.window import window
 from ingot.loops.generators.winograd.generator import winograd
 from ingot.loops.generators.winograd.match import match
@@ -212,7 +212,7 @@ GENERATORS: dict[str, Generator] = {
         tuple(f"winograd/{n}.py" for n in ("match", "generator", "blocking", "transforms")),
         share=0.3,
     ),
-    "elementwise": Generator(maps.vertical_stage, one(elementwise), ("elementwise.py",)),
+    "vertical": Generator(maps.vertical_stage, one(vertical), ("vertical.py",)),
     "row_reduction": Generator(maps.rows_stage, _by_rows, ("row_reduction.py", "run.py")),
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py",), share=0.25),
     "int_dot": Generator(products.bytes_product, one(int_dot), ("int_dot.py", "bytes.py"), SCALAR),

@@ -15,7 +15,6 @@ from ingot.loops.choice import DEFAULT, Choices
 from ingot.loops.generators.banded import banded
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.csc import csc
-from ingot.loops.generators.elementwise import elementwise
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
@@ -24,6 +23,7 @@ from ingot.loops.generators.row_reduction import row_reductions
 from ingot.loops.generators.sparse_gather import sparse_gather
 from ingot.loops.generators.sparse_lanes import sparse_lanes
 from ingot.loops.generators.transpose import transpose
+from ingot.loops.generators.vertical import vertical
 from ingot.loops.generators.window import window
 from ingot.loops.generators.winograd.generator import winograd
 from ingot.loops.layout import Storage
@@ -103,7 +103,7 @@ def _first(
         return found, 1
     if (together := row_reductions(stages, storage, target, bounds)) is not None:
         return together
-    for generator in (narrow_pooling, window, elementwise, transpose):
+    for generator in (narrow_pooling, window, vertical, transpose):
         if (found := generator(stage, storage, target, bounds)) is not None:
             return found, 1
     return naive(stage, storage, bounds), 1

@@ -26,8 +26,8 @@ from ingot.formula.expr import (
 from ingot.formula.index import Bounds, linear, simplify
 from ingot.loops.access import step
 from ingot.loops.axes import normal_axes
-from ingot.loops.generators.elementwise import has_vector_form
 from ingot.loops.generators.roles import Contraction, match
+from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.layout import Storage, bind
 
 

@@ -38,8 +38,8 @@ from ingot.formula.statements import Barrier, For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, strides
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import balanced, in_vectors
-from ingot.loops.generators.elementwise import has_vector_form
 from ingot.loops.generators.roles import around
+from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.generators.window import in_memory_order
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import clip

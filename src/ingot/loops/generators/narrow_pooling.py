@@ -20,7 +20,7 @@ from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
-from ingot.loops.generators.elementwise import Elementwise, match
+from ingot.loops.generators.vertical import Vertical, match
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
@@ -31,7 +31,7 @@ MOST_TAPS = 25
 class NarrowPooling:
     """A matched stage. `across`: points side by side, `columns` and `rows` the taps of the window."""
 
-    v: Elementwise
+    v: Vertical
     r: Reduction
     x: Load
     across: Var
@@ -57,7 +57,7 @@ def narrow_pooling(
         return None
 
 
-def _roles(v: Elementwise, r: Reduction) -> NarrowPooling | None:
+def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
     """The axes of a window that never leaves its tensor, over points that lie side by side."""
     if not isinstance(r.term, Load) or r.init != r.identity:
         return None
@@ -83,11 +83,11 @@ def _roles(v: Elementwise, r: Reduction) -> NarrowPooling | None:
     return NarrowPooling(v, r, x, across, columns, rows) if taps <= MOST_TAPS else None
 
 
-def _limits(v: Elementwise, r: Reduction) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
+def _limits(v: Vertical, r: Reduction) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
     return ((k, v.limits[k.name]) for k in r.axes)
 
 
-def _moves(load: Load, v: Elementwise) -> bool:
+def _moves(load: Load, v: Vertical) -> bool:
     return any(step(load, a.name) != 0 for a in (v.vector, *v.outer))
 
 

@@ -27,7 +27,7 @@ from ingot.formula.index import Bounds, interval, simplify
 from ingot.formula.types import FLOAT32, FLOAT64, DType
 from ingot.loops.access import step
 from ingot.loops.axes import normal_axes
-from ingot.loops.generators.elementwise import has_vector_form
+from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.layout import Storage, bind
 
 COMBINED = frozenset({"sum", "max", "largest", "min"})

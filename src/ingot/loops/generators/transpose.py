@@ -17,7 +17,7 @@ from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
-from ingot.loops.generators.elementwise import has_vector_form
+from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.layout import Storage, bind
 from ingot.targets.record import Target
 

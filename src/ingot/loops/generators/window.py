@@ -35,7 +35,7 @@ from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import balanced, in_vectors
-from ingot.loops.generators.elementwise import Elementwise, match
+from ingot.loops.generators.vertical import Vertical, match
 from ingot.loops.layout import Storage
 from ingot.loops.naive import accumulate
 from ingot.loops.nearby import Place, placer
@@ -92,7 +92,7 @@ def unrolled(r: Reduction) -> tuple[Var, ...]:
     return axes
 
 
-def _ends(v: Elementwise) -> Iterator[Expr]:
+def _ends(v: Vertical) -> Iterator[Expr]:
     return (e for pair in v.limits.values() for e in pair)
 
 
@@ -101,7 +101,7 @@ def _slides(r: Reduction, x: Var) -> bool:
     return any(step(a, x.name) and any(step(a, k.name) for k in r.axes) for a in loads(r.term))
 
 
-def segments(v: Elementwise, x: Var) -> list[Segment]:
+def segments(v: Vertical, x: Var) -> list[Segment]:
     """The outputs of an axis by the taps that lie inside; NotVectorizable where that is too varied."""
     n = static(x.extent)
     clipped = {k: ends for k, ends in v.limits.items() if any(mentions(e, x.name) for e in ends)}
@@ -129,7 +129,7 @@ class _Generator:
     time; `keeps`: what does not slide is kept in registers.
     """
 
-    v: Elementwise
+    v: Vertical
     r: Reduction
     slides: tuple[Var, ...]
     parts: list[list[Segment]]
@@ -140,7 +140,7 @@ class _Generator:
     kept: dict[Expr, Var] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, v: Elementwise, r: Reduction, slides: tuple[Var, ...], target: Target) -> _Generator:
+    def of(cls, v: Vertical, r: Reduction, slides: tuple[Var, ...], target: Target) -> _Generator:
         parts = [segments(v, x) for x in slides]
         rolled = r.axes[: len(r.axes) - len(unrolled(r))]
         tile, keeps = best_tile(v, replace(r, axes=unrolled(r)), slides, parts, target)
@@ -335,7 +335,7 @@ def in_memory_order(load: Load) -> tuple[str, tuple[int, ...]]:
     return load.tensor.name, tuple(linear(i).get(None, 0) for i in load.index)
 
 
-def _fixed(v: Elementwise, r: Reduction, slides: tuple[Var, ...]) -> int:
+def _fixed(v: Vertical, r: Reduction, slides: tuple[Var, ...]) -> int:
     """How many vectors stay the same while the window slides: those of weights, one for each tap; bias."""
     still = [a for a in loads(r.term) if not any(step(a, x.name) for x in slides)]
     more = {a for e in (v.value, r.init) for a in loads(e) if not any(step(a, x.name) for x in slides)}
@@ -343,7 +343,7 @@ def _fixed(v: Elementwise, r: Reduction, slides: tuple[Var, ...]) -> int:
 
 
 def best_tile(
-    v: Elementwise, r: Reduction, slides: tuple[Var, ...], parts: list[list[Segment]], target: Target
+    v: Vertical, r: Reduction, slides: tuple[Var, ...], parts: list[list[Segment]], target: Target
 ) -> tuple[tuple[int, ...], bool]:
     """Outputs of a tile along each sliding axis, and whether weights stay in registers: the fewest cycles.
 

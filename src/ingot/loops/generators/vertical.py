@@ -45,7 +45,7 @@ VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "pow"})
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise:
+class Vertical:
     """A matched stage: loads bound to physical tensors, limits clipped to what lies inside."""
 
     to: Load
@@ -57,7 +57,7 @@ class Elementwise:
     bounds: Bounds
 
 
-def elementwise(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
+def vertical(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements with vectors along one axis, or None if no axis allows them."""
     if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
         return None
@@ -71,7 +71,7 @@ def elementwise(c: Compute, storage: Storage, target: Target, bounds: Bounds) ->
         return None
 
 
-def match(c: Compute, storage: Storage, bounds: Bounds) -> Elementwise | None:
+def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
     """Bind the stage and find the axis along which everything moves by one or stays."""
     r = c.reduction
     axes = (*c.axes, *(r.axes if r else ()))
@@ -97,7 +97,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Elementwise | None:
         r = replace(
             r, term=align_constants(r.term, x.name, storage), init=align_constants(r.init, x.name, storage)
         )
-    return Elementwise(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner)
+    return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner)
 
 
 def has_vector_form(e: Expr) -> bool:
@@ -119,7 +119,7 @@ def has_vector_form(e: Expr) -> bool:
     return True
 
 
-def _lanes(v: Elementwise, target: Target) -> int:
+def _lanes(v: Vertical, target: Target) -> int:
     most = target.vector_bytes // v.to.tensor.type.bytes
     n = static(v.vector.extent)
     while most > 1 and most > n:
@@ -127,7 +127,7 @@ def _lanes(v: Elementwise, target: Target) -> int:
     return most
 
 
-def _loops(v: Elementwise, lanes: int) -> Iterator[Statement]:
+def _loops(v: Vertical, lanes: int) -> Iterator[Statement]:
     """Vectors of all widths that the axis needs, inside the other axes."""
     outer = sorted(v.outer, key=lambda a: step(v.to, a.name) or 0)
     if v.reduction is not None and outer and not _limited(v, outer[0]):
@@ -140,7 +140,7 @@ def _loops(v: Elementwise, lanes: int) -> Iterator[Statement]:
 
 
 def _across(
-    v: Elementwise, lanes: int, points: list[dict[str, Expr]] | None = None, tile: int = 1
+    v: Vertical, lanes: int, points: list[dict[str, Expr]] | None = None, tile: int = 1
 ) -> Iterator[Statement]:
     """The loops over the vector axis; a reduction of one output at a time takes several vectors at once.
 
@@ -161,12 +161,12 @@ def _across(
                 yield For(x.name, Const(first), Const(last), width * vectors, body)
 
 
-def _limited(v: Elementwise, axis: Var) -> bool:
+def _limited(v: Vertical, axis: Var) -> bool:
     """Whether the reduction's limits depend on this axis: then neighbours cannot share a tile."""
     return any(mentions(e, axis.name) for pair in v.limits.values() for e in pair)
 
 
-def _tiled(v: Elementwise, axis: Var, lanes: int) -> tuple[Statement, ...]:
+def _tiled(v: Vertical, axis: Var, lanes: int) -> tuple[Statement, ...]:
     """Tiles of neighbouring outputs along `axis`, the last one smaller."""
     extent = static(axis.extent)
     size = -(-extent // -(-extent // TILE))
@@ -178,7 +178,7 @@ def _tiled(v: Elementwise, axis: Var, lanes: int) -> tuple[Statement, ...]:
     return tuple(out)
 
 
-def _body(v: Elementwise, lanes: int, points: list[dict[str, Expr]], chains: int) -> Iterator[Statement]:
+def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]], chains: int) -> Iterator[Statement]:
     """One vector of outputs for each point of a tile, each in `chains` partial results."""
     r = v.reduction
     if r is not None:
@@ -197,11 +197,11 @@ def _body(v: Elementwise, lanes: int, points: list[dict[str, Expr]], chains: int
         yield Store(to, substitute(value, {"acc": Var(f"c{i}", None, v.to.dtype)}), lanes)
 
 
-def _at(e: Expr, point: dict[str, Expr], v: Elementwise, lanes: int) -> Expr:
+def _at(e: Expr, point: dict[str, Expr], v: Vertical, lanes: int) -> Expr:
     return vectorize(simplify(substitute(e, point), v.bounds), v.vector.name, lanes)
 
 
-def _chains(v: Elementwise, r: Reduction, points: int) -> int:
+def _chains(v: Vertical, r: Reduction, points: int) -> int:
     """Partial results of each output: few outputs alone would wait for one addition after the other."""
     lo, hi = v.limits[r.axes[-1].name]
     if not (isinstance(lo, Const) and isinstance(hi, Const)) or r.identity is None:
@@ -211,7 +211,7 @@ def _chains(v: Elementwise, r: Reduction, points: int) -> int:
 
 
 def _reduction(
-    v: Elementwise, r: Reduction, points: list[dict[str, Expr]], lanes: int, chains: int
+    v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: int, chains: int
 ) -> Iterator[Statement]:
     """The taps: a short innermost window axis is unrolled, so that overlapping loads are shared."""
     inner = r.axes[-1]
@@ -237,7 +237,7 @@ def _reduction(
 
 
 def _taps(
-    v: Elementwise,
+    v: Vertical,
     r: Reduction,
     points: list[dict[str, Expr]],
     lanes: int,
