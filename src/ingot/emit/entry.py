@@ -20,6 +20,8 @@ from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls, params_
 
 Used = set[tuple[str, ...]]
 
+MOST_TESTED = 64  # pointers in one condition: a compiler takes the square of their number
+
 
 def is_static(t: Tensor) -> bool:
     return all(isinstance(n, int) for n in t.shape)
@@ -90,7 +92,10 @@ def _checks(unit: Unit) -> Iterator[str]:
     aligned += [("arena", "ARENA")] if unit.plan.arena_bytes else []
     names = [*map(unit.argument, unit.edge), *(["state"] if unit.program.states else [])]
     pointers = [n for n, _ in aligned if n == "weights"] + names + [n for n, _ in aligned if n == "arena"]
-    if pointers:
+    if len(pointers) > MOST_TESTED:
+        yield f"const void *const given[] = {{{', '.join(pointers)}}};"
+        yield f"for (int i = 0; i < {len(pointers)}; i++) if (!given[i]) return {upper}_ERR_NULL;"
+    elif pointers:
         yield f"if ({' || '.join(f'!{n}' for n in pointers)}) return {upper}_ERR_NULL;"
     for name, macro in aligned:
         yield f"if ((uintptr_t){name} % {upper}_{macro}_ALIGN != 0) return {upper}_ERR_ALIGN;"

@@ -15,6 +15,27 @@ def meet(a: Box, b: Box) -> bool:
     return all(max(p, r) < min(q, s) for (p, q), (r, s) in zip(a, b, strict=True))
 
 
+def any_meet(boxes: Iterable[Box]) -> bool:
+    """Whether two of some boxes have an element in common. Those that stand apart along an axis cost no more
+    than sorting them.
+    """
+    several = [b for b in boxes if all(lo < hi for lo, hi in b)]
+    if len(several) < 2:
+        return False
+    axes = range(len(several[0]))
+    along = max(axes, key=lambda d: len({b[d] for b in several}), default=None)
+    if along is None:
+        return True  # all of them are the one element of a scalar
+    several.sort(key=lambda b: b[along])
+    open_: list[Box] = []
+    for b in several:
+        open_ = [a for a in open_ if a[along][1] > b[along][0]]
+        if any(meet(a, b) for a in open_):
+            return True
+        open_.append(b)
+    return False
+
+
 def without(a: Box, b: Box) -> Iterator[Box]:
     """Disjoint boxes that make up `a` less `b`."""
     if not meet(a, b):

@@ -12,7 +12,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ingot.formula.expr import Const, Expr, Load, Param, Tensor, Var, measures, text, walk
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Gathered,
+    Load,
+    Param,
+    Tensor,
+    Var,
+    loads,
+    measures,
+    text,
+    walk,
+)
 from ingot.formula.index import upper
 from ingot.formula.types import DType
 
@@ -165,6 +177,12 @@ def same_point(load: Load, axes: tuple[Var, ...]) -> bool:
     if load.outside is not None or len(load.index) != len(axes):
         return False
     return all(i == a or (a.extent == 1 and i == Const(0)) for i, a in zip(load.index, axes, strict=True))
+
+
+def is_one_by_one(c: Compute) -> bool:
+    """Whether points may meet at one element of `out` and read what an earlier point left there."""
+    gathered = any(isinstance(n, (Gathered, Load)) for i in c.at for n in walk(i))  # Load: of a constant
+    return gathered and any(load.tensor is c.out for e in c.expressions for load in loads(e))
 
 
 def points(axes: tuple[Var, ...]) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ingot.errors import InputError
-from ingot.formula.compute import Compute, Formula, Scan, Stage, writes
+from ingot.formula.compute import Compute, Formula, Scan, Stage, is_one_by_one, writes
 from ingot.formula.expr import (
     Array,
     Binary,
@@ -34,8 +34,6 @@ from ingot.formula.expr import (
     Text,
     Unary,
     Var,
-    loads,
-    walk,
 )
 from ingot.formula.operations import BINARY, REDUCE, UNARY, convert, fma
 from ingot.formula.types import DType
@@ -90,19 +88,13 @@ def _compute(c: Compute, arrays: Arrays, grid: Grid) -> None:
     extents = [size(a.extent, grid, arrays) for a in c.axes]
     if 0 in extents:
         return
-    if _accumulates(c):
+    if is_one_by_one(c):
         for point in np.ndindex(*extents):
             _tile(c, arrays, grid, [(i, i + 1) for i in point])
         return
     inner = int(np.prod([size(a.extent, grid, arrays) for a in c.reduction.axes])) if c.reduction else 1
     for ranges in _tiles([(0, n) for n in extents], max(1, TILE_POINTS // max(1, inner))):
         _tile(c, arrays, grid, ranges)
-
-
-def _accumulates(c: Compute) -> bool:
-    """Whether points may meet at one element of `out` and read what an earlier point left there."""
-    gathered = any(isinstance(n, (Gathered, Load)) for i in c.at for n in walk(i))  # Load: of a constant
-    return gathered and any(load.tensor is c.out for e in c.expressions for load in loads(e))
 
 
 def _tiles(ranges: list[tuple[int, int]], limit: int) -> Iterable[list[tuple[int, int]]]:

@@ -11,48 +11,62 @@ the region itself gives.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from ingot.formula.budget import Budget, work_of
 from ingot.formula.compute import Compute, Scan, Stage, reads, writes
 from ingot.formula.evaluate import Arrays, run_stages
 from ingot.formula.expr import Const, Expr, Load, Param, Tensor, Var, loads, transform, walk
 from ingot.loops.region import Either, Group, Iterate, Region, groups, read_instead
 
-LIMIT_BYTES = 1 << 26
-
 
 def fold_stages(region: Region) -> Region:
     """Fold in place, regions of branches and loops included, and return the region."""
+    known = {t.value.ctypes.data: t.value for g in groups(region) for t in g.reads if t.value is not None}
+    _fold(region, Budget.of((a.size, a.nbytes) for a in known.values()))
+    return region
+
+
+def _fold(region: Region, budget: Budget) -> None:
     wanted = {*region.outputs, *(t for g in groups(region) for t in g.reads)}
     for item in region.items:
         match item:
             case Group():
-                _fold_group(item, wanted)
+                _fold_group(item, wanted, budget)
             case Either():
-                fold_stages(item.then)
-                fold_stages(item.other)
+                _fold(item.then, budget)
+                _fold(item.other, budget)
             case Iterate():
-                fold_stages(item.body)
-    return region
+                _fold(item.body, budget)
 
 
-def _fold_group(group: Group, wanted: set[Tensor]) -> None:
+def _fold_group(group: Group, wanted: set[Tensor], budget: Budget) -> None:
     """`wanted` is what others read."""
-    stages: list[Stage] = list(group.stages)
-    last = {t for s in stages[-1:] for t in _written(s)}
+    writers = Counter(t for s in group.stages for t in _written(s))
+    kept_for_others = {*wanted, *(t for s in group.stages[-1:] for t in _written(s))}
+    found: dict[Tensor, Tensor] = {}
     kept: list[Stage] = []
-    while stages:
-        stage = stages.pop(0)
-        again = {t for s in stages for t in _written(s)}  # carried by a scan: this is its first value
-        if not _is_known(stage) or _written(stage) & (last | again | wanted):
+    for old in group.stages:
+        stage = _reading(old, found)
+        writers.subtract(_written(stage))  # who is left carries it through a scan: this is its first value
+        is_read_on = any(writers[t] or t in kept_for_others for t in _written(stage))
+        if is_read_on or not _is_known(stage) or not budget.spend(work_of((stage,)), list(_written(stage))):
             kept.append(stage)
             continue
         assert isinstance(stage, Compute)
-        known = _evaluated(stage)
-        stages = [read_instead(s, stage.out, known) for s in stages]
+        found[stage.out] = _evaluated(stage)
     group.stages = tuple(map(_with_literals, kept))
+
+
+def _reading(stage: Stage, found: Mapping[Tensor, Tensor]) -> Stage:
+    """The stage, with constants read in place of what was found to be constant."""
+    for t in set(reads(stage)) & found.keys() if found else ():
+        stage = read_instead(stage, t, found[t])
+    return stage
 
 
 def _with_literals(stage: Stage) -> Stage:
@@ -89,7 +103,7 @@ def _is_known(stage: Stage) -> bool:
         return False
     if any(isinstance(n, Param) for e in stage.expressions for n in walk(e)):
         return False  # an extent that only the run tells
-    return stage.out.bytes <= LIMIT_BYTES and all(t.value is not None for t in reads(stage))
+    return all(t.value is not None for t in reads(stage))
 
 
 def _evaluated(stage: Compute) -> Tensor:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ingot.formula.box import Box, meet
+from ingot.formula.box import Box, any_meet
 from ingot.formula.compute import Compute, Stage
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, static
 from ingot.formula.index import linear
@@ -99,8 +99,10 @@ def _moves(group: Group) -> list[Move]:
     moves = [m for m in found if m is not None]
     if len(moves) < len(found) or group.view:
         return []
-    twice = any(m.out is n.out and meet(m.written, n.written) for i, m in enumerate(moves) for n in moves[:i])
-    return [] if twice else moves
+    written: dict[Tensor, list[Box]] = {}
+    for m in moves:
+        written.setdefault(m.out, []).append(m.written)
+    return [] if any(map(any_meet, written.values())) else moves
 
 
 def _placements(m: Move) -> Iterator[Rectangle]:

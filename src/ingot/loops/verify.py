@@ -145,12 +145,15 @@ class _Steps:
         for p, a in zip(call.kernel.parameters, call.arguments, strict=True):
             if p.type is not a.type or p.shape != a.shape or p.pitch != a.pitch:
                 raise self.fail(where, f"{a.name} {a.type}{_shape(a)} for {p.name} {p.type}{_shape(p)}")
-        made = call.writes
-        areas = [(t, t in made, self.program.area(t)) for t in call.arguments]
-        for i, (t, is_made, area) in enumerate(areas):
-            for other, is_made_too, area2 in areas[:i]:  # parameters are `restrict`
+        made = frozenset(call.writes)
+        beside: dict[Tensor, list[tuple[Tensor, bool, Area]]] = {}  # in one piece of memory
+        for t in call.arguments:
+            area, is_made = self.program.area(t), t in made
+            others = beside.setdefault(area.base, [])
+            for other, is_made_too, area2 in others:  # parameters are `restrict`
                 if (is_made or is_made_too) and area.meets(area2):
                     raise self.fail(where, f"its arguments {t.name} and {other.name} share elements")
+            others.append((t, is_made, area))
         for t in call.reads:
             if t not in made:
                 self.require_written(t, written, where)

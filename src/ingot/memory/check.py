@@ -175,16 +175,28 @@ class _Replay:
 
     def call(self, call: Call, arena: _Arena) -> None:
         writes = call.writes
+        made = frozenset(writes)
         for t in call.reads:
-            if t not in writes or (call, self.base(t)) not in self.fresh:
+            if t not in made or (call, self.base(t)) not in self.fresh:
                 self.read(t, arena)
-        pairs = list(zip(call.kernel.parameters, call.arguments, strict=True))
-        for q, y in pairs:
-            for p, x in pairs if q in call.kernel.written else []:
-                if p is not q:
+        written = call.kernel.written
+        for pair in self.neighbours(call):
+            for (p, x), (q, y) in (pair, pair[::-1]):
+                if q in written:
                     self.apart(x, y, same=(call.kernel, (p, q)) in self.allowed)
         for t in writes:
             self.write(t, arena)
+
+    def neighbours(self, call: Call) -> Iterator[tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]]:
+        """Pairs of (parameter, argument) whose bytes meet, found in the order in which they begin."""
+        pairs = zip(call.kernel.parameters, call.arguments, strict=True)
+        placed = [(piece, pair) for pair in pairs if (piece := self.piece(pair[1])) is not None]
+        placed.sort(key=lambda found: found[0])
+        open_: list[tuple[tuple[int, int, int], tuple[Tensor, Tensor]]] = []
+        for piece, pair in placed:
+            open_ = [other for other in open_ if other[0][1] > piece[0]]
+            yield from ((other, pair) for _, other in open_)
+            open_.append((piece, pair))
 
     def apart(self, x: Tensor, y: Tensor, same: bool) -> None:
         """Two operands of a step are disjoint, or the same bytes where that is allowed."""

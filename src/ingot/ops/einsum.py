@@ -34,12 +34,14 @@ def einsum(f: Builder, *inputs: Tensor, equation: str) -> Tensor:
     sound = set(output) <= sizes.keys() and len(set(output)) == len(output)
     f.require(sound, f"the output of {equation!r} names an axis twice, or one that no operand has")
     dtype = inputs[0].type
-    while len(operands) > 2:
-        later = {s for _, labels in operands[2:] for s in labels} | set(output)
-        both = dict.fromkeys((*operands[0][1], *operands[1][1]))
-        keep = tuple(s for s in both if s in later)
-        operands[:2] = [(_product(f, operands[:2], keep, sizes, dtype.compute, "partial"), keep)]
-    return _product(f, operands, output, sizes, dtype, "y")
+    last = {s: i for i, (_, labels) in enumerate(operands) for s in labels}  # who names each
+    last.update(dict.fromkeys(output, len(operands)))
+    done = operands[0]
+    for i, operand in enumerate(operands[1:-1], 1):
+        both = dict.fromkeys((*done[1], *operand[1]))
+        keep = tuple(s for s in both if last[s] > i)
+        done = _product(f, [done, operand], keep, sizes, dtype.compute, "partial"), keep
+    return _product(f, [done, *operands[1:][-1:]], output, sizes, dtype, "y")
 
 
 def _expanded(term: str, dots: tuple[str, ...]) -> tuple[str, ...]:

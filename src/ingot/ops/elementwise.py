@@ -10,7 +10,15 @@ from functools import reduce
 
 from ingot.formula.expr import Const, Expr, Tensor, binary, call, cast, equal, maximum, minimum, select
 from ingot.formula.types import FLOAT64
-from ingot.ops.registry import Builder, broadcast_index, broadcast_map, elementwise, op
+from ingot.ops.registry import (
+    Builder,
+    broadcast_index,
+    broadcast_map,
+    broadcast_shape,
+    elementwise,
+    op,
+    stretched,
+)
 
 
 def legacy(name: str, f: Callable[[Expr, Expr], Expr], kinds: str) -> None:
@@ -61,10 +69,30 @@ elementwise("Reciprocal", lambda x: 1 / x, kinds="f")
 
 # -- of any number of inputs
 
-elementwise("Sum", lambda *xs: reduce(lambda a, b: a + b, xs), kinds="f")
-elementwise("Mean", lambda *xs: reduce(lambda a, b: a + b, xs) / len(xs), kinds="f")
-elementwise("Max", lambda *xs: reduce(maximum, xs))
-elementwise("Min", lambda *xs: reduce(minimum, xs))
+AT_ONCE = 64  # inputs in one expression: deeper ones are beyond recursion, here and in C compilers
+
+
+def of_many(name: str, combine: Callable[[Expr, Expr], Expr], kinds: str = "fiu", mean: bool = False) -> None:
+    """One input after the other, from the left. More than AT_ONCE pass through tensors in the type that is
+    computed in, so that results are the same.
+    """
+
+    @op(name)
+    def define(b: Builder, *inputs: Tensor) -> Tensor:
+        b.same_type(inputs, kinds)
+        axes = b.axes(broadcast_shape(b, *(t.shape for t in inputs)))
+        elements = [stretched(b, t, axes) for t in inputs]
+        while len(elements) > AT_ONCE:
+            so_far = b.map(axes, reduce(combine, elements[:AT_ONCE]), name="so_far")
+            elements = [so_far[axes], *elements[AT_ONCE:]]
+        value = reduce(combine, elements)
+        return b.map(axes, value / len(inputs) if mean else value, inputs[0].type)
+
+
+of_many("Sum", lambda a, b: a + b, "f")
+of_many("Mean", lambda a, b: a + b, "f", mean=True)
+of_many("Max", maximum)
+of_many("Min", minimum)
 
 # -- elementary functions
 

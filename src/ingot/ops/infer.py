@@ -7,12 +7,14 @@ from the definitions' own formulas; constants are folded by evaluating them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from ingot.errors import ModelError, ShapeError, UnsupportedError
+from ingot.formula.budget import STEP, Budget, work_of
 from ingot.formula.compute import Formula, reads, writes
 from ingot.formula.evaluate import evaluate
 from ingot.formula.expr import Array, Const, Param, Tensor, walk
@@ -22,41 +24,49 @@ from ingot.graph.encoding import Codebook, codes_of
 from ingot.graph.ir import Graph, Node, Value
 from ingot.graph.ir import reads as reads_of
 from ingot.graph.verify import COUNT_LIMIT, RANK_LIMIT
+from ingot.ops.by_numpy import by_numpy
 from ingot.ops.control import infer_if
 from ingot.ops.declared import spread_declared
 from ingot.ops.loop import infer_loop
 from ingot.ops.refused import refuse
 from ingot.ops.registry import find, formulate
 
-FOLD_LIMIT_BYTES = 1 << 28
 CONTROL = {"If": infer_if, "Loop": infer_loop}
 
 
 @dataclass(slots=True)
-class _Budget:
-    """How many nodes may still be inferred: bodies of loops are inferred anew while their shapes grow."""
+class _Left:
+    """How many nodes may still be inferred anew, as bodies of loops are while their shapes grow; and what may
+    still be folded.
+    """
 
-    left: int = 10_000
+    folding: Budget
+    nodes: int = 10_000
 
 
-def infer(graph: Graph, *, budget: _Budget | None = None, again: bool = False) -> Graph:
+def infer(graph: Graph, *, left: _Left | None = None, again: bool = False) -> Graph:
     """Infer in place and return the graph. Raises UnsupportedError listing every unknown operator at once.
 
     `again`: copies of these nodes were inferred before, for the same loop.
     """
-    budget = budget or _Budget()
+    left = left or _Left(Budget.of((a.size, a.nbytes) for a in _constants(graph)))
     _require_known(graph)
     _drop_unread(graph)
     spread_declared(graph)
     for node in graph.nodes:
-        budget.left -= again
-        if budget.left < 0:
+        left.nodes -= again
+        if left.nodes < 0:
             raise UnsupportedError(f"{node.label}: loops within loops, all of growing shapes, are too many")
         if node.op in CONTROL and node.domain == "":
-            CONTROL[node.op](node, partial(infer, budget=budget, again=again))
+            CONTROL[node.op](node, partial(infer, left=left, again=again))
         else:
-            infer_node(node)
+            infer_node(node, left.folding)
     return graph
+
+
+def _constants(graph: Graph) -> Iterator[Array]:
+    """What the model brings along, each once."""
+    return (v.constant for v in {v for n in graph.nodes for v in reads_of(n)} if v.constant is not None)
 
 
 def unknown(graph: Graph) -> list[Node]:
@@ -87,8 +97,8 @@ def _drop_unread(graph: Graph) -> None:
         node.outputs[1:] = [v if v in read else None for v in node.outputs[1:]]
 
 
-def infer_node(node: Node) -> None:
-    """Type, shape and constants of what one node makes, its inputs inferred."""
+def infer_node(node: Node, budget: Budget) -> None:
+    """Type, shape and constants of what one node makes, its inputs inferred; folded if that is affordable."""
     inputs = [None if v is None else v.tensor() for v in node.inputs]
     formula = formulate(node, inputs)
     if len([v for v in node.outputs if v is not None]) > len(formula.outputs):
@@ -102,17 +112,28 @@ def infer_node(node: Node) -> None:
         if tensor.value is not None:
             value.constant = tensor.value
     pairs = [(v, t) for v, t in pairs if t.value is None]
-    if pairs and is_constant(formula) and sum(t.bytes for _, t in pairs) <= FOLD_LIMIT_BYTES:
-        wanted = replace(
-            formula, outputs=tuple(t for _, t in pairs)
-        )  # what nobody wants may never be written
-        # an input without a value is one that a constant formula does not read
-        arrays = evaluate(wanted, [t.value for t in formula.inputs])  # type: ignore[misc]
-        for (value, _), array in zip(pairs, arrays, strict=True):
-            value.constant, value.shape = array, tuple(array.shape)
-            value.encoding = _moved(node, array)
-    else:
+    folded = _folded(node, formula, [t for _, t in pairs], budget) if pairs and is_constant(formula) else None
+    if folded is None:
         _see_through(formula, pairs)
+        return
+    for (value, _), array in zip(pairs, folded, strict=True):
+        value.constant, value.shape = array, tuple(array.shape)
+        value.encoding = _moved(node, array)
+
+
+def _folded(node: Node, formula: Formula, wanted: list[Tensor], budget: Budget) -> list[Array] | None:
+    """The elements of some outputs of a formula that reads constants; None where they are left to the run."""
+    inputs = [None if v is None else v.constant for v in node.inputs]
+    if not budget.has_room(wanted):
+        return None
+    if (found := by_numpy(node, inputs)) is not None:
+        budget.spend(STEP, wanted)
+        return [found[formula.outputs.index(t)] for t in wanted]
+    if not budget.spend(work_of(formula.stages), wanted):
+        return None
+    part = replace(formula, outputs=tuple(wanted))  # what nobody wants may never be written
+    # an input without a value is one that a constant formula does not read
+    return evaluate(part, [t.value for t in formula.inputs])  # type: ignore[misc]
 
 
 def _moved(node: Node, array: Array) -> Codebook | None:

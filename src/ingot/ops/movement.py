@@ -54,7 +54,8 @@ def concat(f: Builder, *inputs: Tensor, axis: int) -> Tensor:
     first = inputs[0]
     a = f.axis(axis, first.rank)
     for t in inputs:
-        f.require(t.rank == first.rank, f"shapes {_listed(inputs)} differ in rank")
+        if t.rank != first.rank:
+            f.require(False, f"shapes {_listed(inputs)} differ in rank")
         f.require(t.type is first.type, f"element types {first.type} and {t.type} differ")
     offsets: list[Expr] = [Const(0)]
     for t in inputs:

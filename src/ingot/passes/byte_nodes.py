@@ -11,6 +11,7 @@ from itertools import count
 
 import numpy as np
 
+from ingot.formula.budget import Budget
 from ingot.formula.index import upper
 from ingot.formula.types import FLOAT32
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value
@@ -139,6 +140,6 @@ class Nodes:
         """A node of the newest opset that is needed, inferred; what it makes."""
         made: Operands = [Value(f"{self.name}_{op}{next(self.numbers)}") for _ in range(outputs)]
         node = Node(op, inputs, made, attributes, self.name, domain, VERSION, self.node.text)
-        infer_node(node)
+        infer_node(node, Budget())
         self.nodes.append(node)
         return made

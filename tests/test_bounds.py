@@ -1,0 +1,206 @@
+"""Work without bounds: compile time is linear in the model, and a small file makes nothing large."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+import ingot
+from benchmarks.compile_time import FORMS, concat, constant, many, model, node
+from ingot.driver import stages
+from ingot.formula import budget
+from ingot.formula.box import any_meet, meet
+from ingot.formula.budget import Budget, work_of
+from ingot.formula.evaluate import evaluate
+from ingot.formula.expr import Array
+from ingot.graph.ir import Node, Value, constant_value
+from ingot.ops.by_numpy import FORMS as BY_NUMPY
+from ingot.ops.by_numpy import by_numpy
+from ingot.ops.registry import formulate
+from ingot.options import Options
+
+LINEAR = [
+    *("chain", "squares", "fan", "outputs", "inputs", "initializers", "convolutions", "reshapes", "slices"),
+    *("splits", "concat", "concats", "Sum", "einsum", "captured", "looped", "softmaxes"),
+]
+C99 = Options(target="c99", name="net")
+
+
+def calls(form: str, n: int) -> int:
+    """The calls of functions that it takes to compile a model of n: the same on every machine."""
+    proto, profile = FORMS[form](n), cProfile.Profile()
+    profile.enable()
+    stages(proto, C99)
+    profile.disable()
+    return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("form", LINEAR)
+def test_twice_the_model_is_twice_the_work(form: str) -> None:
+    """From 2n to 4n twice as much is added as from n to 2n; four times where all are compared with all."""
+    few, some, several = (calls(form, n) for n in (32, 64, 128))
+    assert several - some <= 2.6 * (some - few)
+
+
+# ---- constants
+
+
+def random_array(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
+    """Few different values, so that there are equal ones; of floats zeros of both signs and NaN too."""
+    if np.dtype(dtype).kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    values = rng.integers(0 if np.dtype(dtype).kind == "u" else -3, 5, shape).astype(np.float32)
+    if np.dtype(dtype).kind in "fV":
+        values = np.where(values == 4, rng.standard_normal(shape), values)
+        values[rng.random(shape) < 0.1] = np.nan
+        values[rng.random(shape) < 0.1] = -0.0
+    return values.astype(dtype)
+
+
+AXES = [0, 1, -1]
+ATTRIBUTES: dict[str, list[tuple[dict[str, int], Sequence[Any]]]] = {
+    "CumSum": [({"exclusive": e, "reverse": r}, [np.int64(a)]) for e in (0, 1) for r in (0, 1) for a in AXES],
+    "CumProd": [({"exclusive": e, "reverse": 1 - e}, [np.int64(a)]) for e in (0, 1) for a in AXES],
+    "TopK": [({"largest": n, "axis": a}, [np.array([3])]) for n in (0, 1) for a in AXES],
+    "Unique": [({"sorted": s}, []) for s in (0, 1)]
+    + [({"sorted": s, "axis": a}, []) for s in (0, 1) for a in AXES],
+    "NonZero": [({}, [])],
+}
+OUTPUTS = {"TopK": 2, "Unique": 4}
+TYPES = ["f4", "f8", "f2", ml_dtypes.bfloat16, "i1", "u1", "i4", "i8", "u8", "?"]
+
+
+@pytest.mark.parametrize("op", BY_NUMPY)
+def test_numpy_folds_what_the_formula_says(op: str) -> None:
+    """To the last bit, for every type the operator takes."""
+    rng, compared = np.random.default_rng(0), 0
+    types = TYPES if op in ("Unique", "NonZero") else TYPES[:-1]
+    for dtype in types:
+        for attributes, more in ATTRIBUTES[op]:
+            arrays = [random_array(rng, dtype, 4, 5), *map(np.asarray, more)]
+            values = [constant_value(f"x{i}", a) for i, a in enumerate(arrays)]
+            made = Node(
+                op,
+                [*values],
+                [Value(f"y{i}") for i in range(OUTPUTS.get(op, 1))],
+                dict(attributes),
+                version=26,
+            )
+            found = by_numpy(made, arrays)
+            formula = formulate(made, [v.tensor() for v in values])
+            wanted = evaluate(formula, [t.value for t in formula.inputs if t.value is not None])
+            for a, b in zip(found or (), wanted, strict=found is not None):
+                assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes(), (
+                    dtype,
+                    attributes,
+                )
+            compared += found is not None
+    assert compared >= len(types) * len(ATTRIBUTES[op]) // (2 if op == "TopK" else 1)
+
+
+def test_a_million_constants_are_sorted_at_once() -> None:
+    """No step of the definition's scans is taken: they would be millions."""
+    x = onnx.numpy_helper.from_array(np.arange(1_000_000, dtype=np.float32)[::-1] % 1000, "c")
+    nodes = [node("Unique", ["c"], "u"), node("Add", ["u", "x"], "y")]
+    program = stages(model(nodes, ["y"], inputs=[("x", [1])], constants=[x]), C99).program
+    (of_values,) = [t for t in program.constants if t.count == 1000]
+    assert of_values.value is not None and np.array_equal(of_values.value, np.arange(1000))
+
+
+def test_what_exceeds_the_budget_is_left_to_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work and memory each, whichever is out first: the constants that were folded by then are kept."""
+    nodes = [node("Softmax", [f"v{i}" if i else "c"], f"v{i + 1}") for i in range(8)]
+    proto = model([*nodes, node("Add", ["v8", "x"], "y")], ["y"], constants=[constant("c", 1, 2, 3, 4)])
+    x = np.zeros(4, np.float32)
+    everything = ingot.compile(proto, target="x86-64", emit=("obj",))
+    for name, few in (("WORK", 40_000), ("BYTES", 40)):
+        with monkeypatch.context() as m:
+            m.setattr(budget, name, few)
+            m.setattr(budget, "WORK_PER_ELEMENT" if name == "WORK" else "BYTES_PER_BYTE", 0)
+            m.setattr(Budget.__init__, "__defaults__", (budget.WORK, budget.BYTES))
+            some = ingot.compile(proto, target="x86-64", emit=("obj",))
+        assert len(everything.manifest["kernels"]) == 1 < len(some.manifest["kernels"]) < 9
+        np.testing.assert_allclose(some.run({"x": x})["y"], everything.run({"x": x})["y"], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [
+        ("HannWindow", [np.int64(2**31 - 1)], {}),
+        ("ConstantOfShape", [np.array([2**31 - 1])], {}),
+        ("Range", [np.int64(0), np.int64(2**31 - 1), np.int64(1)], {}),
+        ("RandomNormal", [], {"shape": [2**30]}),
+        ("Expand", [np.ones(1, np.float32), np.array([2**15, 2**15])], {}),
+        ("Tile", [np.ones(2, np.float32), np.array([2**29])], {}),
+        ("MatMul", [np.ones((2048, 2048), np.float32)] * 2, {}),
+        ("Det", [np.eye(3000, dtype=np.float32)], {}),
+        ("NonMaxSuppression", [np.ones((1, 50_000, 4), np.float32), np.ones((1, 1, 50_000), np.float32)], {}),
+    ],
+)
+def test_large_results_of_small_files_are_left_to_the_run(
+    op: str, inputs: list[Array], attributes: dict[str, Any]
+) -> None:
+    """No constant is larger than those of the model, and hardly any step is taken."""
+    arrays = [np.asarray(a) for a in inputs]
+    constants = [onnx.numpy_helper.from_array(a, f"c{i}") for i, a in enumerate(arrays)]
+    proto = model([node(op, [f"c{i}" for i in range(len(arrays))], "y", **attributes)], ["y"], (), constants)
+    for output in proto.graph.output:
+        output.type.Clear()
+    profile = cProfile.Profile()
+    profile.enable()
+    made = stages(proto, C99)
+    profile.disable()
+    assert sum(t.bytes for t in made.program.constants) <= sum(a.nbytes for a in arrays)
+    assert int(pstats.Stats(profile).total_calls) < 200_000  # type: ignore[attr-defined]
+
+
+def test_work_counts_steps_and_points() -> None:
+    """A scan costs at least its steps, a product its terms."""
+    a = [constant_value(n, np.ones((40, 40), np.float32)).tensor() for n in "ab"]
+    product = formulate(Node("MatMul", [], [Value("y")], version=13), [*a])
+    assert 40**3 * 4 < work_of(product.stages) < 40**3 * 16
+    axis = constant_value("axis", np.int64(0)).tensor()
+    running = formulate(Node("CumSum", [], [Value("y")], version=14), [a[0], axis])
+    assert work_of(running.stages) > 40 * 2 * budget.STEP
+
+
+# ---- many inputs
+
+
+@pytest.mark.parametrize("op", ["Sum", "Mean", "Max", "Min"])
+def test_any_number_of_inputs(op: str) -> None:
+    """Far more than expressions may be deep; added up from the left."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((700, 4)).astype(np.float32)
+    feeds = {f"x{i}": row for i, row in enumerate(x)}
+    how = {"Sum": np.add, "Mean": np.add, "Max": np.maximum, "Min": np.minimum}[op]
+    wanted = how.accumulate(x)[-1] / np.float32(700 if op == "Mean" else 1)
+    found = ingot.compile(many(op)(700), target="x86-64", emit=("obj",)).run(feeds)["y"]
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_one_input_many_times() -> None:
+    x = np.arange(4, dtype=np.float32)
+    found = ingot.compile(concat(500), target="x86-64", emit=("obj",)).run({"x": x})["y"]
+    np.testing.assert_array_equal(found, np.tile(x, 500))
+
+
+def test_boxes_that_meet() -> None:
+    rng = np.random.default_rng(0)
+    answers = set()
+    for _ in range(400):
+        rank, many_boxes = int(rng.integers(0, 4)), int(rng.integers(0, 5))
+        low = rng.integers(0, 6, (many_boxes, rank))
+        high = low + rng.integers(0, 4, (many_boxes, rank))
+        boxes = [tuple(zip(a, b, strict=True)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+        wanted = any(meet(a, b) for i, a in enumerate(boxes) for b in boxes[:i])
+        assert any_meet(boxes) is wanted
+        answers.add(wanted)
+    assert answers == {True, False}
