@@ -62,7 +62,7 @@ CHAINS = {
         1,
     ),
     "the last skips rows": (
-        f"a = {CONV} (x, w) b = Conv <pads = [1, 1, 0, 0], group = 8> (a, e) "
+        f"a = {CONV} (x, w) b = Conv <pads = [1, 1, 0, 0], group = 8> (a, two) "
         "y = Conv <strides = [2, 2]> (b, p)",
         (1, 4, 23, 20),
         1,
@@ -96,7 +96,7 @@ WEIGHTS = {
     "p": (4, 8, 1, 1),
     "v": (8, 4, 1),
     "q": (16, 16, 3, 3),
-    "e": (8, 1, 2, 2),
+    "two": (8, 1, 2, 2),
 }
 SHAPES = {"split": (1, 8, 1, 20, 20), "whole": (1, 8, 20, 20)}
 
