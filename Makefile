@@ -1,10 +1,11 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel rtl compression cortex-m4 light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel rtl compression cortex-m4 light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
 N ?= 1000
+LAYERS ?= 110
 SEED ?= 0
 HOURS ?= 1
 # For make compression: a Python that has PyTorch and Ingot's extra test already, instead of installing them.
@@ -42,6 +43,11 @@ bench-all: ## the whole suite beside every peer that PEERS=python EMX= ONNX2C= S
 	@$(BIN)/python -m benchmarks.run --all --random --update \
 	  $(if $(PEERS),--peers-python $(PEERS)) $(if $(EMX),--emx $(EMX)) $(if $(ONNX2C),--onnx2c $(ONNX2C)) \
 	  $(if $(SOURCES),--sources $(SOURCES))
+	@$(BIN)/python -m benchmarks.layers $(LAYERS)
+
+bench-layers: ## random single layers beside onnxruntime, the worst ten by name (LAYERS=110, ten minutes)
+	@tools/bootstrap.sh test
+	@$(BIN)/python -m benchmarks.layers $(LAYERS)
 
 bench-encoded: ## compressed dense layers beside dense ones, in two minutes; renews a table of docs/compression.md
 	@tools/bootstrap.sh test

@@ -9,7 +9,7 @@ files for `ingot bench`.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,9 @@ class Dice:
         return low + 2 * self.between(0, (high - low) // 2)
 
     def of(self, *choices: str) -> str:
+        return choices[self.between(0, len(choices) - 1)]
+
+    def among(self, choices: Sequence[int]) -> int:
         return choices[self.between(0, len(choices) - 1)]
 
     def happens(self, probability: float) -> bool:

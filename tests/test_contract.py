@@ -38,7 +38,7 @@ def compiled(text: str, target: Any, **weights: tuple[int, ...]) -> tuple[Progra
     }
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in made.items())
     region = fuse(formulate_graph(infer(read_model(proto))))
-    program = lower(region, assign_layouts(region), "test", target)
+    program = lower(region, assign_layouts(region, target), "test", target)
     require_proved(program)
     return program, made
 

@@ -212,7 +212,7 @@ def stages(model: Any, options: Options) -> Stages:
     region = region_of(graph, options)
     # what stays the same from step to step is proved once
     programs = Level("program", program_text, partial(require_proved, proved={}))
-    layouts, how = assign_layouts(region), lowering_of(options, target)
+    layouts, how = assign_layouts(region, target), lowering_of(options, target)
     program = programs(lower, region, layouts, bundle_name(options.name, model, graph.name), target, how)
     if options.fuse and options.generators and options.math == "standard":
         require_used(how.tuned, program)
@@ -233,7 +233,7 @@ def ways(model: Any, options: Options) -> Ways:
     """What could be chosen for each stage of a model that can be computed in several ways."""
     target, found = target_of(options), Ways()
     region = region_of(front(model, options), options)
-    lower(region, assign_layouts(region), "ways", target, lowering_of(options, target, found))
+    lower(region, assign_layouts(region, target), "ways", target, lowering_of(options, target, found))
     return found
 
 

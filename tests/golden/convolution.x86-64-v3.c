@@ -1,7 +1,8 @@
 /* Conv + Relu; 1536 MACs
-   w float32 1x6x16; x_padded float32 1x4x12; b float32 16; y float32 1x16x4x4 */
+   w float32 1x6x16; x_padded float32 1x4x12; b float32 16; y_channels_last float32 1x4x4x16 */
 static __attribute__((__noinline__)) void golden_Conv(const float w[restrict 1][6][16],
-        const float x_padded[restrict 1][4][12], const float b[restrict 16], float y[restrict 1][16][4][4]) {
+        const float x_padded[restrict 1][4][12], const float b[restrict 16],
+        float y_channels_last[restrict 1][4][4][16]) {
     for (int oh = 0; oh < 4; oh++) {
         f32x8 c0_0 = splat_f32_8(0.0f);
         f32x8 c0_1 = splat_f32_8(0.0f);
@@ -27,69 +28,13 @@ static __attribute__((__noinline__)) void golden_Conv(const float w[restrict 1][
             c3_0 = _mm256_fmadd_ps(splat_f32_8(a3), b0, c3_0);
             c3_1 = _mm256_fmadd_ps(splat_f32_8(a3), b1, c3_1);
         }
-        y[0][0][oh][0] = max_f32(c0_0[0] + b[0], 0.0f);
-        y[0][1][oh][0] = max_f32(c0_0[1] + b[1], 0.0f);
-        y[0][2][oh][0] = max_f32(c0_0[2] + b[2], 0.0f);
-        y[0][3][oh][0] = max_f32(c0_0[3] + b[3], 0.0f);
-        y[0][4][oh][0] = max_f32(c0_0[4] + b[4], 0.0f);
-        y[0][5][oh][0] = max_f32(c0_0[5] + b[5], 0.0f);
-        y[0][6][oh][0] = max_f32(c0_0[6] + b[6], 0.0f);
-        y[0][7][oh][0] = max_f32(c0_0[7] + b[7], 0.0f);
-        y[0][0][oh][1] = max_f32(c1_0[0] + b[0], 0.0f);
-        y[0][1][oh][1] = max_f32(c1_0[1] + b[1], 0.0f);
-        y[0][2][oh][1] = max_f32(c1_0[2] + b[2], 0.0f);
-        y[0][3][oh][1] = max_f32(c1_0[3] + b[3], 0.0f);
-        y[0][4][oh][1] = max_f32(c1_0[4] + b[4], 0.0f);
-        y[0][5][oh][1] = max_f32(c1_0[5] + b[5], 0.0f);
-        y[0][6][oh][1] = max_f32(c1_0[6] + b[6], 0.0f);
-        y[0][7][oh][1] = max_f32(c1_0[7] + b[7], 0.0f);
-        y[0][0][oh][2] = max_f32(c2_0[0] + b[0], 0.0f);
-        y[0][1][oh][2] = max_f32(c2_0[1] + b[1], 0.0f);
-        y[0][2][oh][2] = max_f32(c2_0[2] + b[2], 0.0f);
-        y[0][3][oh][2] = max_f32(c2_0[3] + b[3], 0.0f);
-        y[0][4][oh][2] = max_f32(c2_0[4] + b[4], 0.0f);
-        y[0][5][oh][2] = max_f32(c2_0[5] + b[5], 0.0f);
-        y[0][6][oh][2] = max_f32(c2_0[6] + b[6], 0.0f);
-        y[0][7][oh][2] = max_f32(c2_0[7] + b[7], 0.0f);
-        y[0][0][oh][3] = max_f32(c3_0[0] + b[0], 0.0f);
-        y[0][1][oh][3] = max_f32(c3_0[1] + b[1], 0.0f);
-        y[0][2][oh][3] = max_f32(c3_0[2] + b[2], 0.0f);
-        y[0][3][oh][3] = max_f32(c3_0[3] + b[3], 0.0f);
-        y[0][4][oh][3] = max_f32(c3_0[4] + b[4], 0.0f);
-        y[0][5][oh][3] = max_f32(c3_0[5] + b[5], 0.0f);
-        y[0][6][oh][3] = max_f32(c3_0[6] + b[6], 0.0f);
-        y[0][7][oh][3] = max_f32(c3_0[7] + b[7], 0.0f);
-        y[0][8][oh][0] = max_f32(c0_1[0] + b[8], 0.0f);
-        y[0][9][oh][0] = max_f32(c0_1[1] + b[9], 0.0f);
-        y[0][10][oh][0] = max_f32(c0_1[2] + b[10], 0.0f);
-        y[0][11][oh][0] = max_f32(c0_1[3] + b[11], 0.0f);
-        y[0][12][oh][0] = max_f32(c0_1[4] + b[12], 0.0f);
-        y[0][13][oh][0] = max_f32(c0_1[5] + b[13], 0.0f);
-        y[0][14][oh][0] = max_f32(c0_1[6] + b[14], 0.0f);
-        y[0][15][oh][0] = max_f32(c0_1[7] + b[15], 0.0f);
-        y[0][8][oh][1] = max_f32(c1_1[0] + b[8], 0.0f);
-        y[0][9][oh][1] = max_f32(c1_1[1] + b[9], 0.0f);
-        y[0][10][oh][1] = max_f32(c1_1[2] + b[10], 0.0f);
-        y[0][11][oh][1] = max_f32(c1_1[3] + b[11], 0.0f);
-        y[0][12][oh][1] = max_f32(c1_1[4] + b[12], 0.0f);
-        y[0][13][oh][1] = max_f32(c1_1[5] + b[13], 0.0f);
-        y[0][14][oh][1] = max_f32(c1_1[6] + b[14], 0.0f);
-        y[0][15][oh][1] = max_f32(c1_1[7] + b[15], 0.0f);
-        y[0][8][oh][2] = max_f32(c2_1[0] + b[8], 0.0f);
-        y[0][9][oh][2] = max_f32(c2_1[1] + b[9], 0.0f);
-        y[0][10][oh][2] = max_f32(c2_1[2] + b[10], 0.0f);
-        y[0][11][oh][2] = max_f32(c2_1[3] + b[11], 0.0f);
-        y[0][12][oh][2] = max_f32(c2_1[4] + b[12], 0.0f);
-        y[0][13][oh][2] = max_f32(c2_1[5] + b[13], 0.0f);
-        y[0][14][oh][2] = max_f32(c2_1[6] + b[14], 0.0f);
-        y[0][15][oh][2] = max_f32(c2_1[7] + b[15], 0.0f);
-        y[0][8][oh][3] = max_f32(c3_1[0] + b[8], 0.0f);
-        y[0][9][oh][3] = max_f32(c3_1[1] + b[9], 0.0f);
-        y[0][10][oh][3] = max_f32(c3_1[2] + b[10], 0.0f);
-        y[0][11][oh][3] = max_f32(c3_1[3] + b[11], 0.0f);
-        y[0][12][oh][3] = max_f32(c3_1[4] + b[12], 0.0f);
-        y[0][13][oh][3] = max_f32(c3_1[5] + b[13], 0.0f);
-        y[0][14][oh][3] = max_f32(c3_1[6] + b[14], 0.0f);
-        y[0][15][oh][3] = max_f32(c3_1[7] + b[15], 0.0f);
+        *(f32x8 *)&y_channels_last[0][oh][0][0] = _mm256_max_ps(splat_f32_8(0.0f), c0_0 + *(const f32x8 *)&b[0]);
+        *(f32x8 *)&y_channels_last[0][oh][1][0] = _mm256_max_ps(splat_f32_8(0.0f), c1_0 + *(const f32x8 *)&b[0]);
+        *(f32x8 *)&y_channels_last[0][oh][2][0] = _mm256_max_ps(splat_f32_8(0.0f), c2_0 + *(const f32x8 *)&b[0]);
+        *(f32x8 *)&y_channels_last[0][oh][3][0] = _mm256_max_ps(splat_f32_8(0.0f), c3_0 + *(const f32x8 *)&b[0]);
+        *(f32x8 *)&y_channels_last[0][oh][0][8] = _mm256_max_ps(splat_f32_8(0.0f), c0_1 + *(const f32x8 *)&b[8]);
+        *(f32x8 *)&y_channels_last[0][oh][1][8] = _mm256_max_ps(splat_f32_8(0.0f), c1_1 + *(const f32x8 *)&b[8]);
+        *(f32x8 *)&y_channels_last[0][oh][2][8] = _mm256_max_ps(splat_f32_8(0.0f), c2_1 + *(const f32x8 *)&b[8]);
+        *(f32x8 *)&y_channels_last[0][oh][3][8] = _mm256_max_ps(splat_f32_8(0.0f), c3_1 + *(const f32x8 *)&b[8]);
     }
 }

@@ -60,7 +60,7 @@ def test_row(row: Row, batch_of: Callable[[Row], Batch]) -> None:
     check(interpret(formulate_graph(graph), feeds(row)), wanted, row.tolerance, "formula")
     target = TARGETS[zlib.crc32(row.id.encode()) % len(TARGETS)]
     region = fuse(formulate_graph(graph))
-    program = lower(region, assign_layouts(region), "row", find(target))
+    program = lower(region, assign_layouts(region, find(target)), "row", find(target))
     require_proved(program)
     check(run_program(program, feeds(row)), wanted, row.tolerance, f"loops for {target}")
     batch = batch_of(row)

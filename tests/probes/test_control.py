@@ -110,7 +110,9 @@ def test_control(name: str) -> None:
             graph = prune(infer(read_model(proto)))
             levels["formula"] = interpret(formulate_graph(graph), feed)
             region = fuse(formulate_graph(graph))
-            levels["loops"] = run_program(lower(region, assign_layouts(region), "net", find("c99")), feed)
+            levels["loops"] = run_program(
+                lower(region, assign_layouts(region, find("c99")), "net", find("c99")), feed
+            )
         for level, found in levels.items():
             for f, w in zip(found, wanted, strict=True):
                 np.testing.assert_allclose(f, w, rtol=1e-5, atol=1e-6, err_msg=level)

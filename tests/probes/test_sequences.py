@@ -250,7 +250,7 @@ def check(proto: ModelProto, options: dict[str, Any], feeds: list[Feeds]) -> Non
     graph = prune(inline_if(infer(read_model(proto, **options))))
     formula = formulate_graph(graph)
     region = fuse(formulate_graph(graph))
-    program = lower(region, assign_layouts(region), "net", find("c99"))
+    program = lower(region, assign_layouts(region, find("c99")), "net", find("c99"))
     for feed in feeds:
         wanted = oracle(proto, feed)
         raw = packed(bundle.manifest, feed)

@@ -30,7 +30,7 @@ def banded_chain(dice: Dice, target: Target) -> Drawn:
         t = stage.out
     small = replace(target, caches=(1 << 10, dice.choice((2 << 10, 4 << 10, 8 << 10)), 8 << 20))
     region = Region((x,), (t,), list(groups))
-    layouts = assign_layouts(region)
+    layouts = assign_layouts(region, target)
     put = tuple(g for g in region.items if isinstance(g, Group))
     parts = dice.choice((1, 1, 2, 4))
     # Winograd's, if one is chosen

@@ -3,10 +3,10 @@
     image[1, 3, 32, 32] -> conv -> relu -> pool        image -> import -> conv -> ...
                                                               [1, 34, 34, 3] with a border of zeros
 
-In: a fused region. Out: a layout per tensor, and the region with an `import` group before a window that would
-read beyond the caller's memory. Parts of a concatenation, and slices, get a place in the whole where both are
-stored alike; a part that cannot have one is copied to a tensor that has (a group of its own). ONNX's spatial
-operators put channels at axis 1; that is the one thing taken from the operators here.
+In: a fused region. Out: a layout per tensor, and the region with the copies that `window_copies` inserts.
+Parts of a concatenation, and slices, get a place in the whole where both are stored alike; a part that cannot
+have one is copied to a tensor that has (a group of its own). ONNX's spatial operators put channels at axis 1;
+that is the one thing taken from the operators here.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage, computes, same_point
-from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads
-from ingot.formula.index import coefficient, interval, linear
+from ingot.formula.expr import Const, Load, Tensor, loads
+from ingot.formula.index import coefficient
 from ingot.loops.layout import Layout, Place, dense
 from ingot.loops.place import Rectangle, is_in_place, move_of, rectangles
-from ingot.loops.region import Either, Group, Iterate, Region, read_instead
+from ingot.loops.region import Either, Group, Iterate, Region
+from ingot.loops.window_copies import Fills, Halo, grow, insert_copies, windows
+from ingot.targets.record import Target
 
-Halo = dict[Tensor, tuple[list[int], list[int]]]
 
-
-def assign_layouts(region: Region) -> dict[Tensor, Layout]:
+def assign_layouts(region: Region, target: Target) -> dict[Tensor, Layout]:
     """Layouts of the tensors that a region and the regions inside it make."""
-    _import_inputs(region)
+    in_rows = insert_copies(region, target)
     stages = [c for g in _groups(region) for c in computes(g.stages)]
     free = _free(region)
     parts = rectangles(_groups(region), free)
-    halos, parts = _shared_halos(_halos(stages), stages, parts)
+    halos, parts = _shared_halos(_halos(stages, in_rows), stages, parts)
     layouts: dict[Tensor, Layout] = {}
     for t in _spatial(stages):
         if t in free or t.value is not None:
-            layouts[t] = _channels_last(t, halos if t in free else {})
+            layouts[t] = _around(t, in_rows, halos if t in free else {})
     for item in region.items:
         for inner in _inside(item):
-            layouts.update(assign_layouts(inner))
+            layouts.update(assign_layouts(inner, target))
     copied = set(_copied(region))
     layouts = {t: layout for t, layout in layouts.items() if t not in copied}
     _place(region, layouts, [r for r in parts if r.part not in copied])
@@ -73,25 +73,11 @@ def _groups(region: Region) -> list[Group]:
     return [i for i in region.items if isinstance(i, Group)]
 
 
-def _channels_last(t: Tensor, halos: Halo) -> Layout:
-    order = (0, *range(2, t.rank), 1)
+def _around(t: Tensor, in_rows: Fills, halos: Halo) -> Layout:
+    """Channels last, or in rows of each channel, with a halo around."""
+    order = tuple(range(t.rank)) if t in in_rows else (0, *range(2, t.rank), 1)
     before, after = halos.get(t, ([0] * t.rank, [0] * t.rank))
-    return Layout(order, tuple(before), tuple(after))
-
-
-def windows(c: Compute) -> Iterator[Load]:
-    """The loads that slide: some index moves with an output axis and a reduction axis at once."""
-    if c.reduction is None:
-        return
-    outer, inner = {a.name for a in c.axes}, {a.name for a in c.reduction.axes}
-    for load in loads(c.reduction.term):
-        if load.tensor.rank >= 3 and any(_slides(i, outer, inner) for i in load.index):
-            yield load
-
-
-def _slides(i: Expr, outer: set[str], inner: set[str]) -> bool:
-    names = {v.name for v in linear(i) if isinstance(v, Var)}
-    return bool(names & outer) and bool(names & inner)
+    return Layout(order, tuple(before), tuple(after), in_rows.get(t, 0))
 
 
 def _spatial(stages: list[Compute]) -> list[Tensor]:
@@ -129,28 +115,17 @@ def _outer(region: Region) -> set[Tensor]:
     return out
 
 
-def _halos(stages: list[Compute]) -> Halo:
-    """How far sums of products read beyond each tensor: what lies there must be zero."""
+def _halos(stages: list[Compute], in_rows: Fills) -> Halo:
+    """How far windows read beyond each tensor: sums, where there is zero, and what goes along rows."""
     out: Halo = {}
     for c in stages:
-        if c.reduction is None or c.reduction.combine != "sum":
+        if c.reduction is None:
             continue
         for load in loads(c.reduction.term):
-            if isinstance(load.outside, Const) and load.outside.value == 0:
-                _grow(out, load)
+            fill = in_rows.get(load.tensor, 0 if c.reduction.combine == "sum" else None)
+            if isinstance(load.outside, Const) and load.outside.value == fill:
+                grow(out, load)
     return out
-
-
-def _grow(halos: Halo, load: Load) -> None:
-    before, after = halos.setdefault(load.tensor, ([0] * load.tensor.rank, [0] * load.tensor.rank))
-    for d, (i, n) in enumerate(zip(load.index, load.tensor.shape, strict=True)):
-        try:
-            lo, hi = interval(i)
-        except ValueError:
-            continue
-        if isinstance(n, int):
-            before[d] = max(before[d], -lo)
-            after[d] = max(after[d], hi - n + 1)
 
 
 def _components(stages: list[Compute]) -> list[list[Tensor]]:
@@ -250,33 +225,3 @@ def _aligned(load: Load, c: Compute) -> bool:
             if wanted == 0 and moved != 0:  # None: other than linearly, as where a resized axis is read
                 return False
     return True
-
-
-def _import_inputs(region: Region) -> None:
-    """Copy an input of the bundle into a buffer of ours where a window would leave the caller's memory."""
-    for t in region.inputs:
-        if t.rank >= 3 and _needs_import(region, t):
-            _insert_import(region, t)
-
-
-def _needs_import(region: Region, t: Tensor) -> bool:
-    for c in (c for g in _groups(region) for c in computes(g.stages)):
-        for load in windows(c):
-            if load.tensor is not t:
-                continue
-            halo: Halo = {}
-            _grow(halo, load)
-            leaves = load.outside is not None and any(map(any, halo[t]))
-            if c.reduction is not None and (leaves or c.reduction.combine != "sum"):
-                return True
-    return False
-
-
-def _insert_import(region: Region, t: Tensor) -> None:
-    names = ["n", "c", *["d", "h", "w"][5 - t.rank :]] if t.rank <= 5 else [f"i{d}" for d in range(t.rank)]
-    axes = tuple(Var(name, n) for name, n in zip(names, t.shape, strict=True))
-    copy = Tensor(f"{t.name}_padded", t.type, t.shape)
-    first = Group((f"import_{t.name}",), (Compute(copy, axes, t[axes]),))
-    for group in _groups(region):
-        group.stages = tuple(read_instead(s, t, copy) for s in group.stages)
-    region.items.insert(0, first)

@@ -38,9 +38,10 @@ from ingot.formula.expr import (
     walk,
 )
 from ingot.formula.index import interval, linear, mentions, simplify
-from ingot.loops.assign import channels_last, windows
+from ingot.loops.assign import channels_last
 from ingot.loops.axes import normal_axes
 from ingot.loops.region import Either, Group, Item, Iterate, Region, reads_beside
+from ingot.loops.window_copies import windows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ with their taps clipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -30,7 +30,7 @@ from ingot.formula.expr import (
     transform,
     walk,
 )
-from ingot.formula.index import Bounds, as_expr, linear, mentions, simplify, upper
+from ingot.formula.index import Bounds, as_expr, coefficient, linear, mentions, simplify, upper
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
@@ -41,9 +41,10 @@ from ingot.loops.naive import accumulate
 from ingot.loops.nearby import Place, placer
 from ingot.targets.record import Target
 
-MOST_TAPS, MOST_WEIGHTS = 25, 9  # taps written out: of pooling, of products
+MOST_TAPS, MOST_WEIGHTS = 169, 9  # taps written out: of pooling, whose columns are shared, and of products
 MOST_SEGMENTS = 5  # of one axis that need other taps than their neighbours
 MOST_STATEMENTS = 192  # multiply-adds of one tile: keeps the code readable
+MOST_COMBINED = 400  # operands of one tile of a pooling, columns counted once
 NEAR_BYTES = 1 << 10  # between neighbouring outputs: further apart, channels must not be the outermost loop
 
 Point = dict[str, int]
@@ -84,12 +85,33 @@ def _taps(axes: tuple[Var, ...]) -> int:
     return prod(upper(k.extent or 1) for k in axes)
 
 
+def has_columns(r: Reduction) -> bool:
+    """Whether parts of windows can be shared and combined in any order, which separates a window's axes."""
+    return isinstance(r.term, Load) and r.init == r.identity
+
+
 def unrolled(r: Reduction) -> tuple[Var, ...]:
     """The innermost axes of the window whose taps are few enough to write out."""
-    axes, most = r.axes, MOST_TAPS if isinstance(r.term, Load) else MOST_WEIGHTS
+    axes, most = r.axes, MOST_TAPS if has_columns(r) else MOST_WEIGHTS
     while _taps(axes) > most and len(axes) > 1:
         axes = axes[1:]
     return axes
+
+
+def _along_first(v: Vertical, r: Reduction) -> Reduction:
+    """Taps along the vector axis outermost: what a tile reads at one of them serves all taps across it."""
+
+    def is_along(k: Var) -> bool:
+        return any(
+            coefficient(x.index[x.tensor.lane_axis], k.name) for x in loads(r.term) if _follows(x, v.vector)
+        )
+
+    return replace(r, axes=tuple(sorted(r.axes, key=lambda k: not is_along(k))))
+
+
+def _follows(load: Load, x: Var) -> bool:
+    """Whether the elements of a load stand along an axis."""
+    return bool(load.index) and coefficient(load.index[load.tensor.lane_axis], x.name) != 0
 
 
 def _ends(v: Vertical) -> Iterator[Expr]:
@@ -142,6 +164,7 @@ class _Generator:
     @classmethod
     def of(cls, v: Vertical, r: Reduction, slides: tuple[Var, ...], target: Target) -> _Generator:
         parts = [segments(v, x) for x in slides]
+        r = _along_first(v, r)
         rolled = r.axes[: len(r.axes) - len(unrolled(r))]
         tile, keeps = best_tile(v, replace(r, axes=unrolled(r)), slides, parts, target)
         return cls(v, r, slides, parts, tile, target, keeps or bool(rolled), rolled)
@@ -218,7 +241,7 @@ class _Generator:
             {k.name: i for k, i in zip(axes, at, strict=True)}
             for at in product(*(ranges[k.name] for k in axes))
         ]
-        if places and not self.rolled and self._has_columns():
+        if places and not self.rolled and has_columns(self.r):
             yield from self._shared(points, places, lanes, bounds)
         else:
             yield from self._accumulated(points, places, ranges, lanes, bounds)
@@ -233,10 +256,6 @@ class _Generator:
         lo, hi = self.v.limits.get(k.name, (Const(0), as_expr(static(k.extent))))
         assert isinstance(lo, Const) and isinstance(hi, Const), f"{k.name} is cut along an axis that slides"
         return range(int(lo.value), int(hi.value))
-
-    def _has_columns(self) -> bool:
-        """Whether parts of windows can be shared and combined in any order."""
-        return isinstance(self.r.term, Load) and self.r.init == self.r.identity
 
     def _accumulated(
         self, points: list[Point], places: list[Point], ranges: Taps, lanes: int, bounds: Bounds
@@ -352,32 +371,43 @@ def best_tile(
     fixed = _fixed(v, r, slides)
     moving = next(a for a in loads(r.term) if any(step(a, x.name) for x in slides))
     steps = [step(moving, x.name) or 0 for x in slides]
-    taps = [
-        sum(at)
-        for at in product(
-            *([(step(moving, k.name) or 0) * i for i in range(static(k.extent))] for k in r.axes)
-        )
-    ]
+    steps_of = [[(step(moving, k.name) or 0) * i for i in range(static(k.extent))] for k in r.axes]
+    taps = [sum(at) for at in product(*steps_of)]
     best: tuple[float, tuple[int, ...], bool] | None = None
     rows = 4 if fixed else 1  # pooling shares little between rows, and reads better in one stream
     sizes = [range(1, min(8 if x is slides[-1] else rows, static(x.extent)) + 1) for x in slides]
     for size, keeps in product(product(*sizes), (True, False)):
         outputs = prod(size)
         room = target.registers - 2 - (fixed if keeps else 0)
-        too_big = outputs > room or outputs * len(taps) > MOST_STATEMENTS
+        most = MOST_COMBINED if has_columns(r) else MOST_STATEMENTS
+        too_big = outputs > room or _operations(r, _origins(size, steps), taps, steps_of[-1]) > most
         if (outputs > 1 and too_big) or (keeps and room < 1):
             continue
         cycles = 0.0
         shapes = [list(_shapes(p, n)) for p, n in zip(parts, size, strict=True)]
         for shape in product(*shapes):
             tile, count = [n for n, _ in shape], prod(c for _, c in shape)
-            at = {sum(i * s for i, s in zip(o, steps, strict=True)) for o in product(*map(range, tile))}
+            at = _origins(tile, steps)
             read = len({a + t for a in at for t in taps}) + (0 if keeps else prod(tile) * fixed)
-            cycles += count * (max(prod(tile) * len(taps), read) / 2 + read / 8 + prod(tile) + 3)
+            operations = _operations(r, at, taps, steps_of[-1])
+            cycles += count * (max(operations, read) / 2 + read / 8 + prod(tile) + 3)
         if best is None or cycles < best[0]:
             best = (cycles, size, keeps)
     assert best is not None
     return best[1], best[2]
+
+
+def _origins(tile: Sequence[int], steps: Sequence[int]) -> set[int]:
+    """Where the windows of a tile begin."""
+    return {sum(i * s for i, s in zip(o, steps, strict=True)) for o in product(*map(range, tile))}
+
+
+def _operations(r: Reduction, origins: set[int], taps: Sequence[int], last: Sequence[int]) -> int:
+    """How often a tile combines: every tap of every window, or each column once and then the columns."""
+    if not has_columns(r):
+        return len(origins) * len(taps)
+    columns = {a + t for a in origins for t in last}
+    return len(columns) * (len(taps) // len(last)) + len(origins) * len(last)
 
 
 def _shapes(parts: list[Segment], size: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,232 @@
+"""Copies around sliding windows, so that windows read and write memory in the order that suits them.
+
+    x -> conv -> y            x -> import -> conv -> export -> y
+
+In: a fused region. Out: the region with groups that copy, and the copies that keep the rows of each channel.
+
+* An input of the bundle that a window would leave is imported into a buffer with a halo.
+* An output that at most `FEW_CHANNELS` make, or each channel of its own, has the row as its vector axis: a
+  vector along few channels would be nearly empty, one along many costs two transposes. What the window reads
+  is imported in rows of each channel, with a halo of what it yields outside.
+* An output that other windows make is written channels last, as vectors along channels come, and exported: a
+  transpose costs less than stores of single elements.
+
+ONNX's spatial operators put channels at axis 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import replace
+from math import prod
+
+from ingot.formula.compute import Compute, Scan, Stage, computes, writes
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static
+from ingot.formula.index import coefficient, interval, linear, mentions
+from ingot.loops.region import Group, Region, read_instead
+from ingot.targets.record import Target
+
+FEW_CHANNELS = 4
+SHORTEST_ROW = 4
+
+Halo = dict[Tensor, tuple[list[int], list[int]]]
+"""How far windows read beyond a tensor, per axis: before it and after it."""
+
+
+Copies = dict[tuple[Tensor, float | int], Tensor]
+"""The copy in rows of a tensor, by what lies around it."""
+Fills = dict[Tensor, float | int]
+"""Copies that are stored in rows of each channel, and what lies around them."""
+
+
+def insert_copies(region: Region, target: Target) -> Fills:
+    """Insert the copies into a region and return those that are stored in rows of each channel.
+
+    Without vectors of floats only the imports pay.
+    """
+    in_rows = _import_rows(region) if target.vector_bytes else {}
+    for t in region.inputs:
+        if t.rank >= 3 and _needs_import(region, t, target):
+            _insert_import(region, t)
+    for t in region.outputs if target.vector_bytes else ():
+        if _needs_export(region, t):
+            _insert_export(region, t)
+    return in_rows
+
+
+def windows(c: Compute) -> Iterator[Load]:
+    """The loads that slide: some index moves with an output axis and a reduction axis at once."""
+    if c.reduction is None:
+        return
+    outer, inner = {a.name for a in c.axes}, {a.name for a in c.reduction.axes}
+    for load in loads(c.reduction.term):
+        if load.tensor.rank >= 3 and any(_slides(i, outer, inner) for i in load.index):
+            yield load
+
+
+def _slides(i: Expr, outer: set[str], inner: set[str]) -> bool:
+    names = {v.name for v in linear(i) if isinstance(v, Var)}
+    return bool(names & outer) and bool(names & inner)
+
+
+def grow(halos: Halo, load: Load) -> None:
+    """Widen the halo of a load's tensor to all that the load may read."""
+    before, after = halos.setdefault(load.tensor, ([0] * load.tensor.rank, [0] * load.tensor.rank))
+    for d, (i, n) in enumerate(zip(load.index, load.tensor.shape, strict=True)):
+        try:
+            lo, hi = interval(i)
+        except ValueError:
+            continue
+        if isinstance(n, int):
+            before[d] = max(before[d], -lo)
+            after[d] = max(after[d], hi - n + 1)
+
+
+def _groups(region: Region) -> list[Group]:
+    return [i for i in region.items if isinstance(i, Group)]
+
+
+# ---- inputs
+
+
+def _needs_import(region: Region, t: Tensor, target: Target) -> bool:
+    """Whether a window leaves the tensor, or has vectors along channels, which do not lie together there."""
+    dense = region.outputs if target.vector_bytes else ()
+    for c in (c for g in _groups(region) for c in computes(g.stages)):
+        for load in (x for x in windows(c) if x.tensor is t and x not in _row_windows(c, dense)):
+            assert c.reduction is not None
+            along_channels = c.reduction.combine != "sum" or (target.vector_bytes and _is_own(c, load))
+            if along_channels or _leaves(load):
+                return True
+    return False
+
+
+def _leaves(load: Load) -> bool:
+    """Whether a window reads beyond its tensor."""
+    halo: Halo = {}
+    grow(halo, load)
+    return load.outside is not None and any(map(any, halo[load.tensor]))
+
+
+def _is_own(c: Compute, load: Load) -> bool:
+    """Whether every channel is made of its own: pooling and depthwise convolutions."""
+    return len(c.axes) == load.tensor.rank and bool(coefficient(load.index[1], c.axes[1].name))
+
+
+def _insert_import(region: Region, t: Tensor) -> None:
+    copy = Tensor(f"{t.name}_padded", t.type, t.shape)
+    first = Group((f"import_{t.name}",), (_copying(t, copy),))
+    for group in _groups(region):
+        group.stages = tuple(read_instead(s, t, copy) for s in group.stages)
+    region.items.insert(0, first)
+
+
+# ---- rows
+
+
+def _import_rows(region: Region) -> Fills:
+    """Insert the copies in rows, each before the first group that reads it."""
+    dense = set(region.outputs)
+    made: Copies = {}
+    for group in _groups(region):
+        for load in [x for s in group.stages for x in _row_windows(s, dense)]:
+            t, key = load.tensor, _source(load)
+            if key not in made and (_leaves(load) or t not in region.inputs):
+                made[key] = Tensor(f"{t.name}_channels_first", t.type, t.shape)
+                copy = Group((f"import_{t.name}",), (_copying(t, made[key]),))
+                region.items.insert(region.items.index(group), copy)
+        woven: list[Compute] = []
+        group.stages = tuple(_in_rows(s, made, dense, woven) for s in group.stages)
+        if woven:
+            region.items.insert(region.items.index(group) + 1, Group(group.nodes, tuple(woven)))
+    return {copy: fill for (_, fill), copy in made.items()}
+
+
+def _source(load: Load) -> tuple[Tensor, float | int]:
+    """What a window reads, and what it reads outside."""
+    return load.tensor, load.outside.value if isinstance(load.outside, Const) else 0
+
+
+def _in_rows(stage: Stage, made: Copies, dense: set[Tensor], woven: list[Compute]) -> Stage:
+    """The stage with what it reads in rows read from the copies. What it stores with gaps, a phase of a
+    transposed convolution, it stores in a tensor of its own, which is to be `woven` into the result.
+    """
+    windows_in_rows = list(_row_windows(stage, dense))
+    if not windows_in_rows or not isinstance(stage, Compute):
+        return stage
+    read: Stage = stage
+    for load in windows_in_rows:
+        if (copy := made.get(_source(load))) is not None:
+            read = read_instead(read, load.tensor, copy)
+    if not _has_gaps(stage) or not isinstance(read, Compute):
+        return read
+    phase = Tensor(f"{stage.out.name}_phase", stage.out.type, tuple(a.extent or 0 for a in stage.axes))
+    woven.append(Compute(stage.out, stage.axes, phase[stage.axes], None, stage.at))
+    return replace(read, out=phase, at=())
+
+
+def _has_gaps(c: Compute) -> bool:
+    """Whether neighbours of a row are not stored side by side."""
+    return coefficient(c.index[-1], c.axes[-1].name) != 1
+
+
+def _row_windows(stage: Stage, dense: Container[Tensor]) -> Iterator[Load]:
+    """The loads of a stage that should go along rows of a channel; `dense` tensors store channels first."""
+    if not isinstance(stage, Compute) or stage.reduction is None:
+        return
+    if stage.out.rank >= 3 and (stage.out.shape[1] == 1 or stage.out in dense):
+        yield from (load for load in windows(stage) if _suits_rows(stage, load))
+
+
+def _suits_rows(c: Compute, load: Load) -> bool:
+    """Whether a window of several elements, or a phase, goes along long rows without gaps, where vectors
+    along channels are nearly empty or would cost two transposes.
+    """
+    assert c.reduction is not None
+    t, x = load.tensor, c.axes[-1]
+    if not (c.out.rank == len(c.axes) == t.rank and _is_static_float(c.out) and _is_static_float(t)):
+        return False
+    if t.shape[1] == 1 or mentions(c.value, x.name):
+        return False
+    if not _is_own(c, load) and static(c.out.shape[1]) > FEW_CHANNELS:
+        return False
+    spatial, sliding = load.index[2:], [k.name for k in c.reduction.axes if k.extent != 1]
+    is_wide = _has_gaps(c) or any(coefficient(i, k) for i in spatial for k in sliding)
+    return is_wide and static(x.extent) >= SHORTEST_ROW and coefficient(spatial[-1], x.name) == 1
+
+
+def _is_static_float(t: Tensor) -> bool:
+    return t.type.is_float and t.type.compute is t.type and all(isinstance(n, int) for n in t.shape)
+
+
+# ---- outputs
+
+
+def _needs_export(region: Region, t: Tensor) -> bool:
+    """Whether windows make the tensor along channels, which must change their order with the places."""
+    if t.rank < 3 or not _is_static_float(t) or t.shape[1] == 1 or prod(map(static, t.shape[2:])) == 1:
+        return False
+    makers = [s for g in _groups(region) for s in g.stages if t in writes(s)]
+    if any(isinstance(s, Scan) or any(_row_windows(s, region.outputs)) for s in makers):
+        return False
+    return any(any(windows(c)) for c in computes(tuple(makers)))
+
+
+def _insert_export(region: Region, t: Tensor) -> None:
+    """All groups write and read the buffer; a last one, behind those that write, copies it to the output."""
+    inner = Tensor(f"{t.name}_channels_last", t.type, t.shape)
+    last = [i for i, item in enumerate(region.items) if isinstance(item, Group) and t in item.writes][-1]
+    for group in _groups(region):
+        read = (read_instead(s, t, inner) for s in group.stages)
+        group.stages = tuple(
+            replace(s, out=inner) if isinstance(s, Compute) and s.out is t else s for s in read
+        )
+    region.items.insert(last + 1, Group((f"export_{t.name}",), (_copying(inner, t),)))
+
+
+def _copying(source: Tensor, copy: Tensor) -> Compute:
+    """copy[n, c, h, w] = source[n, c, h, w]"""
+    rank = source.rank
+    names = ["n", "c", *["d", "h", "w"][5 - rank :]] if rank <= 5 else [f"i{d}" for d in range(rank)]
+    axes = tuple(Var(name, n) for name, n in zip(names, source.shape, strict=True))
+    return Compute(copy, axes, source[axes])

@@ -1,0 +1,94 @@
+"""Windows whose results the caller reads: imports, rows and exports, beside onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from ingot.driver import stages
+from ingot.formula.expr import Array
+from ingot.loops.evaluate import run
+from ingot.loops.verify import require_proved
+from ingot.options import Options
+from ingot.targets.records import find
+from ingot.targets.toolchain import obstacle
+from tests.corpus.cases import onnxruntime_outputs
+from tests.fuzz.levels import compiled
+from tests.ops.rows import check, floats
+
+TARGETS = ("c99", "x86-64", "x86-64-v3", "x86-64-v4", "aarch64")
+SHIPPED = [t for t in ("x86-64-v3", "x86-64-v4") if not obstacle(find(t))]
+WEIGHTS = {
+    "one": (1, 6, 3, 3),
+    "three": (3, 6, 5, 5),
+    "many": (19, 6, 3, 3),
+    "own": (6, 1, 5, 3),
+    "turned": (6, 1, 4, 4),
+    "turned3": (6, 3, 3, 3),
+    "point": (6, 3, 2, 2),
+}
+SAME, POOL = "pads = [1, 1, 1, 1]", "kernel_shape = [4, 3], pads = [3, 1, 0, 2]"
+CASES = {
+    "one channel": f"y = Conv <{SAME}> (x, one)",
+    "three channels": "a = Conv <pads = [2, 2, 2, 2]> (x, three) y = Sigmoid (a)",
+    "many channels": f"a = Conv <{SAME}> (x, many) y = Relu (a)",
+    "many channels, no pads": "y = Conv (x, many)",
+    "half as many rows": f"y = Conv <{SAME}, strides = [2, 2]> (x, one)",
+    "strided along columns only": f"y = Conv <{SAME}, strides = [2, 1]> (x, one)",
+    "dilated": "y = Conv <pads = [2, 2, 2, 2], dilations = [2, 2]> (x, one)",
+    "depthwise": "a = Conv <pads = [0, 2, 4, 0], group = 6> (x, own) y = Relu (a)",
+    "depthwise, no pads": "y = Conv <group = 6> (x, own)",
+    "depthwise, strided": "y = Conv <pads = [2, 1, 2, 1], strides = [2, 2], group = 6> (x, own)",
+    "maximum": f"y = MaxPool <{POOL}> (x)",
+    "maximum of many": "y = MaxPool <kernel_shape = [9, 13], pads = [4, 6, 4, 6]> (x)",
+    "maximum to the ceiling": "y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1> (x)",
+    "average": f"y = AveragePool <{POOL}> (x)",
+    "average that counts pads": f"y = AveragePool <{POOL}, count_include_pad = 1> (x)",
+    "average, no pads": "y = AveragePool <kernel_shape = [3, 5]> (x)",
+    "average, strided": "y = AveragePool <kernel_shape = [3, 3], strides = [2, 2]> (x)",
+    "transposed": "y = ConvTranspose <strides = [2, 2]> (x, turned)",
+    "transposed to three": "y = ConvTranspose <strides = [3, 3], pads = [1, 0, 0, 2]> (x, turned3)",
+    "transposed point by point": "a = ConvTranspose <strides = [2, 2]> (x, point) y = Tanh (a)",
+    "transposed with holes": "y = ConvTranspose <strides = [4, 4]> (x, turned3)",
+    "behind a convolution": f"a = Conv <{SAME}> (x, many) y = MaxPool <kernel_shape = [3, 3]> (a)",
+    "two windows, one source": f"a = MaxPool <kernel_shape = [3, 3], {SAME}> (x) "
+    f"b = AveragePool <kernel_shape = [3, 3], {SAME}, count_include_pad = 1> (x) "
+    "y = Concat <axis = 1> (a, b)",
+    "read and given out": f"y = Conv <{SAME}> (x, many) z = MaxPool <kernel_shape = [3, 3]> (y)",
+    "an output that windows read": f"y = MaxPool <kernel_shape = [3, 3], {SAME}> (x) "
+    f"z = AveragePool <kernel_shape = [3, 3], {SAME}> (y)",
+}
+SHAPES = ((1, 6, 13, 21), (2, 6, 9, 34), (1, 6, 17, 5))
+
+
+def net(text: str, shape: tuple[int, ...]) -> onnx.ModelProto:
+    sizes = ", ".join(map(str, shape))
+    outputs = "float[] y, float[] z" if " z = " in text else "float[] y"
+    proto = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]>\nagraph (float[{sizes}] x) => ({outputs}) {{ {text} }}'
+    )
+    for i, (name, weights) in enumerate(WEIGHTS.items()):
+        if name in text:
+            proto.graph.initializer.append(onnx.numpy_helper.from_array(floats(*weights, seed=i), name))
+    for output in proto.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return proto
+
+
+def wanted_of(proto: onnx.ModelProto, feed: dict[str, Array]) -> list[Array]:
+    return [np.asarray(a) for a in onnxruntime_outputs(proto, feed)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
+@pytest.mark.parametrize("text", CASES.values(), ids=CASES.keys())
+def test_the_same_elements(text: str, shape: tuple[int, ...]) -> None:
+    proto, feed = net(text, shape), {"x": floats(*shape, seed=9)}
+    wanted = wanted_of(proto, feed)
+    number = list(CASES.values()).index(text) + SHAPES.index(shape)
+    for target in {TARGETS[number % len(TARGETS)], "x86-64-v4"}:
+        program = stages(proto, Options(target=target)).program
+        require_proved(program)
+        check(run(program, feed), wanted, 1e-5, f"loops for {target}")
+    for target in SHIPPED[number % 2 :: 2]:
+        check(compiled(target)(proto, feed), wanted, 1e-5, f"C for {target}")
