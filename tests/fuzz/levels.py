@@ -55,7 +55,7 @@ def near(target: str) -> Run:
     def run(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Sequence[Array]:
         options = Options(target=target)
         region = region_of(front(model, options), options)
-        program = lower(region, assign_layouts(region), "fuzz", small, lowering_of(options, small))
+        program = lower(region, assign_layouts(region, small), "fuzz", small, lowering_of(options, small))
         require_proved(program)
         return run_program(program, feeds)
 
