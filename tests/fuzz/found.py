@@ -126,6 +126,16 @@ FOUND = {
                 go = Identity (c)
             }>
         }""",
+    # The halo of what a cubic grid reads was as wide as the coordinates' type: an arena of 16 PiB.
+    "a_cubic_grid_beside_a_convolution": """
+        <ir_version: 10, opset_import: ["" : 20]>
+        g (float[1, 4, 3, 3] x, float[1, 3, 1, 2] at, float[5, 4, 1, 1] w)
+                => (float[1, 4, 3, 1] y, float[1, 5, 3, 3] c) {
+            h = HardSwish (x)
+            s = GridSample <mode = "cubic"> (h, at)
+            y = LogSoftmax (s)
+            c = Conv (h, w)
+        }""",
     # The rows below the image were filled from before the band's first where the window had left the image.
     "rows_far_below_the_image": """
         <ir_version: 10, opset_import: ["" : 13]>

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage, computes, same_point
-from ingot.formula.expr import Const, Load, Tensor, loads
+from ingot.formula.expr import Const, Load, Tensor, loads, walk
 from ingot.formula.index import coefficient
 from ingot.loops.layout import Layout, Place, dense
 from ingot.loops.place import Rectangle, is_in_place, move_of, rectangles
@@ -116,12 +116,17 @@ def _outer(region: Region) -> set[Tensor]:
 
 
 def _halos(stages: list[Compute], in_rows: Fills) -> Halo:
-    """How far windows read beyond each tensor: sums, where there is zero, and what goes along rows."""
+    """How far windows read beyond each tensor: sums, where there is zero, and what goes along rows.
+
+    What reads where data says (GridSample, DeformConv) may read anywhere beyond: no halo can hold that.
+    """
     out: Halo = {}
     for c in stages:
         if c.reduction is None:
             continue
         for load in loads(c.reduction.term):
+            if any(isinstance(n, Load) for i in load.index for n in walk(i)):
+                continue
             fill = in_rows.get(load.tensor, 0 if c.reduction.combine == "sum" else None)
             if isinstance(load.outside, Const) and load.outside.value == fill:
                 grow(out, load)
