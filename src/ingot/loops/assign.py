@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage, computes, same_point
-from ingot.formula.expr import Const, Load, Tensor, loads, walk
+from ingot.formula.expr import Const, Load, Tensor, loads
 from ingot.formula.index import coefficient
 from ingot.loops.layout import Layout, Place, dense
 from ingot.loops.place import Rectangle, is_in_place, move_of, rectangles
 from ingot.loops.region import Either, Group, Iterate, Region
-from ingot.loops.window_copies import Fills, Halo, grow, insert_copies, windows
+from ingot.loops.window_copies import Fills, Halo, grow, insert_copies, is_gathered, windows
 from ingot.targets.record import Target
 
 
@@ -125,7 +125,7 @@ def _halos(stages: list[Compute], in_rows: Fills) -> Halo:
         if c.reduction is None:
             continue
         for load in loads(c.reduction.term):
-            if any(isinstance(n, Load) for i in load.index for n in walk(i)):
+            if is_gathered(load):
                 continue
             fill = in_rows.get(load.tensor, 0 if c.reduction.combine == "sum" else None)
             if isinstance(load.outside, Const) and load.outside.value == fill:

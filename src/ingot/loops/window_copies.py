@@ -21,7 +21,7 @@ from dataclasses import replace
 from math import prod
 
 from ingot.formula.compute import Compute, Scan, Stage, computes, writes
-from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, walk
 from ingot.formula.index import coefficient, interval, linear, mentions
 from ingot.loops.region import Group, Region, read_instead
 from ingot.targets.record import Target
@@ -67,6 +67,11 @@ def windows(c: Compute) -> Iterator[Load]:
 def _slides(i: Expr, outer: set[str], inner: set[str]) -> bool:
     names = {v.name for v in linear(i) if isinstance(v, Var)}
     return bool(names & outer) and bool(names & inner)
+
+
+def is_gathered(load: Load) -> bool:
+    """Whether data says where it reads: no halo can hold all that may lie there."""
+    return any(isinstance(n, Load) for i in load.index for n in walk(i))
 
 
 def grow(halos: Halo, load: Load) -> None:
@@ -186,7 +191,7 @@ def _suits_rows(c: Compute, load: Load) -> bool:
     t, x = load.tensor, c.axes[-1]
     if not (c.out.rank == len(c.axes) == t.rank and _is_static_float(c.out) and _is_static_float(t)):
         return False
-    if t.shape[1] == 1 or mentions(c.value, x.name):
+    if t.shape[1] == 1 or mentions(c.value, x.name) or is_gathered(load):
         return False
     if not _is_own(c, load) and static(c.out.shape[1]) > FEW_CHANNELS:
         return False
