@@ -18,8 +18,8 @@ def spectrum(x: Array, n: int, axis: int) -> Array:
 
 
 def lengths() -> Iterator[Row]:
-    """Every kind of length: powers of 2, radices written out and not, a prime beyond the largest radix."""
-    for n in (1, 8, 30, 49, 67):
+    """Powers of 2, radices written out and not and both in one, a prime beyond the largest radix."""
+    for n in (1, 8, 30, 42, 49, 66, 67):
         x = floats(2, n, 2, seed=n)
         yield Row("DFT", [x], opset=20, oracle=[spectrum(x, n, 1)], tolerance=1e-6)
     x = floats(3, 360, 1, dtype=np.float64)

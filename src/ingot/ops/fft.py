@@ -129,12 +129,12 @@ def _read(z: Tensor, lead: Sequence[Expr], at: Expr) -> Complex:
 
 
 def _sums(f: Builder, z: Tensor, out: Tensor, roots: Tensor, done: int, radix: int, inverse: bool) -> None:
-    """The same for any radix: every result is a sum over q, the turns before it (decimation in time)."""
-    whole, rest = done * radix, static(z.shape[-1]) // (done * radix)
+    """The same for any radix: each result is a sum over q, its roots those of the sum and of the turn."""
+    rest = static(z.shape[-1]) // (done * radix)
     *lead, _ = f.axes(z.shape[:-1])
     s, k, m, q = (Var(name, e) for name, e in zip("skmq", (radix, done, rest, radix), strict=True))
     j = s * done + k
-    at, turn = k * (rest * radix) + q * rest + m, j * q % whole * rest
+    at, turn = k * (rest * radix) + q * rest + m, s * (q * rest + m) % (rest * radix) * done
     both = product(_read(z, lead, at), (roots.at((0, turn)), roots.at((1, turn))))
     for part in (0, 1):
         f.reduce("sum", (*lead, s, k, m), (q,), both[part], into=(out, (*lead, part, j * rest + m)))
