@@ -58,6 +58,7 @@ CASES = {
         "float[n,c,h,w] y, float[n,c,h,w] a",
         copies=("cat",),
         weights=(ONE, TWO, THREE),
+        is_exported=True,
     ),
     "one tensor twice": Case(
         conv("a", "x", "v") + "[cat] k = Concat<axis=1>(a, a)\n" + conv("y", "k", "t"),
