@@ -92,3 +92,10 @@ def test_the_same_elements(text: str, shape: tuple[int, ...]) -> None:
         check(run(program, feed), wanted, 1e-5, f"loops for {target}")
     for target in SHIPPED[number % 2 :: 2]:
         check(compiled(target)(proto, feed), wanted, 1e-5, f"C for {target}")
+
+
+@pytest.mark.parametrize("text", [CASES["one channel"], CASES["maximum"]])
+def test_without_vectors_windows_keep_their_import(text: str) -> None:
+    """Scalar loops gain from a halo, and from nothing else here."""
+    program = stages(net(text, SHAPES[0]), Options(target="c99")).program
+    assert program.kernels[0].name == "import_x" and len(program.kernels) == 2

@@ -96,9 +96,9 @@ def _groups(region: Region) -> list[Group]:
 
 def _needs_import(region: Region, t: Tensor, target: Target) -> bool:
     """Whether a window leaves the tensor, or has vectors along channels, which do not lie together there."""
-    dense = region.outputs if target.vector_bytes else ()
     for c in (c for g in _groups(region) for c in computes(g.stages)):
-        for load in (x for x in windows(c) if x.tensor is t and x not in _row_windows(c, dense)):
+        in_rows = list(_row_windows(c, region.outputs)) if target.vector_bytes else []
+        for load in (x for x in windows(c) if x.tensor is t and x not in in_rows):
             assert c.reduction is not None
             along_channels = c.reduction.combine != "sum" or (target.vector_bytes and _is_own(c, load))
             if along_channels or _leaves(load):
