@@ -13,10 +13,11 @@ from ingot import compile as compile_model
 from ingot.bundle.schema import sealed, text_of
 from ingot.cli import app
 from ingot.driver import compile_with
-from ingot.inspect.assembly import layers_of, listed, units
+from ingot.inspect.assembly import layers_of, listed, parsed, units
 from ingot.inspect.objects import read
 from ingot.options import Options
 from ingot.packaging.kbuild import kbuild
+from tests.models import SECONDS, limit
 
 FOUNDING = """\
   bge 0, .LBB0_4
@@ -72,6 +73,14 @@ def test_errors_of_the_assembler_name_the_line(tmp_path: Path) -> None:
     path.write_text("nop\nnonsense %rax\n")
     result = ingot("asm", path, "--triple", "x86_64")
     assert result.exit_code == 2 and "unit.s:2" in result.stderr and "nonsense" in result.stderr
+
+
+@pytest.mark.parametrize("word", ["a", " ", "# encoding: [", ", kind: "])
+def test_long_lines_take_time_as_long_as_they_are(word: str) -> None:
+    rows = ["\tret  # encoding: [0xc3]", f"# {word * 300_000}", f"# {word * 300_000}]"]
+    with limit(SECONDS):
+        lines = list(parsed("\n".join(rows)))
+    assert [line.encoding for line in lines[:2]] == ["[0xc3]", ""] and lines[0].text == "\tret"
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -148,6 +157,26 @@ def test_an_edited_c_file_is_noticed(model: Path, tmp_path: Path) -> None:
     result = ingot("audit", tmp_path)
     assert result.exit_code == 0
     assert "the C gives other code here for net: their fixups are those of the object alone" in result.stderr
+
+
+def test_a_c_file_that_is_none(model: Path, tmp_path: Path) -> None:
+    compile_with(model, Options(target="x86-64")).save(tmp_path)
+    (tmp_path / "net.c").write_bytes(b"\x7fELF" + bytes(60))
+    result = ingot("asm", tmp_path)
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert "net.c: not what was written" in result.stderr
+
+
+def test_a_bundle_without_its_header(model: Path, tmp_path: Path) -> None:
+    compile_with(model, Options(target="x86-64")).save(tmp_path)
+    (tmp_path / "net.h").unlink()
+    for command, code in (("asm", 2), ("audit", 0)):  # which looks at the object alone, and says so
+        result = ingot(command, tmp_path)
+        assert result.exit_code == code and "net.h: not what was written" in result.stderr
+    manifest = json.loads((tmp_path / "net.json").read_text())
+    del manifest["files"]["net.h"]
+    (tmp_path / "net.json").write_text(text_of(sealed(manifest)))
+    assert "net.h: not what was written" in ingot("asm", tmp_path).stderr
 
 
 def test_a_bundle_without_its_c(model: Path, tmp_path: Path) -> None:

@@ -299,6 +299,20 @@ def test_ranges_of_loops_prove_remainders_and_differences() -> None:
     assert not scope.inside(Var("k", 4) * 1, 4)
 
 
+def test_a_column_of_a_dilated_window_is_proved_exactly() -> None:
+    """The tap ((column // 17) % 2) * 2 behind a row that is walked three points at a time, or in a width that
+    is known at run time only.
+    """
+    column, ow, width = Var("column"), Var("ow"), Param("W", 4, 9)
+    tap = column // 17 % 2 * 2
+    for out, size in ((Const(6), 8), (width, width + 2)):
+        step = 3 if isinstance(size, int) else 1
+        scope = Scope().variable("ow", Const(0), out, step).variable("column", Const(0), Const(68))
+        last = ow + tap + (step - 1)
+        assert scope.inside(last, size) and not scope.inside(last + 1, size)
+        assert scope.inside(out - 1 - ow + tap, size) and not scope.inside(tap - ow - 1, size)
+
+
 def window(scope: Scope, n: int, taps: int, stride: int, dilation: int, pad: int) -> tuple[Scope, Expr]:
     """Inside the clipped loop over the taps of a window, and the element a tap reads."""
     o, k = Var("o"), Var("k")

@@ -95,6 +95,13 @@ def convolution(inputs: int, channels: int, size: int) -> onnx.ModelProto:
     return layer("Conv", (1, inputs, size, size), constants=weights, then="Relu", **PADS)
 
 
+def top(n: int, k: int, axis: int) -> onnx.ModelProto:
+    """The k largest of n, in two rows or in columns."""
+    net, shape = Net("golden", (2, n) if axis else (n, 16)), (2, k) if axis else (k, 16)
+    values, _ = net.node("TopK", ["x", net.integers(k)], shape, shape, axis=axis)
+    return net.model(values=values)
+
+
 def cell() -> onnx.ModelProto:
     net = Net("golden", (1, 1, 8), (1, 1, 8), (1, 1, 8))
     _, h, c = net.lstm("x", 8, "h", "c")
@@ -104,6 +111,19 @@ def cell() -> onnx.ModelProto:
 def integers() -> onnx.ModelProto:
     weights = np.random.default_rng(1).integers(-127, 128, (32, 8)).astype(np.int8)
     return layer("MatMulInteger", (1, 32), TensorProto.UINT8, {"w": weights})
+
+
+def quantised(channels: int, group: int = 1) -> onnx.ModelProto:
+    """A padded convolution of bytes about a zero point, channels first at both its ends."""
+    weights = np.random.default_rng(1).integers(-127, 128, (channels, 4 // group if group == 1 else 1, 1, 3))
+    u8 = np.uint8
+    constants: dict[str, Array] = {
+        "xs": np.float32(0.02), "xz": u8(7), "w": weights.astype(np.int8), "ws": np.float32(0.01),
+        "wz": np.int8(0), "ys": np.float32(0.9), "yz": u8(3), "b": np.arange(channels, dtype=np.int32),
+    }  # fmt: skip
+    shape = (1, 4 if group == 1 else channels, 1, 4)
+    arrays = {name: np.asarray(a) for name, a in constants.items()}
+    return layer("QLinearConv", shape, TensorProto.UINT8, arrays, group=group, **PADS)
 
 
 def encoded(kind: str, rows: int = 32, columns: int = 64) -> onnx.ModelProto:
@@ -121,7 +141,12 @@ CASES = {
     "narrow_pooling": Golden(lambda: between("MaxPool", 4, 8), ("x86-64-v3",), "MaxPool"),
     "map": Golden(lambda: layer("HardSwish", (5, 13)), (*X86, "aarch64", "armv8.1m", "c99")),
     "row_reduction": Golden(lambda: layer("Softmax", (3, 20)), ("x86-64-v4", "aarch64", "c99")),
+    "long_rows": Golden(lambda: layer("Softmax", (3, 133)), ("x86-64-v3",)),
+    "selection": Golden(lambda: top(80, 3, 1), ("x86-64-v3",)),
+    "selection_beside": Golden(lambda: top(6, 2, 0), ("x86-64-v3",)),
     "transpose": Golden(lambda: layer("Transpose", (16, 8), perm=[1, 0]), ("aarch64",)),
+    "quantised_convolution": Golden(lambda: quantised(16), ("x86-64-v4-vnni", "x86-64-v3"), "QLinearConv"),
+    "quantised_depthwise": Golden(lambda: quantised(16, 16), ("x86-64-v4-vnni", "aarch64"), "QLinearConv"),
     "integer_product": Golden(integers, ("x86-64-v4-vnni", "armv7e-m", "armv8.1m")),
     "sparse": Golden(lambda: encoded("sparse"), (*X86, "armv8.1m")),
     "codebook": Golden(lambda: encoded("codebook", 512, 1024), ("x86-64-v4-vnni",)),

@@ -12,8 +12,10 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from ingot.driver import digest
 from ingot.errors import InputError, ModelError
-from tests.models import model, node, refuse
+from ingot.files import sha256_of
+from tests.models import SECONDS, limit, model, node, refuse
 
 # Constants --------------------------------------------------------------------------------------------------
 
@@ -103,6 +105,7 @@ EXTERNAL = {
     "linked folder": ({"location": "linked/outside.bin"}, "symbolic link"),
     "device": ({"location": "zero"}, "symbolic link"),
     "folder": ({"location": "sub"}, "not a regular file"),
+    "a file as a folder": ({"location": "good.bin/"}, "not a file inside"),
     "pipe": ({"location": "pipe"}, "not a regular file"),
     "NUL": ({"location": "good.bin\0"}, "not a file inside"),
     "offset past the end": ({"location": "good.bin", "offset": "4096"}, "outside"),
@@ -141,6 +144,21 @@ def _external(folder: Path, entries: dict[str, str]) -> Path:
 def test_external_data(case: str, tmp_path: Path) -> None:
     entries, words = EXTERNAL[case]
     refuse(_external(tmp_path, entries), ModelError, words)
+
+
+def test_a_file_of_a_terabyte_is_not_read_for_its_hash(tmp_path: Path) -> None:
+    """Of external data only what is the model's."""
+    path = _external(tmp_path, {"location": "good.bin", "offset": str(1 << 39)})
+    with (path.parent / "good.bin").open("r+b") as file:
+        file.truncate(1 << 40)
+    with limit(SECONDS):
+        first = digest(path)
+    with (path.parent / "good.bin").open("r+b") as file:
+        file.seek(1 << 39)
+        file.write(b"other")
+    assert digest(path) != first
+    with pytest.raises(InputError, match="at most"):
+        sha256_of(path.parent / "good.bin")
 
 
 def test_external_data_of_a_model_without_a_folder(tmp_path: Path) -> None:

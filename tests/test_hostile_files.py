@@ -24,6 +24,8 @@ from ingot.bundle.schema import sealed, text_of
 from ingot.cli import app
 from ingot.cli.arrays import read_array
 from ingot.files import read_file, sha256_of
+from ingot.frontends.onnx import PARTS
+from ingot.frontends.wire import is_message
 from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c
 from tests.models import SECONDS, limit
@@ -428,3 +430,38 @@ def test_assembly(case: str, tmp_path: Path) -> None:
     text, words = ASSEMBLY[case]
     (tmp_path / "m.s").write_text(text)
     assert words in refused(tmp_path, "audit", tmp_path / "m.s", "--triple", "x86_64")
+
+
+# ---- large models
+
+
+@pytest.mark.parametrize("file", ["m.onnx", "m.pb", "saved_model.pb", "m.meta"])
+def test_a_large_file_of_garbage_is_not_read(file: str, tmp_path: Path) -> None:
+    """Behind a sound beginning; a gigabyte that takes no room on the disk, and none in memory."""
+    command = "compile" if file == "m.onnx" else "import"
+    with (tmp_path / file).open("wb") as out:
+        out.write(DIGITS.read_bytes() if file == "m.onnx" else b"\x0a\x03abc")
+        out.truncate(1 << 30)
+    tracemalloc.start()
+    try:
+        refused(tmp_path, command, tmp_path if file.startswith("saved") else tmp_path / file)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_a_message() -> None:
+    data = DIGITS.read_bytes()
+    assert is_message(data, 0, len(data), PARTS) and is_message(b"", 0, 0, PARTS)
+    for spoiled in (
+        data[:-1],
+        data + b"\x08",
+        data + b"\x3a\x02\x08",
+        data + b"\x0b\x0c",
+        data + b"\x02\x00",
+    ):
+        assert not is_message(spoiled, 0, len(spoiled), PARTS)
+    inner = b"\x3a\x03\x0a\x05a"  # a node that is longer than the graph it lies in
+    assert is_message(inner, 0, len(inner), {}) and not is_message(inner, 0, len(inner), PARTS)
+    endless = b"\xff" * 20
+    assert not is_message(endless, 0, len(endless), PARTS)

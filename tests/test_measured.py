@@ -318,6 +318,14 @@ LATE = {
     "one_hot": ("int64[3] x, int64 s, float[2] v", "y = OneHot(x, s, v)"),
     "resize": ("float[4,6] x, float[2] s", "y = Resize(x, , s)"),
     "resize_linear": ("float[4,6] x, int64[2] s", 'y = Resize<mode="linear">(x, , , s)'),
+    "resize_of_a_slice": (
+        "float[4,6] x, int64[1] s, int64[1] e, int64[2] t",
+        'z = Slice(x, s, e) y = Resize<mode="linear">(z, , , t)',
+    ),
+    "resize_of_a_slice_by_scales": (
+        "float[4,6] x, int64[2] s, int64[2] e, float[2] t",
+        "z = Slice(x, s, e) y = Resize(z, , t)",
+    ),
     "crop": ("float[4,6] x, int64[2] s", "y = CenterCropPad(x, s)"),
     "split": ("float[4,6] x, int64[2] s", "y, w = Split<axis=1>(x, s) "),
 }
@@ -347,6 +355,11 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "one_hot": [{"s": 3, "x": [0, 2, -1], "v": [-1, 1]}, {"s": 5, "x": [0, 4, 9], "v": [0, 2]}],
     "resize": [{"s": [2.0, 0.5]}, {"s": [1.0, 3.0]}],
     "resize_linear": [{"s": [7, 6]}, {"s": [2, 9]}, {"s": [1, 1]}],
+    "resize_of_a_slice": [{"s": [1], "e": [3], "t": [5, 4]}, {"s": [-1], "e": [9], "t": [3, 6]}],
+    "resize_of_a_slice_by_scales": [
+        {"s": [1, 2], "e": [4, 5], "t": [1.5, 2.0]},
+        {"s": [3, 0], "e": [3, 6], "t": [2.0, 0.5]},
+    ],
     "crop": [{"s": [2, 8]}, {"s": [5, 3]}],
     "split": [{"s": [2, 4]}, {"s": [0, 6]}],
 }
@@ -362,6 +375,7 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     "one_hot": [{"s": -3, "x": [0, 0, 0], "v": [0, 1]}],
     "resize": [{"s": [-1.0, 1.0]}, {"s": [np.inf, np.nan]}],
     "resize_linear": [{"s": [-7, 6]}, {"s": [2**40, 1]}],
+    "resize_of_a_slice": [{"s": [2], "e": [2], "t": [3, 6]}],  # of nothing to something
     "split": [{"s": [2, 5]}, {"s": [-1, 7]}, {"s": [2**63 - 1, 2**63 - 1]}],
 }
 

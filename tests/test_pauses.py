@@ -22,7 +22,7 @@ from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.formula.index import interval
 from ingot.formula.statements import For, Let, Pause, Statement, flatten
-from ingot.loops.pauses import LIMIT, Ranges, cost
+from ingot.loops.pauses import COPY_BYTES, LIMIT, Ranges, cost
 from ingot.loops.program import calls
 from ingot.options import Options
 
@@ -59,11 +59,11 @@ def counted() -> onnx.ModelProto:
     """An extent that is data, in a long loop."""
     return parser.parse_model(
         """<ir_version: 10, opset_import: ["" : 21]>
-        net (float[40000] x) => (float[N] y) {
+        net (float[40000] x) => (float[N] y) <int64[1] first = {0}> {
           on = Greater(x, x)
           off = Not(on)
           at = NonZero(off)
-          flat = Squeeze(at)
+          flat = Squeeze(at, first)
           picked = Gather(x, flat)
           y = Exp(picked)
         }"""
@@ -209,6 +209,28 @@ def test_every_turn_of_a_loop_pauses(body: str, tmp_path: Path) -> None:
     ctypes.c_int.in_dll(library, "last").value = 1000
     turns, x, y = np.array(1 << 62, np.int64), np.ones(4, np.float32), np.zeros(4, np.float32)
     assert run(library, turns, x, y, arena) == STOPPED
+
+
+def test_a_long_copy_is_cut(tmp_path: Path) -> None:
+    """What a loop carries is copied before its first turn, between turns and behind the last."""
+    size = 3 * LIMIT * COPY_BYTES // 4
+    text = f"""<ir_version: 10, opset_import: ["" : 21]>
+    net (int64 turns, float[{size}] start) => (float[{size}] end) {{
+      end = Loop(turns, , start)<body = turn (int64 i, bool on, float[{size}] x)
+                                      => (bool still, float[{size}] y) {{
+        still = Identity(on)
+        y = Identity(x)
+      }}>
+    }}"""
+    bundle = ingot.compile(parser.parse_model(text), name="net", target="x86-64", pauses=True, emit=("c",))
+    library, arena = built(bundle, tmp_path), arena_of(bundle)
+    x, y = np.arange(size, dtype=np.float32), np.zeros(size, np.float32)
+    pauses, last = (ctypes.c_int.in_dll(library, n) for n in ("pauses", "last"))
+    assert run(library, np.array(1, np.int64), x, y, arena) == 0
+    assert (x == y).all() and pauses.value >= 6
+    pauses.value, last.value, y[:] = 0, pauses.value - 1, 0
+    assert run(library, np.array(1, np.int64), x, y, arena) == STOPPED
+    assert 0 < np.count_nonzero(y) < size - 1
 
 
 def test_threads_do_not_pause() -> None:

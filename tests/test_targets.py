@@ -332,12 +332,24 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "widen_int32": lambda a, b, c: a.astype(np.int32),
     "widen_even_int16": lambda a, b, c: a[0::2].astype(np.int16),
     "widen_odd_int16": lambda a, b, c: a[1::2].astype(np.int16),
+    "saturate_uint8": lambda a, b, c: np.clip(a, 0, 255).astype(np.uint8),
+    "saturate_int8": lambda a, b, c: np.clip(a, -128, 127).astype(np.int8),
+    "pack_int16": lambda a, b, c: packed(a, b, np.int16),
+    "pack_int8": lambda a, b, c: packed(a, b, np.int8),
+    "pack_uint8": lambda a, b, c: packed(a, b, np.uint8),
     "gather": lambda a, b, c: a[c],
     "pick16": lambda a, b, c: np.append(a, b)[c],
     "pick32": lambda a, b, c: np.append(a, b)[c],
     "pick128": lambda a, b, c: np.append(a, b)[c],
     "madd": lambda a, b, c: np.array([fma(*each) for each in zip(a, b, c, strict=True)], a.dtype),
 }
+
+
+def packed(a: np.ndarray, b: np.ndarray, to: type[np.integer]) -> np.ndarray:
+    """By turns 16 bytes of either, each element limited to what the narrower type holds."""
+    parts = (x.reshape(-1, 16 // x.dtype.itemsize) for x in (a, b))
+    info = np.iinfo(to)
+    return np.clip(np.stack(list(parts), 1).reshape(-1), info.min, info.max).astype(to)
 
 
 def fma(a: float, b: float, c: float) -> float:
@@ -362,6 +374,8 @@ def signature(operation: str, dtype: str) -> tuple[str, str, str, str]:
             return dtype, dtype, dtype, "int32"
         case "widen_even_int16" | "widen_odd_int16":
             return dtype, dtype, dtype, "int16"
+        case "saturate_int8" | "saturate_uint8" | "pack_int8" | "pack_uint8" | "pack_int16":
+            return dtype, dtype, dtype, operation.partition("_")[2]
     if operation.startswith(("pick", "gather")):
         return dtype, dtype, {"float32": "int32"}.get(dtype, "uint8"), dtype
     return dtype, dtype, dtype, dtype
@@ -378,6 +392,8 @@ def operand_bytes(width: int, operation: str, dtype: str, each: str) -> int:
         return 0  # one lane is a number
     if operation == "widen_int32" and each in "abc":
         return width // 4
+    if operation.startswith("saturate") and each == "r":
+        return width // np.dtype(dtype).itemsize
     if operation.startswith("pick") and each in "ab":
         table = int(operation.removeprefix("pick")) * item
         return table // 2 if table > (16 if item == 1 else width) else table

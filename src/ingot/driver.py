@@ -23,7 +23,7 @@ from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import opsets as model_opsets
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.frontends.onnx.narrow import require_narrow
-from ingot.frontends.onnx.tensors import array_of, embed_external, embed_sparse, external_files
+from ingot.frontends.onnx.tensors import array_of, embed_external, embed_sparse, external_parts
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
@@ -46,6 +46,7 @@ from ingot.loops.state import keep_states
 from ingot.loops.sums import split_sums
 from ingot.loops.tuning import choices_of, require_used
 from ingot.loops.verify import require_proved, verify_region
+from ingot.loops.zero_points import fold_zero_points
 from ingot.memory.check import check
 from ingot.memory.order import order
 from ingot.memory.plan import Plan, plan, plan_text
@@ -187,6 +188,7 @@ REGION_STEPS = (
     RegionStep(fuse, "before layouts: what disappears needs none", fused),
     RegionStep(reorder, "after fuse: what stands behind a view is one stage with its maps", fused),
     RegionStep(split_sums, "after reorder: what reads a part reads its source", fused),
+    RegionStep(fold_zero_points, "after reorder: weights stand as they are read", fused),
     RegionStep(join_quotients, "after fuse: what one kernel computes is one expression", inexact),
     RegionStep(join_gates, "after join_quotients: the maps of a cell are as they stay", fused),
     RegionStep(pack_constants, "the last to rewrite formulas: nothing folds constants below", always),
@@ -270,7 +272,10 @@ def opsets(graph: Graph) -> dict[str, int]:
 
 
 def digest(model: Any) -> str:
-    """SHA-256 of the model file's bytes; if it lies in several files, of their names and hashes."""
+    """SHA-256 of the model file's bytes; if it lies in several files, of their names and hashes.
+
+    What counts of a file beside an ONNX model are the elements of its tensors.
+    """
     import hashlib
 
     if is_foreign(model):
@@ -279,6 +284,6 @@ def digest(model: Any) -> str:
     if not isinstance(model, str | Path):
         return hashlib.sha256(model if isinstance(model, bytes) else model.SerializeToString()).hexdigest()
     total = hashlib.sha256(read_file(Path(model)))
-    for location, path in sorted(external_files(read_proto(model), Path(model).parent).items()):
-        total.update(f"\n{location} {sha256_of(path)}".encode())
+    for location, (path, parts) in sorted(external_parts(read_proto(model), Path(model).parent).items()):
+        total.update(f"\n{location} {sha256_of(path, parts)}".encode())
     return total.hexdigest()

@@ -16,7 +16,7 @@ import shutil
 import stat
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from errno import EISDIR
 from itertools import accumulate
 from pathlib import Path
@@ -28,6 +28,8 @@ T = TypeVar("T")
 MODEL_BYTES = (1 << 31) - 1
 """The largest message that protobuf reads."""
 TEXT_BYTES = 1 << 24
+HASHED_BYTES = 1 << 34
+"""The largest file that is hashed whole: ten seconds of work."""
 DEPTH_LIMIT = 64
 DIGITS_LIMIT = 40
 _CHUNK = 1 << 20
@@ -90,13 +92,20 @@ def read_text(path: Path, limit: int = TEXT_BYTES) -> str:
         raise InputError(f"{path} is not text in UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def sha256_of(path: Path) -> str:
-    """The hash of a regular file of any size, read in pieces. Raises InputError."""
-    total = hashlib.sha256()
+def sha256_of(path: Path, parts: Iterable[tuple[int, int]] | None = None) -> str:
+    """The hash of a regular file, read in pieces. Raises InputError.
+
+    Of a file of any size it is that of some parts, (from which byte, how many), each byte once.
+    """
+    total, at = hashlib.sha256(), 0
     try:
-        with os.fdopen(open_file(path, 1 << 62), "rb") as file:
-            while piece := file.read(_CHUNK):
-                total.update(piece)
+        with os.fdopen(open_file(path, HASHED_BYTES if parts is None else 1 << 62), "rb") as file:
+            for start, count in sorted([(0, HASHED_BYTES)] if parts is None else parts):
+                at = max(at, start)
+                file.seek(at)
+                while piece := file.read(max(min(_CHUNK, start + count - at), 0)):
+                    total.update(piece)
+                    at += len(piece)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     return total.hexdigest()

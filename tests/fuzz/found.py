@@ -30,6 +30,21 @@ FOUND = {
             m = MatMul (x, w)
             y = Where (on, m, other)
         }""".replace("FILL", ", ".join(str(i % 7 - 3) for i in range(96))),
+    # So is a bool that is one of two conditions.
+    "one_of_two_conditions_for_all_lanes": """
+        <ir_version: 10, opset_import: ["" : 20]>
+        g (float[2, 2, 11, 3] x, float[1, 2, 3, 1] w, float[1] bias, float[1, 8, 1] other)
+            => (float[2, 1, 8, 1] y, float[2, 1, 8, 1] z) <bool[2, 1, 1, 1] on = {1, 0}> {
+            p = AveragePool <kernel_shape = [2, 1]> (x)
+            c = Conv <strides = [1, 3]> (p, w, bias)
+            more = Greater (c, other)
+            either = Or (more, on)
+            y = Where (either, c, other)
+            d = Conv <strides = [1, 3]> (p, w, bias)
+            less = Less (d, other)
+            both = And (on, less)
+            z = Where (both, d, other)
+        }""",
     # The memory plan's proof took a kernel that reads what it wrote for one that reads what nobody wrote.
     "output_read_back": """
         <ir_version: 10, opset_import: ["" : 18]>

@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import time
@@ -51,6 +52,7 @@ class Row:
 
 def main() -> int:
     """How many different things are wrong."""
+    os.environ.setdefault("INGOT_CHECK", "2")
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.hunt")
     parser.add_argument("readers", nargs="*", help=f"of {', '.join(READERS)}; default: all")
     parser.add_argument("--seconds", type=float, default=120, help="for all readers together")

@@ -25,7 +25,8 @@ import ingot
 from ingot.bundle.bundle import load
 from ingot.cli.arrays import read_array
 from ingot.compress.container import Form, Stored, read_container, write_container
-from ingot.driver import front
+from ingot.compress.model import Wish
+from ingot.driver import compress_model, front
 from ingot.errors import InputError
 from ingot.files import read_file
 from ingot.frontends.tensorflow.protos import message
@@ -35,6 +36,7 @@ from ingot.loops.region import formulate_graph
 from ingot.loops.tuning import choices_of, read_tuning
 from ingot.options import Options
 from ingot.targets.records import find
+from tests.fuzz import seeds
 from tests.fuzz.found import FOUND
 from tests.fuzz.mutate import mutate_bytes, mutate_message, mutate_text
 from tests.tensorflow.graphs import FLOAT, Graph, Nodes, save_checkpoint
@@ -105,6 +107,10 @@ MODELS = (
         q = QuantizeLinear (v, scale)  w = DequantizeLinear (q, scale)
     }""".replace("g (string", "g (string").replace("w) {", "w) <float scale = {0.5}> {", 1),
 )
+BRIEF = """<ir_version: 8, opset_import: ["" : OPSET]> g (float[1, 4] x) => (float[1, 3] y)
+    <float[4, 3] w = {FILL}, int64[1] axis = {0}> {
+        m = MatMul (x, w)  u = Unsqueeze (m, axis)  s = Squeeze (u, axis)  y = Softmax (s)
+    }""".replace("FILL", ", ".join(str((i * 7 % 11 - 5) / 4) for i in range(12)))
 HEAD = '<ir_version: 10, opset_import: ["" : 20, "own" : 1]>\n'
 TWICE = '\n<domain: "own", opset_import: ["" : 20, "own" : 1]>\ntwice (a) => (b) { b = Add (a, a) }'
 
@@ -116,11 +122,24 @@ def texts() -> tuple[str, ...]:
 
 @cache
 def models() -> tuple[bytes, ...]:
-    return tuple(parser.parse_model(t).SerializeToString() for t in texts())
+    return (*(parser.parse_model(t).SerializeToString() for t in texts()), *seeds.models())
 
 
 def read_model(path: Path) -> object:
     return front(path, Options(**OPTIONS))
+
+
+def compress(path: Path) -> object:
+    """Weights are looked for in the model as the file has it, before any reader has checked it."""
+    return compress_model(path, Wish(density=("0.5",)))
+
+
+@cache
+def compressible() -> tuple[bytes, ...]:
+    """Of an old opset, of the newest, with a function, and compressed already."""
+    old = BRIEF.replace("OPSET", "13")
+    made = [parser.parse_model(t) for t in (old, BRIEF.replace("OPSET", "20"), texts()[-3])]
+    return (*(m.SerializeToString() for m in made), compress_model(made[0], Wish()).model.SerializeToString())
 
 
 def compile_model(path: Path) -> object:
@@ -188,7 +207,7 @@ def graphs() -> list[bytes]:
     body = second.function("f", ["p"], {"r": "k:activations:0"})
     body.node("k", "Relu", "p", T=FLOAT)
     second.node("y", "PartitionedCall", "x", f=("call", "f"))
-    return [g.proto.SerializeToString() for g in (first, second)]
+    return [*(g.proto.SerializeToString() for g in (first, second)), *seeds.graphs()]
 
 
 def graph_texts() -> list[bytes]:
@@ -299,6 +318,13 @@ def read_choices(path: Path) -> object:
 READERS: dict[str, Reader] = {
     "onnx": Reader(
         "m.onnx", models, read_model, either(onnx.ModelProto), (CODE["onnx"], "graph"), deep=compile_model
+    ),
+    "compress": Reader(
+        "m.onnx",
+        compressible,
+        compress,
+        either(onnx.ModelProto),
+        ("compress/layers.py", "compress/model.py", "compress/opset.py"),
     ),
     "onnx-text": Reader(
         "m.onnxtxt", lambda: [t.encode() for t in texts()], read_model, mutate_text, (CODE["onnx"],)

@@ -1,12 +1,13 @@
 /* MatMulInteger; 256 MACs
-   x uint8 1x32; w int8 32x8; y int32 1x8 */
-static __attribute__((__noinline__)) void golden_MatMulInteger(const uint8_t x[restrict 1][32],
-        const int8_t w[restrict 32][8], int32_t y[restrict 1][8]) {
-    for (int n = 0; n < 8; n++) {
-        int32_t acc = 0;
-        for (int k = 0; k < 32; k++) {
-            acc = (int32_t)((uint32_t)acc + ((uint32_t)(int32_t)x[0][k] * (uint32_t)(int32_t)w[k][n]));
-        }
-        y[0][n] = acc;
+   w int8 1x8x32; x uint8 1x32; y int32 1x8 */
+static __attribute__((__noinline__)) void golden_MatMulInteger(const int8_t w[restrict 1][8][32],
+        const uint8_t x[restrict 1][32], int32_t y[restrict 1][8]) {
+    i32x8 c0_0 = splat_i32_8(0);
+    for (int k_group = 0; k_group < 8; k_group++) {
+        const i8x32 b0 = *(const i8x32 *)&w[0][k_group][0];
+        const u8x4 a0 = *(const u8x4 *)&x[0][4 * k_group];
+        c0_0 = (__v8si)_mm256_dpbusd_epi32((__m256i)(c0_0), (__m256i)(((u8x32)splat_i32_8(((i32x1)(a0))[0]))),
+                (__m256i)(b0));
     }
+    *(i32x8 *)&y[0][0] = c0_0;
 }

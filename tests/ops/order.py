@@ -17,6 +17,11 @@ WILD = np.float32(
 )
 
 
+LONG = np.random.default_rng(5).choice(np.float32([*range(-20, 20), 0.0, -0.0, np.inf, -np.inf]), (4, 203))
+WITH_NANS = np.where(np.random.default_rng(6).random(LONG.shape) < 0.1, np.float32(np.nan), LONG)
+MOSTLY_NANS = np.where(np.random.default_rng(7).random(LONG.shape) < 0.97, np.float32(np.nan), LONG)
+
+
 def k(n: int) -> np.ndarray:
     return np.array([n], np.int64)
 
@@ -41,6 +46,13 @@ ROWS = [
         for axis, n, t in ((1, 8, "f4"), (1, 3, "f8"), (0, 5, "f4"), (0, 2, "f2"))
     ),
     Row("TopK", [WILD, k(8)], {"largest": 0, "sorted": 0}, [1], 2, oracle="reference", note="unsorted"),
+    *(
+        Row("TopK", [x, k(n)], {"largest": largest, "axis": axis}, [1], 2, note=f"long-{name}")
+        for name, x in (("ties", LONG), ("nans", WITH_NANS), ("few", MOSTLY_NANS))
+        for largest in (0, 1)
+        for axis, n in ((1, 5), (1, 30), (1, 203), (0, 3))
+    ),
+    Row("TopK", [floats(2, 20, 7, 5), k(4)], {"axis": 1}, constant=[1], outputs=2, note="channels"),
     Row("TopK", [X, k(0)], constant=[1], outputs=2, note="none"),
     Row("TopK", [X, k(2)], constant=[1], outputs=2, opset=10),
     Row("TopK", [X], {"k": 2, "axis": 1}, outputs=2, opset=9),

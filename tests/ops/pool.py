@@ -129,7 +129,20 @@ GLOBAL = [
 ]
 # The last window would start in the padding after the end (ONNX's shape inference is wrong before opset 22).
 LATE: dict[str, Any] = {"kernel_shape": [4], "strides": [3], "pads": [1, 2], "ceil_mode": 1}
+# A window wider than all there is: no output, where the formula of the extent says so without rounding.
+WIDE: list[dict[str, Any]] = [
+    {"kernel_shape": [13], "strides": [2]},
+    {"kernel_shape": [14], "strides": [3]},
+    {"kernel_shape": [14], "strides": [2], "pads": [0, 1]},
+    {"kernel_shape": [7], "dilations": [2], "strides": [2]},
+]
 ROWS = [
+    *(
+        Row(op, [X1], a, opset=22, oracle=oracle, note=f"wide_{oracle}")
+        for op in ("MaxPool", "AveragePool", "LpPool")
+        for a in WIDE
+        for oracle in ("ort", "reference")
+    ),
     *(Row(op, [X1], LATE, opset=22) for op in ("MaxPool", "AveragePool", "LpPool")),
     *MAX,
     *AVERAGE,

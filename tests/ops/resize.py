@@ -70,6 +70,26 @@ def uneven() -> Iterator[Row]:
         yield by_scales(1, 1, 1, scale, x=floats(1, 1, 1, n), mode="nearest", note="border", **more)
 
 
+def symmetric() -> Iterator[Row]:
+    """Places half way, or on an element, that float32 reaches if it divides once: as in exact arithmetic."""
+    for n, scale, rounding in (
+        (6, 1.6, "round_prefer_floor"),
+        (6, 1.6, "floor"),
+        (7, 0.6, "round_prefer_floor"),
+        (7, 2.6, "round_prefer_ceil"),
+        (7, 1.6, "round_prefer_floor"),
+    ):
+        more = {"coordinate_transformation_mode": "half_pixel_symmetric", "nearest_mode": rounding}
+        yield by_scales(1, 1, 1, scale, x=floats(1, 1, 1, n), mode="nearest", note=rounding, **more)
+
+
+def empty() -> Iterator[Row]:
+    """A batch of no images, and images of no rows, which stay so."""
+    for mode in ("nearest", "linear", "cubic"):
+        yield by_sizes(0, 2, 7, 10, x=floats(0, 2, 4, 5), mode=mode)
+    yield by_sizes(1, 2, 0, 10, x=floats(1, 2, 0, 5), mode="linear")
+
+
 def between() -> Iterator[Row]:
     for how in COORDINATES:
         more = {"coordinate_transformation_mode": how, "note": how}
@@ -182,4 +202,15 @@ def halves() -> Iterator[Row]:
             )
 
 
-ROWS = [*nearest(), *halves(), *uneven(), *between(), *with_axes(), *CROPPED, *LATE, *OLD]
+ROWS = [
+    *nearest(),
+    *halves(),
+    *symmetric(),
+    *uneven(),
+    *empty(),
+    *between(),
+    *with_axes(),
+    *CROPPED,
+    *LATE,
+    *OLD,
+]

@@ -5,20 +5,41 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Const, Expr, Tensor, Var, binary, call, cast, maximum, minimum, select, static
-from ingot.formula.types import FLOAT16, DType
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Tensor,
+    Unary,
+    Var,
+    binary,
+    call,
+    cast,
+    maximum,
+    minimum,
+    select,
+    static,
+    walk,
+)
+from ingot.formula.types import FLOAT16, FLOAT32, INT8, INT16, UINT8, DType
+from ingot.ops.quantize import saturated
 from tests.stages.dice import Dice
 
-EXACT = ("none", "relu", "clip", "leaky", "bias", "scale", "residual", "slope", "place", "abs")
+EXACT = ("none", "relu", "clip", "leaky", "bias", "scale", "residual", "slope", "place", "abs", "bytes")
+ROUNDING = ("sigmoid", "tanh", "exp")
 ALL = (*EXACT, "sigmoid", "silu", "tanh", "exp", "odd")
 
 
 def with_epilogue(dice: Dice, c: Compute, kinds: tuple[str, ...] = ALL) -> tuple[Compute, list[Tensor]]:
-    """The stage with up to two maps fused into it, and the tensors that these read."""
+    """The stage with up to two maps fused into it, now and then stored as bytes; the tensors they read."""
     read: list[Tensor] = []
     for _ in range(dice.below(3)):
         value = _mapped(dice, dice.choice(kinds), c, c.value, read)
         c = replace(c, value=value)
+    is_exact = not any(isinstance(n, Unary) and n.op in ROUNDING for n in walk(c.value))
+    if "bytes" in kinds and c.out.type is c.value.dtype is FLOAT32 and is_exact and dice.chance(12):
+        to = dice.choice((UINT8, INT8, INT16))
+        quantised = saturated(c.value * dice.choice((0.25, 0.5, 2.0)), float(dice.choice((0, 3, 100))), to)
+        c = replace(c, value=quantised, out=replace(c.out, type=to))
     return c, read
 
 

@@ -15,10 +15,12 @@ from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
 from ingot.loops.generators.contract import contract, contraction_sizes
 from ingot.loops.generators.csc import csc, saved_bytes
+from ingot.loops.generators.depthwise_dot import depthwise_dot
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
 from ingot.loops.generators.row_reduction import row_reductions
+from ingot.loops.generators.selection import selection
 from ingot.loops.generators.sparse_gather import sparse_gather
 from ingot.loops.generators.sparse_lanes import encoded_product, sparse_lanes
 from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
@@ -99,7 +101,7 @@ def _by_contract(
     return one(write)(stages, storage, target, bounds, choices)
 
 
-def _by_columns(
+def _by_csc(
     stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
 ) -> Written | None:
     """As a Chooser asks for them: Huffman codes only where they save something."""
@@ -116,6 +118,12 @@ def _by_rows(
     stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
 ) -> Written | None:
     return row_reductions(stages, storage, target, bounds)
+
+
+def _by_selection(
+    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
+) -> Written | None:
+    return selection(stages, storage, target, bounds)
 
 
 def _of(stages: tuple[Stage, ...], choices: Choices) -> Choice:
@@ -160,11 +168,13 @@ def _points(dice: Dice, target: Target) -> Drawn:
 
 
 def _contractions(dice: Dice, target: Target) -> Drawn:
-    match dice.choice(("conv", "product", "conv", "transposed", "codes", "product")):
+    match dice.choice(("conv", "product", "conv", "transposed", "codes", "product", "bytes", "bytes")):
         case "product":
             made = products.multiplied(dice, target)
         case "transposed":
             return windows.transposed(dice, target, HALOED)
+        case "bytes":
+            made = products.wide_bytes(dice, target)
         case "codes":
             made = products.sparse_product(dice, target, dice.chance(10))
             return replace(made, how=Choice(codes=True, far=dice.chance(30)))
@@ -203,8 +213,11 @@ GENERATORS: dict[str, Generator] = {
     "contract": Generator(
         _contractions,
         _by_contract,
-        ("contract.py", "roles.py", "tiles.py", "codes.py"),
-        (*VECTORS, "c99", "x86-64-v4-vnni"),
+        (
+            *("contract.py", "roles.py", "tiles.py", "codes.py", "products.py", "register_tile.py"),
+            "vector_operand.py",
+        ),
+        (*VECTORS, "c99", "x86-64-v4-vnni", "aarch64-dotprod", "aarch64-i8mm"),
     ),
     "winograd": Generator(
         _winograds,
@@ -214,7 +227,15 @@ GENERATORS: dict[str, Generator] = {
     ),
     "vertical": Generator(maps.vertical_stage, one(vertical), ("vertical.py",)),
     "row_reduction": Generator(maps.rows_stage, _by_rows, ("row_reduction.py", "run.py")),
-    "transpose": Generator(maps.turned, one(transpose), ("transpose.py",), share=0.25),
+    "selection": Generator(maps.selected, _by_selection, ("selection.py",), share=0.4),
+    "transpose": Generator(maps.turned, one(transpose), ("transpose.py", "shuffles.py"), share=0.25),
+    "depthwise_dot": Generator(
+        products.depthwise_bytes,
+        one(depthwise_dot),
+        ("depthwise_dot.py", "depthwise_match.py", "requantise.py"),
+        ("x86-64-v4-vnni", "aarch64-dotprod", "aarch64-i8mm"),
+        share=0.3,
+    ),
     "int_dot": Generator(products.bytes_product, one(int_dot), ("int_dot.py", "bytes.py"), SCALAR),
     "recurrent_cell": Generator(
         cells.cell,
@@ -230,14 +251,14 @@ GENERATORS: dict[str, Generator] = {
         ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "aarch64-i8mm", "aarch64-dotprod"),
         share=0.2,
     ),
-    "columns": Generator(
+    "csc": Generator(
         _entries,
-        _by_columns,
+        _by_csc,
         ("csc.py", "coded.py"),
         ("c99", "x86-64", "aarch64", "armv7e-m", "x86-64-v3"),
         share=0.3,
     ),
-    "gathers": Generator(
+    "sparse_gather": Generator(
         products.sparse_product, one(sparse_gather), ("sparse_gather.py",), ("armv8.1m",), share=0.1
     ),
     "banded": Generator(

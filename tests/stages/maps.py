@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ingot.formula.compute import Compute, Reduction, accumulator
-from ingot.formula.expr import Const, Expr, Tensor, Var, call, maximum, select
-from ingot.formula.types import FLOAT32, FLOAT64, DType
+from ingot.formula.compute import Compute, Reduction, accumulator, computes
+from ingot.formula.expr import Const, Expr, Tensor, Var, binary, call, cast, maximum, select, static
+from ingot.formula.types import FLOAT32, FLOAT64, INT8, INT16, INT32, UINT8, DType
+from ingot.loops.layout import Layout
+from ingot.loops.region import Group
 from ingot.ops.normalize import layer_normalization, log_softmax, rms_normalization, softmax
+from ingot.ops.order import top_stages
+from ingot.ops.quantize import saturated
 from ingot.targets.record import Target
 from tests.probes.levels import builder
 from tests.stages.dice import Dice
@@ -70,6 +74,63 @@ def _joined(dice: Dice, a: Expr, b: Expr) -> Expr:
             return a / (call("abs", b) + 1)
 
 
+def integral(dice: Dice, target: Target, order: tuple[int, ...] | None = None) -> Drawn:
+    """A map of integers of several widths: wrapped, made floats, or quantised; `order` turns an operand."""
+    shape = shape_of(dice, min(16, target.lanes(1)) if order else target.lanes(4), 2 if order else 1)
+    axes = axes_of(shape)
+    if order is not None:
+        order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    value: Expr = _integer(dice, "x", axes, order)
+    for k in range(dice.below(3)):
+        other = _integer(dice, f"o{k}_", axes, None)
+        how = dice.choice(("add", "sub", "mul", "max", "min"))
+        value = binary(how, value, other)
+    to = dice.choice(INTEGERS)
+    match dice.choice(("as it is", "wrapped", "float", "quantised", "quantised")):
+        case "wrapped":
+            value = cast(value, to)
+        case "float":
+            value = cast(value, FLOAT32) * 0.5
+        case "quantised":
+            scale = dice.choice((0.25, 0.003, 2.0))
+            value = saturated(cast(value, FLOAT32) * scale, float(dice.choice((0, 3, 128))), to)
+    c = Compute(Tensor("y", value.dtype, shape), axes, value)
+    return with_layouts(dice, (c,), (c.out,), target, Habits(last=20, halo=20, parts=10))
+
+
+INTEGERS = (UINT8, INT8, INT16)
+
+
+def _integer(dice: Dice, name: str, axes: tuple[Var, ...], order: tuple[int, ...] | None) -> Expr:
+    """An element as int32: of all axes, turned, or of some of them."""
+    dtype = dice.choice((*INTEGERS, INT32))
+    if order is None and name != "x":
+        return cast(_broadcast(dice, name, axes, dtype), INT32)
+    at = axes if order is None else tuple(axes[d] for d in order)
+    shape = tuple(int(a.extent) for a in at if isinstance(a.extent, int))
+    return cast(dice.tensor(name, dtype, shape)[at], INT32)
+
+
+def integers_summed(dice: Dice, target: Target) -> Drawn:
+    """A sum or an extreme of bytes over outer axes: what a pooling or a depthwise product of integers is."""
+    shape = shape_of(dice, target.lanes(4), 2)
+    axes = axes_of(shape)
+    gone = tuple(a for a in axes[:-1] if dice.chance(60)) or axes[:1]
+    kept = tuple(a for a in axes if a not in gone)
+    x = dice.tensor("x", dice.choice((UINT8, INT8)), shape)
+    term: Expr = cast(x[axes], INT32)
+    if dice.chance(50):
+        term = term * cast(_broadcast(dice, "w", axes, INT8), INT32)
+    combine = dice.choice(("sum", "sum", "max", "min"))
+    first = {"sum": 0, "max": INT32.lowest, "min": INT32.highest}[combine]
+    value: Expr = accumulator(INT32)
+    if dice.chance(60):
+        value = saturated(cast(value, FLOAT32) * 0.125, 3.0, dice.choice(INTEGERS))
+    r = Reduction(combine, gone, Const(int(first), INT32), term)
+    c = Compute(Tensor("y", value.dtype, tuple(static(a.extent) for a in kept)), kept, value, r)
+    return with_layouts(dice, (c,), (c.out,), target, ANY)
+
+
 def reduced(dice: Dice, target: Target, inner: bool) -> Drawn:
     """A reduction over outer axes, or over the innermost among others."""
     dtype = dice.choice(FLOATS)
@@ -86,16 +147,20 @@ def reduced(dice: Dice, target: Target, inner: bool) -> Drawn:
     first = {"sum": 0.0, "max": dtype.lowest, "min": dtype.highest}[combine]
     start = float(first) if dice.chance(80) else 5.0
     r = Reduction(combine, tuple(gone), Const(start, dtype), term)
-    c = Compute(Tensor("y", dtype, tuple(int(a.extent or 1) for a in kept)), kept, accumulator(dtype), r)  # type: ignore[arg-type]
+    c = Compute(Tensor("y", dtype, tuple(static(a.extent) for a in kept)), kept, accumulator(dtype), r)
     if kept:
         c, _ = with_epilogue(dice, c)
     return with_layouts(dice, (c,), (c.out,), target, ANY)
 
 
 def vertical_stage(dice: Dice, target: Target) -> Drawn:
-    match dice.choice(("map", "map", "reduce", "pool")):
+    match dice.choice(("map", "map", "reduce", "pool", "integers", "bytes")):
         case "map":
             return mapped(dice, target)
+        case "integers":
+            return integral(dice, target)
+        case "bytes":
+            return integers_summed(dice, target)
         case "reduce":
             return reduced(dice, target, False)
     return pooled(dice, target)
@@ -103,6 +168,8 @@ def vertical_stage(dice: Dice, target: Target) -> Drawn:
 
 def turned(dice: Dice, target: Target) -> Drawn:
     """A transposition, with what is joined to it."""
+    if dice.chance(35):
+        return integral(dice, target, ())
     dtype = dice.choice(FLOATS)
     lanes = target.lanes(dtype.bytes)
     rank = dice.number(2, 4)
@@ -148,6 +215,23 @@ def numbered(dice: Dice, target: Target) -> Drawn:
     return with_layouts(dice, stages, (y, *shown), target, Habits(last=10, halo=10))
 
 
+def selected(dice: Dice, target: Target) -> Drawn:
+    """The largest or smallest few along an axis: rows of several vectors, or points beside each other."""
+    lanes = target.lanes(4)
+    sizes = (lanes, 2 * lanes + 3, 3, 5 * lanes + 1, 1, 9 * lanes + 2, 40, 14 * lanes, lanes // 2)
+    shape = [dice.number(1, 3) for _ in range(dice.number(1, 4))]
+    shape[-1] = max(1, dice.choice(sizes))
+    a = dice.choice((len(shape) - 1, len(shape) - 1, dice.below(len(shape))))
+    shape[a] = max(1, dice.choice(sizes))
+    k = min(shape[a], dice.choice((1, 3, 5, lanes, lanes + 1, 17, shape[a])))
+    x = dice.tensor("x", dice.choice((FLOAT32, FLOAT32, FLOAT32, FLOAT64)), shape)
+    stages = top_stages(x, a, k, dice.chance(50))
+    made = tuple(dict.fromkeys(c.out for c in computes(stages) if c.at and c.out.rank == len(shape)))
+    last = Layout((0, *range(2, len(shape)), 1), (0,) * len(shape), (0,) * len(shape), 0)
+    layouts = {x: last} if len(shape) > 2 and dice.chance(30) else {}
+    return Drawn(stages, (Group(("subject",), stages),), made, layouts, target)
+
+
 def rows_stage(dice: Dice, target: Target) -> Drawn:
     """A softmax, a normalisation, or a reduction along rows."""
     if dice.chance(40):
@@ -178,4 +262,5 @@ def rows_stage(dice: Dice, target: Target) -> Drawn:
     drawn = with_layouts(
         dice, stages, tuple(dict.fromkeys(shown)), target, Habits(last=15, halo=10, parts=10)
     )
-    return replace(drawn, tolerance=5e-5)
+    caches = (1 << 7, 1 << 9, 1 << 12) if dice.chance(20) else target.caches
+    return replace(drawn, tolerance=5e-5, target=replace(target, caches=caches))

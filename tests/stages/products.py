@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from ingot.errors import InputError
+from ingot.formula.compute import reads, writes
 from ingot.formula.expr import Extent, Tensor, constant, static
 from ingot.formula.types import FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
 from ingot.loops.choice import Choice
+from ingot.loops.fold import fold_stages
+from ingot.loops.region import Group, Region
+from ingot.loops.zero_points import with_plain_products
 from ingot.ops.contract import conv, gemm, matmul
 from ingot.ops.quantize import conv_integer, matmul_integer, qlinear_conv, qlinear_matmul
 from ingot.ops.registry import Builder
@@ -20,7 +24,9 @@ from tests.stages.dice import Dice, Impossible
 from tests.stages.drawn import Drawn, Habits
 from tests.stages.windows import Geometry, geometry, some_channels, stored
 
-PLAIN = Habits(last=95, halo=97, kinds=("none", "relu", "bias", "residual", "scale", "sigmoid", "place"))
+PLAIN = Habits(
+    last=95, halo=97, kinds=("none", "relu", "bias", "residual", "scale", "sigmoid", "place", "bytes")
+)
 
 
 def multiplied(dice: Dice, target: Target) -> Drawn:
@@ -156,6 +162,12 @@ def _scale(dice: Dice, name: str) -> Tensor:
 # -- bytes
 
 
+def _plain_bytes(dice: Dice, shape: tuple[int, ...]) -> Tensor:
+    """Constants of bytes, some without a sign, which no int8 holds."""
+    low, kind = (0, np.uint8) if dice.chance(15) else (-127, np.int8)
+    return constant(dice.random.integers(low, low + 255, shape).astype(kind), f"w{dice.seed}")
+
+
 def bytes_product(dice: Dice, target: Target) -> Drawn:
     """A product of bytes whose weights are plain constants."""
     x_type = dice.choice((UINT8, INT8))
@@ -163,13 +175,66 @@ def bytes_product(dice: Dice, target: Target) -> Drawn:
     if dice.chance(60):
         m, k, n = dice.number(1, 7), dice.number(1, 80), dice.number(1, 20)
         x = dice.tensor("x", x_type, (m, k))
-        values = dice.random.integers(-127, 128, (n, k)).astype(np.int8)
-        _matrix_of_bytes(dice, f, x, constant(values, f"w{dice.seed}"))
+        _matrix_of_bytes(dice, f, x, _plain_bytes(dice, (n, k)))
     else:
         g = geometry(dice, 4, (2, 2, 1))
         group = dice.choice((1, 1, 1, 2, 3))
         each, outputs = dice.number(1, 20), dice.number(1, 9)
         x = dice.tensor("x", x_type, (g.batch, each * group, *g.size))
-        values = dice.random.integers(-127, 128, (outputs * group, each, *g.kernel)).astype(np.int8)
-        _convolution(dice, f, x, constant(values, f"w{dice.seed}"), g, True, group)
+        w = _plain_bytes(dice, (outputs * group, each, *g.kernel))
+        _convolution(dice, f, x, w, g, True, group)
     return stored(dice, f, target, EPILOGUES[True])
+
+
+def wide_bytes(dice: Dice, target: Target) -> Drawn:
+    """A product of bytes over vectors of results, its zero points folded as in a model."""
+    x_type, lanes = dice.choice((UINT8, INT8)), target.lanes(INT32.bytes)
+    f = builder()
+    if dice.chance(45):
+        m, k, n = dice.number(1, 9), dice.number(1, 80), some_channels(dice, lanes)
+        x = dice.tensor("x", x_type, (m, k))
+        _matrix_of_bytes(dice, f, x, _plain_bytes(dice, (n, k)))
+    else:
+        g = geometry(dice, 4, (2, 2, 1))
+        group = dice.choice((1, 1, 1, 2))
+        each, outputs = dice.number(1, 20), some_channels(dice, lanes)
+        x = dice.tensor("x", x_type, (g.batch, each * group, *g.size))
+        w = _plain_bytes(dice, (outputs * group, each, *g.kernel))
+        _convolution(dice, f, x, w, g, True, group)
+    return stored(dice, f, target, TIDY_BYTES, with_plain_products)
+
+
+def depthwise_bytes(dice: Dice, target: Target) -> Drawn:
+    """A depthwise convolution of bytes, its zero points folded as in a model."""
+    x_type, g = dice.choice((UINT8, INT8)), geometry(dice, 5, (2, 2, 2, 1))
+    channels = dice.choice((16, 17, 24, 31, 32, 40, 48, 64, 65, 80, 100, 128, 150, dice.number(16, 130)))
+    f = builder()
+    x = dice.tensor("x", x_type, (g.batch, channels, *g.size))
+    w = _plain_bytes(dice, (channels, 1, *g.kernel))
+    scales = [_scale(dice, n) for n in ("xs", "ws", "ys")]
+    zero, out = _zero(dice, "z", x_type, dice.chance(90)), _zero(dice, "yz", dice.choice((UINT8, INT8)), True)
+    bias = dice.constant("b", INT32, (channels,), 999) if dice.chance(50) else None
+    how: dict[str, Any] = {"strides": g.strides, "dilations": g.dilations, "pads": g.pads}
+    try:
+        at_zero = _at_zero(dice, w, channels)
+        qlinear_conv(
+            f, x, scales[0], zero, w, scales[1], at_zero, scales[2], out, bias, group=channels, **how
+        )
+    except InputError as error:
+        raise Impossible from error
+    _known_scales(dice, f)
+    return stored(dice, f, target, TIDY_BYTES, with_plain_products)
+
+
+def _known_scales(dice: Dice, f: Builder) -> None:
+    """Mostly the scales are folded into constants, as a model's are; else they are data of a stage before."""
+    if dice.chance(75):
+        stages = tuple(f.stages)
+        made = {t for s in stages for t in writes(s)}
+        inputs = tuple({t: None for s in stages for t in reads(s) if t not in made and t.value is None})
+        region = Region(inputs, tuple(writes(stages[-1])), [Group(("product",), stages)])
+        (group,) = (g for g in fold_stages(region).items if isinstance(g, Group))
+        f.stages[:] = group.stages
+
+
+TIDY_BYTES = Habits(last=95, halo=95, kinds=("none",))

@@ -24,7 +24,7 @@ from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
 from tests.stages.dice import Dice, Impossible, shrunk
 from tests.stages.generators import GENERATORS, drawn
-from tests.stages.judge import COMPILED, Declined, Served, by_compiler, by_evaluator, served
+from tests.stages.judge import COMPILED, Declined, Served, Writer, Written, by_compiler, by_evaluator, served
 
 CHUNK, BATCH = 200, 60  # seeds of a process at a time, stages of a C program
 MOST_DRAWN = 40  # for each stage that shall be served
@@ -83,21 +83,29 @@ def measured(name: str, seeds: Sequence[int], count: int, folder: str) -> Survey
     """The stages of some seeds, and in the folder what was reached of the generator's files."""
     os.environ.setdefault("INGOT_CHECK", "2")
     measure = coverage.Coverage(f"{folder}/reached", data_suffix=True, branch=True, include=_files(name))
-    measure.start()
     try:
-        return surveyed(name, seeds, count)
+        return surveyed(name, seeds, count, traced(GENERATORS[name].write, measure))
     finally:
-        measure.stop()
         measure.save()
 
 
-def surveyed(name: str, seeds: Sequence[int], count: int) -> Survey:
+def traced(write: Writer, measure: coverage.Coverage) -> Writer:
+    """The same, measured while it writes: what is evaluated afterwards needs no tracing, which takes long."""
+
+    def watched(*asked: Any) -> Written | None:
+        with measure.collect():
+            return write(*asked)
+
+    return watched
+
+
+def surveyed(name: str, seeds: Sequence[int], count: int, write: Writer | None = None) -> Survey:
     """The stages of some seeds, until so many are served, in the evaluator and as C."""
     found, right = Survey(), list[Served]()
     for seed in seeds:
         if found.verdicts["served"] >= count:
             break
-        verdict, made = judged(name, Dice((name, seed)), seed)
+        verdict, made = judged(name, Dice((name, seed)), seed, write)
         found.verdicts[verdict if verdict in ("impossible", "declined") else "served"] += 1
         if made is not None:
             right.append(made)
@@ -110,10 +118,10 @@ def surveyed(name: str, seeds: Sequence[int], count: int) -> Survey:
     return found
 
 
-def judged(name: str, dice: Dice, seed: int) -> tuple[str, Served | None]:
+def judged(name: str, dice: Dice, seed: int, write: Writer | None = None) -> tuple[str, Served | None]:
     """What the verifier and the evaluator say of one stage: nothing, and then the stage as it is served."""
     try:
-        made = served(drawn(name, dice), GENERATORS[name].write, seed)
+        made = served(drawn(name, dice), write or GENERATORS[name].write, seed)
         by_evaluator(made)
     except Impossible:
         return "impossible", None

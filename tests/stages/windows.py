@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -153,19 +154,26 @@ def transposed(dice: Dice, target: Target, habits: Habits = USUAL) -> Drawn:
     return stored(dice, f, target, habits)
 
 
-def stored(dice: Dice, f: Builder, target: Target, habits: Habits) -> Drawn:
-    """The stages of a definition with an epilogue, layouts, and places in larger tensors.
+def stored(
+    dice: Dice,
+    f: Builder,
+    target: Target,
+    habits: Habits,
+    prepared: Callable[[Compute], Compute] = lambda c: c,
+) -> Drawn:
+    """The stages of a definition with an epilogue, layouts, and places in larger tensors; `prepared`: the
+    first sum as a step before the generators leaves it.
 
     What stands in front of the first sum is no business of the generator, as what is folded in a model.
     """
     stages = [s for s in f.stages if isinstance(s, Compute)]
     first = next((i for i, s in enumerate(stages) if s.reduction is not None), 0)
-    y = stages[-1].out
-    if any(n == 0 for n in y.shape):
+    stages[first] = prepared(stages[first])
+    if any(n == 0 for n in stages[-1].out.shape):
         raise Impossible
     if len(stages) == first + 1:
         stages[first], _ = with_epilogue(dice, stages[first], habits.kinds)
-    drawn = with_layouts(dice, tuple(stages[first:]), (y,), target, habits)
+    drawn = with_layouts(dice, tuple(stages[first:]), (stages[-1].out,), target, habits)
     before = (Group(("before",), tuple(stages[:first])),) if first else ()
     return replace(drawn, groups=(*before, *drawn.groups))
 

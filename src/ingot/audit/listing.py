@@ -10,6 +10,7 @@ assembly) with a label before each instruction that has a fixup; labels change n
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,9 +20,9 @@ from ingot.targets.process import produce, zig, zig_version
 from ingot.targets.record import Target
 
 LABEL = ".Lingot_fixup_"
-# Four seconds, 3 GB of addresses and a file of 4 MB (or of 8: shells differ in the unit).
-BOUNDED = ("sh", "-c", 'ulimit -t 4 && ulimit -v 3000000 && ulimit -f 8192 && exec "$@"', "sh")
-ENCODING = re.compile(r"\s*\S+ encoding: \[(.*)\]\s*$")
+# Four seconds, 2 GB of addresses and a file of 4 MB (or of 8: shells differ in the unit).
+BOUNDED = ("sh", "-c", 'ulimit -t 4 && ulimit -v 1900000 && ulimit -f 8192 && exec "$@"', "sh")
+ENCODING = re.compile(r"(?<!\S)(\S{1,3}) encoding: \[")  # behind what begins a comment there
 FIXUP = re.compile(r"^\s*\S+\s+fixup (\w) - offset: (\d+), value: (.*), kind: (\S+?)(?:,.*)?$")
 
 
@@ -109,9 +110,18 @@ def fixups_of(listing: str) -> list[tuple[int, tuple[Fixup, ...]]]:
         if holes:
             found.append((line, tuple(holes)))
             holes = []
-        if encoded := ENCODING.search(text):
+        if encoded := encoding_of(text):
             line, encoding = number, encoded[1]
     return found
+
+
+def encoding_of(row: str) -> tuple[str, str] | None:
+    """An instruction and its encoding, which LLVM puts last; in time linear in any row."""
+    row = row.rstrip()
+    found = deque(ENCODING.finditer(row), maxlen=1) if row.endswith("]") else ()
+    for last in found:
+        return row[: last.start()].rstrip(), row[last.end() : -1]
+    return None
 
 
 def placed_fixups(text: str, how: Assembly) -> tuple[bytes, dict[tuple[int, int], tuple[Fixup, ...]]]:

@@ -29,6 +29,7 @@ from ingot.errors import InputError
 from ingot.formula.expr import Array, extent_name
 from ingot.frontends.canonical import canonical
 from ingot.frontends.onnx import read_proto, read_with
+from ingot.frontends.onnx.tensors import embed_external
 from ingot.graph.ir import Graph
 from ingot.log import announce
 from ingot.ops.infer import infer
@@ -223,10 +224,10 @@ def _in_a_row(
 
 
 def whole(model: Any) -> onnx.ModelProto:
-    """The model's message, with its external data in it (the reader has checked where that lies)."""
+    """The model's message, with its external data in it."""
     proto = read_proto(model)
     if isinstance(model, (str, Path)):
-        onnx.external_data_helper.load_external_data_for_model(proto, str(Path(model).parent))
+        embed_external(proto, Path(model).parent)
     return proto
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 import onnx
 import onnx.version_converter
 from onnx import helper
+from onnx.checker import ValidationError
+from onnx.shape_inference import InferenceError
+from onnx.version_converter import ConvertError
 
 from ingot.compress.write import UINT4_IR
 from ingot.graph.onnx_form import UINT4_OPSET
@@ -29,7 +32,7 @@ def modernise(model: onnx.ModelProto) -> onnx.ModelProto:
     skeleton, bulk = _without_bulk(model)
     try:
         made = onnx.version_converter.convert_version(skeleton, UINT4_OPSET)
-    except (RuntimeError, ValueError, onnx.checker.ValidationError):
+    except (RuntimeError, ValueError, ConvertError, InferenceError, ValidationError):
         return model
     standing_in = {t.name for t in bulk} - {v.name for v in model.graph.input}
     inputs = [v for v in made.graph.input if v.name not in standing_in]

@@ -67,8 +67,7 @@ def entry_text(unit: Unit, used: Used) -> Iterator[str]:
 def _account(unit: Unit, step: Step | None) -> Iterator[str]:
     """The call that says what runs next."""
     if unit.is_profiled:
-        made = list(calls(unit.program.steps))
-        number = -1 if step is None else made.index(step) if isinstance(step, Call) else len(made)
+        number = -1 if step is None else unit.numbers.get(step, len(unit.numbers))
         yield f"{unit.name}_profile({number});"
 
 
@@ -120,9 +119,9 @@ def _steps(unit: Unit, steps: tuple[Step, ...], used: Used) -> Iterator[str]:
                 yield from _account(unit, step)
                 yield f"if ((status = {call}) != 0) return status;" if kernel.may_fail else call + ";"
                 yield from [_pause(unit)] if step.pauses else []
-            case Copy(source, to):
+            case Copy():
                 yield from _account(unit, step)
-                yield from _copy(unit, source, to, used)
+                yield from _copy(unit, step, used)
             case Branch(condition, then, other):
                 yield f"if (*{_address(unit, condition, 'const uint8_t *')}) {{"
                 yield from (INDENT + line for line in _steps(unit, then, used))
@@ -148,8 +147,10 @@ def _pause(unit: Unit) -> str:
     return f"if ({unit.name}_pause()) return {unit.errors['ERR_STOPPED']};"
 
 
-def _copy(unit: Unit, source: Tensor, to: Tensor, used: Used) -> Iterator[str]:
+def _copy(unit: Unit, step: Copy, used: Used) -> Iterator[str]:
+    source, to = step.source, step.to
     if _is_nothing(unit, source, to):
+        yield from [_pause(unit)] if step.pauses else []
         return
     params = {p.name: _extent(unit, p) for p in params_of(to)}
     printer = Printer(unit.target, unit.argument, used, params=params)
@@ -162,7 +163,13 @@ def _copy(unit: Unit, source: Tensor, to: Tensor, used: Used) -> Iterator[str]:
     one = f"{target}[i] = {origin}[i]"
     if to.type.is_text:
         one = printer.call("copy", (to.type.name,), f"&{target}[i]", f"&{origin}[i]")
-    yield f"for (int i = 0; i < {count}; i++) {one};"
+    if not step.pauses:
+        yield f"for (int i = 0; i < {count}; i++) {one};"
+        return
+    yield f"for (int64_t first = 0; first < {count}; first += {step.pauses}) {{"
+    yield f"{INDENT}for (int i = (int)first; i < {count} && i - first < {step.pauses}; i++) {one};"
+    yield f"{INDENT}{_pause(unit)}"
+    yield "}"
 
 
 def _is_nothing(unit: Unit, source: Tensor, to: Tensor) -> bool:
@@ -199,7 +206,7 @@ def _address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:
     if base in unit.plan.offsets:
         offset = unit.plan.offsets[base] + place.start * t.type.bytes
         return f"({wanted})(a + {offset})" if offset else f"({wanted})a"
-    name = f"state->{unit.member(base)}" if base in unit.program.members else unit.argument(base)
+    name = f"state->{unit.member(base)}" if base in unit.states else unit.argument(base)
     if place.start:
         start = place.start * (t.type.bytes if t.type.is_text else 1)
         return f"({wanted})({name} + {start})"

@@ -70,6 +70,8 @@ class Printer:
                 return self.registers.get(name, (1, INDEX))[0]
             case Load(lanes=lanes) | Lane(lanes=lanes):
                 return lanes
+            case Unary("any", _):
+                return 1
             case Unary(_, a) | Cast(a, _) | Bitcast(a, _):
                 return self.width(a)
             case Binary(_, a, b):

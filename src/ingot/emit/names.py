@@ -59,6 +59,7 @@ class Scope:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken: set[str] = {*KEYWORDS, *taken}
         self._names: dict[Hashable, str] = {}
+        self._last: dict[str, int] = {}  # of each stem the number that was given out last
 
     def name(self, thing: Hashable, wanted: str, fallback: str = "t") -> str:
         """The identifier of `thing`, made from `wanted` on first use."""
@@ -72,7 +73,7 @@ class Scope:
 
     def give(self, thing: Hashable, exact: str) -> bool:
         """Name `thing` exactly so; False if that name is taken."""
-        if exact in self._taken or exact.startswith("__") or _is_ours(exact):
+        if not self._is_free(exact):
             return False
         self._taken.add(exact)
         self._names[thing] = exact
@@ -80,13 +81,16 @@ class Scope:
 
     def fresh(self, wanted: str, fallback: str = "t") -> str:
         """An identifier nobody has yet."""
-        plain, n = identifier(wanted, fallback), 1
-        candidate = plain
-        while candidate in self._taken or candidate.startswith("__") or _is_ours(candidate):
+        plain = identifier(wanted, fallback)
+        n = self._last.get(plain, 0) + 1
+        while not self._is_free(candidate := plain if n == 1 else f"{plain}_{n}"):
             n += 1
-            candidate = f"{plain}_{n}"
+        self._last[plain] = n
         self._taken.add(candidate)
         return candidate
+
+    def _is_free(self, name: str) -> bool:
+        return not (name in self._taken or name.startswith("__") or _is_ours(name))
 
 
 def is_identifier(name: str) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ingot.emit.names import LONGEST, Scope, comment, is_identifier
 from ingot.errors import InputError
 from ingot.formula.expr import Param, Tensor, text
 from ingot.loops.parallel import is_parallel
-from ingot.loops.program import Kernel, Program
+from ingot.loops.program import Kernel, Program, Step, calls
 from ingot.memory.plan import ALIGN, Plan
 from ingot.options import Api
 from ingot.targets.record import Target
@@ -44,7 +45,7 @@ MACROS = (
 """Our own macros, each behind `NAME_` in capitals."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Unit:
     """One bundle to be printed.
 
@@ -71,10 +72,12 @@ class Unit:
     macros: Scope = field(default_factory=Scope)
     kept: Scope = field(default_factory=lambda: Scope({"state", "i", "a", "w"}))
     constants: frozenset[Tensor] = frozenset()
+    states: frozenset[Tensor] = frozenset()
 
     def __post_init__(self) -> None:
         """Name what the header shows before anything else, so that its names are the plainest."""
         self.constants = frozenset(self.program.constants)
+        self.states = frozenset(self.program.members)
         self.scope = Scope(
             {self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", "state", "i", "a", "w"}
         )
@@ -93,7 +96,7 @@ class Unit:
             )
         for t in edge:
             wanted = self.rename.get(t.name)
-            scopes = [self.scope, *([self.kept] if t in self.program.members else [])]
+            scopes = [self.scope, *([self.kept] if t in self.states else [])]
             if wanted is not None and not (is_identifier(wanted) and all(s.give(t, wanted) for s in scopes)):
                 raise InputError(f"{t.name!r} cannot be called {wanted!r}: not a free C identifier")
 
@@ -125,6 +128,11 @@ class Unit:
     def has_tasks(self) -> bool:
         """Whether there is anything to hand to the caller's `parallel_for`."""
         return any(is_parallel(k) for k in self.program.kernels)
+
+    @cached_property
+    def numbers(self) -> dict[Step, int]:
+        """The calls of kernels in their order."""
+        return {call: i for i, call in enumerate(calls(self.program.steps))}
 
     @property
     def has_weights(self) -> bool:
@@ -182,7 +190,7 @@ class Unit:
         """Where the state struct stands in Glow's mutable memory: behind inputs and outputs."""
         return sum(padded(t.bytes) for t in self.edge)
 
-    @property
+    @cached_property
     def mutable(self) -> dict[Tensor, int]:
         """Glow's mutable memory: the offset of every input, output and member of the state."""
         out, at = {}, 0

@@ -23,7 +23,7 @@ from ingot.formula.expr import (
     Var,
 )
 from ingot.formula.types import BOOL, DTYPES, INT32, INT64, DType
-from ingot.loops.instructions import GROUP
+from ingot.loops.instructions import GROUP, GROUP_BYTES, packed_lanes
 
 
 def mask_type(t: DType) -> DType:
@@ -68,6 +68,12 @@ class VectorPrinter(Printer):
                 return f"({self.scalar(c)} ? ({t}){x} : ({t}){y})"
             case Select(c, a, b):
                 return self._select(self.mask(c, lanes), a, b, lanes)
+            case Cast(Unary("round", a), dtype) if dtype is INT32 and (spelled := self._nearest(a, lanes)):
+                return spelled
+            case Cast(Binary("min", Binary("max", a, Const(lo)), Const(hi)), dtype) if (
+                lo == dtype.lowest and hi == dtype.highest and (spelled := self._saturating(a, dtype, lanes))
+            ):
+                return spelled
             case Cast(Shuffle() as a, dtype) if spelled := self._widening_half(a, dtype, lanes):
                 return f"(({self.vector_type(dtype, lanes)}){spelled})"
             case Cast(a, dtype) if spelled := self._widening(a, dtype, lanes):
@@ -128,6 +134,23 @@ class VectorPrinter(Printer):
             return None
         spelled = self.target.spelling(f"widen_{which}_{to.name}", e.dtype.name, lanes * to.bytes)
         return None if spelled is None else spelled.format(a=bare(self.vector(e.a, 2 * lanes)))
+
+    def _nearest(self, a: Expr, lanes: int) -> str | None:
+        """A float that fits as the nearest integer."""
+        spelled = self.target.spelling("nearest_int32", a.dtype.name, lanes * a.dtype.bytes)
+        return None if spelled is None else spelled.format(a=bare(self.vector(a, lanes)))
+
+    def _saturating(self, a: Expr, to: DType, lanes: int) -> str | None:
+        """Integers limited to a narrower type, of one register or of two that are packed."""
+        if not a.dtype.is_integer or a.dtype.bits <= to.bits:
+            return None
+        if isinstance(a, Shuffle) and a.index == packed_lanes(lanes, GROUP_BYTES // a.dtype.bytes):
+            width = self.width(a.a)
+            spelled = self.target.spelling(f"pack_{to.name}", a.dtype.name, width * a.dtype.bytes)
+            x, y = (bare(self.vector(v, width)) for v in (a.a, a.b))
+            return None if spelled is None else spelled.format(a=x, b=y)
+        spelled = self.target.spelling(f"saturate_{to.name}", a.dtype.name, lanes * a.dtype.bytes)
+        return None if spelled is None else spelled.format(a=bare(self.vector(a, lanes)))
 
     def _splat(self, text: str, dtype: DType, lanes: int) -> str:
         self.vector_type(dtype, lanes)
@@ -205,13 +228,19 @@ class VectorPrinter(Printer):
             case Binary(op, a, b) if op in COMPARE:
                 return f"({self.vector(a, lanes)} {COMPARE[op]} {self.vector(b, lanes)})"
             case Binary("and" | "or" as op, a, b) if c.dtype is BOOL:
-                return f"({self.mask(a, lanes)} {INFIX[op]} {self.mask(b, lanes)})"
+                return f"({self._condition(a, b, lanes)} {INFIX[op]} {self._condition(b, a, lanes)})"
             case Unary("not", a):
                 return f"(~{self.mask(a, lanes)})"
             case Unary("isnan", a):
                 x = self.vector(a, lanes)
                 return f"({x} != {x})"
         raise TypeError(f"no vector mask for {c!r}")
+
+    def _condition(self, c: Expr, other: Expr, lanes: int) -> str:
+        """One of two conditions as a mask: a bool that all lanes share is one as wide as the other."""
+        if self.width(c) > 1:
+            return self.mask(c, lanes)
+        return self._splat(f"-({self.scalar(c)})", mask_type(_compared(other)), lanes)
 
     def _select(self, mask: str, a: Expr, b: Expr, lanes: int) -> str:
         return self.blend(mask, self.vector(a, lanes), self.vector(b, lanes), a.dtype, lanes)
@@ -229,6 +258,13 @@ class VectorPrinter(Printer):
         bits = mask_type(t)
         spelled = self.target.spelling("any", bits.name, lanes * t.bytes)
         return spelled.format(a=mask) if spelled else self.call("any", (bits.name, str(lanes)), mask)
+
+    def _unary(self, op: str, a: Expr) -> str:
+        if op != "any":
+            return Printer._unary(self, op, a)  # super() does not work in a dataclass with slots
+        lanes, t = self.width(a), mask_type(_compared(a))
+        self.vector_type(t, lanes)
+        return self.any(self.mask(a, lanes), t, lanes)
 
     def madd(self, name: str, a: Expr, b: Expr, lanes: int) -> str:
         """name + a * b, as the fused instruction where the target has it."""
@@ -270,6 +306,18 @@ class VectorPrinter(Printer):
         """Store `lanes` elements from `to` on."""
         t = self.vector_type(to.tensor.type, lanes)
         return f"*({t} *)&{self.element(to)} = {bare(self.vector(value, lanes))};"
+
+
+def _compared(c: Expr) -> DType:
+    """The type of what a condition compares."""
+    match c:
+        case Binary("and" | "or", Load(), b) if c.dtype is BOOL:
+            return _compared(b)
+        case Unary(_, a) | Binary("and" | "or", a, _):
+            return _compared(a) if a.dtype is BOOL else a.dtype
+        case Binary(_, a, _):
+            return a.dtype
+    raise TypeError(f"no comparison: {c!r}")
 
 
 def _is_number(e: Expr) -> bool:

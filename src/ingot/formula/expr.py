@@ -158,14 +158,16 @@ class Param(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Unary(Expr):
-    """neg abs not invert exp log sqrt tanh ... floor ceil round (half to even) trunc isnan isinf sign."""
+    """neg abs not invert exp log sqrt tanh ... floor ceil round (half to even) trunc isnan isinf sign; any:
+    whether a condition holds in a lane of a vector.
+    """
 
     op: str
     a: Expr
 
     @property
     def dtype(self) -> DType:
-        return BOOL if self.op in ("isnan", "isinf", "not") else self.a.dtype
+        return BOOL if self.op in ("isnan", "isinf", "not", "any") else self.a.dtype
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,8 @@ def interval(e: Expr | int, bounds: Bounds = NO_BOUNDS) -> tuple[int, int]:
                 return bounds[name]
             if n is not None:
                 return 0, max(upper(n) - 1, 0)
+            if e.dtype is not INDEX and e.dtype.is_integer:
+                return int(e.dtype.lowest), int(e.dtype.highest)
         case Param(name, lo, hi):
             return bounds.get(name, (lo, hi))
         case Gathered(_, lo, hi):

@@ -67,7 +67,7 @@ class Scope:
             self.lowers,
             self.uppers,
             {k: v for k, v in self.lets.items() if k != name},
-            {**self.numbers, **_numbers(name, lo, hi, self.numbers)},
+            {**self.numbers, **_numbers(name, lo, hi, step, self.numbers)},
             self.dead or nothing,
         )
         var, top = Var(name), add(self.form(hi), {None: 1}, -1)
@@ -190,6 +190,9 @@ class Scope:
         c, rest = goal[atom], {a: k for a, k in goal.items() if a != atom}
         whole = self._undivided(atom, c, add(rest, {None: slack - 1}))
         if whole is not None and self._prove(whole, 1, patience):
+            return True
+        bounded = _without_remainder(atom, c, rest)
+        if bounded is not None and self._prove(bounded, slack, patience):
             return True
         for scale, bound in self._bounds(atom, c > 0):
             if self._prove(add(scaled(rest, scale), bound, c), slack * scale, patience):
@@ -329,6 +332,21 @@ def _divide(e: Expr, k: int) -> Expr:
     return Binary("floordiv", e, Const(k))
 
 
+def _without_remainder(atom: Expr, c: int, rest: Form) -> Form | None:
+    """A goal without the remainder it holds: it is met where this form is, with an end of its range.
+
+    c * (x // j) - c * k * (x // (j * k)) = c * ((x // j) % k), which lies between 0 and c * (k - 1).
+    """
+    match atom:
+        case Binary("floordiv", x, Const(j, _)) if j > 0:
+            for other, by in rest.items():
+                match other:
+                    case Binary("floordiv", y, Const(m, _)) if y == x and m % j == 0 and by == -c * (m // j):
+                        most: Form = {None: min(c * (int(m) // int(j) - 1), 0)}
+                        return add({a: n for a, n in rest.items() if a != other}, most)
+    return None
+
+
 def add(a: Form, b: Form, times: int = 1) -> Form:
     """a + times * b, without zeros."""
     out = dict(a)
@@ -356,13 +374,15 @@ def _pieces(op: str, e: Expr) -> Iterator[Expr]:
 
 
 def _numbers(
-    name: str, lo: Expr, hi: Expr, known: Mapping[str, tuple[int, int]]
+    name: str, lo: Expr, hi: Expr, step: int, known: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
+    """The least and the largest value of a loop's variable: what a step passes over is none of them."""
     try:
-        first, end = interval(lo, known)[0], interval(hi, known)[1]
+        (first, latest), end = interval(lo, known), interval(hi, known)[1]
     except ValueError:
         return {}
-    return {name: (first, max(end - 1, first))}
+    last = first + (end - 1 - first) // step * step if first == latest else end - 1
+    return {name: (first, max(last, first))}
 
 
 def _inequalities(c: Expr, holds: bool) -> Iterator[tuple[Expr, Expr, bool]]:

@@ -8,7 +8,7 @@ that makes or rewrites formulas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ingot.errors import InternalError, UnsupportedError
 from ingot.formula.compute import COMBINERS, Compute, Formula, Reduction, Scan, Stage, reads, writes
@@ -171,10 +171,18 @@ def _load(e: Load, scope: Scope, here: str) -> None:
         if scope.inside(i, n):
             continue
         why = f"{here}: {text(e)} may leave the tensor: {text(i)} in 0 .. {text(n)} is not provable"
-        params = sorted({p.name for x in (i, as_expr(n)) for p in walk(x) if isinstance(p, Param)})
+        params = {p for x in (i, as_expr(n)) for p in walk(x) if isinstance(p, Param)}
         if params:
-            raise UnsupportedError(why, remedy=f"give {' or '.join(params)} one value with --define")
+            raise UnsupportedError(why, remedy=_remedy(params))
         raise InternalError(why)
+
+
+def _remedy(params: Iterable[Param]) -> str:
+    """What the user can do about extents that may be anything: only those that have names can be defined."""
+    named = sorted(p.name for p in params if p.source is None)
+    if named:
+        return f"give {' or '.join(named)} one value with --define"
+    return "what the extents are taken from is known at run time only: make it a constant of the model"
 
 
 def check_types(e: Expr, here: str) -> None:

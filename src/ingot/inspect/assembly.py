@@ -6,15 +6,17 @@ objects of the same text with every fixup in its place. Called by `ingot asm` an
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ingot.audit.listing import ENCODING, FIXUP, Assembly
+from ingot.audit.listing import ENCODING, FIXUP, Assembly, encoding_of
 from ingot.bundle.bundle import Bundle
+from ingot.bundle.schema import AGAIN
 from ingot.emit.names import identifier
-from ingot.errors import InputError
+from ingot.errors import InputError, ToolchainError
 from ingot.targets.linux import PREBUILT
 from ingot.targets.record import Target
 from ingot.targets.records import find
@@ -91,11 +93,26 @@ def variants_of(bundle: Bundle) -> list[str]:
 def _unit(bundle: Bundle, file: str, target: Target, flags: Sequence[str], cc: str | None) -> Unit:
     files = {n: data for n, data in bundle.files.items() if n.endswith((".h", ".c"))}
     relocation: Literal["static", "pic"] | None = bundle.manifest["options"]["relocation"]
-    text = compile_c(
-        files, target, name=file, flags=flags, cc=cc, relocation=relocation, kind="assembly"
-    ).decode(errors="replace")
+    try:
+        made = compile_c(files, target, name=file, flags=flags, cc=cc, relocation=relocation, kind="assembly")
+    except ToolchainError as error:
+        if not (edited := _edited(bundle, files)):
+            raise
+        reason = next((line for line in str(error).splitlines() if "error:" in line), "it does not compile")
+        what = f"{', '.join(edited)}: not what was written: {reason.strip()}"
+        raise InputError(what, remedy=AGAIN) from None
+    text = made.decode(errors="replace")
     layers = layers_of(bundle.files[file].decode(errors="replace"), bundle.manifest)
     return Unit(file, text, Assembly.of_target(target, flags), layers)
+
+
+def _edited(bundle: Bundle, files: Mapping[str, bytes]) -> list[str]:
+    """Those of a bundle's sources that somebody has changed, or taken away, since they were written."""
+    written = {n: digest for n, digest in bundle.manifest["files"].items() if n.endswith((".h", ".c"))}
+    if not any(n.endswith(".h") for n in written):
+        written[f"{bundle.name}.h"] = ""
+    made = {n: hashlib.sha256(data).hexdigest() for n, data in files.items()}
+    return [n for n in {**written, **made} if made.get(n) != written.get(n)]
 
 
 def layers_of(source: str, manifest: dict[str, Any]) -> dict[str, str]:
@@ -125,7 +142,7 @@ def listed(unit: Unit, functions: Sequence[str] = ()) -> Iterator[Listed]:
 
 def split(listing: str) -> Iterator[tuple[str, list[Line]]]:
     """(function, its lines), from its label to its `.size`; other labels of the same section stay inside."""
-    functions = set(re.findall(r"^\s*\.type\s+([\w.$]+),\s*[@%]function", listing, re.M))
+    functions = set(re.findall(r"^[ \t]*\.type[ \t]+([\w.$]+),[ \t]*[@%]function", listing, re.M))
     name, lines = "", list[Line]()
     for line in parsed(listing):
         label = re.match(r"([\w.$]+):", line.text)
@@ -151,9 +168,8 @@ def parsed(listing: str) -> Iterator[Line]:
             continue
         if text:
             yield Line(text, encoding, tuple(holes))
-        encoded = ENCODING.search(row)
-        text = row[: encoded.start()].rstrip() if encoded else row.rstrip()
-        encoding, holes = f"[{encoded[1]}]" if encoded else "", []
+        encoded, holes = encoding_of(row), []
+        text, encoding = (encoded[0], f"[{encoded[1]}]") if encoded else (row.rstrip(), "")
     if text:
         yield Line(text, encoding, tuple(holes))
 
@@ -175,5 +191,5 @@ def shown(lines: Sequence[Line], mark: str, encoding: bool) -> str:
 
 def comment_mark(listing: str) -> str:
     """What begins a comment for this processor: #, //, @."""
-    found = re.search(r"(\S+) encoding: \[", listing)
+    found = ENCODING.search(listing)
     return found[1] if found else "#"

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from ingot.formula.expr import Cast, Expr, Gathered, Load, Tensor, Var, transform, with_lanes
+import numpy as np
+
+from ingot.formula.expr import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Gathered,
+    Load,
+    Tensor,
+    Unary,
+    Var,
+    transform,
+    with_lanes,
+)
 from ingot.formula.index import coefficient, mentions
+from ingot.formula.types import INT32, DType
 from ingot.loops.layout import Storage
+
+LARGEST_SCALE = 0.99
 
 
 class NotVectorizable(Exception):
@@ -60,11 +77,39 @@ def vectorize(e: Expr, name: str, lanes: int) -> Expr:
                 raise NotVectorizable(f"{name} itself is a value")
             case Gathered():
                 raise NotVectorizable("a data-dependent index")
-            case Cast(a, to) if mentions(a, name) and a.dtype.bits != to.bits:
-                raise NotVectorizable("a cast between widths")
+            case Cast(a, to) if mentions(a, name) and not has_vector_cast(a, to):
+                raise NotVectorizable(f"no cast of {a.dtype} to {to}")
         return None
 
     return transform(e, vector)
+
+
+def has_vector_cast(a: Expr, to: DType) -> bool:
+    """Whether vectors are cast as elements are: integers and floats of any width, bools not. A float becomes
+    an integer where it is known to fit: instructions differ in what they make of others.
+    """
+    numbers = a.dtype.kind in "iuf" and to.kind in "iuf"
+    return numbers and (not a.dtype.is_float or to.is_float or _fits(a, to))
+
+
+def _fits(a: Expr, to: DType) -> bool:
+    """Whether a float is limited to what an integer type holds, NaN excluded."""
+    match a:
+        case Binary("min", Binary("larger", _, Const(lo)), Const(hi)):
+            return to.lowest <= float(lo) <= float(hi) <= to.highest
+    return to is INT32 and is_scaled_sum(a)
+
+
+def is_scaled_sum(a: Expr) -> bool:
+    """Whether a float is an int32 times a constant below one, so that what it is rounded to is an int32, and
+    some thousands more are.
+    """
+    match a:
+        case Unary("round", Binary("mul", Cast(x, _), Const(m))):
+            return x.dtype is INT32 and abs(m) < LARGEST_SCALE
+        case Unary("round", Binary("mul", Cast(x, _), Load(tensor=Tensor(value=np.ndarray() as m)))):
+            return x.dtype is INT32 and bool((np.abs(m) < LARGEST_SCALE).all())
+    return False
 
 
 def _vector_load(load: Load, name: str, lanes: int) -> Expr:
@@ -73,8 +118,8 @@ def _vector_load(load: Load, name: str, lanes: int) -> Expr:
         return load
     if moved != 1 or not load.index or coefficient(load.index[load.tensor.lane_axis], name) != 1:
         raise NotVectorizable(f"{load.tensor.name} moves by {moved} with {name}")
-    if load.tensor.type.compute is not load.tensor.type or load.tensor.type.bits < 32:
-        raise NotVectorizable("a narrow element type")
+    if load.tensor.type.compute is not load.tensor.type or load.tensor.type.kind == "b":
+        raise NotVectorizable(f"a vector of {load.tensor.type}")
     return with_lanes(load, lanes)
 
 

@@ -19,7 +19,7 @@ from ingot.formula.expr import Const, Load, Tensor, loads
 from ingot.formula.index import coefficient
 from ingot.loops.layout import Layout, Place, dense
 from ingot.loops.place import Rectangle, is_in_place, move_of, rectangles
-from ingot.loops.region import Either, Group, Iterate, Region
+from ingot.loops.region import Either, Group, Item, Iterate, Region
 from ingot.loops.window_copies import Fills, Halo, grow, insert_copies, is_gathered, windows
 from ingot.targets.record import Target
 
@@ -30,11 +30,14 @@ def assign_layouts(region: Region, target: Target) -> dict[Tensor, Layout]:
     stages = [c for g in _groups(region) for c in computes(g.stages)]
     free = _free(region)
     parts = rectangles(_groups(region), free)
-    halos, parts = _shared_halos(_halos(stages, in_rows), stages, parts)
+    fills = _fills(stages, in_rows)
+    halos, parts = _shared_halos(_halos(stages, fills), stages, parts)
+    for r in parts:
+        fills.setdefault(r.part, fills.get(r.whole, 0))
     layouts: dict[Tensor, Layout] = {}
     for t in _spatial(stages):
         if t in free or t.value is not None:
-            layouts[t] = _around(t, in_rows, halos if t in free else {})
+            layouts[t] = _around(t, t in in_rows, halos if t in free else {}, fills)
     for item in region.items:
         for inner in _inside(item):
             layouts.update(assign_layouts(inner, target))
@@ -73,11 +76,11 @@ def _groups(region: Region) -> list[Group]:
     return [i for i in region.items if isinstance(i, Group)]
 
 
-def _around(t: Tensor, in_rows: Fills, halos: Halo) -> Layout:
+def _around(t: Tensor, in_rows: bool, halos: Halo, fills: Fills) -> Layout:
     """Channels last, or in rows of each channel, with a halo around."""
-    order = tuple(range(t.rank)) if t in in_rows else (0, *range(2, t.rank), 1)
+    order = tuple(range(t.rank)) if in_rows else (0, *range(2, t.rank), 1)
     before, after = halos.get(t, ([0] * t.rank, [0] * t.rank))
-    return Layout(order, tuple(before), tuple(after), in_rows.get(t, 0))
+    return Layout(order, tuple(before), tuple(after), fills.get(t, 0))
 
 
 def _spatial(stages: list[Compute]) -> list[Tensor]:
@@ -115,22 +118,33 @@ def _outer(region: Region) -> set[Tensor]:
     return out
 
 
-def _halos(stages: list[Compute], in_rows: Fills) -> Halo:
-    """How far windows read beyond each tensor: sums, where there is zero, and what goes along rows.
+def _fills(stages: list[Compute], in_rows: Fills) -> Fills:
+    """What lies around each tensor that a sum reads beyond: zero, or the zero point of bytes."""
+    out = dict(in_rows)
+    for c, load in _padded(stages):
+        if c.reduction is not None and c.reduction.combine == "sum" and isinstance(load.outside, Const):
+            out.setdefault(load.tensor, 0 if load.dtype.is_float else load.outside.value)
+    return out
+
+
+def _halos(stages: list[Compute], fills: Fills) -> Halo:
+    """How far windows read beyond each tensor, where what they yield there is what lies around it."""
+    out: Halo = {}
+    for _, load in _padded(stages):
+        if isinstance(load.outside, Const) and load.outside.value == fills.get(load.tensor):
+            grow(out, load)
+    return out
+
+
+def _padded(stages: list[Compute]) -> Iterator[tuple[Compute, Load]]:
+    """The reads of reductions that may go beyond their tensor.
 
     What reads where data says (GridSample, DeformConv) may read anywhere beyond: no halo can hold that.
     """
-    out: Halo = {}
     for c in stages:
-        if c.reduction is None:
-            continue
-        for load in loads(c.reduction.term):
-            if is_gathered(load):
-                continue
-            fill = in_rows.get(load.tensor, 0 if c.reduction.combine == "sum" else None)
-            if isinstance(load.outside, Const) and load.outside.value == fill:
-                grow(out, load)
-    return out
+        for load in loads(c.reduction.term) if c.reduction is not None else ():
+            if load.outside is not None and not is_gathered(load):
+                yield c, load
 
 
 def _components(stages: list[Compute]) -> list[list[Tensor]]:
@@ -194,25 +208,29 @@ def _place(region: Region, layouts: dict[Tensor, Layout], parts: list[Rectangle]
         own, whole = (layouts.get(t) or dense(t.rank) for t in (r.part, r.whole))
         if replace(own, place=None) == replace(whole, place=None):
             layouts[r.part] = replace(own, place=Place(r.whole, r.corner))
-    for group in _groups(region):
-        _copy_others(region, group, layouts)
+    items: list[Item] = []
+    for item in region.items:
+        items += _copied_others(item, layouts) if isinstance(item, Group) else []
+        items.append(item)
+    region.items = items
 
 
-def _copy_others(region: Region, group: Group, layouts: dict[Tensor, Layout]) -> None:
-    """Parts without a place in a whole that has parts: a copy of each, made in place."""
+def _copied_others(group: Group, layouts: dict[Tensor, Layout]) -> list[Group]:
+    """Parts without a place in a whole that has parts: a copy of each, made in place before the group."""
     moves = [move_of(s) for s in group.stages]
     placed = [m is not None and is_in_place(m, layouts) for m in moves]
     if not any(placed) or any(m is None for m in moves):
-        return
-    stages = list(group.stages)
+        return []
+    copies, stages = list[Group](), list(group.stages)
     for i, m in enumerate(moves):
         if m is None or placed[i] or m.extents == m.out.shape:
             continue
         copy = Tensor(f"{m.source.name}_copy", m.source.type, m.extents)
         first, stages[i] = _in_two(stages[i], copy)
         layouts[copy] = replace(layouts.get(m.out) or dense(m.out.rank), place=Place(m.out, m.to))
-        region.items.insert(region.items.index(group), Group(group.nodes, (first,)))
+        copies.append(Group(group.nodes, (first,)))
     group.stages = tuple(stages)
+    return copies
 
 
 def _in_two(stage: Stage, copy: Tensor) -> tuple[Compute, Compute]:

@@ -14,13 +14,14 @@ Out: the same region, these groups merged where the last of them stood.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ingot.formula.compute import Compute, reads
 from ingot.formula.expr import Expr, Load, Tensor, Var, static, substitute, transform
 from ingot.formula.index import simplify
 from ingot.loops.fuse import MOST_NODES, pointwise
-from ingot.loops.region import Group, Region, reads_beside, regions_of
+from ingot.loops.region import Group, Item, Region, reads_beside, regions_of
 from ingot.loops.reorder import Reordered, reordered, weighs
 
 MOST_WEIGHTS = 1 << 18  # elements that stay in a second cache
@@ -45,29 +46,64 @@ def join_gates(region: Region) -> Region:
     for item in region.items:
         for inner in regions_of(item):
             join_gates(inner)
-    beside = reads_beside(region)
-    for product in [i for i in region.items if isinstance(i, Group)]:
-        cell = _cell(product, region, beside)
+    beside, places = reads_beside(region), _places(region)
+    for product in list(places.at):
+        cell = _cell(product, places, beside)
         if cell is not None:
-            merged = _merged(cell)
-            region.items[region.items.index(cell.maps[-1])] = merged
-            region.items = [i for i in region.items if i not in cell.groups]
+            places.replace(cell, _merged(cell))
+    region.items = [i for i in places.items if i is not None]
     return region
 
 
-def _cell(product: Group, region: Region, beside: set[Tensor]) -> Cell | None:
+@dataclass(slots=True)
+class _Places:
+    """The items of a region, None where groups were merged into others; where each group stands, and the
+    groups that read each tensor.
+    """
+
+    items: list[Item | None]
+    at: dict[Group, int]
+    readers: dict[Tensor, set[Group]]
+
+    def reading(self, tensors: Iterable[Tensor]) -> list[Group]:
+        """The groups that read one of the tensors, in their order."""
+        found = set[Group]().union(*(self.readers.get(t, ()) for t in tensors))
+        return sorted(found, key=self.at.__getitem__)
+
+    def replace(self, cell: Cell, merged: Group) -> None:
+        """The merged group stands where the last map of its cell stood."""
+        where = self.at[cell.maps[-1]]
+        for g in cell.groups:
+            for t in g.reads:
+                self.readers[t].discard(g)
+            self.items[self.at.pop(g)] = None
+        self.items[where], self.at[merged] = merged, where
+        for t in merged.reads:
+            self.readers.setdefault(t, set()).add(merged)
+
+
+def _places(region: Region) -> _Places:
+    at = {item: i for i, item in enumerate(region.items) if isinstance(item, Group)}
+    readers: dict[Tensor, set[Group]] = {}
+    for group in at:
+        for t in group.reads:
+            readers.setdefault(t, set()).add(group)
+    return _Places(list(region.items), at, readers)
+
+
+def _cell(product: Group, places: _Places, beside: set[Tensor]) -> Cell | None:
     """What can be merged with a group whose last stage is a product; None if several maps cannot."""
-    z = _one_row(product)
+    z = _one_row(product) if product in places.at else None
     if z is None:
         return None
-    others = [i for i in region.items if isinstance(i, Group) and i is not product]
-    splits = tuple(g for g in others if z in g.reads and _part(g) is not None)
+    splits = tuple(g for g in places.reading([z]) if g is not product and _part(g) is not None)
     parts = {t: part for g in splits if (part := _part(g)) is not None for t in g.writes}
-    maps = tuple(g for g in others if g not in splits and g.reads & {z, *parts})
+    others = {product, *splits}
+    maps = tuple(g for g in places.reading([z, *parts]) if g not in others)
     cell = Cell(product, splits, parts, maps)
     nodes = sum(len(g.nodes) for g in (product, *maps))
     known = not beside & {z, *parts} and len(parts) > 1 and nodes <= MOST_NODES
-    return cell if known and _are_units(z, maps) and _can_move(cell, region) else None
+    return cell if known and _are_units(z, maps) and _can_move(cell, places) else None
 
 
 def _one_row(group: Group) -> Tensor | None:
@@ -96,11 +132,12 @@ def _are_units(z: Tensor, maps: tuple[Group, ...]) -> bool:
     return one_row and not more and known and static(z.shape[-1]) % static(size) == 0
 
 
-def _can_move(cell: Cell, region: Region) -> bool:
+def _can_move(cell: Cell, places: _Places) -> bool:
     """Whether nothing between the product and the last map needs what they make."""
     made = {t for g in cell.groups for t in g.writes}
-    begin, end = (region.items.index(g) for g in (cell.product, cell.maps[-1]))
-    between = [i for i in region.items[begin:end] if i not in cell.groups]
+    begin, end = (places.at[g] for g in (cell.product, cell.maps[-1]))
+    merged: set[Item] = set(cell.groups)
+    between = [i for i in places.items[begin:end] if i is not None and i not in merged]
     return all(isinstance(i, Group) and not i.reads & made for i in between)
 
 

@@ -439,6 +439,9 @@ class Compiler:
                 return lambda f: literal
             case Var(name) | Param(name):
                 return lambda f: f.read(name)
+            case Unary("any", a):
+                x = self.expression(a)
+                return lambda f: _scalar(np.any(x(f), axis=-1, keepdims=True))
             case Unary(op, a):
                 x, one = self.expression(a), UNARY[op]
                 return lambda f: one(x(f))

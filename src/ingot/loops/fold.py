@@ -47,13 +47,13 @@ def _fold(region: Region, budget: Budget) -> None:
 def _fold_group(group: Group, wanted: set[Tensor], budget: Budget) -> None:
     """`wanted` is what others read."""
     writers = Counter(t for s in group.stages for t in _written(s))
-    kept_for_others = {*wanted, *(t for s in group.stages[-1:] for t in _written(s))}
+    last = {t for s in group.stages[-1:] for t in _written(s)}
     found: dict[Tensor, Tensor] = {}
     kept: list[Stage] = []
     for old in group.stages:
         stage = _reading(old, found)
         writers.subtract(_written(stage))  # who is left carries it through a scan: this is its first value
-        is_read_on = any(writers[t] or t in kept_for_others for t in _written(stage))
+        is_read_on = any(writers[t] or t in last or t in wanted for t in _written(stage))
         if is_read_on or not _is_known(stage) or not budget.spend(work_of((stage,)), list(_written(stage))):
             kept.append(stage)
             continue

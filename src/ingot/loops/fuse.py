@@ -103,7 +103,7 @@ def pointwise(group: Group) -> Compute | None:
 def _writers(producer: Group, t: Tensor) -> list[Compute]:
     """The stages that make `t`, where nothing else of the group touches it; several that each make a part."""
     writers = [s for s in producer.stages if isinstance(s, Compute) and s.out is t]
-    others = [s for s in producer.stages if s not in writers]
+    others = [s for s in producer.stages if not isinstance(s, Compute) or s.out is not t]
     touched = {x for s in others for x in (*reads(s), *writes(s))} | {x for s in writers for x in reads(s)}
     in_order = list(producer.stages[-len(writers) :]) == writers  # what made the operands has run by then
     return [] if producer.view or t in touched or not in_order else writers
@@ -126,7 +126,7 @@ def _merged(producer: Group, consumer: Group, t: Tensor) -> Group:
     """Both groups as one; what made the operand computes the consumer's value."""
     after = consumer.stages[0]
     assert isinstance(after, Compute)
-    writers = _writers(producer, t)
+    writers = set(_writers(producer, t))
     stages = [_with_value(s, after, t) if s in writers else s for s in producer.stages]
     return Group((*producer.nodes, *consumer.nodes), tuple(stages))
 

@@ -15,11 +15,13 @@ from ingot.loops.choice import DEFAULT, Choices
 from ingot.loops.generators.banded import banded
 from ingot.loops.generators.contract import contract
 from ingot.loops.generators.csc import csc
+from ingot.loops.generators.depthwise_dot import depthwise_dot
 from ingot.loops.generators.int_dot import int_dot
 from ingot.loops.generators.narrow_convolution import narrow_convolution
 from ingot.loops.generators.narrow_pooling import narrow_pooling
 from ingot.loops.generators.recurrent_cell import recurrent_cell
 from ingot.loops.generators.row_reduction import row_reductions
+from ingot.loops.generators.selection import selection
 from ingot.loops.generators.sparse_gather import sparse_gather
 from ingot.loops.generators.sparse_lanes import sparse_lanes
 from ingot.loops.generators.transpose import transpose
@@ -79,6 +81,8 @@ def _first(
     how = choices.get(stage, DEFAULT)
     if how.naive:
         return naive(stage, storage, bounds), 1
+    if (best := selection(stages, storage, target, bounds)) is not None:
+        return best
     if (chain := banded(stages, choices, storage, target, some_rows)) is not None:
         return chain
     if any(isinstance(n, Gathered) for e in stage.expressions for n in walk(e)):
@@ -103,7 +107,7 @@ def _first(
         return found, 1
     if (together := row_reductions(stages, storage, target, bounds)) is not None:
         return together
-    for generator in (narrow_pooling, window, vertical, transpose):
+    for generator in (depthwise_dot, narrow_pooling, window, vertical, transpose):
         if (found := generator(stage, storage, target, bounds)) is not None:
             return found, 1
     return naive(stage, storage, bounds), 1

@@ -39,6 +39,18 @@ def _madd16(accumulator: Array, a: Array, b: Array) -> Array:
 GROUP = {"madd16": 1, "dot2": 2, "dot4": 4, "dot4s": 4, "dot16": 16}
 """Elements of an operand that go into one lane."""
 
+GROUP_BYTES = 16
+"""What instruction sets shuffle and pack freely; wider vectors are several such groups."""
+
+
+def packed_lanes(lanes: int, group: int) -> tuple[int, ...]:
+    """Which of the lanes of two registers in a row stand where as they are packed in one: by turns a group of
+    the first, and of the second.
+    """
+    half = lanes // 2
+    return tuple(i for lo in range(0, half, group) for x in (lo, half + lo) for i in range(x, x + group))
+
+
 INSTRUCTIONS: dict[str, Meaning] = {
     "madd16": _madd16,
     "dot2": _dot(2),

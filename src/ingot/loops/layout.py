@@ -242,7 +242,7 @@ def _fill_box(t: Tensor, ranges: list[Range], fill: float | int, lanes: int) -> 
     names = [f"f{d}" for d in range(len(ranges))]
     index = [Var(n) if _is_long(r) else Const(r[0]) for n, r in zip(names, ranges, strict=True)]
     value = Const(float(fill) if t.type.is_float else int(fill), t.type.compute)
-    along, whole = t.lane_axis, t.type.compute is t.type and t.type.is_float
+    along, whole = t.lane_axis, t.type.compute is t.type and t.type.kind in "iuf"
     body = list(_fill_row(t, tuple(index), names[along], ranges[along], value, lanes if whole else 1))
     for d, (name, (lo, hi)) in reversed(list(enumerate(zip(names, ranges, strict=True)))):
         if _is_long((lo, hi)) and d != along:

@@ -6,6 +6,7 @@ only call one kernel, made for the first of them. Which generator writes the loo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -76,7 +77,7 @@ def _constant_bytes(region: Region) -> int:
 
 
 def _steps(region: Region, work: _Work) -> list[Step]:
-    storage = work.storage
+    storage, makers = work.storage, _makers(region)
     steps: list[Step] = []
     for item in region.items:
         match item:
@@ -84,7 +85,7 @@ def _steps(region: Region, work: _Work) -> list[Step]:
                 steps.append(_branch(item, work))
             case Iterate():
                 steps += _repeat(item, work)
-            case Group(view=(view, base)) if (owner := _owner(view, base, region, storage)) is not None:
+            case Group(view=(view, base)) if (owner := _owner(view, base, makers, storage)) is not None:
                 other = base if owner is view else view
                 storage.aliases[storage.tensor(other)] = Alias(storage.tensor(owner))
             case Group():
@@ -159,7 +160,23 @@ def _set_true(condition: Tensor) -> Call:
     return Call(Kernel(f"start_{condition.name}", (condition,), body, ("Loop",)), (condition,))
 
 
-def _owner(view: Tensor, base: Tensor, region: Region, storage: Storage) -> Tensor | None:
+@dataclass(frozen=True, slots=True)
+class _Makers:
+    """The groups of a region that make each tensor, and what the region gives."""
+
+    outputs: frozenset[Tensor]
+    groups: dict[Tensor, list[Group]]
+
+
+def _makers(region: Region) -> _Makers:
+    found: dict[Tensor, list[Group]] = {}
+    for group in (i for i in region.items if isinstance(i, Group)):
+        for t in group.writes:
+            found.setdefault(t, []).append(group)
+    return _Makers(frozenset(region.outputs), found)
+
+
+def _owner(view: Tensor, base: Tensor, region: _Makers, storage: Storage) -> Tensor | None:
     """Whose bytes both are: a view costs nothing where both sides are stored in row-major order.
 
     A result of the region has bytes of its own; what is only a step on the way to it is made there.
@@ -168,7 +185,7 @@ def _owner(view: Tensor, base: Tensor, region: Region, storage: Storage) -> Tens
         return None
     if view not in region.outputs:
         return base
-    makers = [i for i in region.items if isinstance(i, Group) and base in i.writes]
+    makers = region.groups.get(base, [])
     taken = base in region.outputs or storage.tensor(base) in storage.aliases
     return view if makers and not any(g.view for g in makers) and not taken else None
 
@@ -212,8 +229,9 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
 
 def _shared(stages: tuple[Stage, ...]) -> Iterator[Tensor]:
     """What is written and touched elsewhere in the kernel too."""
-    made = [c.out for c in computes(stages)]
-    yield from made if len(made) > 1 else (t for t in reads(stages[0]) if t in made)
+    every = list(computes(stages))
+    touched = Counter(t for c in every for t in {c.out, *reads(c)})
+    yield from (c.out for c in every if touched[c.out] > 1 or c.out in reads(c))
 
 
 def _touched(body: tuple[Statement, ...]) -> tuple[tuple[Tensor, ...], tuple[Param, ...]]:
@@ -240,14 +258,16 @@ def _touched(body: tuple[Statement, ...]) -> tuple[tuple[Tensor, ...], tuple[Par
 def _outputs(region: Region, storage: Storage) -> tuple[tuple[Tensor, ...], list[Step]]:
     """Physical outputs; one that is an input, a constant or a second output of the same value is copied."""
     out: list[Tensor] = []
+    given: set[Tensor] = set()
     copies: list[Step] = []
     made = {t for item in region.items for t in (item.results if isinstance(item, Either) else item.writes)}
     for t in region.outputs:
         physical = storage.tensor(t)
-        if t not in made or physical in out:
+        if t not in made or physical in given:
             fresh = Tensor(t.name, t.type, t.shape)
             copies.append(Copy(physical, fresh))
             physical = fresh
+        given.add(physical)
         out.append(physical)
     return tuple(out), copies
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ingot.formula.compute import Compute, Scan, Stage
+from ingot.formula.compute import Compute, Stage
 from ingot.formula.expr import Expr, Load, Packed, Tensor, Var, cast, transform
 from ingot.formula.extents import extent
 from ingot.formula.index import product, simplify
 from ingot.formula.packing import element_bits, flat_index, pack, packed_byte, packed_extent
 from ingot.formula.types import UINT8
-from ingot.loops.region import Group, Region, groups
+from ingot.loops.region import Group, Region, replace_computes
 from ingot.ops.narrow import bits_of, of_bits
 
 Constants = dict[Tensor, Tensor]
@@ -65,14 +65,10 @@ def _packed(t: Tensor, data: Tensor) -> tuple[Group, ...]:
 def pack_constants(region: Region) -> Region:
     """Stages read constants below 8 bits out of packed bytes; in place."""
     made: Constants = {}
-    for group in groups(region):
-        group.stages = tuple(_reading(s, made) for s in group.stages)
-    return region
+    return replace_computes(region, lambda c: _reading(c, made))
 
 
-def _reading(stage: Stage, made: Constants) -> Stage:
-    if isinstance(stage, Scan):
-        return replace(stage, body=tuple(_reading(s, made) for s in stage.body))
+def _reading(stage: Compute, made: Constants) -> Compute:
     swapped = partial(_expression, made=made)
     if all(swapped(e) is e for e in stage.expressions):
         return stage

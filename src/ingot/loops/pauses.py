@@ -1,7 +1,7 @@
 """Places where the entry may pause: after about LIMIT operations each, whatever the model.
 
 In: a finished program. Out: the same one, with a `Pause` inside kernels that take longer than LIMIT, and
-calls that pause behind them where shorter kernels add up to it. A small network has none, unless data says
+calls and copies that pause where they add up to it. A small network has none, unless data says
 how often something is repeated: every turn pauses. A long loop is cut:
 
     for i in 0 .. n: body   ->   for piece in 0 .. k: { for i in piece * s .. (piece + 1) * s: body; pause }
@@ -57,6 +57,8 @@ def _steps(steps: tuple[Step, ...], made: _Made, since: int) -> tuple[tuple[Step
                 since = 0 if s.pauses else since
             case Copy(_, to):
                 since += to.bytes // COPY_BYTES
+                if since >= LIMIT:
+                    s, since = replace(s, pauses=max(LIMIT * COPY_BYTES // to.type.bytes, 1)), 0
             case Branch(_, then, other):
                 (then, a), (other, b) = _steps(then, made, since), _steps(other, made, since)
                 s, since = replace(s, then=then, other=other), max(a, b)

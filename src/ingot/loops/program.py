@@ -6,11 +6,11 @@ Two calls may share one kernel. Offsets are added by `memory.plan`; nothing here
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ingot.formula.box import Box, covered, meet
+from ingot.formula.box import Box, meet
 from ingot.formula.expr import Array, Param, Tensor, loads, text, walk
 from ingot.formula.index import upper
 from ingot.formula.statements import (
@@ -92,10 +92,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copy:
-    """to = source, byte for byte."""
+    """to = source, byte for byte.
+
+    `pauses`: behind so many elements, and at the end, the caller of the bundle may take the processor or end
+    the run (0: nowhere).
+    """
 
     source: Tensor
     to: Tensor
+    pauses: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,25 +151,32 @@ class Area:
             return False
         if self.spans == other.spans:
             return meet(self.box, other.box)
-        (a, b), (c, d) = self._hull(), other._hull()
+        (a, b), (c, d) = self.hull(), other.hull()
         return max(a, c) < min(b, d)
 
-    def _hull(self) -> tuple[int, int]:
+    def hull(self) -> tuple[int, int]:
         """From the first element to behind the last, in row-major order."""
         first = last = 0
         for (lo, hi), n in zip(self.box, self.spans, strict=True):
             first, last = first * n + lo, last * n + hi - 1
         return first, last + 1
 
-    def is_covered(self, by: Iterable[Area]) -> bool:
-        """Whether every element belongs to one of the areas."""
-        boxes: dict[tuple[int, ...], list[Box]] = {}
-        for other in by:
-            if other.base is self.base:
-                boxes.setdefault(other.spans, []).append(other.box)
-        if covered(self.box, boxes.get(self.spans, ())):
-            return True
-        return any(covered(tuple((0, n) for n in spans), found) for spans, found in boxes.items())
+
+def neighbours(areas: Sequence[Area]) -> Iterator[tuple[int, int]]:
+    """The numbers of areas of one base that may have elements in common, in pairs.
+
+    They are found in the order in which they begin, along the axis that parts most of them.
+    """
+    ranges = [a.hull() for a in areas]
+    if len({a.spans for a in areas}) == 1 and areas[0].box:
+        axes = range(len(areas[0].box))
+        along = max(axes, key=lambda d: len({a.box[d] for a in areas}))
+        ranges = [a.box[along] for a in areas]
+    open_: list[int] = []
+    for i in sorted(range(len(areas)), key=ranges.__getitem__):
+        open_ = [k for k in open_ if ranges[k][1] > ranges[i][0]]
+        yield from ((min(i, k), max(i, k)) for k in open_)
+        open_.append(i)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +192,7 @@ class Kept:
     initial: Array | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Program:
     """Everything the bundle does, in order. `constants` are the weights in the order they are stored.
 
@@ -221,16 +233,37 @@ class Program:
 
     def place(self, t: Tensor) -> Alias:
         """The tensor that owns the bytes of `t`, and where in it they begin."""
-        start = 0
-        while t in self.aliases:
-            alias = self.aliases[t]
-            t, start = alias.base, start + alias.start
-        return Alias(t, start)
+        on_the_way: list[Tensor] = []
+        while t not in self._places and t in self.aliases:
+            on_the_way.append(t)
+            t = self.aliases[t].base
+        found = self._places.setdefault(t, Alias(t))
+        for t in reversed(on_the_way):
+            found = self._places[t] = Alias(found.base, found.start + self.aliases[t].start)
+        return found
+
+    @cached_property
+    def _places(self) -> dict[Tensor, Alias]:
+        """What `place` has answered: views of views of views are followed once."""
+        return {}
 
     def area(self, t: Tensor) -> Area:
         """The bytes that `t` may touch."""
-        while t in self.aliases and t.bytes == self.aliases[t].base.bytes:  # a view of all there is
+        views: list[Tensor] = []
+        while t not in self._areas and t in self.aliases and t.bytes == self.aliases[t].base.bytes:
+            views.append(t)  # a view of all there is
             t = self.aliases[t].base
+        if t not in self._areas:
+            self._areas[t] = self._area(t)
+        self._areas.update(dict.fromkeys(views, self._areas[t]))
+        return self._areas[t]
+
+    @cached_property
+    def _areas(self) -> dict[Tensor, Area]:
+        """What `area` has answered."""
+        return {}
+
+    def _area(self, t: Tensor) -> Area:
         place = self.place(t)
         spans = tuple(map(upper, t.spans))
         corner, rest = list[int](), place.start
@@ -269,7 +302,7 @@ def may_fail(steps: tuple[Step, ...]) -> bool:
     """Whether the run can end in one of these steps, or at a pause behind one."""
     return any(
         (isinstance(s, Call) and s.kernel.may_fail)
-        or (isinstance(s, Call | Repeat) and s.pauses)
+        or (isinstance(s, Call | Copy | Repeat) and s.pauses)
         or may_fail(steps_of(s))
         for s in steps
     )
@@ -321,6 +354,7 @@ def _steps_text(steps: tuple[Step, ...], indent: str) -> Iterator[str]:
                 yield from [f"{indent}pause"] if step.pauses else []
             case Copy(source, to):
                 yield f"{indent}{to.name} = {source.name}"
+                yield from [f"{indent}pause, every {step.pauses} elements"] if step.pauses else []
             case Branch(condition, then, other):
                 yield f"{indent}if {condition.name}"
                 yield from _steps_text(then, indent + "  ")

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ingot.formula.compute import Scan, Stage
+from ingot.formula.compute import Compute
 from ingot.formula.expr import Binary, Const, Expr, Unary, call, minimum, transform
 from ingot.formula.types import FLOAT32
-from ingot.loops.region import Region, groups
+from ingot.loops.region import Region, replace_computes
 
 LARGEST = 20.0  # exponent
 MOST = 4  # quotients over one denominator
@@ -32,16 +32,12 @@ class Quotient:
 
 def join_quotients(region: Region) -> Region:
     """Rewrite in place, regions of branches and loops included, and return the region."""
-    for group in groups(region):
-        group.stages = tuple(map(_stage, group.stages))
-    return region
+    return replace_computes(region, _with_joined)
 
 
-def _stage(stage: Stage) -> Stage:
-    if isinstance(stage, Scan):
-        return replace(stage, body=tuple(map(_stage, stage.body)))
-    value = joined(stage.value)
-    return stage if value is stage.value else replace(stage, value=value)
+def _with_joined(c: Compute) -> Compute:
+    value = joined(c.value)
+    return c if value is c.value else replace(c, value=value)
 
 
 def joined(e: Expr) -> Expr:

@@ -6,7 +6,7 @@ steps. Fusion merges groups, layouts are assigned to their tensors, generators t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -116,6 +116,19 @@ def groups(region: Region) -> Iterator[Group]:
                 yield from groups(other)
             case Iterate(body=body):
                 yield from groups(body)
+
+
+def replace_computes(region: Region, f: Callable[[Compute], Compute]) -> Region:
+    """Replace every Compute in place, those of scans, branches and loops included, and return the region."""
+    for group in groups(region):
+        group.stages = tuple(_with_computes(s, f) for s in group.stages)
+    return region
+
+
+def _with_computes(stage: Stage, f: Callable[[Compute], Compute]) -> Stage:
+    if isinstance(stage, Scan):
+        return replace(stage, body=tuple(_with_computes(s, f) for s in stage.body))
+    return f(stage)
 
 
 def inner_tensors(region: Region) -> frozenset[Tensor]:

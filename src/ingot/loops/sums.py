@@ -30,7 +30,7 @@ from ingot.formula.expr import (
 )
 from ingot.loops.fuse import is_concatenation
 from ingot.loops.place import Move, move_of
-from ingot.loops.region import Group, Region, reads_beside, regions_of
+from ingot.loops.region import Group, Item, Region, reads_beside, regions_of
 from ingot.loops.reorder import weighs
 
 MOST_PARTS = 4  # the products of each go through memory once
@@ -41,20 +41,32 @@ def split_sums(region: Region) -> Region:
     for item in region.items:
         for inner in regions_of(item):
             split_sums(inner)
-    beside = reads_beside(region)
-    gone: list[Group] = []
-    for group in (i for i in region.items if isinstance(i, Group) and is_concatenation(i)):
+    beside, inputs = reads_beside(region), set(region.inputs)
+    together = [i for i in region.items if isinstance(i, Group) and is_concatenation(i)]
+    readers = _readers(region) if together else {}
+    gone: set[Item] = set()
+    for group in together:
         moves, whole = _parts(group), group.stages[0].out if isinstance(group.stages[0], Compute) else None
-        readers = [i for i in region.items if isinstance(i, Group) and whole in i.reads]
-        given = any(m.source in region.inputs for m in moves)
-        if whole is None or whole in beside or not given or not readers:
+        given = any(m.source in inputs for m in moves)
+        if whole is None or whole in beside or not given or not readers.get(whole):
             continue
-        if all(_axis(r, whole) is not None for r in readers):
-            gone.append(group)
-            for r in readers:
+        if all(_axis(r, whole) is not None for r in readers[whole]):
+            gone.add(group)
+            for r in readers[whole]:
                 r.stages = _split(r, whole, moves)
+                for m in moves:
+                    readers.setdefault(m.source, {})[r] = None
     region.items = [i for i in region.items if i not in gone]
     return region
+
+
+def _readers(region: Region) -> dict[Tensor, dict[Group, None]]:
+    """The groups that read each tensor."""
+    readers: dict[Tensor, dict[Group, None]] = {}
+    for group in (i for i in region.items if isinstance(i, Group)):
+        for t in group.reads:
+            readers.setdefault(t, {})[group] = None
+    return readers
 
 
 def _parts(group: Group) -> list[Move]:

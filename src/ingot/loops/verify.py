@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ingot.errors import InternalError
+from ingot.formula.box import Box, covered
 from ingot.formula.compute import Stage
 from ingot.formula.expr import (
     Binary,
@@ -60,7 +62,7 @@ from ingot.formula.types import BOOL, INDEX, DType
 from ingot.formula.verify import check_types, verify_stages
 from ingot.log import strictness
 from ingot.loops.instructions import GROUP, INSTRUCTIONS
-from ingot.loops.program import Area, Branch, Call, Copy, Kernel, Program, Repeat, Step
+from ingot.loops.program import Area, Branch, Call, Copy, Kernel, Program, Repeat, Step, neighbours
 from ingot.loops.region import Either, Group, Iterate, Region
 
 
@@ -71,7 +73,6 @@ class Register:
     mutable: bool
 
 
-Written = set[Area]
 Proved = dict[Kernel, list[str]]
 """Kernels that were verified already, and the accesses in them that could not be proved."""
 
@@ -83,10 +84,12 @@ def verify_program(program: Program, proved: Proved | None = None) -> list[str]:
         if kernel not in proved:
             proved[kernel] = verify_kernel(kernel)
     steps = _Steps(program, {*program.inputs, *program.constants})
-    written = {program.area(t) for t in (*steps.foreign, *program.members)}
+    written = _Written()
+    for t in (*steps.foreign, *program.members):
+        written.add(program.area(t))
     steps.follow(program.steps, written)
     for t in (*program.outputs, *(s.made for s in program.states)):
-        if not steps.is_written(t, written):
+        if not written.covers(program.area(t)):
             raise InternalError(f"program {program.name}: output {t.name} is never written")
     return [access for kernel in program.kernels for access in proved[kernel]]
 
@@ -101,6 +104,54 @@ def require_proved(program: Program, proved: Proved | None = None) -> None:
 # -- the steps
 
 
+@dataclass(slots=True)
+class _Written:
+    """What stands in memory: areas by their tensor, in the order in which they were added.
+
+    `whole` says of tensors that were looked at how many areas they had then, and whether these are all of it.
+    """
+
+    added: list[Area] = field(default_factory=list)
+    areas: dict[Tensor, dict[Area, None]] = field(default_factory=dict)
+    whole: dict[Tensor, tuple[int, bool]] = field(default_factory=dict)
+
+    def add(self, area: Area) -> None:
+        known = self.areas.setdefault(area.base, {})
+        if area not in known:
+            known[area] = None
+            self.added.append(area)
+
+    def undo(self, before: int) -> dict[Area, None]:
+        """Forget, and return, all but the first so many areas."""
+        gone = dict.fromkeys(self.added[before:])
+        del self.added[before:]
+        for area in gone:
+            del self.areas[area.base][area]
+            self.whole.pop(area.base, None)
+        return gone
+
+    def covers(self, area: Area) -> bool:
+        """Whether every element of an area was written: by itself, with all of the tensor, or by parts."""
+        known = self.areas.get(area.base, {})
+        if area in known or self.is_whole(area.base):
+            return True
+        found = covered(area.box, [other.box for other in known if other.spans == area.spans])
+        if found:
+            self.add(area)
+        return found
+
+    def is_whole(self, base: Tensor) -> bool:
+        known = self.areas.get(base, {})
+        count, found = self.whole.get(base, (0, False))
+        if not found and count < len(known):
+            boxes: dict[tuple[int, ...], list[Box]] = {}
+            for area in known:
+                boxes.setdefault(area.spans, []).append(area.box)
+            found = any(covered(tuple((0, n) for n in spans), some) for spans, some in boxes.items())
+            self.whole[base] = len(known), found
+        return found
+
+
 @dataclass(frozen=True)
 class _Steps:
     """The program whose steps are followed; `foreign` are its inputs and constants."""
@@ -111,7 +162,7 @@ class _Steps:
     def fail(self, where: str, message: str) -> InternalError:
         return InternalError(f"program {self.program.name}, {where}: {message}")
 
-    def follow(self, steps: Iterable[Step], written: Written) -> None:
+    def follow(self, steps: Iterable[Step], written: _Written) -> None:
         """Add to `written` what stands in memory after the steps."""
         for step in steps:
             for count in self.program.extents(step):
@@ -127,10 +178,10 @@ class _Steps:
                     self.write(to, written, where)
                 case Branch(condition, then, other):
                     self.require_written(condition, written, "if")
-                    sides = [set(written), set(written)]
-                    self.follow(then, sides[0])
-                    self.follow(other, sides[1])
-                    written |= sides[0] & sides[1]
+                    sides = [self.side(then, written), self.side(other, written)]
+                    for area in sides[0]:
+                        if area in sides[1]:
+                            written.add(area)
                 case Repeat(counter, trips, going, body):
                     for t in (trips, going):
                         if t is not None:
@@ -138,7 +189,7 @@ class _Steps:
                     written.add(self.program.area(counter))
                     self.follow(body, written)  # slices of no turn at all: nobody reads them
 
-    def call(self, call: Call, written: Written) -> None:
+    def call(self, call: Call, written: _Written) -> None:
         where = f"call of {call.kernel.name}"
         if len(call.arguments) != len(call.kernel.parameters):
             raise self.fail(where, f"{len(call.arguments)} arguments")
@@ -146,30 +197,35 @@ class _Steps:
             if p.type is not a.type or p.shape != a.shape or p.pitch != a.pitch:
                 raise self.fail(where, f"{a.name} {a.type}{_shape(a)} for {p.name} {p.type}{_shape(p)}")
         made = frozenset(call.writes)
-        beside: dict[Tensor, list[tuple[Tensor, bool, Area]]] = {}  # in one piece of memory
-        for t in call.arguments:
-            area, is_made = self.program.area(t), t in made
-            others = beside.setdefault(area.base, [])
-            for other, is_made_too, area2 in others:  # parameters are `restrict`
-                if (is_made or is_made_too) and area.meets(area2):
-                    raise self.fail(where, f"its arguments {t.name} and {other.name} share elements")
-            others.append((t, is_made, area))
+        self.require_apart(call.arguments, made, where)
         for t in call.reads:
             if t not in made:
                 self.require_written(t, written, where)
         for t in call.writes:
             self.write(t, written, where)
 
-    def is_written(self, t: Tensor, written: Written) -> bool:
-        """Whether every element was: by itself, or by parts."""
-        area = self.program.area(t)
-        return area in written or area.is_covered(written)
+    def side(self, steps: tuple[Step, ...], written: _Written) -> dict[Area, None]:
+        """What one side of a branch adds; `written` stays as it is."""
+        before = len(written.added)
+        self.follow(steps, written)
+        return written.undo(before)
 
-    def require_written(self, t: Tensor, written: Written, where: str) -> None:
-        if not self.is_written(t, written):
+    def require_apart(self, arguments: tuple[Tensor, ...], made: frozenset[Tensor], where: str) -> None:
+        """Parameters are `restrict`: what a call makes shares no element with anything else it touches."""
+        beside: dict[Tensor, list[Tensor]] = {}  # in one piece of memory
+        for t in arguments:
+            beside.setdefault(self.program.place(t).base, []).append(t)
+        for some in beside.values():
+            areas = [self.program.area(t) for t in some] if not made.isdisjoint(some) else []
+            for i, k in neighbours(areas) if len(areas) > 1 else ():
+                if (some[i] in made or some[k] in made) and areas[i].meets(areas[k]):
+                    raise self.fail(where, f"its arguments {some[k].name} and {some[i].name} share elements")
+
+    def require_written(self, t: Tensor, written: _Written, where: str) -> None:
+        if not written.covers(self.program.area(t)):
             raise self.fail(where, f"{t.name} is read before it is written")
 
-    def write(self, t: Tensor, written: Written, where: str) -> None:
+    def write(self, t: Tensor, written: _Written, where: str) -> None:
         area = self.program.area(t)
         if area.base.value is not None or area.base in self.foreign:
             raise self.fail(where, f"{t.name} is written but belongs to others")
@@ -210,6 +266,10 @@ class _Checker:
     kernel: Kernel
     unproved: list[str] = field(default_factory=list)
     statement: Statement = field(default_factory=Barrier)
+
+    @cached_property
+    def parameters(self) -> frozenset[Tensor]:
+        return frozenset(self.kernel.parameters)
 
     def fail(self, message: str) -> InternalError:
         line = next(statements_text((self.statement,), ""), "")
@@ -324,7 +384,7 @@ class _Checker:
     def access(self, load: Load, scope: Scope) -> None:
         """Every lane of every iteration inside the tensor: along the last index, or in row-major order."""
         t = load.tensor
-        if t not in self.kernel.parameters:
+        if t not in self.parameters:
             raise self.fail(f"{t.name} is not a parameter")
         if load.outside is not None or len(load.index) != t.rank:
             raise self.fail(f"{text(load)} is not a plain access")
@@ -372,7 +432,7 @@ class _Checker:
                 if len({self.lanes(t, known) for t in tables}) > 1:
                     raise self.fail(f"{text(e)}: registers of several widths")
                 return self.lanes(index, known)
-            case Const() | Text() | Param():
+            case Const() | Text() | Param() | Unary("any", _):
                 return 1
             case Unary() | Binary() | Fma() | Select() | Cast() | Bitcast() | Byte() | Joined():
                 widths = {self.lanes(c, known) for c in children(e)} - {1}

@@ -55,13 +55,24 @@ def insert_copies(region: Region, target: Target) -> Fills:
 
 
 def windows(c: Compute) -> Iterator[Load]:
-    """The loads that slide: some index moves with an output axis and a reduction axis at once."""
+    """The loads that slide: some index moves with an output axis and a reduction axis at once. Bytes summed
+    over channels count too, a window of one element: machines multiply neighbours of them at once.
+    """
     if c.reduction is None:
         return
     outer, inner = {a.name for a in c.axes}, {a.name for a in c.reduction.axes}
     for load in loads(c.reduction.term):
-        if load.tensor.rank >= 3 and any(_slides(i, outer, inner) for i in load.index):
+        if load.tensor.rank < 3:
+            continue
+        if any(_slides(i, outer, inner) for i in load.index) or _sums_bytes(c, load):
             yield load
+
+
+def _sums_bytes(c: Compute, load: Load) -> bool:
+    """Whether a sum of products of bytes goes over the channels of an image."""
+    assert c.reduction is not None
+    is_image = c.out.rank == load.tensor.rank and load.tensor.type.bits == 8 and c.reduction.combine == "sum"
+    return is_image and any(mentions(load.index[1], k.name) for k in c.reduction.axes)
 
 
 def _slides(i: Expr, outer: set[str], inner: set[str]) -> bool:
@@ -100,7 +111,8 @@ def _needs_import(region: Region, t: Tensor, target: Target) -> bool:
         in_rows = list(_row_windows(c, region.outputs)) if target.vector_bytes else []
         for load in (x for x in windows(c) if x.tensor is t and x not in in_rows):
             assert c.reduction is not None
-            along_channels = c.reduction.combine != "sum" or (target.vector_bytes and _is_own(c, load))
+            in_vectors = target.vector_bytes and (_is_own(c, load) or _sums_bytes(c, load))
+            along_channels = c.reduction.combine != "sum" or in_vectors
             if along_channels or _leaves(load):
                 return True
     return False
@@ -204,12 +216,18 @@ def _is_static_float(t: Tensor) -> bool:
     return t.type.is_float and t.type.compute is t.type and all(isinstance(n, int) for n in t.shape)
 
 
+def _is_static_byte(t: Tensor) -> bool:
+    return t.type.is_integer and t.type.bits == 8 and all(isinstance(n, int) for n in t.shape)
+
+
 # ---- outputs
 
 
 def _needs_export(region: Region, t: Tensor) -> bool:
     """Whether windows make the tensor along channels, which must change their order with the places."""
-    if t.rank < 3 or not _is_static_float(t) or t.shape[1] == 1 or prod(map(static, t.shape[2:])) == 1:
+    if t.rank < 3 or not (_is_static_float(t) or _is_static_byte(t)):
+        return False
+    if t.shape[1] == 1 or prod(map(static, t.shape[2:])) == 1:
         return False
     makers = [s for g in _groups(region) for s in g.stages if t in writes(s)]
     if any(isinstance(s, Scan) or any(_row_windows(s, region.outputs)) for s in makers):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ingot.errors import InternalError
 from ingot.formula.expr import Tensor
-from ingot.loops.program import Branch, Call, Copy, Repeat, Step, operands, steps_of
+from ingot.loops.program import Branch, Call, Copy, Repeat, Step, neighbours, operands, steps_of
 from ingot.memory.plan import ALIGN, Plan
 
 
@@ -93,6 +93,10 @@ def replay(plan: Plan) -> None:
         work.read(s.made, arena)
 
 
+Bound = tuple[Tensor, Tensor]
+"""A kernel's parameter and what a call gives for it."""
+
+
 class _Replay:
     def __init__(self, plan: Plan) -> None:
         self.program, self.plan = plan.program, plan
@@ -106,19 +110,23 @@ class _Replay:
     def base(self, t: Tensor) -> Tensor:
         return self.program.place(t).base
 
-    def find_fresh(self, steps: tuple[Step, ...], seen: set[Tensor]) -> None:
-        """The steps that touch a tensor before every other: what they find in it cannot matter."""
+    def find_fresh(self, steps: tuple[Step, ...], seen: set[Tensor]) -> set[Tensor]:
+        """The steps that touch a tensor before every other: what they find in it cannot matter. `seen` grows
+        by what is returned.
+        """
+        added: set[Tensor] = set()
         for step in steps:
-            mine = {self.base(t) for t in operands(step)}
-            self.fresh.update((step, t) for t in mine - seen)
+            mine = {self.base(t) for t in operands(step)} - seen
+            self.fresh.update((step, t) for t in mine)
             seen |= mine
-            if isinstance(step, Branch):
-                other = set(seen)
-                self.find_fresh(step.then, seen)
-                self.find_fresh(step.other, other)
-                seen |= other
-            else:
-                self.find_fresh(steps_of(step), seen)
+            inside: set[Tensor] = set()
+            for side in (step.then, step.other) if isinstance(step, Branch) else (steps_of(step),):
+                one = self.find_fresh(side, seen)
+                seen -= one  # no path leads through both sides
+                inside |= one
+            seen |= inside
+            added |= mine | inside
+        return added
 
     def piece(self, t: Tensor) -> tuple[int, int, int] | None:
         """The bytes of an arena tensor; None for one that lives elsewhere."""
@@ -187,16 +195,21 @@ class _Replay:
         for t in writes:
             self.write(t, arena)
 
-    def neighbours(self, call: Call) -> Iterator[tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]]:
-        """Pairs of (parameter, argument) whose bytes meet, found in the order in which they begin."""
-        pairs = zip(call.kernel.parameters, call.arguments, strict=True)
-        placed = [(piece, pair) for pair in pairs if (piece := self.piece(pair[1])) is not None]
-        placed.sort(key=lambda found: found[0])
-        open_: list[tuple[tuple[int, int, int], tuple[Tensor, Tensor]]] = []
-        for piece, pair in placed:
-            open_ = [other for other in open_ if other[0][1] > piece[0]]
-            yield from ((other, pair) for _, other in open_)
-            open_.append((piece, pair))
+    def neighbours(self, call: Call) -> Iterator[tuple[Bound, Bound]]:
+        """Pairs of (parameter, argument) whose bytes may meet, found in the order in which they begin."""
+        placed: dict[tuple[int, int, int], list[Bound]] = {}
+        for pair in zip(call.kernel.parameters, call.arguments, strict=True):
+            piece = self.piece(pair[1])
+            if piece is not None:
+                placed.setdefault(piece, []).append(pair)
+        open_: list[tuple[int, int, int]] = []
+        for piece in sorted(placed):
+            open_ = [other for other in open_ if other[1] > piece[0]]
+            yield from ((a, b) for other in open_ for a in placed[other] for b in placed[piece])
+            open_.append(piece)
+            parts = placed[piece]
+            for i, k in neighbours([self.program.area(t) for _, t in parts]):
+                yield parts[i], parts[k]
 
     def apart(self, x: Tensor, y: Tensor, same: bool) -> None:
         """Two operands of a step are disjoint, or the same bytes where that is allowed."""

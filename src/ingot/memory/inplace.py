@@ -29,7 +29,13 @@ MOST_STORES = 1 << 25  # elements whose stores are counted one by one; beyond it
 
 def overwritable(kernel: Kernel) -> frozenset[Pair]:
     """The pairs (x, y) of parameters such that y may be written over x."""
-    return frozenset(p for p in _aligned_pairs(kernel) if _stored_once(kernel, p[1]))
+    pairs = _aligned_pairs(kernel)
+    nests: dict[Tensor, list[_Nest]] = {y: [] for _, y in pairs}
+    for n in _nests(kernel.body) if pairs else ():
+        if n.store.to.tensor in nests:
+            nests[n.store.to.tensor].append(n)
+    once = {y for y, found in nests.items() if _stored_once(found, y)}
+    return frozenset(pair for pair in pairs if pair[1] in once)
 
 
 def _aligned_pairs(kernel: Kernel) -> list[Pair]:
@@ -73,9 +79,8 @@ def _nests(body: tuple[Statement, ...], loops: tuple[For, ...] = ()) -> Iterator
         yield from _nests(body_of(s), (*loops, s) if isinstance(s, For) else loops)
 
 
-def _stored_once(kernel: Kernel, y: Tensor) -> bool:
-    """Whether no element of y is stored twice: seen from one plain store, or counted."""
-    nests = [n for n in _nests(kernel.body) if n.store.to.tensor is y]
+def _stored_once(nests: list[_Nest], y: Tensor) -> bool:
+    """Whether no element of y is stored twice by all its stores: seen from a plain one, or counted."""
     return (len(nests) == 1 and _is_plain(nests[0])) or _counted_once(nests, y)
 
 

@@ -83,8 +83,9 @@ class _Walk:
 
     # -- what each step writes anew
 
-    def mark(self, nodes: tuple[Node, ...], path: Path, seen: set[Tensor]) -> None:
-        """`seen` is what some path to here has touched; it grows by what the nodes touch."""
+    def mark(self, nodes: tuple[Node, ...], path: Path, seen: set[Tensor]) -> set[Tensor]:
+        """`seen` is what some path to here has touched; it grows by what is returned."""
+        added: set[Tensor] = set()
         for node in nodes:
             match node.step:
                 case Copy():
@@ -94,22 +95,29 @@ class _Walk:
                 case _:
                     whole = set(node.writes) - seen
             self.kills[node] = frozenset(whole)
-            seen.update(node.touched)
+            more = set(node.touched) - seen
+            seen |= more
             if isinstance(node.step, Repeat):
-                self.mark_body(node, path, seen)
+                more |= self.mark_body(node, path, seen)
             elif isinstance(node.step, Branch):
-                before = set(seen)
+                sides: set[Tensor] = set()
                 for part, inner in parts_of(node, path):
-                    now = set(before)
-                    self.mark(part, inner, now)
-                    seen |= now
+                    one = self.mark(part, inner, seen)
+                    seen -= one  # no path leads through both sides
+                    sides |= one
+                seen |= sides
+                more |= sides
+            added |= more
+        return added
 
-    def mark_body(self, node: Node, path: Path, seen: set[Tensor]) -> None:
+    def mark_body(self, node: Node, path: Path, seen: set[Tensor]) -> set[Tensor]:
         """An earlier turn may have touched what the loop shares with the steps around it."""
-        for inside in everything(node.parts[0]):
-            seen.update(t for t in inside.touched if len(self.scopes[t][0]) <= len(path))
+        inside = {t for inner in everything(node.parts[0]) for t in inner.touched}
+        added = {t for t in inside if len(self.scopes[t][0]) <= len(path)} - seen
+        seen |= added
         for part, inner in parts_of(node, path):
-            self.mark(part, inner, seen)
+            added |= self.mark(part, inner, seen)
+        return added
 
     def flow(self, nodes: tuple[Node, ...]) -> tuple[frozenset[Tensor], frozenset[Tensor]]:
         """(what the nodes need from before, what they replace on every path)."""
@@ -119,7 +127,8 @@ class _Walk:
             if node not in self.flows:
                 self.flows[node] = self.node_flow(node)
             more, gone = self.flows[node]
-            needed = (needed - gone) | more
+            needed -= gone
+            needed |= more
             replaced |= gone
         return frozenset(needed), frozenset(replaced)
 
@@ -159,13 +168,15 @@ class _Walk:
         """
         then, other = node.parts
         middle = then[-1].end if then else node.number + 1
-        first = dict.fromkeys(live, middle)
+        inside = _touched(node)  # what neither side touches lives on as it did
+        first = {t: middle for t in inside if t in live}
         if other:
             self.block(other, live)
         self.block(then, first)
-        needed = {**live, **first}
-        for t in [t for t in live if first.get(t) != middle]:
-            self.close(t, middle, live)
+        needed = [t for t in inside if t in live or t in first]
+        for t in needed:
+            if t in live and first.get(t) != middle:
+                self.close(t, middle, live)
         for t in needed:
             live.setdefault(t, first.get(t, node.number + 1))
 
@@ -174,7 +185,7 @@ class _Walk:
         (body,) = node.parts
         for t in (*node.reads, *self.flow(body)[0]):
             live.setdefault(t, node.end)
-        header = list(live)
+        header = [t for t in _touched(node) if t in live]
         self.block(body, live)
         for t in header:
             live.setdefault(t, node.number + 1)
@@ -190,3 +201,8 @@ class _Walk:
             elif start < end:
                 out.append((start, end))
         return tuple(out)
+
+
+def _touched(node: Node) -> dict[Tensor, None]:
+    """What the steps inside a node touch."""
+    return {t: None for part in node.parts for inner in everything(part) for t in inner.touched}

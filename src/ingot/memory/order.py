@@ -247,17 +247,18 @@ class _Orderer:
 
     def pairs(self, node: Node, names: dict[Tensor, int]) -> list[tuple[int, int]]:
         """(operand, result) that may share bytes when the operand is no longer needed."""
-        possible = {
-            (x, y)
-            for x in node.reads
-            for y in node.writes
-            if x in names and y in names and x is not y and arena_bytes(x) == arena_bytes(y)
-        }
-        if possible and isinstance(node.step, Call):
-            allowed = overwritable(node.step.kernel)
-            found = overwrites(self.program, node.step, node.number, possible, allowed)
-            return [(names[o.x], names[o.y]) for o in found]
-        return [(names[x], names[y]) for x, y in possible] if isinstance(node.step, Copy) else []
+
+        def may(x: Tensor, y: Tensor) -> bool:
+            return x in names and y in names and x is not y and arena_bytes(x) == arena_bytes(y)
+
+        if isinstance(node.step, Copy):
+            return [(names[x], names[y]) for x in node.reads for y in node.writes if may(x, y)]
+        sizes = [{arena_bytes(t) for t in ts if t in names} for ts in (node.reads, node.writes)]
+        if not isinstance(node.step, Call) or sizes[0].isdisjoint(sizes[1]):
+            return []
+        allowed = overwritable(node.step.kernel)
+        found = overwrites(self.program, node.step, node.number, may, allowed)
+        return [(names[o.x], names[o.y]) for o in found]
 
 
 def _start(life: Lifetime) -> int:

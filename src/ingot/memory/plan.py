@@ -7,7 +7,9 @@ with any of that.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Call, Kernel, Program, calls
@@ -18,7 +20,7 @@ from ingot.memory.tree import ALIGN as ALIGN
 from ingot.memory.tree import tree
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """Offsets into a program's arena, its size, the least any offsets could need (the peak of live bytes).
 
@@ -34,16 +36,27 @@ class Plan:
 
     def aliasing(self, kernel: Kernel) -> frozenset[Tensor]:
         """The kernel's parameters that some call binds to the same bytes."""
-        written = {t for o in self.overwrites if o.call and o.call[0] is kernel for t in o.call[1]}
-        read = (self._alike(c) for c in calls(self.program.steps) if c.kernel is kernel)
-        return frozenset(written).union(*read)
+        return frozenset(self._aliasing.get(kernel, ()))
+
+    @cached_property
+    def _aliasing(self) -> dict[Kernel, set[Tensor]]:
+        found: dict[Kernel, set[Tensor]] = {}
+        for o in self.overwrites:
+            if o.call is not None:
+                found.setdefault(o.call[0], set()).update(o.call[1])
+        for c in calls(self.program.steps):
+            alike = self._alike(c)
+            if alike:
+                found.setdefault(c.kernel, set()).update(alike)
+        return found
 
     def _alike(self, call: Call) -> set[Tensor]:
         """The kernel's parameters for which this call gives the same bytes more than once."""
         places = [
             (self.offsets.get(at.base, at.base), at.start) for at in map(self.program.place, call.arguments)
         ]
-        return {p for p, at in zip(call.kernel.parameters, places, strict=True) if places.count(at) > 1}
+        times = Counter(places)
+        return {p for p, at in zip(call.kernel.parameters, places, strict=True) if times[at] > 1}
 
 
 def plan(program: Program) -> Plan:

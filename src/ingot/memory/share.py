@@ -9,6 +9,7 @@ otherwise exceed the peak do so.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,8 @@ from ingot.loops.program import Call, Copy, Kernel, Program
 from ingot.memory.inplace import Pair, overwritable
 from ingot.memory.lifetimes import Lifetime, Span, profile
 from ingot.memory.tree import Node, base_of, everything
+
+Lives = dict[Tensor, Lifetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,40 +82,40 @@ def _candidates(
     for node in everything(nodes):
         if not isinstance(node.step, Call | Copy):
             continue
-        possible = {
-            (x, y)
-            for x in node.reads
-            for y in node.writes
-            if x in known and y in known and _may_follow(known[x], known[y], node.number)
-        }
-        if possible and isinstance(node.step, Copy):
-            yield Overwrite(node.number, node.reads[0], node.writes[0])
-        elif possible and isinstance(node.step, Call):
-            yield from overwrites(program, node.step, node.number, possible, allowed(node.step.kernel))
+        ends = {x: known[x] for x in node.reads if x in known and node.number in known[x].last}
+        begins = {y: known[y] for y in node.writes if y in known and node.number not in known[y].last}
 
+        def may(x: Tensor, y: Tensor, a: Lives = ends, b: Lives = begins, number: int = node.number) -> bool:
+            same = x in a and y in b and a[x].bytes == b[y].bytes
+            return same and _meet_at(a[x].spans, b[y].spans, number)
 
-def _may_follow(x: Lifetime, y: Lifetime, number: int) -> bool:
-    """Whether x ends and y begins at a step, as far as lives tell."""
-    ends = number in x.last and number not in y.last
-    return ends and x.bytes == y.bytes and _meet_at(x.spans, y.spans, number)
+        if isinstance(node.step, Copy):
+            if any(may(x, y) for x in ends for y in begins):
+                yield Overwrite(node.number, node.reads[0], node.writes[0])
+        elif not {x.bytes for x in ends.values()}.isdisjoint(y.bytes for y in begins.values()):
+            yield from overwrites(program, node.step, node.number, may, allowed(node.step.kernel))
 
 
 def overwrites(
-    program: Program, call: Call, number: int, possible: set[Pair], allowed: frozenset[Pair]
+    program: Program,
+    call: Call,
+    number: int,
+    may: Callable[[Tensor, Tensor], bool],
+    allowed: frozenset[Pair],
 ) -> Iterator[Overwrite]:
-    """The call's possible overwrites that its kernel allows (`overwritable`), no tensor taken twice."""
+    """The overwrites x, y of a call that its kernel allows (`overwritable`) and that may be, no tensor taken
+    twice.
+    """
+    parameters = call.kernel.parameters
+    at = {p: i for i, p in enumerate(parameters)}
     bound = [base_of(program, a) for a in call.arguments]
+    times = Counter(bound)
     taken: set[Tensor] = set()
-    for p, q in sorted(allowed, key=lambda pair: _places(call.kernel, pair)):
-        i, j = _places(call.kernel, (p, q))
+    for i, j in sorted((at[p], at[q]) for p, q in allowed):
         x, y = bound[i], bound[j]
-        if (x, y) in possible and not taken & {x, y} and bound.count(x) == bound.count(y) == 1:
+        if not taken & {x, y} and times[x] == times[y] == 1 and may(x, y):
             taken |= {x, y}
-            yield Overwrite(number, x, y, (call.kernel, (p, q)))
-
-
-def _places(kernel: Kernel, pair: Pair) -> tuple[int, int]:
-    return kernel.parameters.index(pair[0]), kernel.parameters.index(pair[1])
+            yield Overwrite(number, x, y, (call.kernel, (parameters[i], parameters[j])))
 
 
 def _meet_at(a: Iterable[Span], b: Iterable[Span], number: int) -> bool:

@@ -80,7 +80,7 @@ def _unique(node: Node, inputs: Sequence[Array]) -> tuple[Array, ...]:
     x, axis = inputs[0], node.attributes.get("axis")
     assert axis is None or isinstance(axis, int)
     n = x.size if axis is None else x.shape[axis]
-    items = x.reshape(n, 1) if axis is None else np.moveaxis(x, axis, 0).reshape(n, -1)
+    items = x.reshape(n, 1) if axis is None else np.moveaxis(x, axis, 0).reshape(n, x.size // max(n, 1))
     columns = _comparable(items)
     order = np.lexsort(columns.T[::-1]) if columns.shape[1] else np.arange(n)
     ordered = columns[order]

@@ -7,9 +7,11 @@ their places. With `sorted=0` ONNX leaves the order open; it is the same.
 
 from __future__ import annotations
 
+from ingot.formula.compute import Stage
 from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, call, cast, equal, select, wrap
 from ingot.formula.index import as_expr
 from ingot.formula.types import INT64
+from ingot.graph.ir import Node
 from ingot.ops.registry import Builder, op
 from ingot.ops.runtime import scalar
 from ingot.ops.sorting import less, same
@@ -40,11 +42,22 @@ def top_k(
 def _top(f: Builder, x: Tensor, a: int, count: Extent, largest: bool) -> tuple[Tensor, Tensor]:
     n = x.shape[a]
     f.require(not isinstance(count, int) or not isinstance(n, int) or 0 <= count <= n, f"k is {count} of {n}")
-    shape = (*x.shape[:a], count, *x.shape[a + 1 :])
-    values, places = f.empty(x.type, shape, "values"), f.empty(INT64, shape, "places")
     if count == 0:
-        nothing = f.axes(shape)
+        nothing = f.axes((*x.shape[:a], count, *x.shape[a + 1 :]))
         return f.map(nothing, wrap(0, x.type.compute), x.type), f.map(nothing, Const(0, INT64))
+    return _selected(f, x, a, count, largest)
+
+
+def top_stages(x: Tensor, a: int, count: Extent, largest: bool) -> tuple[Stage, ...]:
+    """The definition's stages for a tensor and an axis: what a generator of loops knows them by."""
+    f = Builder(Node("TopK", [], []))
+    _selected(f, x, a, count, largest)
+    return tuple(f.stages)
+
+
+def _selected(f: Builder, x: Tensor, a: int, count: Extent, largest: bool) -> tuple[Tensor, Tensor]:
+    n, shape = x.shape[a], (*x.shape[:a], count, *x.shape[a + 1 :])
+    values, places = f.empty(x.type, shape, "values"), f.empty(INT64, shape, "places")
     axes = f.axes(x.shape)
     rest, i = (*axes[:a], *axes[a + 1 :]), Var("i", n)
     t = x.type.compute

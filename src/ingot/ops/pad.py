@@ -6,10 +6,8 @@ Pads known at run time only are clamped before they enter index arithmetic; no r
 from __future__ import annotations
 
 from ingot.formula.expr import (
-    Const,
     Expr,
     Extent,
-    Gathered,
     Operand,
     Tensor,
     Var,
@@ -23,7 +21,7 @@ from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, interval, simplify, span
 from ingot.formula.types import INDEX, INT64
 from ingot.ops.registry import Builder, op, shapes_text
-from ingot.ops.runtime import FAR, parameter, within
+from ingot.ops.runtime import FAR, parameter, there, within
 
 
 @op("Pad")
@@ -91,12 +89,7 @@ def _inside(f: Builder, mode: str, i: Expr, n: Extent, before: Expr, after: Expr
         return i + lo
     m = extent(as_expr(n) - lo + minimum(after, 0))
     f.require(m != 0, "nothing is left to continue")
-    return _there(_continued(f, mode, i - simplify(maximum(before, 0)), as_expr(m)) + lo, n)
-
-
-def _there(i: Expr, n: Extent) -> Expr:
-    """A position in an axis; of one that may be empty only the run tells: ERR_INDEX."""
-    return i if interval(n)[0] > 0 else Gathered(cast(i, INT64), Const(0), as_expr(n))
+    return there(_continued(f, mode, i - simplify(maximum(before, 0)), as_expr(m)) + lo, n)
 
 
 def _continued(f: Builder, mode: str, i: Expr, m: Expr) -> Expr:
@@ -129,7 +122,7 @@ def _pad_at_run_time(
     for i, n, b in zip(points, x.shape, before, strict=True):
         moved = i - cast(b, INDEX)
         f.require(mode == "constant" or n != 0, "nothing is there to continue")
-        index.append(moved if mode == "constant" else _there(_continued(f, mode, moved, as_expr(n)), n))
+        index.append(moved if mode == "constant" else there(_continued(f, mode, moved, as_expr(n)), n))
     return f.map(points, x.at(tuple(index), outside=fill if mode == "constant" else None), x.type)
 
 

@@ -27,6 +27,23 @@ NOWHERE = Const((1 << 31) - 1)
 Axes = tuple[Var, ...]
 
 
+def _window(
+    f: Builder,
+    x: Tensor,
+    kernel: tuple[int, ...],
+    auto_pad: str,
+    dilations: tuple[int, ...] | None,
+    pads: tuple[int, ...] | None,
+    strides: tuple[int, ...] | None,
+    ceil_mode: int,
+) -> Window:
+    """A pool's window, which may be so wide that it gives nothing."""
+    size = x.shape[2:]
+    return window(
+        f, size, tuple(kernel), auto_pad, dilations, pads, strides, bool(ceil_mode), may_be_empty=True
+    )
+
+
 def window_axes(f: Builder, x: Tensor, where: Window) -> tuple[Axes, Axes]:
     """The axes (n, c, o...) of the output and the axes (k...) of the taps."""
     names = SPATIAL[len(where.out)].split()
@@ -51,7 +68,7 @@ def max_pool(
 
     Padding never wins. The second output is where in `x` each maximum stands, counted over all of `x`.
     """
-    where = window(f, x.shape[2:], tuple(kernel_shape), auto_pad, dilations, pads, strides, bool(ceil_mode))
+    where = _window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
     axes, taps = window_axes(f, x, where)
     lowest = x.type.compute.lowest
     term = x.at((*axes[:2], *where.positions(axes[2:], taps)), outside=lowest)
@@ -114,7 +131,7 @@ def average_pool(
     The taps counted are those inside `x`, with `count_include_pad` those inside its padding too; what
     ceil_mode adds beyond the padding never counts.
     """
-    where = window(f, x.shape[2:], tuple(kernel_shape), auto_pad, dilations, pads, strides, bool(ceil_mode))
+    where = _window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
     axes, taps = window_axes(f, x, where)
     term = x.at((*axes[:2], *where.positions(axes[2:], taps)), outside=0)
     counted = where.taps_inside(axes[2:], where.after if count_include_pad else None)
@@ -142,7 +159,7 @@ def lp_pool(
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
     """y[n, c, o...] = (sum over k... of |x[n, c, o*stride + k*dilation - pad]|^p)^(1/p) (ONNX LpPool-22)."""
-    where = window(f, x.shape[2:], tuple(kernel_shape), auto_pad, dilations, pads, strides, bool(ceil_mode))
+    where = _window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
     axes, taps = window_axes(f, x, where)
     term = _power(x.at((*axes[:2], *where.positions(axes[2:], taps)), outside=0), p)
     return f.reduce("sum", axes, taps, term, post=lambda acc: _root(acc, p), dtype=x.type)

@@ -237,9 +237,10 @@ def _multiplier(f: Builder, a: Tensor, b: Tensor, y: Tensor, a_index: Index, b_i
     return made[tuple(Const(0) if n == 1 else i for n, i in zip(b.shape, b_index, strict=False))]
 
 
-def _requantised(acc: Expr, multiplier: Expr, zero: Tensor) -> Expr:
+def _requantised(f: Builder, acc: Expr, multiplier: Expr, zero: Tensor) -> Expr:
     """The accumulator as the result's integer, or 8-bit float."""
-    z, scaled = cast(zero[(Const(0),) * zero.rank], FLOAT32), cast(acc, FLOAT32) * multiplier
+    f.require(zero.count == 1, f"the zero point of the result is {zero.shape}, one number is needed")
+    z, scaled = _zero(zero, (), FLOAT32), cast(acc, FLOAT32) * multiplier
     return converted(scaled + z, zero.type) if zero.type.is_float else saturated(scaled, z, zero.type)
 
 
@@ -269,7 +270,7 @@ def qlinear_conv(
     multiplier = _multiplier(f, x_scale, w_scale, y_scale, (), oc)
 
     def post(acc: Expr) -> Expr:
-        return _requantised(acc if B is None else acc + B[oc], multiplier, y_zero_point)
+        return _requantised(f, acc if B is None else acc + B[oc], multiplier, y_zero_point)
 
     term = _conv_term(x, x_zero_point, w, w_zero_point, over)
     return f.reduce("sum", over.outer, over.inner, term, post=post)
@@ -318,7 +319,7 @@ def qlinear_matmul(
         over.outer,
         over.inner,
         term,
-        post=lambda acc: _requantised(acc, multiplier, y_zero_point),
+        post=lambda acc: _requantised(f, acc, multiplier, y_zero_point),
         dtype=y_zero_point.type,
     )
 

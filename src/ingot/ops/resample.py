@@ -36,6 +36,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import as_expr, interval, upper
 from ingot.formula.types import BOOL, FLOAT32, FLOAT64, INDEX, INT32, DType
 from ingot.ops.registry import Builder
+from ingot.ops.runtime import there
 
 Number = float | Expr
 Place = Callable[[Expr], Expr]
@@ -99,8 +100,8 @@ def coordinate(line: Line, how: How, i: Expr) -> Expr:
         case "half_pixel":
             return (x + 0.5) / s - 0.5
         case "half_pixel_symmetric":
-            real = wrap(s, FLOAT32) * size
-            return (1.0 - out / real) * (size / 2) + (x + 0.5) / s - 0.5
+            # size / 2 * (1 - out / (s * size)) + (x + 0.5) / s, divided once: a half stays one
+            return (x + 0.5 - out / 2) / s + size / 2 - 0.5
         case "pytorch_half_pixel":
             return unless_one((x + 0.5) / s - 0.5, x)
         case "align_corners":
@@ -205,7 +206,7 @@ def _divided(a: int, b: int, c: int, i: Expr) -> Expr:
 
 
 def _inside(i: Expr, size: Extent) -> Expr:
-    return maximum(minimum(i, as_expr(size) - 1), 0)
+    return there(maximum(minimum(i, as_expr(size) - 1), 0), size)
 
 
 def _nearest_mode(line: Line, how: How) -> str:

@@ -93,14 +93,16 @@ def _by_sizes(
     f.require(sizes.count == len(where), f"{sizes.count} sizes for {len(where)} axes")
     f.require(policy in ("stretch", "not_larger", "not_smaller"), f"policy {policy!r} is unknown")
     shape = list(x.shape)
-    f.require(0 not in (x.shape[a] for a in where), f"shape {list(x.shape)} has nothing to resize")
+    nothing = f"shape {list(x.shape)} has nothing to resize"
     if policy == "stretch":
         after = _sizes(f, sizes, where)
         for a, to in zip(where, after, strict=True):
             shape[a] = to
         pairs = [(m, x.shape[a]) for m, a in zip(after, where, strict=True)]
+        f.require(all(m == n for m, n in pairs if n == 0), nothing)
         ratios = [1.0 if m == n else _ratio(number(m), number(n)) for m, n in pairs]
         return _lines(f, x, where, ratios, shape, roi)
+    f.require(0 not in (x.shape[a] for a in where), nothing)
     one = _common([_ratio(_element(sizes, k), number(x.shape[a])) for k, a in enumerate(where)], policy)
     for a in where:
         late = call("floor", number(x.shape[a]) * one + 0.5) if isinstance(one, Expr) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ingot.formula.expr import (
     Const,
     Expr,
+    Extent,
     Gathered,
     Tensor,
     cast,
@@ -16,6 +17,7 @@ from ingot.formula.expr import (
     minimum,
     select,
 )
+from ingot.formula.index import as_expr, interval
 from ingot.formula.types import INT64
 from ingot.ops.registry import Builder
 
@@ -47,6 +49,11 @@ def scalar(t: Tensor) -> Expr:
 def zero_if(condition: Expr) -> Expr:
     """An index that is 0: the bundle leaves with ERR_INDEX where the condition does not hold."""
     return Gathered(select(condition, Const(0, INT64), Const(-1, INT64)), Const(0), Const(1))
+
+
+def there(i: Expr, n: Extent) -> Expr:
+    """A position in an axis; of one that may be empty only the run tells: ERR_INDEX."""
+    return i if interval(n)[0] > 0 else Gathered(cast(i, INT64), Const(0), as_expr(n))
 
 
 def require_single(f: Builder, kinds: str, **parameters: Tensor | None) -> None:

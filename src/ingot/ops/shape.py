@@ -162,8 +162,15 @@ def flatten(f: Builder, x: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Squeeze")
 def squeeze_1(f: Builder, data: Tensor, *, axes: tuple[int, ...] | None = None) -> Tensor:
-    """Squeeze-1, -11: the axes are an attribute."""
+    """Squeeze-1, -11: the axes are an attribute. Without them no extent may leave open whether it is one."""
     if axes is None:
+        ends = [interval(n) for n in data.shape]
+        open_ = [str(d) for d, (lo, hi) in enumerate(ends) if lo <= 1 <= hi and lo != hi]
+        f.require(
+            not open_,
+            f"without axes, and axis {', '.join(open_)} of {shapes_text((data.shape,))} may have one element"
+            " or more: the rank would depend on the run. Give the axes, or another bound of the dimension",
+        )
         return reshape_to(f, data, tuple(n for n in data.shape if n != 1))
     drop = {f.axis(a, data.rank) for a in axes}
     kept = tuple(n for i, n in enumerate(data.shape) if i not in drop)

@@ -63,8 +63,12 @@ def window(
     pads: tuple[int, ...] | None,
     strides: tuple[int, ...] | None,
     ceil_mode: bool = False,
+    may_be_empty: bool = False,
 ) -> Window:
-    """Resolve ONNX's window attributes (Conv-22 and MaxPool-22: auto_pad, ceil_mode). Raises ShapeError."""
+    """Resolve ONNX's window attributes (Conv-22 and MaxPool-22: auto_pad, ceil_mode). Raises ShapeError.
+
+    Unless it `may_be_empty` there must be a window along each axis.
+    """
     rank = len(size)
     strides = tuple(strides or (1,) * rank)
     dilations = tuple(dilations or (1,) * rank)
@@ -91,7 +95,7 @@ def window(
         f.require(auto_pad in ("NOTSET", "VALID"), f"auto_pad {auto_pad!r} is unknown")
         start, end = (0, 0) if auto_pad == "VALID" else (pads[i], pads[rank + i])
         before[i], after[i] = start, end
-        out.append(_extent(f, n, span, s, start, end, ceil_mode))
+        out.append(_extent(f, n, span, s, start, end, ceil_mode, may_be_empty))
     return Window(size, tuple(out), kernel, strides, dilations, tuple(before), tuple(after))
 
 
@@ -103,20 +107,26 @@ def _same(n: Extent, span: int, stride: int, auto_pad: str) -> tuple[Extent, Ext
 
 
 def _extent(
-    f: Builder, n: Extent, span: int, stride: int, before: int, after: int, ceil_mode: bool
+    f: Builder,
+    n: Extent,
+    span: int,
+    stride: int,
+    before: int,
+    after: int,
+    ceil_mode: bool,
+    may_be_empty: bool,
 ) -> Extent:
     if not isinstance(n, int):
         return _late_extent(f, n, span, stride, before, after, ceil_mode)
     room = n + before + after - span
+    count = (-(-room // stride) if ceil_mode else room // stride) + 1
+    if ceil_mode:  # the last window must start inside the input or its left padding (ONNX MaxPool)
+        count -= (count - 1) * stride >= n + before
+    is_rounded = room < 0 and room % stride != 0 and not ceil_mode
     f.require(
-        room >= 0 or ceil_mode, f"a window of {span} does not fit {n} elements padded by {before} and {after}"
+        count > 0 or (count == 0 and may_be_empty and not is_rounded),
+        f"a window of {span} does not fit {n} elements padded by {before} and {after}",
     )
-    if not ceil_mode:
-        return room // stride + 1
-    count = -(-room // stride) + 1
-    # the last window must start inside the input or its left padding (ONNX MaxPool, ceil_mode)
-    count -= (count - 1) * stride >= n + before
-    f.require(count > 0, f"no window of {span} fits {n} elements padded by {before} and {after}")
     return count
 
 

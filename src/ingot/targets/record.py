@@ -46,6 +46,9 @@ class Target:
     operations: Spellings = field(default_factory=dict, hash=False)  # on vectors of vector_bytes
     narrow_operations: Mapping[int, Spellings] = field(default_factory=dict, hash=False)  # bytes -> narrower
     scalar_operations: Spellings = field(default_factory=dict, hash=False)
+    instructions: Mapping[tuple[str, str], int] = field(
+        default_factory=dict, hash=False
+    )  # that an operation on vectors is, where more than one
 
     def spelling(self, operation: str, dtype: str, width_bytes: int | None = None) -> str | None:
         """Template for vectors of `width_bytes` (default: full vectors; 0: scalars), or None."""

@@ -68,6 +68,7 @@ _RECORDS = (
         relocation="pic",
         operations=x86_vector(16, 1),
         scalar_operations=x86_scalar(1),
+        instructions={("dot2", "int16"): 2},
     ),
     Target(
         "x86-64-v3",
@@ -84,6 +85,7 @@ _RECORDS = (
         operations=x86_vector(32, 3),
         narrow_operations={16: x86_vector(16, 3)},
         scalar_operations=x86_scalar(3),
+        instructions={("dot2", "int16"): 2},
     ),
     Target(
         "x86-64-v4",
@@ -100,6 +102,7 @@ _RECORDS = (
         operations=x86_vector(64, 4),
         narrow_operations={16: x86_vector(16, 4), 32: x86_vector(32, 4)},
         scalar_operations=x86_scalar(4),
+        instructions={("dot2", "int16"): 2},
     ),
     Target(
         "x86-64-v4-vnni",
@@ -113,9 +116,10 @@ _RECORDS = (
         caches=(32 << 10, 1 << 20, 32 << 20),
         features=(*_V4, "avx512vbmi", "avx512_vnni"),
         relocation="pic",
-        operations={**x86_vector(64, 4), **x86_vnni()},
-        narrow_operations={16: x86_vector(16, 4), 32: x86_vector(32, 4)},
+        operations={**x86_vector(64, 4), **x86_vnni(64)},
+        narrow_operations={n: {**x86_vector(n, 4), **x86_vnni(n)} for n in (16, 32)},
         scalar_operations=x86_scalar(4),
+        instructions={("dot2", "int16"): 2},
     ),
     Target(
         "aarch64",
@@ -131,6 +135,7 @@ _RECORDS = (
         relocation="pic",
         operations=NEON,
         scalar_operations=_AARCH64_SCALAR,
+        instructions={("dot4", "uint8"): 10, ("dot4", "int8"): 6},
     ),
     Target(
         "aarch64-dotprod",
@@ -147,6 +152,7 @@ _RECORDS = (
         relocation="pic",
         operations={**NEON, **neon_dotprod()},
         scalar_operations=_AARCH64_SCALAR,
+        instructions={("dot4", "uint8"): 4},
     ),
     Target(
         "aarch64-i8mm",
@@ -231,6 +237,7 @@ _RECORDS = (
         runner=() if _MACHINE == "x86_64" else ("qemu-i386",),
         operations=x86_vector(16, 1),
         scalar_operations=x86_scalar(1),
+        instructions={("dot2", "int16"): 2},
     ),
     Target(
         "wasm32",

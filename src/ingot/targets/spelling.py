@@ -21,7 +21,10 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | pick16 ... | element {c}[i] of the register {a}, or of {a} and {b} in a row, that many lanes in all |
 | gather | element {c}[i] of the memory that {a} points to |
 | widen_int32 | from narrower integers |
-| dot4 | {c} (int32) + four products each of uint8 {a} and int8 {b}; dot4s: pairs of them saturate in int16 |
+| saturate_int8, saturate_uint8 | from wider integers, limited to what the type holds |
+| pack_int16 ... | vectors {a} and {b} in one of lanes half as wide, limited to what the type holds: |
+|          | by turns 16 bytes of {a} and of {b} |
+| dot4 | {c} (int32) + four products each of 8-bit {a} and int8 {b}; dot4s: pairs of them saturate in int16 |
 | madd16 | {c} + {a} * {b}, of the low 16 bits of int32 {a} and {b}, signed |
 | widen_even_int16 | the even ones of twice as many bytes; widen_odd_int16: the others |
 | dot16 | {c} (an int32) + sixteen products of int8 {a} and {b} |
@@ -75,6 +78,12 @@ def _x86_any(width: int, _: int) -> Iterator[tuple[tuple[str, str], str]]:
         yield ("any", f"int{bits}"), f"_mm{'' if width == 16 else 8 * width}_{test}((__m{8 * width}i)({{a}}))"
 
 
+def _vector(dtype: str, size: int) -> str:
+    """The cast to a vector of so many bytes."""
+    ctype = {"int8": "signed char", "uint8": "unsigned char", "int16": "short"}[dtype]
+    return f"({ctype} __attribute__((__vector_size__({size}))))"
+
+
 def _x86_integers(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]:
     """Results are cast to the compilers' own `__v8si`: intrinsics see all integer vectors as one type."""
     mm = "_mm" if width == 16 else f"_mm{8 * width}"
@@ -84,6 +93,14 @@ def _x86_integers(width: int, level: int) -> Iterator[tuple[tuple[str, str], str
     yield ("convert_float32", "int32"), f"{mm}_cvtepi32_ps(({i})({{a}}))"
     dot = f"{mm}_madd_epi16(({i})({{a}}), ({i})({{b}}))"
     yield ("dot2", "int16"), f"(__v{n // 4}si){mm}_add_epi32(({i})({{c}}), {dot})"
+    packs = (("int16", "int32", "s_epi32"), ("int8", "int16", "s_epi16"), ("uint8", "int16", "us_epi16"))
+    for dtype, wide, call in packs:
+        yield (f"pack_{dtype}", wide), f"{_vector(dtype, n)}{mm}_pack{call}(({i})({{a}}), ({i})({{b}}))"
+    if level >= 4:
+        few = {64: "{}", 32: "((__v2di){})[0]", 16: "((__v4si){})[0]"}[width]
+        natural = f"{mm}_max_epi32(({i})({{a}}), ({i}){{{{0}}}})"
+        for dtype, call in (("uint8", f"usepi32_epi8({natural})"), ("int8", f"sepi32_epi8(({i})({{a}}))")):
+            yield (f"saturate_{dtype}", "int32"), _vector(dtype, n // 4) + few.format(f"{mm}_cvt{call}")
     kinds = [("uint8", "epu8", f"(__v{n}qu)"), ("int16", "epi16", f"(__v{n // 2}hi)")]
     if level >= 3:
         # `__v32qi` is a vector of char, which gcc keeps apart from signed char.
@@ -122,14 +139,14 @@ def _x86_tables(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]
         yield ("pick16", "float32"), f"_mm256_blendv_ps({halves}, {mask})"
 
 
-def x86_vnni() -> Spellings:
-    """On 64 bytes: look-ups among 128 bytes (VBMI), products of bytes that do not saturate (VNNI)."""
-    c = "(__m512i)({c})"
-    picked = f"_mm512_permutex2var_epi8((__m512i)({{a}}), {c}, (__m512i)({{b}}))"
-    return {
-        ("pick128", "uint8"): picked,
-        ("dot4", "uint8"): f"(__v16si)_mm512_dpbusd_epi32({c}, (__m512i)({{a}}), (__m512i)({{b}}))",
-    }
+def x86_vnni(width: int) -> Spellings:
+    """Look-ups among 128 bytes (VBMI), products of bytes that do not saturate (VNNI)."""
+    mm, i = "_mm" if width == 16 else f"_mm{8 * width}", f"__m{8 * width}i"
+    a, b, c = (f"({i})({{{x}}})" for x in "abc")
+    table = {("dot4", "uint8"): f"(__v{width // 4}si){mm}_dpbusd_epi32({c}, {a}, {b})"}
+    if width == 64:
+        table["pick128", "uint8"] = f"_mm512_permutex2var_epi8({a}, {c}, {b})"
+    return table
 
 
 def x86_vector(width: int, level: int) -> Spellings:
@@ -189,6 +206,13 @@ def _neon() -> Iterator[tuple[tuple[str, str], str]]:
     yield ("convert_int32", "float32"), "vcvtq_s32_f32({a})"
     yield ("nearest_int32", "float32"), "vcvtnq_s32_f32({a})"
     yield ("convert_float32", "int32"), "vcvtq_f32_s32({a})"
+    for to, dtype, call, s in (
+        ("int16", "int32", "qmovn_s32", "s16"),
+        ("int8", "int16", "qmovn_s16", "s8"),
+        ("uint8", "int16", "qmovun_s16", "u8"),
+    ):
+        wide = "int32x4_t" if dtype == "int32" else "int16x8_t"
+        yield (f"pack_{to}", dtype), f"vcombine_{s}(v{call}(({wide})({{a}})), v{call}(({wide})({{b}})))"
     for dtype, s in (("int8", "s8"), ("uint8", "u8"), ("int16", "s16"), ("int32", "s32")):
         yield ("max", dtype), f"vmaxq_{s}({{a}}, {{b}})"
         yield ("min", dtype), f"vminq_{s}({{a}}, {{b}})"
@@ -201,12 +225,18 @@ def _neon_tables() -> Iterator[tuple[tuple[str, str], str]]:
         yield ("pick16", dtype), f"vqtbl1q_{s}(({t}_t)({{a}}), {index})"
         both = f"({t}x2_t){{{{{{{{({t}_t)({{a}}), ({t}_t)({{b}})}}}}}}}}"
         yield ("pick32", dtype), f"vqtbl2q_{s}({both}, {index})"
-    halves = []
-    for get in ("vget_low", "vget_high"):
-        a = f"vreinterpretq_s16_u16(vmovl_u8({get}_u8((uint8x16_t)({{a}}))))"
-        b = f"vmovl_s8({get}_s8((int8x16_t)({{b}})))"
-        halves.append(f"vpaddlq_s16(vmulq_s16({a}, {b}))")
-    yield ("dot4", "uint8"), f"vaddq_s32((int32x4_t)({{c}}), vpaddq_s32({', '.join(halves)}))"
+    for dtype, wide in (
+        ("uint8", "vreinterpretq_s16_u16(vmovl_u8({get}_u8((uint8x16_t)({{a}}))))"),
+        ("int8", ""),
+    ):
+        halves = []
+        for get in ("vget_low", "vget_high"):
+            a, b = wide.format(get=get), f"{get}_s8((int8x16_t)({{b}}))"
+            product = (
+                f"vmulq_s16({a}, vmovl_s8({b}))" if wide else f"vmull_s8({get}_s8((int8x16_t)({{a}})), {b})"
+            )
+            halves.append(f"vpaddlq_s16({product})")
+        yield ("dot4", dtype), f"vaddq_s32((int32x4_t)({{c}}), vpaddq_s32({', '.join(halves)}))"
 
 
 def neon_dotprod() -> Spellings:
@@ -215,12 +245,16 @@ def neon_dotprod() -> Spellings:
     total = "(int32x4_t)({c})"
     for x in ("(int8x16_t)veorq_u8((uint8x16_t)({a}), vdupq_n_u8(128))", "vdupq_n_s8(64)", "vdupq_n_s8(64)"):
         total = f"vdotq_s32({total}, {x}, {b})"
-    return {("dot4", "uint8"): total}
+    return {("dot4", "uint8"): total, ("dot4", "int8"): SDOT}
+
+
+SDOT = "vdotq_s32((int32x4_t)({c}), (int8x16_t)({a}), (int8x16_t)({b}))"
 
 
 def neon_i8mm() -> Spellings:
     """USDOT multiplies uint8 by int8."""
-    return {("dot4", "uint8"): "vusdotq_s32((int32x4_t)({c}), (uint8x16_t)({a}), (int8x16_t)({b}))"}
+    mixed = "vusdotq_s32((int32x4_t)({c}), (uint8x16_t)({a}), (int8x16_t)({b}))"
+    return {("dot4", "uint8"): mixed, ("dot4", "int8"): SDOT}
 
 
 def _wasm() -> Iterator[tuple[tuple[str, str], str]]:

@@ -21,10 +21,12 @@ from ingot.frontends.onnx.functions import functions_of, opsets_of
 from ingot.frontends.onnx.graph import GraphReader
 from ingot.frontends.onnx.shapes import Define, Dimensions
 from ingot.frontends.onnx.text import text_type_of
+from ingot.frontends.wire import Parts, read_message
 from ingot.graph.ir import Graph
 from ingot.options import Capacity, Options
 
 Source = str | Path | bytes | onnx.ModelProto
+PARTS: Parts = {7: {1: {}, 5: {}}}  # the graph, its nodes and initializers
 TEXT_DEPTH_LIMIT = 128
 TEXT_BYTES = 1 << 27
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|[{}()\[\]]', re.DOTALL)
@@ -80,13 +82,7 @@ def read_with(source: Source, options: Options) -> Graph:
 
 def opsets(model: onnx.ModelProto) -> dict[str, int]:
     """The opset of each domain the model imports. Raises where there is none, or one from the future."""
-    found, newest = opsets_of(model.opset_import), onnx.defs.onnx_opset_version()
-    for domain, version in found.items():
-        if version < 1:
-            raise ModelError(f"the model imports opset {version} of domain {domain!r}; opsets count from 1")
-        if domain == "" and version > newest:
-            raise UnsupportedError(f"the model is written for opset {version}; the newest known is {newest}")
-    return found
+    return opsets_of(model.opset_import, "the model")
 
 
 def read_proto(source: Source) -> onnx.ModelProto:
@@ -95,9 +91,10 @@ def read_proto(source: Source) -> onnx.ModelProto:
         return source
     if not isinstance(source, bytes) and Path(source).suffix == ".onnxtxt":
         return _parse(read_file(Path(source), TEXT_BYTES), str(source))
-    data, name = (
-        (source, "the model") if isinstance(source, bytes) else (read_file(Path(source)), str(source))
-    )
+    if isinstance(source, bytes):
+        data, name = source, "the model"
+    else:
+        data, name = read_message(Path(source), "an ONNX model", PARTS), str(source)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -118,7 +115,7 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
     except (onnx.parser.ParseError, UnicodeDecodeError) as error:
         message = " ".join(str(error).split())
         raise ModelError(f"{name} is not ONNX text: {message}") from None
-    except (IndexError, ValueError):  # what C++ says of a number that does not fit
+    except (IndexError, ValueError, RuntimeError):  # what C++ says of a number that does not fit
         raise ModelError(f"{name} is not ONNX text: a number is out of range") from None
 
 

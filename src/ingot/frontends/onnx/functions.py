@@ -21,6 +21,7 @@ from ingot.frontends.onnx.glow import glow_function
 
 SMALL = 4096
 NEWEST = "ingot.newest"  # the domain of the reader's own nodes among those of an older opset
+LAST_OPSET = (1 << 31) - 1  # what onnx's own functions take
 EXPANDED_LIMIT = 20_000
 EXPANSION = 10  # times as many nodes, in a graph that itself has more
 Types = Mapping[str, onnx.TypeProto]
@@ -127,8 +128,16 @@ def normal(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
-    return {normal(o.domain): int(o.version) for o in imports}
+def opsets_of(imports: Iterable[onnx.OperatorSetIdProto], importer: str) -> dict[str, int]:
+    """The opset of each domain that is imported. Raises where there is none, or one from the future."""
+    found, newest = {normal(o.domain): int(o.version) for o in imports}, onnx.defs.onnx_opset_version()
+    for domain, version in found.items():
+        if not 1 <= version <= LAST_OPSET:
+            reason = f"imports opset {version} of domain {domain!r}; opsets count from 1 to {LAST_OPSET}"
+            raise ModelError(f"{importer} {reason}")
+        if domain == "" and version > newest:
+            raise UnsupportedError(f"{importer} is written for opset {version}; the newest known is {newest}")
+    return found
 
 
 def instantiate(
@@ -140,7 +149,11 @@ def instantiate(
     arguments = dict(defaults)
     arguments.update((a.name, a) for a in (*function.attribute_proto, *call.attribute))
     nodes = tuple(_with_arguments(node, arguments) for node in function.node)
-    return Body(tuple(function.input), tuple(function.output), nodes, opsets_of(function.opset_import))
+    return Body(tuple(function.input), tuple(function.output), nodes, _opsets(function))
+
+
+def _opsets(function: onnx.FunctionProto) -> dict[str, int]:
+    return opsets_of(function.opset_import, f"the function {function.name!r}")
 
 
 def _with_arguments(node: onnx.NodeProto, arguments: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:

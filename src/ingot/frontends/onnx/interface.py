@@ -8,6 +8,7 @@ caller is checked once, by a SequenceInput.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import onnx
 
@@ -152,36 +153,60 @@ def give_outputs(
     reader: Reader, graph: Graph, scope: Scope, names: Sequence[str], things: list[Object]
 ) -> None:
     """The outputs of the main graph under the model's names; `things` is brought to what is given out."""
+    so_far = _SoFar(graph)
     for i, name in enumerate(names):
         thing = things[i]
         if isinstance(thing, Option) and thing.content is None:
             raise UnsupportedError(f"the output {name!r} is an optional of unknown content, always empty")
-        things[i] = _settled(reader, graph, scope, name, thing)
+        things[i] = _settled(reader, so_far, name, thing)
         graph.outputs += flat(things[i])
+        so_far.outputs.update(flat(things[i]))
 
 
-def _settled(reader: Reader, graph: Graph, scope: Scope, name: str, thing: Object) -> Object:
+@dataclass(slots=True)
+class _SoFar:
+    """A graph, what it gives so far, and the values that its first nodes make."""
+
+    graph: Graph
+    outputs: set[Value] = field(default_factory=set)
+    made: set[Value | None] = field(default_factory=set)
+    nodes: int = 0
+    inputs: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.inputs = frozenset(v.name for v in self.graph.inputs)
+
+    def makes(self, value: Value) -> bool:
+        """Whether a node of the graph, which grows, makes the value."""
+        for node in self.graph.nodes[self.nodes :]:
+            self.made.update(node.outputs)
+        self.nodes = len(self.graph.nodes)
+        return value in self.made
+
+
+def _settled(reader: Reader, so_far: _SoFar, name: str, thing: Object) -> Object:
     """The object made of values that are called as the output is."""
     form = form_of(thing)
     assert form is not None
     scope = Scope({}, None)  # type: ignore[arg-type]  # what is made here has no names to look up
-    place = Place(reader, graph, scope, onnx.NodeProto(op_type="Identity"), Node("Identity", [], []), [])
+    node, proto = Node("Identity", [], []), onnx.NodeProto(op_type="Identity")
+    place = Place(reader, so_far.graph, scope, proto, node, [])
     values = flat(place.fitted(thing, form, name)) if form.count > 1 else flat(thing)
-    named = [_called(reader, graph, v, name + s) for v, s in zip(values, suffixes(form), strict=True)]
+    named = [_called(so_far, v, name + s) for v, s in zip(values, suffixes(form), strict=True)]
     return rebuilt(form, iter(named))
 
 
-def _called(reader: Reader, graph: Graph, value: Value, name: str) -> Value:
+def _called(so_far: _SoFar, value: Value, name: str) -> Value:
     """The value itself if it has the name, else a copy that has."""
-    if value.name == name and value not in graph.outputs:
+    is_new = value not in so_far.outputs
+    if value.name == name and is_new:
         return value
-    own = {v for n in graph.nodes for v in n.outputs}
-    if value in own and value not in graph.outputs and value.name not in (v.name for v in graph.inputs):
+    if is_new and value.name not in so_far.inputs and so_far.makes(value):
         value.name = name
         return value
     copy = Value(name)
     version = onnx.defs.onnx_opset_version()
-    graph.nodes.append(Node("Identity", [value], [copy], version=version))
+    so_far.graph.nodes.append(Node("Identity", [value], [copy], version=version))
     return copy
 
 

@@ -7,6 +7,7 @@ model's folder: no absolute path, no "..", no symbolic link; it is mapped, not r
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -89,10 +90,8 @@ def _require_length(found: int, wanted: int, unit: str, shape: tuple[int, ...], 
 
 
 def _external(tensor: onnx.TensorProto, folder: Folder, dtype: DType, shape: tuple[int, ...]) -> Array:
-    entries = {e.key: e.value for e in tensor.external_data}
-    path = _inside(folder, entries.get("location", ""))
-    offset, wanted = int(entries.get("offset", "0") or 0), packed_bytes(math.prod(shape), dtype)
-    length, size = int(entries.get("length", wanted)), path.stat().st_size
+    (path, offset, length), wanted = _place(tensor, folder), packed_bytes(math.prod(shape), dtype)
+    length, size = wanted if length is None else length, path.stat().st_size
     _require_length(length, wanted, "bytes", shape, dtype)
     if offset < 0 or offset + length > size:
         raise ModelError(f"bytes {offset} to {offset + length} lie outside {path.name}, which has {size}")
@@ -103,33 +102,47 @@ def _external(tensor: onnx.TensorProto, folder: Folder, dtype: DType, shape: tup
     return _clean(np.asarray(np.memmap(path, dtype.numpy, "r", offset, shape)))
 
 
-def external_files(message: Message, folder: Path) -> dict[str, Path]:
-    """The files beside a model that hold elements of its tensors, by location."""
-    found: dict[str, Path] = {}
+def _place(tensor: onnx.TensorProto, folder: Folder) -> tuple[Path, int, int | None]:
+    """The file that holds a tensor's elements, from which byte on, and how many, if that is said."""
+    entries = {e.key: e.value for e in tensor.external_data}
+    path, length = _inside(folder, entries.get("location", "")), entries.get("length")
+    return path, int(entries.get("offset", "0") or 0), None if length is None else int(length)
+
+
+def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
+    """Every tensor of a model. Raises ModelError where what names something is no text."""
     if isinstance(message, onnx.TensorProto):
-        if message.data_location == onnx.TensorProto.EXTERNAL:
-            location = {e.key: e.value for e in message.external_data}.get("location", "")
-            found[location] = _inside(folder, location)
-        return found
+        yield message
     for field, value in message.ListFields():
         if field.message_type is not None:
-            for part in (value,) if isinstance(value, Message) else value:
-                found |= external_files(part, folder)
+            for part in value if field.is_repeated else (value,):
+                yield from tensors_of(part)
+        elif field.type == field.TYPE_STRING:
+            for text in value if field.is_repeated else (value,):
+                if isinstance(text, bytes):  # so protobuf gives what it cannot decode
+                    raise ModelError(f"a name in the model is not UTF-8: {text[:40]!r}")
+
+
+def external_parts(message: Message, folder: Path) -> dict[str, tuple[Path, list[tuple[int, int]]]]:
+    """The files beside a model and which of their bytes are elements of its tensors, by location."""
+    found: dict[str, tuple[Path, list[tuple[int, int]]]] = {}
+    for tensor in tensors_of(message):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            dtype, shape = dtype_from_onnx(tensor.data_type), tuple(tensor.dims)
+            path, offset, _ = _place(tensor, folder)
+            parts = found.setdefault(path.relative_to(folder).as_posix(), (path, []))[1]
+            parts.append((offset, packed_bytes(math.prod(shape), dtype)))
     return found
 
 
 def embed_external(message: Message, folder: Folder) -> None:
-    """Bring the elements that lie in files beside a model into the model. Raises ModelError as `array_of`
-    does."""
-    if isinstance(message, onnx.TensorProto):
-        if message.data_location == onnx.TensorProto.EXTERNAL:
-            array = array_of(message, folder, f"tensor {message.name!r}")
-            message.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(array), message.name))
-        return
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for part in (value,) if isinstance(value, Message) else value:
-                embed_external(part, folder)
+    """Bring the elements that lie in files beside a model into the model, whose tensors have types then.
+    Raises ModelError as `array_of` does."""
+    for tensor in list(tensors_of(message)):
+        dtype_from_onnx(tensor.data_type)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            array = array_of(tensor, folder, f"tensor {tensor.name!r}")
+            tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(array), tensor.name))
 
 
 def embed_sparse(message: Message) -> None:
@@ -156,7 +169,8 @@ def _inside(folder: Folder, location: str) -> Path:
     if folder is None:
         raise ModelError(f"its data is in the file {location!r}; read the model from its own file to find it")
     parts = location.replace("\\", "/").split("/")
-    if not location or "\0" in location or Path(location).is_absolute() or ".." in parts or ":" in parts[0]:
+    is_odd = not parts[-1] or "\0" in location or ":" in parts[0]
+    if is_odd or Path(location).is_absolute() or ".." in parts:
         raise ModelError(f"external data {location!r} is not a file inside the model's folder")
     path = folder
     for part in parts:

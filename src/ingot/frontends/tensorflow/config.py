@@ -18,7 +18,7 @@ from ingot.frontends.tensorflow.protos import parse_text
 from ingot.frontends.tensorflow.tensors import dtype_of, shape_of
 
 PLACEHOLDERS = frozenset(("Placeholder", "PlaceholderV2"))
-SHAPE = re.compile(r"\d+(?:[x,]\d+)*|")
+SHAPE = re.compile(r"\d{1,18}(?:[x,]\d{1,18})*|", re.ASCII)
 TYPES = ("dtype", "T", "DstT", "out_type", "Tparams", "element_dtype")
 SEQUENCE = 3
 CONFIG_BYTES = 1 << 20

@@ -23,7 +23,10 @@ from ingot.frontends.tensorflow.model import Body, Model, Node, Ref, model_of, p
 from ingot.frontends.tensorflow.pieces import parse_piece, slices
 from ingot.frontends.tensorflow.protos import entries, parse, parse_text
 from ingot.frontends.tensorflow.tensors import array_of, dtype_of, shape_of
+from ingot.frontends.wire import Parts, read_message
 
+GRAPH: Parts = {1: {}, 2: {}}  # its nodes and functions
+PARTS: dict[str, Parts] = {"GraphDef": GRAPH, "MetaGraph": {2: GRAPH}, "SavedModel": {2: {2: GRAPH}}}
 LATEST = re.compile(r'^model_checkpoint_path:\s*"([^"]+)"', re.M)
 TEXT_BYTES, STATE_BYTES = 1 << 24, 1 << 20
 SERVING_TAG, SERVING_KEY = "serve", "serving_default"
@@ -70,7 +73,7 @@ def open_source(path: Path) -> Source:
 def _read(kind: str, path: Path) -> Any:
     if path.suffix == ".pbtxt":
         return parse_text(kind, read_file(path, TEXT_BYTES), path.name)
-    return parse(kind, read_file(path), path.name)
+    return parse(kind, read_message(path, f"a {kind} of TensorFlow's", PARTS.get(kind, {})), path.name)
 
 
 # ---- checkpoints

@@ -6,6 +6,7 @@ need not keep); function bodies write NODE:RESULT:INDEX. Both become (name, port
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from ingot.formula.types import DType
 from ingot.frontends.tensorflow.protos import entries
 from ingot.frontends.tensorflow.tensors import dtype_of, shape_of
 
+PORT = re.compile(r"\d{1,9}", re.ASCII)
 Ref = tuple[str, int]
 """Output PORT of the node NAME."""
 RESULTS = {
@@ -165,7 +167,7 @@ def plain_ref(text: str) -> Ref:
     (('split', 2), ('x', 0))
     """
     name, colon, port = text.rpartition(":")
-    return (name, int(port)) if colon and port.isdecimal() else (text, 0)
+    return (name, int(port)) if colon and PORT.fullmatch(port) else (text, 0)
 
 
 def _nodes(protos: Any, ref: Any, what: str) -> dict[str, Node]:
@@ -189,7 +191,7 @@ def _function(function: Any, name: str) -> Body:
         source, *rest = text.split(":")
         if len(rest) < 2 or source not in ops:
             return plain_ref(text)
-        result, index = rest[0], int(rest[1]) if rest[1].isdecimal() else 0
+        result, index = rest[0], int(rest[1]) if PORT.fullmatch(rest[1]) else 0
         named = RESULTS.get(ops[source], ())
         return source, named.index(result) + index if result in named else index
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Var, walk
+from ingot.formula.expr import Cast, Const, Expr, Load, Var, cast, walk
 from ingot.formula.index import Bounds, value_range
 from ingot.formula.types import INT32
 from ingot.loops.axes import normal_axes
 from ingot.loops.generators.roles import Contraction, match
 from ingot.loops.layout import Storage, bind
+from ingot.loops.zero_points import factors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,15 +29,6 @@ class Product:
     shift: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Operand:
-    """`wide` is the element as int32, from which `zero` is subtracted."""
-
-    wide: Expr
-    element: Load
-    zero: Expr
-
-
 def byte_product(c: Compute, storage: Storage, bounds: Bounds) -> Product | None:
     """A sum of (a - zero) * (b - shift), b constant and int8 when shifted, read off a stage; or None.
 
@@ -44,32 +36,21 @@ def byte_product(c: Compute, storage: Storage, bounds: Bounds) -> Product | None
     """
     c = normal_axes(c)
     r = c.reduction
-    if r is None or not isinstance(r.term, Binary) or r.term.op != "mul" or r.term.dtype is not INT32:
+    found = None if r is None else factors(r.term)
+    if r is None or found is None:
         return None
-    x, y = _operand(r.term.a), _operand(r.term.b)
-    if x is None or y is None:
-        return None
-    a, b = (x, y) if y.element.tensor.value is not None else (y, x)
+    a, b = found if found[1].element.tensor.value is not None else found[::-1]
     shift, (lo, hi) = _number(b.zero), value_range(b.element.tensor) or (0, 255)
     if shift is None or lo - shift < -128 or hi - shift > 127:
         return None
     axes = {v.name for v in (*c.axes, *r.axes)}
     if any(isinstance(n, Var) and n.name in axes for n in walk(a.zero)):
         return None
-    plain = replace(c, reduction=replace(r, term=Binary("mul", a.wide, b.wide)))
-    found = match(plain, storage, bounds, integers=True)
-    if found is None or found.b.tensor.value is None:
+    plain = replace(c, reduction=replace(r, term=cast(a.element, INT32) * cast(b.element, INT32)))
+    sums = match(plain, storage, bounds, integers=True)
+    if sums is None or sums.b.tensor.value is None:
         return None
-    return Product(found, bind(a.zero, storage, found.bounds), shift)
-
-
-def _operand(e: Expr) -> _Operand | None:
-    match e:
-        case Cast(Load() as element, _):
-            return _Operand(e, element, Const(0, INT32))
-        case Binary("sub", Cast(Load() as element, _) as wide, zero):
-            return _Operand(wide, element, zero)
-    return None
+    return Product(sums, bind(a.zero, storage, sums.bounds), shift)
 
 
 def _number(zero: Expr) -> int | None:

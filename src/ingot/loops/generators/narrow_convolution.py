@@ -293,7 +293,7 @@ class _Generator:
 
     def _stores(self, n: int, point: Point, value: Expr, bounds: Bounds) -> Iterator[Statement]:
         """The vector as it is, or without the idle lanes of each of its points."""
-        made = Var(f"r{n}", None, self.p.x.dtype)
+        made = Var(f"r{n}", None, value.dtype)
         if self.count == self.channels:
             yield Store(self._target(point, 0, 0, bounds), value, self.lanes)
             return

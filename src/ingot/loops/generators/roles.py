@@ -16,19 +16,16 @@ from ingot.formula.expr import (
     Binary,
     Cast,
     Expr,
-    Extent,
     Load,
     Var,
-    loads,
     static,
     substitute,
-    transform,
     walk,
 )
-from ingot.formula.extents import extent
-from ingot.formula.index import Bounds, Linear, from_linear, interval, linear, mentions, product, simplify
+from ingot.formula.index import Bounds, interval, simplify
 from ingot.formula.types import INT32
-from ingot.loops.access import known_strides, step
+from ingot.loops.access import step
+from ingot.loops.generators.joint_axes import join
 from ingot.loops.layout import Storage, bind
 
 
@@ -161,71 +158,14 @@ def merge_points(c: Contraction, storage: Storage) -> Contraction:
 
 def _merged(c: Contraction, storage: Storage, outer: Var, inner: Var) -> tuple[Var, Contraction] | None:
     """The one axis that the two become, and the contraction over it; None where memory tells them apart."""
-    count = static(inner.extent)
-    axis = Var(_joint_name(outer.name, inner.name), static(outer.extent) * count)
     packed = c.b.tensor.value is not None
-    moved = [c.a, c.to, *loads(c.value), *loads(c.init), *([] if packed else [c.b])]
-    if axis.name in c.bounds or not all(_runs_on(x, storage, outer, inner, count) for x in moved):
+    moved = (c.a, c.to, c.value, c.init) if packed else (c.a, c.to, c.value, c.init, c.b)
+    joint = join(outer, inner, moved, storage, c.bounds)
+    if joint is None:
         return None
-
-    def joined(load: Load) -> Load:
-        return _joined(load, storage, outer, inner, axis)
-
-    def put(e: Expr) -> Expr:
-        return transform(e, lambda n: joined(n) if isinstance(n, Load) else None)
-
-    value, init = put(c.value), put(c.init)
-    if any(mentions(e, x.name) for e in (value, init) for x in (outer, inner)):
-        return None
+    axis, (a, to, value, init, *rest) = joint
+    count = static(inner.extent)
+    b = rest[0] if rest else substitute(c.b, {outer.name: axis // count, inner.name: axis % count})
+    assert isinstance(a, Load) and isinstance(b, Load) and isinstance(to, Load)
     bounds = {**c.bounds, axis.name: interval(axis)}
-    parts = {outer.name: axis // count, inner.name: axis % count}
-    b = substitute(c.b, parts) if packed else joined(c.b)
-    assert isinstance(b, Load)
-    changed = replace(c, a=joined(c.a), b=b, to=joined(c.to), value=value, init=init, bounds=bounds)
-    return axis, changed
-
-
-def _runs_on(load: Load, storage: Storage, outer: Var, inner: Var, count: int) -> bool:
-    """Whether one step of the outer axis is where the inner axis' next step after its last would be."""
-    far, near = step(load, outer.name), step(load, inner.name)
-    if far is None or near is None or far != near * count:
-        return False
-    lo, hi = _moved(load, outer, inner)
-    t = load.tensor
-    return near == 0 or (t not in storage.fixed and t.shape[lo:hi] == t.spans[lo:hi])
-
-
-def _moved(load: Load, outer: Var, inner: Var) -> tuple[int, int]:
-    """The dimensions that the axes move, from the first to behind the last."""
-    dims = [d for d, i in enumerate(load.index) if mentions(i, outer.name) or mentions(i, inner.name)]
-    return (dims[0], dims[-1] + 1) if dims else (0, 0)
-
-
-def _joint_name(outer: str, inner: str) -> str:
-    """What two axes are called as one: parts of one axis, in whatever order, are that axis again."""
-    whole, _, part = outer.rpartition("_")
-    is_split = part in ("outer", "inner") and inner.rpartition("_")[0] == whole
-    return whole if is_split else outer + inner
-
-
-def _joined(load: Load, storage: Storage, outer: Var, inner: Var, axis: Var) -> Load:
-    """The load over a view whose dimensions from the outer axis' to the inner's are one."""
-    lo, hi = _moved(load, outer, inner)
-    if hi == 0:
-        return load
-    t, sizes = load.tensor, known_strides(load.tensor)
-    form: Linear = {}
-    for d in range(lo, hi):
-        far, near = sizes[d], sizes[hi - 1]
-        assert far is not None and near is not None, "axes that run on move by numbers"
-        for atom, k in linear(load.index[d]).items():
-            form[atom] = form.get(atom, 0) + k * (far // near)
-    del form[outer]
-    form[axis] = form.pop(inner)
-    if hi - lo > 1:
-        t = storage.view(t, _collapsed(t.shape, lo, hi), _collapsed(t.spans, lo, hi))
-    return Load(t, (*load.index[:lo], from_linear(form), *load.index[hi:]))
-
-
-def _collapsed(extents: tuple[Extent, ...], lo: int, hi: int) -> tuple[Extent, ...]:
-    return (*extents[:lo], extent(product(extents[lo:hi])), *extents[hi:])
+    return axis, replace(c, a=a, b=b, to=to, value=value, init=init, bounds=bounds)

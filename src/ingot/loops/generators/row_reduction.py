@@ -31,13 +31,14 @@ from ingot.formula.expr import (
     transform,
 )
 from ingot.formula.index import Bounds, as_expr, simplify
-from ingot.formula.statements import For, Let, Statement, Store
+from ingot.formula.statements import For, Let, Prefetch, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.generators.run import Run, Step, match
 from ingot.loops.layout import Storage
 from ingot.loops.naive import accumulate
 from ingot.targets.record import Target
 
+LINE = 64  # bytes
 PARTIAL = 4  # results of a reduction in flight: hides the latency of one add
 
 
@@ -51,7 +52,7 @@ def row_reductions(
     while run is not None and run.steps:
         try:
             count = len(run.steps)
-            return tuple(_Rows(run.before(stages[count:]), target).statements()), count
+            return tuple(_Rows(run.before(stages[count:]).stored(storage), target).statements()), count
         except NotVectorizable:
             run = run.without_last()
     return None
@@ -80,6 +81,7 @@ class _Rows:
     )  # registers of a chunk, by what they hold
     operands: dict[Load, int] = field(default_factory=dict)  # the numbers in their registers' names
     partial: dict[tuple[int, int], list[str]] = field(default_factory=dict)  # of a step, by width
+    awaited: list[Load] = field(default_factory=list)  # what the next walk writes and no cache holds
 
     def __post_init__(self) -> None:
         n = static(self.run.x.extent)
@@ -97,12 +99,21 @@ class _Rows:
 
     def statements(self) -> Iterator[Statement]:
         body: list[Statement] = []
-        for phase in phases(self.run):
+        steps = list(phases(self.run))
+        for phase, following in zip(steps, [*steps[1:], []], strict=True):
+            self.awaited = [self.run.steps[k].to for k in following if self._comes_from_afar(k)]
             body += self._phase(phase)
         nest = tuple(body)
         for a in reversed(self.run.outer):
             nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
         yield from nest
+
+    def _comes_from_afar(self, k: int) -> bool:
+        """Whether a step writes what has left the second cache, or was never there: its lines are asked for
+        while the walk before it computes.
+        """
+        s = self.run.steps[k]
+        return s.kind == "map" and s.to.tensor.bytes > self.target.caches[1]
 
     def _phase(self, phase: list[int]) -> Iterator[Statement]:
         """One walk along the row, then the statistics it gives."""
@@ -145,6 +156,7 @@ class _Rows:
             if lo < hi:
                 chunks = [Chunk(self.lanes, {x.name: x + j * self.lanes}, f"{j}") for j in range(parts)]
                 body = tuple(s for j, c in enumerate(chunks) for s in self._chunk(walks, c, j))
+                body += tuple(self._ask(chunks))
                 inner.append(For(x.name, Const(lo), Const(hi), parts * self.lanes, body))
                 self.known.clear()
         at = full
@@ -156,6 +168,14 @@ class _Rows:
         for a in reversed(self.run.others):
             body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
         yield from body
+
+    def _ask(self, chunks: list[Chunk]) -> Iterator[Statement]:
+        """One element of every line that the next walk stores to where these chunks are."""
+        line = max(1, LINE // (self.lanes * self.run.dtype.bytes))
+        for to, chunk in product(self.awaited, chunks[::line]):
+            at = simplify(substitute(to, chunk.at), self.run.bounds)
+            assert isinstance(at, Load)
+            yield Prefetch(at, 0)
 
     def _declare(self, walks: list[int], count: int, narrow: list[int]) -> Iterator[Statement]:
         """The partial results before the first chunk: the combiner's identity."""

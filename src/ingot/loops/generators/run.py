@@ -6,9 +6,9 @@ bound to physical tensors and with its axes renamed to the first one's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from ingot.formula.compute import Compute, Reduction, Scan, Stage, reads
 from ingot.formula.expr import (
@@ -21,12 +21,14 @@ from ingot.formula.expr import (
     loads,
     static,
     substitute,
+    transform,
     walk,
 )
 from ingot.formula.index import Bounds, interval, simplify
 from ingot.formula.types import FLOAT32, FLOAT64, DType
 from ingot.loops.access import step
 from ingot.loops.axes import normal_axes
+from ingot.loops.generators.joint_axes import join
 from ingot.loops.generators.vertical import has_vector_form
 from ingot.loops.layout import Storage, bind
 
@@ -77,6 +79,69 @@ class Run:
         wanted = {t for s in stages for t in reads(s)}
         steps = tuple(replace(s, is_private=s.is_private and s.out not in wanted) for s in self.steps)
         return replace(self, steps=steps)
+
+    def stored(self, storage: Storage) -> Run:
+        """The run as memory has it: the axes along a row are one where they run on, and a map that nobody
+        else reads has scratch of one row, which stays in a near cache.
+        """
+        own = {s.to.tensor: k for k, s in enumerate(self.steps) if s.kind == "map" and s.is_private}
+
+        def without(e: Expr) -> Expr:
+            return transform(e, lambda n: _held(own[n.tensor], n) if _is_of(n, own) else None)
+
+        run = _joined(self._over(without), own, storage)
+        index = _in_order(run)
+        shape = tuple(static(a.extent) for a in index)
+        rows = {t: Load(storage.scratch(t, shape, "row"), index) for t in own}
+        names = {f"map{k}": rows[t] for t, k in own.items()}
+        steps = run._over(lambda e: substitute(e, names)).steps
+        return replace(run, steps=tuple(replace(s, to=rows.get(s.to.tensor, s.to)) for s in steps))
+
+    def _over(self, f: Callable[[Expr], Expr]) -> Run:
+        """The run with each expression of its steps replaced, not where they are stored."""
+
+        def put(s: Step) -> Step:
+            r = s.reduction
+            r = None if r is None else replace(r, init=f(r.init), term=f(r.term))
+            return replace(s, value=f(s.value), reduction=r)
+
+        return replace(self, steps=tuple(map(put, self.steps)))
+
+
+def _held(k: int, e: Expr) -> Var:
+    """What step k makes, wherever it will be stored."""
+    return Var(f"map{k}", None, e.dtype)
+
+
+def _is_of(e: Expr, tensors: Container[Tensor]) -> TypeGuard[Load]:
+    return isinstance(e, Load) and e.tensor in tensors
+
+
+def _joined(run: Run, own: Container[Tensor], storage: Storage) -> Run:
+    """The run with `x` and an axis around it made one, where all that is read and written runs on."""
+    places = tuple(s.to for s in run.steps if s.to.tensor not in own)
+    moved = (*(e for s in run.steps for e in s.expressions), *places)
+    for outer in run.others:
+        joint = join(outer, run.x, moved, storage, run.bounds)
+        if joint is not None:
+            axis, made = joint
+            bounds = {**run.bounds, axis.name: interval(axis)}
+            others = tuple(a for a in run.others if a is not outer)
+            longer = _replaced(run, dict(zip(moved, made, strict=True)))
+            return _joined(replace(longer, others=others, x=axis, bounds=bounds), own, storage)
+    return run
+
+
+def _replaced(run: Run, made: Mapping[Expr, Expr]) -> Run:
+    """The run with expressions, and loads where steps store, replaced."""
+
+    def to(s: Step) -> Load:
+        load = made.get(s.to, s.to)
+        assert isinstance(load, Load)
+        return load
+
+    steps = run._over(made.__getitem__).steps
+    return replace(run, steps=tuple(replace(s, to=to(s)) for s in steps))
 
 
 def match(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds) -> Run | None:

@@ -36,13 +36,16 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the choice of a tile depends on; `strides` are the bytes from point to point of the tile axes."""
+    """What the choice of a tile depends on; `strides` are the bytes from point to point of the tile axes, and
+    a product of vectors is so many `instructions`, 0: those of a multiply-add of floats.
+    """
 
     channels: int
     lanes: int
     points: tuple[int, ...]
     terms: int
     strides: tuple[int, ...] = ()
+    instructions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ def _candidates(target: Target, sizes: Sizes) -> Iterator[Tile]:
 
 
 def _fused(target: Target, sizes: Sizes) -> bool:
+    if sizes.instructions:
+        return sizes.instructions == 1
     return target.spelling("madd", "float32", None if sizes.lanes > 1 else 0) is not None
 
 

@@ -9,19 +9,24 @@ as large as a vector; what is left over is done in smaller tiles, and in the end
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Const, Expr, Load, Shuffle, Var, loads, static, substitute, transform
+from ingot.formula.expr import Const, Expr, Load, Var, loads, static, substitute, transform, walk
 from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import For, Let, Statement, Store
+from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
+from ingot.loops.generators.joint_axes import join
+from ingot.loops.generators.shuffles import Network
 from ingot.loops.generators.vertical import has_vector_form
+from ingot.loops.instructions import GROUP_BYTES
 from ingot.loops.layout import Storage, bind
 from ingot.targets.record import Target
 
-GROUP_BYTES = 16  # what instruction sets shuffle freely; wider vectors are several such groups
+MOST_LANES = 16  # rows of a tile, a register each
+FEWEST_LANES = 8  # of elements so narrow that even fewer would fill a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +41,31 @@ class Turn:
     outer: tuple[Var, ...]
     bounds: Bounds
 
+    @property
+    def is_copy(self) -> bool:
+        """Whether nothing but what is turned is read, which the result is never written over."""
+        return all(x in self.turned or x.tensor.value is not None for x in loads(self.value))
+
+    @property
+    def fewest(self) -> int:
+        """Lanes of the smallest tile."""
+        return min(FEWEST_LANES, GROUP_BYTES // self.to.tensor.type.bytes)
+
 
 def transpose(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements for a map that turns an operand, or None."""
     t = c.out.type
-    if target.vector_bytes == 0 or c.reduction is not None or not t.is_float or t.compute is not t:
+    if target.vector_bytes == 0 or c.reduction is not None or t.kind not in "iuf" or t.compute is not t:
         return None
     found = match(normal_axes(c), storage, bounds)
     if found is None:
         return None
-    lanes = target.lanes(t.bytes)
+    widest = max(n.dtype.bytes for n in walk(found.value) if n.dtype not in (INDEX, BOOL))
+    lanes = min(MOST_LANES, target.lanes(widest))
     while lanes > min(static(found.down.extent), static(found.across.extent)):
         lanes //= 2
     try:
-        return tuple(_nest(found, lanes)) if lanes * t.bytes >= GROUP_BYTES else None
+        return tuple(_nest(found, lanes)) if lanes >= found.fewest else None
     except NotVectorizable:
         return None
 
@@ -70,7 +86,25 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Turn | None:
     if not across or across[0] is down:
         return None
     outer = tuple(a for a in c.axes if a not in (down, across[0]))
-    return Turn(to, value, turned, down, across[0], outer, inner)
+    return _lengthened(Turn(to, value, turned, down, across[0], outer, inner), storage)
+
+
+def _lengthened(t: Turn, storage: Storage) -> Turn:
+    """Either axis of the tiles made one with axes around it that memory does not tell apart while it leaves a
+    rest: an image of 14 rows of 14 is 196 elements.
+    """
+    short = [a for a in (t.across, t.down) if static(a.extent) % MOST_LANES]
+    for inner, outer in ((a, o) for a in short for o in t.outer):
+        joint = join(outer, inner, (t.to, t.value), storage, t.bounds)
+        if joint is not None:
+            axis, (to, value) = joint
+            assert isinstance(to, Load)
+            across, down = (axis if a is inner else a for a in (t.across, t.down))
+            turned = tuple(dict.fromkeys(x for x in loads(value) if step(x, down.name) not in (0, 1)))
+            rest = tuple(a for a in t.outer if a is not outer)
+            bounds = {**t.bounds, axis.name: interval(axis)}
+            return _lengthened(Turn(to, value, turned, down, across, rest, bounds), storage)
+    return t
 
 
 def _nest(t: Turn, lanes: int) -> Iterator[Statement]:
@@ -87,11 +121,23 @@ def _cover(t: Turn, lanes: int, down: tuple[int, int], across: tuple[int, int]) 
         body = tuple(_tile(t, lanes) if lanes > 1 else (Store(t.to, t.value),))
         inner = For(t.across.name, Const(across[0]), Const(ends[1]), lanes, body)
         yield For(t.down.name, Const(down[0]), Const(ends[0]), lanes, (inner,))
-    less = lanes // 2 if lanes // 2 * t.to.dtype.bytes >= GROUP_BYTES else 1
     if ends[0] > down[0] and across[1] > ends[1]:
-        yield from _cover(t, less, (down[0], ends[0]), (ends[1], across[1]))
+        first, less = _rest(t, lanes, *across, ends[1])
+        yield from _cover(t, less, (down[0], ends[0]), (first, across[1]))
     if down[1] > ends[0]:
-        yield from _cover(t, less, (ends[0], down[1]), across)
+        first, less = _rest(t, lanes, *down, ends[0])
+        yield from _cover(t, less, (first, down[1]), across)
+
+
+def _rest(t: Turn, lanes: int, lo: int, hi: int, end: int) -> tuple[int, int]:
+    """From where on, and by how many lanes, what tiles leave is covered: one more tile that ends where the
+    axis does, if an element may be copied twice and there is room for it, else smaller ones.
+    """
+    if t.is_copy and end > lo:
+        while lanes // 2 >= max(hi - end, t.fewest):
+            lanes //= 2
+        return hi - lanes, lanes
+    return end, lanes // 2 if lanes // 2 >= t.fewest else 1
 
 
 def _tile(t: Turn, lanes: int) -> Iterator[Statement]:
@@ -101,7 +147,7 @@ def _tile(t: Turn, lanes: int) -> Iterator[Statement]:
         rows = [Var(f"x{k}_{i}", None, load.dtype) for i in range(lanes)]
         for i, row in enumerate(rows):
             yield Let(row.name, vectorize(_moved(load, t, t.down, i), t.across.name, lanes), lanes)
-        network = _Network(f"y{k}_", lanes, GROUP_BYTES // load.dtype.bytes)
+        network = Network(f"y{k}_", lanes, min(lanes, GROUP_BYTES // load.dtype.bytes))
         columns[load] = network.columns(rows)
         yield from network.statements
     for j in range(lanes):
@@ -116,56 +162,3 @@ def _tile(t: Turn, lanes: int) -> Iterator[Statement]:
 
 def _moved(e: Expr, t: Turn, axis: Var, by: int) -> Expr:
     return simplify(substitute(e, {axis.name: axis + by}), t.bounds) if by else e
-
-
-@dataclass(slots=True)
-class _Network:
-    """The shuffles that turn a square of `lanes` rows; each result is a register `name`N.
-
-    Within groups of 16 bytes rows are interleaved, by ones, then by twos; then whole groups change places.
-    """
-
-    name: str
-    lanes: int
-    group: int
-    statements: list[Statement] = field(default_factory=list)
-
-    def columns(self, rows: list[Var]) -> list[Var]:
-        g = self.group
-        blocks = [self.interleaved(rows[i : i + g], 1) for i in range(0, self.lanes, g)]
-        across = [self.exchanged([block[c] for block in blocks]) for c in range(g)]
-        return [across[i % g][i // g] for i in range(self.lanes)]
-
-    def interleaved(self, rows: list[Var], unit: int) -> list[Var]:
-        """Columns of a square of group x group elements, for every group of the vectors."""
-        if len(rows) == 1:
-            return rows
-        pairs = list(zip(rows[::2], rows[1::2], strict=True))
-        low, high = ([self.mixed(a, b, unit, half) for a, b in pairs] for half in (0, 1))
-        return [*self.interleaved(low, 2 * unit), *self.interleaved(high, 2 * unit)]
-
-    def mixed(self, a: Var, b: Var, unit: int, half: int) -> Var:
-        """By turns `unit` elements of a and b, from the lower or upper half of each group."""
-        index = []
-        for lo in range(0, self.lanes, self.group):
-            for i in range(lo + half * self.group // 2, lo + (half + 1) * self.group // 2, unit):
-                index += [*range(i, i + unit), *range(self.lanes + i, self.lanes + i + unit)]
-        return self.shuffled(a, b, index)
-
-    def exchanged(self, parts: list[Var]) -> list[Var]:
-        """Vector i of the result has the i-th group of each vector."""
-        if len(parts) == 1:
-            return parts
-        pairs = list(zip(parts[::2], parts[1::2], strict=True))
-        even, odd = (self.exchanged([self.picked(a, b, parity) for a, b in pairs]) for parity in (0, 1))
-        return [v for both in zip(even, odd, strict=True) for v in both]
-
-    def picked(self, a: Var, b: Var, parity: int) -> Var:
-        """Every second group of a, then of b."""
-        starts = range(parity * self.group, 2 * self.lanes, 2 * self.group)
-        return self.shuffled(a, b, [i for lo in starts for i in range(lo, lo + self.group)])
-
-    def shuffled(self, a: Var, b: Var, index: list[int]) -> Var:
-        name = f"{self.name}{len(self.statements)}"
-        self.statements.append(Let(name, Shuffle(a, b, tuple(index)), self.lanes))
-        return Var(name, None, a.dtype)

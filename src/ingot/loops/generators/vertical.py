@@ -29,19 +29,23 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
 from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
-from ingot.formula.types import INDEX
-from ingot.loops.access import NotVectorizable, align_constants, step, vectorize
+from ingot.formula.types import BOOL, INDEX
+from ingot.loops.access import NotVectorizable, align_constants, has_vector_cast, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
+from ingot.loops.generators.joint_axes import join
+from ingot.loops.generators.requantise import in_integers
 from ingot.loops.layout import Storage, bind
 from ingot.loops.naive import clip
 from ingot.targets.record import Target
 
+LONG = 16  # vectors in a row: what is left over behind them counts little
 TILE = 4
 VECTORS = 8  # accumulators of a reduction that has no tile
 UNROLLED_TAPS = 8
 IN_FLIGHT = 8  # results of a reduction under way at once: hides the latency of an addition
-VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "pow"})
+VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "larger", "pow"})
+INTEGER_OPERATIONS = frozenset({"add", "sub", "mul", "max", "min", "and", "or", "xor"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,12 @@ class Vertical:
 
 def vertical(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements with vectors along one axis, or None if no axis allows them."""
-    if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
+    if target.vector_bytes == 0 or c.out.type.kind not in "iuf" or c.out.type.compute is not c.out.type:
         return None
     found = match(normal_axes(c), storage, bounds)
     if found is None:
         return None
+    found = _lengthened(found, storage, target)
     lanes = _lanes(found, target)
     try:
         return None if lanes == 1 else tuple(_loops(found, lanes))
@@ -92,7 +97,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
     x = max(candidates, key=lambda a: static(a.extent))
     if any(mentions(e, x.name) for pair in limits.values() for e in pair):
         return None
-    value = align_constants(value, x.name, storage)
+    value = in_integers(align_constants(value, x.name, storage))
     if r is not None:
         r = replace(
             r, term=align_constants(r.term, x.name, storage), init=align_constants(r.init, x.name, storage)
@@ -100,31 +105,68 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
     return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner)
 
 
+def _lengthened(v: Vertical, storage: Storage, target: Target) -> Vertical:
+    """The vector axis made one with the axis around it while it is short and leaves a rest: 14 rows of 14
+    elements are 196 elements, which are twelve vectors and a quarter.
+    """
+    x, lanes = v.vector, target.lanes(_widest(v))
+    n = static(x.extent)
+    around = [a for a in v.outer if step(v.to, a.name) == n]
+    if not around or n % lanes == 0 or n >= LONG * lanes or (v.limits and _limited(v, around[0])):
+        return v
+    outer, r = around[0], v.reduction
+    joint = join(outer, x, (v.to, v.value, *((r.init, r.term) if r else ())), storage, v.bounds)
+    if joint is None:
+        return v
+    axis, (to, value, *sums) = joint
+    assert isinstance(to, Load)
+    reduction = replace(r, init=sums[0], term=sums[1]) if r else None
+    rest, bounds = tuple(a for a in v.outer if a is not outer), {**v.bounds, axis.name: interval(axis)}
+    longer = replace(v, to=to, value=value, reduction=reduction, vector=axis, outer=rest, bounds=bounds)
+    return _lengthened(longer, storage, target)
+
+
 def has_vector_form(e: Expr) -> bool:
-    """Whether every operation of the expression exists on vectors of floats."""
-    for n in walk(e):
-        match n:
-            case Binary(op, a, _) if op in COMPARISONS and not a.dtype.is_float:
-                return False
-            case Binary(op, a, _) if op not in VECTOR_OPERATIONS | COMPARISONS and a.dtype.is_float:
-                return False
-            case Select(condition, _, _) if not isinstance(condition, Binary):
-                return False
-            case Cast(a, _) if a.dtype is INDEX:
-                continue  # a number per point, such as how many taps a pool counts; the lanes share it
-            case Cast() | Unary("sign" | "isnan" | "isinf" | "not", _):
-                return False
-            case Load(tensor=t) if not t.type.is_float or t.type.compute is not t.type:
-                return False
+    """Whether every operation of the expression exists on vectors, of numbers of 32 bits and fewer or all of
+    one width.
+    """
+    nodes = [n for n in walk(e) if n.dtype is not INDEX]
+    widths = {n.dtype.bits for n in nodes if n.dtype is not BOOL}
+    return (max(widths, default=0) <= 32 or len(widths) == 1) and all(map(_has_vector_form, nodes))
+
+
+def _has_vector_form(n: Expr) -> bool:
+    match n:
+        case Load(tensor=t):
+            return t.type.kind in "iuf" and t.type.compute is t.type
+        case Binary(op, a, _) if op in COMPARISONS:
+            return a.dtype.is_float
+        case Binary(op, a, _):
+            return op in (VECTOR_OPERATIONS if a.dtype.is_float else INTEGER_OPERATIONS)
+        case Select(condition, _, _):
+            compared = {
+                x.a.dtype.bits for x in walk(condition) if isinstance(x, Binary) and x.op in COMPARISONS
+            }
+            return isinstance(condition, Binary) and compared <= {n.dtype.bits}
+        case Cast(a, to):  # of an index: a number per point, such as how many taps a pool counts
+            return a.dtype is INDEX or has_vector_cast(a, to)
+        case Unary(op, a):
+            return op not in ("sign", "isnan", "isinf", "not") and (a.dtype.is_float or op == "neg")
     return True
 
 
 def _lanes(v: Vertical, target: Target) -> int:
-    most = target.vector_bytes // v.to.tensor.type.bytes
+    most = target.lanes(_widest(v))
     n = static(v.vector.extent)
     while most > 1 and most > n:
         most //= 2
     return most
+
+
+def _widest(v: Vertical) -> int:
+    """Bytes of the widest number that a lane holds on its way."""
+    parts = (v.to, v.value, *((v.reduction.init, v.reduction.term) if v.reduction else ()))
+    return max(n.dtype.bytes for e in parts for n in walk(e) if n.dtype not in (INDEX, BOOL))
 
 
 def _loops(v: Vertical, lanes: int) -> Iterator[Statement]:
@@ -194,7 +236,9 @@ def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]], chains: int) -
         to = simplify(substitute(v.to, point), v.bounds)
         assert isinstance(to, Load)
         value = _at(v.value, point, v, lanes)
-        yield Store(to, substitute(value, {"acc": Var(f"c{i}", None, v.to.dtype)}), lanes)
+        if r is not None:
+            value = substitute(value, {"acc": Var(f"c{i}", None, r.term.dtype)})
+        yield Store(to, value, lanes)
 
 
 def _at(e: Expr, point: dict[str, Expr], v: Vertical, lanes: int) -> Expr:
@@ -268,6 +312,6 @@ def _named(e: Expr, loaded: dict[Expr, Var]) -> Expr:
 
 
 def _combine(combine: str, name: str, term: Expr, lanes: int) -> Statement:
-    if combine == "sum" and isinstance(term, Binary) and term.op == "mul":
+    if combine == "sum" and isinstance(term, Binary) and term.op == "mul" and term.dtype.is_float:
         return Madd(name, term.a, term.b, lanes)
     return Assign(name, Binary(COMBINERS[combine], Var(name, None, term.dtype), term), lanes)

@@ -158,9 +158,15 @@ class Body:
         """The integer nearest to x * factor as a float and as an integer, if below 2^(digits-2); half to
         even.
         """
-        shifted = self.let("shifted", x + self.magic if factor == 1.0 else self.fma(x, factor, self.magic))
-        n = self.let("n", shifted - self.magic)
+        n, shifted = self.nearest_float(x, factor)
         return n, self.let("k", self.bits(shifted) - self.magic_bits)
+
+    def nearest_float(self, x: Expr, factor: float = 1.0) -> tuple[Var, Var]:
+        """The same as a float, and the float that holds it in its low bits. A rounding instruction would be
+        two operations, after the product.
+        """
+        shifted = self.let("shifted", x + self.magic if factor == 1.0 else self.fma(x, factor, self.magic))
+        return self.let("n", shifted - self.magic), shifted
 
     def with_sign(self, magnitude: Expr, x: Expr) -> Expr:
         """A magnitude that is not negative, with the sign of x."""

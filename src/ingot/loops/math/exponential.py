@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ingot.formula.expr import Expr, Select, Unary, Var
+from ingot.formula.expr import Expr, Select, Var
 from ingot.loops.math.body import Body, clamp, size
 from ingot.loops.math.pairs import Pair, quick_sum
 
@@ -37,9 +37,8 @@ class Reduced:
 
 def whole(b: Body, x: Expr, factor: float = 1.0) -> Power:
     """2 to the integer nearest to x * factor."""
-    if "scalef" in b.native and "round" in b.native:
-        product = x if factor == 1.0 else x * factor
-        return Power(b.let("n", Unary("round", product)), None)
+    if "scalef" in b.native:
+        return Power(b.nearest_float(x, factor)[0], None)
     return Power(*b.nearest(x, factor))
 
 
