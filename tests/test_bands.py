@@ -9,15 +9,15 @@ import onnx
 import pytest
 
 from ingot.frontends.onnx import read_model
-from ingot.loops.assign import assign_layouts
 from ingot.loops.choice import LoweringOptions
 from ingot.loops.evaluate import run
-from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
-from ingot.loops.parallel import is_parallel, parallelize
 from ingot.loops.program import Program
+from ingot.loops.program_passes.parallel import is_parallel, parallelize
 from ingot.loops.region import formulate_graph
-from ingot.loops.reorder import reorder
+from ingot.loops.region_passes.fuse import fuse
+from ingot.loops.region_passes.layout_assignment import assign_layouts
+from ingot.loops.region_passes.reorder import reorder
 from ingot.loops.verify import require_proved
 from ingot.memory.plan import plan
 from ingot.ops.infer import infer

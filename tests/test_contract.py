@@ -14,14 +14,21 @@ from ingot.emit.vector import VectorPrinter
 from ingot.formula.expr import Lane
 from ingot.formula.statements import For, Let, Madd, Prefetch, flatten
 from ingot.frontends.onnx import read_model
-from ingot.loops.assign import assign_layouts
 from ingot.loops.cuts import parts, pieces
 from ingot.loops.evaluate import run
-from ingot.loops.fuse import fuse
-from ingot.loops.generators.tiles import Sizes, Tile, best_tile, is_by_element, segments, terms_a_turn
+from ingot.loops.kernels.contraction.tiles import (
+    Sizes,
+    Tile,
+    best_tile,
+    is_by_element,
+    segments,
+    terms_a_turn,
+)
 from ingot.loops.lower import lower
 from ingot.loops.program import Program
 from ingot.loops.region import formulate_graph
+from ingot.loops.region_passes.fuse import fuse
+from ingot.loops.region_passes.layout_assignment import assign_layouts
 from ingot.loops.verify import require_proved
 from ingot.ops.infer import infer
 from ingot.targets import TARGETS

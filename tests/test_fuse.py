@@ -8,8 +8,8 @@ from onnx import parser
 
 import ingot
 from ingot.frontends.onnx import read_model
-from ingot.loops.fuse import fuse
 from ingot.loops.region import formulate_graph, groups
+from ingot.loops.region_passes.fuse import fuse
 from ingot.ops.infer import infer
 from ingot.passes.prune import prune
 

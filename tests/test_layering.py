@@ -39,7 +39,7 @@ def room(path: Path) -> str:
 
 
 def name(path: Path) -> str:
-    """`ingot.loops.fuse`; a package by its own name."""
+    """`ingot.loops.region_passes.fuse`; a package by its own name."""
     parts = path.relative_to(SOURCE).with_suffix("").parts
     return ".".join(("ingot", *(parts[:-1] if parts[-1] == "__init__" else parts)))
 

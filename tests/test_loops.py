@@ -44,10 +44,10 @@ from ingot.formula.statements import (
 )
 from ingot.formula.types import BOOL, FLOAT32, INDEX, INT8, INT32, INT64, UINT8, DType
 from ingot.loops.evaluate import Compiler, run
+from ingot.loops.kernels.naive import naive
 from ingot.loops.layout import Storage
-from ingot.loops.naive import naive
-from ingot.loops.parallel import is_independent
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, program_text
+from ingot.loops.program_passes.parallel import is_independent
 from ingot.loops.verify import pressure, require_proved, verify_kernel, verify_program
 from ingot.options import Options
 from tests.probes.levels import build

@@ -22,8 +22,8 @@ from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.formula.index import interval
 from ingot.formula.statements import For, Let, Pause, Statement, flatten
-from ingot.loops.pauses import COPY_BYTES, LIMIT, Ranges, cost
 from ingot.loops.program import calls
+from ingot.loops.program_passes.pauses import COPY_BYTES, LIMIT, Ranges, cost
 from ingot.options import Options
 
 FRAME = 512

@@ -10,7 +10,7 @@ import ingot
 from ingot.formula.evaluate import value
 from ingot.formula.expr import Expr, Var, binary, call, walk
 from ingot.formula.types import FLOAT32, FLOAT64
-from ingot.loops.quotients import joined
+from ingot.loops.region_passes.quotients import joined
 
 X, Y, Z, C = (Var(n, type=FLOAT32) for n in "xyzc")
 

@@ -23,7 +23,7 @@ import pytest
 from ingot.audit.stack import stack_usage
 from ingot.binary.objects import defined_symbols, sections, undefined_symbols, writable_bytes
 from ingot.errors import InputError, ToolchainError
-from ingot.loops.generators.tiles import Sizes, best_tile
+from ingot.loops.kernels.contraction.tiles import Sizes, best_tile
 from ingot.targets import TARGETS, Target, find, native
 from ingot.targets.records import cpu_features
 from ingot.targets.toolchain import (

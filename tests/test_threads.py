@@ -18,8 +18,8 @@ from ingot.driver import stages
 from ingot.formula.expr import Const, Tensor, Var
 from ingot.formula.statements import For, Store
 from ingot.formula.types import FLOAT32
-from ingot.loops.parallel import PARTS, parallelize, tasks
 from ingot.loops.program import Call, Kernel, Program, calls
+from ingot.loops.program_passes.parallel import PARTS, parallelize, tasks
 from ingot.options import Options
 from tests.probes.test_parallel import model
 

@@ -28,25 +28,25 @@ from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
 from ingot.log import Level, announce
-from ingot.loops.assign import assign_layouts
-from ingot.loops.cells import join_gates
 from ingot.loops.choice import LoweringOptions, Ways
-from ingot.loops.fold import fold_stages
-from ingot.loops.fuse import fuse
 from ingot.loops.lower import lower
-from ingot.loops.pack import pack_boundary, pack_constants
-from ingot.loops.parallel import PARTS, parallelize
-from ingot.loops.pauses import pausing
 from ingot.loops.program import Program, program_text
-from ingot.loops.quotients import join_quotients
+from ingot.loops.program_passes.parallel import PARTS, parallelize
+from ingot.loops.program_passes.pauses import pausing
+from ingot.loops.program_passes.share import share
+from ingot.loops.program_passes.state import keep_states
 from ingot.loops.region import Region, formulate_graph, region_text
-from ingot.loops.reorder import reorder
-from ingot.loops.share import share
-from ingot.loops.state import keep_states
-from ingot.loops.sums import split_sums
+from ingot.loops.region_passes.fold import fold_stages
+from ingot.loops.region_passes.fuse import fuse
+from ingot.loops.region_passes.layout_assignment import assign_layouts
+from ingot.loops.region_passes.pack import pack_boundary, pack_constants
+from ingot.loops.region_passes.quotients import join_quotients
+from ingot.loops.region_passes.recurrent_cells import join_gates
+from ingot.loops.region_passes.reorder import reorder
+from ingot.loops.region_passes.sums import split_sums
+from ingot.loops.region_passes.zero_points import fold_zero_points
 from ingot.loops.tuning import choices_of, require_used
 from ingot.loops.verify import require_proved, verify_region
-from ingot.loops.zero_points import fold_zero_points
 from ingot.memory.check import check
 from ingot.memory.order import order
 from ingot.memory.plan import Plan, plan, plan_text

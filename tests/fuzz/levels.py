@@ -18,11 +18,11 @@ from onnx import printer
 
 import ingot
 from ingot.driver import front, lowering_of, region_of, stages
-from ingot.loops.assign import assign_layouts
 from ingot.loops.evaluate import run as run_program
 from ingot.loops.interpret import interpret
 from ingot.loops.lower import lower
 from ingot.loops.region import formulate_graph
+from ingot.loops.region_passes.layout_assignment import assign_layouts
 from ingot.loops.verify import require_proved
 from ingot.options import Options
 from ingot.targets.records import find

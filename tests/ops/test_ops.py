@@ -14,12 +14,12 @@ import pytest
 import ingot
 import tests.ops
 from ingot.frontends.onnx import read_model
-from ingot.loops.assign import assign_layouts
 from ingot.loops.evaluate import run as run_program
-from ingot.loops.fuse import fuse
 from ingot.loops.interpret import interpret
 from ingot.loops.lower import lower
 from ingot.loops.region import formulate_graph
+from ingot.loops.region_passes.fuse import fuse
+from ingot.loops.region_passes.layout_assignment import assign_layouts
 from ingot.loops.verify import require_proved
 from ingot.ops.infer import infer
 from ingot.ops.registry import operators

@@ -11,12 +11,12 @@ from onnx import parser
 
 import ingot
 from ingot.frontends.onnx import read_model
-from ingot.loops.assign import assign_layouts
 from ingot.loops.evaluate import run as run_program
-from ingot.loops.fuse import fuse
 from ingot.loops.interpret import interpret
 from ingot.loops.lower import lower
 from ingot.loops.region import formulate_graph
+from ingot.loops.region_passes.fuse import fuse
+from ingot.loops.region_passes.layout_assignment import assign_layouts
 from ingot.ops.infer import infer
 from ingot.passes.prune import prune
 from ingot.targets.records import find

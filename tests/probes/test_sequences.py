@@ -21,12 +21,12 @@ from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.frontends.onnx import read_model
 from ingot.graph.ir import Graph
-from ingot.loops.assign import assign_layouts
 from ingot.loops.evaluate import run as run_program
-from ingot.loops.fuse import fuse
 from ingot.loops.interpret import interpret
 from ingot.loops.lower import lower
 from ingot.loops.region import formulate_graph
+from ingot.loops.region_passes.fuse import fuse
+from ingot.loops.region_passes.layout_assignment import assign_layouts
 from ingot.ops.infer import infer
 from ingot.options import Options
 from ingot.passes.inline_if import inline_if

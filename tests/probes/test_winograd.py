@@ -21,9 +21,9 @@ from ingot.formula.expr import static
 from ingot.formula.statements import Madd, flatten
 from ingot.loops import choice
 from ingot.loops.choice import DEFAULT, Choice, Chooser
-from ingot.loops.cook_toom import POINTS, Line, cook_toom
 from ingot.loops.evaluate import run
-from ingot.loops.generators.winograd.match import Convolution, match
+from ingot.loops.kernels.winograd.cook_toom import POINTS, Line, cook_toom
+from ingot.loops.kernels.winograd.match import Convolution, match
 from ingot.loops.layout import Storage
 from ingot.loops.program import calls
 from ingot.loops.verify import verify_program

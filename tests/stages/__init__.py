@@ -15,7 +15,7 @@ A generator gets its stages so:
    raises Impossible where what it drew is no stage. An operator's own definition (`ingot.ops`) is the best
    source of formulas: call it with a `Builder`, then `windows.stored` does the rest.
 2. A line in `generators.GENERATORS`: the function, how the generator is called (`one` does for those of
-   single stages), its files below `src/ingot/loops/generators`, the targets it is for, and which share of
+   single stages), its files below `src/ingot/loops/kernels`, the targets it is for, and which share of
    what is drawn it must serve at least: one that declines what it is meant for is not tested.
 3. `python -m tests.stages NAME 500` until nothing is wrong and all lines are reached. A line that no stage
    can reach gets its reason in `reasons`. What was wrong becomes a row of `tests/ops`, or a case of the tests

@@ -9,8 +9,8 @@ from ingot.errors import InputError
 from ingot.formula.compute import Compute, Reduction, accumulator
 from ingot.formula.expr import Const, Expr, Param, Tensor, Var, maximum, static
 from ingot.formula.types import FLOAT32, INT64
-from ingot.loops.assign import assign_layouts
 from ingot.loops.region import Group, Region
+from ingot.loops.region_passes.layout_assignment import assign_layouts
 from ingot.ops.contract import conv
 from ingot.ops.pool import average_pool, max_pool
 from ingot.targets.record import Target

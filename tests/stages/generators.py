@@ -13,22 +13,22 @@ from ingot.formula.statements import Statement
 from ingot.formula.types import FLOAT32, FLOAT64
 from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
-from ingot.loops.generators.contract import contract, contraction_sizes
-from ingot.loops.generators.csc import csc, saved_bytes
-from ingot.loops.generators.depthwise_dot import depthwise_dot
-from ingot.loops.generators.int_dot import int_dot
-from ingot.loops.generators.narrow_convolution import narrow_convolution
-from ingot.loops.generators.narrow_pooling import narrow_pooling
-from ingot.loops.generators.row_reduction import row_reductions
-from ingot.loops.generators.selection import selection
-from ingot.loops.generators.sparse_gather import sparse_gather
-from ingot.loops.generators.sparse_lanes import encoded_product, sparse_lanes
-from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
-from ingot.loops.generators.transpose import transpose
-from ingot.loops.generators.vertical import vertical
-from ingot.loops.generators.window import window
-from ingot.loops.generators.winograd.generator import winograd
-from ingot.loops.generators.winograd.match import match
+from ingot.loops.kernels.contraction.contract import contract, contraction_sizes
+from ingot.loops.kernels.contraction.int_dot import int_dot
+from ingot.loops.kernels.contraction.tiles import Tile, cheapest_tiles, is_tile
+from ingot.loops.kernels.elementwise import elementwise
+from ingot.loops.kernels.rows.row_reduction import row_reductions
+from ingot.loops.kernels.rows.selection import selection
+from ingot.loops.kernels.sparse.csc import csc, saved_bytes
+from ingot.loops.kernels.sparse.sparse_gather import sparse_gather
+from ingot.loops.kernels.sparse.sparse_lanes import encoded_product, sparse_lanes
+from ingot.loops.kernels.transpose import transpose
+from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
+from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
+from ingot.loops.kernels.windows.narrow_pooling import narrow_pooling
+from ingot.loops.kernels.windows.sliding_window import sliding_window
+from ingot.loops.kernels.winograd.generator import winograd
+from ingot.loops.kernels.winograd.match import match
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 from ingot.targets.records import TARGETS
@@ -207,15 +207,24 @@ def _entries(dice: Dice, target: Target) -> Drawn:
 
 SCALAR = ("c99", "armv7e-m", "armv8.1m", "riscv64", "s390x")
 GENERATORS: dict[str, Generator] = {
-    "window": Generator(_windows, one(window), ("window.py",), share=0.4),
-    "narrow_pooling": Generator(_strips, one(narrow_pooling), ("narrow_pooling.py",), share=0.2),
-    "narrow_convolution": Generator(_points, one(narrow_convolution), ("narrow_convolution.py",), share=0.25),
+    "sliding_window": Generator(_windows, one(sliding_window), ("windows/sliding_window.py",), share=0.4),
+    "narrow_pooling": Generator(_strips, one(narrow_pooling), ("windows/narrow_pooling.py",), share=0.2),
+    "narrow_convolution": Generator(
+        _points, one(narrow_convolution), ("windows/narrow_convolution.py",), share=0.25
+    ),
     "contract": Generator(
         _contractions,
         _by_contract,
         (
-            *("contract.py", "roles.py", "tiles.py", "codes.py", "products.py", "register_tile.py"),
-            "vector_operand.py",
+            *(
+                "contraction/contract.py",
+                "contraction/roles.py",
+                "contraction/tiles.py",
+                "contraction/codes.py",
+                "contraction/products.py",
+                "contraction/register_tile.py",
+            ),
+            "contraction/vector_operand.py",
         ),
         (*VECTORS, "c99", "x86-64-v4-vnni", "aarch64-dotprod", "aarch64-i8mm"),
     ),
@@ -225,46 +234,51 @@ GENERATORS: dict[str, Generator] = {
         tuple(f"winograd/{n}.py" for n in ("match", "generator", "blocking", "transforms")),
         share=0.3,
     ),
-    "vertical": Generator(maps.vertical_stage, one(vertical), ("vertical.py",)),
-    "row_reduction": Generator(maps.rows_stage, _by_rows, ("row_reduction.py", "run.py")),
-    "selection": Generator(maps.selected, _by_selection, ("selection.py",), share=0.4),
+    "elementwise": Generator(maps.elementwise_stage, one(elementwise), ("elementwise.py",)),
+    "row_reduction": Generator(maps.rows_stage, _by_rows, ("rows/row_reduction.py", "rows/row_stages.py")),
+    "selection": Generator(maps.selected, _by_selection, ("rows/selection.py",), share=0.4),
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py", "shuffles.py"), share=0.25),
     "depthwise_dot": Generator(
         products.depthwise_bytes,
         one(depthwise_dot),
-        ("depthwise_dot.py", "depthwise_match.py", "requantise.py"),
+        ("windows/depthwise_dot.py", "windows/depthwise_match.py", "contraction/requantise.py"),
         ("x86-64-v4-vnni", "aarch64-dotprod", "aarch64-i8mm"),
         share=0.3,
     ),
-    "int_dot": Generator(products.bytes_product, one(int_dot), ("int_dot.py", "bytes.py"), SCALAR),
+    "int_dot": Generator(
+        products.bytes_product,
+        one(int_dot),
+        ("contraction/int_dot.py", "contraction/byte_product.py"),
+        SCALAR,
+    ),
     "recurrent_cell": Generator(
         cells.cell,
         among_others("recurrent_cell"),
-        ("recurrent_cell.py", "cell_roles.py"),
+        ("recurrent/recurrent_cell.py", "recurrent/cell_roles.py"),
         (*VECTORS, "c99"),
         share=0.3,
     ),
     "sparse_lanes": Generator(
         products.sparse_product,
         one(sparse_lanes),
-        ("sparse_lanes.py", "schedule.py"),
+        ("sparse/sparse_lanes.py", "sparse/schedule.py"),
         ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "aarch64-i8mm", "aarch64-dotprod"),
         share=0.2,
     ),
     "csc": Generator(
         _entries,
         _by_csc,
-        ("csc.py", "coded.py"),
+        ("sparse/csc.py", "sparse/coded.py"),
         ("c99", "x86-64", "aarch64", "armv7e-m", "x86-64-v3"),
         share=0.3,
     ),
     "sparse_gather": Generator(
-        products.sparse_product, one(sparse_gather), ("sparse_gather.py",), ("armv8.1m",), share=0.1
+        products.sparse_product, one(sparse_gather), ("sparse/sparse_gather.py",), ("armv8.1m",), share=0.1
     ),
     "banded": Generator(
         chains.banded_chain, among_others("banded"), ("banded.py",), (*VECTORS, "c99"), share=0.2
     ),
-    "peel": Generator(chains.peeled_stage, among_others("peeled"), ("../peel.py",), (*VECTORS, "c99")),
+    "peel": Generator(chains.peeled_stage, among_others("peeled"), ("peel.py",), (*VECTORS, "c99")),
 }
 
 

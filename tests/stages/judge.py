@@ -22,9 +22,9 @@ from ingot.formula.statements import Statement
 from ingot.loops.choice import Choices, LoweringOptions
 from ingot.loops.evaluate import run as evaluated
 from ingot.loops.interpret import interpret
+from ingot.loops.kernels.naive import naive
 from ingot.loops.layout import Storage, dense
 from ingot.loops.lower import lower
-from ingot.loops.naive import naive
 from ingot.loops.program import Program
 from ingot.loops.rewrite import apart
 from ingot.loops.verify import require_proved, verify_region

@@ -153,7 +153,7 @@ def reduced(dice: Dice, target: Target, inner: bool) -> Drawn:
     return with_layouts(dice, (c,), (c.out,), target, ANY)
 
 
-def vertical_stage(dice: Dice, target: Target) -> Drawn:
+def elementwise_stage(dice: Dice, target: Target) -> Drawn:
     match dice.choice(("map", "map", "reduce", "pool", "integers", "bytes")):
         case "map":
             return mapped(dice, target)

@@ -12,9 +12,9 @@ from ingot.formula.compute import reads, writes
 from ingot.formula.expr import Extent, Tensor, constant, static
 from ingot.formula.types import FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
 from ingot.loops.choice import Choice
-from ingot.loops.fold import fold_stages
 from ingot.loops.region import Group, Region
-from ingot.loops.zero_points import with_plain_products
+from ingot.loops.region_passes.fold import fold_stages
+from ingot.loops.region_passes.zero_points import with_plain_products
 from ingot.ops.contract import conv, gemm, matmul
 from ingot.ops.quantize import conv_integer, matmul_integer, qlinear_conv, qlinear_matmul
 from ingot.ops.registry import Builder

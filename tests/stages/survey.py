@@ -18,7 +18,7 @@ from typing import Any
 
 import coverage
 
-import ingot.loops.generators
+import ingot.loops.kernels
 from ingot.errors import IngotError
 from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
@@ -28,7 +28,7 @@ from tests.stages.judge import COMPILED, Declined, Served, Writer, Written, by_c
 
 CHUNK, BATCH = 200, 60  # seeds of a process at a time, stages of a C program
 MOST_DRAWN = 40  # for each stage that shall be served
-FOLDER = Path(ingot.loops.generators.__file__).parent
+FOLDER = Path(ingot.loops.kernels.__file__).parent
 
 
 @dataclass

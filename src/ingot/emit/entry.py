@@ -15,8 +15,8 @@ from ingot.emit.unit import Unit
 from ingot.emit.weights import tag
 from ingot.formula.expr import Param, Tensor, static
 from ingot.formula.index import product, simplify
-from ingot.loops.parallel import is_parallel
 from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls, params_of
+from ingot.loops.program_passes.parallel import is_parallel
 
 Used = set[tuple[str, ...]]
 

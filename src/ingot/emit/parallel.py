@@ -15,8 +15,8 @@ from ingot.emit.unit import Unit
 from ingot.emit.vector import VectorPrinter
 from ingot.formula.expr import Tensor, Var, loads
 from ingot.formula.statements import For, expressions, flatten
-from ingot.loops.parallel import is_parallel, tasks
 from ingot.loops.program import Kernel
+from ingot.loops.program_passes.parallel import is_parallel, tasks
 
 OWN_NAMES = ("context", "task", "shared", "parallel_for", "user")
 """Names that tasks and the kernels that start them use beside the model's."""

@@ -13,8 +13,8 @@ from functools import cached_property
 from ingot.emit.names import LONGEST, Scope, comment, is_identifier
 from ingot.errors import InputError
 from ingot.formula.expr import Param, Tensor, text
-from ingot.loops.parallel import is_parallel
 from ingot.loops.program import Kernel, Program, Step, calls
+from ingot.loops.program_passes.parallel import is_parallel
 from ingot.memory.plan import ALIGN, Plan
 from ingot.options import Api
 from ingot.targets.record import Target

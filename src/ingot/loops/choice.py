@@ -19,17 +19,17 @@ from ingot.errors import InputError
 from ingot.formula.compute import Compute, Stage, computes
 from ingot.formula.expr import Array, Tensor, loads, static
 from ingot.formula.signature import signature
-from ingot.loops.cook_toom import Algorithm, Line, cook_toom, follow
-from ingot.loops.generators.contract import contraction_sizes
-from ingot.loops.generators.csc import saved_bytes
-from ingot.loops.generators.profitability import cheapest
-from ingot.loops.generators.roles import Contraction
-from ingot.loops.generators.sparse_lanes import encoded_product
-from ingot.loops.generators.tiles import Tile, cheapest_tiles, is_tile
-from ingot.loops.generators.winograd.blocking import blocking, weight_bytes
-from ingot.loops.generators.winograd.match import Convolution, match, taps_of
+from ingot.loops.kernels.contraction.contract import contraction_sizes
+from ingot.loops.kernels.contraction.roles import Contraction
+from ingot.loops.kernels.contraction.tiles import Tile, cheapest_tiles, is_tile
+from ingot.loops.kernels.peel import at_one
+from ingot.loops.kernels.sparse.csc import saved_bytes
+from ingot.loops.kernels.sparse.profitability import cheapest
+from ingot.loops.kernels.sparse.sparse_lanes import encoded_product
+from ingot.loops.kernels.winograd.blocking import blocking, weight_bytes
+from ingot.loops.kernels.winograd.cook_toom import Algorithm, Line, cook_toom, follow
+from ingot.loops.kernels.winograd.match import Convolution, match, taps_of
 from ingot.loops.layout import Storage
-from ingot.loops.peel import at_one
 from ingot.options import Math
 from ingot.targets.record import Target
 from ingot.targets.stream import FROM_THIRD, stream
@@ -46,7 +46,7 @@ SAMPLED_FEATURES, SAMPLED_TILES = 32, 8
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Some rows of a tensor: what the stage that reads it needs of it at a time; see `loops/bands.py`.
+    """Some rows of a tensor: what the stage that reads it needs at a time (`loops/region_passes/bands.py`).
 
     The rows are along dimension `dim`. Row r of the reader's `axis` reads `taps` of them from r * `stride` -
     `before` on. `halo` is how far it reads beyond the others, and `fill` what it finds there.

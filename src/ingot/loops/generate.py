@@ -12,26 +12,26 @@ from ingot.formula.expr import Gathered, Var, walk
 from ingot.formula.index import Bounds, interval
 from ingot.formula.statements import Statement
 from ingot.loops.choice import DEFAULT, Choices
-from ingot.loops.generators.banded import banded
-from ingot.loops.generators.contract import contract
-from ingot.loops.generators.csc import csc
-from ingot.loops.generators.depthwise_dot import depthwise_dot
-from ingot.loops.generators.int_dot import int_dot
-from ingot.loops.generators.narrow_convolution import narrow_convolution
-from ingot.loops.generators.narrow_pooling import narrow_pooling
-from ingot.loops.generators.recurrent_cell import recurrent_cell
-from ingot.loops.generators.row_reduction import row_reductions
-from ingot.loops.generators.selection import selection
-from ingot.loops.generators.sparse_gather import sparse_gather
-from ingot.loops.generators.sparse_lanes import sparse_lanes
-from ingot.loops.generators.transpose import transpose
-from ingot.loops.generators.vertical import vertical
-from ingot.loops.generators.window import window
-from ingot.loops.generators.winograd.generator import winograd
+from ingot.loops.kernels.banded import banded
+from ingot.loops.kernels.contraction.contract import contract
+from ingot.loops.kernels.contraction.int_dot import int_dot
+from ingot.loops.kernels.elementwise import elementwise
+from ingot.loops.kernels.naive import compute as naive
+from ingot.loops.kernels.naive import going, loop
+from ingot.loops.kernels.peel import peeled
+from ingot.loops.kernels.recurrent.recurrent_cell import recurrent_cell
+from ingot.loops.kernels.rows.row_reduction import row_reductions
+from ingot.loops.kernels.rows.selection import selection
+from ingot.loops.kernels.sparse.csc import csc
+from ingot.loops.kernels.sparse.sparse_gather import sparse_gather
+from ingot.loops.kernels.sparse.sparse_lanes import sparse_lanes
+from ingot.loops.kernels.transpose import transpose
+from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
+from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
+from ingot.loops.kernels.windows.narrow_pooling import narrow_pooling
+from ingot.loops.kernels.windows.sliding_window import sliding_window
+from ingot.loops.kernels.winograd.generator import winograd
 from ingot.loops.layout import Storage
-from ingot.loops.naive import compute as naive
-from ingot.loops.naive import going, loop
-from ingot.loops.peel import peeled
 from ingot.loops.rewrite import apart, hoisted
 from ingot.targets.record import Target
 
@@ -107,7 +107,7 @@ def _first(
         return found, 1
     if (together := row_reductions(stages, storage, target, bounds)) is not None:
         return together
-    for generator in (depthwise_dot, narrow_pooling, window, vertical, transpose):
+    for generator in (depthwise_dot, narrow_pooling, sliding_window, elementwise, transpose):
         if (found := generator(stage, storage, target, bounds)) is not None:
             return found, 1
     return naive(stage, storage, bounds), 1

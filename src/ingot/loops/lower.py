@@ -16,14 +16,14 @@ from ingot.formula.index import as_expr, upper, value_range
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.formula.types import INT64
-from ingot.loops.bands import merge_bands
 from ingot.loops.choice import LOWERING, Choices, Chooser, LoweringOptions
 from ingot.loops.generate import generate
+from ingot.loops.kernels.peel import is_cut
 from ingot.loops.layout import Layout, Storage, fill_halo
-from ingot.loops.peel import is_cut
-from ingot.loops.place import is_nothing
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of, touched
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
+from ingot.loops.region_passes.bands import merge_bands
+from ingot.loops.region_passes.subviews import is_nothing
 from ingot.loops.rewrite import without_single_turns
 from ingot.targets.record import Target
 

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from ingot.errors import InputError
 from ingot.files import conform, parse_json, read_text
 from ingot.loops.choice import DEFAULT, TILES, Choice
-from ingot.loops.generators.tiles import Tile
+from ingot.loops.kernels.contraction.tiles import Tile
 from ingot.loops.program import Program
 from ingot.targets.record import Target
 

@@ -1,0 +1,1 @@
+"""From a stage to its loops: one module or room for each way of walking memory."""

@@ -1,0 +1,279 @@
+"""Integer dot products: sums of products of bytes on machines without vectors of floats.
+
+    sums[p][c] = sum over k of a[p][k] * w[c][k]        for a few points p, a few channels c
+    y[p][c]    = post(sums[p][c] - zero * total[c])     total[c] = sum over k of w[c][k]
+
+Weights are constants whose zero point is subtracted when the bundle is made; the zero point of the operand
+is taken out of each sum behind the loop, so that a term is one product of bytes. Where the target multiplies
+sixteen bytes at once (`dot16`) or pairs of 16 bits (`dot2`), so many terms are loaded at once, or four that
+are widened as their even and odd halves; elsewhere a tile of sums saves loads. In: a sum of products of
+integers. Out: statements, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ingot.formula.compute import Compute
+from ingot.formula.evaluate import value as evaluate
+from ingot.formula.expr import (
+    Array,
+    Binary,
+    Const,
+    Expr,
+    Load,
+    Shuffle,
+    Tensor,
+    Var,
+    cast,
+    static,
+    substitute,
+)
+from ingot.formula.index import Bounds, as_expr, simplify
+from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Statement, Store
+from ingot.formula.types import INT8, INT16, INT32, UINT8, DType
+from ingot.loops.access import step
+from ingot.loops.cuts import pieces
+from ingot.loops.kernels.contraction.byte_product import Product, byte_product
+from ingot.loops.kernels.contraction.roles import Contraction, merge_points, merge_terms
+from ingot.loops.layout import Storage
+from ingot.targets.record import Target
+
+GROUP, LONG = 4, 16  # terms that one load brings where pairs are multiplied, where all are
+SIGN = 128  # what makes uint8 int8, where a product takes no others
+POINTS, ALONE, TOGETHER = 2, 4, 2  # points of a tile; its channels where it has one point, and two
+HALVES = ((0, 2), (1, 3))  # the terms of a group that make a pair of 16 bits
+
+
+def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
+    """Statements for a sum of products of bytes, or None: it is none, or the target has vectors."""
+    if target.lanes(4) > 1:
+        return None
+    found = byte_product(c, storage, bounds)
+    if found is None or found.c.channels == 1:
+        return None
+    merged = merge_points(merge_terms(found.c, storage), storage)
+    return _Generator(replace(found, c=merged), storage, _group(merged, target)).statements()
+
+
+def _group(c: Contraction, target: Target) -> int:
+    """How many terms are multiplied at once, or widened to be multiplied two at a time."""
+    inner = c.reduce[-1]
+    if step(c.a, inner.name) != 1:
+        return 1
+    if target.spelling("dot16", "int8", LONG) and static(inner.extent) >= LONG:
+        return LONG
+    return GROUP if target.spelling("dot2", "int16", GROUP) else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """`blocks` blocks of `size` channels from `first` on; `weights` as the loops read them."""
+
+    first: int
+    blocks: int
+    size: int
+    weights: Tensor
+
+
+class _Generator:
+    """Builds the loops of one product, `group` terms at a time."""
+
+    def __init__(self, p: Product, storage: Storage, group: int) -> None:
+        self.p, self.c, self.storage, self.group = p, p.c, storage, group
+        self.sign = SIGN if group == LONG and p.c.a.tensor.type is UINT8 else 0
+        self.x = self.c.tile[-1] if self.c.tile else None
+        self.moving = tuple(v for v in self.c.outer if step(self.c.b, v.name) != 0)
+        size = ALONE if self.x is None else TOGETHER
+        whole, rest = divmod(self.c.channels, size)
+        cut = [(0, whole, size), (whole * size, 1, rest)]
+        self.segments = [_Segment(*s, self.packed(*s)) for s in cut if s[1] and s[2]]
+        points = 1 if self.x is None else min(POINTS, static(self.x.extent))
+        self.sums = storage.scratch(self.c.to.tensor, (points, self.c.channels), "sums", INT32)
+
+    def statements(self) -> tuple[Statement, ...]:
+        """Around a tile's points go the loops over all of them."""
+        if self.x is None:
+            body = self.points(1)
+        else:
+            cut = pieces(static(self.x.extent), POINTS)
+            body = tuple(
+                For(self.x.name, Const(lo), Const(hi), count, self.points(count)) for lo, hi, count in cut
+            )
+        for v in reversed((*self.c.outer, *self.c.tile[:-1])):
+            body = (For(v.name, Const(0), as_expr(v.extent or 0), 1, body),)
+        return body
+
+    # -- constants
+
+    def weights(self, array: Array) -> Array:
+        """Of the constant: int32 [channel, groups.., terms..], shifted."""
+        axes = (self.c.vector, *self.moving, *self.c.reduce)
+        extents = tuple(static(v.extent) for v in axes)
+        read = replace(self.c.b, tensor=replace(self.c.b.tensor, value=array))
+        grid = dict(zip((v.name for v in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
+        return np.broadcast_to(evaluate(read, {}, grid), extents).astype(np.int32) - self.p.shift
+
+    def derived(
+        self, what: str, part: tuple[int, ...], make: Callable[[Array], Array], type: DType
+    ) -> Tensor:
+        names = tuple(v.name for v in (*self.moving, *self.c.reduce))
+        how = ("int_dot", what, part, self.c.b.index, names, self.p.shift, self.group)
+        return self.storage.derived(self.c.b.tensor, how, make, type, what)
+
+    def packed(self, first: int, blocks: int, size: int) -> Tensor:
+        """int8 [block, groups.., terms.., channel of the block, term of the load]."""
+
+        def pack(array: Array) -> Array:
+            w = self.grouped(self.weights(array)[first : first + blocks * size])
+            w = w.reshape(blocks, size, *w.shape[1:-1], -1, self.group)
+            return np.ascontiguousarray(np.moveaxis(w, 1, -2).astype(np.int8))
+
+        return self.derived("bytes", (first, blocks, size), pack, INT8)
+
+    def grouped(self, w: Array) -> Array:
+        """Whole groups of terms. Of long ones the last ends with the last term; what was multiplied before is
+        0 in it.
+        """
+        short = -w.shape[-1] % self.group
+        last = w.shape[-1] // self.group * self.group if self.group == LONG else w.shape[-1]
+        zeros = np.zeros((*w.shape[:-1], short), w.dtype)
+        return np.concatenate([w[..., :last], zeros, w[..., last:]], axis=-1)
+
+    def totals(self) -> Expr:
+        """What a zero point of 1 adds to the sum of a channel."""
+
+        def add(array: Array) -> Array:
+            w = self.weights(array)
+            terms = tuple(range(w.ndim - len(self.c.reduce), w.ndim))
+            return np.asarray(w.sum(terms, dtype=np.int32))
+
+        return Load(self.derived("totals", (), add, INT32), (self.c.vector, *self.moving))
+
+    # -- the loops
+
+    def points(self, count: int) -> tuple[Statement, ...]:
+        """Sums of all channels at a few points, then what becomes of them."""
+        out: list[Statement] = []
+        for s in self.segments:
+            body = tuple(_Tile(self, s, count).statements())
+            out.append(For("block", Const(0), Const(s.blocks), 1, body))
+        point = Var("point", count)
+        body = (For(self.c.vector.name, Const(0), Const(self.c.channels), 1, (self.store(point),)),)
+        return (*out, For("point", Const(0), Const(count), 1, body))
+
+    def store(self, point: Var) -> Statement:
+        """The result of one channel at one point."""
+        total: Expr = Load(self.sums, (point, self.c.vector))
+        zero = self.p.zero - Const(self.sign, INT32) if self.sign else self.p.zero
+        if zero != Const(0, INT32):
+            total = total - zero * self.totals()
+        if self.c.init != Const(0, INT32):
+            total = self.c.init + total
+        to, value = (self.moved(e, point) for e in (self.c.to, self.c.value))
+        assert isinstance(to, Load)
+        return Store(to, substitute(value, {"acc": total}))
+
+    def moved(self, e: Expr, by: Expr) -> Expr:
+        """The expression at a later point of the tile."""
+        if self.x is None:
+            return e
+        return simplify(substitute(e, {self.x.name: self.x + by}), self.c.bounds)
+
+
+class _Tile:
+    """The statements of one tile of sums: `count` points by the channels of a block."""
+
+    def __init__(self, g: _Generator, segment: _Segment, count: int) -> None:
+        self.g, self.c, self.segment, self.count = g, g.c, segment, count
+
+    def statements(self) -> Iterator[Statement]:
+        pairs = [(p, r) for p in range(self.count) for r in range(self.segment.size)]
+        for p, r in pairs:
+            yield Let(f"c{p}_{r}", Const(0, INT32), mutable=True)
+        yield from self.loops()
+        for p, r in pairs:
+            channel = Var("block") * self.segment.size + (self.segment.first + r)
+            yield Store(Load(self.g.sums, (Const(p), channel)), Var(f"c{p}_{r}", None, INT32))
+
+    def loops(self) -> Iterator[Statement]:
+        """Whole groups of terms along the innermost axis, then the terms that are left."""
+        *outer, inner = self.c.reduce
+        whole, rest = divmod(static(inner.extent), self.g.group)
+        term = Var("term", whole)
+        body: list[Statement] = []
+        if whole:
+            body.append(For("term", Const(0), Const(whole), 1, tuple(self.terms(term))))
+        if rest and self.g.group == LONG:
+            body += self.long(Const(whole), Const(rest - LONG), "_last")
+        else:
+            for t in range(rest):
+                body += self.one(Const(whole), Const(t), f"_{t}")
+        for k in reversed(outer):
+            body = [For(k.name, Const(0), as_expr(k.extent or 0), 1, tuple(body))]
+        yield from body
+
+    def terms(self, group: Expr) -> Iterator[Statement]:
+        """The products of a group of terms."""
+        if self.g.group == LONG:
+            yield from self.long(group, Const(0), "")
+        else:
+            yield from self.group(group) if self.g.group == GROUP else self.one(group, Const(0), "")
+
+    def a(self, point: int, group: Expr, term: Expr) -> Load:
+        """The operand's element, the first of a group's."""
+        at = {self.c.reduce[-1].name: group * self.g.group + term}
+        read = self.g.moved(self.c.a, Const(point))
+        found = simplify(substitute(read, at), self.c.bounds)
+        assert isinstance(found, Load)
+        return found
+
+    def b(self, channel: int, group: Expr, term: Expr) -> Load:
+        where = (Var("block"), *self.g.moving, *self.c.reduce[:-1], group, Const(channel), term)
+        return Load(self.segment.weights, where)
+
+    def one(self, group: Expr, term: Expr, suffix: str) -> Iterator[Statement]:
+        """The products of one term."""
+        for p in range(self.count):
+            yield Let(f"a{p}{suffix}", cast(self.a(p, group, term), INT32))
+        for r in range(self.segment.size):
+            yield Let(f"b{r}{suffix}", cast(self.b(r, group, term), INT32))
+            for p in range(self.count):
+                a, b = Var(f"a{p}{suffix}", None, INT32), Var(f"b{r}{suffix}", None, INT32)
+                yield Assign(f"c{p}_{r}", Var(f"c{p}_{r}", None, INT32) + a * b)
+
+    def long(self, group: Expr, term: Expr, suffix: str) -> Iterator[Statement]:
+        """The products of sixteen terms from one of a group's on, the weights those of the group."""
+        for p in range(self.count):
+            a: Expr = replace(self.a(p, group, term), lanes=LONG)
+            a = cast(Binary("xor", a, Const(SIGN, UINT8)), INT8) if self.g.sign else a
+            yield Let(f"a{p}{suffix}", a, LONG)
+        for r in range(self.segment.size):
+            yield Let(f"b{r}{suffix}", replace(self.b(r, group, Const(0)), lanes=LONG), LONG)
+            for p in range(self.count):
+                a, b = (Var(f"{x}{suffix}", None, INT8) for x in (f"a{p}", f"b{r}"))
+                yield Instruction("dot16", f"c{p}_{r}", a, b, 1)
+
+    def group(self, group: Expr) -> Iterator[Statement]:
+        """The products of four terms. Of one point the loop is not unrolled: its registers are all in use."""
+        for p in range(self.count):
+            yield from _halves(f"a{p}", self.a(p, group, Const(0)))
+        for r in range(self.segment.size):
+            yield from _halves(f"b{r}", self.b(r, group, Const(0)))
+            for p in range(self.count):
+                for h in range(len(HALVES)):
+                    a, b = (Var(f"{x}_{h}", None, INT16) for x in (f"a{p}", f"b{r}"))
+                    yield Instruction("dot2", f"c{p}_{r}", a, b, 1)
+        if self.count == 1:
+            yield Barrier()
+
+
+def _halves(name: str, load: Load) -> Iterator[Statement]:
+    """Four bytes as two pairs of 16 bits."""
+    yield Let(name, replace(load, lanes=GROUP), GROUP)
+    four = Var(name, None, load.tensor.type)
+    for h, half in enumerate(HALVES):
+        yield Let(f"{name}_{h}", cast(Shuffle(four, four, half), INT16), len(half))

@@ -1,0 +1,198 @@
+"""The operand of a contraction that is read as vectors, in the order the loops read it.
+
+    w[oc, kh, kw, ic]    ->    w[block, kh, kw, ic, lane]            one term of a lane at a time
+                         ->    w[block, kh, kw, ic / 4, lane, 4]     groups of four, as `dot4` multiplies them
+
+In: a contraction, its product and the segments its channels are cut into. Out: a load for each segment: of a
+constant packed at compile time, of the operand as it is, or of a copy made at run time, whose statements are
+the `prologue`. Where a group does not divide the terms the last group ends with the last term, and what was
+multiplied before is 0 in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from ingot.formula.evaluate import value as evaluate
+from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, cast, select, static, substitute
+from ingot.formula.index import as_expr, mentions, simplify
+from ingot.formula.statements import For, Statement, Store
+from ingot.formula.types import INT32, UINT8, DType
+from ingot.loops.access import NotVectorizable, step
+from ingot.loops.cuts import in_vectors
+from ingot.loops.kernels.contraction.codes import Codes
+from ingot.loops.kernels.contraction.products import Product
+from ingot.loops.kernels.contraction.roles import Contraction, around
+from ingot.loops.kernels.contraction.tiles import Segment
+from ingot.loops.layout import Storage
+
+Grid = dict[str, Array]
+First = Callable[[int, int], Expr]
+ZERO = Const(0, INT32)
+
+
+class VectorOperand:
+    """What the loops of a contraction load registers of; `group` counts the groups of the innermost terms."""
+
+    def __init__(
+        self, c: Contraction, product: Product, storage: Storage, lanes: int, codes: Codes | None
+    ) -> None:
+        self.c, self.product, self.storage, self.lanes, self.codes = c, product, storage, lanes, codes
+        self.prologue: tuple[Statement, ...] = ()
+        inner, size = c.reduce[-1], product.group
+        self.group = inner if size == 1 else Var(f"{inner.name}_group", -(-static(inner.extent) // size))
+        self.reduce = (*c.reduce[:-1], self.group)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether `b` can be read where it is, along its vectors."""
+        return self.c.b.tensor.value is None and step(self.c.b, self.c.vector.name) == 1
+
+    def packed(self, s: Segment) -> Load:
+        """The operand's registers of a segment, from the first lane of a term on."""
+        b = self.c.b
+        axes = [x for x in self.c.outer if step(b, x.name) != 0]
+        if b.tensor.value is not None:  # packed once, for all turns of the loops around
+            axes += _fixed(self.c.around, b)
+        extents = (s.blocks, *(static(x.extent) for x in (*axes, *self.reduce)), s.size)
+        index = (self._block(s), *axes, *self.reduce, Const(0))
+        if b.tensor.value is not None:
+            return Load(self._constant(axes, extents, s), index)
+        copy = self.storage.scratch(b.tensor, extents)
+        self.prologue += self._copying(copy, axes, s)
+        return Load(copy, index)
+
+    def first(self, s: Segment) -> First:
+        """What the accumulators of a segment begin with, by the offset and the width of a register."""
+        init, loads = self.c.init, list[Load]()
+        if mentions(init, self.c.vector.name):
+            if not isinstance(init, Load) or init.tensor.value is None:
+                raise NotVectorizable("the first value of the sums is no constant")
+            loads.append(self._lanes_of(init, s, (), 1))
+        if self.product.excess:
+            loads.append(self._lanes_of(self.c.b, s, self.c.reduce, -self.product.excess))
+
+        def at(offset: int, width: int) -> Expr:
+            values: list[Expr] = [
+                replace(x, index=(*x.index[:-1], Const(offset)), lanes=width) for x in loads
+            ]
+            if not mentions(init, self.c.vector.name) and (init != ZERO or not values):
+                values.append(init)
+            return reduce(add, values)
+
+        return at
+
+    def _block(self, s: Segment) -> Expr:
+        return self.c.vector // s.size if s.blocks > 1 else Const(0)
+
+    def _lanes_of(self, load: Load, s: Segment, summed: tuple[Var, ...], factor: int) -> Load:
+        """int32 for each lane of a segment: a constant, or `factor` times its sum along the `summed` axes."""
+        c = self.c
+        if any(mentions(load, x.name) for x in c.tile):
+            raise NotVectorizable(f"{load.tensor.name} moves from point to point")
+        moving = [x for x in c.outer if mentions(load, x.name)]
+        axes = [*moving, *_fixed(around(load, (c.vector, *c.tile, *c.outer, *c.reduce)), load)]
+        names = [x.name for x in (*axes, *summed)]
+        extents = (s.blocks, s.size, *(static(x.extent) for x in (*axes, *summed)))
+
+        def pack(array: Array) -> Array:
+            grid = _grid(["block", "lane", *names], extents)
+            exists = self._channels(grid, s)
+            every = np.broadcast_to(evaluate(_with(load, array), {}, grid), extents)
+            terms = tuple(range(2 + len(axes), every.ndim))
+            sums = every.sum(terms, dtype=np.int32, keepdims=True) * np.int32(factor)
+            kept = np.where(exists, sums, 0).reshape(extents[: 2 + len(axes)])
+            return np.ascontiguousarray(np.moveaxis(kept.astype(np.int32), 1, -1))
+
+        how = ("lanes", load.index, *names, extents, s.first, factor)
+        made = self.storage.derived(load.tensor, how, pack, INT32, "totals" if summed else "")
+        return Load(made, (self._block(s), *axes, Const(0)))
+
+    def _channels(self, grid: Grid, s: Segment) -> Array:
+        """Put the channel of every lane in the grid; whether there is such a channel."""
+        channel = grid["block"] * s.size + grid["lane"] + s.first
+        grid[self.c.vector.name] = np.minimum(channel, self.c.channels - 1)
+        return np.asarray(channel < self.c.channels)
+
+    def _constant(self, axes: list[Var], extents: tuple[int, ...], s: Segment) -> Tensor:
+        b, group = self.c.b, self.product.group
+        names = [x.name for x in (*axes, *self.c.reduce)]
+
+        def pack(array: Array) -> Array:
+            grid = _grid(["block", *names, "lane", "term"], (*extents, group))
+            exists = self._channels(grid, s) & self._terms(grid)
+            packed = np.broadcast_to(evaluate(_with(b, array), {}, grid), (*extents, group))
+            shape = (*extents[:-1], extents[-1] * group)
+            if self.codes is not None:
+                return self.codes.packed(packed.reshape(shape), exists[..., 0], self.lanes)
+            return np.where(exists, packed, 0).astype(self.product.stored.numpy).reshape(shape)
+
+        how = (b.index, *names, extents, s.first)
+        if self.codes is not None:
+            return self.storage.derived(b.tensor, (*how, "codes"), pack, UINT8, "codes")
+        return self.storage.derived(b.tensor, (*how, group), pack, self.product.stored)
+
+    def _terms(self, grid: Grid) -> Array:
+        """Put the innermost terms of every group in the grid; whether a term is not multiplied before."""
+        inner, size = self.c.reduce[-1], self.product.group
+        if size == 1:
+            return np.ones((), bool)
+        count = static(inner.extent)
+        whole = count // size
+        group, term = grid[inner.name], grid["term"]
+        is_rest = group >= whole
+        grid[inner.name] = np.where(is_rest, count - size + term, group * size + term)
+        return np.asarray(~is_rest | (grid[inner.name] >= whole * size))
+
+    def _copying(self, copy: Tensor, axes: list[Var], s: Segment) -> tuple[Statement, ...]:
+        """Copy `b` into scratch; lanes beyond the last channel are zero."""
+        b, v = self.c.b, self.c.vector
+        block, lane = Var("block", s.blocks), Var("lane", s.size)
+        channel = simplify(block * s.size + lane + s.first)
+        read = simplify(substitute(b, {v.name: channel}), self.c.bounds)
+        to = Load(copy, (block, *axes, *self.c.reduce, lane))
+        if s.channels < s.size:
+            read = select(channel < self.c.channels, read, Const(0.0, b.tensor.type.compute))
+        body: tuple[Statement, ...] = (Store(to, read),)
+        for x in reversed((block, *axes, *self.c.reduce, lane)):
+            body = (For(x.name, Const(0), as_expr(x.extent or 0), 1, body),)
+        return body
+
+
+def widened(a: Load, to: DType, storage: Storage, lanes: int) -> tuple[Load, tuple[Statement, ...]]:
+    """The load from a copy whose elements are of another type, and the statements that make the copy.
+
+    Every element is read for many channels: that is less work than to widen it where it is read.
+    """
+    copy = storage.scratch(a.tensor, tuple(map(static, a.tensor.shape)), "wide", to)
+    *outer, n = copy.shape
+    index = [Var(f"i{d}", extent) for d, extent in enumerate(outer)]
+    body: list[Statement] = []
+    for lo, hi, width in in_vectors(static(n), lanes):
+        at = (*index, Var("lane"))
+        store = Store(Load(copy, at), cast(Load(a.tensor, at, None, width), to), width)
+        body += [For("lane", Const(lo), Const(hi), width, (store,))] if hi > lo else []
+    for x in reversed(index):
+        body = [For(x.name, Const(0), as_expr(x.extent or 0), 1, tuple(body))]
+    return replace(a, tensor=copy), tuple(body)
+
+
+def _fixed(axes: tuple[Var, ...], load: Load) -> tuple[Var, ...]:
+    """The axes, whose extents a packed constant needs."""
+    if not all(isinstance(x.extent, int) for x in axes):
+        raise NotVectorizable(f"{load.tensor.name} moves with an axis of unknown extent")
+    return axes
+
+
+def _with(load: Load, array: Array) -> Load:
+    """The load from a constant of these elements."""
+    return replace(load, tensor=replace(load.tensor, value=array))
+
+
+def _grid(names: list[str], extents: tuple[int, ...]) -> Grid:
+    return dict(zip(names, np.ogrid[tuple(slice(n) for n in extents)], strict=True))

@@ -1,0 +1,317 @@
+"""The elementwise generator: every lane does the same thing at its own place.
+
+Serves elementwise maps, depthwise convolutions, pooling and reductions over outer axes: along the vector axis
+the output and every operand either move by one element or stay. A reduction keeps a tile of accumulators
+along a second axis, so that what neighbouring outputs share (weights, overlapping windows) is loaded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ingot.formula.compute import COMBINERS, Compute, Reduction
+from ingot.formula.expr import (
+    COMPARISONS,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+    static,
+    substitute,
+    transform,
+    walk,
+)
+from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
+from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
+from ingot.formula.types import BOOL, INDEX
+from ingot.loops.access import NotVectorizable, align_constants, has_vector_cast, step, vectorize
+from ingot.loops.axes import normal_axes
+from ingot.loops.cuts import in_vectors
+from ingot.loops.kernels.contraction.requantise import in_integers
+from ingot.loops.kernels.joint_axes import join
+from ingot.loops.kernels.naive import clip
+from ingot.loops.layout import Storage, bind
+from ingot.targets.record import Target
+
+LONG = 16  # vectors in a row: what is left over behind them counts little
+TILE = 4
+VECTORS = 8  # accumulators of a reduction that has no tile
+UNROLLED_TAPS = 8
+IN_FLIGHT = 8  # results of a reduction under way at once: hides the latency of an addition
+VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "larger", "pow"})
+INTEGER_OPERATIONS = frozenset({"add", "sub", "mul", "max", "min", "and", "or", "xor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Vertical:
+    """A matched stage: loads bound to physical tensors, limits clipped to what lies inside."""
+
+    to: Load
+    value: Expr
+    reduction: Reduction | None
+    limits: dict[str, tuple[Expr, Expr]]
+    vector: Var
+    outer: tuple[Var, ...]
+    bounds: Bounds
+
+
+def elementwise(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
+    """Statements with vectors along one axis, or None if no axis allows them."""
+    if target.vector_bytes == 0 or c.out.type.kind not in "iuf" or c.out.type.compute is not c.out.type:
+        return None
+    found = match(normal_axes(c), storage, bounds)
+    if found is None:
+        return None
+    found = _lengthened(found, storage, target)
+    lanes = _lanes(found, target)
+    try:
+        return None if lanes == 1 else tuple(_loops(found, lanes))
+    except NotVectorizable:
+        return None
+
+
+def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
+    """Bind the stage and find the axis along which everything moves by one or stays."""
+    r = c.reduction
+    axes = (*c.axes, *(r.axes if r else ()))
+    if not c.axes or not all(isinstance(a.extent, int) for a in axes):
+        return None
+    inner = {**bounds, **{a.name: interval(a) for a in axes}}
+    limits: dict[str, tuple[Expr, Expr]] = {}
+    if r is not None:
+        limits, term = clip(r, storage, {**bounds, **{a.name: interval(a) for a in c.axes}})
+        limits = {k: (simplify(lo, inner), simplify(hi, inner)) for k, (lo, hi) in limits.items()}
+        r = Reduction(r.combine, r.axes, bind(r.init, storage, inner), bind(term, storage, inner))
+    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
+    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
+    value = bind(c.value, storage, inner)
+    candidates = [x for x in c.axes if step(to, x.name) == 1]
+    if not candidates or not all(has_vector_form(e) for e in (value, *((r.init, r.term) if r else ()))):
+        return None
+    x = max(candidates, key=lambda a: static(a.extent))
+    if any(mentions(e, x.name) for pair in limits.values() for e in pair):
+        return None
+    value = in_integers(align_constants(value, x.name, storage))
+    if r is not None:
+        r = replace(
+            r, term=align_constants(r.term, x.name, storage), init=align_constants(r.init, x.name, storage)
+        )
+    return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner)
+
+
+def _lengthened(v: Vertical, storage: Storage, target: Target) -> Vertical:
+    """The vector axis made one with the axis around it while it is short and leaves a rest: 14 rows of 14
+    elements are 196 elements, which are twelve vectors and a quarter.
+    """
+    x, lanes = v.vector, target.lanes(_widest(v))
+    n = static(x.extent)
+    around = [a for a in v.outer if step(v.to, a.name) == n]
+    if not around or n % lanes == 0 or n >= LONG * lanes or (v.limits and _limited(v, around[0])):
+        return v
+    outer, r = around[0], v.reduction
+    joint = join(outer, x, (v.to, v.value, *((r.init, r.term) if r else ())), storage, v.bounds)
+    if joint is None:
+        return v
+    axis, (to, value, *sums) = joint
+    assert isinstance(to, Load)
+    reduction = replace(r, init=sums[0], term=sums[1]) if r else None
+    rest, bounds = tuple(a for a in v.outer if a is not outer), {**v.bounds, axis.name: interval(axis)}
+    longer = replace(v, to=to, value=value, reduction=reduction, vector=axis, outer=rest, bounds=bounds)
+    return _lengthened(longer, storage, target)
+
+
+def has_vector_form(e: Expr) -> bool:
+    """Whether every operation of the expression exists on vectors, of numbers of 32 bits and fewer or all of
+    one width.
+    """
+    nodes = [n for n in walk(e) if n.dtype is not INDEX]
+    widths = {n.dtype.bits for n in nodes if n.dtype is not BOOL}
+    return (max(widths, default=0) <= 32 or len(widths) == 1) and all(map(_has_vector_form, nodes))
+
+
+def _has_vector_form(n: Expr) -> bool:
+    match n:
+        case Load(tensor=t):
+            return t.type.kind in "iuf" and t.type.compute is t.type
+        case Binary(op, a, _) if op in COMPARISONS:
+            return a.dtype.is_float
+        case Binary(op, a, _):
+            return op in (VECTOR_OPERATIONS if a.dtype.is_float else INTEGER_OPERATIONS)
+        case Select(condition, _, _):
+            compared = {
+                x.a.dtype.bits for x in walk(condition) if isinstance(x, Binary) and x.op in COMPARISONS
+            }
+            return isinstance(condition, Binary) and compared <= {n.dtype.bits}
+        case Cast(a, to):  # of an index: a number per point, such as how many taps a pool counts
+            return a.dtype is INDEX or has_vector_cast(a, to)
+        case Unary(op, a):
+            return op not in ("sign", "isnan", "isinf", "not") and (a.dtype.is_float or op == "neg")
+    return True
+
+
+def _lanes(v: Vertical, target: Target) -> int:
+    most = target.lanes(_widest(v))
+    n = static(v.vector.extent)
+    while most > 1 and most > n:
+        most //= 2
+    return most
+
+
+def _widest(v: Vertical) -> int:
+    """Bytes of the widest number that a lane holds on its way."""
+    parts = (v.to, v.value, *((v.reduction.init, v.reduction.term) if v.reduction else ()))
+    return max(n.dtype.bytes for e in parts for n in walk(e) if n.dtype not in (INDEX, BOOL))
+
+
+def _loops(v: Vertical, lanes: int) -> Iterator[Statement]:
+    """Vectors of all widths that the axis needs, inside the other axes."""
+    outer = sorted(v.outer, key=lambda a: step(v.to, a.name) or 0)
+    if v.reduction is not None and outer and not _limited(v, outer[0]):
+        nest = _tiled(v, outer.pop(0), lanes)
+    else:
+        nest = tuple(_across(v, lanes))
+    for axis in outer:
+        nest = (For(axis.name, Const(0), as_expr(axis.extent or 0), 1, nest),)
+    yield from nest
+
+
+def _across(
+    v: Vertical, lanes: int, points: list[dict[str, Expr]] | None = None, tile: int = 1
+) -> Iterator[Statement]:
+    """The loops over the vector axis; a reduction of one output at a time takes several vectors at once.
+
+    `tile`: how many points a whole tile has. All outputs add in one order, those of the tails too: equal
+    channels must stay equal, for a softmax of large values tells the last bit.
+    """
+    x = v.vector
+    segments = in_vectors(static(x.extent), lanes)
+    together = 1 if points or v.reduction is None else min(VECTORS, static(x.extent) // lanes)
+    chains = _chains(v, v.reduction, max(tile, together)) if v.reduction else 1
+    for lo, hi, width in segments:
+        several = min(together, (hi - lo) // width)
+        middle = hi - (hi - lo) % (width * several)
+        for first, last, vectors in ((lo, middle, several), (middle, hi, (hi - middle) // width)):
+            if first < last:
+                at = points or [{x.name: x + i * width} for i in range(vectors)]
+                body = tuple(_body(v, width, at, chains))
+                yield For(x.name, Const(first), Const(last), width * vectors, body)
+
+
+def _limited(v: Vertical, axis: Var) -> bool:
+    """Whether the reduction's limits depend on this axis: then neighbours cannot share a tile."""
+    return any(mentions(e, axis.name) for pair in v.limits.values() for e in pair)
+
+
+def _tiled(v: Vertical, axis: Var, lanes: int) -> tuple[Statement, ...]:
+    """Tiles of neighbouring outputs along `axis`, the last one smaller."""
+    extent = static(axis.extent)
+    size = -(-extent // -(-extent // TILE))
+    out: list[Statement] = []
+    for lo, hi, part in ((0, extent // size * size, size), (extent // size * size, extent, extent % size)):
+        if lo < hi:
+            points = [{axis.name: axis + i} for i in range(part)]
+            out.append(For(axis.name, Const(lo), Const(hi), part, tuple(_across(v, lanes, points, size))))
+    return tuple(out)
+
+
+def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]], chains: int) -> Iterator[Statement]:
+    """One vector of outputs for each point of a tile, each in `chains` partial results."""
+    r = v.reduction
+    if r is not None:
+        for i, point in enumerate(points):
+            yield Let(f"c{i}", _at(r.init, point, v, lanes), lanes, True)
+        for i, q in product(range(len(points)), range(1, chains)):
+            assert r.identity is not None
+            yield Let(f"c{i}_{q}", r.identity, lanes, True)
+        yield from _reduction(v, r, points, lanes, chains)
+        for q, i in product(range(1, chains), range(len(points))):
+            yield _combine(r.combine, f"c{i}", Var(f"c{i}_{q}", None, r.term.dtype), lanes)
+    for i, point in enumerate(points):
+        to = simplify(substitute(v.to, point), v.bounds)
+        assert isinstance(to, Load)
+        value = _at(v.value, point, v, lanes)
+        if r is not None:
+            value = substitute(value, {"acc": Var(f"c{i}", None, r.term.dtype)})
+        yield Store(to, value, lanes)
+
+
+def _at(e: Expr, point: dict[str, Expr], v: Vertical, lanes: int) -> Expr:
+    return vectorize(simplify(substitute(e, point), v.bounds), v.vector.name, lanes)
+
+
+def _chains(v: Vertical, r: Reduction, points: int) -> int:
+    """Partial results of each output: few outputs alone would wait for one addition after the other."""
+    lo, hi = v.limits[r.axes[-1].name]
+    if not (isinstance(lo, Const) and isinstance(hi, Const)) or r.identity is None:
+        return 1
+    terms = int(hi.value - lo.value)
+    return 1 if terms <= UNROLLED_TAPS else max(1, min(IN_FLIGHT // points, terms // 4))
+
+
+def _reduction(
+    v: Vertical, r: Reduction, points: list[dict[str, Expr]], lanes: int, chains: int
+) -> Iterator[Statement]:
+    """The taps: a short innermost window axis is unrolled, so that overlapping loads are shared."""
+    inner = r.axes[-1]
+    lo, hi = v.limits[inner.name]
+    if isinstance(lo, Const) and isinstance(hi, Const) and hi.value - lo.value <= UNROLLED_TAPS:
+        taps: list[Expr] = [Const(k) for k in range(int(lo.value), int(hi.value))]
+        body = tuple(_taps(v, r, points, lanes, inner, taps))
+    elif chains > 1:
+        assert isinstance(lo, Const) and isinstance(hi, Const)
+        last = int(hi.value - (hi.value - lo.value) % chains)
+        steps: list[Expr] = [inner + q if q else inner for q in range(chains)]
+        body = tuple(_taps(v, r, points, lanes, inner, steps, apart=True))
+        body = (For(inner.name, lo, Const(last), chains, body),)
+        if last < hi.value:
+            rest = tuple(_taps(v, r, points, lanes, inner, [inner]))
+            body = (*body, For(inner.name, Const(last), hi, 1, rest))
+    else:
+        body = (For(inner.name, lo, hi, 1, tuple(_taps(v, r, points, lanes, inner, [inner]))),)
+    for k in reversed(r.axes[:-1]):
+        first, end = v.limits[k.name]
+        body = (For(k.name, first, end, 1, body),)
+    yield from body
+
+
+def _taps(
+    v: Vertical,
+    r: Reduction,
+    points: list[dict[str, Expr]],
+    lanes: int,
+    axis: Var,
+    taps: list[Expr],
+    apart: bool = False,
+) -> Iterator[Statement]:
+    """Load what the taps of the tile need, each once, and combine; `apart`: each tap in its own result."""
+    loaded: dict[Expr, Var] = {}
+    for q, tap in enumerate(taps):
+        for i, point in enumerate(points):
+            term = _at(r.term, {**point, axis.name: tap}, v, lanes)
+            yield from _preload(term, lanes, loaded)
+            name = f"c{i}_{q}" if apart and q else f"c{i}"
+            yield _combine(r.combine, name, _named(term, loaded), lanes)
+
+
+def _preload(term: Expr, lanes: int, loaded: dict[Expr, Var]) -> Iterator[Statement]:
+    for n in walk(term):
+        if isinstance(n, Load) and n not in loaded:
+            name = f"x{len(loaded)}"
+            loaded[n] = Var(name, None, n.dtype)
+            yield Let(name, n, n.lanes)
+
+
+def _named(e: Expr, loaded: dict[Expr, Var]) -> Expr:
+    return transform(e, lambda n: loaded.get(n) if isinstance(n, Load) else None)
+
+
+def _combine(combine: str, name: str, term: Expr, lanes: int) -> Statement:
+    if combine == "sum" and isinstance(term, Binary) and term.op == "mul" and term.dtype.is_float:
+        return Madd(name, term.a, term.b, lanes)
+    return Assign(name, Binary(COMBINERS[combine], Var(name, None, term.dtype), term), lanes)

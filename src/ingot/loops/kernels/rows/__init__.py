@@ -1,0 +1,1 @@
+"""Reductions along rows of memory: softmax, normalisation, the best few of a row."""

@@ -1,0 +1,1 @@
+"""Products with sparse and coded matrices, computed on as they are stored."""

@@ -1,0 +1,1 @@
+"""Windows that slide over images: depthwise, pooling, and convolutions of few channels."""

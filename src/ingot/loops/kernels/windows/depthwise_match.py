@@ -1,0 +1,97 @@
+"""What the axes of a depthwise sum of bytes are: channels in the lanes, rows in groups, columns side by side.
+
+In: a stage. Out: a `Depthwise`, its loads bound to physical tensors, or None where it is no such sum or its
+windows leave memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ingot.formula.compute import Compute
+from ingot.formula.expr import Binary, Cast, Expr, Load, Var, static
+from ingot.formula.index import Bounds, coefficient, interval, mentions, simplify
+from ingot.formula.types import INT8, INT32, UINT8
+from ingot.loops.access import step
+from ingot.loops.kernels.elementwise import has_vector_form
+from ingot.loops.layout import Storage, bind
+
+
+@dataclass(frozen=True, slots=True)
+class Depthwise:
+    """A matched stage: `x` and `to` move by one along `vector`; four taps along `rows` make a product.
+
+    `down` is the output axis whose neighbours share rows, `along` the one whose neighbours share columns.
+    """
+
+    x: Load
+    w: Load
+    to: Load
+    value: Expr
+    init: Expr
+    vector: Var
+    rows: Var
+    taps: tuple[Var, ...]
+    down: Var | None
+    along: Var | None
+    outer: tuple[Var, ...]
+    bounds: Bounds
+
+    def tap_row(self, j: int, tap: int) -> int:
+        """The row that a tap of the j-th output row reads, counted from the first row's."""
+        (i,) = {i for i in self.x.index if mentions(i, self.rows.name)}
+        own = (coefficient(i, self.down.name) or 0) if self.down is not None else 0
+        return j * own + tap * (coefficient(i, self.rows.name) or 0)
+
+    def read(self, count: int) -> tuple[int, ...]:
+        """The rows that `count` output rows read."""
+        taps = range(static(self.rows.extent))
+        return tuple(sorted({self.tap_row(j, t) for j in range(count) for t in taps}))
+
+
+def match(c: Compute, storage: Storage, bounds: Bounds) -> Depthwise | None:
+    """Bind the stage and give its axes their roles."""
+    r = c.reduction
+    if r is None or r.combine != "sum" or r.term.dtype is not INT32 or c.out.type not in (INT8, UINT8):
+        return None
+    if not all(isinstance(a.extent, int) for a in (*c.axes, *r.axes)):
+        return None
+    inner = {**bounds, **{a.name: interval(a) for a in (*c.axes, *r.axes)}}
+    factors = _factors(bind(r.term, storage, inner))
+    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
+    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
+    if factors is None:
+        return None
+    x, w = factors
+    value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
+    along = [a for a in c.axes if step(to, a.name) == 1 and step(x, a.name) == 1 and mentions(w, a.name)]
+    rows = [k for k in r.axes if any(coefficient(i, k.name) for i in x.index)]
+    if not along or not rows or not isinstance(value, Cast) or not has_vector_form(value):
+        return None
+    vector, group = along[0], max(rows, key=lambda k: (static(k.extent), -r.axes.index(k)))
+    if sum(mentions(i, group.name) for i in x.index) != 1 or not _moves_by_numbers(x, (*c.axes, *r.axes)):
+        return None
+    shared = next(i for i in x.index if mentions(i, group.name))
+    down = next((a for a in c.axes if coefficient(shared, a.name)), None)
+    others = [a for a in c.axes if a not in (vector, down)]
+    nearest = min((a for a in others if step(x, a.name)), key=lambda a: step(x, a.name) or 0, default=None)
+    outer = tuple(a for a in others if a is not nearest)
+    taps = tuple(k for k in r.axes if k is not group)
+    return Depthwise(x, w, to, value, init, vector, group, taps, down, nearest, outer, inner)
+
+
+def _factors(term: Expr) -> tuple[Load, Load] | None:
+    """The operand and the constant that a term multiplies, bytes both."""
+    match term:
+        case Binary("mul", Cast(Load() as a), Cast(Load() as b)) if (
+            a.tensor.type.bits == b.tensor.type.bits == 8
+        ):
+            x, w = (a, b) if b.tensor.value is not None else (b, a)
+            return (x, w) if w.tensor.type is INT8 and w.tensor.value is not None else None
+    return None
+
+
+def _moves_by_numbers(x: Load, axes: tuple[Var, ...]) -> bool:
+    return all(
+        step(x, a.name) is not None and (coefficient(i, a.name) or 0) >= 0 for a in axes for i in x.index
+    )

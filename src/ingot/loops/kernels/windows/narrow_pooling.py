@@ -1,0 +1,175 @@
+"""Narrow pooling: so few channels that a vector holds several points of all of them.
+
+    2x2 over 4 channels, 16 lanes:    rows  |a b c d e f g h|  ->  max of the two, 32 elements in two vectors
+                                      points  max(a b), max(c d), max(e f), max(g h)  picked by two shuffles
+
+Rows of the window are combined first, as they lie in memory; then the vector of each of its columns is picked
+from what that gave. In: a stage that reduces a window with one combiner. Out: statements, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from ingot.formula.compute import COMBINERS, Compute, Reduction
+from ingot.formula.expr import Binary, Const, Expr, Load, Shuffle, Var, loads, static, substitute
+from ingot.formula.index import Bounds, as_expr, coefficient, mentions, simplify
+from ingot.formula.statements import For, Let, Statement, Store
+from ingot.loops.access import NotVectorizable, step
+from ingot.loops.axes import normal_axes
+from ingot.loops.cuts import in_vectors
+from ingot.loops.kernels.elementwise import Vertical, match
+from ingot.loops.layout import Storage
+from ingot.targets.record import Target
+
+MOST_TAPS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowPooling:
+    """A matched stage. `across`: points side by side, `columns` and `rows` the taps of the window."""
+
+    v: Vertical
+    r: Reduction
+    x: Load
+    across: Var
+    columns: tuple[Var, ...]
+    rows: tuple[Var, ...]
+
+
+def narrow_pooling(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds
+) -> tuple[Statement, ...] | None:
+    """Statements for pooling of few channels, or None if the stage is not that."""
+    if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
+        return None
+    v = match(normal_axes(c), storage, bounds)
+    found = None if v is None or v.reduction is None else _roles(v, v.reduction)
+    if found is None:
+        return None
+    lanes, channels = target.lanes(c.out.type.bytes), static(found.v.vector.extent)
+    side = min(lanes // channels, static(found.across.extent))
+    try:
+        return tuple(_Generator(found, lanes, side).statements()) if side > 1 else None
+    except NotVectorizable:
+        return None
+
+
+def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
+    """The axes of a window that never leaves its tensor, over points that lie side by side."""
+    if not isinstance(r.term, Load) or r.init != r.identity:
+        return None
+    full = all(ends == (Const(0), as_expr(k.extent or 0)) for k, ends in _limits(v, r))
+    x, channels = r.term, static(v.vector.extent)
+    across = next((a for a in v.outer if step(v.to, a.name) == channels), None)
+    whole = x.tensor.pitch is None and v.to.tensor.pitch is None  # vectors run across points
+    if across is None or not full or not whole or any(_moves(e, v) for e in loads(v.value)):
+        return None
+    if any(mentions(v.value, a.name) for a in (across, v.vector)):
+        return None  # as where the taps of an average are counted: it differs from point to point
+    moved = step(x, across.name) or 0
+    columns = tuple(k for k in r.axes if mentions(x.index[-2], k.name))
+    rows = tuple(k for k in r.axes if k not in columns)
+    steps = [step(x, k.name) or 0 for k in columns]
+    if moved <= 0 or len(columns) != 1 or steps[0] <= 0 or moved % channels or steps[0] % channels:
+        return None
+    if x.tensor.shape[-1] != channels or coefficient(x.index[-2], across.name) != moved // channels:
+        return None
+    taps = static(columns[0].extent)
+    for k in rows:
+        taps *= static(k.extent)
+    return NarrowPooling(v, r, x, across, columns, rows) if taps <= MOST_TAPS else None
+
+
+def _limits(v: Vertical, r: Reduction) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
+    return ((k, v.limits[k.name]) for k in r.axes)
+
+
+def _moves(load: Load, v: Vertical) -> bool:
+    return any(step(load, a.name) != 0 for a in (v.vector, *v.outer))
+
+
+class _Generator:
+    """Builds the loops; `side` points are made at once."""
+
+    def __init__(self, s: NarrowPooling, lanes: int, side: int) -> None:
+        self.s, self.lanes, self.side = s, lanes, side
+        self.channels = static(s.v.vector.extent)
+        self.moved, self.tap = step(s.x, s.across.name) or 0, step(s.x, s.columns[0].name) or 0
+        self.taps = static(s.columns[0].extent)
+        span = (side - 1) * self.moved + (self.taps - 1) * self.tap + self.channels
+        self.width = min(lanes, 1 << (span.bit_length() - 1))
+        self.starts = [*range(0, span - self.width, self.width), span - self.width]
+        """Where the vectors begin that cover what a group reads; the last ends with it."""
+        if len(self.starts) < 2 or (len(self.starts) > 2 and self.width < lanes):
+            raise NotVectorizable("vectors of unequal widths")
+
+    def statements(self) -> Iterator[Statement]:
+        s, n = self.s, static(self.s.across.extent)
+        full = n // self.side * self.side
+        body = tuple(self._group({**s.v.bounds, s.across.name: (0, full - self.side)}))
+        nest: tuple[Statement, ...] = (For(s.across.name, Const(0), Const(full), self.side, body),)
+        if full < n:  # the last group repeats some points of its neighbour
+            last = n - self.side
+            body = tuple(self._group({**s.v.bounds, s.across.name: (last, last)}))
+            nest = (*nest, For(s.across.name, Const(last), Const(n), self.side, body))
+        outer = (a for a in s.v.outer if a is not s.across)
+        for a in sorted(outer, key=lambda a: step(s.v.to, a.name) or 0):
+            nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
+        yield from nest
+
+    def _group(self, bounds: Bounds) -> Iterator[Statement]:
+        s, dtype = self.s, self.s.x.dtype
+        for i, start in enumerate(self.starts):
+            yield Let(f"x{i}", self._rows(start, bounds), self.width)
+        for j in range(self.taps):
+            yield Let(f"t{j}", self._column(j), self.lanes)
+        acc = self._combined([Var(f"t{j}", None, dtype) for j in range(self.taps)])
+        value = substitute(simplify(s.v.value, bounds), {"acc": acc})
+        yield Let("y", value, self.lanes)
+        valid, y = self.side * self.channels, Var("y", None, dtype)
+        for lo, hi, lanes in in_vectors(valid, self.lanes, overlap=True):
+            for first in range(lo, hi, lanes):
+                point, channel = divmod(first, self.channels)
+                at = {s.across.name: s.across + point, s.v.vector.name: Const(channel)}
+                to = simplify(substitute(s.v.to, at), bounds)
+                assert isinstance(to, Load)
+                part = y if lanes == self.lanes else Shuffle(y, y, tuple(range(first, first + lanes)))
+                yield Store(to, part, lanes)
+
+    def _rows(self, start: int, bounds: Bounds) -> Expr:
+        """A vector of the input, `start` elements from the group's first, combined over the window's rows."""
+        s = self.s
+        point, channel = divmod(start, self.channels)
+        parts: list[Expr] = []
+        for at in product(*(range(static(k.extent)) for k in s.rows)):
+            place = {k.name: Const(i) for k, i in zip(s.rows, at, strict=True)}
+            place |= {s.columns[0].name: Const(0), s.v.vector.name: Const(channel)}
+            index = [substitute(i, place) for i in s.x.index]
+            index[-2] = index[-2] + point
+            parts.append(Load(s.x.tensor, tuple(simplify(i, bounds) for i in index), None, self.width))
+        return self._combined(parts)
+
+    def _column(self, j: int) -> Expr:
+        """The j-th column of the window of every point."""
+        dtype = self.s.x.dtype
+        places = [p * self.moved + j * self.tap + c for p in range(self.side) for c in range(self.channels)]
+        places += [0] * (self.lanes - len(places))
+        of = [max(m for m, start in enumerate(self.starts) if start <= at) for at in places]
+        out: Expr = Var("x0", None, dtype)
+        picks = [at if m == 0 else 0 for at, m in zip(places, of, strict=True)]
+        for m, start in enumerate(self.starts[1:], 1):
+            joined = [
+                self.width + at - start if n == m else k for at, n, k in zip(places, of, picks, strict=True)
+            ]
+            out = Shuffle(out, Var(f"x{m}", None, dtype), tuple(joined))
+            picks = list(range(self.lanes))
+        return out
+
+    def _combined(self, parts: list[Expr]) -> Expr:
+        out = parts[0]
+        for e in parts[1:]:
+            out = Binary(COMBINERS[self.s.r.combine], out, e)
+        return out

@@ -1,0 +1,422 @@
+"""Sliding windows: depthwise convolutions and pooling, where every channel minds its own.
+
+Serves depthwise convolutions and pooling. All taps of a tile of outputs are unrolled, of large windows those
+of a row, so that each input vector is loaded once and used for every tap it feeds; weights and bias wait in
+registers outside the loops that slide. Where windows leave their tensor the outputs concerned are peeled,
+with their taps clipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ingot.formula.compute import COMBINERS, Compute, Reduction
+from ingot.formula.evaluate import value as evaluate
+from ingot.formula.expr import (
+    Binary,
+    Const,
+    Expr,
+    Load,
+    Param,
+    Var,
+    loads,
+    static,
+    substitute,
+    transform,
+    walk,
+)
+from ingot.formula.index import Bounds, as_expr, coefficient, linear, mentions, simplify, upper
+from ingot.formula.statements import For, Let, Statement, Store
+from ingot.loops.access import NotVectorizable, step, vectorize
+from ingot.loops.axes import normal_axes
+from ingot.loops.cuts import balanced, in_vectors
+from ingot.loops.kernels.elementwise import Vertical, match
+from ingot.loops.kernels.naive import accumulate
+from ingot.loops.layout import Storage
+from ingot.loops.nearby import Place, placer
+from ingot.targets.record import Target
+
+MOST_TAPS, MOST_WEIGHTS = 169, 9  # taps written out: of pooling, whose columns are shared, and of products
+MOST_SEGMENTS = 5  # of one axis that need other taps than their neighbours
+MOST_STATEMENTS = 192  # multiply-adds of one tile: keeps the code readable
+MOST_COMBINED = 400  # operands of one tile of a pooling, columns counted once
+NEAR_BYTES = 1 << 10  # between neighbouring outputs: further apart, channels must not be the outermost loop
+
+Point = dict[str, int]
+Piece = tuple[int, int, int]
+Sizes = dict[str, int]
+Taps = dict[str, range]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Neighbouring outputs lo .. hi of a sliding axis that have the same taps, of the axes it clips."""
+
+    lo: int
+    hi: int
+    taps: dict[str, range]
+
+
+def sliding_window(
+    c: Compute, storage: Storage, target: Target, bounds: Bounds
+) -> tuple[Statement, ...] | None:
+    """Statements for a small window that slides, or None if the stage is not one."""
+    if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
+        return None
+    v = match(normal_axes(c), storage, bounds)
+    if v is None or v.reduction is None or _taps(v.reduction.axes) < 2:
+        return None
+    slides = [x for x in v.outer if _slides(v.reduction, x)]
+    slides.sort(key=lambda x: -(step(v.to, x.name) or 0))
+    known = {x.name for x in slides[-2:]}
+    ends = (a for e in _ends(v) for a in walk(e) if isinstance(a, Var | Param))
+    if not slides or any(a.name not in known for a in ends):
+        return None  # what else they depend on, a loop around included, cannot be cut into segments
+    try:
+        return _Generator.of(v, v.reduction, tuple(slides[-2:]), target).statements()
+    except NotVectorizable:
+        return None
+
+
+def _taps(axes: tuple[Var, ...]) -> int:
+    return prod(upper(k.extent or 1) for k in axes)
+
+
+def has_columns(r: Reduction) -> bool:
+    """Whether parts of windows can be shared and combined in any order, which separates a window's axes."""
+    return isinstance(r.term, Load) and r.init == r.identity
+
+
+def unrolled(r: Reduction) -> tuple[Var, ...]:
+    """The innermost axes of the window whose taps are few enough to write out."""
+    axes, most = r.axes, MOST_TAPS if has_columns(r) else MOST_WEIGHTS
+    while _taps(axes) > most and len(axes) > 1:
+        axes = axes[1:]
+    return axes
+
+
+def _along_first(v: Vertical, r: Reduction) -> Reduction:
+    """Taps along the vector axis outermost: what a tile reads at one of them serves all taps across it."""
+
+    def is_along(k: Var) -> bool:
+        return any(
+            coefficient(x.index[x.tensor.lane_axis], k.name) for x in loads(r.term) if _follows(x, v.vector)
+        )
+
+    return replace(r, axes=tuple(sorted(r.axes, key=lambda k: not is_along(k))))
+
+
+def _follows(load: Load, x: Var) -> bool:
+    """Whether the elements of a load stand along an axis."""
+    return bool(load.index) and coefficient(load.index[load.tensor.lane_axis], x.name) != 0
+
+
+def _ends(v: Vertical) -> Iterator[Expr]:
+    return (e for pair in v.limits.values() for e in pair)
+
+
+def _slides(r: Reduction, x: Var) -> bool:
+    """Whether some read moves with an output axis and with the taps."""
+    return any(step(a, x.name) and any(step(a, k.name) for k in r.axes) for a in loads(r.term))
+
+
+def segments(v: Vertical, x: Var) -> list[Segment]:
+    """The outputs of an axis by the taps that lie inside; NotVectorizable where that is too varied."""
+    n = static(x.extent)
+    clipped = {k: ends for k, ends in v.limits.items() if any(mentions(e, x.name) for e in ends)}
+    grid = {x.name: np.arange(n)}
+    rows = {}
+    for k, ends in clipped.items():
+        if any(isinstance(a, Var) and a.name != x.name for e in ends for a in walk(e)):
+            raise NotVectorizable("taps that depend on two axes at once")
+        rows[k] = [np.broadcast_to(evaluate(e, {}, grid), n).tolist() for e in ends]
+    out: list[Segment] = []
+    for at in range(n):
+        taps = {k: range(lo[at], hi[at]) for k, (lo, hi) in rows.items()}
+        if out and out[-1].taps == taps:
+            out[-1] = replace(out[-1], hi=at + 1)
+        else:
+            out.append(Segment(at, at + 1, taps))
+    if len(out) > MOST_SEGMENTS:
+        raise NotVectorizable("every output has its own taps")
+    return out
+
+
+@dataclass(slots=True)
+class _Generator:
+    """Builds the loops of one stage. `parts` are the segments of each sliding axis, `tile` its outputs at a
+    time; `keeps`: what does not slide is kept in registers.
+    """
+
+    v: Vertical
+    r: Reduction
+    slides: tuple[Var, ...]
+    parts: list[list[Segment]]
+    tile: tuple[int, ...]
+    target: Target
+    keeps: bool
+    rolled: tuple[Var, ...]
+    kept: dict[Expr, Var] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, v: Vertical, r: Reduction, slides: tuple[Var, ...], target: Target) -> _Generator:
+        parts = [segments(v, x) for x in slides]
+        r = _along_first(v, r)
+        rolled = r.axes[: len(r.axes) - len(unrolled(r))]
+        tile, keeps = best_tile(v, replace(r, axes=unrolled(r)), slides, parts, target)
+        return cls(v, r, slides, parts, tile, target, keeps or bool(rolled), rolled)
+
+    # -- loops
+
+    def statements(self) -> tuple[Statement, ...]:
+        v = self.v
+        blocks = list(
+            in_vectors(static(v.vector.extent), self.target.lanes(v.to.tensor.type.bytes), overlap=True)
+        )
+        if any(lanes == 1 for _, _, lanes in blocks):
+            raise NotVectorizable("too narrow")
+        rest = [x for x in v.outer if x not in self.slides]
+        rest.sort(key=lambda x: step(v.to, x.name) or 0)
+        nest = tuple(self._outside(blocks, 0, self._loops_outside(), {}, {}, v.bounds))
+        for x in rest:
+            nest = (For(x.name, Const(0), as_expr(x.extent or 0), 1, nest),)
+        return nest
+
+    def _loops_outside(self) -> int:
+        """How many sliding loops stand outside the channels: none where there are weights to keep."""
+        v, x = self.v, self.slides[-1]
+        apart = (step(v.to, x.name) or 0) * v.to.tensor.type.bytes
+        return 0 if isinstance(self.r.term, Binary) and apart < NEAR_BYTES else len(self.slides)
+
+    def _outside(
+        self, blocks: list[Piece], depth: int, most: int, sizes: Sizes, taps: Taps, bounds: Bounds
+    ) -> Iterator[Statement]:
+        """The sliding loops outside the channels; then what does not move is loaded, and the rest slides."""
+        if depth == most:
+            for lo, hi, lanes in blocks:
+                inner = {**bounds, self.v.vector.name: (lo, hi - lanes)}
+                self.kept = {}
+                body = tuple(self._slide(depth, sizes, taps, lanes, inner))
+                kept = [Let(name.name, load, lanes) for load, name in self.kept.items()]
+                yield For(self.v.vector.name, Const(lo), Const(hi), lanes, (*kept, *body))
+            return
+        x = self.slides[depth]
+        for s, lo, hi, part in self._steps(depth):
+            inner = {**bounds, x.name: (lo, hi - part)}
+            body = tuple(
+                self._outside(blocks, depth + 1, most, {**sizes, x.name: part}, {**taps, **s.taps}, inner)
+            )
+            yield For(x.name, Const(lo), Const(hi), part, body)
+
+    def _steps(self, depth: int) -> Iterator[tuple[Segment, int, int, int]]:
+        """Segment, from, to and size of the tiles along a sliding axis."""
+        for s in self.parts[depth]:
+            size = balanced(s.hi - s.lo, self.tile[depth])
+            full = s.lo + (s.hi - s.lo) // size * size
+            yield s, s.lo, full, size
+            if full < s.hi:
+                yield s, full, s.hi, s.hi - full
+
+    def _slide(self, depth: int, sizes: Sizes, taps: Taps, lanes: int, bounds: Bounds) -> Iterator[Statement]:
+        if depth == len(self.slides):
+            yield from self._tile(sizes, taps, lanes, bounds)
+            return
+        x = self.slides[depth]
+        for s, lo, hi, part in self._steps(depth):
+            inner = {**bounds, x.name: (lo, hi - part)}
+            body = tuple(self._slide(depth + 1, {**sizes, x.name: part}, {**taps, **s.taps}, lanes, inner))
+            yield For(x.name, Const(lo), Const(hi), part, body)
+
+    # -- one tile
+
+    def _tile(self, sizes: Sizes, taps: Taps, lanes: int, bounds: Bounds) -> Iterator[Statement]:
+        offsets = product(*(range(sizes[x.name]) for x in self.slides))
+        points: list[Point] = [{x.name: i for x, i in zip(self.slides, at, strict=True)} for at in offsets]
+        ranges = {k.name: taps[k.name] if k.name in taps else self._fixed(k) for k in self.r.axes}
+        axes = unrolled(self.r)
+        places: list[Point] = [
+            {k.name: i for k, i in zip(axes, at, strict=True)}
+            for at in product(*(ranges[k.name] for k in axes))
+        ]
+        if places and not self.rolled and has_columns(self.r):
+            yield from self._shared(points, places, lanes, bounds)
+        else:
+            yield from self._accumulated(points, places, ranges, lanes, bounds)
+        for i, point in enumerate(points):
+            to = self._moved(self.v.to, point, bounds)
+            assert isinstance(to, Load)
+            value = self._keep(self._at(self.v.value, point, lanes, bounds))
+            yield Store(to, substitute(value, {"acc": Var(f"c{i}", None, self.r.term.dtype)}), lanes)
+
+    def _fixed(self, k: Var) -> range:
+        """The taps of an axis that are the same for all outputs: all, or of a single window those inside."""
+        lo, hi = self.v.limits.get(k.name, (Const(0), as_expr(static(k.extent))))
+        assert isinstance(lo, Const) and isinstance(hi, Const), f"{k.name} is cut along an axis that slides"
+        return range(int(lo.value), int(hi.value))
+
+    def _accumulated(
+        self, points: list[Point], places: list[Point], ranges: Taps, lanes: int, bounds: Bounds
+    ) -> Iterator[Statement]:
+        """Accumulators, then the taps, in loops over those that are too many to write out."""
+        for i, point in enumerate(points):
+            yield Let(f"c{i}", self._keep(self._at(self.r.init, point, lanes, bounds)), lanes, True)
+        ends = {k.name: (ranges[k.name].start, ranges[k.name].stop) for k in self.rolled}
+        inner = {**bounds, **{k: (lo, max(hi - 1, lo)) for k, (lo, hi) in ends.items()}}
+        body = tuple(self._used(points, places, lanes, inner))
+        for k in reversed(self.rolled):
+            lo, hi = ends[k.name]
+            body = (For(k.name, Const(lo), Const(hi), 1, body),)
+        yield from body
+
+    def _used(
+        self, points: list[Point], places: list[Point], lanes: int, bounds: Bounds
+    ) -> Iterator[Statement]:
+        """Every input vector in the order it lies in memory, with all its uses."""
+        uses: dict[Load, list[tuple[int, Expr]]] = {}
+        weights: dict[Expr, Var] = {}
+        term_at = self._term(lanes, bounds)
+        for place in places:
+            for i, point in enumerate(points):
+                term = self._keep(term_at({**point, **place}))
+                moving = next(a for a in loads(term) if self._moves(a))
+                for still in (a for a in loads(term) if self.rolled and not self._moves(a)):
+                    weights.setdefault(still, Var(f"w{len(weights)}", None, still.dtype))
+                uses.setdefault(moving, []).append((i, term))
+        for weight, name in weights.items():
+            yield Let(name.name, weight, lanes)
+        for n, load in enumerate(sorted(uses, key=in_memory_order)):
+            name = Var(f"x{n}", None, load.dtype)
+            yield Let(name.name, load, load.lanes)
+            for i, term in uses[load]:
+                yield accumulate(self.r.combine, f"c{i}", _named(term, {**weights, load: name}), lanes)
+
+    def _shared(
+        self, points: list[Point], places: list[Point], lanes: int, bounds: Bounds
+    ) -> Iterator[Statement]:
+        """Columns first, each once, then the columns of every window: max(max(a, b), max(c, d))."""
+        columns: dict[tuple[Expr, ...], Var] = {}
+        last, term_at = self.r.axes[-1].name, self._term(lanes, bounds)
+        for i, point in enumerate(points):
+            found: dict[int, list[Expr]] = {}
+            for place in places:
+                found.setdefault(place[last], []).append(term_at({**point, **place}))
+            for column in map(tuple, found.values()):
+                if column not in columns:
+                    columns[column] = Var(f"x{len(columns)}", None, self.r.term.dtype)
+                    yield Let(columns[column].name, self._combined(column), lanes)
+            yield Let(f"c{i}", self._combined([columns[tuple(c)] for c in found.values()]), lanes)
+
+    def _combined(self, parts: tuple[Expr, ...] | list[Expr]) -> Expr:
+        out = parts[0]
+        for e in parts[1:]:
+            out = Binary(COMBINERS[self.r.combine], out, e)
+        return out
+
+    def _term(self, lanes: int, bounds: Bounds) -> Place:
+        """The term as a function of a point of the tile and a tap of the window."""
+        taps = [k.name for k in unrolled(self.r)]
+        term = vectorize(self.r.term, self.v.vector.name, lanes)
+        return placer(term, [*(x.name for x in self.slides), *taps], bounds, taps)
+
+    def _at(self, e: Expr, point: Point, lanes: int, bounds: Bounds) -> Expr:
+        """The vector of an expression. Bounds say where first lanes are, so none may be used before."""
+        here = substitute(e, {x.name: x + point[x.name] for x in self.slides})
+        return simplify(vectorize(here, self.v.vector.name, lanes), bounds)
+
+    def _moved(self, e: Expr, point: Point, bounds: Bounds) -> Expr:
+        return simplify(substitute(e, {x.name: x + point[x.name] for x in self.slides}), bounds)
+
+    def _keep(self, e: Expr) -> Expr:
+        """Loads that stay where they are while the window slides are made once, outside."""
+        if not self.keeps:
+            return e
+
+        def kept(node: Expr) -> Expr | None:
+            if not isinstance(node, Load) or self._moves(node, *self.rolled):
+                return None
+            return self.kept.setdefault(node, Var(f"kept{len(self.kept)}", None, node.dtype))
+
+        return transform(e, kept)
+
+    def _moves(self, load: Load, *others: Var) -> bool:
+        return any(mentions(i, x.name) for i in load.index for x in (*self.slides, *others))
+
+
+def _named(term: Expr, names: Mapping[Expr, Expr]) -> Expr:
+    return transform(term, lambda e: names.get(e) if isinstance(e, Load) else None)
+
+
+def in_memory_order(load: Load) -> tuple[str, tuple[int, ...]]:
+    """Where a read lies among those that differ by constants."""
+    return load.tensor.name, tuple(linear(i).get(None, 0) for i in load.index)
+
+
+def _fixed(v: Vertical, r: Reduction, slides: tuple[Var, ...]) -> int:
+    """How many vectors stay the same while the window slides: those of weights, one for each tap; bias."""
+    still = [a for a in loads(r.term) if not any(step(a, x.name) for x in slides)]
+    more = {a for e in (v.value, r.init) for a in loads(e) if not any(step(a, x.name) for x in slides)}
+    return len(still) * _taps(r.axes) + len(more)
+
+
+def best_tile(
+    v: Vertical, r: Reduction, slides: tuple[Var, ...], parts: list[list[Segment]], target: Target
+) -> tuple[tuple[int, ...], bool]:
+    """Outputs of a tile along each sliding axis, and whether weights stay in registers: the fewest cycles.
+
+    Two multiply-adds and two loads go through in a cycle; a tile as such costs a little.
+    """
+    fixed = _fixed(v, r, slides)
+    moving = next(a for a in loads(r.term) if any(step(a, x.name) for x in slides))
+    steps = [step(moving, x.name) or 0 for x in slides]
+    steps_of = [[(step(moving, k.name) or 0) * i for i in range(static(k.extent))] for k in r.axes]
+    taps = [sum(at) for at in product(*steps_of)]
+    best: tuple[float, tuple[int, ...], bool] | None = None
+    rows = 4 if fixed else 1  # pooling shares little between rows, and reads better in one stream
+    sizes = [range(1, min(8 if x is slides[-1] else rows, static(x.extent)) + 1) for x in slides]
+    for size, keeps in product(product(*sizes), (True, False)):
+        outputs = prod(size)
+        room = target.registers - 2 - (fixed if keeps else 0)
+        most = MOST_COMBINED if has_columns(r) else MOST_STATEMENTS
+        too_big = outputs > room or _operations(r, _origins(size, steps), taps, steps_of[-1]) > most
+        if (outputs > 1 and too_big) or (keeps and room < 1):
+            continue
+        cycles = 0.0
+        shapes = [list(_shapes(p, n)) for p, n in zip(parts, size, strict=True)]
+        for shape in product(*shapes):
+            tile, count = [n for n, _ in shape], prod(c for _, c in shape)
+            at = _origins(tile, steps)
+            read = len({a + t for a in at for t in taps}) + (0 if keeps else prod(tile) * fixed)
+            operations = _operations(r, at, taps, steps_of[-1])
+            cycles += count * (max(operations, read) / 2 + read / 8 + prod(tile) + 3)
+        if best is None or cycles < best[0]:
+            best = (cycles, size, keeps)
+    assert best is not None
+    return best[1], best[2]
+
+
+def _origins(tile: Sequence[int], steps: Sequence[int]) -> set[int]:
+    """Where the windows of a tile begin."""
+    return {sum(i * s for i, s in zip(o, steps, strict=True)) for o in product(*map(range, tile))}
+
+
+def _operations(r: Reduction, origins: set[int], taps: Sequence[int], last: Sequence[int]) -> int:
+    """How often a tile combines: every tap of every window, or each column once and then the columns."""
+    if not has_columns(r):
+        return len(origins) * len(taps)
+    columns = {a + t for a in origins for t in last}
+    return len(columns) * (len(taps) // len(last)) + len(origins) * len(last)
+
+
+def _shapes(parts: list[Segment], size: int) -> Iterator[tuple[int, int]]:
+    """The tiles along an axis: outputs of one and how many there are."""
+    for s in parts:
+        n = s.hi - s.lo
+        part = balanced(n, size)
+        yield part, n // part
+        if n % part:
+            yield n % part, 1

@@ -1,0 +1,115 @@
+"""Recognising the convolutions that Winograd's algorithms serve.
+
+In: a stage and its storage. Out: a `Convolution`, or None. Asked by the choice and by the generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ingot.formula.compute import Compute
+from ingot.formula.evaluate import value as evaluate
+from ingot.formula.expr import Array, Const, Load, Var, static
+from ingot.formula.index import Bounds, coefficient
+from ingot.formula.types import FLOAT32
+from ingot.loops.access import step
+from ingot.loops.axes import normal_axes
+from ingot.loops.kernels.contraction.roles import Contraction
+from ingot.loops.kernels.contraction.roles import match as match_contraction
+from ingot.loops.layout import Storage
+
+MOST_TAPS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A spatial axis, the axis of its taps, and the dimension of the input that both move."""
+
+    axis: Var
+    tap: Var
+    dim: int
+
+    @property
+    def extent(self) -> int:
+        return static(self.axis.extent)
+
+    def tiles(self, m: int) -> int:
+        return -(-self.extent // m)
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """A matched stage: a contraction whose windows slide by one over one or two dimensions."""
+
+    c: Contraction
+    windows: tuple[Window, ...]
+    channel: Var  # of the input
+    outer: tuple[Var, ...]  # batch, groups
+
+    @property
+    def taps(self) -> int:
+        """Of the window along each of its dimensions: the same for all."""
+        return static(self.windows[0].tap.extent)
+
+    @property
+    def channels(self) -> int:
+        return static(self.channel.extent)
+
+    @property
+    def features(self) -> int:
+        """Output channels."""
+        return static(self.c.vector.extent)
+
+
+def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
+    """Recognise a convolution with constant weights, square windows, stride and dilation 1."""
+    found = match_contraction(normal_axes(c), storage, bounds)
+    if found is None or found.b.tensor.value is None or found.a.dtype is not FLOAT32:
+        return None
+    if found.around:
+        return None
+    if found.init != Const(0.0, FLOAT32) or found.a.tensor.type is not FLOAT32:
+        return None
+    axes = (*found.outer, *found.tile)
+    windows = tuple(w for k in found.reduce for w in _windows(found.a, k, axes))
+    taps = {w.tap for w in windows}
+    rest = [k for k in found.reduce if k not in taps]
+    if not 1 <= len(windows) <= 2 or len(taps) != len(windows) or len(rest) != 1:
+        return None
+    if len({k.extent for k in taps}) != 1:
+        return None
+    if step(found.a, rest[0].name) != 1 or len({w.axis for w in windows}) != len(windows):
+        return None
+    spatial = {w.axis for w in windows}
+    windows = tuple(sorted(windows, key=lambda w: w.dim))
+    return Convolution(found, windows, rest[0], tuple(x for x in axes if x not in spatial))
+
+
+def _windows(a: Load, tap: Var, axes: tuple[Var, ...]) -> Iterator[Window]:
+    """The axis that slides with a tap, both by one element."""
+    moved = [d for d, i in enumerate(a.index) if coefficient(i, tap.name) != 0]
+    taps = static(tap.extent)
+    if not 2 <= taps <= MOST_TAPS or len(moved) != 1 or coefficient(a.index[moved[0]], tap.name) != 1:
+        return
+    for x in axes:
+        if coefficient(a.index[moved[0]], x.name) == 1 and static(x.extent) > 1:
+            yield Window(x, tap, moved[0])
+
+
+def taps_of(conv: Convolution, features: Array) -> Array:
+    """The weights [outer ..., features, channels, taps ...] of some of the output channels."""
+    names = [*(x.name for x in moving(conv)), conv.c.vector.name, conv.channel.name]
+    names += [w.tap.name for w in conv.windows]
+    extents = [*(static(x.extent) for x in moving(conv)), len(features), conv.channels]
+    extents += [conv.taps] * len(conv.windows)
+    grid = dict(zip(names, np.ogrid[tuple(slice(n) for n in extents)], strict=True))
+    grid[conv.c.vector.name] = features.reshape(grid[conv.c.vector.name].shape)
+    return np.broadcast_to(evaluate(conv.c.b, {}, grid), extents)
+
+
+def moving(conv: Convolution) -> list[Var]:
+    """The outer axes that choose other weights: groups."""
+    return [x for x in conv.outer if step(conv.c.b, x.name) != 0]

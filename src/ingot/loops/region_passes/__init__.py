@@ -1,0 +1,1 @@
+"""Passes from region to region: formulas are folded, fused, reordered and laid out."""

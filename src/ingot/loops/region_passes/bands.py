@@ -1,0 +1,236 @@
+"""Bands: stages that go through the rows of an image together, so that what lies between is never whole.
+
+    expand -> depthwise -> project        for every four rows of the result:
+    112 x 112 x 96 between the first          the rows of `expand` that are new, into a band of ten rows
+    two, 56 x 56 x 96 after them      ->      four rows of `depthwise`, from the band into another
+                                              four rows of `project`
+
+A chain is made of stages each of which reads what the one before makes, by windows along the rows (a product
+of 1 x 1 is a window of one row), and nobody else does. The rows that the next turn reads again are moved to
+the front of the band. No element is computed twice, none otherwise than before.
+
+In: a region, the storage of its tensors, and how its stages are computed. Out: the groups of a chain made
+one, and the `Band` of every tensor between. Called by `lower`; `kernels/banded.py` writes the loops.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from ingot.formula.compute import Compute, reads
+from ingot.formula.expr import Const, Expr, Gathered, Tensor, loads, static, walk
+from ingot.formula.index import coefficient, interval, mentions
+from ingot.loops.choice import Band, Choice
+from ingot.loops.layout import Storage
+from ingot.loops.region import Group, Region, reads_beside, regions_of
+from ingot.loops.region_passes.subviews import is_nothing
+from ingot.targets.record import Target
+
+ROOM = 4  # parts of the second cache, of which a chain's bands may take two, or three if they must
+NEAR = 4  # the same, for the weights of two stages: they are read again in every turn
+LONGEST = 3  # stages: all of them pass through the first cache in every turn
+MOST_ROWS = 16  # of a turn
+
+Bands = dict[Tensor, Band]
+How = Callable[[Compute], Choice]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Groups of one stage each, in order, and the band between each and the next; rows are not chosen yet."""
+
+    groups: tuple[Group, ...]
+    bands: tuple[Band, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Compute, ...]:
+        return tuple(s for g in self.groups for s in g.stages if isinstance(s, Compute))
+
+    @property
+    def merged(self) -> Group:
+        return Group(tuple(n for g in self.groups for n in g.nodes), self.stages)
+
+
+def merge_bands(region: Region, storage: Storage, target: Target, how: How, parts: int) -> Bands:
+    """Make the groups of every chain one, in regions of branches and loops too; the bands by their tensors.
+
+    `parts`: into about how many pieces the rows of a chain are cut. Each begins anew: they may run at once.
+    """
+    found: Bands = {}
+    for item in region.items:
+        for inner in regions_of(item):
+            found |= merge_bands(inner, storage, target, how, parts)
+    for chain, bands in _chains(region, storage, target, how, parts):
+        found.update(zip((s.out for s in chain.stages), bands, strict=False))
+        _merge(region, chain)
+    return found
+
+
+def _chains(
+    region: Region, storage: Storage, target: Target, how: How, parts: int
+) -> list[tuple[Chain, tuple[Band, ...]]]:
+    """What to go through together: the largest tensors are the first that shall not be whole."""
+    groups = [i for i in region.items if isinstance(i, Group) and i.view is None and _is_plain(i, storage)]
+    readers, makers = _readers(region), {t: g for g in groups for t in g.writes}
+    links = [(t, makers[t], g) for g in groups for t in g.reads if t in makers and readers[t] == 1]
+    chain_of = {id(g): Chain((g,)) for g in groups}
+    sized: dict[int, tuple[Band, ...]] = {}
+    for _, maker, reader in sorted(links, key=lambda link: -link[0].bytes):
+        first, second = chain_of[id(maker)], chain_of[id(reader)]
+        if first.groups[-1] is not maker or second.groups[0] is not reader:
+            continue
+        joined = _joined(first, second, storage)
+        bands = None if joined is None else _sized(joined, target, how, parts)
+        if joined is not None and bands is not None:
+            chain_of.update((id(g), joined) for g in joined.groups)
+            sized[id(joined.groups[-1])] = bands
+    whole = {id(c): c for c in chain_of.values() if c.bands}
+    return [(c, sized[id(c.groups[-1])]) for c in whole.values()]
+
+
+def _merge(region: Region, chain: Chain) -> None:
+    """The chain as one group, where its last one stands."""
+    last = chain.groups[-1]
+    items = [chain.merged if item is last else item for item in region.items]
+    region.items = [item for item in items if item not in chain.groups]
+
+
+def _readers(region: Region) -> Counter[Tensor]:
+    """How many groups read each tensor; whom others than groups read counts as read by many."""
+    count = Counter({t: 2 for t in reads_beside(region)})
+    for item in region.items:
+        if isinstance(item, Group):
+            count.update(item.reads)
+            count.update({t: 2 for t in item.view or ()})
+    return count
+
+
+def _is_plain(group: Group, storage: Storage) -> bool:
+    """Whether one stage writes all of one tensor of floats, nothing about it known at run time only.
+
+    A copy of elements onto themselves is none: it has no kernel, and a band before it would have no reader.
+    """
+    c = group.stages[0]
+    if len(group.stages) > 1 or not isinstance(c, Compute) or c.at or not c.out.type.is_float:
+        return False
+    if is_nothing(c, storage.layouts):
+        return False
+    known = all(isinstance(n, int) for t in (c.out, *reads(c)) for n in t.shape)
+    gathers = any(isinstance(n, Gathered) for e in c.expressions for n in walk(e))
+    return known and not gathers and c.out.rank >= 3
+
+
+def _joined(first: Chain, second: Chain, storage: Storage) -> Chain | None:
+    """The chain of both, if the second one begins by reading in windows what the first one makes."""
+    maker, reader = first.stages[-1], second.stages[0]
+    band = _window(maker, reader, storage)
+    if band is None or (first.bands and maker.axes[band.dim].name != first.bands[-1].axis):
+        return None
+    if second.bands and reader.axes[second.bands[0].dim].name != band.axis:
+        return None
+    return Chain((*first.groups, *second.groups), (*first.bands, band, *second.bands))
+
+
+def _window(maker: Compute, reader: Compute, storage: Storage) -> Band | None:
+    """How the reader's windows slide along the rows of what the maker makes."""
+    t, layout = maker.out, storage.layout(maker.out)
+    dim = next((d for d in layout.order if d and static(t.shape[d]) > 1), None)  # images are far apart
+    found = [x for e in reader.expressions for x in loads(e) if x.tensor is t]
+    axes = {a for a in reader.axes for x in found if dim is not None and mentions(x.index[dim], a.name)}
+    if dim is None or layout.place is not None or len(axes) != 1:
+        return None
+    (axis,) = axes
+    strides = {coefficient(x.index[dim], axis.name) for x in found}
+    apart = any(mentions(i, axis.name) for x in found for d, i in enumerate(x.index) if d != dim)
+    stride = strides.pop()
+    if strides or apart or stride is None or stride < 1:
+        return None
+    reach = [
+        _reach([x.index[d] - axis * stride if d == dim else x.index[d] for x in found]) for d in range(t.rank)
+    ]
+    if any(r is None for r in reach):
+        return None
+    sides = [r for r in reach if r is not None]
+    first, last = sides[dim]
+    ends = [(lo, hi - static(n) + 1) for (lo, hi), n in zip(sides, t.shape, strict=True)]
+    ends[dim] = (first, last + (static(axis.extent) - 1) * stride - static(t.shape[dim]) + 1)
+    fill = {x.outside for x in found}
+    if any(lo < 0 or beyond > 0 for lo, beyond in ends) and not (len(fill) == 1 and _is_number(fill)):
+        return None
+    halo = tuple((0, 0) if d == dim else (max(0, -lo), max(0, hi)) for d, (lo, hi) in enumerate(ends))
+    number = next((x.value for x in fill if isinstance(x, Const)), 0)
+    return Band(dim, axis.name, stride, -first, last - first + 1, halo, number)
+
+
+def _reach(indices: list[Expr]) -> tuple[int, int] | None:
+    """The least and the largest of some indices; None where that is not known."""
+    try:
+        ranges = [interval(i) for i in indices]
+    except ValueError:
+        return None
+    return min(lo for lo, _ in ranges), max(hi for _, hi in ranges)
+
+
+def _is_number(fill: set[Expr | None]) -> bool:
+    return all(isinstance(f, Const) for f in fill)
+
+
+# -- how many rows
+
+
+def _sized(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band, ...] | None:
+    """The bands with their rows, as many as their room holds; None if the chain cannot be or does not pay."""
+    stages, room = chain.stages, target.caches[1] // ROOM
+    if len(stages) > LONGEST or not all(_pays(c, r, target, how) for c, r in pairwise(stages)):
+        return None
+    rows = static(next(a.extent for a in stages[-1].axes if a.name == chain.bands[-1].axis))
+    blocks = [n for n in range(min(rows // 2, MOST_ROWS), 0, -1) if rows % n == 0]
+    for size, most in (*((n, 2 * room) for n in blocks), *((n, 3 * room) for n in reversed(blocks))):
+        bands = _blocked(chain, size, _nearest_divisor(rows // size, parts))
+        needed = sum(b.bytes(c.out) for b, c in zip(bands, stages, strict=False))
+        if needed <= most and _is_possible(bands, stages, how):
+            return bands
+    return None
+
+
+def _nearest_divisor(n: int, wanted: int) -> int:
+    """The number of equal parts of n that is the nearest to what is wanted."""
+    return min((d for d in range(1, 2 * wanted) if n % d == 0), key=lambda d: abs(d - wanted))
+
+
+def _blocked(chain: Chain, block: int, parts: int) -> tuple[Band, ...]:
+    """The bands where the last stage makes `block` rows at once."""
+    out: list[Band] = []
+    for b, maker, reader in reversed(list(zip(chain.bands, chain.stages, chain.stages[1:], strict=False))):
+        rows = static(next(a.extent for a in reader.axes if a.name == b.axis))
+        whole = not b.before and b.taps <= b.stride and static(maker.out.shape[b.dim]) == rows * b.stride
+        out.append(replace(b, block=block, whole=whole, parts=parts))
+        block = out[-1].step
+    return tuple(reversed(out))
+
+
+def _is_possible(bands: tuple[Band, ...], stages: tuple[Compute, ...], how: How) -> bool:
+    """Whether no more is kept of a band than is new, and Winograd's tiles end with the rows."""
+    tiles = [how(c).winograd or 1 for c in stages]
+    made = [*(b.step for b in bands), bands[-1].block]
+    kept = all(b.before <= b.kept <= b.block * b.stride for b in bands if not b.whole)
+    # what leaves rows out makes its maker leave them out: a band before it has not the rows to be kept
+    gaps = [not b.whole and b.rows < b.block * b.stride for b in bands]
+    kept &= not any(b.kept and any(gaps[i + 1 :]) for i, b in enumerate(bands))
+    return kept and all(n % m == 0 for n, m in zip(made, tiles, strict=True))
+
+
+def _pays(maker: Compute, reader: Compute, target: Target, how: How) -> bool:
+    """Whether a tensor is better never whole: it would leave the second cache, and the weights stay near.
+
+    Winograd's go through the cache for every few tiles in any case, or for the whole image once.
+    """
+    if how(maker).by_point or how(reader).by_point:
+        return False
+    second = target.caches[1]
+    again = [c for c in (maker, reader) if not how(c).winograd]
+    weights = sum(t.bytes for c in again for t in set(reads(c)) if t.value is not None)
+    return maker.out.bytes > second and weights <= second // NEAR
