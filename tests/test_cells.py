@@ -137,14 +137,14 @@ def test_kept(name: str) -> None:
 def test_a_loop_carries_the_state() -> None:
     """The body of a loop is a region of its own: what it carries is no part of a larger vector either."""
     text = """unrolled (float[6,1,5] xs, float[1,7] h0) => (float[1,7] h) {
-        steps = Constant<value_int=6>() going = Constant<value = bool {1}>()
+        steps = Constant<value_int=6>() active = Constant<value = bool {1}>()
         h = Loop<body = step (int64 t, bool go, float[1,7] before) => (bool next, float[1,7] after) {
             next = Identity(go)
             x = Gather<axis=0>(xs, t)
             k = Concat<axis=1>(x, before)
             z = Gemm<transB=1>(k, w)
             after = Tanh(z)
-        }>(steps, going, h0)
+        }>(steps, active, h0)
     }"""
     made = model(text, w=random(7, 12))
     xs, h = random(6, 1, 5), random(1, 7)

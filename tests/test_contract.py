@@ -22,7 +22,7 @@ from ingot.loops.kernels.contraction.tiles import (
     best_tile,
     is_by_element,
     segments,
-    terms_a_turn,
+    terms_per_iteration,
 )
 from ingot.loops.lower import lower
 from ingot.loops.program import Program
@@ -146,9 +146,9 @@ def test_turns_of_four_terms_where_vectors_are_narrow(name: str, by_element: boo
 
 def test_no_more_terms_in_a_turn_than_there_are() -> None:
     target = TARGETS["x86-64"]
-    assert [terms_a_turn(target, Tile(2, 4), n) for n in (1, 3, 64)] == [1, 3, 4]
-    assert terms_a_turn(target, Tile(6, 4), 64) == 2  # enough in a turn without
-    assert terms_a_turn(TARGETS["x86-64-v3"], Tile(2, 4), 64) == 1
+    assert [terms_per_iteration(target, Tile(2, 4), n) for n in (1, 3, 64)] == [1, 3, 4]
+    assert terms_per_iteration(target, Tile(6, 4), 64) == 2  # enough in a turn without
+    assert terms_per_iteration(TARGETS["x86-64-v3"], Tile(2, 4), 64) == 1
 
 
 def test_by_element_needs_registers_for_the_rows() -> None:

@@ -96,12 +96,12 @@ def test_a_scan() -> None:
 def countdown(until: int, least: int = 0) -> Formula:
     """n = 5; at most 9 times: n is looked up in a table that subtracts one, until it is `until`."""
     n, y = Tensor("n", INT32, (), within=(least, 9)), Tensor("y", INT32, ())
-    going, step = Tensor("going", BOOL, ()), Var("step", 9)
+    active, step = Tensor("active", BOOL, ()), Var("step", 9)
     below = constant(np.array([0, 0, 1, 2, 3, 4, 5, 6, 7, 8], np.int32), "below")
     turn = Compute(n, (), below[Cast(n[()], INDEX)])
-    again = Compute(going, (), binary("gt", n[()], until))
-    begin = (Compute(n, (), Const(5, INT32)), Compute(going, (), Const(True, BOOL)))
-    return Formula((), (*begin, Scan(step, (turn, again), (n, going), going), Compute(y, (), n[()])), (y,))
+    again = Compute(active, (), binary("gt", n[()], until))
+    begin = (Compute(n, (), Const(5, INT32)), Compute(active, (), Const(True, BOOL)))
+    return Formula((), (*begin, Scan(step, (turn, again), (n, active), active), Compute(y, (), n[()])), (y,))
 
 
 def test_a_scan_that_ends() -> None:

@@ -27,9 +27,9 @@ KNOWN = Limits("c99", "a machine", 1e9, ((1000, 4e9), (1000000, 1e9)))
 LOOP = """
 <ir_version: 10, opset_import: ["" : 21]>
 counted (float[8] x) => (float[8] y)
-<int64 n = {3}, bool going = {1}>
+<int64 n = {3}, bool active = {1}>
 {
-   y = Loop (n, going, x) <body = step (int64 i, bool in, float[8] a) => (bool out, float[8] b) {
+   y = Loop (n, active, x) <body = step (int64 i, bool in, float[8] a) => (bool out, float[8] b) {
       out = Identity (in)
       b = Exp (a)
    }>

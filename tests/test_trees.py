@@ -169,4 +169,6 @@ def test_the_walk_is_small() -> None:
     nodes, _ = grow(1, trees=16)
     assert len(set(nodes["nodes_treeids"])) == 16
     source = ingot.compile(model(regressor(X, 1, trees={"trees": 16})), name="walk").files["walk.c"].decode()
-    assert "if (going[0])" in source and "imin(" not in source.split("going[0] = acc")[0].split("going")[-1]
+    assert (
+        "if (active[0])" in source and "imin(" not in source.split("active[0] = acc")[0].split("active")[-1]
+    )

@@ -101,10 +101,10 @@ def loop(net: Net) -> tuple[str, ...]:
     def body(name: str, until: float | None) -> onnx.GraphProto:
         inner = Net(name, net.opset)
         inner.feed(f"{name}_turn", np.array(0, np.int64))
-        going = inner.feed(f"{name}_going", np.array(True))
+        active = inner.feed(f"{name}_going", np.array(True))
         state = inner("Tanh", inner("MatMul", inner.feed(f"{name}_state", net.feeds["x"]), matrix))
         if until is None:
-            return inner.graph(inner("Identity", going), state, inner("Mul", state, state))
+            return inner.graph(inner("Identity", active), state, inner("Mul", state, state))
         most = inner("ReduceMax", inner("Abs", state), keepdims=0)
         return inner.graph(inner("Less", most, inner.const(until, np.float32)), state)
 

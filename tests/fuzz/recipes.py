@@ -638,16 +638,16 @@ def loop(g: Garden) -> Candidate:
     need(str(x.array.dtype) == "float32")
     start = g.input("float32", x.shape)
     n = len(g.nodes)
-    turn, on, state, total, new, kept, going = (f"loop{n}_{s}" for s in ("i", "c", "s", "t", "n", "k", "g"))
+    turn, on, state, total, new, kept, active = (f"loop{n}_{s}" for s in ("i", "c", "s", "t", "n", "k", "g"))
     nodes = [
         helper.make_node("Add", [state, x.name], [total]),
         helper.make_node("Tanh", [total], [new]),
         helper.make_node("Mul", [new, new], [kept]),
-        helper.make_node("Identity", [on], [going]),
+        helper.make_node("Identity", [on], [active]),
     ]
     f32 = [(name, TensorProto.FLOAT, x.shape) for name in (state, new, kept)]
     infos = [helper.make_tensor_value_info(*v) for v in f32]
-    ends = [helper.make_tensor_value_info(v, k, ()) for v, k in ((turn, 7), (on, 9), (going, 9))]
+    ends = [helper.make_tensor_value_info(v, k, ()) for v, k in ((turn, 7), (on, 9), (active, 9))]
     body = helper.make_graph(nodes, f"body{n}", [*ends[:2], infos[0]], [ends[2], *infos[1:]])
     trips = g.constant(g.number(1, 3), np.int64)
     return Candidate("Loop", [trips, None, start], {"body": body}, 2, captured=[x])

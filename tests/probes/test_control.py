@@ -131,7 +131,9 @@ def test_a_loop_whose_slices_cannot_be_counted() -> None:
       y, s = Loop(m, , x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w, float[2] o)
           { d = Identity(c) w = Tanh(v) o = Exp(v) }>
     }"""
-    with pytest.raises(ingot.UnsupportedError, match=r"nothing bounds the number of turns.*--capacity s="):
+    with pytest.raises(
+        ingot.UnsupportedError, match=r"nothing bounds the number of iterations.*--capacity s="
+    ):
         ingot.compile(parser.parse_model(HEAD + text))
 
 

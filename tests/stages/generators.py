@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 from unittest.mock import patch
 
 from ingot.formula.compute import Compute, Stage
@@ -17,6 +16,7 @@ from ingot.loops.kernels.contraction.contract import contract, contraction_sizes
 from ingot.loops.kernels.contraction.int_dot import int_dot
 from ingot.loops.kernels.contraction.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.kernels.elementwise import elementwise
+from ingot.loops.kernels.family import Family, Request
 from ingot.loops.kernels.rows.row_reduction import row_reductions
 from ingot.loops.kernels.rows.selection import selection
 from ingot.loops.kernels.sparse.csc import csc, saved_bytes
@@ -137,16 +137,19 @@ def among_others(name: str) -> Writer:
     def write(
         stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
     ) -> Written | None:
-        real, found = getattr(generate, name), list[bool]()
+        served = list[bool]()
 
-        def noted(*arguments: Any) -> Any:
-            made = real(*arguments)
-            found.append(made is not None)
-            return made
+        def noted(family: Family) -> Family:
+            def asked(request: Request) -> Written | None:
+                made = family.write(request)
+                served.append(made is not None)
+                return made
 
-        with patch.object(generate, name, noted):
+            return replace(family, write=asked) if family.name == name else family
+
+        with patch.object(generate, "FAMILIES", tuple(map(noted, generate.FAMILIES))):
             body = generate.generate(stages, storage, target, bounds, choices)
-        return (body, len(stages)) if any(found) else None
+        return (body, len(stages)) if any(served) else None
 
     return write
 

@@ -67,8 +67,8 @@ def encoded(dice: Dice, name: str, dtype: DType, shape: tuple[int, ...], most: i
     density = dice.choice((0.1, 0.03, 0.3, 0.6, 1.0))
     kept = dice.random.random(shape) < density
     array = np.where(kept, dice.random.choice(values, shape), 0).astype(dtype.numpy)
-    among = np.unique(np.append(values, 0)).astype(dtype.numpy)
-    return replace(constant(array, f"{name}{dice.seed}"), among=among)
+    values = np.unique(np.append(values, 0)).astype(dtype.numpy)
+    return replace(constant(array, f"{name}{dice.seed}"), codebook=values)
 
 
 def sparse_product(dice: Dice, target: Target, of_bytes: bool | None = None) -> Drawn:
@@ -105,8 +105,8 @@ EPILOGUES = {True: Habits(last=90, halo=95, kinds=("none",)), False: PLAIN}
 def _matrix_of_bytes(dice: Dice, f: Builder, x: Tensor, w: Tensor) -> None:
     """x times w transposed: the constant's rows are the result's columns."""
     assert w.value is not None
-    among = w.among
-    turned = replace(constant(np.ascontiguousarray(w.value.T), w.name), among=among)
+    values = w.codebook
+    turned = replace(constant(np.ascontiguousarray(w.value.T), w.name), codebook=values)
     zero = _zero(dice, "z", x.type)
     if dice.chance(50):
         matmul_integer(f, x, turned, zero)
@@ -151,7 +151,7 @@ def _zero(dice: Dice, name: str, dtype: DType, known: bool = False) -> Tensor:
 def _at_zero(dice: Dice, w: Tensor, rows: Extent) -> Tensor:
     """The zero point of weights: none, for all together or for each row."""
     shape = (static(rows),) if dice.chance(40) else ()
-    value = 0 if w.among is not None else dice.choice((0, 0, 0, 1))
+    value = 0 if w.codebook is not None else dice.choice((0, 0, 0, 1))
     return constant(np.full(shape, value, w.type.numpy), f"wz{dice.seed}")
 
 

@@ -91,13 +91,13 @@ class Compute:
 class Scan:
     """for axis in range(extent): run `body` in order. `carried` tensors live on from step to step.
 
-    `going`, a bool among the carried, ends it: no step runs while it is false.
+    `active`, a bool among the carried, ends it: no step runs while it is false.
     """
 
     axis: Var
     body: tuple[Stage, ...]
     carried: tuple[Tensor, ...]
-    going: Tensor | None = None
+    active: Tensor | None = None
 
 
 Stage = Compute | Scan
@@ -145,7 +145,7 @@ def reads(stage: Stage) -> Iterator[Tensor]:
     for s in _nested(stage):
         if isinstance(s, Scan):
             yield from measures(s.axis.extent or 0)
-            yield from () if s.going is None else (s.going,)
+            yield from () if s.active is None else (s.active,)
             continue
         axes = s.axes if s.reduction is None else (*s.axes, *s.reduction.axes)
         for n in (*s.out.shape, *(a.extent or 0 for a in axes)):
@@ -221,7 +221,7 @@ def stages_text(stages: tuple[Stage, ...], indent: str) -> Iterator[str]:
     """The text form of stages, a line or two each."""
     for s in stages:
         if isinstance(s, Scan):
-            ends = "" if s.going is None else f" while {s.going.name}"
+            ends = "" if s.active is None else f" while {s.active.name}"
             yield f"{indent}scan {_axes((s.axis,))} carrying {', '.join(t.name for t in s.carried)}{ends}"
             yield from stages_text(s.body, indent + "  ")
             continue

@@ -66,7 +66,7 @@ def run_stages(stages: Iterable[Stage], arrays: Arrays, grid: Grid) -> None:
             for out in writes(stage):
                 _allocate(out, arrays, grid)  # here, for there may be no step
             for t in range(size(stage.axis.extent, grid, arrays)):
-                if stage.going is not None and not arrays[stage.going]:
+                if stage.active is not None and not arrays[stage.active]:
                     break
                 run_stages(stage.body, arrays, {**grid, stage.axis.name: np.int64(t)})
         else:

@@ -253,7 +253,7 @@ class Tensor:
     of the larger array of which this is a corner, where it is one: they give the strides. Compared by
     identity: two tensors of one name are two tensors. `within` says between which numbers, ends included, all
     its integers lie: whoever writes it must prove that, whoever reads it may rely on it. `packed` says what
-    bytes at the boundary of a bundle mean. `among` are the few values that all elements of a constant are
+    bytes at the boundary of a bundle mean. `codebook` are the few values that all elements of a constant are
     among, where the model's encoding says so.
     """
 
@@ -265,7 +265,7 @@ class Tensor:
     pitch: tuple[int, ...] | None = None
     within: tuple[int, int] | None = field(default=None, repr=False)
     packed: Packed | None = None
-    among: Array | None = field(default=None, repr=False)
+    codebook: Array | None = field(default=None, repr=False)
 
     def __getitem__(self, index: Operand | tuple[Operand, ...]) -> Load:
         return self.at(index)

@@ -86,7 +86,9 @@ class Scope:
         inner = inner.bounded(var, starts, ends, anew=True)
         if not span.keys() - {None}:
             return inner
-        return inner._at_least_zero(add(span, {None: 1}, -1))  # there is a turn: no extent it needs is 0
+        return inner._at_least_zero(
+            add(span, {None: 1}, -1)
+        )  # there is an iteration: no extent it needs is 0
 
     def bounded(
         self, atom: Expr, lowers: tuple[Bound, ...], uppers: tuple[Bound, ...], anew: bool = False

@@ -48,7 +48,7 @@ class _Spelling:
         for s in stages:
             if isinstance(s, Scan):
                 self.words += ("scan", len(s.carried), *map(self.tensor, s.carried))
-                self.words.append(s.going and self.tensor(s.going))
+                self.words.append(s.active and self.tensor(s.active))
                 self.expression(s.axis)
                 self.stages(s.body)
             else:

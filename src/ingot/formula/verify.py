@@ -73,8 +73,8 @@ def _carried(scan: Scan, known: set[Tensor], here: str) -> None:
     for t in scan.carried:
         if t not in known and t.value is None:
             raise InternalError(f"{here}: carried {t.name} has no first value")
-    if scan.going is not None and (scan.going not in scan.carried or scan.going.shape != ()):
-        raise InternalError(f"{here}: {scan.going.name} cannot end it, it is not one carried element")
+    if scan.active is not None and (scan.active not in scan.carried or scan.active.shape != ()):
+        raise InternalError(f"{here}: {scan.active.name} cannot end it, it is not one carried element")
     for stage in scan.body:
         for t in _wants(stage):
             if t in made - fresh and t not in scan.carried:

@@ -47,8 +47,8 @@ class Value:
     def tensor(self) -> Tensor:
         """The formula tensor of this value. Needs an inferred type and shape."""
         assert self.type is not None and self.shape is not None, f"{self.name} has not been inferred"
-        among = None if self.encoding is None else self.encoding.values
-        return Tensor(self.name, self.type, self.shape, self.constant, self.known, among=among)
+        codebook = None if self.encoding is None else self.encoding.values
+        return Tensor(self.name, self.type, self.shape, self.constant, self.known, codebook=codebook)
 
 
 @dataclass(slots=True, eq=False)

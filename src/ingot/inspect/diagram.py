@@ -142,8 +142,8 @@ def _step_box(step: Step, where: str) -> tuple[Box, tuple[Tensor, ...], tuple[Te
             return Box("copy", (*inside, f"-> {to.name} {_tensor(to)}")), (source,), (to,)
         case Branch(condition):
             return Box(f"if {condition.name}", inside, "control"), (condition,), ()
-        case Repeat(counter, trips, going):
-            read = tuple(t for t in (trips, going) if t is not None)
+        case Repeat(counter, trips, active):
+            read = tuple(t for t in (trips, active) if t is not None)
             return Box(f"repeat {counter.name}", inside, "control"), read, (counter,)
 
 

@@ -72,7 +72,7 @@ class Band:
 
     @property
     def kept(self) -> int:
-        """The rows at the end of the band that the next turn reads at its front."""
+        """The rows at the end of the band that the next iteration reads at its front."""
         return max(0, self.rows - self.block * self.stride)
 
     @property
@@ -198,7 +198,7 @@ class Chooser:
     def _encoded(c: Compute, storage: Storage) -> Contraction | None:
         """A product with encoded weights. Exact math multiplies their zeros too, for NaN times 0 is NaN."""
         r = c.reduction
-        if r is None or all(load.tensor.among is None for load in loads(r.term)):
+        if r is None or all(load.tensor.codebook is None for load in loads(r.term)):
             return None
         return encoded_product(*at_one(c, storage))[0]
 

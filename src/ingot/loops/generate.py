@@ -1,23 +1,25 @@
-"""Which generator writes which stage. The first that says it can and pays is taken; naive loops serve the
-rest.
+"""Which family of kernels writes which stage. The first that serves it and pays is taken.
+
+`FAMILIES` is the order in which they are asked, and the list that tests and documentation read. Naive loops
+come last and serve everything.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 
-from ingot.formula.compute import Compute, Scan, Stage, reads
-from ingot.formula.expr import Gathered, Var, walk
-from ingot.formula.index import Bounds, interval
+from ingot.formula.compute import Scan, Stage
+from ingot.formula.expr import Gathered, walk
+from ingot.formula.index import Bounds
 from ingot.formula.statements import Statement
-from ingot.loops.choice import DEFAULT, Choices
+from ingot.loops.choice import Choices
 from ingot.loops.kernels.banded import banded
 from ingot.loops.kernels.contraction.contract import contract
 from ingot.loops.kernels.contraction.int_dot import int_dot
 from ingot.loops.kernels.elementwise import elementwise
+from ingot.loops.kernels.family import Family, Request, Written, of_stage, of_stages
 from ingot.loops.kernels.naive import compute as naive
-from ingot.loops.kernels.naive import going, loop
+from ingot.loops.kernels.naive import guarded, loop
 from ingot.loops.kernels.peel import peeled
 from ingot.loops.kernels.recurrent.recurrent_cell import recurrent_cell
 from ingot.loops.kernels.rows.row_reduction import row_reductions
@@ -46,68 +48,101 @@ def generate(
     choices: Choices = NO_CHOICES,
 ) -> tuple[Statement, ...]:
     """The statements of a group's stages, in order."""
+    return _all(Request(stages, storage, target, bounds or {}, choices, _all))
+
+
+def _all(request: Request) -> tuple[Statement, ...]:
     out: list[Statement] = []
     taken: set[str] = set()
+    stages = request.stages
     while stages:
-        body, count = _first(stages, storage, target, bounds or {}, choices)
+        body, count = _first(request.of(stages))
         out += apart(body, taken)
         stages = stages[count:]
     return tuple(out)
 
 
-def _first(
-    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
-) -> tuple[tuple[Statement, ...], int]:
+def _first(request: Request) -> Written:
     """Statements for the first stages, and for how many: several that walk the same rows go together."""
-    stage = stages[0]
+    return next(w for family in FAMILIES if (w := family.write(request)) is not None)
 
-    def around(body: tuple[Stage, ...], axis: Var) -> tuple[Statement, ...]:
-        inner, how = {**bounds, axis.name: interval(axis)}, dict(choices)
-        after = stages[1:] if isinstance(stage, Scan) else stages[len(body) :]
-        next_turn = stage.carried if isinstance(stage, Scan) else ()
-        wanted = {*next_turn, *(t for s in after for t in reads(s))}  # from memory, outside of this body
-        here = replace(storage, inner=storage.inner - wanted)
-        for new, old in zip(body, stages, strict=False):
-            if isinstance(new, Compute) and isinstance(old, Compute) and old in choices:
-                how[new] = choices[old]
-        return generate(body, here, target, inner, how)
 
-    def some_rows(stage: Compute, some: Compute, around_it: Bounds) -> tuple[Statement, ...]:
-        how = replace(choices.get(stage, DEFAULT), band=None)
-        return generate((some,), storage, target, {**bounds, **around_it}, {some: how})
+def _scan(r: Request) -> Written | None:
+    (stage, *_) = r.stages
+    if not isinstance(stage, Scan):
+        return None
+    return hoisted(loop(stage.axis, guarded(stage, r.around(stage.body, stage.axis), r.storage))), 1
 
-    if isinstance(stage, Scan):
-        return hoisted(loop(stage.axis, going(stage, around(stage.body, stage.axis), storage))), 1
-    how = choices.get(stage, DEFAULT)
-    if how.naive:
-        return naive(stage, storage, bounds), 1
-    if (best := selection(stages, storage, target, bounds)) is not None:
-        return best
-    if (chain := banded(stages, choices, storage, target, some_rows)) is not None:
-        return chain
-    if any(isinstance(n, Gathered) for e in stage.expressions for n in walk(e)):
-        return naive(stage, storage, bounds), 1  # the generators know nothing of checks
-    if (found_around := peeled(stages, storage, target, around)) is not None:
-        return found_around
-    fast = winograd(stage, storage, target, bounds, how.winograd, how.cold) if how.winograd else None
-    if fast is not None:
-        return fast, 1
-    if how.huffman and (found := csc(stage, storage, target, bounds, True)) is not None:
-        return found, 1
-    for sparse in (sparse_lanes, sparse_gather, csc) if how.sparse else ():
-        if (found := sparse(stage, storage, target, bounds)) is not None:
+
+def _naive(r: Request) -> Written:
+    return naive(r.compute, r.storage, r.bounds), 1
+
+
+def _chosen_naive(r: Request) -> Written | None:
+    return _naive(r) if r.choice.naive else None
+
+
+def _checked(r: Request) -> Written | None:
+    """The other families know nothing of range checks."""
+    gathers = any(isinstance(n, Gathered) for e in r.compute.expressions for n in walk(e))
+    return _naive(r) if gathers else None
+
+
+def _banded(r: Request) -> Written | None:
+    return banded(r.stages, r.choices, r.storage, r.target, r.some_rows)
+
+
+def _peeled(r: Request) -> Written | None:
+    return peeled(r.stages, r.storage, r.target, r.around)
+
+
+def _winograd(r: Request) -> Written | None:
+    how = r.choice
+    if not how.winograd:
+        return None
+    return _one(winograd(r.compute, r.storage, r.target, r.bounds, how.winograd, how.cold))
+
+
+def _huffman(r: Request) -> Written | None:
+    return _one(csc(r.compute, r.storage, r.target, r.bounds, True)) if r.choice.huffman else None
+
+
+def _sparse(r: Request) -> Written | None:
+    for write in (sparse_lanes, sparse_gather, csc) if r.choice.sparse else ():
+        if (found := write(r.compute, r.storage, r.target, r.bounds)) is not None:
             return found, 1
-    if (found := int_dot(stage, storage, target, bounds)) is not None:
-        return found, 1
-    if (together := recurrent_cell(stages, storage, target, bounds)) is not None:
-        return together
-    if (found := narrow_convolution(stage, storage, target, bounds)) is not None:
-        return found, 1
-    if (found := contract(stage, storage, target, bounds, how.tile, how.codes, how.far)) is not None:
-        return found, 1
-    if (together := row_reductions(stages, storage, target, bounds)) is not None:
-        return together
-    for generator in (depthwise_dot, narrow_pooling, sliding_window, elementwise, transpose):
-        if (found := generator(stage, storage, target, bounds)) is not None:
-            return found, 1
-    return naive(stage, storage, bounds), 1
+    return None
+
+
+def _contract(r: Request) -> Written | None:
+    how = r.choice
+    return _one(contract(r.compute, r.storage, r.target, r.bounds, how.tile, how.codes, how.far))
+
+
+def _one(found: tuple[Statement, ...] | None) -> Written | None:
+    return None if found is None else (found, 1)
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family("scan", "stages once per step of an axis, in order", _scan),
+    Family("chosen_naive", "what a tuning file or an option wants as naive loops", _chosen_naive),
+    of_stages("selection", "TopK in one pass", selection),
+    Family("banded", "chains of windows in bands of rows", _banded),
+    Family("checked", "reads at places that are data, with range checks", _checked),
+    Family("peeled", "axes whose extent only the run knows, around all below", _peeled),
+    Family("winograd", "convolutions by fewer multiplications", _winograd),
+    Family("huffman", "products with Huffman-coded sparse matrices", _huffman),
+    Family("sparse", "products with sparse matrices of few values", _sparse),
+    of_stage("int_dot", "products of bytes without vectors of floats", int_dot),
+    of_stages("recurrent_cell", "the products of recurrent cells and their gates", recurrent_cell),
+    of_stage("narrow_convolution", "convolutions to few channels", narrow_convolution),
+    Family("contract", "sums of products", _contract),
+    of_stages("row_reduction", "reductions along contiguous memory", row_reductions),
+    of_stage("depthwise_dot", "depthwise convolutions of bytes", depthwise_dot),
+    of_stage("narrow_pooling", "pooling of few channels", narrow_pooling),
+    of_stage("sliding_window", "depthwise convolutions and pooling", sliding_window),
+    of_stage("elementwise", "maps, and reductions over outer axes", elementwise),
+    of_stage("transpose", "maps that turn memory around", transpose),
+    Family("naive", "everything else", _naive),
+)
+"""The families in the order in which they are asked, the special ones first."""

@@ -75,14 +75,14 @@ def _run(region: Region, arrays: Arrays, params: dict[str, int]) -> None:
 
 
 def _iterate(item: Iterate, arrays: Arrays, params: dict[str, int]) -> None:
-    turn, going, *carried = item.body.inputs
+    turn, active, *carried = item.body.inputs
     state = [_of(t, arrays) for t in item.initial]
     goes = item.condition is None or bool(_of(item.condition, arrays).reshape(-1)[0])
     trips = None if item.trips is None else int(_of(item.trips, arrays).reshape(-1)[0])
     slices: list[list[Array]] = [[] for _ in item.stacked]
     count = 0
     while goes and (trips is None or count < trips):
-        arrays[turn], arrays[going] = np.array(count, np.int64), np.array(goes).reshape((1,) * going.rank)
+        arrays[turn], arrays[active] = np.array(count, np.int64), np.array(goes).reshape((1,) * active.rank)
         inner = {**arrays, **dict(zip(carried, state, strict=True))}
         _run(item.body, inner, params)
         condition, *made = (_of(t, inner) for t in item.body.outputs)
@@ -100,7 +100,7 @@ def _iterate(item: Iterate, arrays: Arrays, params: dict[str, int]) -> None:
 def _stack(
     whole: Tensor, row: list[Array], turns: Tensor | int | None, arrays: Arrays, params: dict[str, int]
 ) -> None:
-    """The slices of all turns; how many there are is noted, or checked."""
+    """The slices of all iterations; how many there are is noted, or checked."""
     if len(row) > upper(whole.shape[0]) or (isinstance(turns, int) and len(row) != turns):
         raise IndexOutOfRange(f"{whole.name}: {len(row)} turns (ERR_CAPACITY)")
     if isinstance(turns, Tensor):

@@ -105,7 +105,7 @@ class Storage:
                 None if layout.place is None else tuple(map(static, self.tensor(layout.place.whole).spans))
             )
             shape = layout.shape(t.shape)
-            made = Tensor(t.name, t.type, shape, value, None, pitch, t.within, t.packed, t.among)
+            made = Tensor(t.name, t.type, shape, value, None, pitch, t.within, t.packed, t.codebook)
             self.physical[t] = made
             if layout.place is not None:
                 self.aliases[made] = self._inside(layout.place, layout)
@@ -166,8 +166,8 @@ class Storage:
 
         Its elements are of the tensor's type, or of the `type` given.
 
-        What a turn of a loop reads of it that turn, or what stands before the loop, has written: nothing is
-        handed from turn to turn, so that turns which run at once may each have their own.
+        What an iteration of a loop reads of it was written by that iteration or before the loop: nothing is
+        handed from one to the next, so that iterations which run at once may each have their own.
         """
         made = Tensor(f"{t.name}_{what}", type or t.type, shape)
         self.scratches.add(made)

@@ -24,7 +24,7 @@ from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repe
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
 from ingot.loops.region_passes.bands import merge_bands
 from ingot.loops.region_passes.subviews import is_nothing
-from ingot.loops.rewrite import without_single_turns
+from ingot.loops.rewrite import without_single_iterations
 from ingot.targets.record import Target
 
 
@@ -108,9 +108,9 @@ def _branch(item: Either, work: _Work) -> Branch:
 def _repeat(item: Iterate, work: _Work) -> list[Step]:
     """Copies in, the loop whose body ends by copying what it made over what it carries, copies out."""
     storage = work.storage
-    turn, going, *carried = (storage.tensor(t) for t in item.body.inputs)
+    turn, active, *carried = (storage.tensor(t) for t in item.body.inputs)
     condition, *made = item.body.outputs
-    first: list[Step] = [] if item.condition is None else [Copy(storage.tensor(item.condition), going)]
+    first: list[Step] = [] if item.condition is None else [Copy(storage.tensor(item.condition), active)]
     starts = [Copy(storage.tensor(t), c) for t, c in zip(item.initial, carried, strict=True)]
     body = _steps(item.body, work)
     slices, whole = _slices(item, work)
@@ -122,10 +122,10 @@ def _repeat(item: Iterate, work: _Work) -> list[Step]:
     body += [Copy(f, c) for f, c in zip(fresh, carried, strict=True)]
     tested = item.condition is not None or condition is not item.body.inputs[1]
     if tested:
-        body.append(Copy(storage.tensor(condition), going))
-        first = first or [_set_true(going)]
+        body.append(Copy(storage.tensor(condition), active))
+        first = first or [_set_true(active)]
     trips = None if item.trips is None else storage.tensor(item.trips)
-    loop = Repeat(turn, trips, going if tested else None, tuple(body))
+    loop = Repeat(turn, trips, active if tested else None, tuple(body))
     ends = [Copy(c, storage.tensor(r)) for c, r in zip(carried, item.results, strict=True) if r is not None]
     return [*first, *starts, loop, *ends, *whole]
 
@@ -208,7 +208,7 @@ def _key(t: Tensor, storage: Storage) -> Hashable:
     """All that generators ask of a tensor."""
     layout, pitch = replace(storage.layout(t), place=None), storage.tensor(t).pitch
     is_inner = t in storage.inner
-    own = None if t.among is None else t  # how an encoded constant is stored depends on its elements
+    own = None if t.codebook is None else t  # how an encoded constant is stored depends on its elements
     return t.type.name, t.shape, layout, pitch, t.value is None, value_range(t), is_inner, own
 
 
@@ -220,7 +220,7 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     filled = (f for t in halos for f in fill_halo(t, storage, work.target.lanes(max(t.type.bytes, 4))))
     twice = (c.out for c in computes(stages) if is_cut(c, storage, work.target))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages), *twice)))
-    body = without_single_turns((*filled, *generate(stages, storage, work.target, None, choices)))
+    body = without_single_iterations((*filled, *generate(stages, storage, work.target, None, choices)))
     parameters, params = _touched(body)
     scratch = frozenset(storage.scratches.intersection(parameters))
     how = work.choose.named(choices)

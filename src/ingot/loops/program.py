@@ -116,7 +116,7 @@ class Branch:
 class Repeat:
     """for (counter = 0; counter < trips && condition; counter++) body; absent trips or condition are None.
 
-    `pauses`: so may the caller of the bundle behind every turn, however many the data ask for.
+    `pauses`: so may the caller of the bundle behind every iteration, however many the data ask for.
     """
 
     counter: Tensor
@@ -317,8 +317,8 @@ def operands(step: Step) -> tuple[Tensor, ...]:
             return (source, to)
         case Branch(condition):
             return (condition,)
-        case Repeat(counter, trips, going):
-            return tuple(t for t in (counter, trips, going) if t is not None)
+        case Repeat(counter, trips, active):
+            return tuple(t for t in (counter, trips, active) if t is not None)
 
 
 def touched(steps: tuple[Step, ...]) -> Iterator[Tensor]:
@@ -360,8 +360,8 @@ def _steps_text(steps: tuple[Step, ...], indent: str) -> Iterator[str]:
                 yield from _steps_text(then, indent + "  ")
                 yield f"{indent}else"
                 yield from _steps_text(other, indent + "  ")
-            case Repeat(counter, trips, going, body):
-                limits = ", ".join(t.name for t in (trips, going) if t is not None)
+            case Repeat(counter, trips, active, body):
+                limits = ", ".join(t.name for t in (trips, active) if t is not None)
                 yield f"{indent}repeat {counter.name} while {limits}"
                 yield from _steps_text(body, indent + "  ")
                 yield from [f"{indent}  pause"] if step.pauses else []

@@ -71,8 +71,8 @@ class Iterate:
     stacked ...).
 
     `initial` are the carried values' first contents, `results` where their last ones go, `stacked` collects
-    one slice a turn; results and slices nobody reads are None. `turns` says of each of these how many slices
-    it has: None where that is known, else a scalar to be set, or the number that the model declares.
+    one slice an iteration; results and slices nobody reads are None. `turns` says of each of these how many
+    slices it has: None where that is known, else a scalar to be set, or the number that the model declares.
     """
 
     nodes: tuple[str, ...]
@@ -318,7 +318,7 @@ def _iterate(node: Node, tensors: dict[Value, Tensor]) -> list[Item]:
     initial = [_tensor(v, tensors) for v in node.inputs[2:] if v is not None]
     outputs = [*node.outputs, *[None] * (count - len(node.outputs))]
     inner = _region(graph, tensors)
-    (turn, going, *carried), (again, *made) = inner.inputs, inner.outputs
+    (turn, active, *carried), (again, *made) = inner.inputs, inner.outputs
     begin: list[Tensor] = []
     enter: list[Tensor] = []
     after: list[Tensor] = []
@@ -333,7 +333,7 @@ def _iterate(node: Node, tensors: dict[Value, Tensor]) -> list[Item]:
             ends.append(None if outputs[i] is None else node.measured[i, d].source)
         if not own and initial[i].shape != carried[i].shape:
             initial[i] = _roomy(items, initial[i], carried[i])
-    inner.inputs = (turn, going, *enter, *carried)
+    inner.inputs = (turn, active, *enter, *carried)
     inner.outputs = (again, *after, *made)
     results = (*ends, *(None if v is None else _tensor(v, tensors) for v in outputs[:count]))
     stacked = tuple(None if v is None else _tensor(v, tensors) for v in node.outputs[count:])
@@ -380,7 +380,7 @@ def read_instead(stage: Stage, old: Tensor, new: Tensor) -> Stage:
     """The stage with every read of `old` made a read of `new`."""
     if isinstance(stage, Scan):
         body = tuple(read_instead(s, old, new) for s in stage.body)
-        return replace(stage, body=body, going=new if stage.going is old else stage.going)
+        return replace(stage, body=body, active=new if stage.active is old else stage.active)
 
     def swapped(e: Expr) -> Expr:
         return transform(e, _swap)

@@ -131,8 +131,8 @@ def shared_calls(value: Expr, prefix: str, lanes: int) -> tuple[tuple[Statement,
     return tuple(lets), value
 
 
-def without_single_turns(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """A loop of one turn is its body, its variable the one value it takes.
+def without_single_iterations(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """A loop of one iteration is its body, its variable the one value it takes.
 
     Kept where its registers would meet those of a neighbour.
     """
@@ -140,20 +140,20 @@ def without_single_turns(statements: tuple[Statement, ...]) -> tuple[Statement, 
     for s in statements:
         match s:
             case For(var, Const(lo), Const(hi), step, body) if lo < hi <= lo + step:
-                inner = without_single_turns(substituted(body, {var: Const(lo)}, {}))
+                inner = without_single_iterations(substituted(body, {var: Const(lo)}, {}))
                 alone = len(statements) == 1 or not any(isinstance(t, Let) for t in inner)
                 out += inner if alone else (For(var, Const(lo), Const(hi), step, inner),)
             case For(body=body):
-                out.append(replace(s, body=without_single_turns(body)))
+                out.append(replace(s, body=without_single_iterations(body)))
             case When(condition, body, other):
-                out.append(When(condition, without_single_turns(body), without_single_turns(other)))
+                out.append(When(condition, without_single_iterations(body), without_single_iterations(other)))
             case _:
                 out.append(s)
     return tuple(out)
 
 
 def hoisted(around: For) -> tuple[Statement, ...]:
-    """A loop behind those loops of its body that do the same in every turn, such as packing a matrix.
+    """A loop behind those loops of its body that do the same in every iteration, such as packing a matrix.
 
     They read nothing that the body writes, and what they write nobody else in it does; registers of the body
     are none of their business.

@@ -182,12 +182,12 @@ class _Steps:
                     for area in sides[0]:
                         if area in sides[1]:
                             written.add(area)
-                case Repeat(counter, trips, going, body):
-                    for t in (trips, going):
+                case Repeat(counter, trips, active, body):
+                    for t in (trips, active):
                         if t is not None:
                             self.require_written(t, written, "repeat")
                     written.add(self.program.area(counter))
-                    self.follow(body, written)  # slices of no turn at all: nobody reads them
+                    self.follow(body, written)  # slices of no iteration at all: nobody reads them
 
     def call(self, call: Call, written: _Written) -> None:
         where = f"call of {call.kernel.name}"

@@ -1,9 +1,9 @@
 """The independent proof of a plan: no line of it is shared with the planner.
 
 In: a Plan. `check` raises InternalError unless (1) no two tensors whose lives the plan draws overlap, and (2)
-walking through the program, whichever way its branches go and more than one turn of its loops, every step
-still finds in the arena what was written there for it. The second needs no lifetimes: it keeps account of
-whose content lies where.
+walking through the program, whichever way its branches go and more than one iteration of its loops, every
+step still finds in the arena what was written there for it. The second needs no lifetimes: it keeps account
+of whose content lies where.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class _Replay:
                     self.repeat(step, arena)
 
     def repeat(self, step: Repeat, arena: _Arena) -> None:
-        """Two turns: what a turn leaves behind is the same from the first on."""
+        """Two iterations: what an iteration leaves behind is the same from the first on."""
         self.write(step.counter, arena)
         before = list(arena.pieces)
         for _ in range(2):

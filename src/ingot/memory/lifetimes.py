@@ -111,7 +111,7 @@ class _Walk:
         return added
 
     def mark_body(self, node: Node, path: Path, seen: set[Tensor]) -> set[Tensor]:
-        """An earlier turn may have touched what the loop shares with the steps around it."""
+        """An earlier iteration may have touched what the loop shares with the steps around it."""
         inside = {t for inner in everything(node.parts[0]) for t in inner.touched}
         added = {t for t in inside if len(self.scopes[t][0]) <= len(path)} - seen
         seen |= added

@@ -124,7 +124,7 @@ def _chosen(
     chosen = f.map((b, c, s), Const(-1, INT32), name="chosen")
     if n == 0:
         return chosen
-    step, going = Var("step", most), f.map((), Const(True, BOOL), name="going")
+    step, active = Var("step", most), f.map((), Const(True, BOOL), name="active")
     none = cast(as_expr(n), INT32)
     lowest = wrap(scores.type.compute.lowest, scores.type.compute)
 
@@ -139,9 +139,9 @@ def _chosen(
             [corners[b, i, d] for d in range(4)], [box[b, c, d] for d in range(4)], overlap
         )
         f.put(left, axes, axes, left[axes] & call("not", dropped))
-        f.reduce("or", (), (b, c), is_some, init=False, into=(going, ()))
+        f.reduce("or", (), (b, c), is_some, init=False, into=(active, ()))
 
-    f.scan(step, (left, chosen, going), body, going)
+    f.scan(step, (left, chosen, active), body, active)
     return chosen
 
 

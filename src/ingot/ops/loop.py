@@ -1,8 +1,9 @@
 """Loop: types and shapes of what it carries and collects.
 
-What is carried may change its shape from turn to turn: its extents are then data, and carried along. How
-large they get follows from the number of turns where that has a bound, else from `--capacity`. The body is
-inferred on copies until the room for what is carried serves all turns; the last copy stays.
+What is carried may change its shape from iteration to iteration: its extents are then data, and carried
+along. How large they get follows from the number of iterations where that has a bound, else from
+`--capacity`. The body is inferred on copies until the room for what is carried serves all iterations; the
+last copy stays.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def infer_loop(node: Node, infer: Infer) -> None:
     if len(graph.inputs) != 2 + len(initial) or len(graph.outputs) < 1 + len(initial):
         reason = f"the body's inputs or outputs do not fit {len(initial)} carried values"
         raise ModelError(f"{node.label}: {reason}")
-    require_scalar(node, node.inputs[0], INT64, "the number of turns")
+    require_scalar(node, node.inputs[0], INT64, "the number of iterations")
     require_scalar(node, node.inputs[1], BOOL, "the condition")
     loop = _Loop(node, initial, _most_turns(node.inputs[0]))
     loop.rooms = {i: room(initial[i : i + 3]) for i in sequences(node)}
@@ -93,7 +94,7 @@ def infer_loop(node: Node, infer: Infer) -> None:
 
 
 def _most_turns(limit: Value | None) -> int | None:
-    """A bound on the number of turns."""
+    """A bound on the number of iterations."""
     if limit is None:
         return None
     if limit.constant is not None:
@@ -103,10 +104,10 @@ def _most_turns(limit: Value | None) -> int | None:
 
 def _enter(loop: _Loop, graph: Graph) -> None:
     """The body's inputs, as large as is known so far that they get."""
-    counter, going, *carried = graph.inputs
+    counter, active, *carried = graph.inputs
     counter.type, counter.shape = INT64, ()
     start = loop.node.inputs[1]
-    going.type, going.shape = BOOL, () if start is None else start.shape  # () or one element
+    active.type, active.shape = BOOL, () if start is None else start.shape  # () or one element
     for i, (inner, outer) in enumerate(zip(carried, loop.initial, strict=True)):
         inner.type, inner.shape = loop.types.get(i, outer.type), outer.shape
         for (k, d), growth in loop.growth.items():
@@ -117,7 +118,7 @@ def _enter(loop: _Loop, graph: Graph) -> None:
 
 
 def _grown(loop: _Loop, graph: Graph) -> bool:
-    """Note how large what a turn makes gets; whether the room for it has changed."""
+    """Note how large what an iteration makes gets; whether the room for it has changed."""
     changed = False
     for i, (inner, made) in enumerate(zip(graph.inputs[2:], graph.outputs[1:], strict=False)):
         if i in loop.rooms:
@@ -162,7 +163,7 @@ def _further(loop: _Loop, key: Key, inner: Value, size: int) -> bool:
 
 
 def _settle(loop: _Loop, key: Key, inner: Value) -> None:
-    """Fix an extent's bound as soon as the number of turns, or else the user, tells it."""
+    """Fix an extent's bound as soon as the number of iterations, or else the user, tells it."""
     growth = loop.growth[key]
     sizes, turns = growth.sizes, loop.turns
     step = sizes[-1] - sizes[-2]
@@ -183,7 +184,7 @@ def _capacity(loop: _Loop, key: Key, inner: Value) -> int:
     given = next((v.capacity for v in (outer, inner) if v is not None and v.capacity is not None), None)
     if given is None:
         name = inner.name if outer is None else outer.name
-        reason = f"{name!r} may grow from turn to turn, and the number of turns has no bound"
+        reason = f"{name!r} may grow from iteration to iteration, and the number of iterations has no bound"
         raise UnsupportedError(f"{loop.node.label}: {reason}", remedy=_remedy(loop.node, i))
     if isinstance(given, tuple):
         if axis >= len(given):
@@ -259,7 +260,7 @@ def _declare(loop: _Loop, graph: Graph) -> None:
 
 
 def _declare_stacked(loop: _Loop, graph: Graph, value: Value, made: Value) -> None:
-    """A scan output has one slice per turn: how many that is may be data."""
+    """A scan output has one slice per iteration: how many that is may be data."""
     said = None if value.shape is None else value.shape[:1]
     known = trip_count(loop.node, graph)
     assert made.shape is not None
@@ -273,14 +274,14 @@ def _declare_stacked(loop: _Loop, graph: Graph, value: Value, made: Value) -> No
         value.shape = (said[0], *made.shape)
         return
     if most is None:
-        reason = f"nothing bounds the number of turns, which is the first extent of {value.name!r}"
+        reason = f"nothing bounds the number of iterations, which is the first extent of {value.name!r}"
         remedy = _remedy(loop.node, loop.node.outputs.index(value))
         raise UnsupportedError(f"{loop.node.label}: {reason}", remedy=remedy)
     measure(loop.node, (loop.node.outputs.index(value), 0), value, most)
 
 
 def _inner_extents(graph: Graph) -> set[Param]:
-    """Extents that are measured anew in every turn."""
+    """Extents that are measured anew in every iteration."""
     found = {p for n in graph.nodes for p in n.measured.values()}
     return found.union(*(_inner_extents(g) for n in graph.nodes for g in n.subgraphs.values()))
 
@@ -294,7 +295,7 @@ def _text(shape: Sequence[Extent]) -> str:
 
 
 def trip_count(node: Node, graph: Graph) -> Extent | None:
-    """The number of turns, where it is known: a number, or an extent."""
+    """The number of iterations, where it is known: a number, or an extent."""
     limit, start = node.inputs[0], node.inputs[1]
     goes_on = _origin(graph.outputs[0], graph)
     always = goes_on is graph.inputs[1] or (goes_on.constant is not None and bool(goes_on.constant))

@@ -195,12 +195,12 @@ class Builder:
         axis: Var,
         carried: tuple[Tensor, ...],
         body: Callable[[], None],
-        going: Tensor | None = None,
+        active: Tensor | None = None,
     ) -> None:
-        """Run what `body` builds once per step of `axis`, in order; no more while `going` is false."""
+        """Run what `body` builds once per step of `axis`, in order; no more while `active` is false."""
         outer, self.stages = self.stages, []
         body()
-        outer.append(Scan(axis, tuple(self.stages), carried, going))
+        outer.append(Scan(axis, tuple(self.stages), carried, active))
         self.stages = outer
 
     def static(self, tensor: Tensor | None, what: str) -> Array:

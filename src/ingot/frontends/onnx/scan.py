@@ -79,9 +79,9 @@ class _Scan:
         out = onnx.GraphProto()
         out.CopyFrom(self.body)
         del out.input[self.states :], out.node[:]
-        turn, going = self._name("turn"), self._name("going")
+        turn, active = self._name("turn"), self._name("active")
         first = helper.make_tensor_value_info(turn, onnx.TensorProto.INT64, [])
-        second = helper.make_tensor_value_info(going, onnx.TensorProto.BOOL, [])
+        second = helper.make_tensor_value_info(active, onnx.TensorProto.BOOL, [])
         carried, made = list(out.input), list(out.output)
         del out.input[:], out.output[:]
         out.input.extend([first, second, *carried])

@@ -91,7 +91,7 @@ class _Batches:
         if not self.has_lengths:
             scan["scan_input_directions"] = self.directions
         nodes.append(_node("Scan", slices, ends, **scan))
-        return self.graph("batch", nodes, [name("b"), name("going")], [name("going"), *made])
+        return self.graph("batch", nodes, [name("b"), name("active")], [name("active"), *made])
 
     def inner(self) -> onnx.GraphProto:
         """The body; with lengths, its states are kept once their sequence has ended."""

@@ -41,12 +41,12 @@ def naive(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds | None = N
 
 def _scan(scan: Scan, storage: Storage, bounds: Bounds) -> tuple[Statement, ...]:
     inner = {**bounds, **_bounds((scan.axis,))}
-    return (loop(scan.axis, going(scan, naive(scan.body, storage, inner), storage)),)
+    return (loop(scan.axis, guarded(scan, naive(scan.body, storage, inner), storage)),)
 
 
-def going(scan: Scan, body: tuple[Statement, ...], storage: Storage) -> tuple[Statement, ...]:
+def guarded(scan: Scan, body: tuple[Statement, ...], storage: Storage) -> tuple[Statement, ...]:
     """A step of the scan: what it does, where it has not ended."""
-    return body if scan.going is None else (When(bind(scan.going[()], storage, {}), body),)
+    return body if scan.active is None else (When(bind(scan.active[()], storage, {}), body),)
 
 
 def compute(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Statement, ...]:

@@ -98,7 +98,7 @@ def _together(stages: Sequence[Stage], axis: Var) -> Iterator[Compute]:
         at = tuple(d for d, i in enumerate(stage.index) if i == axis)
         elsewhere = [d for d, i in enumerate(stage.index) if mentions(i, axis.name) and d not in at]
         places = {**made, stage.out: at}
-        if len(at) != 1 or elsewhere or made.get(stage.out, at) != at:  # other turns may write there too
+        if len(at) != 1 or elsewhere or made.get(stage.out, at) != at:  # other iterations may write there too
             yield from () if made else (stage,)
             return
         if not all(_is_here(x, axis, made) for x in mine) or not all(_is_here(x, axis, places) for x in read):
@@ -114,7 +114,7 @@ def _goes_around(c: Compute, axis: Var) -> bool:
 
 
 def _is_here(load: Load, axis: Var, made: dict[Tensor, tuple[int, ...]]) -> bool:
-    """Whether a read of what the loop makes, now or later in its body, is of this turn's part."""
+    """Whether a read of what the loop makes, now or later in its body, is of this iteration's part."""
     return load.tensor not in made or all(load.index[d] == axis for d in made[load.tensor])
 
 

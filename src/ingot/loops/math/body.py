@@ -4,7 +4,7 @@ A library function is a Python function `f(b, x)` that adds definitions to the `
 result; calling it from another one inlines it. Names are made unique here, so nothing has to be renamed. Only
 float arithmetic, integer arithmetic of the same width, `Bitcast` and `Select` are used: no conversions
 between floats and integers (they would need helper functions on targets without the instruction). A loop has
-a fixed number of turns.
+a fixed number of iterations.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Body:
         return name if count == 1 else f"{name}_{count}"
 
     def repeat(self, turns: int, carried: dict[str, Expr], turn: Callable[..., Iterable[Expr]]) -> list[Var]:
-        """The values `carried` by name, after each turn has replaced them by `turn` of them."""
+        """The values `carried` by name, after each iteration has replaced them by `turn` of them."""
         state = [self.let(name, value, mutable=True) for name, value in carried.items()]
         outside, self.statements = self.statements, []
         new = [self.let("next", value) for value in turn(*state)]

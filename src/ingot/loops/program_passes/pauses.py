@@ -2,7 +2,7 @@
 
 In: a finished program. Out: the same one, with a `Pause` inside kernels that take longer than LIMIT, and
 calls and copies that pause where they add up to it. A small network has none, unless data says
-how often something is repeated: every turn pauses. A long loop is cut:
+how often something is repeated: every iteration pauses. A long loop is cut:
 
     for i in 0 .. n: body   ->   for piece in 0 .. k: { for i in piece * s .. (piece + 1) * s: body; pause }
 

@@ -6,8 +6,8 @@
                                               four rows of `project`
 
 A chain is made of stages each of which reads what the one before makes, by windows along the rows (a product
-of 1 x 1 is a window of one row), and nobody else does. The rows that the next turn reads again are moved to
-the front of the band. No element is computed twice, none otherwise than before.
+of 1 x 1 is a window of one row), and nobody else does. The rows that the next iteration reads again are moved
+to the front of the band. No element is computed twice, none otherwise than before.
 
 In: a region, the storage of its tensors, and how its stages are computed. Out: the groups of a chain made
 one, and the `Band` of every tensor between. Called by `lower`; `kernels/banded.py` writes the loops.
@@ -30,9 +30,9 @@ from ingot.loops.region_passes.subviews import is_nothing
 from ingot.targets.record import Target
 
 ROOM = 4  # parts of the second cache, of which a chain's bands may take two, or three if they must
-NEAR = 4  # the same, for the weights of two stages: they are read again in every turn
-LONGEST = 3  # stages: all of them pass through the first cache in every turn
-MOST_ROWS = 16  # of a turn
+NEAR = 4  # the same, for the weights of two stages: they are read again in every iteration
+LONGEST = 3  # stages: all of them pass through the first cache in every iteration
+MOST_ROWS = 16  # of an iteration
 
 Bands = dict[Tensor, Band]
 How = Callable[[Compute], Choice]

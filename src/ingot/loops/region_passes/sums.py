@@ -90,7 +90,7 @@ def _axis(group: Group, whole: Tensor) -> Var | None:
     along = next(d for d, n in enumerate(whole.shape) if n != 1)
     axis = load.index[along] if load is not None and load.outside is None else None
     plain = len(r.axes) == 1 and axis == r.axes[0] and axis.extent == whole.shape[along]
-    encoded = any(x.tensor.among is not None for x in loads(r.term))
+    encoded = any(x.tensor.codebook is not None for x in loads(r.term))
     return r.axes[0] if plain and not encoded and r.init == r.identity else None
 
 

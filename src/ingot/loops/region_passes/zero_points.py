@@ -88,7 +88,11 @@ def _folded(c: Compute) -> Compute | None:
         return None
     x, w = found if found[1].element.tensor.value is not None else found[::-1]
     own = {a.name for a in (*c.axes, *r.axes)}
-    if w.element.tensor.value is None or w.element.tensor.among is not None or w.element.outside is not None:
+    if (
+        w.element.tensor.value is None
+        or w.element.tensor.codebook is not None
+        or w.element.outside is not None
+    ):
         return None
     if any(isinstance(n, Var) and n.name in own for n in walk(x.zero)):
         return None

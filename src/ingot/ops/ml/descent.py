@@ -66,18 +66,18 @@ def descend(f: Builder, forest: Forest, x: Tensor, row: Var) -> Tensor:
     then = f.constant(forest.then.astype(dtype.numpy), "then")
     group, level, tree = Var("group", groups), Var("level", forest.depth), Var("t", TOGETHER)
     t = group * TOGETHER + tree
-    going = f.empty(BOOL, (), "going")
+    active = f.empty(BOOL, (), "active")
 
     def down() -> None:
         at = cast(place[t], INDEX)
         f.put(place, (tree,), (t,), then[at, cast(_holds(f, forest, at, x, row), INDEX)])
-        f.reduce("or", (), (tree,), place[t] < forest.nodes, init=False, into=(going, ()))
+        f.reduce("or", (), (tree,), place[t] < forest.nodes, init=False, into=(active, ()))
 
     def together() -> None:
         f.put(place, (tree,), (t,), first[t])
         if forest.depth:
-            f.put(going, (), (), Const(True, BOOL))
-            f.scan(level, (place, going), down, going)
+            f.put(active, (), (), Const(True, BOOL))
+            f.scan(level, (place, active), down, active)
 
     f.scan(group, (), together)
     return place

@@ -275,14 +275,14 @@ def _coupled(f: Builder, wins: Tensor, classes: int) -> Tensor:
     q = f.map((n, i, j), select(equal(i, j), diagonal[n, i], cross), name="q")
     p = f.map((n, i), Const(1 / classes, FLOAT32), name="p")
     live = f.map((n,), Const(True, BOOL), name="live")
-    going = f.map((), Const(True, BOOL), name="going")
+    active = f.map((), Const(True, BOOL), name="active")
 
     def refine() -> None:
         qp = f.reduce("sum", (n, i), (j,), q[n, i, j] * p[n, j], name="qp")
         pqp = f.reduce("sum", (n,), (i,), p[n, i] * qp[n, i], name="pqp")
         error = f.reduce("max", (n,), (i,), call("abs", qp[n, i] - pqp[n]), name="error")
         f.put(live, (n,), (n,), live[n] & binary("ge", error[n], 0.005 / classes))
-        f.reduce("or", (), (n,), live[n], init=False, into=(going, ()))
+        f.reduce("or", (), (n,), live[n], init=False, into=(active, ()))
         f.scan(t, (p, qp, pqp), lambda: improve(qp, pqp))
 
     def improve(qp: Tensor, pqp: Tensor) -> None:
@@ -292,5 +292,5 @@ def _coupled(f: Builder, wins: Tensor, classes: int) -> Tensor:
         f.put(qp, (n, i), (n, i), (qp[n, i] + d * q[n, t, i]) / (1 + d))
         f.put(p, (n, i), (n, i), select(equal(i, t), p[n, i] + d, p[n, i]) / (1 + d))
 
-    f.scan(turn, (p, live, going), refine, going)
+    f.scan(turn, (p, live, active), refine, active)
     return p

@@ -40,16 +40,16 @@ def scaled(f: Builder, limbs: Tensor, span: Span, power: Expr) -> Tensor:
     lost = f.map((t,), Const(False, BOOL), name="lost")
     chunk = Var("c", -(-span.power // CHUNK))
     for grows in (True, False):
-        going = f.map((), rest[()] > 0 if grows else rest[()] < 0, name="going")
+        active = f.map((), rest[()] > 0 if grows else rest[()] < 0, name="active")
 
-        def step(grows: bool = grows, going: Tensor = going) -> None:
+        def step(grows: bool = grows, active: Tensor = active) -> None:
             left = rest[()] if grows else 0 - rest[()]
             k = f.map((), minimum(left, CHUNK), name="k")
             _multiply(f, limbs, k) if grows else _divide(f, limbs, k, lost)
             f.put(rest, (), (), rest[()] - k[()] if grows else rest[()] + k[()])
-            f.put(going, (), (), binary("ne", rest[()], 0))
+            f.put(active, (), (), binary("ne", rest[()], 0))
 
-        f.scan(chunk, (limbs, rest, lost, going), step, going)
+        f.scan(chunk, (limbs, rest, lost, active), step, active)
     return lost
 
 

@@ -176,13 +176,13 @@ def _between_space(f: Builder, rows: Tensor, length: Tensor, most: int | None) -
     counts, inside = f.map(point, zero, name="counts"), f.map(point, zero, name="inside")
 
     def body() -> None:
-        going: Expr = call("not", white.at((*point, k)))
+        active: Expr = call("not", white.at((*point, k)))
         if most is not None:  # the last part goes on to the end
-            going = going | (equal(inside[point], 1) & (counts[point] > most))
-        going = going & (cast(k, INT32) < length[point])
-        begins = going & equal(inside[point], 0)
+            active = active | (equal(inside[point], 1) & (counts[point] > most))
+        active = active & (cast(k, INT32) < length[point])
+        begins = active & equal(inside[point], 0)
         f.put(counts, point, point, counts[point] + select(begins, one, zero))
-        f.put(inside, point, point, select(going, one, zero))
+        f.put(inside, point, point, select(active, one, zero))
         f.put(part, point, (*point, k), select(equal(inside[point], 1), counts[point] - 1, -1))
 
     f.scan(k, (part, counts, inside), body)

@@ -68,12 +68,12 @@ class Codes:
 
 def codes_for(c: Contraction, storage: Storage, target: Target) -> Codes | None:
     """How a target reads a constant operand by codes; None where it is not encoded so."""
-    among, lanes = c.b.tensor.among, target.lanes(4)
-    if among is None or c.b.tensor.type is not FLOAT32 or c.b.tensor.value is None:
+    codebook, lanes = c.b.tensor.codebook, target.lanes(4)
+    if codebook is None or c.b.tensor.type is not FLOAT32 or c.b.tensor.value is None:
         return None
     if lanes > 1 and target.spelling("pick16", "float32") is None:
         return None
-    values = np.unique(among.view(np.uint32)).view(np.float32)
+    values = np.unique(codebook.view(np.uint32)).view(np.float32)
     shared = len(values) <= VALUES
     if len(values) > MOST_VALUES or (lanes > 1 and not shared):
         return None

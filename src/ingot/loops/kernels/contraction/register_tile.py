@@ -24,7 +24,7 @@ from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.cuts import parts
 from ingot.loops.kernels.contraction.requantise import in_integers
 from ingot.loops.kernels.contraction.roles import Contraction
-from ingot.loops.kernels.contraction.tiles import Segment, Tile, is_by_element, terms_a_turn
+from ingot.loops.kernels.contraction.tiles import Segment, Tile, is_by_element, terms_per_iteration
 from ingot.loops.kernels.contraction.vector_operand import VectorOperand
 from ingot.loops.nearby import Place, placer
 from ingot.targets.record import Target
@@ -70,8 +70,10 @@ class RegisterTile:
         is_row = step(self.c.a, inner.name) == 1 and static(inner.extent) >= self.lanes
         is_plain = self.c.b.dtype.is_float and is_row
         self.is_by_element = is_plain and is_by_element(block.target, self.lanes, tile)
-        turn = self.lanes if self.is_by_element else terms_a_turn(block.target, tile, max(1, self.whole))
-        self.turn = max(self.chains, turn)
+        turn = (
+            self.lanes if self.is_by_element else terms_per_iteration(block.target, tile, max(1, self.whole))
+        )
+        self.unroll = max(self.chains, turn)
 
     def statements(self) -> Iterator[Statement]:
         zero, offset = Const(0.0 if self.c.init.dtype.is_float else 0, self.c.init.dtype), 0
@@ -117,21 +119,21 @@ class RegisterTile:
         """The loop over the terms. Neighbouring ones go to accumulators of their own where there are few: one
         chain would wait for itself.
         """
-        whole = self.whole // self.turn * self.turn
+        whole = self.whole // self.unroll * self.unroll
         body: list[Statement] = []
-        for u in range(self.turn):
+        for u in range(self.unroll):
             if self.is_by_element and u % self.lanes == 0:
                 body += self._values(inner, u)
             elif u and self.chains == 1 and not self.is_by_element:
                 body.append(Barrier())
             body += self._terms(f"_{u}" if u else "", inner + u if u else inner, u)
-        yield For(inner.name, Const(0), Const(whole), self.turn, tuple(body))
+        yield For(inner.name, Const(0), Const(whole), self.unroll, tuple(body))
         if whole < self.whole:
             rest = tuple(self._terms("", inner))
             yield For(inner.name, Const(whole), Const(self.whole), 1, rest)
 
     def _values(self, inner: Var, u: int) -> Iterator[Statement]:
-        """What the terms from the u-th of a turn on multiply, of every point in a vector."""
+        """What the terms from the u-th of an iteration on multiply, of every point in a vector."""
         for i, point in enumerate(self.points):
             read = self.read(point)
             assert isinstance(read, Load)
@@ -142,8 +144,8 @@ class RegisterTile:
         """All products of one term, or group of terms, which stands at `at` along the innermost reduction
         axis.
 
-        It is the u-th of a turn of the loop, if any. Where the last register is narrower, it takes the first
-        lanes of what is repeated for the others.
+        It is the u-th of an iteration of the loop, if any. Where the last register is narrower, it takes the
+        first lanes of what is repeated for the others.
         """
         widths, group = self.segment.widths, self.product.group
         shared = max(widths) if len(set(widths)) > 1 and group == 1 else 1
@@ -176,7 +178,7 @@ class RegisterTile:
         return Assign(name, Var(name, None, a.dtype) + a * b, width)
 
     def _value(self, i: int, point: Offsets, at: Expr, u: int | None) -> Expr:
-        """What a term of the i-th point multiplies: an element of what a turn loaded, or loaded by itself."""
+        """What a term of the i-th point multiplies: an element of a vector, or loaded by itself."""
         if self.is_by_element and u is not None:
             first = u // self.lanes * self.lanes
             return Lane(Var(f"v{i}_{first}", None, self.c.b.dtype), u - first)

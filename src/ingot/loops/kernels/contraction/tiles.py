@@ -23,7 +23,7 @@ WAYS, SET_PERIOD = 8, 4096  # of an L1 cache: bytes so far apart fall into one s
 AHEAD = 16 << 10  # bytes by which a stream of weights from main memory is prefetched
 CHAINS = 8  # accumulators that keep two multipliers of four cycles busy
 NARROW = 16  # bytes of a vector: products of so few elements are many instructions
-TURN, MOST_TERMS = 48, 4  # multiply-adds and terms in a turn of a loop over such products
+UNROLLED, MOST_TERMS = 48, 4  # multiply-adds and terms in an iteration of a loop over such products
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +129,11 @@ def _step(target: Target, sizes: Sizes, rows: int, vectors: int, far: bool) -> f
     return cycles + 0.02 * instructions + (0.25 * lines if far else 0)
 
 
-def terms_a_turn(target: Target, tile: Tile, terms: int) -> int:
-    """How many of the terms a turn of the loop around a tile adds: the loop itself is instructions too."""
+def terms_per_iteration(target: Target, tile: Tile, terms: int) -> int:
+    """How many terms an iteration of the loop around a tile adds, so that its overhead is shared."""
     if target.vector_bytes != NARROW:
         return 1
-    return max(1, min(MOST_TERMS, TURN // (tile.rows * tile.vectors), terms))
+    return max(1, min(MOST_TERMS, UNROLLED // (tile.rows * tile.vectors), terms))
 
 
 def is_by_element(target: Target, lanes: int, tile: Tile) -> bool:

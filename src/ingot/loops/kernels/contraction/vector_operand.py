@@ -57,7 +57,7 @@ class VectorOperand:
         """The operand's registers of a segment, from the first lane of a term on."""
         b = self.c.b
         axes = [x for x in self.c.outer if step(b, x.name) != 0]
-        if b.tensor.value is not None:  # packed once, for all turns of the loops around
+        if b.tensor.value is not None:  # packed once, for all iterations of the loops around
             axes += _fixed(self.c.around, b)
         extents = (s.blocks, *(static(x.extent) for x in (*axes, *self.reduce)), s.size)
         index = (self._block(s), *axes, *self.reduce, Const(0))

@@ -56,8 +56,8 @@ def _entry_cycles(c: Contraction, points: int, target: Target) -> float:
 
 
 def _values(c: Contraction) -> int:
-    assert c.b.tensor.among is not None
-    return len(np.unique(c.b.tensor.among))
+    assert c.b.tensor.codebook is not None
+    return len(np.unique(c.b.tensor.codebook))
 
 
 def _lane_cycles(c: Contraction, way: Way, entries: int, target: Target) -> float:

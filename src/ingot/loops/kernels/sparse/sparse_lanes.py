@@ -90,9 +90,9 @@ def most_values(c: Contraction, target: Target) -> int:
 
 def _never_saturates(c: Contraction) -> bool:
     """Whether two products of what the operand holds with these weights fit 16 bits."""
-    assert c.b.tensor.among is not None
+    assert c.b.tensor.codebook is not None
     _, most = value_range(c.a.tensor) or (0, 255)
-    return 2 * most * int(np.abs(c.b.tensor.among.astype(int)).max()) < 1 << 15
+    return 2 * most * int(np.abs(c.b.tensor.codebook.astype(int)).max()) < 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +149,7 @@ def encoded_product(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Contr
 
 def encoded(found: Contraction | None, storage: Storage) -> Contraction | None:
     """The contraction, if it is one with an encoded constant and an operand in one array."""
-    if found is None or found.b.tensor.value is None or found.b.tensor.among is None:
+    if found is None or found.b.tensor.value is None or found.b.tensor.codebook is None:
         return None
     if found.around or any(step(found.b, x.name) != 0 for x in found.outer):
         return None
@@ -175,7 +175,7 @@ def _span(c: Contraction) -> int:
 
 def matrix_of(c: Contraction, most: int) -> Matrix | None:
     """The constant's codes by rows and columns; None where it has more than so many values."""
-    assert c.b.tensor.among is not None
+    assert c.b.tensor.codebook is not None
     extents = tuple(static(k.extent) for k in c.reduce)
     names = [c.vector.name, *(k.name for k in c.reduce)]
     grid = dict(zip(names, np.ogrid[tuple(slice(n) for n in (c.channels, *extents))], strict=True))
@@ -183,7 +183,7 @@ def matrix_of(c: Contraction, most: int) -> Matrix | None:
     places = np.broadcast_to(sum(moves[1:], moves[0]), (1, *extents)).reshape(-1)
     order = np.argsort(places, kind="stable")
     elements = np.broadcast_to(evaluate(c.b, {}, grid), (c.channels, *extents)).reshape(c.channels, -1)
-    values = np.unique(c.b.tensor.among)
+    values = np.unique(c.b.tensor.codebook)
     values = np.concatenate([np.zeros(1, values.dtype), values[values != 0]])
     if len(values) > most or np.isnan(values).any():
         return None

@@ -26,7 +26,7 @@ from ingot.formula.statements import Barrier, For, Let, Madd, Prefetch, Remark, 
 from ingot.formula.types import FLOAT32
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cuts import parts
-from ingot.loops.kernels.contraction.tiles import AHEAD, Tile, is_by_element, terms_a_turn
+from ingot.loops.kernels.contraction.tiles import AHEAD, Tile, is_by_element, terms_per_iteration
 from ingot.loops.kernels.winograd.blocking import blocking, weight_bytes
 from ingot.loops.kernels.winograd.cook_toom import Algorithm, cook_toom
 from ingot.loops.kernels.winograd.match import Convolution, Window, match, moving, taps_of
@@ -238,7 +238,7 @@ class _Generator:
             yield Store(Load(self.v, (Const(_number(at, n)), place)), value, lanes)
 
     def _inputs_ahead(self) -> Iterator[Statement]:
-        """Asks for what the next block of tiles reads, a share in every turn: products leave memory idle."""
+        """Prefetch what the next block of tiles reads, a share in every iteration."""
         if self.dims != 2 or self.c.a.tensor.bytes <= self.target.caches[1]:
             return
         (high, wide), m = self.conv.windows, self.algorithm.m
@@ -304,11 +304,11 @@ class _Generator:
             yield Store(to, register(f"c{i}_{j}"), b.lanes)
 
     def _sums(self, point: Expr, first: Expr) -> Iterator[Statement]:
-        """The loop over the channels, some of them a turn where that makes fewer instructions."""
+        """The loop over the channels, some of them an iteration where that makes fewer instructions."""
         b, k, channels = self.blocking, self.conv.channel, self.conv.channels
         tile = Tile(b.rows, b.vectors)
         by_element = channels >= b.lanes and is_by_element(self.target, b.lanes, tile)
-        turn = b.lanes if by_element else terms_a_turn(self.target, tile, channels)
+        turn = b.lanes if by_element else terms_per_iteration(self.target, tile, channels)
         whole = channels // turn * turn
         body: list[Statement] = []
         if by_element:
@@ -324,7 +324,7 @@ class _Generator:
     def _term(
         self, point: Expr, first: Expr, k: Expr, u: int = 0, by_element: bool = False
     ) -> Iterator[Statement]:
-        """The products of a channel, the u-th of a turn: by an element of what that loaded, or by itself."""
+        """The products of a channel, the u-th of an iteration: by a lane of what it loaded, or by itself."""
         b, suffix = self.blocking, f"_{u}" if u else ""
         block = (point, self._block) if b.by_point else (self._block, point)
         for j in range(b.vectors):
