@@ -22,8 +22,9 @@ from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.formula.index import interval
 from ingot.formula.statements import For, Let, Pause, Statement, flatten
+from ingot.loops.operations import Ranges, instructions
 from ingot.loops.program import calls
-from ingot.loops.program_passes.pauses import COPY_BYTES, LIMIT, Ranges, cost
+from ingot.loops.program_passes.pauses import COPY_BYTES, LIMIT
 from ingot.options import Options
 
 FRAME = 512
@@ -77,7 +78,7 @@ def test_no_stretch_without_a_pause_is_long(make: Callable[[], onnx.ModelProto],
     plain, made = (
         stages(make(), Options(target=target, pauses=p, frame_bytes=FRAME)).program for p in (False, True)
     )
-    assert sum(cost(c.kernel.body, {}) for c in calls(plain.steps)) > 2 * LIMIT
+    assert sum(instructions(c.kernel.body, {}) for c in calls(plain.steps)) > 2 * LIMIT
     since = 0
     for c in calls(made.steps):
         stretches = stretched(c.kernel.body, {}, FRAME // 2)
@@ -102,7 +103,7 @@ def stretched(statements: tuple[Statement, ...], ranges: Ranges, room: int) -> l
             found[-1] += first
             found += [*rest[:-1], rest[-1] + first, rest[-1]]
         elif not isinstance(s, For) or room >= 0:
-            found[-1] += cost((s,), ranges)
+            found[-1] += instructions((s,), ranges)
     return found
 
 

@@ -30,6 +30,7 @@ from ingot.graph.verify import verify
 from ingot.log import Level, announce
 from ingot.loops.choice import LoweringOptions, Ways
 from ingot.loops.lower import lower
+from ingot.loops.operations import require_vectors
 from ingot.loops.program import Program, program_text
 from ingot.loops.program_passes.parallel import PARTS, parallelize
 from ingot.loops.program_passes.pauses import pausing
@@ -222,6 +223,8 @@ def stages(model: Any, options: Options) -> Stages:
         program = programs(parallelize, program)
     program = programs(share, program)  # last change to kernels: now it shows which are the same
     program = programs(order, program)  # after everything that makes or merges steps
+    if options.strict_speed:  # before pauses: they are no work of the model's
+        require_vectors(program, target)
     if options.pauses:  # after order: costs add up along the final one
         program = programs(pausing, program, options.frame_bytes)
     program = programs(

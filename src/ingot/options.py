@@ -25,8 +25,9 @@ class Options:
     included; constants may need more. `state` pairs outputs with inputs {next: previous}: what one run
     leaves to the next. `infer_shapes` believes the operators where the model declares other shapes of
     what they make. `fuse` off keeps one kernel per node (for verification layer by layer). `generators`
-    off keeps naive loops everywhere. `math` "exact" adds and multiplies what the model says, as it says it:
-    no fast convolution algorithms, every sigmoid and tanh to its last digits.
+    off keeps naive loops everywhere. `strict_speed` makes it an error that kernels which count compute one
+    element at a time although the target has vectors. `math` "exact" adds and multiplies what the model
+    says, as it says it: no fast convolution algorithms, every sigmoid and tanh to its last digits.
     `activations` "int8" multiplies encoded weights in bytes, by activations that are quantised as the bundle
     runs, where a layer stays within 1 % of max|y| unless rounding errors share a sign. `huffman` stores
     encoded weights in Huffman codes, which the bundle expands some columns at a time. `target` may name
@@ -67,6 +68,7 @@ class Options:
     pauses: bool = False
     frame_bytes: int = 0
     generators: bool = True
+    strict_speed: bool = False
     tuning: Mapping[str, Any] = field(default_factory=dict)
     math: Math = "standard"
     activations: Activations = "float"

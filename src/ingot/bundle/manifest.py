@@ -20,6 +20,7 @@ from ingot.emit.weights import size
 from ingot.formula.expr import Expr, Param, Tensor, text, transform
 from ingot.formula.index import upper
 from ingot.graph.ir import Port
+from ingot.loops.operations import work
 from ingot.loops.program import Call, Kept, calls, params_of
 from ingot.memory.plan import ALIGN
 from ingot.memory.tree import base_of
@@ -159,6 +160,7 @@ def _kernel(unit: Unit, call: Call) -> dict[str, Any]:
         "name": unit.function(k),
         "nodes": list(call.nodes or k.nodes),
         "macs": k.macs,
+        "scalar_share": round(work(k.body, {}).scalar_share, 3),
         "bytes": sum(t.bytes for t in moved),
         "weights_bytes": weights,
         "choices": dict(k.choices),

@@ -88,6 +88,7 @@ class Kernel(Struct):
     name: Identifier
     nodes: list[str]
     macs: Bytes
+    scalar_share: float
     bytes: Bytes
     weights_bytes: Bytes
     choices: dict[str, str]

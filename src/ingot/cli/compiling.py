@@ -45,9 +45,14 @@ Package = Annotated[
 Prebuilt = Annotated[bool, typer.Option(help="Of a kernel module: ship objects, not their C.")]
 Rename = Annotated[list[str] | None, typer.Option(metavar="A=B", help="Call the tensor A B in the header.")]
 
+StrictSpeed = Annotated[
+    bool, typer.Option("--strict-speed", help="Refuse kernels that leave the target's vectors unused.")
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace files in DIR that were edited, or that no bundle wrote.")
 ]
+
+SCALAR, NAMED = 0.5, 3  # a kernel is scalar if more of its operations are; how many are named
 
 
 def compile(
@@ -77,6 +82,7 @@ def compile(
     activations: arg.Activations = "float",
     huffman: arg.Huffman = False,
     tuning: arg.TuningFile = None,
+    strict_speed: StrictSpeed = False,
     force: Force = False,
     as_json: arg.Json = False,
 ) -> None:
@@ -103,6 +109,7 @@ def compile(
         math=math,
         activations=activations,
         huffman=huffman,
+        strict_speed=strict_speed,
     )
     if prebuilt and package is None:
         raise InputError("--prebuilt says how a package is made", remedy="add --package kbuild")
@@ -149,11 +156,17 @@ def is_bundle(path: Path) -> bool:
 
 def cost_table(manifest: dict[str, Any]) -> Table:
     """What the bundle costs, as its manifest says."""
+    from ingot.targets.records import find
+
     sizes, kernels = manifest["sizes"], manifest["kernels"]
+    scalar = [k["name"] for k in kernels if k["scalar_share"] > SCALAR]
     rows = [
         ("flash", sizes["flash_bytes"], f"of which weights {sizes['weights_bytes']:,}"),
         ("RAM (arena)", sizes["arena_bytes"], f"no plan needs less than {sizes['arena_bound_bytes']:,}"),
         ("stack", sizes["stack_bytes"], "" if sizes["stack_bytes"] is not None else "unknown"),
         ("MACs", sum(k["macs"] for k in kernels), f"in {len(kernels)} kernel calls"),
     ]
+    if any(find(name).vector_bytes for name in manifest["target"].split("+")):
+        named = ", ".join(scalar[:NAMED]) + (" ..." if scalar[NAMED:] else "")
+        rows.append(("scalar kernels", len(scalar), named))
     return table(f"{manifest['name']} on {manifest['target']}", ("cost", "bytes>", ""), rows)

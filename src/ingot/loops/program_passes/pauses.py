@@ -16,25 +16,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ingot.formula.expr import Binary, Const, Expr, Load, Param, Text, Unary, Var, children
-from ingot.formula.index import interval, simplify
-from ingot.formula.statements import Barrier, For, Let, Pause, Remark, Statement, When, expressions
+from ingot.formula.expr import Binary, Const, Expr, Var
+from ingot.formula.index import simplify
+from ingot.formula.statements import For, Let, Pause, Statement, When
+from ingot.loops.operations import Ranges, inside, instructions, iterations
 from ingot.loops.program import Branch, Call, Copy, Kernel, Program, Repeat, Step
 
 LIMIT = 20_000  # operations from one pause to the next: microseconds, 20 of them where one takes a nanosecond
-COSTS = {"neg": 1, "abs": 1, "not": 1, "sqrt": 10, "div": 4, "mod": 10, "floordiv": 10, "pow": 60}
-FUNCTION = 25  # operations of exp, tanh and their kind
-LOAD = 2
 COPY_BYTES = 16  # of one operation of a copy
 ANY_ROOM = 1 << 30
-Ranges = dict[str, tuple[int, int]]
 
 
 def pausing(program: Program, frame_bytes: int) -> Program:
     """The program with pauses. What lives around one takes at most half a frame of the stack (0: any)."""
     room = frame_bytes // 2 if frame_bytes else ANY_ROOM
     made = {k: _kernel(k, room) for k in program.kernels}
-    costs = {k: cost(k.body, {}) for k in program.kernels}
+    costs = {k: instructions(k.body, {}) for k in program.kernels}
     return replace(program, steps=_steps(program.steps, _Made(made, costs), 0)[0])
 
 
@@ -69,7 +66,7 @@ def _steps(steps: tuple[Step, ...], made: _Made, since: int) -> tuple[tuple[Step
 
 
 def _kernel(kernel: Kernel, room: int) -> Kernel:
-    if cost(kernel.body, {}) < LIMIT:
+    if instructions(kernel.body, {}) < LIMIT:
         return kernel
     return replace(kernel, body=_cut(kernel.body, {}, room))
 
@@ -79,7 +76,7 @@ def _cut(statements: tuple[Statement, ...], ranges: Ranges, room: int) -> tuple[
     out: list[Statement] = []
     since = 0
     for s in statements:
-        own = cost((s,), ranges)
+        own = instructions((s,), ranges)
         if since and since + own >= LIMIT and room >= 0:
             out.append(Pause())
             since = 0
@@ -96,56 +93,15 @@ def _cut(statements: tuple[Statement, ...], ranges: Ranges, room: int) -> tuple[
 
 def _loop(s: For, ranges: Ranges, room: int) -> For:
     """A loop of at least LIMIT operations."""
-    inner, turns = _inside(s, ranges), _turns(s, ranges)
-    each = cost(s.body, inner)
+    inner, count = inside(s, ranges), iterations(s, ranges)
+    each = instructions(s.body, inner)
     if each >= LIMIT or s.parallel or not isinstance(s.lo, Const):
         return replace(s, body=(*_cut(s.body, inner, room), Pause()))
     size = -(-LIMIT // max(each, 1)) * s.step
-    pieces, piece = -(-turns * s.step // size), Var(f"{s.var}_piece")
+    pieces, piece = -(-count * s.step // size), Var(f"{s.var}_piece")
     lo = simplify(s.lo + piece * size, {piece.name: (0, pieces - 1)})
     return For(piece.name, Const(0), Const(pieces), 1, (_piece(s, lo, size), Pause()))
 
 
 def _piece(s: For, lo: Expr, size: int) -> For:
     return replace(s, lo=lo, hi=Binary("min", s.hi, lo + size))
-
-
-def _inside(s: For, ranges: Ranges) -> Ranges:
-    lo, hi = interval(s.lo, ranges)[0], interval(s.hi, ranges)[1]
-    return {**ranges, s.var: (lo, max(hi - 1, lo))}
-
-
-def _turns(s: For, ranges: Ranges) -> int:
-    lo, hi = interval(s.lo, ranges)[0], interval(s.hi, ranges)[1]
-    return max(0, -(-(hi - lo) // s.step))
-
-
-def cost(statements: tuple[Statement, ...], ranges: Ranges) -> int:
-    """About how many instructions are executed; a vector's is one."""
-    total = 0
-    for s in statements:
-        match s:
-            case For():
-                total += _turns(s, ranges) * (2 + cost(s.body, _inside(s, ranges)))
-            case When(condition, body, other):
-                total += _operations(condition) + max(cost(body, ranges), cost(other, ranges))
-            case Remark() | Barrier() | Pause():
-                pass
-            case _:
-                total += sum(map(_operations, expressions(s)))
-    return total
-
-
-def _operations(e: Expr) -> int:
-    match e:
-        case Var() | Const() | Param() | Text():
-            return 0
-        case Load():
-            return LOAD + sum(_operations(i) for i in e.index if not isinstance(i, Var | Const | Binary))
-        case Unary(op):
-            own = COSTS.get(op, FUNCTION)
-        case Binary(op):
-            own = COSTS.get(op, 1)
-        case _:
-            own = 1
-    return own + sum(map(_operations, children(e)))
