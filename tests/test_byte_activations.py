@@ -21,6 +21,7 @@ from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
 from tests.encoded import encode, one_node, random_codes, sparse
 from tests.fuzz.levels import compiled
+from tests.here import require_runs
 from tests.test_encoded import oracle
 
 Array = np.ndarray[Any, Any]
@@ -157,8 +158,7 @@ def test_an_index_into_strings_is_no_operand() -> None:
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "c99", "aarch64", "aarch64-dotprod", "aarch64-i8mm"])
 def test_a_compiled_layer_takes_the_branch_that_its_data_need(target: str) -> None:
-    if why := obstacle(find(target)):
-        pytest.skip(why)
+    require_runs(target)
     model, weights = dense_layer(300, 784, 0.08)
     program = stages(model, Options(target=target, activations="int8", name="net")).program
     made = compiled(target, activations="int8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from onnx import helper
 
 import ingot
 from ingot.formula.types import DTYPES
-from ingot.targets import TARGETS
-from ingot.targets.toolchain import obstacle
 from tests import program
 from tests.bundle.build import need
+from tests.here import require_runs
 from tests.ops.rows import onnx_type
 
 Array = np.ndarray[Any, Any]
@@ -80,8 +78,7 @@ def model() -> onnx.ModelProto:
 
 @pytest.mark.parametrize("name", ON)
 def test_every_target_follows_the_rule(name: str) -> None:
-    if (reason := obstacle(TARGETS[name])) and not os.environ.get("CI"):
-        pytest.skip(reason)
+    require_runs(name)
     found = ingot.compile(model(), name="casts", target=name).run(FEEDS)
     for output, wanted in WANTED.items():
         np.testing.assert_array_equal(found[output], wanted, err_msg=output)

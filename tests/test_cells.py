@@ -16,6 +16,7 @@ from ingot.formula.expr import Array
 from ingot.loops.program import program_text
 from ingot.loops.region import groups, region_text
 from ingot.options import Options
+from tests.here import require_runs
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18]>\n'
 LSTM = """cell (float[1,3] x, float[1,{n}] h, float[1,{n}] c) => (float[1,{n}] h_out, float[1,{n}] c_out) {{
@@ -75,6 +76,7 @@ def test_a_cell_is_one_kernel(golden: Callable[[str, str], None]) -> None:
 @pytest.mark.parametrize("n", [7, 16, 32, 51])
 @pytest.mark.parametrize("cell", [lstm, minimal])
 def test_values(cell: Callable[[int], onnx.ModelProto], n: int, target: str) -> None:
+    require_runs(target)
     made = cell(n)
     feeds = {i.name: random(*(d.dim_value for d in i.type.tensor_type.shape.dim)) for i in made.graph.input}
     wanted = ReferenceEvaluator(made).run(None, feeds)

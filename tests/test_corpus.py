@@ -14,11 +14,11 @@ import pytest
 
 import ingot
 from ingot.binary.objects import undefined_symbols, writable_bytes
-from ingot.targets.records import find, native
-from ingot.targets.toolchain import obstacle
+from ingot.targets.records import native
 from tests import light
 from tests.corpus import CASES, Case
 from tests.corpus.__main__ import digests
+from tests.here import require_runs
 from tests.ops.rows import check
 
 ROOT = Path(__file__).parents[1]
@@ -37,24 +37,17 @@ def agrees(case: Case, target: str) -> None:
     assert writable_bytes(code) == 0
 
 
-def runnable(target: str) -> None:
-    """Skip where the emulator is missing, unless this is CI, which has it."""
-    if reason := obstacle(find(target)):
-        assert os.environ.get("CI") != "true", reason
-        pytest.skip(reason)
-
-
 @pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_agrees_with_onnxruntime(case: Case, target: str) -> None:
-    runnable(target)
+    require_runs(target)
     agrees(case, target)
 
 
 @pytest.mark.parametrize("target", EMULATED)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_agrees_under_an_emulator(case: Case, target: str) -> None:
-    runnable(target)
+    require_runs(target)
     agrees(case, target)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -19,6 +18,7 @@ from ingot.options import Options
 from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
 from tests.fuzz.levels import compiled
+from tests.oracles import exact_session
 
 Array = np.ndarray[Any, Any]
 PAIRED, LONG, SINGLE = "armv7e-m", "armv8.1m", ("c99", "s390x", "riscv64")
@@ -94,8 +94,7 @@ def program(made: onnx.ModelProto, target: str) -> Program:
 
 
 def oracle(made: onnx.ModelProto, x: Array) -> Array:
-    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
-    return np.asarray(session.run(None, {"x": x})[0])
+    return np.asarray(exact_session(made).run(None, {"x": x})[0])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from ingot.formula.expr import Binary, Expr, Unary, Var
 from ingot.formula.types import FLOAT32, FLOAT64, DType
 from ingot.loops.math import BINARY, UNARY, function, run
 from ingot.targets import TARGETS, Target
-from ingot.targets.toolchain import compile_c, execute, link_executable, obstacle
+from ingot.targets.toolchain import compile_c, execute, link_executable
 from tests import program as members
 from tests.bundle.build import need
+from tests.here import require_runs
 from tests.test_math import samples
 
 Array = np.ndarray[Any, Any]
@@ -69,8 +69,7 @@ def arguments(dtype: DType) -> tuple[Array, Array]:
 @pytest.mark.parametrize(("name", "dtype"), RUN, ids=lambda v: str(v))
 def test_printed_as_defined(name: str, dtype: DType) -> None:
     target = TARGETS[name]
-    if (reason := obstacle(target)) and not os.environ.get("CI"):
-        pytest.skip(reason)
+    require_runs(target)
     x, y = arguments(dtype)
     code = compile_c(
         program(target, dtype), target, relocation="static", flags=("-Wall", "-Wextra", "-Werror")

@@ -13,9 +13,8 @@ from onnx import parser
 import ingot
 from ingot.binary.objects import undefined_symbols
 from ingot.formula.expr import Array
-from ingot.targets.records import find
-from ingot.targets.toolchain import obstacle
 from tests.fuzz.levels import formula
+from tests.here import require_runs
 
 TARGETS = ("armv7e-m", "armv8.1m", "i386")
 INTEGERS = (
@@ -88,8 +87,7 @@ def feeds() -> dict[str, Array]:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_the_compiler_calls_functions_for(target: str) -> None:
-    if reason := obstacle(find(target)):
-        pytest.skip(reason)
+    require_runs(target)
     given = feeds()
     model = parser.parse_model(MODEL.replace("[N]", f"[{len(given['a'])}]"))
     bundle = ingot.compile(model, target=target, name="net", emit=("c", "obj"))

@@ -6,7 +6,6 @@ docs/math.md says what holds where the oracles disagree.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,10 +19,9 @@ from ingot.frontends.onnx import read_model
 from ingot.loops.interpret import interpret
 from ingot.loops.region import formulate_graph
 from ingot.ops.infer import infer
-from ingot.targets import TARGETS
-from ingot.targets.toolchain import obstacle
 from tests import program
 from tests.bundle.build import need
+from tests.here import require_runs
 from tests.ops.rows import Array, extremes, onnx_type, special
 
 ON = {
@@ -142,8 +140,7 @@ def model(kind: str) -> Model:
 
 @pytest.mark.parametrize("kind, name", [(kind, name) for kind, names in ON.items() for name in names])
 def test_every_target_does_what_the_formulas_do(kind: str, name: str) -> None:
-    if (reason := obstacle(TARGETS[name])) and not os.environ.get("CI"):
-        pytest.skip(reason)
+    require_runs(name)
     m = model(kind)
     found = ingot.compile(m.proto(), name="special", target=name).run(m.inputs)
     for output, wanted in formulas(m).items():

@@ -39,6 +39,7 @@ from ingot.targets.toolchain import (
     obstacle,
     relocatable,
 )
+from tests.here import require_runs
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
 ELF = [name for name in TARGETS if name != "wasm32"]
@@ -98,14 +99,6 @@ int main(void)
     return 0;
 }
 """
-
-
-def need(target: Target) -> None:
-    """Skip with the reason what cannot run here; in CI only the processor may lack something."""
-    if reason := obstacle(target):
-        if target.runner and os.environ.get("CI", "").lower() in ("1", "true"):
-            pytest.fail(f"{reason}, and CI must not skip")
-        pytest.skip(reason)
 
 
 def compiler(target: Target, kind: str) -> str | None:
@@ -182,7 +175,7 @@ def test_same_results_everywhere(name):
     bias = np.array([0.5, 1, 2, 3, 4, 5, 6, 7])[np.arange(11) & 7]
     i = np.arange(1000)
     dot = (i * 7).astype(np.int8).astype(int) @ (i * 13 + 5).astype(np.int8).astype(int)
-    need(target)
+    require_runs(target)
     out = execute(link_executable([compile_c(KERNELS, target), compile_c(MAIN, target)], target), target)
     assert np.array_equal(np.frombuffer(out[:220], order + "f4").reshape(5, 11), a @ b + bias)
     assert struct.unpack(order + "i", out[220:]) == (dot,)
@@ -451,7 +444,7 @@ def extensions(target: Target) -> str:
 @pytest.mark.parametrize(("name", "kind"), [b for b in BUILDS if b[0] in ("x86-64-v3", "x86-64-v4")])
 def test_extended_vectors_keep_their_lanes(name, kind):
     target = TARGETS[name]
-    need(target)
+    require_runs(target)
     made = compile_c(extensions(target), target, cc=compiler(target, kind))
     answer = execute(link_executable([made], target), target)
     parts = [int(op.removeprefix("extend")) for _, op, _, _ in everything(target) if op.startswith("extend")]
@@ -508,7 +501,7 @@ def test_spellings_compile_to_instructions(name, kind):
 @pytest.mark.parametrize(("name", "kind"), [build for build in BUILDS if build[0] in HOSTED])
 def test_spellings_mean_what_the_table_says(name, kind):
     target = TARGETS[name]
-    need(target)
+    require_runs(target)
     cc = compiler(target, kind)
     objects = [compile_c(spelled(target), target, cc=cc), compile_c(spelled_main(target), target)]
     stream = io.BytesIO(execute(link_executable(objects, target), target))
@@ -595,7 +588,7 @@ int main(void)
 def test_stack_bound_holds_and_is_tight(name, kind, optimize):
     """Run on a painted stack: the bound covers what was touched, by at most an alignment."""
     target = TARGETS[name]
-    need(target)
+    require_runs(target)
     made = compile_c(STACK, target, cc=compiler(target, kind), optimize=optimize)
     for function, slack in (("outer", 64), ("tail", 64), ("aligned", 160)):
         probe = compile_c(PROBE.replace("FUNCTION", function), target)

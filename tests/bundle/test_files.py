@@ -13,8 +13,9 @@ import pytest
 import ingot
 from ingot.bundle.run import aligned
 from ingot.emit.main import NEEDED
-from ingot.targets.records import find, native
-from ingot.targets.toolchain import COMMON, obstacle
+from ingot.targets.records import native
+from ingot.targets.toolchain import COMMON
+from tests.here import require_runs
 
 from .build import STRICT, compile_c, link, run, write
 from .models import bundle, image, made, random, recurrent, scores, small
@@ -240,8 +241,7 @@ def test_relocation_models(relocation: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("api", ["direct", "static", "argument"])
 @pytest.mark.parametrize("target", ["aarch64", "s390x"])
 def test_objects_for_other_processors_run_under_their_emulator(target: str, api: str) -> None:
-    if reason := obstacle(find(target)):
-        pytest.skip(reason)
+    require_runs(target)
     found = bundle(target=target, api=api)
     np.testing.assert_allclose(found.run({"image": image()})["scores"], scores(), atol=1e-6)
 

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import onnx
 
 from tests.corpus.net import Array, Net
+from tests.oracles import exact_session
 
 Build = Callable[[Net], "str | tuple[str, ...]"]
 Made = tuple[onnx.ModelProto, dict[str, Array]]
@@ -72,19 +72,11 @@ def _wanted(case: Case) -> list[Array]:
     return [a.astype(t) for a, t in zip(found, types, strict=True)]
 
 
-def onnxruntime_outputs(
-    model: onnx.ModelProto, feeds: Mapping[str, Array], settings: Mapping[str, str] = MappingProxyType({})
-) -> list[Array]:
-    """onnxruntime's answer, from one thread, on copies: it may write a running mean where it read the old.
-
-    `settings` are entries of its session's configuration.
-    """
+def onnxruntime_outputs(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]:
+    """onnxruntime's answer, from one thread, on copies: it may write a running mean where it read the old."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    for key, value in settings.items():
-        options.add_session_config_entry(key, value)
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = exact_session(model, options)
     return [np.asarray(a) for a in session.run(None, {n: a.copy() for n, a in feeds.items()})]

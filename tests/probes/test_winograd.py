@@ -29,8 +29,8 @@ from ingot.loops.program import calls
 from ingot.loops.verify import verify_program
 from ingot.options import Options
 from ingot.targets.records import find
-from ingot.targets.toolchain import obstacle
 from tests.corpus.cases import onnxruntime_outputs
+from tests.here import require_runs
 from tests.ops.rows import check
 from tests.probes.levels import agree_from_loops
 
@@ -110,8 +110,7 @@ def test_every_level_agrees(number: int, always: Callable[[int], None]) -> None:
     """Loops and C, with every access proved, against onnxruntime; the targets take turns."""
     case, m = CASES[number]
     target = TARGETS[number % len(TARGETS)]
-    if reason := obstacle(find(target)):
-        pytest.skip(reason)
+    require_runs(target)
     always(m)
     model = MODELS[case]
     shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
@@ -134,8 +133,7 @@ def test_point_by_point(case: str, always: Callable[[int], None], monkeypatch: p
     program = stages(model, Options(target=name)).program
     weights = [t.shape[-4:] for k in program.kernels for t in k.parameters if t.name.startswith("w")]
     assert all(shape[0] == 36 for shape in weights)  # points first
-    if reason := obstacle(find(name)):
-        pytest.skip(reason)
+    require_runs(name)
     agree_from_loops(program, {"x": x}, onnxruntime_outputs(model, {"x": x}), 3e-5, name)
 
 
