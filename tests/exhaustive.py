@@ -227,6 +227,17 @@ that agree with it.
   not by the ratio of the extents. With align_corners the last element would lie at extent * scale, which
   may be a fraction: so ONNX words it since opset 19, and so onnx's reference computes it. onnxruntime takes
   the whole number, as everyone does before opset 19. With sizes the two are the same.
+* **Resize of half_pixel_symmetric** is computed as (x + 1/2 - after / 2) / scale + before / 2 - 1/2: what
+  Resize-19 says, divided once, so that a place half way between two elements stays one (6 elements by 1.6,
+  7 by 0.6). onnxruntime, which divides more often, and onnx's reference, for which a scale of 1.6 is
+  1.60000002, each miss some of these; no case of up to 13 elements differs from exact arithmetic.
+* **Resize of integers** rounds what lies between elements half to even and saturates, as onnx's reference
+  does, except that linear places without antialias are cut off, as onnxruntime has them. onnxruntime rounds
+  antialiased ones too, but after every axis.
+* **A pooling window wider than what it slides over**, padding included, gives no elements where ONNX's
+  formula, (extent + pads - window) / stride + 1, is 0, as both oracles have it. Where it is less, or 0 only
+  because it is rounded down (onnxruntime rounds towards 0, and has a window that lies partly outside, onnx's
+  reference has none), the model is refused; so are such convolutions, as by onnxruntime.
 * **Integers to a negative power** are what truncation leaves: 1 and -1 keep their size, all others, 0
   included, give 0.
 """

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import ingot
 from ingot.driver import stages
 from ingot.formula.compute import Compute
 from ingot.formula.expr import Array
@@ -118,6 +119,7 @@ LAYERS = {
     "dense": Layer((1, 128), (128, 40)),
     "rows": Layer((7, 13), (13, 33)),
     "few terms": Layer((3, 3), (3, 33)),
+    "batches of rows": Layer((3, 2, 9, 4), (4, 18)),
 }
 
 
@@ -145,6 +147,49 @@ def test_the_same_bytes(name: str) -> None:
     for target in SHIPPED:
         (got,) = compiled(target)(layer.model(), layer.feed())
         assert np.array_equal(got, wanted), f"C for {target}"
+
+
+OPEN = {
+    "padded": {0: "N"},
+    "padded on one side": {0: "N", 2: "H", 3: "W"},
+    "signed": {3: "W"},
+    "groups": {2: "H"},
+    "dense": {0: "N"},
+    "rows": {0: "N"},
+    "few terms": {0: "N"},
+    "batches of rows": {0: "N"},
+    "depthwise": {0: "N"},
+    "unsigned weights that leave int8": {0: "N", 3: "W"},
+}
+"""Layers with extents that only the caller knows: the axes of the operand, and their names."""
+
+
+@pytest.mark.parametrize("target", [*VECTORS, "c99"])
+@pytest.mark.parametrize("name", OPEN)
+def test_open_extents(name: str, target: str) -> None:
+    layer = LAYERS[name]
+    at = {n: layer.shape[d] for d, n in OPEN[name].items()}
+    proto = layer.model()
+    for d, n in OPEN[name].items():
+        proto.graph.input[0].type.tensor_type.shape.dim[d].dim_param = n
+    bounds = {n: (max(1, size - 3), size + 9) for n, size in at.items()}
+    program = stages(proto, Options(target=target, define=bounds)).program
+    require_proved(program)
+    assert np.array_equal(run(program, layer.feed(), at)[0], wanted_bytes(layer))
+    if target in PRODUCTS and name in ("padded", "dense", "rows"):  # a batch is gone around, as it is here
+        body = [s for k in program.kernels for s in flatten(k.body)]
+        assert PRODUCTS[target] in {s.operation for s in body if isinstance(s, Instruction)}
+
+
+@pytest.mark.parametrize("target", SHIPPED)
+def test_an_open_batch_in_c(target: str) -> None:
+    proto = LAYERS["padded"].model()
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    bundle = ingot.compile(proto, target=target, define={"N": (1, 9)})
+    x = np.random.default_rng(3).integers(0, 256, (9, *LAYERS["padded"].shape[1:])).astype(np.uint8)
+    for size in (9, 1, 8):
+        wanted = ReferenceEvaluator(LAYERS["padded"].model()).run(None, {"x": x[:size]})[0]
+        assert np.array_equal(bundle.run({"x": x[:size]})["y"], wanted)
 
 
 @pytest.mark.parametrize("target, instruction", PRODUCTS.items())

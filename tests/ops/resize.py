@@ -109,6 +109,17 @@ def between() -> Iterator[Row]:
         yield by_sizes(1, 2, 3, 2, mode=mode, antialias=1, note="antialias", oracle="reference")
 
 
+def whole() -> Iterator[Row]:
+    """Integers between integers: rounded, but by two elements cut off; none of these is near a half."""
+    for dtype in (np.uint8, np.int8, np.int32):
+        x = integers(1, 1, 5, 9, dtype=dtype, **({"low": -99, "high": 99} if dtype is np.int32 else {}))
+        more = {"x": x, "note": np.dtype(dtype).name}
+        yield by_sizes(1, 1, 7, 13, mode="linear", **more)
+        for mode in ("linear", "cubic"):
+            yield by_sizes(1, 1, 3, 13, mode=mode, antialias=1, oracle="reference", **more)
+        yield by_sizes(1, 1, 7, 13, mode="cubic", oracle="reference", **more)
+
+
 def with_axes() -> Iterator[Row]:
     yield by_scales(2, 3, mode="nearest", axes=[2, 3], opset=18)
     yield by_scales(2, 3, mode="linear", axes=[3, 2], opset=18, oracle="reference")
@@ -209,6 +220,7 @@ ROWS = [
     *uneven(),
     *empty(),
     *between(),
+    *whole(),
     *with_axes(),
     *CROPPED,
     *LATE,

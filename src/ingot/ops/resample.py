@@ -282,7 +282,13 @@ def resample(f: Builder, x: Tensor, lines: Sequence[Line], how: How) -> Tensor:
         for line in lines:
             beyond = _beyond(f, line, how)
             value = select(beyond[axes[line.axis]], wrap(how.extrapolation, value.dtype), value)
-    return f.map(axes, cast(value, x.type.compute), x.type)
+    return f.map(axes, cast(_whole(value, x.type, how), x.type.compute), x.type)
+
+
+def _whole(value: Expr, to: DType, how: How) -> Expr:
+    """What becomes an integer is rounded, but between two elements only: there onnxruntime cuts off."""
+    is_cut = how.mode == "nearest" or (how.mode == "linear" and not how.antialias)
+    return value if is_cut or not to.is_integer else call("round", value)
 
 
 def _beyond(f: Builder, line: Line, how: How) -> Tensor:

@@ -137,7 +137,7 @@ class _Generator:
         self.lanes = sizes.lanes
         self.prologue: tuple[Statement, ...] = ()
         if product.is_wider(c.a):
-            wide, self.prologue = widened(c.a, product.a, storage, self.lanes)
+            wide, self.prologue = widened(c, product.a, storage, self.lanes)
             c = replace(c, a=wide)
         self.c, self.operand = c, VectorOperand(c, product, storage, self.lanes, codes)
         room = target if codes is None else replace(target, registers=target.registers - TAKEN)

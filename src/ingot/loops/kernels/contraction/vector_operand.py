@@ -19,8 +19,21 @@ from operator import add
 import numpy as np
 
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, cast, select, static, substitute
-from ingot.formula.index import as_expr, mentions, simplify
+from ingot.formula.expr import (
+    Array,
+    Const,
+    Expr,
+    Extent,
+    Load,
+    Tensor,
+    Var,
+    cast,
+    select,
+    static,
+    substitute,
+    walk,
+)
+from ingot.formula.index import as_expr, interval, mentions, simplify
 from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import INT32, UINT8, DType
 from ingot.loops.access import NotVectorizable, step
@@ -164,22 +177,40 @@ class VectorOperand:
         return body
 
 
-def widened(a: Load, to: DType, storage: Storage, lanes: int) -> tuple[Load, tuple[Statement, ...]]:
-    """The load from a copy whose elements are of another type, and the statements that make the copy.
+def widened(c: Contraction, to: DType, storage: Storage, lanes: int) -> tuple[Load, tuple[Statement, ...]]:
+    """The load of `a` from a copy whose elements are of another type, and the statements that make the copy.
 
-    Every element is read for many channels: that is less work than to widen it where it is read.
+    Every element is read for many channels: that is less work than to widen it where it is read. Along
+    dimensions whose extent is known at run time only the copy holds what one turn of the loops around reads.
     """
-    copy = storage.scratch(a.tensor, tuple(map(static, a.tensor.shape)), "wide", to)
+    places = [_place(i, n, c) for i, n in zip(c.a.index, c.a.tensor.shape, strict=True)]
+    copy = storage.scratch(c.a.tensor, tuple(extent for _, _, extent in places), "wide", to)
     *outer, n = copy.shape
-    index = [Var(f"i{d}", extent) for d, extent in enumerate(outer)]
+    own = [*(Var(f"wide{d}", extent) for d, extent in enumerate(outer)), Var("lane")]  # no axis is called so
+    source = tuple(first + v for (first, _, _), v in zip(places, own, strict=True))
     body: list[Statement] = []
     for lo, hi, width in in_vectors(static(n), lanes):
-        at = (*index, Var("lane"))
-        store = Store(Load(copy, at), cast(Load(a.tensor, at, None, width), to), width)
+        store = Store(Load(copy, tuple(own)), cast(Load(c.a.tensor, source, None, width), to), width)
         body += [For("lane", Const(lo), Const(hi), width, (store,))] if hi > lo else []
-    for x in reversed(index):
+    for x in reversed(own[:-1]):
         body = [For(x.name, Const(0), as_expr(x.extent or 0), 1, tuple(body))]
-    return replace(a, tensor=copy), tuple(body)
+    return replace(c.a, tensor=copy, index=tuple(i for _, i, _ in places)), tuple(body)
+
+
+def _place(index: Expr, n: Extent, c: Contraction) -> tuple[Expr, Expr, int]:
+    """Where a copy begins in one dimension, the index within it, and its extent.
+
+    Raises NotVectorizable where a turn of the loops around reads no part of known size.
+    """
+    if isinstance(n, int):
+        return Const(0), index, n
+    own = {x.name: Const(0) for x in (*c.tile, *c.outer, *c.reduce)}
+    first = simplify(substitute(index, own), c.bounds)
+    within = simplify(index - first, c.bounds)
+    lo, hi = interval(within, c.bounds)
+    if lo < 0 or any(v.name not in own for v in walk(within) if isinstance(v, Var)):
+        raise NotVectorizable(f"{c.a.tensor.name} is read from a place of its own by every turn")
+    return first, within, hi + 1
 
 
 def _fixed(axes: tuple[Var, ...], load: Load) -> tuple[Var, ...]:
