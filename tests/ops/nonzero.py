@@ -22,4 +22,6 @@ ROWS = [
     Row("NonZero", [SPARSE], declared=[(2, 3)]),
     Row("NonZero", [integers(2, 2, 3, low=0, high=1) + np.eye(2, 3, dtype=np.int64)], declared=[(3, 4)]),
     Row("NonZero", [chosen(1, 0, 1, 1)], declared=[(1, 3)], opset=9),
+    Row("NonZero", [np.array(3.5, np.float32)], declared=[(0, 1)], oracle="reference"),
+    Row("NonZero", [np.array(0)], declared=[(0, 0)], oracle="reference"),
 ]
