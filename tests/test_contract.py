@@ -68,6 +68,18 @@ def test_the_caches_change_the_order_and_not_the_result(target: Any) -> None:
     assert all(p.level == 2 and p.ahead >= 4 * 6 * 8 for p in asked)
 
 
+@pytest.mark.parametrize("channels, points", [(3, 1), (4, 1), (7, 1), (4, 2), (4, 3)])
+def test_values_in_vectors_end_with_the_operand(channels: int, points: int) -> None:
+    """As many terms a turn as there are chains would read beyond: 5, 6 or 7 by vectors of four."""
+    for terms in range(33, 72):
+        text = (
+            f"agraph (float[{points}, {terms}] x) => (float[{points}, {channels}] y) {{ y = MatMul(x, w) }}"
+        )
+        program, made = compiled(text, TARGETS["aarch64"], w=(terms, channels))
+        x = np.random.default_rng(9).standard_normal((points, terms)).astype("f")
+        np.testing.assert_allclose(run(program, {"x": x})[0], x @ made["w"], atol=1e-4)
+
+
 def test_small_weights_among_many_are_asked_for_ahead() -> None:
     one = "agraph (float[7, 16] x) => (float[7, 48] y) { y = MatMul(x, w) }"
     two = "agraph (float[7, 16] x) => (float[7, 9] y) { z = MatMul(x, w) y = MatMul(z, v) }"

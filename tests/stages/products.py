@@ -33,7 +33,8 @@ def multiplied(dice: Dice, target: Target) -> Drawn:
     """MatMul or Gemm: batches, transposed operands, weights that are known or not."""
     dtype = dice.choice((FLOAT32, FLOAT32, FLOAT32, FLOAT64, FLOAT16))
     lanes = target.lanes(max(dtype.bytes, 4))
-    m, k, n = dice.number(1, 20), dice.number(1, 70), some_channels(dice, lanes)
+    m = 1 if dice.chance(25) else dice.number(1, 20)  # few sums at once are sums in chains
+    k, n = dice.number(1, 100), some_channels(dice, lanes)
     if dice.chance(60):  # several blocks of whole registers
         n = dice.number(4, 9) * min(lanes, 8)
     f = builder()

@@ -70,10 +70,10 @@ class RegisterTile:
         is_row = step(self.c.a, inner.name) == 1 and static(inner.extent) >= self.lanes
         is_plain = self.c.b.dtype.is_float and is_row
         self.is_by_element = is_plain and is_by_element(block.target, self.lanes, tile)
-        turn = (
-            self.lanes if self.is_by_element else terms_per_iteration(block.target, tile, max(1, self.whole))
-        )
-        self.unroll = max(self.chains, turn)
+        if self.is_by_element:  # whole vectors of values
+            self.unroll = -(-self.chains // self.lanes) * self.lanes
+        else:
+            self.unroll = max(self.chains, terms_per_iteration(block.target, tile, max(1, self.whole)))
 
     def statements(self) -> Iterator[Statement]:
         zero, offset = Const(0.0 if self.c.init.dtype.is_float else 0, self.c.init.dtype), 0
