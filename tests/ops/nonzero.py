@@ -19,6 +19,14 @@ ROWS = [
     Row("Compress", [X, chosen(0, 1, 1, 0, 0, 0, 1)], declared=[(3,)], note="flat"),
     Row("Compress", [X, chosen(0, 0)], declared=[(0,)], note="nothing"),
     Row("Compress", [integers(2, 3), chosen(1, 1, 1)], {"axis": 1}, declared=[(2, 3)], oracle="reference"),
+    *(
+        Row(
+            "Compress", [X, chosen(*bits)], {} if axis is None else {"axis": axis}, constant=[1], note="known"
+        )
+        for axis, bits in ((0, (1, 0, 1)), (-2, (0, 1, 0, 1)), (1, (0, 1)), (2, (0, 0)))
+    ),
+    Row("Compress", [X, chosen(0, 1, 1, 0, 0, 0, 1)], constant=[1], note="known"),
+    Row("Compress", [X, chosen(0, 0)], constant=[1], note="nothing, known"),
     Row("NonZero", [SPARSE], declared=[(2, 3)]),
     Row("NonZero", [integers(2, 2, 3, low=0, high=1) + np.eye(2, 3, dtype=np.int64)], declared=[(3, 4)]),
     Row("NonZero", [chosen(1, 0, 1, 1)], declared=[(1, 3)], opset=9),

@@ -6,10 +6,27 @@ bundle returns an error code if it finds another.
 
 from __future__ import annotations
 
-from ingot.formula.expr import Const, Expr, Extent, Gathered, Tensor, Var, call, cast, equal, select, wrap
+import numpy as np
+
+from ingot.formula.expr import (
+    Array,
+    Const,
+    Expr,
+    Extent,
+    Gathered,
+    Tensor,
+    Var,
+    call,
+    cast,
+    equal,
+    select,
+    static,
+    wrap,
+)
 from ingot.formula.extents import extent
 from ingot.formula.index import as_expr, product
-from ingot.formula.types import BOOL, INT64
+from ingot.formula.types import BOOL, INDEX, INT64
+from ingot.ops.gather import gather
 from ingot.ops.registry import Builder, is_data, op
 
 
@@ -66,6 +83,8 @@ def compress(f: Builder, x: Tensor, condition: Tensor, *, axis: int | None = Non
     """The slices along an axis (without one: the elements) whose condition is set (Compress-11)."""
     f.same_type((condition,), "b")
     f.require(condition.rank == 1 and x.rank > 0, "a condition of one axis is needed")
+    if condition.value is not None and all(isinstance(n, int) for n in x.shape):
+        return _chosen(f, x, np.flatnonzero(condition.value), axis)
     places, found = set_places(f, condition)
     if axis is None:
         axes = f.axes((f.measured(found, condition.shape[0]),))
@@ -75,6 +94,17 @@ def compress(f: Builder, x: Tensor, condition: Tensor, *, axis: int | None = Non
     axes = f.axes((*x.shape[:a], count, *x.shape[a + 1 :]))
     place = Gathered(places.at((axes[a],), outside=0), Const(0), as_expr(x.shape[a]))
     return f.map(axes, x.at((*axes[:a], place, *axes[a + 1 :])), x.type)
+
+
+def _chosen(f: Builder, x: Tensor, places: Array, axis: int | None) -> Tensor:
+    """The same where it is known now which: how many is no data then."""
+    if axis is not None:
+        return gather(f, x, f.constant(places, "places"), axis=axis)
+    f.require(places.size == 0 or places[-1] < x.count, f"the condition is set beyond {x.count} elements")
+    (k,) = f.axes((places.size,), "k")
+    index = np.unravel_index(places, tuple(map(static, x.shape)))
+    tables = [f.constant(i.astype(np.int32), "places") for i in index]
+    return f.map((k,), x.at(tuple(cast(t.at((k,)), INDEX) for t in tables)), x.type)
 
 
 @op("NonZero", since=9)
