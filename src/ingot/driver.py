@@ -37,6 +37,7 @@ from ingot.loops.program_passes.pauses import pausing
 from ingot.loops.program_passes.share import share
 from ingot.loops.program_passes.state import keep_states
 from ingot.loops.region import Region, formulate_graph, region_text
+from ingot.loops.region_passes.dequantised import inline_dequantised
 from ingot.loops.region_passes.fold import fold_stages
 from ingot.loops.region_passes.fuse import fuse
 from ingot.loops.region_passes.layout_assignment import assign_layouts
@@ -55,6 +56,7 @@ from ingot.ops.infer import infer
 from ingot.options import Define, Options
 from ingot.passes.byte_activations import byte_activations, layers_in_a_row
 from ingot.passes.inline_if import inline_if
+from ingot.passes.integer_layers import integer_layers
 from ingot.passes.number_calls import number_calls
 from ingot.passes.pair_states import pair_states
 from ingot.passes.prune import prune
@@ -149,6 +151,8 @@ def front(model: Any, options: Options) -> Graph:
     graph = require_narrow(GRAPH(infer, graph))  # everything below needs shapes, and constants folded
     graph = GRAPH(pair_states, graph, options.state)  # types must be known, passes keep the edge's order
     graph = GRAPH(inline_if, graph)  # conditions that are constants are known now
+    if options.fuse and options.math != "exact":
+        graph = GRAPH(integer_layers, graph)  # needs types and folded constants; prune takes the floats away
     if options.activations == "int8":
         # needs types and constant weights
         graph = GRAPH(byte_activations, graph, target_of(options), options.huffman)
@@ -186,6 +190,7 @@ def inexact(options: Options) -> bool:
 REGION_STEPS = (
     RegionStep(pack_boundary, "first: everything below sees bytes at the edge", always),
     RegionStep(fold_stages, "before fuse: what is left of a batch normalisation is a map", always),
+    RegionStep(inline_dequantised, "before fuse: maps of bytes join whoever reads them", fused),
     RegionStep(fuse, "before layouts: what disappears needs none", fused),
     RegionStep(reorder, "after fuse: what stands behind a view is one stage with its maps", fused),
     RegionStep(split_sums, "after reorder: what reads a part reads its source", fused),

@@ -30,7 +30,7 @@ DEEPEST = 200  # nodes of one fused expression
 def fuse(region: Region) -> Region:
     """Fuse in place, regions of branches and loops included, and return the region."""
     items: list[Item] = []
-    readers = _readers(region)
+    readers = readers_of(region)
     makers: dict[Tensor, int] = {}
     waiting = deque(region.items)
     while waiting:
@@ -58,7 +58,7 @@ def fuse(region: Region) -> Region:
     return region
 
 
-def _readers(region: Region) -> Counter[Tensor]:
+def readers_of(region: Region) -> Counter[Tensor]:
     """How many groups (or outputs, or control steps) read each tensor."""
     count: Counter[Tensor] = Counter(region.outputs)
     for item in region.items:
@@ -67,10 +67,10 @@ def _readers(region: Region) -> Counter[Tensor]:
                 count.update(item.reads)
             case Either(_, condition, then, other, _):
                 count.update([condition])
-                count.update(_readers(then) + _readers(other))
+                count.update(readers_of(then) + readers_of(other))
             case Iterate(body=body):
                 count.update((*item.reads, *item.writes, *body.inputs))
-                count.update(_readers(body))
+                count.update(readers_of(body))
     return count
 
 

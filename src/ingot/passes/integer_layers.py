@@ -1,0 +1,290 @@
+"""Layers between QuantizeLinear and DequantizeLinear compute on the integers.
+
+    x = DequantizeLinear(qx, sx, zx)
+    w = DequantizeLinear(qw, sw, zw)      ->      qy = QLinearConv(qx, sx, zx, qw, sw, zw, sy, zy, qb)
+    y = Relu(Conv(x, w, b))                       (clipped at zy, if qy goes below it)
+    qy = QuantizeLinear(y, sy, zy)
+
+In: an inferred graph in which exporters have left such pairs (QDQ). Out: the same graph with QLinearConv,
+QLinearMatMul and QGemm for products whose operands are 8 bits, and with pooling, activations and moves of
+elements on integers: they keep the order of numbers, so that the pair around them goes behind them, and goes
+altogether where what is dequantised is quantised alike. Sums of integers are exact; results are rounded once,
+as onnxruntime's own rewriting rounds them. What reads floats still gets them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+
+from ingot.formula.budget import Budget
+from ingot.formula.expr import Array
+from ingot.formula.types import FLOAT32, INT32
+from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, uses
+from ingot.ops.infer import infer_node
+from ingot.passes.quantised import Quantisation, accumulated, as_int8, is_bytes, largest_sums, quantisation
+
+VERSION = 21
+MOVES = (
+    *("Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Identity", "Expand"),
+    *("Tile", "DepthToSpace", "SpaceToDepth", "MaxPool"),
+)
+"""Operators whose first operand's elements are the result's, some of them."""
+SINCE = {"MaxPool": 12}  # versions that take integers
+PRODUCTS = ("Conv", "Gemm", "MatMul")
+Operands = list[Value | None]
+
+
+def integer_layers(graph: Graph) -> Graph:
+    """Rewrite in place, subgraphs too, and return the graph."""
+    _rewrite(graph, {})
+    return graph
+
+
+def _rewrite(graph: Graph, known: dict[Value, Quantisation]) -> None:
+    work = _Layers(graph, dict(known), {}, uses(graph))
+    for node in graph.nodes:
+        for sub in node.subgraphs.values():
+            _rewrite(sub, work.known)
+        work.visit(node)
+    graph.nodes = work.nodes
+
+
+@dataclass(slots=True)
+class _Layers:
+    """The nodes so far, what is `known` of the values that they dequantise, and who made which."""
+
+    graph: Graph
+    known: dict[Value, Quantisation]
+    makers: dict[Value, Node]
+    readers: dict[Value, list[Node]]
+    nodes: list[Node] = field(default_factory=list)
+    numbers: count[int] = field(default_factory=count)
+
+    def visit(self, node: Node) -> None:
+        """Write a node as it is, or what computes the same on integers."""
+        done = False
+        if not node.domain:
+            match node.op:
+                case "DequantizeLinear":
+                    self.note(node)
+                case "QuantizeLinear":
+                    done = self.cancelled(node) or self.product(node)
+                case "Relu" | "Clip":
+                    done = self.clipped(node)
+                case _ if node.op in MOVES:
+                    done = self.moved(node)
+        if not done:
+            self.append(node)
+
+    def append(self, node: Node) -> None:
+        self.nodes.append(node)
+        self.makers.update((v, node) for v in node.outputs if v is not None)
+
+    def note(self, node: Node) -> None:
+        (out,) = node.outputs
+        found = quantisation(node, node.inputs[0])
+        if out is not None and found is not None and out.type is FLOAT32:
+            self.known[out] = found
+
+    # -- nodes
+
+    def add(
+        self,
+        like: Node,
+        op: str,
+        inputs: Operands,
+        domain: str = "",
+        attributes: dict[str, Attribute] | None = None,
+        version: int = 0,
+    ) -> Value:
+        """A node that stands for `like`, inferred; what it makes."""
+        first = like.outputs[0]
+        name = like.name or (first.name if first is not None else like.op)
+        made = Value(f"{name}_{op}{next(self.numbers)}")
+        version = version or (1 if domain else max(like.version, VERSION))
+        node = Node(
+            op, inputs, [made], attributes or {}, name, domain, version, like.text, caller=like.caller
+        )
+        infer_node(node, Budget())
+        self.append(node)
+        return made
+
+    def give(self, out: Value | None) -> bool:
+        """The last node makes `out`."""
+        (node, made) = self.nodes[-1], self.nodes[-1].outputs[0]
+        assert made is not None and out is not None
+        del self.makers[made]
+        out.type, out.shape = made.type, out.shape or made.shape
+        node.outputs = [out]
+        self.makers[out] = node
+        return True
+
+    def dequantised(self, node: Node, q: Value, how: Quantisation) -> bool:
+        """`q` dequantised in place of a node's result, which is known from now on."""
+        (out, *_) = node.outputs
+        assert out is not None
+        numbers: Operands = [q, _constant(q, "scale", how.scale), _constant(q, "zero", _typed(how))]
+        self.add(node, "DequantizeLinear", numbers)
+        self.give(out)
+        self.known[out] = Quantisation(q, how.scale, how.zero)
+        return True
+
+    # -- what keeps the order of numbers
+
+    def moved(self, node: Node) -> bool:
+        """An operator that only picks elements, on integers; its other outputs must not be read."""
+        x, *others = node.inputs
+        how = None if x is None else self.known.get(x)
+        if how is None or how.axis is not None or len([v for v in node.outputs if v is not None]) != 1:
+            return False
+        if x is not None and x.constant is not None:
+            return False  # folded already
+        version = max(node.version, SINCE.get(node.op, 1))
+        q = self.add(node, node.op, [how.q, *others], "", node.attributes, version)
+        return self.dequantised(node, q, how)
+
+    def clipped(self, node: Node) -> bool:
+        """Relu and Clip of what is dequantised, on the integers."""
+        x = node.inputs[0]
+        how = None if x is None else self.known.get(x)
+        limits = _limits(node)
+        if (
+            how is None
+            or how.axis is not None
+            or limits is None
+            or (x is not None and x.constant is not None)
+        ):
+            return False
+        if not all(map(how.holds, limits)):
+            return False  # what is cut off becomes a number between those of the integers
+        return self.dequantised(node, self.clip(node, how.q, how, limits), how)
+
+    def clip(self, node: Node, q: Value, how: Quantisation, limits: tuple[float, float]) -> Value:
+        """Integers that stand for numbers within limits; nothing to do where all of them do."""
+        lo, hi = (how.integer(limit) for limit in limits)
+        if lo <= how.type.lowest and hi >= how.type.highest:
+            return q
+        ends = (
+            constant_value(f"{q.name}_{n}", np.array(v, how.type.numpy)) for n, v in (("lo", lo), ("hi", hi))
+        )
+        return self.add(node, "Clip", [q, *ends])
+
+    def cancelled(self, node: Node) -> bool:
+        """What is dequantised and quantised alike is what it was."""
+        x, (out,) = node.inputs[0], node.outputs
+        how, to = None if x is None else self.known.get(x), quantisation(node, out)
+        if how is None or to is None or not how.is_like(to) or how.q.constant is not None:
+            return False
+        self.add(node, "Identity", [how.q])
+        return self.give(out)
+
+    # -- products
+
+    def product(self, node: Node) -> bool:
+        """A QuantizeLinear of a product, or of a Relu or Clip of one."""
+        (out,), to = node.outputs, quantisation(node, node.outputs[0])
+        found, limits = self.behind(node.inputs[0])
+        if out is None or to is None or not is_bytes(to) or found is None:
+            return False
+        x, w = (None if v is None else self.known.get(v) for v in found.inputs[:2])
+        if x is None or w is None or not is_bytes(x) or x.q.constant is not None:
+            return False
+        q = self.multiplied(found, x, w, to)
+        if q is None:
+            return False
+        self.clip(node, q, to, limits)
+        return self.give(out)
+
+    def behind(self, value: Value | None) -> tuple[Node | None, tuple[float, float]]:
+        """The product that a value is, behind at most one Relu or Clip that nobody else reads."""
+        limits = (-np.inf, np.inf)
+        for _ in range(2):
+            maker = None if value is None or not self.is_private(value) else self.makers.get(value)
+            if maker is None or maker.domain:
+                break
+            if maker.op in PRODUCTS:
+                return maker, limits
+            bounds = _limits(maker)
+            if bounds is None or limits != (-np.inf, np.inf):
+                break
+            limits, value = bounds, maker.inputs[0]
+        return None, limits
+
+    def is_private(self, value: Value) -> bool:
+        """Whether one node of this graph alone reads a value."""
+        return len(self.readers.get(value, ())) == 1 and value not in self.graph.outputs
+
+    def multiplied(self, node: Node, x: Quantisation, w: Quantisation, to: Quantisation) -> Value | None:
+        """The product's integers, if its weights are constant bytes with scales per output."""
+        weights, axis = as_int8(w), _output_axis(node)
+        if weights is None or axis is None or w.axis not in (None, axis % weights.ndim):
+            return None
+        bias = _bias(node, (x.scale * w.scale).astype(np.float32))
+        if bias is None or (largest_sums(weights, w, x, axis) + np.abs(bias) > INT32.highest).any():
+            return None
+        name = w.q.name
+        numbers = [x.scale, _typed(x), weights, w.scale, w.zero.astype(weights.dtype)]
+        given: Operands = [constant_value(f"{name}_{i}", np.asarray(a)) for i, a in enumerate(numbers)]
+        result: Operands = [
+            constant_value(f"{name}_{s}", a) for s, a in (("ys", to.scale), ("yz", _typed(to)))
+        ]
+        fixed = constant_value(f"{name}_bias", bias.astype(np.int32)) if bias.any() else None
+        if node.op == "Conv":
+            return self.add(node, "QLinearConv", [x.q, *given, *result, fixed], "", node.attributes)
+        if node.op == "MatMul":
+            return self.add(node, "QLinearMatMul", [x.q, *given, *result])
+        transposed = {k: v for k, v in node.attributes.items() if k in ("transA", "transB")}
+        return self.add(node, "QGemm", [x.q, *given, fixed, *result], "com.microsoft", transposed)
+
+
+def _bias(node: Node, unit: Array) -> Array | None:
+    """A constant bias in the accumulators' units, zeros without one; None: another cannot be added."""
+    b = node.inputs[2] if len(node.inputs) > 2 else None
+    if node.op == "Gemm" and any(node.attributes.get(k, 1.0) != 1 for k in ("alpha", "beta")):
+        return None
+    if b is None:
+        return np.zeros(1)
+    if b.constant is None or b.constant.ndim != 1 or not np.isfinite(b.constant).all():
+        return None
+    return accumulated(b.constant, unit)
+
+
+def _typed(how: Quantisation) -> Array:
+    return how.zero.astype(how.type.numpy)
+
+
+def _constant(q: Value, what: str, array: Array) -> Value:
+    return constant_value(f"{q.name}_{what}", array)
+
+
+def _output_axis(node: Node) -> int | None:
+    """The axis of the weights that outputs go along."""
+    match node.op:
+        case "Conv":
+            return 0
+        case "Gemm":
+            return 0 if node.attributes.get("transB") else 1
+        case "MatMul":
+            return -1
+    return None
+
+
+def _limits(node: Node) -> tuple[float, float] | None:
+    """The numbers between which a Relu or Clip leaves its operand; None: data, or another operator."""
+    if node.op == "Relu":
+        return 0.0, np.inf
+    if node.op != "Clip":
+        return None
+    ends: list[float] = []
+    for i, (key, default) in enumerate((("min", -np.inf), ("max", np.inf))):
+        given = node.inputs[i + 1] if len(node.inputs) > i + 1 else None
+        if given is not None and given.constant is None:
+            return None
+        attribute = node.attributes.get(key, default)
+        assert isinstance(attribute, float)
+        ends.append(attribute if given is None or given.constant is None else float(given.constant.item()))
+    lo, hi = ends
+    return (lo, hi) if lo <= hi else None

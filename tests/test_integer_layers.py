@@ -1,0 +1,213 @@
+"""QDQ models compute on integers: as onnxruntime's own rewriting does, and only where that means the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import ingot
+from ingot.driver import front, stages
+from ingot.formula.expr import Array
+from ingot.loops.evaluate import run
+from ingot.options import Options
+from tests.oracles import exact_session
+
+TARGETS = ("x86-64-v3", "x86-64-v4-vnni", "aarch64-dotprod", "armv7e-m", "c99")
+RANDOM = np.random.default_rng(7)
+
+
+def weights(*shape: int) -> Array:
+    return RANDOM.integers(-127, 128, shape).astype(np.int8)
+
+
+CONSTANTS: dict[str, Array] = {
+    "s": np.array(0.03, np.float32),
+    "s2": np.array(0.05, np.float32),
+    "big": np.array(0.9, np.float32),
+    "six": np.array(6 / 255, np.float32),
+    "z": np.array(128, np.uint8),
+    "z0": np.array(0, np.uint8),
+    "z3": np.array(3, np.uint8),
+    "w": weights(8, 4, 3, 3),
+    "dw": weights(4, 1, 3, 3),
+    "ws": np.array(0.004, np.float32),
+    "wss": RANDOM.uniform(0.001, 0.004, 8).astype(np.float32),
+    "wz": np.array(0, np.int8),
+    "wzs": np.zeros(8, np.int8),
+    "b": RANDOM.integers(-3000, 3000, 8).astype(np.int32),
+    "bs": np.array(0.03 * 0.004, np.float32),
+    "bz": np.array(0, np.int32),
+    "fb": RANDOM.standard_normal(8).astype(np.float32),
+    "m": weights(36, 8),
+    "mt": weights(8, 36),
+    "zero": np.array(0, np.float32),
+    "top": np.array(6, np.float32),
+    "low": np.array(0.1, np.float32),
+    "flat": np.array([2, 36], np.int64),
+    "axes": np.array([2, 3], np.int64),
+}
+
+
+def model(nodes: str, used: tuple[str, ...] = ()) -> onnx.ModelProto:
+    """The nodes on x, uint8 images of four channels, with the constants that they name."""
+    proto = parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21]> g (uint8[2,4,9,7] qx) => (uint8 y) {{
+        x = DequantizeLinear(qx, s, z)
+        {nodes} }}"""
+    )
+    names = {i for n in proto.graph.node for i in n.input}
+    arrays = [onnx.numpy_helper.from_array(a, n) for n, a in CONSTANTS.items() if n in names]
+    proto.graph.initializer.extend(arrays)
+    del proto.graph.output[0].type.tensor_type.shape.dim[:]
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    return proto
+
+
+def feed() -> dict[str, Array]:
+    return {"qx": np.random.default_rng(8).integers(0, 256, (2, 4, 9, 7)).astype(np.uint8)}
+
+
+CONV = "fw = DequantizeLinear(w, ws, wz) "
+PER_CHANNEL = "fw = DequantizeLinear<axis=0>(w, wss, wzs) "
+BIAS = "f = DequantizeLinear(b, bs, bz) "
+EXACT = {
+    "convolution": CONV + "c = Conv<pads=[1,1,1,1]>(x, fw) y = QuantizeLinear(c, big, z)",
+    "a bias": CONV + BIAS + "c = Conv<pads=[0,1,2,0]>(x, fw, f) y = QuantizeLinear(c, big, z)",
+    "a scale per channel": PER_CHANNEL + "c = Conv<strides=[2,2]>(x, fw) y = QuantizeLinear(c, big, z)",
+    "relu from zero on": CONV
+    + "c = Conv(x, fw) r = Relu(c) y = QuantizeLinear(c1, s2, z0)".replace("c1", "r"),
+    "relu above the lowest integer": CONV + "c = Conv(x, fw) r = Relu(c) y = QuantizeLinear(r, s2, z3)",
+    "relu of six": CONV + "c = Conv(x, fw) r = Clip(c, zero, top) y = QuantizeLinear(r, six, z0)",
+    "depthwise": "fw = DequantizeLinear(dw, ws, wz) "
+    "c = Conv<group=4, pads=[1,1,1,1]>(x, fw) y = QuantizeLinear(c, s2, z)",
+    "pooling": "p = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(x) "
+    "y = QuantizeLinear(p, s, z)",
+    "moves": "t = Transpose<perm=[0,2,3,1]>(x) r = Flatten(t) y = QuantizeLinear(r, s, z)",
+    "a clip of what is dequantised": "r = Relu(x) y = QuantizeLinear(r, s, z)",
+    "two in a row": CONV + "c = Conv(x, fw) r = Relu(c) q = QuantizeLinear(r, s2, z0) "
+    "d = DequantizeLinear(q, s2, z0) p = MaxPool<kernel_shape=[2,2]>(d) k = QuantizeLinear(p, s2, z0) "
+    "e = DequantizeLinear(k, s2, z0) t = Transpose<perm=[0,2,3,1]>(e) y = QuantizeLinear(t, s2, z0)",
+}
+DENSE = (
+    "p = MaxPool<kernel_shape=[3,3], strides=[3,3]>(x) t = Slice(p, first, last, axis) "
+    "v = Reshape(t, flat) k = QuantizeLinear(v, s, z) i = DequantizeLinear(k, s, z) "
+)
+CONSTANTS |= {"first": np.array([0]), "last": np.array([4]), "axis": np.array([1])}
+CONSTANTS["flat"] = np.array([2, -1], np.int64)
+CONSTANTS["m"], CONSTANTS["mt"] = weights(24, 8), weights(8, 24)
+EXACT |= {
+    "a product": DENSE + "fw = DequantizeLinear(m, ws, wz) c = MatMul(i, fw) y = QuantizeLinear(c, big, z)",
+    "dense": DENSE
+    + "fw = DequantizeLinear(mt, ws, wz) "
+    + BIAS
+    + "c = Gemm<transB=1>(i, fw, f) y = QuantizeLinear(c, big, z)",
+    "dense, a scale per output": DENSE + "fw = DequantizeLinear<axis=0>(mt, wss, wzs) "
+    "c = Gemm<transB=1>(i, fw) r = Relu(c) y = QuantizeLinear(r, big, z0)",
+}
+
+
+def operators(proto: onnx.ModelProto) -> list[str]:
+    return [n.op for n in front(proto, Options()).nodes]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_the_same_bytes_as_onnxruntime(name: str) -> None:
+    proto = model(EXACT[name])
+    (wanted,) = exact_session(proto).run(None, feed())
+    assert not {"Conv", "Gemm", "MatMul", "QuantizeLinear", "DequantizeLinear"} & {*operators(proto)}
+    for target in TARGETS:
+        (got,) = run(stages(proto, Options(target=target)).program, feed())
+        np.testing.assert_array_equal(got, wanted, target)
+    for target in ("x86-64-v3", "c99"):
+        got = ingot.compile(proto, target=target).run(feed())["y"]
+        np.testing.assert_array_equal(got, wanted, f"C for {target}")
+
+
+KEPT: dict[str, tuple[str, set[str]]] = {
+    "others read the product": (
+        CONV + "c = Conv(x, fw) r = Relu(c) a = Add(c, r) y = QuantizeLinear(a, big, z)",
+        {"Conv"},
+    ),
+    "weights that are data": (
+        "a = MatMul(x, x7) y = QuantizeLinear(a, big, z)".replace("x7", "xt"),
+        {"MatMul"},
+    ),
+    "another scale behind": (
+        "p = MaxPool<kernel_shape=[2,2]>(x) y = QuantizeLinear(p, s2, z)",
+        {"DequantizeLinear", "QuantizeLinear"},
+    ),
+    "a clip between integers": (
+        "c = Clip(x, low, top) e = Exp(c) y = QuantizeLinear(e, big, z0)",
+        {"Clip", "DequantizeLinear"},
+    ),
+    "a relu that others read": (
+        CONV + "c = Conv(x, fw) r = Relu(c) q = QuantizeLinear(r, s2, z0) d = DequantizeLinear(q, s2, z0) "
+        "a = Add(d, r) y = QuantizeLinear(a, big, z)",
+        {"Conv"},
+    ),
+}
+KEPT["weights that are data"] = (
+    "xt = Transpose<perm=[0,1,3,2]>(x) a = MatMul(x, xt) y = QuantizeLinear(a, big, z)",
+    {"MatMul"},
+)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_does_not_mean_the_same_stays(name: str) -> None:
+    text, kept = KEPT[name]
+    proto = model(text)
+    assert kept <= {*operators(proto)}
+    (wanted,) = exact_session(proto).run(None, feed())
+    (got,) = run(stages(proto, Options(target="x86-64-v3")).program, feed())
+    assert np.abs(got.astype(int) - wanted.astype(int)).max() <= 1
+
+
+def test_a_residual_block_has_no_floats_in_memory() -> None:
+    """What two branches make is dequantised, added and quantised in registers."""
+    text = (
+        "fw = DequantizeLinear(w4, ws, wz) c = Conv<pads=[1,1,1,1]>(x, fw) q = QuantizeLinear(c, s2, z) "
+        "d = DequantizeLinear(q, s2, z) a = Add(d, x) r = Relu(a) y = QuantizeLinear(r, s2, z0)"
+    )
+    CONSTANTS["w4"] = weights(4, 4, 3, 3)
+    proto = model(text)
+    (wanted,) = exact_session(proto).run(None, feed())
+    program = stages(proto, Options(target="x86-64-v4-vnni")).program
+    (got,) = run(program, feed())
+    assert np.abs(got.astype(int) - wanted.astype(int)).max() <= 1
+    floats = [p.name for k in program.kernels for p in k.parameters if p.type.is_float and p.count > 8]
+    assert not floats
+
+
+def test_exact_arithmetic_keeps_the_floats() -> None:
+    proto = model(EXACT["convolution"])
+    assert "Conv" in [n.op for n in front(proto, Options(math="exact")).nodes]
+
+
+def test_weights_are_bytes_in_the_bundle() -> None:
+    made = ingot.compile(model(EXACT["convolution"]), target="x86-64-v3")
+    assert made.manifest["sizes"]["weights_bytes"] < 2 * CONSTANTS["w"].size + 200
+
+
+def test_sums_that_may_leave_int32_stay_floats() -> None:
+    many = np.full((70000, 2), 127, np.int8)
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (uint8[1,70000] qx) => (uint8[1,2] y) {
+        x = DequantizeLinear(qx, s, z0) fw = DequantizeLinear(many, ws, wz)
+        c = MatMul(x, fw) y = QuantizeLinear(c, big, z0) }"""
+    proto = parser.parse_model(text)
+    arrays = {**{n: CONSTANTS[n] for n in ("s", "z0", "ws", "wz", "big")}, "many": many}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in arrays.items())
+    assert "MatMul" in operators(proto)
+
+
+@pytest.mark.parametrize("opset", [10, 13, 19])
+def test_older_opsets(opset: int) -> None:
+    text = CONV + "c = Conv(x, fw) q = QuantizeLinear(c, big, z) d = DequantizeLinear(q, big, z) "
+    text += "p = MaxPool<kernel_shape=[2,2]>(d) y = QuantizeLinear(p, big, z)"
+    proto = model(text)
+    proto.opset_import[0].version = opset
+    assert operators(proto) == ["QLinearConv", "MaxPool", "Identity"]
+    (wanted,) = exact_session(model(text)).run(None, feed())
+    (got,) = run(stages(proto, Options(target="x86-64-v3")).program, feed())
+    np.testing.assert_array_equal(got, wanted)
