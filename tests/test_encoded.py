@@ -421,6 +421,21 @@ def test_a_batch_that_only_the_run_tells() -> None:
         assert any(k.notes for k in made.kernels)
 
 
+@pytest.mark.parametrize("activations", ["float", "int8"])
+@pytest.mark.parametrize("target", ["x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "c99"])
+@pytest.mark.parametrize("shape", [(24, 9, 3, 3), (24, 16, 1, 1)], ids=["3x3", "1x1"])
+def test_a_convolution_over_a_batch_that_only_the_run_tells(
+    shape: tuple[int, ...], target: str, activations: str
+) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"])
+    x = np.random.default_rng(2).standard_normal((3, shape[1], 7, 8)).astype("f")
+    model = one_node(node, {"x": x.shape}, {}, {"w": sparse(random_codes(shape, 0.1))})
+    wanted = oracle(model, x=x)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    made = program(model, target, activations=activations, define={"N": (1, 4)})
+    check(run(made, {"x": x}, {"N": 3}), wanted, 1e-2 if activations == "int8" else 1e-5, target)
+
+
 def test_zeros_are_skipped_where_that_pays() -> None:
     def is_sparse(shape: tuple[int, int], density: float, target: str, **options: Any) -> bool:
         model, _, _ = dense_layer((1, *shape), density)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from math import prod
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from ingot.formula.expr import (
     static,
     substitute,
 )
+from ingot.formula.extents import extent
 from ingot.formula.index import (
     Bounds,
     as_expr,
@@ -40,6 +40,7 @@ from ingot.formula.index import (
     from_linear,
     linear,
     mentions,
+    product,
     simplify,
     value_range,
 )
@@ -315,7 +316,7 @@ class _Generator:
         for i, size in zip(a.index, known_strides(a.tensor), strict=True):
             at = at + substitute(i, zero) * (size or 0)
         back = sum(min(step(a, k.name) or 0, 0) * (static(k.extent) - 1) for k in self.c.reduce)
-        count = prod(static(n) for n in a.tensor.shape)
+        count = extent(product(a.tensor.shape))
         flat = self.storage.view(a.tensor, (count,), (count,))
         return Load(flat, (from_linear(linear(simplify(at + start + back, self.c.bounds))),))
 
