@@ -148,6 +148,24 @@ KEPT: dict[str, tuple[str, set[str]]] = {
         {"Conv"},
     ),
 }
+CONSTANTS |= {
+    "one": np.array(1, np.float32),
+    "signs": RANDOM.integers(-1, 2, (8, 4, 3, 3)).astype(np.int8),
+    "vector": weights(7),
+    "vs": RANDOM.uniform(0.001, 0.004, 7).astype(np.float32),
+    "vz": np.zeros(7, np.int8),
+}
+KEPT |= {
+    "a bias between the steps of the sums": (
+        "o = DequantizeLinear(qx, one, z) fw = DequantizeLinear(signs, one, wz) c = Conv(o, fw, fb) "
+        "y = QuantizeLinear(c, big, z)",
+        {"Conv"},
+    ),
+    "a vector with scales along its terms": (
+        "fv = DequantizeLinear<axis=0>(vector, vs, vz) c = MatMul(x, fv) y = QuantizeLinear(c, s2, z)",
+        {"MatMul"},
+    ),
+}
 KEPT["weights that are data"] = (
     "xt = Transpose<perm=[0,1,3,2]>(x) a = MatMul(x, xt) y = QuantizeLinear(a, big, z)",
     {"MatMul"},

@@ -34,6 +34,7 @@ MOVES = (
 """Operators whose first operand's elements are the result's, some of them."""
 SINCE = {"MaxPool": 12}  # versions that take integers
 PRODUCTS = ("Conv", "Gemm", "MatMul")
+FINEST = 32  # parts of a result's step that a bias must be known to
 Operands = list[Value | None]
 
 
@@ -220,9 +221,9 @@ class _Layers:
     def multiplied(self, node: Node, x: Quantisation, w: Quantisation, to: Quantisation) -> Value | None:
         """The product's integers, if its weights are constant bytes with scales per output."""
         weights, axis = as_int8(w), _output_axis(node)
-        if weights is None or axis is None or w.axis not in (None, axis % weights.ndim):
+        if weights is None or weights.ndim < 2 or axis is None or w.axis not in (None, axis % weights.ndim):
             return None
-        bias = _bias(node, (x.scale * w.scale).astype(np.float32))
+        bias = _bias(node, (x.scale * w.scale).astype(np.float32), to.scale.item() / FINEST)
         if bias is None or (largest_sums(weights, w, x, axis) + np.abs(bias) > INT32.highest).any():
             return None
         name = w.q.name
@@ -240,8 +241,11 @@ class _Layers:
         return self.add(node, "QGemm", [x.q, *given, fixed, *result], "com.microsoft", transposed)
 
 
-def _bias(node: Node, unit: Array) -> Array | None:
-    """A constant bias in the accumulators' units, zeros without one; None: another cannot be added."""
+def _bias(node: Node, unit: Array, most: float) -> Array | None:
+    """A constant bias in the accumulators' units, zeros without one; None: another cannot be added.
+
+    Nor can one that units are too coarse for: `most` is what rounding may change of it.
+    """
     b = node.inputs[2] if len(node.inputs) > 2 else None
     if node.op == "Gemm" and any(node.attributes.get(k, 1.0) != 1 for k in ("alpha", "beta")):
         return None
@@ -249,7 +253,8 @@ def _bias(node: Node, unit: Array) -> Array | None:
         return np.zeros(1)
     if b.constant is None or b.constant.ndim != 1 or not np.isfinite(b.constant).all():
         return None
-    return accumulated(b.constant, unit)
+    found = accumulated(b.constant, unit)
+    return None if (np.abs(found * unit.astype(np.float64) - b.constant) > most).any() else found
 
 
 def _typed(how: Quantisation) -> Array:
