@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import parser
+from onnx.reference import ReferenceEvaluator
 
 import ingot
 from ingot.driver import front, stages
@@ -217,6 +218,24 @@ def test_sums_that_may_leave_int32_stay_floats() -> None:
     arrays = {**{n: CONSTANTS[n] for n in ("s", "z0", "ws", "wz", "big")}, "many": many}
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in arrays.items())
     assert "MatMul" in operators(proto)
+
+
+@pytest.mark.parametrize("op", ["Relu(x)", "Clip(x, zero, top)", "MaxPool<kernel_shape=[2, 2]>(x)"])
+@pytest.mark.parametrize("kind", ["uint8", "int16", "uint16", "int32"])
+def test_what_is_dequantised_of_any_integers_and_given_out(kind: str, op: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 21]> g ({kind}[1,4,5,6] q) => (float y) {{
+        x = DequantizeLinear(q, s) y = {op} }}"""
+    proto = parser.parse_model(text)
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    proto.graph.initializer.extend(
+        onnx.numpy_helper.from_array(CONSTANTS[n], n) for n in ("s", "zero", "top") if n == "s" or n in op
+    )
+    info = np.iinfo(kind)
+    q = np.random.default_rng(4).integers(info.min, info.max, (1, 4, 5, 6), endpoint=True).astype(kind)
+    (wanted,) = ReferenceEvaluator(proto).run(None, {"q": q})
+    for target in ("x86-64", *TARGETS):
+        (got,) = run(stages(proto, Options(target=target)).program, {"q": q})
+        np.testing.assert_allclose(got, wanted, rtol=1e-6, err_msg=target)
 
 
 @pytest.mark.parametrize("opset", [10, 13, 19])

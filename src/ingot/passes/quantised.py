@@ -46,7 +46,7 @@ class Quantisation:
         """The integer that stands for a number."""
         lo, hi = int(self.type.lowest), int(self.type.highest)
         moved = np.rint(np.float32(number) / self.scale.item()) + self.zero.item()
-        return int(np.clip(moved, lo, hi))
+        return int(min(max(float(moved), lo), hi))  # not np.clip, whose ends are floats: 2^31 is no int32
 
     def holds(self, limit: float) -> bool:
         """Whether a limit is a number that integers stand for, or beyond all of these."""

@@ -129,7 +129,7 @@ class _Generator:
         acc = self._combined([Var(f"t{j}", None, dtype) for j in range(self.taps)])
         value = substitute(simplify(s.v.value, bounds), {"acc": acc})
         yield Let("y", value, self.lanes)
-        valid, y = self.side * self.channels, Var("y", None, dtype)
+        valid, y = self.side * self.channels, Var("y", None, value.dtype)
         for lo, hi, lanes in in_vectors(valid, self.lanes, overlap=True):
             for first in range(lo, hi, lanes):
                 point, channel = divmod(first, self.channels)
