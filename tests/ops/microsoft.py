@@ -45,7 +45,73 @@ def parts(kind: Any, axis: int) -> Row:
     return Row("QLinearConcat", inputs, {"axis": axis}, constant=fixed, note=np.dtype(kind).name, **DOMAIN)
 
 
+def pooled(op: str, kind: Any, *shape: int, **attributes: Any) -> Row:
+    """A row of a quantised pool, over an image of this shape."""
+    inputs = [
+        integers(*shape, dtype=kind),
+        scale(0.07),
+        np.array(9, kind),
+        scale(0.03),
+        np.array(-4 % 128, kind),
+    ]
+    return Row(op, inputs, attributes, constant=(1, 2, 3, 4), note=np.dtype(kind).name, **DOMAIN)
+
+
+def soft(kind: Any, opset: int, axis: int) -> Row:
+    """A row of QLinearSoftmax, whose sums onnxruntime rounds: the definition's own answer, off by no step."""
+    x, zero = integers(3, 5, 4, dtype=kind), 100 if kind is np.uint8 else -3
+    numbers = (x.astype(np.float32) - zero) * np.float32(0.02)
+    over = axis % 3 if opset >= 13 else tuple(range(axis % 3, 3))
+    e = np.exp(numbers.astype(np.float64))
+    lowest, low, high = (-128, -128, 127) if kind is np.int8 else (0, 0, 255)
+    y = np.clip(np.rint(e / e.sum(over, keepdims=True) * 256) + lowest, low, high).astype(kind)
+    inputs = [x, scale(0.02), np.array(zero, kind), scale(1 / 256), np.array(lowest, kind)]
+    how = {"axis": axis, "opset": opset}
+    return Row(
+        "QLinearSoftmax", inputs, how, constant=(1, 2, 3, 4), oracle=[y], note=np.dtype(kind).name, **DOMAIN
+    )
+
+
+def chosen(kind: Any) -> Row:
+    """A row of QLinearWhere: both sides have another scale."""
+    inputs = [
+        integers(3, 1, dtype=np.uint8) > 100,
+        *(integers(3, 7, dtype=kind), scale(0.02), np.array(3, kind)),
+        *(integers(1, 7, dtype=kind, seed=1), scale(0.05), np.array(9, kind)),
+        *(scale(0.04), np.array(1, kind)),
+    ]
+    fixed = (2, 3, 5, 6, 7, 8)
+    return Row("QLinearWhere", inputs, constant=fixed, note=np.dtype(kind).name, **DOMAIN)
+
+
 QUANTISED = [
+    *(
+        pooled("QLinearGlobalAveragePool", kind, *shape, channels_last=last)
+        for kind in (np.uint8, np.int8)
+        for shape, last in (((2, 5, 7, 6), 0), ((2, 5, 7, 6), 1))
+    ),
+    pooled(
+        "QLinearAveragePool", np.uint8, 2, 5, 7, 6, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]
+    ),
+    pooled("QLinearAveragePool", np.int8, 1, 3, 8, 8, kernel_shape=[2, 2], strides=[2, 2]),
+    pooled(
+        "QLinearAveragePool",
+        np.uint8,
+        1,
+        7,
+        8,
+        3,
+        kernel_shape=[3, 3],
+        pads=[1] * 4,
+        count_include_pad=1,
+        channels_last=1,
+    ),
+    *(
+        soft(kind, opset, axis)
+        for kind in (np.uint8, np.int8)
+        for opset, axis in ((13, -1), (13, 1), (11, 1))
+    ),
+    *(chosen(kind) for kind in (np.uint8, np.int8)),
     *(
         mapped(op, kind, 5, *shape)
         for op in ("QLinearSigmoid", "QLinearLeakyRelu")

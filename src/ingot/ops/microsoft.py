@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ingot.formula.expr import Const, Expr, Tensor, Var, cast, select
-from ingot.formula.types import FLOAT32, INT32
+from ingot.formula.index import as_expr, product
+from ingot.formula.types import FLOAT32, INT32, DType
 from ingot.ops.activation import gelu, sigmoid
+from ingot.ops.normalize import softmax, softmax_matrix
+from ingot.ops.pool import average_pool
 from ingot.ops.quantize import saturated
 from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, elementwise, op
 
@@ -128,6 +131,131 @@ def qlinear_concat(f: Builder, *inputs: Tensor, axis: int) -> Tensor:
     groups = [inputs[k : k + 3] for k in range(2, len(inputs), 3)]
     parts = [_mapped(f, x, scale, zero, (inputs[0], inputs[1]), lambda x: x) for x, scale, zero in groups]
     return f.call("Concat", *parts, axis=axis)
+
+
+def _dequantised(f: Builder, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
+    """The numbers that integers stand for."""
+    f.same_type((x,), "iu")
+    axes = f.axes(x.shape)
+    return f.map(axes, (cast(x[axes], FLOAT32) - _number(f, zero)) * _number(f, scale))
+
+
+def _quantised(f: Builder, y: Tensor, scale: Tensor, zero: Tensor | None, to: DType) -> Tensor:
+    """The integers that stand for numbers."""
+    axes = f.axes(y.shape)
+    return f.map(axes, saturated(y[axes] / _number(f, scale), _number(f, zero), to))
+
+
+def _channels(f: Builder, x: Tensor, first: bool) -> Tensor:
+    """An image whose channels come first, or last, from one that has them otherwise."""
+    order = (0, x.rank - 1, *range(1, x.rank - 1)) if first else (0, *range(2, x.rank), 1)
+    return f.call("Transpose", x, perm=order)
+
+
+@op("QLinearAveragePool", domain="com.microsoft")
+def qlinear_average_pool(
+    f: Builder,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor | None,
+    y_scale: Tensor,
+    y_zero_point: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    channels_last: int = 0,
+    count_include_pad: int = 0,
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """AveragePool of the numbers that x means, quantised (com.microsoft QLinearAveragePool-1)."""
+    numbers = _dequantised(f, x, x_scale, x_zero_point)
+    y = average_pool(
+        f,
+        _channels(f, numbers, True) if channels_last else numbers,
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    return _quantised(f, _channels(f, y, False) if channels_last else y, y_scale, y_zero_point, x.type)
+
+
+@op("QLinearGlobalAveragePool", domain="com.microsoft")
+def qlinear_global_average_pool(
+    f: Builder,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor | None,
+    y_scale: Tensor,
+    y_zero_point: Tensor | None = None,
+    *,
+    channels_last: int = 0,
+) -> Tensor:
+    """y = saturate(round(sum of (x - zero) * (x_scale / (y_scale * count))) + zero), over all of an image
+    (com.microsoft QLinearGlobalAveragePool-1).
+    """
+    f.same_type((x,), "iu")
+    f.require(x.rank > 2, f"an image of rank {x.rank}, more than 2 is needed")
+    spatial = range(1, x.rank - 1) if channels_last else range(2, x.rank)
+    axes = f.axes(tuple(1 if d in spatial else n for d, n in enumerate(x.shape)))
+    taps = tuple(Var(f"k{d}", x.shape[d]) for d in spatial)
+    at = dict(zip(spatial, taps, strict=True))
+    zero = cast(_number(f, x_zero_point), INT32)
+    term = cast(x[tuple(at.get(d, a) for d, a in enumerate(axes))], INT32) - zero
+    size = cast(as_expr(product(tuple(x.shape[d] for d in spatial))), FLOAT32)
+    scale = _number(f, x_scale) / (_number(f, y_scale) * size)
+
+    def post(acc: Expr) -> Expr:
+        return saturated(cast(acc, FLOAT32) * scale, _number(f, y_zero_point), x.type)
+
+    return f.reduce("sum", axes, taps, term, post=post, dtype=x.type)
+
+
+@op("QLinearSoftmax", domain="com.microsoft")
+def qlinear_softmax(
+    f: Builder,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor | None,
+    y_scale: Tensor,
+    y_zero_point: Tensor | None = None,
+    *,
+    axis: int = -1,
+    opset: int,
+) -> Tensor:
+    """Softmax of the opset given of the numbers that x means, quantised (com.microsoft QLinearSoftmax-1).
+
+    onnxruntime adds a table's integers, which may be off by one step.
+    """
+    numbers = _dequantised(f, x, x_scale, x_zero_point)
+    y = (softmax if opset >= 13 else softmax_matrix)(f, numbers, axis=axis)
+    return _quantised(f, y, y_scale, y_zero_point, x.type)
+
+
+@op("QLinearWhere", domain="com.microsoft")
+def qlinear_where(
+    f: Builder,
+    condition: Tensor,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor,
+    y: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+    z_scale: Tensor,
+    z_zero_point: Tensor,
+) -> Tensor:
+    """x where the condition holds, else y, both brought to z's scale (com.microsoft QLinearWhere-1)."""
+    to = (z_scale, z_zero_point)
+    parts = (
+        _mapped(f, t, scale, zero, to, lambda x: x)
+        for t, scale, zero in ((x, x_scale, x_zero_point), (y, y_scale, y_zero_point))
+    )
+    return f.call("Where", condition, *parts)
 
 
 @op("QGemm", domain="com.microsoft")
