@@ -210,10 +210,15 @@ def _entries(dice: Dice, target: Target) -> Drawn:
 
 SCALAR = ("c99", "armv7e-m", "armv8.1m", "riscv64", "s390x")
 GENERATORS: dict[str, Generator] = {
-    "sliding_window": Generator(_windows, one(sliding_window), ("windows/sliding_window.py",), share=0.4),
+    "sliding_window": Generator(
+        _windows, one(sliding_window), ("windows/sliding_window.py", "windows/window_tiles.py"), share=0.4
+    ),
     "narrow_pooling": Generator(_strips, one(narrow_pooling), ("windows/narrow_pooling.py",), share=0.2),
     "narrow_convolution": Generator(
-        _points, one(narrow_convolution), ("windows/narrow_convolution.py",), share=0.25
+        _points,
+        one(narrow_convolution),
+        ("windows/narrow_convolution.py", "windows/narrow_match.py"),
+        share=0.25,
     ),
     "contract": Generator(
         _contractions,
@@ -234,7 +239,9 @@ GENERATORS: dict[str, Generator] = {
     "winograd": Generator(
         _winograds,
         _by_winograd,
-        tuple(f"winograd/{n}.py" for n in ("match", "generator", "blocking", "transforms")),
+        tuple(
+            f"winograd/{n}.py" for n in ("match", "generator", "frame", "products", "blocking", "transforms")
+        ),
         share=0.3,
     ),
     "elementwise": Generator(maps.elementwise_stage, one(elementwise), ("elementwise.py",)),

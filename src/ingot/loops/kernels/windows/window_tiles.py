@@ -1,0 +1,145 @@
+"""How a sliding window is cut: segments of outputs with the same taps, and the outputs of one tile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ingot.formula.compute import Reduction
+from ingot.formula.evaluate import value as evaluate
+from ingot.formula.expr import (
+    Expr,
+    Load,
+    Var,
+    loads,
+    static,
+    walk,
+)
+from ingot.formula.index import mentions, upper
+from ingot.loops.access import NotVectorizable, step
+from ingot.loops.cuts import balanced
+from ingot.loops.kernels.elementwise import Vertical
+from ingot.targets.record import Target
+
+MOST_SEGMENTS = 5  # of one axis that need other taps than their neighbours
+MOST_STATEMENTS = 192  # multiply-adds of one tile: keeps the code readable
+MOST_COMBINED = 400  # operands of one tile of a pooling, columns counted once
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Neighbouring outputs lo .. hi of a sliding axis that have the same taps, of the axes it clips."""
+
+    lo: int
+    hi: int
+    taps: dict[str, range]
+
+
+def taps_of(axes: tuple[Var, ...]) -> int:
+    return prod(upper(k.extent or 1) for k in axes)
+
+
+def has_columns(r: Reduction) -> bool:
+    """Whether parts of windows can be shared and combined in any order, which separates a window's axes."""
+    return isinstance(r.term, Load) and r.init == r.identity
+
+
+def segments(v: Vertical, x: Var) -> list[Segment]:
+    """The outputs of an axis by the taps that lie inside; NotVectorizable where that is too varied."""
+    n = static(x.extent)
+    clipped = {k: ends for k, ends in v.limits.items() if any(mentions(e, x.name) for e in ends)}
+    grid = {x.name: np.arange(n)}
+    rows = {}
+    for k, ends in clipped.items():
+        if any(isinstance(a, Var) and a.name != x.name for e in ends for a in walk(e)):
+            raise NotVectorizable("taps that depend on two axes at once")
+        rows[k] = [np.broadcast_to(evaluate(e, {}, grid), n).tolist() for e in ends]
+    out: list[Segment] = []
+    for at in range(n):
+        taps = {k: range(lo[at], hi[at]) for k, (lo, hi) in rows.items()}
+        if out and out[-1].taps == taps:
+            out[-1] = replace(out[-1], hi=at + 1)
+        else:
+            out.append(Segment(at, at + 1, taps))
+    if len(out) > MOST_SEGMENTS:
+        raise NotVectorizable("every output has its own taps")
+    return out
+
+
+def ends_of(v: Vertical) -> Iterator[Expr]:
+    return (e for pair in v.limits.values() for e in pair)
+
+
+def _fixed(v: Vertical, r: Reduction, slides: tuple[Var, ...]) -> int:
+    """How many vectors stay the same while the window slides: those of weights, one for each tap; bias."""
+    still = [a for a in loads(r.term) if not any(step(a, x.name) for x in slides)]
+    more = {a for e in (v.value, r.init) for a in loads(e) if not any(step(a, x.name) for x in slides)}
+    return len(still) * taps_of(r.axes) + len(more)
+
+
+def best_tile(
+    v: Vertical, r: Reduction, slides: tuple[Var, ...], parts: list[list[Segment]], target: Target
+) -> tuple[tuple[int, ...], bool]:
+    """Outputs of a tile along each sliding axis, and whether weights stay in registers: the fewest cycles.
+
+    Two multiply-adds and two loads go through in a cycle; a tile as such costs a little.
+    """
+    fixed = _fixed(v, r, slides)
+    moving = next(a for a in loads(r.term) if any(step(a, x.name) for x in slides))
+    steps = [step(moving, x.name) or 0 for x in slides]
+    steps_of = [[(step(moving, k.name) or 0) * i for i in range(static(k.extent))] for k in r.axes]
+    taps = [sum(at) for at in product(*steps_of)]
+    best: tuple[float, tuple[int, ...], bool] | None = None
+    rows = 4 if fixed else 1  # pooling shares little between rows, and reads better in one stream
+    sizes = [range(1, min(8 if x is slides[-1] else rows, static(x.extent)) + 1) for x in slides]
+    for size, keeps in product(product(*sizes), (True, False)):
+        outputs = prod(size)
+        room = target.registers - 2 - (fixed if keeps else 0)
+        most = MOST_COMBINED if has_columns(r) else MOST_STATEMENTS
+        too_big = outputs > room or _operations(r, _origins(size, steps), taps, steps_of[-1]) > most
+        if (outputs > 1 and too_big) or (keeps and room < 1):
+            continue
+        cycles = 0.0
+        shapes = [list(_shapes(p, n)) for p, n in zip(parts, size, strict=True)]
+        for shape in product(*shapes):
+            tile, count = [n for n, _ in shape], prod(c for _, c in shape)
+            at = _origins(tile, steps)
+            read = len({a + t for a in at for t in taps}) + (0 if keeps else prod(tile) * fixed)
+            operations = _operations(r, at, taps, steps_of[-1])
+            cycles += count * (max(operations, read) / 2 + read / 8 + prod(tile) + 3)
+        if best is None or cycles < best[0]:
+            best = (cycles, size, keeps)
+    assert best is not None
+    return best[1], best[2]
+
+
+def _origins(tile: Sequence[int], steps: Sequence[int]) -> set[int]:
+    """Where the windows of a tile begin."""
+    return {sum(i * s for i, s in zip(o, steps, strict=True)) for o in product(*map(range, tile))}
+
+
+def _operations(r: Reduction, origins: set[int], taps: Sequence[int], last: Sequence[int]) -> int:
+    """How often a tile combines: every tap of every window, or each column once and then the columns."""
+    if not has_columns(r):
+        return len(origins) * len(taps)
+    columns = {a + t for a in origins for t in last}
+    return len(columns) * (len(taps) // len(last)) + len(origins) * len(last)
+
+
+def _shapes(parts: list[Segment], size: int) -> Iterator[tuple[int, int]]:
+    """The tiles along an axis: outputs of one and how many there are."""
+    for s in parts:
+        n = s.hi - s.lo
+        part = balanced(n, size)
+        yield part, n // part
+        if n % part:
+            yield n % part, 1
+
+
+def slides_along(r: Reduction, x: Var) -> bool:
+    """Whether some read moves with an output axis and with the taps."""
+    return any(step(a, x.name) and any(step(a, k.name) for k in r.axes) for a in loads(r.term))
