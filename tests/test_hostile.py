@@ -252,7 +252,7 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
             "(float[1] x, int32 m) => (float[1] y)",
         ),
         ModelError,
-        "the number of turns is int32[], one int64 is needed",
+        "the number of iterations is int32[], one int64 is needed",
     ),
     "a condition of two elements": (
         lambda: text(

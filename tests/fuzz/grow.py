@@ -17,6 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from tests.corpus.net import Array, onnx_type
+from tests.oracles import exact_outputs
 
 SIZES = (1, 1, 2, 3, 3, 4, 5, 7, 8, 9, 13, 16, 17, 33)
 MOST = 3000  # elements of an input
@@ -378,8 +379,6 @@ def run_node(
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        found = session.run(None, {i.name: arrays[i.name] for i in infos})
+        return exact_outputs(model, {i.name: arrays[i.name] for i in infos}, options)
     except Exception as error:
         raise Refused(str(error)) from None
-    return [np.asarray(a) for a in found]

@@ -142,5 +142,5 @@ def test_a_carried_value_that_grows() -> None:
       y = Loop(m, , x) <body = b (int64 i, bool c, float[n] v) => (bool d, float[j] w)
           { d = Identity(c) w = Concat <axis = 0> (v, v) }>
     }"""
-    with pytest.raises(ingot.InputError, match=r"'y' may grow from turn to turn.*--capacity y="):
+    with pytest.raises(ingot.InputError, match=r"'y' may grow from iteration to iteration.*--capacity y="):
         ingot.compile(parser.parse_model(HEAD + text))
