@@ -248,3 +248,30 @@ def test_older_opsets(opset: int) -> None:
     (wanted,) = exact_session(model(text)).run(None, feed())
     (got,) = run(stages(proto, Options(target="x86-64-v3")).program, feed())
     np.testing.assert_array_equal(got, wanted)
+
+
+RESHAPED = (
+    "y = MatMul(f, f)",
+    "y = Softmax(f)",
+    "y = Identity(f)",
+    "t = Transpose<perm=[1,0]>(f) y = MatMul(t, f)",
+    "a, b = Split<axis=1, num_outputs=2>(f) y = Mul(a, b)",
+)
+
+
+@pytest.mark.parametrize("rest", RESHAPED)
+@pytest.mark.parametrize("target", ["x86-64-v3", "c99"])
+def test_a_view_of_what_is_dequantised_keeps_its_base(rest: str, target: str) -> None:
+    """The bytes are an input: the view has the floats' memory, which must be written."""
+    shape = "[6,3]" if "Split" in rest else "[6,6]"
+    proto = parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21]> g (uint8[4,9] x) => (float{shape} y)
+        <int64[2] sizes = {{6, 6}}> {{ c = Cast<to=1>(x) f = Reshape(c, sizes) {rest} }}"""
+    )
+    x = np.random.default_rng(0).integers(0, 256, (4, 9)).astype(np.uint8)
+    (wanted,) = exact_session(proto).run(None, {"x": x})
+    (got,) = run(stages(proto, Options(target=target)).program, {"x": x})
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        ingot.compile(proto, target=target).run({"x": x})["y"], wanted, rtol=1e-5, atol=1e-7
+    )

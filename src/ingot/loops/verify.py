@@ -500,6 +500,11 @@ def _region(region: Region, known: set[Tensor], sound: set[Stage]) -> None:
         match item:
             case Group():
                 verify_stages(item.stages, known, " + ".join(item.nodes), sound)
+                _, base = item.view or (None, None)
+                if base is not None and base not in known and base.value is None:
+                    raise InternalError(
+                        f"{' + '.join(item.nodes)}: a view of {base.name}, which nothing writes"
+                    )
             case Either():
                 _region(item.then, set(known), sound)
                 _region(item.other, set(known), sound)

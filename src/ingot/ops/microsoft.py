@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ingot.formula.expr import Const, Expr, Tensor, Var, cast, select
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import FLOAT32, INT32, DType
+from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.activation import gelu, sigmoid
 from ingot.ops.normalize import softmax, softmax_matrix
 from ingot.ops.pool import average_pool
@@ -133,17 +134,9 @@ def qlinear_concat(f: Builder, *inputs: Tensor, axis: int) -> Tensor:
     return f.call("Concat", *parts, axis=axis)
 
 
-def _dequantised(f: Builder, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
-    """The numbers that integers stand for."""
-    f.same_type((x,), "iu")
-    axes = f.axes(x.shape)
-    return f.map(axes, (cast(x[axes], FLOAT32) - _number(f, zero)) * _number(f, scale))
-
-
 def _quantised(f: Builder, y: Tensor, scale: Tensor, zero: Tensor | None, to: DType) -> Tensor:
     """The integers that stand for numbers."""
-    axes = f.axes(y.shape)
-    return f.map(axes, saturated(y[axes] / _number(f, scale), _number(f, zero), to))
+    return f.call("QuantizeLinear", y, scale, zero, output_dtype=dtype_to_onnx(to))
 
 
 def _channels(f: Builder, x: Tensor, first: bool) -> Tensor:
@@ -170,7 +163,7 @@ def qlinear_average_pool(
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
     """AveragePool of the numbers that x means, quantised (com.microsoft QLinearAveragePool-1)."""
-    numbers = _dequantised(f, x, x_scale, x_zero_point)
+    numbers = f.call("DequantizeLinear", x, x_scale, x_zero_point)
     y = average_pool(
         f,
         _channels(f, numbers, True) if channels_last else numbers,
@@ -231,7 +224,7 @@ def qlinear_softmax(
 
     onnxruntime adds a table's integers, which may be off by one step.
     """
-    numbers = _dequantised(f, x, x_scale, x_zero_point)
+    numbers = f.call("DequantizeLinear", x, x_scale, x_zero_point)
     y = (softmax if opset >= 13 else softmax_matrix)(f, numbers, axis=axis)
     return _quantised(f, y, y_scale, y_zero_point, x.type)
 

@@ -32,7 +32,7 @@ def inline_dequantised(region: Region) -> Region:
                 inline_dequantised(item.other)
             case Iterate(body=body):
                 inline_dequantised(body)
-            case Group():
+            case Group(view=None):  # a view lies in the bytes of what it reads
                 item.stages = tuple(
                     _reading_bytes(s, made) if isinstance(s, Compute) else s for s in item.stages
                 )
