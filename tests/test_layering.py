@@ -19,6 +19,7 @@ LEVELS = [
     {"emit"},
     {"memory"},
     {"loops"},
+    {"quantize"},
     {"frontends", "passes", "compress"},
     {"ops"},
     {"graph"},
@@ -29,7 +30,7 @@ LEVELS = [
     {"options", "errors", "log"},
 ]
 RANK = {room: i for i, level in enumerate(LEVELS) for room in level}
-BRANCH = {"frontends", "passes", "compress"}
+BRANCH = {"frontends", "passes", "compress", "quantize"}
 LATE = {("ingot.formula.expr", "ingot.formula.index")}
 """Tensors stand in the expressions whose algebra knows how many elements a tensor has at most."""
 
