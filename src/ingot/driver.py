@@ -60,6 +60,9 @@ from ingot.passes.integer_layers import integer_layers
 from ingot.passes.number_calls import number_calls
 from ingot.passes.pair_states import pair_states
 from ingot.passes.prune import prune
+from ingot.quantize.profile import Profile, require_profile_of
+from ingot.quantize.quantize import Quantized, quantize
+from ingot.quantize.scheme import Scheme
 from ingot.targets.record import Target
 from ingot.targets.records import find, native
 
@@ -86,6 +89,26 @@ def compile(
 def compress_model(model: Any, wish: Wish) -> Compressed:
     """A model (of any format that `compile` reads) with encoded weights; see `ingot.compress`."""
     return compress(self_contained(model, Options()), _read, wish)
+
+
+def quantize_model(model: Any, profile: Profile, scheme: Scheme, options: Options) -> Quantized:
+    """A float model (of any format that `compile` reads) quantised by its profile; see `ingot.quantize`.
+
+    Raises InputError for a profile of another model, and for what the scheme asks and the model has not.
+    """
+    proto = self_contained(model, options)
+    require_profile_of(profile, proto)
+    return quantize(inlined(proto), profile, scheme, options.define)
+
+
+def quantized_source(
+    model: Path, profile: Profile, scheme: Scheme, options: Options
+) -> tuple[bytes, Options]:
+    """The bytes that `ingot quantize` writes of a model, to be compiled in its place, and with what
+    options."""
+    made = quantize_model(model, profile, scheme, options)
+    left = replace(options, name=options.name or model.stem, inputs=(), outputs=())
+    return made.model.SerializeToString(), left
 
 
 def layers_apart(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ingot.cli import arguments as arg
+from ingot.cli import quantizing as quant
 from ingot.cli.show import progress, report, table
 from ingot.errors import InputError
 from ingot.options import Api, Options
@@ -83,6 +84,16 @@ def compile(
     huffman: arg.Huffman = False,
     tuning: arg.TuningFile = None,
     strict_speed: StrictSpeed = False,
+    profile: quant.AnyProfile = None,
+    schema: quant.SchemaName = "asymmetric",
+    calibration: quant.CalibrationName = "mse",
+    precision: quant.PrecisionName = "int8",
+    bias_precision: quant.BiasName = "int32",
+    per_tensor: quant.PerTensor = False,
+    keep_float: quant.KeepFloat = None,
+    edge: quant.EdgeName = "float",
+    assert_all: quant.AssertAll = False,
+    no_bias_correction: quant.NoCorrection = False,
     force: Force = False,
     as_json: arg.Json = False,
 ) -> None:
@@ -113,7 +124,19 @@ def compile(
     )
     if prebuilt and package is None:
         raise InputError("--prebuilt says how a package is made", remedy="add --package kbuild")
-    bundle = packaged(model, wanted, prebuilt) if package else compiled(model, wanted)
+    wish = quant.scheme(
+        schema=schema,
+        calibration=calibration,
+        precision=precision,
+        bias_precision=bias_precision,
+        per_tensor=per_tensor,
+        keep_float=keep_float,
+        edge=edge,
+        assert_all=assert_all,
+        no_bias_correction=no_bias_correction,
+    )
+    source, wanted = quant.quantized_first(model, profile, wish, wanted)
+    bundle = packaged(source, wanted, prebuilt) if package else compiled(source, wanted)
     directory = bundle.save(output or Path(bundle.name), force=force)
     files = {file: len(content) for file, content in sorted(bundle.files.items())}
     summary = {"directory": str(directory), "files": files, "manifest": bundle.manifest}
@@ -121,17 +144,21 @@ def compile(
     report(summary, as_json, written, cost_table(bundle.manifest))
 
 
-def compiled(model: Path, wanted: Options) -> Bundle:
+def compiled(model: Path | bytes, wanted: Options) -> Bundle:
     """The bundle of a model, with a progress bar."""
-    with progress(f"Compiling {model.name}"):
+    with progress(f"Compiling {_title(model, wanted)}"):
         from ingot.driver import compile_with
 
         return compile_with(model, wanted)
 
 
-def packaged(model: Path, wanted: Options, prebuilt: bool) -> Bundle:
+def _title(model: Path | bytes, wanted: Options) -> str:
+    return model.name if isinstance(model, Path) else str(wanted.name)
+
+
+def packaged(model: Path | bytes, wanted: Options, prebuilt: bool) -> Bundle:
     """A kernel module of a model, with a progress bar."""
-    with progress(f"Compiling {model.name}"):
+    with progress(f"Compiling {_title(model, wanted)}"):
         from ingot.driver import compile_with
         from ingot.packaging.kbuild import kbuild
 

@@ -1,4 +1,5 @@
-"""Quantisation: what values a float model's tensors take (`profile`), and what becomes of them.
+"""Post-training quantisation: statistics (`profile`) and decisions (`plan`) are data, one module writes.
 
-In: a float model in ONNX's terms, and representative data. Out: profiles as YAML files.
+In: a float ONNX model and a profile of what its tensors hold. Out: an ordinary QDQ model, which any runtime
+runs and which `passes/integer_layers.py` turns into integer layers. Called by the driver.
 """

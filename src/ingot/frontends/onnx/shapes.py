@@ -33,7 +33,7 @@ class Dimensions:
     def resolve(self, inputs: Iterable[onnx.ValueInfoProto]) -> None:
         """Give every dimension of the graph inputs its extent. InputError lists all that stay open."""
         inputs = list(inputs)
-        names = [name for info in inputs for name in _names(info)]
+        names = [name for info in inputs for name in dynamic_dimensions(info)]
         inner = [name for info in inputs for name in _element_names(info)]
         for name, bounds in self.define.items():
             if name not in (*names, *inner):
@@ -104,7 +104,7 @@ def _dtype(name: str, number: int, text: DType) -> DType:
         raise type(error)(f"value {name!r}: {error}") from None
 
 
-def _names(info: onnx.ValueInfoProto) -> list[str]:
+def dynamic_dimensions(info: onnx.ValueInfoProto) -> list[str]:
     """The dynamic dimensions of a graph input, whose type and rank must be there."""
     if info.type.WhichOneof("value") == "tensor_type":
         if not info.type.tensor_type.elem_type:

@@ -1,0 +1,74 @@
+"""What a user asks of quantisation: one frozen record, and the readers of its words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ingot.errors import InputError
+
+Schema = Literal["asymmetric", "symmetric", "symmetric_with_uint8", "symmetric_with_power2_scale"]
+Method = Literal["minmax", "percentile", "entropy", "mse"]
+Precision = Literal["int8", "int16x8"]
+BiasPrecision = Literal["int32", "int16", "int8"]
+Edge = Literal["float", "int8", "uint8"]
+Rounding = Literal["nearest", "adaptive"]
+PERCENTILE = 99.99
+OPTIONS = {
+    "edge": "--io",
+    "assert_all": "--assert-all-quantized",
+    "bias_correction": "--no-bias-correction",
+    "equalize": "--no-equalize",
+}
+"""How the command line calls fields of a scheme; the others have their own name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How a range follows from a histogram; `share` is the percentage that `percentile` keeps."""
+
+    method: Method = "mse"
+    share: float = PERCENTILE
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """Everything a user can say about the quantisation of a model.
+
+    `schema` says which zero points and scales there are (the four of Glow), `calibration` how ranges follow
+    from the profile. `precision` int16x8 gives activations 16 bits, `bias_precision` is the type of biases.
+    `per_tensor` gives each weight one scale instead of one for each output channel. `keep_float` lists
+    patterns of node names and operator types that stay float, `wide` such as get 16-bit activations. `edge`
+    is the type of the model's float inputs and outputs. `bias_correction` takes the mean error of rounded
+    weights out of the biases; `equalize` rescales channels between layers, for which data is needed.
+    """
+
+    schema: Schema = "asymmetric"
+    calibration: Calibration = Calibration()
+    precision: Precision = "int8"
+    bias_precision: BiasPrecision = "int32"
+    per_tensor: bool = False
+    keep_float: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    edge: Edge = "float"
+    bias_correction: bool = True
+    equalize: bool = True
+    rounding: Rounding = "nearest"
+    assert_all: bool = False
+
+
+def parse_calibration(text: str) -> Calibration:
+    """Return the calibration that a word says, or percentile with its share. Raises InputError."""
+    method, colon, share = text.partition(":")
+    known = get_args(Method)
+    if method not in known or (colon and method != "percentile"):
+        raise InputError(f"--calibration {text}: write one of {', '.join(known)}, or percentile:99.99")
+    if not colon:
+        return Calibration(method)  # type: ignore[arg-type]  # one of the words of Method
+    try:
+        percentage = float(share)
+    except ValueError:
+        percentage = 0.0
+    if not 50 < percentage <= 100:
+        raise InputError(f"--calibration {text}: a percentile lies above 50 and is at most 100")
+    return Calibration("percentile", percentage)
