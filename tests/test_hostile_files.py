@@ -334,7 +334,8 @@ def test_what_is_no_file(name: str, kind: str, folder: Path, monkeypatch: pytest
     if (name, kind) in (("made.json", "missing"), ("m.s", "folder")):
         return  # that is where the file will be; a folder may be a bundle's
     said = refused(folder, *COMMANDS[name])
-    assert name in said and any(w in said for w in (words, "holds no bundle", "is no model to be imported"))
+    others = ("holds no bundle", "is of no known format", "a folder in which no model lies")
+    assert name in said and any(w in said for w in (words, *others))
 
 
 # ---- tuning files, configurations, objects

@@ -9,6 +9,7 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.show import progress, report, table
+from ingot.errors import InputError
 from ingot.files import write_file
 
 Model = Annotated[
@@ -42,6 +43,8 @@ def import_(
 
         made = imported(model, **arg.edges(inputs, outputs), config=config)
         path = output or Path(f"{model.stem}.onnx")
+        if path.exists() and path.samefile(model):
+            raise InputError(f"{path} is the model itself", remedy="name another file with -o")
         write_file(path, made.SerializeToString())
     ends = {
         kind: [{"name": v.name, "shape": [d.dim_value for d in v.type.tensor_type.shape.dim]} for v in values]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -61,3 +61,19 @@ def _varint(data: mmap.mmap | bytes, at: int, end: int) -> tuple[int, int]:
         if data[at + k] < 0x80:
             return value, at + k + 1
     return 0, end + 1
+
+
+def fields(data: bytes, most: int) -> Iterator[tuple[int, int, bytes]]:
+    """The first fields of a message: number, wire type, content (b"" for a number). The last one may be cut.
+
+    Ends without a word where no field begins: the message may be cut short, or be none.
+    """
+    at = 0
+    for _ in range(most):
+        tag, at = _varint(data, at, len(data))
+        number, kind = tag >> 3, tag & 7
+        if number < 1 or kind not in (0, 1, 2, 5) or at > len(data):
+            return
+        value, after = _varint(data, at, len(data)) if kind in (0, 2) else (_FIXED[kind], at)
+        start, at = after, after + (0 if kind == 0 else value)
+        yield number, kind, data[start:at]

@@ -21,10 +21,10 @@ SIZE_LIMIT = (1 << 31) - (1 << 20)
 
 
 def to_onnx(graph: Graph) -> onnx.ModelProto:
-    """The model. All shapes must be static, all nodes of ONNX's own domain and of one opset."""
-    versions = {n.version for n in _nodes(graph)} or {17}
-    if len(versions) > 1:
-        raise InternalError(f"{graph.name}: nodes of several opsets, {sorted(versions)}")
+    """The model. All shapes must be static, all nodes of a domain of one opset."""
+    versions = {"": 17} | {n.domain: n.version for n in _nodes(graph)}
+    if odd := {(n.domain, n.version) for n in _nodes(graph)} - versions.items():
+        raise InternalError(f"{graph.name}: nodes of several opsets, {sorted({*odd, *versions.items()})}")
     constants: dict[Value, None] = {}
     proto = _graph(graph, constants)
     size = sum(v.constant.nbytes for v in constants if v.constant is not None)
@@ -33,7 +33,7 @@ def to_onnx(graph: Graph) -> onnx.ModelProto:
     proto.initializer.extend(
         numpy_helper.from_array(np.asarray(v.constant, order="C"), v.name) for v in constants
     )
-    opsets = [helper.make_opsetid("", versions.pop())]
+    opsets = [helper.make_opsetid(domain, version) for domain, version in sorted(versions.items())]
     return helper.make_model(proto, ir_version=IR_VERSION, opset_imports=opsets, producer_name="ingot")
 
 
@@ -57,7 +57,7 @@ def _node(node: Node, constants: dict[Value, None]) -> onnx.NodeProto:
     inputs, outputs = (
         ["" if v is None else v.name for v in values] for values in (node.inputs, node.outputs)
     )
-    proto = helper.make_node(node.op, inputs, outputs, name=node.name)
+    proto = helper.make_node(node.op, inputs, outputs, name=node.name, domain=node.domain or None)
     for name, value in node.attributes.items():
         given = _graph(value, constants) if isinstance(value, Graph) else value
         proto.attribute.append(helper.make_attribute(name, given))

@@ -17,10 +17,12 @@ from ingot.errors import ModelError, UnsupportedError
 from ingot.files import read_file
 from ingot.formula.types import STRING
 from ingot.frontends.capacities import Capacities
+from ingot.frontends.formats import format_of
 from ingot.frontends.onnx.functions import functions_of, opsets_of
 from ingot.frontends.onnx.graph import GraphReader
 from ingot.frontends.onnx.shapes import Define, Dimensions
 from ingot.frontends.onnx.text import text_type_of
+from ingot.frontends.text_form import parse_text
 from ingot.frontends.wire import Parts, read_message
 from ingot.graph.ir import Graph
 from ingot.options import Capacity, Options
@@ -89,13 +91,17 @@ def read_proto(source: Source) -> onnx.ModelProto:
     """The model as it is in the file, nothing checked. InputError for what cannot be read or parsed."""
     if isinstance(source, onnx.ModelProto):
         return source
-    if not isinstance(source, bytes) and Path(source).suffix == ".onnxtxt":
-        return _parse(read_file(Path(source), TEXT_BYTES), str(source))
-    if isinstance(source, bytes):
-        data, name = source, "the model"
-    else:
-        data, name = read_message(Path(source), "an ONNX model", PARTS), str(source)
+    place = source if isinstance(source, bytes) else Path(source)
+    found, name = format_of(place), "the model" if isinstance(place, bytes) else str(place)
+    if not found.is_onnx:
+        raise UnsupportedError(f"{name} is {found.name}, not an ONNX model")
     model = onnx.ModelProto()
+    if found.form != "binary":
+        data = place if isinstance(place, bytes) else read_file(place, TEXT_BYTES)
+        return (
+            _parse(data, name) if found.form == "syntax" else parse_text(model, data, name, "an ONNX model")
+        )
+    data = place if isinstance(place, bytes) else read_message(place, "an ONNX model", PARTS)
     try:
         model.ParseFromString(data)
     except DecodeError:

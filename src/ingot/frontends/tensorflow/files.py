@@ -16,6 +16,7 @@ from typing import Any
 from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.files import read_file, read_text
 from ingot.formula.expr import Array
+from ingot.frontends.formats import format_of
 from ingot.frontends.tensorflow.checkpoint import Checkpoint, open_checkpoint
 from ingot.frontends.tensorflow.config import Feed, Fetch
 from ingot.frontends.tensorflow.control import functions_of
@@ -63,15 +64,21 @@ class Source:
 
 def open_source(path: Path) -> Source:
     """Whatever lies at a path. Raises InputError where that is no model of TensorFlow's."""
-    if path.is_dir() and any((path / f"saved_model.{kind}").is_file() for kind in ("pb", "pbtxt")):
-        return _saved_model(path)
-    if path.is_dir() or path.suffix in (".meta", ".index"):
-        return _checkpoint(path)
-    return Source(path.stem, model_of(_read("GraphDef", path), f"the graph {path.name!r}"))
+    match format_of(path).form:
+        case "folder":
+            return _saved_model(path)
+        case "checkpoint":
+            return _checkpoint(_prefix(path) if path.is_dir() else path.with_suffix(""))
+        case "meta":
+            return _checkpoint(path.with_suffix(""), path)
+        case form:
+            return Source(
+                path.stem, model_of(_read("GraphDef", path, form == "text"), f"the graph {path.name!r}")
+            )
 
 
-def _read(kind: str, path: Path) -> Any:
-    if path.suffix == ".pbtxt":
+def _read(kind: str, path: Path, is_text: bool = False) -> Any:
+    if is_text:
         return parse_text(kind, read_file(path, TEXT_BYTES), path.name)
     return parse(kind, read_message(path, f"a {kind} of TensorFlow's", PARTS.get(kind, {})), path.name)
 
@@ -79,9 +86,8 @@ def _read(kind: str, path: Path) -> Any:
 # ---- checkpoints
 
 
-def _checkpoint(path: Path) -> Source:
-    prefix = _prefix(path) if path.is_dir() else path.with_suffix("")
-    meta = Path(f"{prefix}.meta")
+def _checkpoint(prefix: Path, meta: Path | None = None) -> Source:
+    meta = meta or Path(f"{prefix}.meta")
     if not meta.is_file():
         remedy = "import its SavedModel, or save with a MetaGraph"
         raise InputError(
@@ -111,7 +117,7 @@ def _prefix(folder: Path) -> Path:
 
 def _saved_model(folder: Path) -> Source:
     path = next(p for p in (folder / "saved_model.pb", folder / "saved_model.pbtxt") if p.is_file())
-    metas = list(_read("SavedModel", path).meta_graphs)
+    metas = list(_read("SavedModel", path, path.suffix == ".pbtxt").meta_graphs)
     if not metas:
         raise ModelError(f"{path.name} holds no graph")
     meta = next((m for m in metas if SERVING_TAG in m.meta_info_def.tags), metas[0])

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import onnx
 
 from ingot.errors import InputError, UnsupportedError
+from ingot.frontends.builder import EXPANSION, NODES_LIMIT, Names
 from ingot.frontends.tensorflow.activation import Read, World
-from ingot.frontends.tensorflow.builder import EXPANSION, NODES_LIMIT, Builder, Names
+from ingot.frontends.tensorflow.builder import Builder
 from ingot.frontends.tensorflow.config import (
     Feed,
     Fetch,
@@ -24,8 +25,7 @@ from ingot.frontends.tensorflow.config import (
 from ingot.frontends.tensorflow.model import Model
 from ingot.frontends.tensorflow.scope import Scope
 from ingot.frontends.tensorflow.values import DEAD, Item, Tensor, tensor
-from ingot.graph.ir import Graph, Value, reads
-from ingot.graph.to_onnx import to_onnx
+from ingot.graph.ir import Graph
 
 
 def import_graph(
@@ -38,14 +38,13 @@ def import_graph(
     for kind, labels in (("input", [f.name for f in feeds]), ("output", [g.name for g in fetches])):
         if double := next((n for n in labels if labels.count(n) > 1), ""):
             raise InputError(f"the {kind} {double!r} is asked for twice")
-    names = Names(dict.fromkeys([*(f.name for f in feeds), *(f.name for f in fetches)], 1))
-    names.most = max(NODES_LIMIT, EXPANSION * len(model.main.nodes))
+    names = Names(most=max(NODES_LIMIT, EXPANSION * len(model.main.nodes)))
+    names.reserve(*(f.name for f in feeds), *(f.name for f in fetches))
     b = Builder(Graph(name), names)
     made: dict[str, list[Item]] = {}
     for feed in feeds:
         dtype, shape = resolved(feed, model.main)
-        value = Value(feed.name, dtype, shape)
-        b.graph.inputs.append(value)
+        value = b.input(feed.name, dtype, shape)
         place = made.setdefault(feed.ref[0], [])
         place += [DEAD] * (feed.ref[1] + 1 - len(place))
         place[feed.ref[1]] = Tensor(value)
@@ -56,9 +55,8 @@ def import_graph(
     for fetch in fetches:
         found = tensor(scope.value_of(scope.item(fetch.ref)), f"the output {fetch.name!r}")
         b.names.label, b.names.place = f"the output {fetch.name!r}", fetch.name
-        b.graph.outputs.append(_output(b, b.plain(found), fetch.name))
-    _prune(b.graph)
-    return to_onnx(b.graph)
+        b.output(b.plain(found), fetch.name)
+    return b.model()
 
 
 def _all_of_it(model: Model, name: str, feeds: Sequence[Feed], variable: Read) -> onnx.ModelProto:
@@ -70,26 +68,3 @@ def _all_of_it(model: Model, name: str, feeds: Sequence[Feed], variable: Read) -
         return import_graph(model, name, feeds, found, variable)
     except UnsupportedError as error:
         raise UnsupportedError(f"{error}; {remedy}") from None
-
-
-def _output(b: Builder, value: Value, name: str) -> Value:
-    """The value under its name: its own, if it is a node's that has no other."""
-    is_made = any(value in n.outputs for n in b.graph.nodes)
-    if value in b.graph.outputs or not is_made:
-        value = b.one("Identity", value)
-        if value.constant is not None:
-            value = Value(name, value.type, value.shape, value.constant)
-    value.name = name
-    return value
-
-
-def _prune(graph: Graph) -> None:
-    """Drop what nobody reads, subgraphs too."""
-    needed, kept = set(graph.outputs), []
-    for node in reversed(graph.nodes):
-        if any(v in needed for v in node.outputs):
-            for inner in node.subgraphs.values():
-                _prune(inner)
-            needed.update(reads(node))
-            kept.append(node)
-    graph.nodes = kept[::-1]

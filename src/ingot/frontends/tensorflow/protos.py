@@ -7,20 +7,18 @@ Called by everything in this package that opens a file.
 
 from __future__ import annotations
 
-import re
 from functools import cache
-from itertools import accumulate
 from typing import Any
 
 from google.protobuf import (  # type: ignore[import-untyped]  # protobuf ships no types
     descriptor_pb2,
     descriptor_pool,
     message_factory,
-    text_format,
 )
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from ingot.errors import ModelError, UnsupportedError
+from ingot.errors import ModelError
+from ingot.frontends import text_form
 
 PACKAGE = "ingot.tensorflow"
 MESSAGES = {
@@ -66,15 +64,6 @@ ENUM = (
 )
 """DataType, in the order of its numbers: the text form writes DT_FLOAT."""
 REFERENCE = 100  # what the number of a type grows by where a variable of it is meant
-TEXT_DEPTH_LIMIT = 64
-LONG_LINE = 1 << 14
-BARE_LIMIT = (
-    1 << 21
-)  # characters of text that are no strings, comments or closing brackets: seconds of reading
-_TOKEN = re.compile(r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|#[^\n]+|[]}>]")
-_NO_BRACES = bytes(c for c in range(256) if c not in b"{}<>")
-_STEPS = [(c in b"{<") - (c in b"}>") for c in range(256)]
-SHOWN = 300
 
 
 @cache
@@ -131,36 +120,9 @@ def parse(name: str, data: bytes, what: str) -> Any:
 
 def parse_text(name: str, data: bytes, what: str) -> Any:
     """The text form. Raises ModelError."""
-    made = message(name)
-    try:
-        text = data.decode()
-        if _depth(text) > TEXT_DEPTH_LIMIT:
-            raise UnsupportedError(f"{what} is nested too deeply")
-        if len(_TOKEN.sub("", text)) > BARE_LIMIT:
-            remedy = "save the model in its binary form"
-            raise UnsupportedError(
-                f"{what} has more than {BARE_LIMIT:,} characters beside strings", remedy=remedy
-            )
-        text_format.Parse(_in_lines(text), made, allow_unknown_field=True)
-    except (text_format.ParseError, ValueError, RecursionError) as error:  # ValueError: a number out of range
-        reason = " ".join(str(error)[:SHOWN].split())
-        raise ModelError(f"{what} is no text form of a {name}: {reason}") from None
-    return made
+    return text_form.parse_text(message(name), data, what, f"a {name}")
 
 
 def entries(repeated: Any) -> dict[str, Any]:
     """A map, which protobuf stores as a list of keys and values."""
     return {str(e.key): e.value for e in repeated}
-
-
-def _in_lines(text: str) -> str:
-    """The text without long lines, for which protobuf's reader takes time by the square of their length."""
-    if max(map(len, text.split("\n"))) <= LONG_LINE:
-        return text
-    return _TOKEN.sub(lambda found: f"{found[0]}\n" if found[0] in "]}>" else found[0], text)
-
-
-def _depth(text: str) -> int:
-    """How deep braces are nested; those inside strings count too, which does no harm."""
-    braces = text.encode().translate(None, _NO_BRACES)
-    return max(accumulate(map(_STEPS.__getitem__, braces)), default=0)

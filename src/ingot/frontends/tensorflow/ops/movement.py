@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ingot.formula.types import BOOL, INT64
-from ingot.frontends.tensorflow.builder import extents_of
+from ingot.frontends.builder import extents_of
 from ingot.frontends.tensorflow.ops.elementwise import like
 from ingot.frontends.tensorflow.ops.table import Call, Result, aligned, op
 from ingot.frontends.tensorflow.values import Tensor

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ingot.frontends.tensorflow.builder import extents_of
+from ingot.frontends.builder import extents_of
 from ingot.frontends.tensorflow.ops.elementwise import biased, like
 from ingot.frontends.tensorflow.ops.table import OPS, Call, Result, channels_first, op
 from ingot.frontends.tensorflow.values import Blocks, Order, Tensor

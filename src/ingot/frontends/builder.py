@@ -1,0 +1,211 @@
+"""Our graph as the importers write it, one ONNX operation after the other; then the graph as an ONNX model.
+
+Every operation is inferred at once, so that shapes are known to whoever comes next, and what follows from
+constants becomes a constant instead of a node. A builder per graph: the bodies of Loop and If have their own.
+In: operations in terms of ONNX. Out: a ModelProto. Called by the importers of every other format.
+
+    b = Builder(Graph("net"), Names())
+    b.names.reserve("x", "y")
+    x = b.input("x", FLOAT32, (1, 4))
+    b.at("dense 1")                                    # what errors call the layer, and where names come from
+    b.output(b.one("MatMul", x, b.constant(w)), "y")
+    model = b.model()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import onnx
+
+from ingot.errors import IngotError, ModelError, UnsupportedError
+from ingot.formula.expr import static
+from ingot.formula.types import DType
+from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, reads
+from ingot.graph.onnx_types import dtype_to_onnx
+from ingot.graph.to_onnx import to_onnx
+from ingot.ops.infer import infer
+
+AnyBuilder = TypeVar("AnyBuilder", bound="Builder")
+OPSET = 18
+NODES_LIMIT = 20_000
+EXPANSION = 10  # nodes for each of a graph that has more
+
+
+@dataclass(slots=True)
+class Names:
+    """Names in use. Errors call the node that is being written `label`; names of what it makes begin with
+    `place`."""
+
+    taken: dict[str, int] = field(default_factory=dict)
+    label: str = ""
+    place: str = "value"
+    made: int = 0
+    most: int = NODES_LIMIT
+
+    def count(self) -> None:
+        """One node more, or one call. Raises UnsupportedError where it is one too many."""
+        self.made += 1
+        if self.made > self.most:
+            raise UnsupportedError(
+                f"{self.label}: the graph unrolls to more than {self.most} nodes and calls"
+            )
+
+    def reserve(self, *names: str) -> None:
+        """Keep these names for the inputs and outputs of the model, before any node takes one."""
+        for name in names:
+            self.taken.setdefault(name, 1)
+
+    def fresh(self, wanted: str) -> str:
+        """`wanted`, or with a number behind it. Outer and inner graphs share the names."""
+        wanted = wanted or "value"
+        number = self.taken.get(wanted, 0)
+        self.taken[wanted] = number + 1
+        return wanted if not number else self.fresh(f"{wanted}__{number}")
+
+
+@dataclass(slots=True)
+class Builder:
+    """Appends to `graph`. `orders` remembers what a value is called with its axes in another order."""
+
+    graph: Graph
+    names: Names
+    outer: Builder | None = None
+    orders: dict[tuple[Value, tuple[int, ...]], Value] = field(default_factory=dict)
+    opset: int = OPSET
+
+    # ---- the edge
+
+    def input(self, name: str, dtype: DType, shape: Sequence[int]) -> Value:
+        """An input of the graph, under its own name."""
+        self.names.reserve(name)
+        value = Value(name, dtype, tuple(shape))
+        self.graph.inputs.append(value)
+        return value
+
+    def output(self, value: Value, name: str) -> Value:
+        """Make a value an output of the graph under this name: the value itself if it has no other name.
+
+        The name is one that `names.reserve` kept free for it.
+        """
+        is_made = any(value in n.outputs for n in self.graph.nodes)
+        if value in self.graph.outputs or not is_made:
+            value = self.one("Identity", value)
+            if value.constant is not None:
+                value = Value(name, value.type, value.shape, value.constant)
+        value.name = name
+        self.graph.outputs.append(value)
+        return value
+
+    def model(self) -> onnx.ModelProto:
+        """The graph as an ONNX model, without what no output needs."""
+        _prune(self.graph)
+        return to_onnx(self.graph)
+
+    # ---- operations
+
+    def at(self, label: str, place: str = "") -> None:
+        """What comes next belongs to this layer: so errors call it, and names begin with `place`."""
+        self.names.label, self.names.place = label, place or label
+
+    def one(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
+        """An operation with one output."""
+        return self.many(op, 1, *inputs, **attributes)[0]
+
+    def many(self, op: str, count: int, *inputs: Value | None, **attributes: Any) -> list[Value]:
+        """An operation with `count` outputs. A DType among the attributes becomes ONNX's number.
+
+        An operator of another domain is written with it, as in "com.microsoft.Gelu", and is of its version 1.
+        Raises InputError naming the layer.
+        """
+        self.names.count()
+        outputs = [Value(self.names.fresh(self.names.place)) for _ in range(count)]
+        given = {k: _attribute(v) for k, v in attributes.items() if v is not None}
+        operands = list(inputs)
+        while operands and operands[-1] is None:
+            operands.pop()
+        domain, _, op = op.rpartition(".")
+        version = 1 if domain else self.opset
+        name = self.names.fresh(f"{self.names.place}/{op}")
+        node = Node(op, operands, list(outputs), given, name, domain, version)
+        try:
+            infer(Graph("", [], [], [node]))
+        except IngotError as error:
+            raise type(error)(f"{self.names.label}: {error}") from None
+        if any(v.constant is None for v in outputs):
+            self.graph.nodes.append(node)
+        return outputs
+
+    def constant(self, array: Any, dtype: DType | None = None) -> Value:
+        """A constant of this type; Python's integers are int64."""
+        made = np.asarray(array, dtype.numpy if dtype else None)
+        return constant_value(self.names.fresh(f"{self.names.place}/const"), made)
+
+    def ints(self, values: Sequence[int] | int) -> Value:
+        """Raises ModelError for numbers of more than 64 bits."""
+        try:
+            return self.constant(np.asarray(values, np.int64))
+        except OverflowError:
+            raise ModelError(f"{self.names.label}: {values} is more than 64 bits hold") from None
+
+    # ---- small words
+
+    def transposed(self, value: Value, order: tuple[int, ...]) -> Value:
+        """Axis i of the result is axis order[i]; made once for each value."""
+        if order == tuple(range(len(order))):
+            return value
+        builder: Builder | None = self
+        while builder is not None:
+            if (value, order) in builder.orders:
+                return builder.orders[value, order]
+            builder = builder.outer
+        extents = extents_of(value)
+        moved = [a for a in order if extents[a] != 1]
+        if value.constant is not None:
+            made = self.constant(np.ascontiguousarray(np.transpose(value.constant, order)))
+        elif moved == sorted(moved):  # only axes of extent 1 change places: the elements stay
+            made = self.one("Reshape", value, self.ints([extents[a] for a in order]))
+        else:
+            made = self.one("Transpose", value, perm=order)
+        self.orders[value, order] = made
+        return made
+
+    def cast(self, value: Value, dtype: DType) -> Value:
+        return value if value.type == dtype else self.one("Cast", value, to=dtype)
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        return value if value.shape == tuple(shape) else self.one("Reshape", value, self.ints(list(shape)))
+
+    def inner(self: AnyBuilder, name: str) -> AnyBuilder:
+        """A builder for a graph inside this one."""
+        return type(self)(Graph(name), self.names, self, opset=self.opset)
+
+
+def extents_of(value: Value) -> list[int]:
+    """The shape, which is static."""
+    assert value.shape is not None, "every value of the importer is inferred"
+    return [static(n) for n in value.shape]
+
+
+def _prune(graph: Graph) -> None:
+    """Drop what nobody reads, subgraphs too."""
+    needed, kept = set(graph.outputs), []
+    for node in reversed(graph.nodes):
+        if any(v in needed for v in node.outputs):
+            for inner in node.subgraphs.values():
+                _prune(inner)
+            needed.update(reads(node))
+            kept.append(node)
+    graph.nodes = kept[::-1]
+
+
+def _attribute(value: Any) -> Attribute:
+    if isinstance(value, DType):
+        return dtype_to_onnx(value)
+    if isinstance(value, list):
+        return tuple(value)
+    found: Attribute = value
+    return found

@@ -1,0 +1,290 @@
+"""The formats that models come in, recognised by content: one table, asked row by row.
+
+A row says what users call the format, how its beginning looks, and either who imports it or what to do
+instead. In: a path or bytes. Out: the row that fits. Called by `canonical` and the readers of single formats,
+who may still find the file broken further on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from typing import Literal
+
+import onnx
+
+from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.frontends.sample import Field, Sample, fields_of
+
+Test = Callable[[Sample], bool]
+Form = Literal["", "binary", "text", "syntax", "meta", "checkpoint", "folder"]
+ONNX = "ingot.frontends.onnx:read_proto"
+TENSORFLOW = "ingot.frontends.tensorflow:import_tensorflow"
+TFLITE = "ingot.frontends.tflite:import_tflite"
+KERAS = "ingot.frontends.keras:import_keras"
+EDGES = ("inputs", "outputs", "config")
+NUMBER, BYTES = 0, 2
+"""Wire types of protobuf's."""
+EXPORT = "export ONNX: torch.onnx.export(module, example_inputs, 'model.onnx', dynamo=True)"
+PROGRAM = f"load it with torch.export.load and {EXPORT}"
+PICKLE = f"load it; a module of PyTorch's: {EXPORT}; of scikit-learn: skl2onnx.to_onnx(model, X[:1])"
+CONFIG = "give the graph; the configuration goes to `ingot import --config`"
+ONNX_FIELDS = {
+    f.number: NUMBER if f.type == f.TYPE_INT64 else BYTES for f in onnx.ModelProto.DESCRIPTOR.fields
+}
+ONNX_KEYS = frozenset(field.name for field in onnx.ModelProto.DESCRIPTOR.fields)
+NET_KEYS = frozenset(
+    ("name", "op", "type", "num_workers", "device_option", "arg", "external_input", "external_output")
+)
+GRAPH_KEYS = frozenset(("node", "library", "versions", "version"))
+META_KEYS = frozenset(
+    ("meta_info_def", "graph_def", "saver_def", "collection_def", "signature_def", "asset_file_def")
+)
+SAVED_KEYS = frozenset(("saved_model_schema_version", "meta_graphs"))
+CONFIG_KEYS = frozenset(("feed", "fetch", "variable"))
+SAVED = ("saved_model.pb", "saved_model.pbtxt")
+PARTS = (*SAVED, "checkpoint", "*.meta", "*.index", "*.data-*", "variables/variables.*")
+NETS = ("init_net", "predict_net")
+NET_SUFFIXES = (".pb", ".pbtxt")
+TABLE_MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
+ITSELF = "give the model itself"
+ONNX_AGAIN = "export the model to ONNX from the framework that it was trained in"
+OTHERS: Mapping[bytes, tuple[str, str]] = {
+    b"\x93NUMPY": ("a NumPy array", "give the model itself; arrays are for --input NAME=FILE.npy"),
+    b"GGUF": ("a GGUF file: weights without a graph", ONNX_AGAIN),
+    b"\x89PNG\r\n\x1a\n": ("a PNG image", ITSELF),
+    b"\xff\xd8\xff": ("a JPEG image", ITSELF),
+    b"GIF8": ("a GIF image", ITSELF),
+    b"BM": ("a BMP image", ITSELF),
+    b"%PDF": ("a PDF document", ITSELF),
+    b"\x7fELF": ("an object file or a program", "give the model that it was compiled from"),
+    b"\x1f\x8b": ("a gzip archive", "unpack it, and name the model in it"),
+    b"BZh": ("a bzip2 archive", "unpack it, and name the model in it"),
+    b"\xfd7zXZ\0": ("an xz archive", "unpack it, and name the model in it"),
+    b"7z\xbc\xaf\x27\x1c": ("a 7z archive", "unpack it, and name the model in it"),
+    b"version https://git-lfs": ("a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
+    b"7767517": ("an ncnn network", ONNX_AGAIN),
+}
+"""Files by their first bytes, with what to do about them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`importer` is module:function of who makes a ModelProto of a path; `takes` are the fields of the
+    options that it understands as keywords. Without one, `remedy` says what to do instead. `form` tells an
+    importer of several formats which one this is. `files` are those that a digest covers, in order.
+    """
+
+    name: str
+    test: Test
+    importer: str = ""
+    takes: tuple[str, ...] = ()
+    remedy: str = ""
+    form: Form = ""
+    files: Callable[[Path], list[Path]] = lambda path: [path]
+
+    @property
+    def is_onnx(self) -> bool:
+        return self.importer == ONNX
+
+
+# ---- protobuf: messages whose first fields, and what they hold, tell them apart
+
+
+def _only(fields: Collection[Field], known: Mapping[int, int]) -> bool:
+    return bool(fields) and all(known.get(number) == kind for number, kind, _ in fields)
+
+
+def _inner(fields: Collection[Field], number: int) -> list[dict[int, int]]:
+    """The fields with their wire types of each message that stands in a field."""
+    return [{n: k for n, k, _ in fields_of(content)} for found, _, content in fields if found == number]
+
+
+def _is_node(held: Mapping[int, int]) -> bool:
+    """Whether this is a node of TensorFlow's: name, op, inputs, device, attributes."""
+    return held.get(1) == BYTES == held.get(2) and held.keys() <= set(range(1, 8))
+
+
+def _is_graph(fields: list[Field]) -> bool:
+    known = {1: BYTES, 2: BYTES, 3: NUMBER, 4: BYTES, 5: BYTES}
+    if not _only(fields, known):
+        return False
+    nodes = _inner(fields, 1)
+    return bool(nodes) and all(map(_is_node, nodes[: -1 or None])) and _is_node(nodes[0])
+
+
+def _is_meta(fields: list[Field]) -> bool:
+    graphs = [content for number, _, content in fields if number == 2]
+    return (
+        _only(fields, dict.fromkeys(range(1, 8), BYTES))
+        and len(graphs) == 1
+        and _is_graph(fields_of(graphs[0]))
+    )
+
+
+def _is_saved(fields: list[Field]) -> bool:
+    if not _only(fields, {1: NUMBER, 2: BYTES}):
+        return False
+    metas = [content for number, _, content in fields if number == 2]
+    return bool(metas) and _is_meta(fields_of(metas[0]))
+
+
+def _is_net(fields: list[Field]) -> bool:
+    """A NetDef of Caffe2's: its operators have inputs, outputs, a name and a type."""
+    known = dict.fromkeys((1, 2, 3, 5, 6, 7, 8, 9), BYTES) | {4: NUMBER}
+    operators = _inner(fields, 2) if _only(fields, known) else []
+    return bool(operators) and operators[0].get(4) == BYTES and operators[0].keys() <= set(range(1, 12))
+
+
+def _is_onnx(fields: list[Field]) -> bool:
+    return _only(fields, ONNX_FIELDS)
+
+
+def binary(test: Callable[[list[Field]], bool]) -> Test:
+    """A format that is a protobuf message."""
+    return lambda s: test(s.fields)
+
+
+def keyed(keys: Collection[str], needed: Collection[str]) -> Test:
+    """A protobuf message as text: its keys outside of braces, of which one of `needed` must be there."""
+    return lambda s: set(s.keys) <= set(keys) and not set(needed).isdisjoint(s.keys)
+
+
+# ---- everything else
+
+
+def starts(*magic: bytes) -> Test:
+    """A file that begins with one of these."""
+    return lambda s: s.head.startswith(magic)
+
+
+def flatbuffer(identifier: bytes) -> Test:
+    return lambda s: s.head[4:8] == identifier
+
+
+def holds(*names: str) -> Test:
+    """A folder with one of these files."""
+    return lambda s: s.is_folder and not s.entries.isdisjoint(names)
+
+
+def zipped(*endings: str) -> Test:
+    """A zip archive, with an entry for each of these endings."""
+
+    def test(s: Sample) -> bool:
+        if not s.head.startswith(b"PK\x03\x04"):
+            return False
+        return all(any(f"/{name}".endswith(ending) for name in s.entries) for ending in endings)
+
+    return test
+
+
+def _is_checkpoint(s: Sample) -> bool:
+    """A checkpoint's index, or the folder of one."""
+    if s.is_folder:
+        return any(name == "checkpoint" or name.endswith((".meta", ".index")) for name in s.entries)
+    return s.tail == TABLE_MAGIC
+
+
+def _is_nets(s: Sample) -> bool:
+    return s.is_folder and all(any(net + suffix in s.entries for suffix in NET_SUFFIXES) for net in NETS)
+
+
+def _is_syntax(s: Sample) -> bool:
+    """ONNX's own syntax: <ir_version: 8, ...> graph (...) => (...) {...}."""
+    text = "\n".join(line for line in s.text.splitlines() if not line.lstrip().startswith("#")).lstrip()
+    return text[:1] == "<" and text[1:].lstrip().startswith(tuple(ONNX_KEYS))
+
+
+def _is_pickle(s: Sample) -> bool:
+    return s.head[:1] == b"\x80" and 2 <= (s.head[1:2] or b"\0")[0] <= 5
+
+
+def _is_safetensors(s: Sample) -> bool:
+    size = int.from_bytes(s.head[:8], "little")
+    return s.head[8:10] == b'{"' and size < 1 << 30
+
+
+def _is_json(s: Sample) -> bool:
+    return re.match(r'\s*(\{\s*["}]|\[\s*["\[{\]\d])', s.text) is not None
+
+
+def _is_web_page(s: Sample) -> bool:
+    return s.text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))
+
+
+def _is_xml(s: Sample) -> bool:
+    return s.text.lstrip().startswith(("<?xml", "<net "))
+
+
+# ---- the table
+
+
+def _checkpoint(path: Path) -> list[Path]:
+    """The files of a checkpoint or a SavedModel: all that begin with its name, or what its folder holds."""
+    if path.is_dir():
+        return sorted({p for pattern in PARTS for p in path.glob(pattern) if p.is_file()})
+    return sorted(p for p in path.parent.glob(f"{escape(path.stem)}.*") if p.is_file())
+
+
+FOLDER = "name its folder, in which the variables lie too"
+LATER = "it is not read yet"
+FORMATS = (
+    Format("a TensorFlow Lite model", flatbuffer(b"TFL3"), TFLITE),
+    Format("a Keras model", zipped("/config.json", "/metadata.json"), KERAS),
+    Format("a Keras model in HDF5", starts(b"\x89HDF\r\n\x1a\n"), KERAS),
+    Format("TensorFlow's SavedModel", holds(*SAVED), TENSORFLOW, EDGES, form="folder", files=_checkpoint),
+    Format(
+        "TensorFlow's checkpoint", _is_checkpoint, TENSORFLOW, EDGES, form="checkpoint", files=_checkpoint
+    ),
+    Format("TensorFlow's MetaGraph", binary(_is_meta), TENSORFLOW, EDGES, form="meta", files=_checkpoint),
+    Format("TensorFlow's GraphDef", binary(_is_graph), TENSORFLOW, EDGES, form="binary"),
+    Format("TensorFlow's GraphDef", keyed(GRAPH_KEYS, ("node", "library")), TENSORFLOW, EDGES, form="text"),
+    Format("the graph of a SavedModel", binary(_is_saved), remedy=FOLDER),
+    Format("the graph of a SavedModel", keyed(SAVED_KEYS, SAVED_KEYS), remedy=FOLDER),
+    Format("a MetaGraph as text", keyed(META_KEYS, META_KEYS), remedy="save it in its binary form"),
+    Format("a tfcompile configuration", keyed(CONFIG_KEYS, CONFIG_KEYS), remedy=CONFIG),
+    Format("Caffe2's two nets", _is_nets, remedy=LATER),
+    Format("a net of Caffe2's", binary(_is_net), remedy=LATER),
+    Format("a net of Caffe2's as text", keyed(NET_KEYS, ("op",)), remedy=LATER),
+    Format("an ONNX model", binary(_is_onnx), ONNX, form="binary"),
+    Format("an ONNX model as protobuf text", keyed(ONNX_KEYS, ("graph", "ir_version")), ONNX, form="text"),
+    Format("an ONNX model in ONNX's own syntax", _is_syntax, ONNX, form="syntax"),
+    Format("a program of torch.export", zipped("/serialized_exported_program.json"), remedy=PROGRAM),
+    Format("a program of torch.export", zipped("/archive_format"), remedy=PROGRAM),
+    Format("a TorchScript archive", zipped("/constants.pkl"), remedy=f"from the module behind it, {EXPORT}"),
+    Format("a PyTorch pickle", zipped("/data.pkl"), remedy=f"load the module and {EXPORT}"),
+    Format("an archive of NumPy arrays", zipped(".npy"), remedy=ITSELF),
+    Format("a zip archive", zipped(), remedy="unpack it, and name the model in it"),
+    Format("a Python pickle", _is_pickle, remedy=PICKLE),
+    Format("a safetensors file: weights without a graph", _is_safetensors, remedy=ONNX_AGAIN),
+    Format("an ORT format model", flatbuffer(b"ORTM"), remedy="give the .onnx file that it was made of"),
+    Format("an ExecuTorch program", flatbuffer(b"ET12"), remedy=f"from the module behind it, {EXPORT}"),
+    *(Format(name, starts(magic), remedy=remedy) for magic, (name, remedy) in OTHERS.items()),
+    Format("a web page", _is_web_page, remedy="the download failed: fetch the model itself"),
+    Format("XML, perhaps an OpenVINO network", _is_xml, remedy=ONNX_AGAIN),
+    Format("JSON, perhaps a network without its weights", _is_json, remedy=ITSELF),
+)
+KNOWN = "ONNX (binary and text), TensorFlow (GraphDef, checkpoint, SavedModel), TensorFlow Lite and Keras"
+
+
+def format_of(source: Path | bytes) -> Format:
+    """The format of a model. Raises InputError that names another thing, and says what to do."""
+    sample = Sample(source) if isinstance(source, Path) else Sample(None, source)
+    found = next((f for f in FORMATS if f.test(sample)), None)
+    what = repr(str(source)) if isinstance(source, Path) else "the model"
+    if found is None:
+        raise _unknown(sample, what)
+    if not found.importer:
+        raise UnsupportedError(f"{what} is {found.name}", remedy=found.remedy)
+    return found
+
+
+def _unknown(sample: Sample, what: str) -> InputError:
+    remedy = f"known are {KNOWN}"
+    if sample.is_folder:
+        return InputError(f"cannot read {what}: a folder in which no model lies", remedy=remedy)
+    reason = "it is of no known format, or cut short" if sample.head else "it is empty"
+    return ModelError(f"{what} is not an ONNX model, nor another: {reason}", remedy=remedy)

@@ -1,0 +1,199 @@
+"""The table of formats: each is told by what is in the file, whatever the file is called."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.printer
+import pytest
+from google.protobuf import text_format
+
+from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.frontends.canonical import imported, is_foreign
+from ingot.frontends.formats import format_of
+from ingot.frontends.onnx import read_model
+from ingot.frontends.tensorflow.protos import message
+from ingot.graph.text import graph_text
+from tests.models import text
+
+MODEL = text("{ y = Relu(x) }", "(float[2,3] x) => (float[2,3] y)")
+
+
+def archive(**files: bytes) -> bytes:
+    """A zip archive; `__` in a name is a slash, `_` before its last part a dot."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as made:
+        for name, data in files.items():
+            made.writestr(name.replace("__", "/").replace("DOT", "."), data)
+    return out.getvalue()
+
+
+def graph_def(name: str = "GraphDef") -> bytes:
+    made = message(name)
+    graph = {
+        "GraphDef": lambda: made,
+        "MetaGraph": lambda: made.graph_def,
+        "SavedModel": lambda: made.meta_graphs.add().graph_def,
+    }[name]()
+    if name == "SavedModel":
+        made.saved_model_schema_version = 1
+        made.meta_graphs[0].meta_info_def.meta_graph_version = "1"
+    if name == "MetaGraph":
+        made.meta_info_def.tags.append("serve")
+    graph.node.add(name="x", op="Placeholder")
+    graph.node.add(name="y", op="Relu", input=["x"])
+    return bytes(made.SerializeToString())
+
+
+def net(**fields: object) -> bytes:
+    """A NetDef of Caffe2's on the wire: name, one operator with output and type."""
+    operator = b"\x12\x01w" + b"\x22\x0fGivenTensorFill"
+    return b"\x0a\x03net" + b"\x12" + bytes([len(operator)]) + operator
+
+
+def array() -> bytes:
+    out = io.BytesIO()
+    np.save(out, np.zeros(3))
+    return out.getvalue()
+
+
+READ: dict[str, tuple[bytes, str]] = {
+    "ONNX": (MODEL.SerializeToString(), "an ONNX model"),
+    "protobuf text": (text_format.MessageToString(MODEL).encode(), "as protobuf text"),
+    "syntax": (onnx.printer.to_text(MODEL).encode(), "ONNX's own syntax"),
+    "a comment first": (b"# a net\n\n" + onnx.printer.to_text(MODEL).encode(), "ONNX's own syntax"),
+    "GraphDef": (graph_def(), "TensorFlow's GraphDef"),
+    "GraphDef as text": (b'# frozen\nnode { name: "x" op: "Placeholder" }', "TensorFlow's GraphDef"),
+    "MetaGraph": (graph_def("MetaGraph"), "TensorFlow's MetaGraph"),
+    "a checkpoint's index": (bytes(40) + bytes.fromhex("57fb808b247547db"), "TensorFlow's checkpoint"),
+    "TFLite": (b"\x1c\0\0\0TFL3" + bytes(40), "TensorFlow Lite"),
+    "Keras 3": (
+        archive(configDOTjson=b"{}", metadataDOTjson=b"{}", modelDOTweightsDOTh5=b""),
+        "a Keras model",
+    ),
+    "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(40), "a Keras model"),
+}
+
+
+@pytest.mark.parametrize("suffix", ["", ".onnx", ".pb"])
+@pytest.mark.parametrize("case", READ)
+def test_formats_are_told_by_content(case: str, suffix: str, tmp_path: Path) -> None:
+    data, name = READ[case]
+    (tmp_path / f"m{suffix}").write_bytes(data)
+    found = format_of(tmp_path / f"m{suffix}")
+    assert name in found.name and found.importer
+    assert is_foreign(tmp_path / f"m{suffix}") is not found.is_onnx
+
+
+@pytest.mark.parametrize("case", ["ONNX", "protobuf text", "syntax", "a comment first"])
+def test_every_form_of_onnx_is_one_model(case: str, tmp_path: Path) -> None:
+    (tmp_path / "m").write_bytes(READ[case][0])
+    wanted = graph_text(read_model(MODEL))
+    assert graph_text(read_model(tmp_path / "m")) == wanted == graph_text(read_model(READ[case][0]))
+    assert imported(tmp_path / "m").graph == MODEL.graph
+
+
+TORCH = r"torch\.onnx\.export"
+REFUSED: dict[str, tuple[bytes, str]] = {
+    "a PyTorch pickle": (archive(m__dataDOTpkl=b"", m__version=b"3"), rf"is a PyTorch pickle; .*{TORCH}"),
+    "TorchScript": (
+        archive(m__dataDOTpkl=b"", m__constantsDOTpkl=b"", m__code__mDOTpy=b""),
+        rf"is a TorchScript archive; .*{TORCH}",
+    ),
+    "pt2": (archive(m__archive_format=b"pt2", m__models__modelDOTjson=b"{}"), rf"torch\.export; .*{TORCH}"),
+    "an older pt2": (archive(serialized_exported_programDOTjson=b"{}"), rf"torch\.export; .*{TORCH}"),
+    "an old PyTorch pickle": (pickle.dumps({"a": 1}, 2), f"is a Python pickle; .*{TORCH}"),
+    "numpy": (array(), "is a NumPy array; give the model itself"),
+    "npz": (archive(xDOTnpy=array()), "is an archive of NumPy arrays"),
+    "safetensors": (b"\x40\0\0\0\0\0\0\0" + b'{"w":{"dtype":"F32"}}', "weights without a graph"),
+    "GGUF": (b"GGUF\3\0\0\0", "is a GGUF file"),
+    "a zip archive": (archive(modelDOTonnx=b""), "is a zip archive; unpack it"),
+    "a PNG": (b"\x89PNG\r\n\x1a\n" + bytes(20), "is a PNG image"),
+    "a JPEG": (b"\xff\xd8\xff\xe0" + bytes(20), "is a JPEG image"),
+    "gzip": (b"\x1f\x8b\x08" + bytes(20), "is a gzip archive; unpack it"),
+    "an LFS pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:", "git lfs pull"),
+    "a web page": (b"<!DOCTYPE html><html>", "is a web page; the download failed"),
+    "JSON": (b'{"format": "layers-model"}', "is JSON"),
+    "ORT": (b"\x20\0\0\0ORTM" + bytes(20), "is an ORT format model"),
+    "OpenVINO": (b'<?xml version="1.0"?>\n<net name="n">', "OpenVINO"),
+    "a tfcompile configuration": (b'feed { id { node_name: "x" } }', "--config"),
+    "the graph of a SavedModel": (graph_def("SavedModel"), "name its folder"),
+    "its text": (b"saved_model_schema_version: 1\nmeta_graphs { }", "name its folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_read_is_named(case: str, tmp_path: Path) -> None:
+    data, words = REFUSED[case]
+    (tmp_path / "m.onnx").write_bytes(data)
+    with pytest.raises(UnsupportedError, match=words):
+        format_of(tmp_path / "m.onnx")
+    assert not is_foreign(tmp_path / "m.onnx")
+
+
+NONE: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "it is empty"),
+    "zeros": (bytes(100), "no known format"),
+    "words": (b"hello, world", "no known format"),
+    "other keys": (b'layer { name: "conv" }', "no known format"),
+    "half a zip archive": (archive(configDOTjson=b"{}", metadataDOTjson=b"{}")[:40], "unpack it"),
+    "a field of no format": (b"\xaa\x06\x01x", "no known format"),
+}
+
+
+@pytest.mark.parametrize("case", NONE)
+def test_what_is_no_model(case: str, tmp_path: Path) -> None:
+    data, words = NONE[case]
+    (tmp_path / "m.onnx").write_bytes(data)
+    with pytest.raises(InputError, match=words):
+        format_of(tmp_path / "m.onnx")
+
+
+def test_a_folder_of_something_else(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a folder in which no model lies"):
+        format_of(tmp_path)
+    with pytest.raises(InputError, match="no such file"):
+        format_of(tmp_path / "nothing")
+
+
+def test_options_of_another_importer(tmp_path: Path) -> None:
+    (tmp_path / "m").write_bytes(MODEL.SerializeToString())
+    with pytest.raises(InputError, match="--inputs is for TensorFlow's SavedModel"):
+        imported(tmp_path / "m", inputs=("x:1",))
+
+
+CUTS: dict[str, Callable[[bytes, int], bytes]] = {
+    "cut": lambda data, k: data[: len(data) * k // 12],
+    "a bit": lambda data, k: flipped(data, k * 37 % len(data), 1 << k % 8),
+    "a byte": lambda data, k: flipped(data, k * 53 % len(data), 0xFF),
+}
+
+
+def flipped(data: bytes, at: int, bits: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ bits]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("how", CUTS)
+@pytest.mark.parametrize("case", READ)
+def test_damaged_files_are_read_or_refused(case: str, how: str, tmp_path: Path) -> None:
+    """One error that is the user's to act on, or a model: nothing else comes out of the door."""
+    path, seen = tmp_path / "m.pb", 0
+    for k in range(12):
+        path.write_bytes(CUTS[how](READ[case][0], k))
+        try:
+            imported(path)
+        except InputError as error:
+            assert len(str(error)) < 1000 and "\n" not in str(error)
+            seen += 1
+    assert seen or how != "cut"
+
+
+def test_a_truncated_model_says_so() -> None:
+    with pytest.raises(ModelError, match="cut short"):
+        read_model(MODEL.SerializeToString()[:-3])
