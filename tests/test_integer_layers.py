@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
@@ -12,6 +13,7 @@ import ingot
 from ingot.driver import front, stages
 from ingot.formula.expr import Array
 from ingot.loops.evaluate import run
+from ingot.loops.program import Call
 from ingot.options import Options
 from tests.oracles import exact_session
 
@@ -275,3 +277,106 @@ def test_a_view_of_what_is_dequantised_keeps_its_base(rest: str, target: str) ->
     np.testing.assert_allclose(
         ingot.compile(proto, target=target).run({"x": x})["y"], wanted, rtol=1e-5, atol=1e-7
     )
+
+
+CONSTANTS["odd"] = np.array(0.0437, np.float32)  # no sum of integers stands between two of its steps
+POOLED = (
+    "p = GlobalAveragePool(x) y = QuantizeLinear(p, odd, z)",
+    "p = ReduceMean(x, axes) y = QuantizeLinear(p, odd, z)",
+    "p = AveragePool<kernel_shape=[3,3], strides=[3,3], pads=[0,1,0,1]>(x) y = QuantizeLinear(p, odd, z)",
+    "p = AveragePool<kernel_shape=[2,3], strides=[2,3], pads=[1,1,0,1], count_include_pad=1>(x) "
+    "y = QuantizeLinear(p, odd, z3)",
+    'p = AveragePool<kernel_shape=[2,2], auto_pad="SAME_UPPER">(x) y = QuantizeLinear(p, odd, z)',
+)
+FLOATS = (
+    "p = AveragePool<kernel_shape=[2,2], dilations=[2,1]>(x) y = QuantizeLinear(p, odd, z)",
+    "p = ReduceMean<keepdims=0>(x, axes) y = QuantizeLinear(p, odd, z)",
+    "p = ReduceMean(x, axis) y = QuantizeLinear(p, odd, z)",
+)
+"""Means that no operator computes on integers."""
+
+
+@pytest.mark.parametrize("nodes", FLOATS)
+def test_other_averages_stay_floats(nodes: str) -> None:
+    proto = model(nodes)
+    assert not any("QLinear" in n.op for n in front(proto, Options(target="c99")).nodes)
+    plain = onnxruntime.SessionOptions()  # optimised, it writes attributes that its operators do not have
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    (wanted,) = exact_session(proto, plain).run(None, feed())
+    np.testing.assert_array_equal(ingot.compile(proto, target="c99").run(feed())["y"], wanted)
+
+
+@pytest.mark.parametrize("nodes", POOLED)
+@pytest.mark.parametrize("target", ["x86-64-v3", "c99"])
+def test_averages_read_bytes(nodes: str, target: str) -> None:
+    """Nothing is stored as floats: what lies outside an image is the byte that stands for 0."""
+    proto = model(nodes)
+    (wanted,) = exact_session(proto).run(None, feed())
+    program = stages(proto, Options(target=target)).program
+    touched = {t for k in program.kernels for t in k.parameters}
+    assert all(t.type.bytes == 1 for t in touched if t.value is None and t.count != 1)
+    (got,) = run(program, feed())
+    np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(ingot.compile(proto, target=target).run(feed())["y"], wanted)
+
+
+@pytest.mark.parametrize("target", ["c99", "armv7e-m", "armv8.1m", "riscv64", "i386"])
+@pytest.mark.parametrize(("kind", "zero"), [("uint8", 0), ("uint8", 255), ("int8", -7), ("uint8", 3)])
+def test_what_is_rounded_goes_to_the_even_integer(target: str, kind: str, zero: int) -> None:
+    """Scalar code limits before it rounds, or has an instruction: halves, and sums far beyond the limits."""
+    sums = np.array([[-(2**30), -513, -5, -3, -1, 0, 1, 3, 5, 7, 509, 511, 513, 2**24 + 1, 2**30]], np.int32)
+    proto = parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21]> g (int32[1,15] x) => ({kind}[1,15] y)
+        <float s = {{0.5}}, float one = {{1.0}}, {kind} z = {{{zero}}}>
+        {{ f = DequantizeLinear(x, s) y = QuantizeLinear(f, one, z) }}"""
+    )
+    info = np.iinfo(kind)
+    wanted = np.clip(
+        np.rint(sums.astype(np.float32) * np.float32(0.5)).astype(np.int64) + zero, info.min, info.max
+    )
+    (got,) = run(stages(proto, Options(target=target)).program, {"x": sums})
+    np.testing.assert_array_equal(got, wanted)
+    if target != "riscv64":
+        np.testing.assert_array_equal(ingot.compile(proto, target=target).run({"x": sums})["y"], wanted)
+
+
+def test_equal_layers_of_integers_share_a_kernel() -> None:
+    """Whatever their weights, biases and scales, as long as the same types hold them."""
+    layers, inits, x = [], {}, "x"
+    for i in range(3):
+        inits |= {
+            f"w{i}": weights(4, 4, 3, 3),
+            f"wz{i}": np.zeros(4, np.int8),
+            f"b{i}": RANDOM.integers(-3000, 3000, 4).astype(np.int32),
+            f"ws{i}": RANDOM.uniform(0.001, 0.01, 4).astype(np.float32),
+        }
+        layers.append(f"q{i} = QLinearConv<pads=[1,1,1,1]>({x}, s, z0, w{i}, ws{i}, wz{i}, s2, z0, b{i})")
+        x = f"q{i}"
+    proto = parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21]> g (uint8[1,4,9,7] x) => (uint8[1,4,9,7] q2)
+        {{ {" ".join(layers)} }}"""
+    )
+    known = {**inits, **{n: CONSTANTS[n] for n in ("s", "z0", "s2")}}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in known.items())
+    x = {"x": feed()["qx"][:1]}
+    (wanted,) = exact_session(proto).run(None, x)
+    for target in ("c99", "x86-64-v3", "armv7e-m"):
+        program = stages(proto, Options(target=target)).program
+        calls = [s.kernel for s in program.steps if isinstance(s, Call) and "Conv" in str(s.kernel.nodes)]
+        assert len(calls) >= 2 and len(set(calls)) < len(calls), target
+        (got,) = run(program, x)
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(ingot.compile(proto, target=target).run(x)["q2"], wanted)
+
+
+def test_constant_indices_are_not_interchangeable() -> None:
+    """Two gathers that differ in their indices only: each is proved for its own."""
+    proto = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (float[9,7] x) => (float[3,7] y, float[3,7] v)
+        <int64[3] i = {0, 1, 2}, int64[3] j = {8, 3, 5}> { y = Gather(x, i) v = Gather(x, j) }"""
+    )
+    x = np.random.default_rng(0).standard_normal((9, 7)).astype(np.float32)
+    program = stages(proto, Options(target="c99")).program
+    got = run(program, {"x": x})
+    np.testing.assert_array_equal(got[0], x[[0, 1, 2]])
+    np.testing.assert_array_equal(got[1], x[[8, 3, 5]])

@@ -36,6 +36,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr, from_linear, linear, simplify
 from ingot.formula.types import BOOL, INDEX, INT32, DType
+from ingot.loops.access import has_nearest, is_small
 from ingot.targets.record import Target
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^"}
@@ -105,6 +106,8 @@ class Printer:
                 return self.fused(a, b, c, 1)
             case Select(c, a, b):
                 return f"({self.scalar(c)} ? {self.scalar(a)} : {self.scalar(b)})"
+            case Cast(Unary("round", a) as rounded, dtype) if dtype is INT32 and has_nearest(rounded):
+                return self._nearest_scalar(a, dtype)
             case Cast(a, dtype):
                 return self._cast(a, dtype)
             case Byte(a, k):
@@ -268,6 +271,15 @@ class Printer:
         if isinstance(e, Binary) and e.op in WRAPPING and e.dtype is not INDEX and e.dtype.bits >= 32:
             return f"({self._modular(e.a)} {INFIX[e.op]} {self._modular(e.b)})"
         return f"(uint{max(e.dtype.bits, 32)}_t){self.scalar(e)}"
+
+    def _nearest_scalar(self, a: Expr, to: DType) -> str:
+        """A float that fits as the nearest integer, ties to even."""
+        x, spelled = self.scalar(a), self.target.spelling("nearest_int32", a.dtype.name, 0)
+        if spelled is not None:
+            return spelled.format(a=bare(x))
+        if is_small(a):
+            return self.call("nearest", (a.dtype.name,), x)
+        return self._cast(Unary("round", a), to)
 
     def _cast(self, a: Expr, to: DType) -> str:
         if to.is_narrow:

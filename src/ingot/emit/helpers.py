@@ -240,6 +240,14 @@ def _to(key: Key, source: DType, to: DType) -> str:
     return _function(key, to.c, f"{source.c} x", body)
 
 
+def _nearest(key: Key, t: DType) -> str:
+    """The nearest integer of a float32 within 2^22, ties to even: added to 1.5 * 2^23, it is rounded to a
+    whole number of that float's last bits.
+    """
+    body = "union { float f; int32_t i; } u; u.f = x + 12582912.0f; return u.i - 0x4B400000;"
+    return _function(key, "int32_t", f"{t.c} x", body)
+
+
 def _bits(key: Key, source: DType, to: DType) -> str:
     body = f"union {{ {source.c} from; {to.c} to; }} u; u.from = x; return u.to;"
     return _function(key, to.c, f"{source.c} x", body)
@@ -384,6 +392,7 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "pow": _pow,
     "mulhi": _mulhi,
     "to": _to,
+    "nearest": _nearest,
     "bits": _bits,
     "widen": _widen,
     "narrow": _narrow,

@@ -18,10 +18,11 @@ from ingot.formula.expr import (
     with_lanes,
 )
 from ingot.formula.index import coefficient, mentions
-from ingot.formula.types import INT32, DType
+from ingot.formula.types import FLOAT32, INT32, DType
 from ingot.loops.layout import Storage
 
 LARGEST_SCALE = 0.99
+SMALL = float(1 << 22)
 
 
 class NotVectorizable(Exception):
@@ -98,6 +99,22 @@ def _fits(a: Expr, to: DType) -> bool:
         case Binary("min", Binary("larger", _, Const(lo)), Const(hi)):
             return to.lowest <= float(lo) <= float(hi) <= to.highest
     return to is INT32 and is_scaled_sum(a)
+
+
+def has_nearest(a: Expr) -> bool:
+    """Whether what a float is rounded to is known to be an int32."""
+    match a:
+        case Unary("round", x):
+            return is_scaled_sum(a) or is_small(x)
+    return False
+
+
+def is_small(a: Expr) -> bool:
+    """Whether a float is limited to numbers of which a float32 still holds the halves."""
+    match a:
+        case Binary("min", Binary("larger", _, Const(lo)), Const(hi)):
+            return a.dtype is FLOAT32 and -SMALL <= float(lo) <= float(hi) <= SMALL
+    return False
 
 
 def is_scaled_sum(a: Expr) -> bool:

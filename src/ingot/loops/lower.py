@@ -12,19 +12,21 @@ from dataclasses import dataclass, field, replace
 
 from ingot.formula.compute import Compute, Stage, computes, macs, reads
 from ingot.formula.expr import Const, Gathered, Load, Param, Tensor, Var, cast, walk
-from ingot.formula.index import as_expr, upper, value_range
+from ingot.formula.index import as_expr, upper
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
-from ingot.formula.types import INT64
+from ingot.formula.types import FLOAT32, INT64
 from ingot.loops.choice import LOWERING, Choices, Chooser, LoweringOptions
 from ingot.loops.generate import generate
+from ingot.loops.interchange import in_common, steering
+from ingot.loops.kernels.contraction.requantise import for_scalars
 from ingot.loops.kernels.peel import is_cut
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of, touched
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
 from ingot.loops.region_passes.bands import merge_bands
 from ingot.loops.region_passes.subviews import is_nothing
-from ingot.loops.rewrite import without_single_iterations
+from ingot.loops.rewrite import rewritten, without_single_iterations
 from ingot.targets.record import Target
 
 
@@ -194,7 +196,8 @@ def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Cal
     """The call of some stages' kernel: a new one, or the one of earlier stages that do the same."""
     what, tensors = signature(stages)
     choices = work.choose(stages, work.storage)
-    key = (what, *choices.values(), *(_key(t, work.storage) for t in tensors))
+    steer = steering(stages)
+    key = (what, *choices.values(), *(_key(t, work.storage, t in steer) for t in tensors))
     if key not in work.kernels:
         made = _kernel(nodes, stages, work, choices)
         work.kernels[key] = made, tensors
@@ -204,12 +207,12 @@ def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Cal
     return Call(made, tuple(work.storage.again(p, others) for p in made.parameters), nodes)
 
 
-def _key(t: Tensor, storage: Storage) -> Hashable:
+def _key(t: Tensor, storage: Storage, is_steering: bool) -> Hashable:
     """All that generators ask of a tensor."""
     layout, pitch = replace(storage.layout(t), place=None), storage.tensor(t).pitch
     is_inner = t in storage.inner
     own = None if t.codebook is None else t  # how an encoded constant is stored depends on its elements
-    return t.type.name, t.shape, layout, pitch, t.value is None, value_range(t), is_inner, own
+    return t.type.name, t.shape, layout, pitch, t.value is None, in_common(t, is_steering), is_inner, own
 
 
 def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choices: Choices) -> Kernel:
@@ -221,6 +224,8 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     twice = (c.out for c in computes(stages) if is_cut(c, storage, work.target))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages), *twice)))
     body = without_single_iterations((*filled, *generate(stages, storage, work.target, None, choices)))
+    if work.target.lanes(FLOAT32.bytes) == 1:
+        body = rewritten(body, for_scalars(work.target))
     parameters, params = _touched(body)
     scratch = frozenset(storage.scratches.intersection(parameters))
     how = work.choose.named(choices)

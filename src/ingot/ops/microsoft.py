@@ -15,8 +15,8 @@ from ingot.formula.types import FLOAT32, INT32, DType
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.activation import gelu, sigmoid
 from ingot.ops.normalize import softmax, softmax_matrix
-from ingot.ops.pool import average_pool
-from ingot.ops.quantize import saturated
+from ingot.ops.pool import counted, pooling_window, taps_counted, window_axes
+from ingot.ops.quantize import padded, saturated
 from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, elementwise, op
 
 Function = Callable[[Expr], Expr]
@@ -162,19 +162,20 @@ def qlinear_average_pool(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
-    """AveragePool of the numbers that x means, quantised (com.microsoft QLinearAveragePool-1)."""
-    numbers = f.call("DequantizeLinear", x, x_scale, x_zero_point)
-    y = average_pool(
-        f,
-        _channels(f, numbers, True) if channels_last else numbers,
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
-    )
-    return _quantised(f, _channels(f, y, False) if channels_last else y, y_scale, y_zero_point, x.type)
+    """y = saturate(round(sum of (x - zero) * (x_scale / (y_scale * count))) + zero), over the elements of a
+    window that AveragePool counts (com.microsoft QLinearAveragePool-1).
+
+    onnxruntime adds floats, which where it falls between two integers may give the other one.
+    """
+    f.same_type((x,), "iu")
+    x = _channels(f, x, True) if channels_last else x
+    where = pooling_window(f, x, kernel_shape, auto_pad, None, pads, strides, ceil_mode)
+    axes, taps = window_axes(f, x, where)
+    term = padded(x, x_zero_point, (*axes[:2], *where.positions(axes[2:], taps)))
+    count = taps_counted(where, axes[2:], count_include_pad)
+    post = _requantised(f, count, x_scale, y_scale, y_zero_point, x.type)
+    y = f.reduce("sum", axes, taps, term, post=post, dtype=x.type)
+    return _channels(f, y, False) if channels_last else y
 
 
 @op("QLinearGlobalAveragePool", domain="com.microsoft")
@@ -197,15 +198,18 @@ def qlinear_global_average_pool(
     axes = f.axes(tuple(1 if d in spatial else n for d, n in enumerate(x.shape)))
     taps = tuple(Var(f"k{d}", x.shape[d]) for d in spatial)
     at = dict(zip(spatial, taps, strict=True))
-    zero = cast(_number(f, x_zero_point), INT32)
-    term = cast(x[tuple(at.get(d, a) for d, a in enumerate(axes))], INT32) - zero
-    size = cast(as_expr(product(tuple(x.shape[d] for d in spatial))), FLOAT32)
-    scale = _number(f, x_scale) / (_number(f, y_scale) * size)
-
-    def post(acc: Expr) -> Expr:
-        return saturated(cast(acc, FLOAT32) * scale, _number(f, y_zero_point), x.type)
-
+    term = padded(x, x_zero_point, tuple(at.get(d, a) for d, a in enumerate(axes)))
+    count = as_expr(product(tuple(x.shape[d] for d in spatial)))
+    post = _requantised(f, count, x_scale, y_scale, y_zero_point, x.type)
     return f.reduce("sum", axes, taps, term, post=post, dtype=x.type)
+
+
+def _requantised(
+    f: Builder, count: Expr, x_scale: Tensor, y_scale: Tensor, y_zero_point: Tensor | None, to: DType
+) -> Callable[[Expr], Expr]:
+    """What becomes of a sum of `count` integers: their mean in the result's units."""
+    scale = _number(f, x_scale) / (_number(f, y_scale) * counted(count, FLOAT32))
+    return lambda acc: saturated(cast(acc, FLOAT32) * scale, _number(f, y_zero_point), to)
 
 
 @op("QLinearSoftmax", domain="com.microsoft")

@@ -27,7 +27,7 @@ NOWHERE = Const((1 << 31) - 1)
 Axes = tuple[Var, ...]
 
 
-def _window(
+def pooling_window(
     f: Builder,
     x: Tensor,
     kernel: tuple[int, ...],
@@ -68,7 +68,7 @@ def max_pool(
 
     Padding never wins. The second output is where in `x` each maximum stands, counted over all of `x`.
     """
-    where = _window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
+    where = pooling_window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
     axes, taps = window_axes(f, x, where)
     lowest = x.type.compute.lowest
     term = x.at((*axes[:2], *where.positions(axes[2:], taps)), outside=lowest)
@@ -131,15 +131,19 @@ def average_pool(
     The taps counted are those inside `x`, with `count_include_pad` those inside its padding too; what
     ceil_mode adds beyond the padding never counts.
     """
-    where = _window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
+    where = pooling_window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
     axes, taps = window_axes(f, x, where)
     term = x.at((*axes[:2], *where.positions(axes[2:], taps)), outside=0)
-    counted = where.taps_inside(axes[2:], where.after if count_include_pad else None)
-    count = _number(maximum(counted, 1), x.type.compute)
+    count = counted(taps_counted(where, axes[2:], count_include_pad), x.type.compute)
     return f.reduce("sum", axes, taps, term, post=lambda acc: acc / count, dtype=x.type)
 
 
-def _number(n: Expr, dtype: DType) -> Expr:
+def taps_counted(where: Window, axes: Axes, with_pad: int) -> Expr:
+    """How many elements an average is of: those inside the image, or inside its padding too; 1 for none."""
+    return maximum(where.taps_inside(axes, where.after if with_pad else None), 1)
+
+
+def counted(n: Expr, dtype: DType) -> Expr:
     """A count as a number to divide by: a constant wherever it is one."""
     n = simplify(n)
     return Const(float(n.value), dtype) if isinstance(n, Const) else cast(n, dtype)
@@ -159,7 +163,7 @@ def lp_pool(
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
     """y[n, c, o...] = (sum over k... of |x[n, c, o*stride + k*dilation - pad]|^p)^(1/p) (ONNX LpPool-22)."""
-    where = _window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
+    where = pooling_window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
     axes, taps = window_axes(f, x, where)
     term = _power(x.at((*axes[:2], *where.positions(axes[2:], taps)), outside=0), p)
     return f.reduce("sum", axes, taps, term, post=lambda acc: _root(acc, p), dtype=x.type)
@@ -199,7 +203,7 @@ def global_max_pool(f: Builder, x: Tensor) -> Tensor:
 def global_average_pool(f: Builder, x: Tensor) -> Tensor:
     """y[n, c, 0...] = mean over k... of x[n, c, k...]."""
     axes, taps = _everywhere(f, x)
-    count = _number(product(x.shape[2:]), x.type.compute)
+    count = counted(product(x.shape[2:]), x.type.compute)
     return f.reduce("sum", axes, taps, x.at((*axes[:2], *taps)), post=lambda acc: acc / count, dtype=x.type)
 
 

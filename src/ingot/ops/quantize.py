@@ -179,11 +179,16 @@ def _centred(q: Expr, zero: Expr) -> Expr:
     return cast(q, wide) if zero == wrap(0, wide) else cast(q, wide) - zero
 
 
-def _conv_term(x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | None, over: Contraction) -> Expr:
-    """(x - zero) * (w - zero); the padding is x's zero point, and contributes nothing."""
-    zero = _zero(x_zero, ())
+def padded(x: Tensor, zero_point: Tensor | None, index: Index) -> Expr:
+    """x - zero, an int32; the padding is the zero point, and contributes nothing."""
+    zero = _zero(zero_point, ())
     padding = Const(zero.value, x.type) if isinstance(zero, Const) else cast(zero, x.type)
-    return _centred(x.at(over.a, outside=padding), zero) * _centred(w.at(over.b), _zero(w_zero, over.b[:1]))
+    return _centred(x.at(index, outside=padding), zero)
+
+
+def _conv_term(x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | None, over: Contraction) -> Expr:
+    """(x - zero) * (w - zero)."""
+    return padded(x, x_zero, over.a) * _centred(w.at(over.b), _zero(w_zero, over.b[:1]))
 
 
 def _per_line(f: Builder, t: Tensor, index: Index, summed: Var) -> Index:

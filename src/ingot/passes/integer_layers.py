@@ -6,10 +6,11 @@
     qy = QuantizeLinear(y, sy, zy)
 
 In: an inferred graph in which exporters have left such pairs (QDQ). Out: the same graph with QLinearConv,
-QLinearMatMul and QGemm for products whose operands are 8 bits, and with pooling, activations and moves of
-elements on integers: they keep the order of numbers, so that the pair around them goes behind them, and goes
-altogether where what is dequantised is quantised alike. Sums of integers are exact; results are rounded once,
-as onnxruntime's own rewriting rounds them. What reads floats still gets them.
+QLinearMatMul and QGemm for products whose operands are 8 bits, QLinearAveragePool and
+QLinearGlobalAveragePool for means, and with maxima, activations and moves of elements on integers: they keep
+the order of numbers, so that the pair around them goes behind them, and goes altogether where what is
+dequantised is quantised alike. Sums of integers are exact; results are rounded once, as onnxruntime's own
+rewriting rounds products. What reads floats still gets them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ MOVES = (
 )
 """Operators whose first operand's elements are the result's, some of them."""
 SINCE = {"MaxPool": 12}  # versions that take integers
+POOLING_ATTRIBUTES = (*("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"),)
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 FINEST = 32  # parts of a result's step that a bias must be known to
 Operands = list[Value | None]
@@ -72,7 +74,7 @@ class _Layers:
                 case "DequantizeLinear":
                     self.note(node)
                 case "QuantizeLinear":
-                    done = self.cancelled(node) or self.product(node)
+                    done = self.cancelled(node) or self.product(node) or self.averaged(node)
                 case "Relu" | "Clip":
                     done = self.clipped(node)
                 case _ if node.op in MOVES:
@@ -199,6 +201,23 @@ class _Layers:
         self.clip(node, q, to, limits)
         return self.give(out)
 
+    def averaged(self, node: Node) -> bool:
+        """A QuantizeLinear of the mean of an image, or of windows of it: integers are added."""
+        value, out = node.inputs[0], node.outputs[0]
+        to = quantisation(node, out)
+        mean = None if value is None or not self.is_private(value) else self.makers.get(value)
+        if mean is None or to is None or not is_bytes(to) or mean.domain:
+            return False
+        x = None if mean.inputs[0] is None else self.known.get(mean.inputs[0])
+        op = _pooling(mean)
+        if op is None or x is None or not is_bytes(x) or x.type is not to.type or x.q.constant is not None:
+            return False
+        sides = (_constant(x.q, "xs", x.scale), _constant(x.q, "xz", _typed(x)))
+        ends = (_constant(x.q, "ys", to.scale), _constant(x.q, "yz", _typed(to)))
+        taken = {k: v for k, v in mean.attributes.items() if k in POOLING_ATTRIBUTES}
+        self.add(mean, op, [x.q, *sides, *ends], "com.microsoft", taken if "Global" not in op else {})
+        return self.give(out)
+
     def behind(self, value: Value | None) -> tuple[Node | None, tuple[float, float]]:
         """The product that a value is, behind at most one Relu or Clip that nobody else reads."""
         limits = (-np.inf, np.inf)
@@ -255,6 +274,30 @@ def _bias(node: Node, unit: Array, most: float) -> Array | None:
         return None
     found = accumulated(b.constant, unit)
     return None if (np.abs(found * unit.astype(np.float64) - b.constant) > most).any() else found
+
+
+def _pooling(node: Node) -> str | None:
+    """The operator that computes a mean of integers; None where there is none."""
+    x = node.inputs[0]
+    match node.op:
+        case "GlobalAveragePool":
+            return "QLinearGlobalAveragePool"
+        case "AveragePool":
+            dilations = node.attributes.get("dilations", ())
+            assert isinstance(dilations, tuple)
+            return "QLinearAveragePool" if all(d == 1 for d in dilations) else None
+        case "ReduceMean" if x is not None and x.shape is not None and node.attributes.get("keepdims", 1):
+            return "QLinearGlobalAveragePool" if _reduced(node) == set(range(2, len(x.shape))) else None
+    return None
+
+
+def _reduced(node: Node) -> set[int]:
+    """The axes that a ReduceMean goes over, if they are known and not all."""
+    x, given = node.inputs[0], node.inputs[1] if len(node.inputs) > 1 else None
+    axes = node.attributes.get("axes", ()) if given is None else given.constant
+    if x is None or x.shape is None or axes is None or not isinstance(axes, tuple | np.ndarray):
+        return set()
+    return {int(a) % len(x.shape) for a in axes}
 
 
 def _typed(how: Quantisation) -> Array:

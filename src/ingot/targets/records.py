@@ -24,6 +24,7 @@ from .spelling import (
     fpv5_rounding,
     neon_dotprod,
     neon_i8mm,
+    vfp_nearest,
     x86_scalar,
     x86_vector,
     x86_vnni,
@@ -191,7 +192,7 @@ _RECORDS = (
         runtime=("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4"),
         runner=("qemu-arm", "-cpu", "max"),  # its code is a subset of what Linux on Armv7-A runs
         narrow_operations={4: DSP},
-        scalar_operations=fma_scalar(("vsqrt.f32 %0, %1", "t")),
+        scalar_operations={**fma_scalar(("vsqrt.f32 %0, %1", "t")), **vfp_nearest("vcvtr.s32.f32")},
     ),
     Target(
         "armv8.1m",
@@ -209,6 +210,7 @@ _RECORDS = (
         scalar_operations={
             **fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
             **fpv5_rounding(),
+            **vfp_nearest("vcvtn.s32.f32"),
         },
     ),
     Target(

@@ -185,6 +185,13 @@ def fma_scalar(sqrt32: tuple[str, str], sqrt64: tuple[str, str] | None = None) -
     return table
 
 
+def vfp_nearest(instruction: str) -> Spellings:
+    """The nearest int32 on Arm cores: the integer is made in a register of floats."""
+    asm = f'__asm__("{instruction} %1, %1\\n\\tvmov %0, %1" : "=r"(ingot_r), "+t"(ingot_x))'
+    text = f"(__extension__ ({{{{ float ingot_x = {{a}}; int32_t ingot_r; {asm}; ingot_r; }}}}))"
+    return {("nearest_int32", "float32"): text}
+
+
 def fpv5_rounding() -> Spellings:
     """To integral floats, by Arm's FPv5 (Cortex-M7 and above)."""
     letters = (("round", "n"), ("floor", "m"), ("ceil", "p"), ("trunc", "z"))

@@ -13,8 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from ingot.formula.compute import Compute, same_point
-from ingot.formula.expr import Expr, Load, Tensor, Var, loads, transform
+from ingot.formula.evaluate import value as evaluate
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, transform
 from ingot.formula.types import FLOAT32
 from ingot.loops.region import Either, Group, Iterate, Region
 from ingot.loops.region_passes.fuse import pointwise, readers_of
@@ -61,6 +64,38 @@ def _is_dequantisation(c: Compute) -> bool:
     )
 
 
+def _dequantised(source: Compute, load: Load) -> Expr | None:
+    """What a load reads, of the byte itself; None where no byte stands for what lies outside."""
+    at = {a.name: i for a, i in zip(source.axes, load.index, strict=True)}
+    outside = None
+    if load.outside is not None and (outside := _byte_of(load.outside, source)) is None:
+        return None
+
+    def moved(node: Expr) -> Expr | None:
+        match node:
+            case Var(name):
+                return at.get(name)
+            case Load(tensor, index) if tensor.value is None:
+                return Load(tensor, tuple(transform(i, moved) for i in index), outside)
+        return None
+
+    return transform(source.value, moved)
+
+
+def _byte_of(number: Expr, source: Compute) -> Const | None:
+    """The byte that a map of bytes turns into this number, the same at all places."""
+    (read,) = (x for x in loads(source.value) if x.tensor.value is None)
+    constants = [x.tensor for x in loads(source.value) if x != read]
+    if not isinstance(number, Const) or any(t.count != 1 for t in constants):
+        return None
+    kind = read.tensor.type
+    every = np.arange(int(kind.lowest), int(kind.highest) + 1).astype(kind.numpy)
+    byte = Var("byte", None, kind)
+    value = transform(source.value, lambda n: byte if n == read else None)
+    found = np.flatnonzero(evaluate(value, {}, {"byte": every}) == number.value)
+    return Const(int(every[found[0]]), kind) if found.size else None
+
+
 def _reading_bytes(c: Compute, made: dict[Tensor, Compute]) -> Compute:
     axes = (*c.axes, *(c.reduction.axes if c.reduction is not None else ()))
     if not all(isinstance(a.extent, int) for a in axes):
@@ -68,16 +103,11 @@ def _reading_bytes(c: Compute, made: dict[Tensor, Compute]) -> Compute:
     points = prod(int(a.extent) for a in axes if isinstance(a.extent, int))
 
     def replaced(node: Expr) -> Expr | None:
-        if (
-            not isinstance(node, Load)
-            or node.outside is not None
-            or (source := made.get(node.tensor)) is None
-        ):
+        if not isinstance(node, Load) or (source := made.get(node.tensor)) is None:
             return None
         if not isinstance(node.tensor.count, int) or points > MOST_READS * node.tensor.count:
             return None
-        at = {a.name: i for a, i in zip(source.axes, node.index, strict=True)}
-        return transform(source.value, lambda e: at.get(e.name) if isinstance(e, Var) else None)
+        return _dequantised(source, node)
 
     r = c.reduction
     summed = None if r is None else replace(r, term=transform(r.term, replaced))

@@ -4,9 +4,9 @@
     offset = b - mean * factor                 ->      (factor', offset' constants)
     y = x * factor + offset
 
-A float constant of one element is read as a literal: the limits of a Clip, a scale. Needs a formulated
-region. Guarantees that every stage left reads something known at run time only, unless it makes a result that
-the region itself gives.
+A constant of one element is read as a literal: the limits of a Clip, a scale, a zero point. Needs a
+formulated region. Guarantees that every stage left reads something known at run time only, unless it makes a
+result that the region itself gives.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ import numpy as np
 from ingot.formula.budget import Budget, work_of
 from ingot.formula.compute import Compute, Scan, Stage, reads, writes
 from ingot.formula.evaluate import Arrays, run_stages
-from ingot.formula.expr import Const, Expr, Load, Param, Tensor, Var, loads, transform, walk
+from ingot.formula.expr import Cast, Const, Expr, Load, Param, Tensor, Var, loads, transform, walk
 from ingot.loops.region import Either, Group, Iterate, Region, groups, read_instead
+
+EXACT = 1 << 11  # integers that all floats hold
 
 
 def fold_stages(region: Region) -> Region:
@@ -70,14 +72,14 @@ def _reading(stage: Stage, found: Mapping[Tensor, Tensor]) -> Stage:
 
 
 def _with_literals(stage: Stage) -> Stage:
-    """The stage with reads of one-element float constants replaced by their values."""
+    """The stage with reads of one-element constants replaced by their values."""
     if isinstance(stage, Scan):
         return replace(stage, body=tuple(map(_with_literals, stage.body)))
     if not any(_literal(load) for e in stage.expressions for load in loads(e)):
         return stage
 
     def put(e: Expr) -> Expr:
-        return transform(e, _literal)
+        return transform(transform(e, _literal), _converted)
 
     r = stage.reduction
     r = None if r is None else replace(r, init=put(r.init), term=put(r.term))
@@ -87,9 +89,18 @@ def _with_literals(stage: Stage) -> Stage:
 def _literal(e: Expr) -> Const | None:
     """The value of a read that can only meet the one element of a constant."""
     match e:
-        case Load(Tensor(value=np.ndarray(size=1) as value), index, None) if e.dtype.is_float:
+        case Load(Tensor(value=np.ndarray(size=1) as value), index, None) if e.dtype.kind in "fiu":
             if all(i == Const(0) or isinstance(i, Var) for i in index):
-                return Const(float(value.reshape(-1)[0]), e.dtype)
+                return Const(value.reshape(-1)[0].item(), e.dtype)
+    return None
+
+
+def _converted(e: Expr) -> Const | None:
+    """A literal integer as the literal of another type that holds it: a zero point among floats."""
+    match e:
+        case Cast(Const(int() as value), to) if to.kind in "fiu" and abs(value) <= EXACT:
+            if to.is_float or to.lowest <= value <= to.highest:
+                return Const(float(value) if to.is_float else value, to)
     return None
 
 

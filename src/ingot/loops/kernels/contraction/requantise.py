@@ -1,17 +1,24 @@
-"""Requantisation as vector code writes it: rounded to integers first, then moved and limited as integers.
+"""Requantisation as machines compute it: a formula rounds, moves and limits floats.
 
-    uint8(min(max(round(acc * m) + zero, 0), 255))    in floats: two limits, and a cast
-    ->  saturate(int32(round(acc * m)) + zero)        in integers: instructions saturate as they narrow
+    uint8(min(larger(round(acc * m) + zero, 0), 255))                       in floats: two limits, and a cast
+    ->  saturate(int32(round(acc * m)) + zero)                              rounded first, limited as integers
+    ->  uint8(int32(round(min(larger(acc * m, -zero), 255 - zero))) + zero) limited first, then rounded
 
-In: the value of a stage. Out: an equal one. The product must be known to fit int32: |m| < 1 of a sum of 32
-bits. Scalar code keeps floats, where limits cost no more and a cast that saturates costs less.
+In: the value of a stage. Out: an equal one. Where instructions round to integers and saturate as they narrow
+integers are limited; the product must then be known to fit int32: |m| < 1 of a sum of 32 bits. Scalar code
+without such an instruction limits first, because the nearest of a small float takes one addition.
 """
 
 from __future__ import annotations
 
-from ingot.formula.expr import Binary, Cast, Const, Expr, Unary, cast
-from ingot.formula.types import INT32, DType
-from ingot.loops.access import is_scaled_sum
+from collections.abc import Callable
+
+from ingot.formula.expr import Binary, Cast, Const, Expr, Unary, cast, transform
+from ingot.formula.types import FLOAT32, INT32, DType
+from ingot.loops.access import SMALL, is_scaled_sum
+from ingot.targets.record import Target
+
+MOST_MOVED = 1 << 16  # a zero point
 
 
 def in_integers(value: Expr) -> Expr:
@@ -21,14 +28,48 @@ def in_integers(value: Expr) -> Expr:
             pass
         case _:
             return value
-    whole = (
-        isinstance(lo, Const) and isinstance(hi, Const) and all(v == int(v) for v in (z, lo.value, hi.value))
-    )
-    if not whole or abs(z) > 1 << 16 or not is_scaled_sum(y):
+    whole = isinstance(lo, Const) and isinstance(hi, Const) and _are_whole(z, lo, hi)
+    if not whole or not is_scaled_sum(y):
         return value
     moved = cast(y, INT32) + Const(int(z), INT32) if z else cast(y, INT32)
     limits = (Const(int(v.value), INT32) for v in (lo, hi) if isinstance(v, Const))
     return Cast(Binary("min", Binary("max", moved, next(limits)), next(limits)), to)
+
+
+def for_scalars(target: Target) -> Callable[[Expr], Expr]:
+    """How scalar code of a target writes it, which has registers of floats and no vectors of them: as vector
+    code does where an instruction rounds to integers, and else limited before it is rounded.
+    """
+    rounds = target.spelling("nearest_int32", "float32", 0) is not None
+
+    def written(node: Expr) -> Expr | None:
+        if not isinstance(node, Cast):
+            return None
+        whole = in_integers(node) if rounds else node
+        return limited_first(node) if whole is node else whole
+
+    return lambda e: transform(e, written)
+
+
+def limited_first(value: Cast) -> Cast:
+    """The cast from integers, of what is limited and then rounded."""
+    match value:
+        case Cast(Binary("min", Binary("larger", Binary("add", Unary("round", x), Const(z)), lo), hi), to):
+            pass
+        case _:
+            return value
+    if not (isinstance(lo, Const) and isinstance(hi, Const) and _are_whole(z, lo, hi)):
+        return value
+    ends = [float(v.value) - float(z) for v in (lo, hi)]
+    if x.dtype is not FLOAT32 or max(map(abs, ends)) > SMALL:
+        return value
+    first, last = (Const(v, x.dtype) for v in ends)
+    nearest = cast(Unary("round", Binary("min", Binary("larger", x, first), last)), INT32)
+    return Cast(nearest + Const(int(z), INT32) if z else nearest, to)
+
+
+def _are_whole(z: float, lo: Const, hi: Const) -> bool:
+    return all(v == int(v) for v in (z, lo.value, hi.value)) and abs(z) <= MOST_MOVED
 
 
 def limited(e: Expr, to: DType) -> Expr:
