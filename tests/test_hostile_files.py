@@ -22,7 +22,7 @@ from ingot.binary.elf import read_object
 from ingot.binary.note import SECTION, note_of, with_note
 from ingot.bundle.schema import sealed, text_of
 from ingot.cli import app
-from ingot.cli.arrays import read_array
+from ingot.data.arrays import read_array
 from ingot.files import read_file, sha256_of
 from ingot.frontends.onnx import PARTS
 from ingot.frontends.wire import is_message

@@ -23,10 +23,11 @@ LEVELS = [
     {"frontends", "passes", "compress"},
     {"ops"},
     {"graph"},
+    {"data"},
     {"formula"},
     {"targets"},
     {"binary"},
-    {"files"},
+    {"files", "workers"},
     {"options", "errors", "log"},
 ]
 RANK = {room: i for i, level in enumerate(LEVELS) for room in level}

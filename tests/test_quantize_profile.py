@@ -80,9 +80,13 @@ def test_merging_what_does_not_fit() -> None:
         q.merged([one, replace(one, model="other")])
     with pytest.raises(InputError, match="no profiles"):
         q.merged([])
-    two = replace(one, tensors={"x": replace(one.tensors["x"], means=(1.0, 2.0), squares=(1.0, 2.0))})
-    with pytest.raises(InputError, match="'x' has 1 and 2 channels"):
-        q.merged([one, two])
+
+
+def test_channels_that_differ_become_one() -> None:
+    """Along an axis whose extent only a run tells."""
+    one, two = (replace(profile(np.ones(6)).tensors["x"], means=m, squares=m) for m in ((1.0, 3.0), (4.0,)))
+    parts = [q.Profile(q.VERSION, "digest", 1, {"x": s}) for s in (one, two)]
+    assert q.merged(parts).tensors["x"].means == (3.0,)
 
 
 GOOD = "version: 1\nmodel: m\nsamples: 1\ntensors:\n"

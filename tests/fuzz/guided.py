@@ -19,7 +19,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["ingot"]):
-    import ingot.cli.arrays
+    import ingot.data.arrays
     import ingot.driver
     import ingot.frontends.tensorflow  # noqa: F401  (what is imported first here is what coverage sees)
 from tests.fuzz.cage import SECONDS, kept

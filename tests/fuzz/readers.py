@@ -23,9 +23,9 @@ from onnx import helper, parser
 
 import ingot
 from ingot.bundle.bundle import load
-from ingot.cli.arrays import read_array
 from ingot.compress.container import Form, Stored, read_container, write_container
 from ingot.compress.model import Wish
+from ingot.data.arrays import read_array
 from ingot.driver import compress_model, front
 from ingot.errors import InputError
 from ingot.files import read_file
@@ -376,7 +376,7 @@ READERS: dict[str, Reader] = {
         bundle_files,
     ),
     "npy": Reader(
-        "x.npy", arrays, lambda path: read_array(path, "float32"), mutate_bytes, ("cli/arrays.py",)
+        "x.npy", arrays, lambda path: read_array(path, "float32"), mutate_bytes, ("data/arrays.py",)
     ),
     "tuning": Reader(
         "t.json", lambda: [json.dumps(TUNING).encode()], read_choices, mutate_text, ("loops/tuning.py",)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.arrays import read_array
 from ingot.cli.show import note, progress, report, table, write_text
+from ingot.data.arrays import read_array
 from ingot.errors import InputError
 
 if TYPE_CHECKING:

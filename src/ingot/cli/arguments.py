@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from ingot.cli.arrays import read_array
+from ingot.data.arrays import read_array
 from ingot.errors import InputError
 from ingot.options import Capacity, Emit, Options
 
@@ -91,6 +91,16 @@ Inputs = Annotated[
     list[str] | None,
     typer.Option(
         "--input", metavar="NAME=FILE.npy", help="An input's elements; a sequence takes one file each."
+    ),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inputs",
+        "--data",
+        metavar="[NAME=]FILE",
+        help="Samples: a .npz file with arrays of the inputs' names, a .npy file, or a folder of them. "
+        "An array holds one sample, or many along its first axis.",
     ),
 ]
 Feeds = Annotated[

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product as combinations
 from multiprocessing import get_context
-from typing import Any
 
 import numpy as np
 
@@ -31,8 +30,7 @@ from ingot.eie.timing import Timing, time
 from ingot.errors import IngotError, InputError
 from ingot.formula.expr import Array
 from ingot.log import announce
-
-WORKER_SECONDS = 10
+from ingot.workers import dask_client
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,45 +233,10 @@ def executor_of(workers: int, scheduler: str | None) -> Iterator[Executor | None
     Raises InputError where `distributed` is not installed or nobody answers.
     """
     if scheduler is not None:
-        with _cluster(scheduler) as made:
+        with dask_client(scheduler) as client, client.get_executor() as made:
             yield made
     elif workers > 1:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             yield pool
     else:
         yield None
-
-
-def _require_ingot(client: Any) -> None:
-    """A worker without Ingot dies of its first task, and the scheduler waits for another for ever."""
-
-    def has_ingot() -> bool:  # goes to the workers as code, since it stands in a function
-        from importlib.util import find_spec
-
-        return find_spec("ingot") is not None
-
-    lacking = [worker for worker, has_it in client.run(has_ingot).items() if not has_it]
-    if lacking:
-        raise InputError(f"there is no Ingot on the Dask worker {lacking[0]}", remedy="install it there")
-
-
-@contextmanager
-def _cluster(address: str) -> Iterator[Executor]:
-    try:
-        from distributed import Client
-    except ImportError:
-        message = "a Dask scheduler is reached through the package distributed"
-        raise InputError(message, remedy="pip install distributed") from None
-    try:
-        client = Client(address, timeout=10)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise InputError(f"no Dask scheduler at {address}: {error}") from None
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=WORKER_SECONDS)
-        except TimeoutError:
-            message = f"the Dask scheduler at {address} has no workers"
-            raise InputError(message, remedy=f"dask worker {address}") from None
-        _require_ingot(client)
-        with client.get_executor() as executor:
-            yield executor

@@ -108,11 +108,11 @@ def merged(profiles: Iterable[Profile]) -> Profile:
         _require_same(parts[0].model, part.model)
     names = dict.fromkeys(name for part in parts for name in part.tensors)
     seen = {name: [p.tensors[name] for p in parts if name in p.tensors] for name in names}
-    tensors = {name: _merged(name, statistics) for name, statistics in seen.items()}
+    tensors = {name: _merged(statistics) for name, statistics in seen.items()}
     return Profile(VERSION, parts[0].model, sum(p.samples for p in parts), tensors)
 
 
-def _merged(name: str, parts: list[Statistics]) -> Statistics:
+def _merged(parts: list[Statistics]) -> Statistics:
     import numpy as np
 
     low, high = min(p.low for p in parts), max(p.high for p in parts)
@@ -120,17 +120,19 @@ def _merged(name: str, parts: list[Statistics]) -> Statistics:
     histogram = np.zeros(BINS, np.int64)
     for part in parts:
         _add(histogram, math.floor(math.ldexp(low, -exponent)), exponent, part)
-    if len({len(p.means) for p in parts}) > 1:
-        raise InputError(
-            f"tensor {name!r} has {' and '.join(str(len(p.means)) for p in parts)} channels in the profiles",
-            remedy="merge profiles that were made with the same options",
-        )
     count = sum(p.count for p in parts)
     means, squares = (
         tuple(_mean(column, parts, count) for column in zip(*rows, strict=True))
-        for rows in ([p.means for p in parts], [p.squares for p in parts])
+        for rows in (_alike([p.means for p in parts]), _alike([p.squares for p in parts]))
     )
     return Statistics(low, high, count, tuple(histogram.tolist()), means, squares)
+
+
+def _alike(rows: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
+    """One number each where the number of channels differs, as it does along an axis of a run-time extent."""
+    if len({len(row) for row in rows}) == 1:
+        return rows
+    return [(math.fsum(row) / len(row),) if row else () for row in rows] if all(rows) else [()] * len(rows)
 
 
 def _mean(values: tuple[float, ...], parts: list[Statistics], count: int) -> float:

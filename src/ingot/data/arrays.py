@@ -39,7 +39,7 @@ def read_array(path: Path, dtype: str) -> Array:
     from ingot.formula.strings import decoded
     from ingot.formula.types import dtype_named
 
-    array, wanted = _mapped(path), dtype_named(dtype).numpy
+    array, wanted = mapped(path), dtype_named(dtype).numpy
     if wanted.kind == "S" and array.dtype.kind in "SU":
         if array.size > STRINGS:
             raise InputError(f"{path} has {array.size:,} strings, more than {STRINGS:,}")
@@ -52,21 +52,44 @@ def read_array(path: Path, dtype: str) -> Array:
     return array
 
 
-def _mapped(path: Path) -> Array:
-    """The elements as the file has them; booleans are 0 and 1, whatever bytes stand there."""
-    import numpy as np
-
+def mapped(path: Path) -> Array:
+    """Return a .npy file's elements as the file has them, mapped; booleans are 0 and 1, whatever bytes stand
+    there. Raises InputError."""
     try:
         with os.fdopen(open_file(path, FILE_BYTES), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            start, (descr, is_fortran, shape) = _header(file.read(HEADER_BYTES))
-            element = np.dtype(descr)
-            _require_size(element, shape, size - start)
+            start, form = _form(file.read(HEADER_BYTES), size)
             held = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
     except (ValueError, TypeError) as error:
         raise InputError(f"{path} is not a .npy file of numbers or strings: {error}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    return _array(held, start, form)
+
+
+def parse_array(data: bytes, source: object) -> Array:
+    """Return the elements of what is a .npy file, from `source`. Raises InputError."""
+    try:
+        start, form = _form(data[:HEADER_BYTES], len(data))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{source} is not a .npy file of numbers or strings: {error}") from None
+    return _array(data, start, form)
+
+
+def _form(head: bytes, size: int) -> tuple[int, tuple[np.dtype[Any], bool, tuple[int, ...]]]:
+    """Where the elements begin, their type, whether they are in Fortran's order, and the shape."""
+    import numpy as np
+
+    start, (descr, is_fortran, shape) = _header(head)
+    element = np.dtype(descr)
+    _require_size(element, shape, size - start)
+    return start, (element, is_fortran, shape)
+
+
+def _array(held: mmap.mmap | bytes, start: int, form: tuple[np.dtype[Any], bool, tuple[int, ...]]) -> Array:
+    import numpy as np
+
+    element, is_fortran, shape = form
     array: Array = np.ndarray(shape, element, held, start, order="F" if is_fortran else "C")
     if element.kind == "b":
         return np.asarray(array.view(np.uint8) != 0)

@@ -1,0 +1,108 @@
+"""`ingot profile`: representative data through a float model, and what its tensors hold as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ingot.cli import arguments as arg
+from ingot.cli.show import note, progress, report, table
+from ingot.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ingot.check.calibrate import Profiled
+    from ingot.options import Options
+    from ingot.quantize.profile import Profile
+
+NAMED = 5  # tensors that a note lists
+Model = Annotated[
+    Path | None,
+    typer.Argument(metavar="MODEL", help="The float model; none with --merge.", show_default=False),
+]
+Merge = Annotated[
+    list[Path] | None,
+    typer.Option("--merge", metavar="FILE", help="Make one profile of several of the same model (repeat)."),
+]
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the profile goes.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Processes; the result is the same.")]
+Dask = Annotated[
+    str | None, typer.Option("--dask", metavar="ADDRESS", help="A Dask scheduler, instead of processes.")
+]
+
+
+def profile(
+    model: Model = None,
+    merge: Merge = None,
+    data: arg.Data = None,
+    output: Output = Path("profile.yaml"),
+    workers: Workers = 1,
+    dask: Dask = None,
+    define: arg.Defines = None,
+    capacity: arg.Capacities = None,
+    string_bytes: arg.StringBytes = 64,
+    as_json: arg.Json = False,
+) -> None:
+    """Record the range and a histogram of every float tensor over representative data.
+
+    The profile is what `ingot quantize` and `ingot compile --profile` choose ranges by.
+    """
+    from ingot.quantize.profile import write_profile
+
+    if (model is None) == (not merge):
+        raise InputError("give a model and its data, or --merge with profiles of one model")
+    if merge:
+        made = _merged(merge)
+    else:
+        assert model is not None
+        wanted = arg.options("native", define, capacity=capacity, string_bytes=string_bytes)
+        found = _profiled(model, wanted, data or [], workers, dask)
+        _say(found)
+        made = found.profile
+    write_profile(output, made)
+    note(f"wrote {output}")
+    report(_described(made), as_json, *([] if as_json else [_table(output, made)]))
+
+
+def _profiled(model: Path, wanted: Options, words: Sequence[str], workers: int, dask: str | None) -> Profiled:
+    if not words:
+        raise InputError("there is no data", remedy="give --data FILE.npz or a folder, or --images a folder")
+    with progress(f"Profiling {model.name}"):
+        from ingot.check.calibrate import calibrate, subject
+        from ingot.data.samples import open_samples
+        from ingot.driver import compile_with
+
+        of = subject(model, wanted)
+        samples = open_samples(words, of.inputs)
+        return calibrate(of, samples, compile_with, workers, dask)
+
+
+def _merged(paths: Sequence[Path]) -> Profile:
+    from ingot.quantize.profile import merged, read_profile
+
+    return merged(read_profile(path) for path in paths)
+
+
+def _say(found: Profiled) -> None:
+    """What the numbers do not show."""
+    if found.left_out:
+        note(f"{found.left_out} samples at the end are fewer than the model takes at once: left out")
+    if found.dropped:
+        count, first = sum(found.dropped.values()), list(found.dropped)[:NAMED]
+        more = f", and {len(found.dropped) - NAMED} more tensors" if len(found.dropped) > NAMED else ""
+        note(f"warning: {count:,} elements are not finite and left out, of {', '.join(first)}{more}")
+
+
+def _described(made: Profile) -> dict[str, Any]:
+    tensors = [{"name": n, "low": s.low, "high": s.high, "count": s.count} for n, s in made.tensors.items()]
+    return {"model": made.model, "samples": made.samples, "tensors": tensors}
+
+
+def _table(path: Path, made: Profile) -> Table:
+    rows = [(name, s.low, s.high, s.count) for name, s in made.tensors.items()]
+    title = f"{path}: {len(rows)} tensors over {made.samples:,} samples"
+    return table(title, ("tensor", "low>", "high>", "elements>"), rows)

@@ -1,0 +1,71 @@
+"""`.npz` files as arrays: what `numpy.savez` writes, and what anybody may have named so.
+
+In: a path. Out: arrays by name, read one at a time, or one InputError. An archive's own sizes are not
+trusted: a member is read only if its header and its size agree, and what expands has a limit.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ingot.data.arrays import FILE_BYTES, parse_array
+from ingot.errors import InputError
+from ingot.files import open_file
+
+if TYPE_CHECKING:
+    from ingot.formula.expr import Array
+
+MEMBERS = 4096
+EXPANDED_BYTES = 1 << 32  # of a compressed member
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_FAILURES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
+
+
+def member_names(path: Path) -> list[str]:
+    """Return the names of the arrays in an archive, in its order. Raises InputError."""
+    with _opened(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+
+
+def read_member(path: Path, name: str) -> Array:
+    """Return one array of an archive. Raises InputError."""
+    with _opened(path) as archive:
+        try:
+            info = archive.getinfo(f"{name}.npy")
+            _require_modest(path, info)
+            data = archive.read(info)
+        except KeyError:
+            raise InputError(f"{path} has no array {name!r}") from None
+        except _FAILURES as error:
+            raise InputError(f"{path} is damaged at array {name!r}: {error}") from None
+    return parse_array(data, f"{name!r} in {path}")
+
+
+def _require_modest(path: Path, info: zipfile.ZipInfo) -> None:
+    limit = FILE_BYTES if info.compress_type == zipfile.ZIP_STORED else EXPANDED_BYTES
+    stored = info.compress_type == zipfile.ZIP_STORED and info.file_size != info.compress_size
+    if info.compress_type not in METHODS or stored:
+        raise ValueError("it is not stored as numpy does it")
+    if info.file_size > limit:
+        raise InputError(
+            f"{path}: {info.filename!r} expands to {info.file_size:,} bytes; at most {limit:,} are read",
+            remedy="save it with numpy.savez, which does not compress",
+        )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    with os.fdopen(open_file(path, FILE_BYTES), "rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except _FAILURES as error:
+            raise InputError(f"{path} is not a .npz archive: {error}") from None
+        if len(archive.namelist()) > MEMBERS:
+            raise InputError(f"{path} has more than {MEMBERS:,} members")
+        yield archive
