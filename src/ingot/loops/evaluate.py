@@ -271,7 +271,7 @@ class Compiler:
     def let(self, name: str, value: Evaluate, lanes: int) -> Execute:
         def execute(f: Frame) -> None:
             v = value(f)
-            f.own[name] = v if lanes == 1 else np.broadcast_to(v, (len(v) if np.ndim(v) else 1, lanes))
+            f.own[name] = v if lanes == 1 else _spread(v, (len(v) if np.ndim(v) else 1, lanes))
 
         return execute
 
@@ -387,14 +387,14 @@ class Compiler:
             at: Value = np.int64(0)
             for axis, (place, n, pitch) in enumerate(zip(index, shape, tensor.pitch or shape, strict=True)):
                 i = place(f)
-                if np.any(i < 0) or np.any(i >= n):
+                if _leaves(i, n):
                     self.fail(tensor, f"index {np.ravel(i)[:4]} of axis {axis}, which has {n} elements")
-                if tensor.pitch and axis == tensor.lane_axis and np.any(i + lanes > n):
+                if tensor.pitch and axis == tensor.lane_axis and _leaves(i, n - lanes + 1):
                     self.fail(
                         tensor, f"{lanes} lanes from {np.ravel(i)[:4]} of axis {axis}, which ends at {n}"
                     )
                 at = at * pitch + i
-            if lanes > 1 and np.any(at + lanes > flat.size):
+            if lanes > 1 and _leaves(at, flat.size - lanes + 1):
                 self.fail(tensor, f"{lanes} lanes from element {np.max(at)} of {flat.size}")
             return flat, at + lane
 
@@ -423,7 +423,8 @@ class Compiler:
             if not flat.flags.writeable:
                 raise InternalError(f"kernel {self.kernel.name}: {s.to.tensor.name} is written but constant")
             v = evaluate(f)
-            at = np.broadcast_to(at, np.broadcast_shapes(np.shape(at), np.shape(v)))
+            if np.shape(at) != np.shape(v):
+                at = np.broadcast_to(at, np.broadcast_shapes(np.shape(at), np.shape(v)))
             if f.log is not None:
                 f.log.append((flat, at, flat[at]))
             flat[at] = v
@@ -542,6 +543,17 @@ def bits(value: Evaluate, dtype: np.dtype[Any]) -> Evaluate:
         return _scalar(np.ascontiguousarray(v).view(dtype).reshape(np.shape(v)))
 
     return execute
+
+
+def _leaves(i: Value, n: int) -> bool:
+    """Whether an index, of any thread, is not in 0 to n - 1."""
+    if np.ndim(i) == 0:
+        return not 0 <= i < n
+    return i.size > 0 and bool(i.min() < 0 or i.max() >= n)
+
+
+def _spread(v: Value, shape: tuple[int, ...]) -> Array:
+    return v if np.shape(v) == shape else np.broadcast_to(v, shape)
 
 
 def _beside(x: Array, y: Array) -> Array:
