@@ -75,7 +75,7 @@ replay: ## which C differs from what BASE=commit emits; QUICK=1 for a share, SEE
 	@$(if $(BASE),,$(error BASE=commit says what to compare with))
 	@$(BIN)/python -m tests.replay $(BASE) --workers $(WORKERS) $(if $(QUICK),--quick) $(SEE)
 
-stages: ## N=2000 random stages of every generator (GENERATOR=all) from SEED=0 on, beside naive loops
+stages: ## N=2000 random stages of every generator (GENERATOR=all) from SEED=0 on, beside their formulas
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.stages $(or $(GENERATOR),all) $(if $(filter command line,$(origin N)),$(N),2000) $(SEED)
 

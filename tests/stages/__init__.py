@@ -1,9 +1,9 @@
-"""Random single stages for each generator, held against naive loops: `make stages N=2000`.
+"""Random single stages for each generator, held against their formulas: `make stages N=2000`.
 
 Models exercise what models usually have. A generator has ways that no usual model takes: vectors along an
 axis that slides, a last tile of one point, a window that lies in its padding. So stages are drawn for one
 generator alone (`windows`, `products`, `maps`, `cells`, `chains`), stored in any way they could be
-(`drawn`), and given to it directly (`generators`). What it writes must equal naive loops to the last bit, in
+(`drawn`), and given to it directly (`generators`). What it writes must equal its formulas to the last bit, in
 the loop evaluator and as C (`judge`); where a target's instructions are not those of this machine the
 evaluator runs its loops. A `survey` counts what was drawn, served and reached; a failing stage is drawn again
 with simpler choices (`dice`) and printed as one line that repeats it.

@@ -1,4 +1,4 @@
-"""`make stages N=2000 SEED=0`: random single stages of every generator, beside naive loops.
+"""`make stages N=2000 SEED=0`: random single stages of every generator, beside their formulas.
 
 python -m tests.stages GENERATOR [N] [SEED]             GENERATOR: one of them, several with commas, or all
 python -m tests.stages GENERATOR 1 SEED --choices 3,1   one stage, of these choices

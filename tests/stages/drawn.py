@@ -1,7 +1,7 @@
 """A drawn stage: formulas, how their tensors are stored, and for which target; and numbers for its inputs.
 
 The numbers are small integers, so that sums of products are exact in whatever order they are added: loops and
-C must then equal naive loops to the last bit. Only where an expression rounds by itself (an exponential, a
+C must then equal the formulas to the last bit. Only where an expression rounds by itself (an exponential, a
 root, Winograd's fractions) a tolerance is granted.
 """
 
@@ -56,7 +56,7 @@ class Drawn:
 
     @property
     def loss(self) -> float:
-        """How far from the naive loops' a result may be, as a part of the largest."""
+        """How far from the formulas' a result may be, as a part of the largest."""
         if self.tolerance is not None:
             return self.tolerance
         nodes = (n for c in computes(self.stages) for e in c.expressions for n in walk(e))

@@ -20,11 +20,19 @@ import coverage
 
 import ingot.loops.kernels
 from ingot.errors import IngotError
-from ingot.targets.records import find
-from ingot.targets.toolchain import obstacle
 from tests.stages.dice import Dice, Impossible, shrunk
 from tests.stages.generators import GENERATORS, drawn
-from tests.stages.judge import COMPILED, Declined, Served, Writer, Written, by_compiler, by_evaluator, served
+from tests.stages.judge import (
+    Declined,
+    Served,
+    Writer,
+    Written,
+    by_compiler,
+    by_evaluator,
+    is_compiled,
+    is_evaluated,
+    served,
+)
 
 CHUNK, BATCH = 200, 60  # seeds of a process at a time, stages of a C program
 MOST_DRAWN = 40  # for each stage that shall be served
@@ -109,7 +117,7 @@ def surveyed(name: str, seeds: Sequence[int], count: int, write: Writer | None =
         found.verdicts[verdict if verdict in ("impossible", "declined") else "served"] += 1
         if made is not None:
             right.append(made)
-            found.evaluated[made.target] += 1
+            found.evaluated[made.target] += is_evaluated(made)
         elif verdict not in ("impossible", "declined"):
             found.wrong[seed] = verdict
     for batch in _batches(right):
@@ -122,7 +130,8 @@ def judged(name: str, dice: Dice, seed: int, write: Writer | None = None) -> tup
     """What the verifier and the evaluator say of one stage: nothing, and then the stage as it is served."""
     try:
         made = served(drawn(name, dice), write or GENERATORS[name].write, seed)
-        by_evaluator(made)
+        if is_evaluated(made):
+            by_evaluator(made)
     except Impossible:
         return "impossible", None
     except Declined:
@@ -133,13 +142,9 @@ def judged(name: str, dice: Dice, seed: int, write: Writer | None = None) -> tup
 
 
 def _batches(right: Sequence[Served]) -> Iterator[list[Served]]:
-    for target in sorted({s.target for s in right if _runs(s.target)}):
+    for target in sorted({s.target for s in right if is_compiled(s.target)}):
         mine = [s for s in right if s.target == target]
         yield from (mine[i : i + BATCH] for i in range(0, len(mine), BATCH))
-
-
-def _runs(target: str) -> bool:
-    return target in COMPILED and not obstacle(find(target))
 
 
 def simplest(name: str, seed: int) -> tuple[list[int], str]:
@@ -161,7 +166,7 @@ def verdict(name: str, dice: Dice, seed: int) -> str:
     said, made = judged(name, dice, seed)
     if made is None:
         return "" if said in ("impossible", "declined") else said
-    return by_compiler([made]).get(seed, "") if _runs(made.target) else ""
+    return by_compiler([made]).get(seed, "") if is_compiled(made.target) else ""
 
 
 # -- what was reached
