@@ -45,7 +45,7 @@ def recurrent(node: Node, ways: Ways, cost: Cost, is_rectified: bool) -> Node | 
     """
     if node.domain or node.op not in RECURRENT or not _is_encoded(node):
         return None
-    trial = _Trial(node, is_rectified)
+    trial = Trial(node, is_rectified)
     forms = [f for most, levels in ways for f in _forms(node, most, levels, cost)]
     for form in sorted(forms, key=lambda f: f.cycles):
         if form.node is None or trial.lost(form.node) <= MARGIN * PROMISED:
@@ -122,7 +122,7 @@ def _node(
 
 
 @dataclass(slots=True)
-class _Trial:
+class Trial:
     """Runs a node for a few steps from zero states; what is no constant but x is left out."""
 
     node: Node

@@ -25,6 +25,7 @@ from ingot.formula.expr import Array
 from ingot.formula.types import FLOAT32, INT32
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, uses
 from ingot.ops.infer import infer_node
+from ingot.passes.integer_recurrent import integer_recurrent
 from ingot.passes.quantised import Quantisation, accumulated, as_int8, is_bytes, largest_sums, quantisation
 
 VERSION = 21
@@ -80,7 +81,7 @@ class _Layers:
                 case _ if node.op in MOVES:
                     done = self.moved(node)
         if not done:
-            self.append(node)
+            self.append(integer_recurrent(node, self.known))
 
     def append(self, node: Node) -> None:
         self.nodes.append(node)
