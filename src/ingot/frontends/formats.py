@@ -232,7 +232,7 @@ def _checkpoint(path: Path) -> list[Path]:
 FOLDER = "name its folder, in which the variables lie too"
 LATER = "it is not read yet"
 FORMATS = (
-    Format("a TensorFlow Lite model", flatbuffer(b"TFL3"), TFLITE),
+    Format("a TensorFlow Lite model", flatbuffer(b"TFL3"), TFLITE, ("inputs", "outputs")),
     Format("a Keras model", zipped("/config.json", "/metadata.json"), KERAS),
     Format("a Keras model in HDF5", starts(b"\x89HDF\r\n\x1a\n"), KERAS),
     Format("TensorFlow's SavedModel", holds(*SAVED), TENSORFLOW, EDGES, form="folder", files=_checkpoint),

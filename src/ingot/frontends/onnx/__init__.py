@@ -21,6 +21,7 @@ from ingot.frontends.formats import format_of
 from ingot.frontends.onnx.functions import functions_of, opsets_of
 from ingot.frontends.onnx.graph import GraphReader
 from ingot.frontends.onnx.shapes import Define, Dimensions
+from ingot.frontends.onnx.states import declared_states, pair_declared
 from ingot.frontends.onnx.text import text_type_of
 from ingot.frontends.text_form import parse_text
 from ingot.frontends.wire import Parts, read_message
@@ -58,11 +59,12 @@ def read_model(
             raise ModelError("this is not an ONNX model: it holds no graph")
         text = text_type_of(model, string_bytes)
         dimensions, capacities = Dimensions(define or {}, text=text), Capacities(capacity or {})
-        functions, names = functions_of(model), frozenset(kept)
+        pairs = declared_states(model)
+        functions, names = functions_of(model), frozenset((*kept, *pairs.values()))
         reader = GraphReader(
             folder, dimensions, functions, keep_inputs, names, capacities, text, infer_shapes
         )
-        return reader.main(model.graph, opsets(model))
+        return pair_declared(reader.main(model.graph, opsets(model)), pairs)
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
     except RecursionError:

@@ -60,6 +60,12 @@ def dtype_of(number: int) -> DType:
     return DTYPES[_OURS[name]]
 
 
+def number_of(dtype: DType) -> int:
+    """TensorFlow's number of an element type, as `dtype_of` reads it."""
+    name = next(k for k, v in _OURS.items() if v == dtype.name)
+    return next(number for number, said in _NAMES.items() if said == name)
+
+
 def shape_of(shape: Any) -> tuple[int | None, ...] | None:
     """None for an unknown rank, None in the place of an unknown extent."""
     if shape.unknown_rank:

@@ -1,0 +1,13 @@
+"""TFLite's operators, a short mapping each, in modules by family. Importing this fills the table."""
+
+from ingot.frontends.tflite.ops import (  # noqa: F401
+    activation,
+    arithmetic,
+    control,
+    elementwise,
+    matrix,
+    moving,
+    reduction,
+    window,
+)
+from ingot.frontends.tflite.ops.table import OPS as OPS

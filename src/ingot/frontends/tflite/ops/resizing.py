@@ -1,0 +1,57 @@
+"""Bilinear resizing of integers: weights of ten bits, sums rounded once, halves away from 0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ingot.formula.types import INT32, INT64
+from ingot.frontends.tensorflow.ops.elementwise import like
+from ingot.frontends.tensorflow.ops.table import channels_first
+from ingot.frontends.tensorflow.values import Tensor
+from ingot.frontends.tflite.fixed import Array
+from ingot.frontends.tflite.ops.table import Call
+from ingot.graph.ir import Value
+
+ONE = 1 << 10
+
+
+def bilinear_quantised(c: Call, align_corners: bool, half_pixel_centers: bool) -> Tensor:
+    """ResizeBilinearInteger: rows, then columns, exact; of bytes in 32 bits, of 16 bits in 64."""
+    if c.info(0).kind == "UINT8":
+        raise c.refuse("UINT8 is not supported: TFLite resizes it in floats")
+    x, size = c.tensor(0), c.ints(1, "the size")
+    c.require(
+        x.rank == 4 and len(size) == 2 and min(size) > 0 and min(x.shape) > 0, f"an image to {list(size)}"
+    )
+    order, b = channels_first(4), c.b
+    found = b.cast(b.held(x, order), INT32 if x.dtype.bits == 8 else INT64)
+    for axis, (n, m) in enumerate(zip(x.shape[1:3], size, strict=True)):
+        found = _along(c, found, 2 + axis, _places(n, m, align_corners, half_pixel_centers))
+    assert found.type is not None, "every value of the importer is inferred"
+    half = like(b, found, 1 << 19)
+    is_positive = b.one("Greater", found, like(b, found, 0))
+    moved = b.one("Where", is_positive, b.one("Add", found, half), b.one("Sub", found, half))
+    return Tensor(b.cast(b.one("Div", moved, like(b, found, 1 << 20)), x.dtype), order)
+
+
+def _places(n: int, m: int, align_corners: bool, half_pixel_centers: bool) -> tuple[Array, Array, Array]:
+    """The two neighbours of each place, and how far it lies from the first, in 1024ths."""
+    is_aligned = align_corners and m > 1
+    top, below = (n - 1, m - 1) if is_aligned else (n, m)
+    scale = (ONE * top + below // 2) // below
+    at = np.arange(m) * scale + (scale // 2 - ONE // 2 if half_pixel_centers else 0)
+    truncated = np.where(at < 0, -(-at // ONE), at // ONE)
+    ceiled = at + ONE - 1
+    last = np.where(ceiled < 0, -(-ceiled // ONE), ceiled // ONE)
+    low, high = np.maximum(truncated, 0), np.minimum(last, n - 1)
+    return np.minimum(low, n - 1), high, at - ONE * low
+
+
+def _along(c: Call, x: Value, axis: int, places: tuple[Array, Array, Array]) -> Value:
+    b, (low, high, weight) = c.b, places
+    spread = [1] * 4
+    spread[axis] = len(weight)
+    assert x.type is not None, "every value of the importer is inferred"
+    near, far = (b.constant(w.reshape(spread), x.type) for w in (ONE - weight, weight))
+    sides = [b.one("Gather", x, b.ints(i.tolist()), axis=axis) for i in (low, high)]
+    return b.one("Add", b.one("Mul", sides[0], near), b.one("Mul", sides[1], far))

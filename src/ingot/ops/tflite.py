@@ -1,0 +1,222 @@
+"""TFLite's fixed-point arithmetic: the domain ai.ingot.tflite, in which models of TFLite are imported.
+
+In: integers. Out: the integers of TFLite's reference kernels to the bit. A real factor is a multiplier of 31
+bits behind the point and a power of two (`frontends/tflite/fixed.py` makes them).
+"""
+
+from __future__ import annotations
+
+from ingot.errors import UnsupportedError
+from ingot.formula.expr import Const, Expr, Tensor, Var, cast, equal, maximum, minimum, select, wrap
+from ingot.formula.types import INDEX, INT32, INT64
+from ingot.graph.onnx_types import dtype_from_onnx
+from ingot.ops.contract import convolution
+from ingot.ops.registry import Builder, broadcast_shape, op, stretched
+
+DOMAIN = "ai.ingot.tflite"
+MOST = (1 << 31) - 1
+
+
+def doubling_high(a: Expr, b: Expr) -> Expr:
+    """The upper half of 2ab, rounded to the nearest, halves up: gemmlowp's SaturatingRoundingDoublingHighMul
+    of int32. Only -2^31 times itself saturates.
+    """
+    rounded = (cast(a, INT64) * cast(b, INT64) + (1 << 30)) >> 31
+    return cast(minimum(rounded, MOST), INT32)
+
+
+def shifted(x: Expr, exponent: Expr) -> Expr:
+    """x / 2^exponent of int32, rounded to the nearest, halves away from 0: gemmlowp's RoundingDivideByPOT."""
+    one = Const(1, INT32)
+    mask = (one << exponent) - one
+    more = (mask >> 1) + select(x < 0, one, Const(0, INT32))
+    return (x >> exponent) + select((x & mask) > more, one, Const(0, INT32))
+
+
+def _multiplied(x: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """int32: two roundings (TFLite's MultiplyByQuantizedMultiplier)."""
+    left = x << maximum(shift, 0)
+    return shifted(doubling_high(left, multiplier), maximum(-shift, 0))
+
+
+def _multiplied_wide(x: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """int64: a multiplier of 15 bits, one rounding (the same name's overload for sums of int16 by int8)."""
+    short = select(multiplier < 0x7FFF0000, (multiplier + (1 << 15)) >> 16, Const(0x7FFF, INT32))
+    total = cast(Const(15, INT32) - shift, INT64)
+    half = Const(1, INT64) << (total - 1)
+    return cast((x * cast(short, INT64) + half) >> total, INT32)
+
+
+@op("FixedPointMultiply", domain=DOMAIN)
+def fixed_point_multiply(f: Builder, x: Tensor, multiplier: Tensor, shift: Tensor) -> Tensor:
+    """y = x * multiplier * 2^(shift - 31) as int32, of int32 or int64; all broadcast."""
+    f.same_type((multiplier, shift), "i")
+    if x.type not in (INT32, INT64) or multiplier.type is not INT32:
+        raise UnsupportedError(f"{x.type} times {multiplier.type}: int32 or int64 times int32 is needed")
+    axes = f.axes(broadcast_shape(f, x.shape, multiplier.shape, shift.shape))
+    how = _multiplied if x.type is INT32 else _multiplied_wide
+    return f.map(axes, how(*(_element(f, t, axes) for t in (x, multiplier, shift))))
+
+
+def _element(f: Builder, t: Tensor, axes: tuple[Var, ...]) -> Expr:
+    """A literal where it is known, so that shifts by it are instructions."""
+    if t.count == 1 and t.value is not None:
+        return wrap(int(t.value.reshape(-1)[0]), t.type)
+    return stretched(f, t, axes)
+
+
+@op("RoundingShift", domain=DOMAIN)
+def rounding_shift(f: Builder, x: Tensor, exponent: Tensor) -> Tensor:
+    """y = x / 2^exponent of int32, halves away from 0; both broadcast."""
+    f.same_type((x, exponent), "i")
+    axes = f.axes(broadcast_shape(f, x.shape, exponent.shape))
+    return f.map(axes, shifted(_element(f, x, axes), _element(f, exponent, axes)))
+
+
+@op("ConvInteger", domain=DOMAIN)
+def conv_integer(
+    f: Builder,
+    x: Tensor,
+    w: Tensor,
+    *,
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """The int64 sums of x * w, of int16 by int8 (TFLite's 16x8 kernels)."""
+    over = convolution(f, x, w, "NOTSET", dilations, group, kernel_shape, pads, strides)
+    # products have 24 bits; their sum may have more than 32
+    term = cast(cast(x.at(over.a, outside=0), INT32) * cast(w.at(over.b), INT32), INT64)
+    return f.reduce("sum", over.outer, over.inner, term)
+
+
+@op("ConvTranspose", domain=DOMAIN)
+def conv_transpose(
+    f: Builder,
+    x: Tensor,
+    w: Tensor,
+    *,
+    kernel_shape: tuple[int, ...] | None = None,
+    output_padding: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """ConvTranspose of integers, exact."""
+    f.same_type((x, w), "i")
+    return f.call(
+        "ConvTranspose",
+        x,
+        w,
+        kernel_shape=kernel_shape,
+        output_padding=output_padding,
+        pads=pads,
+        strides=strides,
+    )
+
+
+# -- functions of rows
+
+
+def _saturated_left(x: Expr, bits: int) -> Expr:
+    """x * 2^bits, limited to int32."""
+    wide = cast(x, INT64) << bits
+    return cast(minimum(maximum(wide, -(1 << 31)), MOST), INT32)
+
+
+def _leading_zeros(x: Expr) -> Expr:
+    """Of 32 bits of a positive int32, by halves."""
+    count: Expr = Const(1, INT32)
+    for bits in (16, 8, 4, 2, 1):
+        is_small = x < (1 << (31 - bits))
+        count = count + select(is_small, Const(bits, INT32), Const(0, INT32))
+        x = select(is_small, x << bits, x)
+    return count
+
+
+def _reciprocal(f: Builder, fraction: Tensor) -> Tensor:
+    """1 / (1 + x) of 0 <= x < 1, both without integer bits, by three steps of Newton's method with two
+    integer bits (gemmlowp's one_over_one_plus_x_for_x_in_0_1).
+    """
+    axes = f.axes(fraction.shape)
+    half = f.map(axes, cast((cast(fraction[axes], INT64) + (MOST + 1)) >> 1, INT32), name="half")
+    x = f.map(axes, Const(1515870810, INT32) + doubling_high(half[axes], Const(-1010580540, INT32)), name="x")
+    for _ in range(3):
+        rest = f.map(axes, Const(1 << 29, INT32) - doubling_high(half[axes], x[axes]), name="rest")
+        x = f.map(axes, x[axes] + _saturated_left(doubling_high(x[axes], rest[axes]), 2), name="x")
+    return f.map(axes, _saturated_left(x[axes], 1), name="reciprocal")
+
+
+@op("LeadingZeros", domain=DOMAIN)
+def leading_zeros(f: Builder, x: Tensor) -> Tensor:
+    """How many of the 32 bits of an int32 that is not negative are zero before the first that is not."""
+    f.require(x.type is INT32, f"{x.type} is not int32")
+    axes = f.axes(x.shape)
+    is_zero = equal(x[axes], 0)
+    return f.map(axes, select(is_zero, Const(32, INT32), _leading_zeros(x[axes])))
+
+
+@op("Softmax", domain=DOMAIN)
+def softmax(f: Builder, x: Tensor, exponentials: Tensor, *, to: int) -> Tensor:
+    """Softmax of the integers along the last axis, of type `to` (TFLite's reference kernel).
+
+    `exponentials[d]` is the exponential of a difference of d steps below the row's largest element, without
+    integer bits. They are added with twelve integer bits.
+    """
+    f.require(x.rank > 0 and exponentials.shape == (256,), "a row and 256 exponentials are needed")
+    out = dtype_from_onnx(to)
+    (*outer, c) = f.axes(x.shape)
+    row = tuple(outer)
+    k = Var("k", x.shape[-1])
+    largest = f.reduce("max", row, (k,), cast(x.at((*row, k)), INT32), init=-(1 << 31), name="largest")
+
+    def term(i: Expr) -> Expr:
+        return exponentials[
+            minimum(maximum(cast(largest[row] - cast(x.at((*row, i)), INT32), INDEX), 0), 255)
+        ]
+
+    total = f.reduce("sum", row, (k,), shifted(term(k), Const(12, INT32)), name="total")
+    zeros = f.map(row, _leading_zeros(total[row]), name="zeros")
+    # shifted until its first bit falls off, which leaves the fraction of a number between 1 and 2
+    raised = cast(cast(total[row], INT64) << cast(zeros[row], INT64), INT64) - (1 << 31)
+    scale = _reciprocal(f, f.map(row, cast(raised, INT32), name="fraction"))
+    exponent = f.map(row, Const(12 + 31 - out.bits, INT32) - zeros[row], name="exponent")
+    y = shifted(doubling_high(scale[row], term(c)), exponent[row]) + int(out.lowest)
+    return f.map((*row, c), cast(minimum(maximum(y, out.lowest), out.highest), out), out)
+
+
+@op("L2Normalize", domain=DOMAIN)
+def l2_normalize(f: Builder, x: Tensor, *, before: int = 0) -> Tensor:
+    """int32 along the last axis by the root of their sum of squares, in 128ths (TFLite's reference
+    L2Normalization). With `before` they are times 128 before they are scaled, as the kernel of uint8 has it.
+    """
+    f.require(x.type is INT32 and x.rank > 0, "rows of int32 are needed")
+    (*outer, c) = f.axes(x.shape)
+    row, k = tuple(outer), Var("k", x.shape[-1])
+    total = f.reduce("sum", row, (k,), x.at((*row, k)) * x.at((*row, k)), name="total")
+    inverse, shift = _inverse_root(f, total, row)
+    given = x.at((*row, c))
+    y = _multiplied(given * 128 if before else given, inverse[row], shift[row] - 7 if before else shift[row])
+    return f.map((*row, c), y)
+
+
+def _inverse_root(f: Builder, total: Tensor, row: tuple[Var, ...]) -> tuple[Tensor, Tensor]:
+    """1 / sqrt as multiplier and shift, 7 added to it (GetInvSqrtQuantizedMultiplierExp)."""
+    quarters = f.map(row, select(total[row] >= 1 << 29, Const(1, INT32), Const(0, INT32)), name="quarters")
+    small = f.map(row, select(total[row] >= 1 << 29, total[row] >> 2, total[row]), name="small")
+    pairs = f.map(row, ((_leading_zeros(small[row]) - 1) >> 1) - 1, name="pairs")
+    given = f.map(row, (small[row] << (pairs[row] << 1)) >> 1, name="given")
+    half = f.map(row, shifted(given[row], Const(1, INT32)), name="half")
+    x = f.map(row, Const(1 << 28, INT32), name="x")
+    for _ in range(5):
+        square = f.map(row, doubling_high(x[row], x[row]), name="square")
+        cube = f.map(row, _saturated_left(doubling_high(square[row], x[row]), 6), name="cube")
+        step = doubling_high(Const(3 << 27, INT32), x[row]) - doubling_high(half[row], cube[row])
+        x = f.map(row, _saturated_left(step, 3), name="x")
+    shift = f.map(row, Const(11, INT32) + quarters[row] - pairs[row], name="shift")
+    raised = doubling_high(x[row], Const(1518500250, INT32)) << maximum(-shift[row], 0)
+    is_small = total[row] <= 1
+    inverse = f.map(row, select(is_small, Const(MOST, INT32), raised), name="inverse")
+    by = f.map(row, Const(7, INT32) - select(is_small, Const(0, INT32), maximum(shift[row], 0)), name="by")
+    return inverse, by

@@ -1,0 +1,1 @@
+"""TFLite models, written here and imported."""
