@@ -14,6 +14,7 @@ from ingot.bundle.bundle import Bundle
 from ingot.bundle.manifest import Origin
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
+from ingot.check.evidence import LabelledData, evidence_of
 from ingot.compress.layers import Layer, layers_of
 from ingot.compress.merge import merge_equal
 from ingot.compress.model import Compressed, Wish, compress, floats, inlined, to_container
@@ -91,22 +92,25 @@ def compress_model(model: Any, wish: Wish) -> Compressed:
     return compress(self_contained(model, Options()), _read, wish)
 
 
-def quantize_model(model: Any, profile: Profile, scheme: Scheme, options: Options) -> Quantized:
+def quantize_model(
+    model: Any, profile: Profile, scheme: Scheme, options: Options, data: LabelledData | None = None
+) -> Quantized:
     """A float model (of any format that `compile` reads) quantised by its profile; see `ingot.quantize`.
 
     Raises InputError for a profile of another model, and for what the scheme asks and the model has not.
     """
     proto = self_contained(model, options)
     require_profile_of(profile, proto)
-    return quantize(inlined(proto), profile, scheme, options.define)
+    evidence = None if data is None else evidence_of(model, options, data)
+    return quantize(inlined(proto), profile, scheme, options.define, evidence)
 
 
 def quantized_source(
-    model: Path, profile: Profile, scheme: Scheme, options: Options
+    model: Path, profile: Profile, scheme: Scheme, options: Options, data: LabelledData | None = None
 ) -> tuple[bytes, Options]:
     """The bytes that `ingot quantize` writes of a model, to be compiled in its place, and with what
     options."""
-    made = quantize_model(model, profile, scheme, options)
+    made = quantize_model(model, profile, scheme, options, data)
     left = replace(options, name=options.name or model.stem, inputs=(), outputs=())
     return made.model.SerializeToString(), left
 

@@ -94,6 +94,11 @@ def compile(
     edge: quant.EdgeName = "float",
     assert_all: quant.AssertAll = False,
     no_bias_correction: quant.NoCorrection = False,
+    no_equalize: quant.NoEqualize = False,
+    rounding: quant.Rounds = "nearest",
+    max_drop: quant.MaxDrop = None,
+    data: quant.Evidence = None,
+    labels: quant.Labels = None,
     force: Force = False,
     as_json: arg.Json = False,
 ) -> None:
@@ -134,8 +139,11 @@ def compile(
         edge=edge,
         assert_all=assert_all,
         no_bias_correction=no_bias_correction,
+        no_equalize=no_equalize,
+        rounding=rounding,
+        max_drop=max_drop,
     )
-    source, wanted = quant.quantized_first(model, profile, wish, wanted)
+    source, wanted = quant.quantized_first(model, profile, wish, wanted, data, labels)
     bundle = packaged(source, wanted, prebuilt) if package else compiled(source, wanted)
     directory = bundle.save(output or Path(bundle.name), force=force)
     files = {file: len(content) for file, content in sorted(bundle.files.items())}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,12 +13,24 @@ from ingot.cli import arguments as arg
 from ingot.cli.show import note, progress, report, table
 from ingot.errors import InputError
 from ingot.files import write_file
-from ingot.quantize.scheme import OPTIONS, BiasPrecision, Edge, Precision, Schema, Scheme, parse_calibration
+from ingot.quantize.scheme import (
+    OPTIONS,
+    BiasPrecision,
+    Edge,
+    Precision,
+    Rounding,
+    Schema,
+    Scheme,
+    parse_calibration,
+    parse_drop,
+)
 
 if TYPE_CHECKING:
+    from ingot.check.evidence import LabelledData
     from ingot.options import Options
     from ingot.quantize.quantize import Quantized
 
+AUTO, MAX_DROP = "auto", "0.5%"
 COLUMNS = ("layer", "operator", "float bytes>", "bytes>", "SQNR dB>", "activations", "")
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="(default: MODEL.int8.onnx)")
@@ -55,12 +68,37 @@ KeepFloat = Annotated[
     typer.Option(
         "--keep-float",
         metavar="PATTERN,...",
-        help="Nodes that stay float: names or operator types, with * and ?.",
+        help="Nodes that stay float: names or operator types, with * and ?; auto: the fewest weights that "
+        "keep the loss on --data within --max-drop (with int16x8: that get 16 bits instead).",
     ),
 ]
 EdgeName = Annotated[Edge, typer.Option("--io", help="What the caller gives and gets in place of floats.")]
 AssertAll = Annotated[
     bool, typer.Option("--assert-all-quantized", help="Refuse models with nodes that stay float.")
+]
+MaxDrop = Annotated[
+    str | None,
+    typer.Option(
+        metavar="0.5%",
+        help="What --keep-float auto may lose: points of right answers where labels are, else |d| / |y|.",
+    ),
+]
+Evidence = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        metavar="[NAME=]FILE",
+        help="Samples to measure by, as `ingot profile` takes them: for equalisation, adaptive rounding and "
+        "--keep-float auto.",
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The samples' classes, .npy (default: the array labels beside them)"),
+]
+Rounds = Annotated[Rounding, typer.Option(help="Of weights; adaptive: by --data (AdaRound's objective).")]
+NoEqualize = Annotated[
+    bool, typer.Option("--no-equalize", help="Do not rescale channels between layers, even where that helps.")
 ]
 NoCorrection = Annotated[
     bool, typer.Option("--no-bias-correction", help="Leave the mean error of rounded weights.")
@@ -80,6 +118,11 @@ def quantize(
     edge: EdgeName = "float",
     assert_all: AssertAll = False,
     no_bias_correction: NoCorrection = False,
+    no_equalize: NoEqualize = False,
+    rounding: Rounds = "nearest",
+    max_drop: MaxDrop = None,
+    data: Evidence = None,
+    labels: Labels = None,
     define: arg.Defines = None,
     inputs: arg.Feeds = None,
     outputs: arg.Fetches = None,
@@ -96,6 +139,9 @@ def quantize(
         edge=edge,
         assert_all=assert_all,
         no_bias_correction=no_bias_correction,
+        no_equalize=no_equalize,
+        rounding=rounding,
+        max_drop=max_drop,
     )
     path = output or Path(f"{model.stem}.int8.onnx")
     edges: dict[str, Any] = arg.edges(inputs, outputs)
@@ -104,27 +150,53 @@ def quantize(
         from ingot.driver import quantize_model
         from ingot.quantize.profile import read_profile
 
-        made = quantize_model(model, read_profile(profile), wish, options)
+        known = labelled(data, labels)
+        made = quantize_model(model, read_profile(profile), wish, options, known)
         content = made.model.SerializeToString()
         write_file(path, content)
     show(made, path, len(content), as_json)
 
 
 def scheme(
-    *, calibration: str, keep_float: list[str] | None, no_bias_correction: bool, **rest: Any
+    *,
+    calibration: str,
+    keep_float: list[str] | None,
+    max_drop: str | None,
+    no_bias_correction: bool,
+    no_equalize: bool,
+    **rest: Any,
 ) -> Scheme:
     """Return what the options of the command line say. Raises InputError for words that say nothing."""
-    patterns = (p.strip() for word in keep_float or () for p in word.split(","))
+    patterns = [p.strip() for word in keep_float or () for p in word.split(",") if p.strip()]
+    is_searched = AUTO in patterns
+    if max_drop is not None and not is_searched:
+        raise InputError("--max-drop is of a search for layers", remedy="add --keep-float auto")
     return Scheme(
         calibration=parse_calibration(calibration),
-        keep_float=tuple(p for p in patterns if p),
+        keep_float=tuple(p for p in patterns if p != AUTO),
+        max_drop=parse_drop(max_drop or MAX_DROP) if is_searched else None,
         bias_correction=not no_bias_correction,
+        equalize=not no_equalize,
         **rest,
     )
 
 
+def labelled(data: list[str] | None, labels: Path | None) -> LabelledData | None:
+    """Return the data that options name, if any. Raises InputError for labels of nothing."""
+    from ingot.check.evidence import LabelledData
+
+    if data is None and labels is not None:
+        raise InputError("--labels are of data", remedy="add --data FILE.npz")
+    return None if data is None else LabelledData(tuple(data), labels)
+
+
 def quantized_first(
-    model: Path, profile: Path | None, wish: Scheme, wanted: Options
+    model: Path,
+    profile: Path | None,
+    wish: Scheme,
+    wanted: Options,
+    data: list[str] | None,
+    labels: Path | None,
 ) -> tuple[Path | bytes, Options]:
     """Return what to compile: the model, or its quantised form where there is a profile.
 
@@ -136,12 +208,26 @@ def quantized_first(
             raise InputError(
                 f"{option} is of quantisation", remedy="add --profile P.yaml, made by `ingot profile`"
             )
+        if data is not None or labels is not None:
+            raise InputError("--data and --labels are of quantisation", remedy="add --profile P.yaml")
         return model, wanted
     with progress(f"Quantising {model.name}"):
         from ingot.driver import quantized_source
         from ingot.quantize.profile import read_profile
 
-        return quantized_source(model, read_profile(profile), wish, wanted)
+        known = labelled(data, labels)
+        return quantized_source(model, read_profile(profile), wish, wanted, known)
+
+
+def _said(made: Quantized) -> Iterator[str]:
+    """What data decided."""
+    if made.equalized:
+        yield f"channels between {made.equalized} pairs of layers are rescaled: measured, that loses less"
+    if made.found is not None:
+        kept = ", ".join(sorted(made.found.kept)) or "none"
+        yield f"kept, for all in 8 bits lose {made.found.before:.3%}: {kept}"
+    if made.loss is not None:
+        yield f"the model loses {made.loss:.3%} on the data"
 
 
 def show(made: Quantized, path: Path, size: int, as_json: bool) -> None:
@@ -159,7 +245,16 @@ def show(made: Quantized, path: Path, size: int, as_json: bool) -> None:
         for r in made.rows
     ]
     data = {"file": str(path), "bytes": size, "layers": [asdict(r) for r in made.rows]}
+    data |= {"loss": made.loss, "equalized": made.equalized}
+    if made.found is not None:
+        data["search"] = {"kept": sorted(made.found.kept), "alone": dict(made.found.alone)}
     report(data, as_json, table(f"{path}, {size:,} bytes", COLUMNS, rows))
     before, after = (sum(getattr(r, key) for r in made.rows) for key in ("before", "after"))
+    if made.found is not None and made.found.alone and not as_json:
+        losses = sorted(made.found.alone.items(), key=lambda item: -item[1])
+        lines = [(name, f"{loss:.3%}", name in made.found.kept) for name, loss in losses]
+        report(data, False, table("What each layer loses alone", ("layer", "loss>", "kept"), lines))
+    for text in _said(made):
+        note(text)
     if after:
         note(f"weights and biases: {before:,} bytes in float, {after:,} quantised: 1/{before / after:.2f}")

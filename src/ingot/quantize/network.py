@@ -45,6 +45,17 @@ class Network:
     taken: set[str]
     fresh: dict[str, Array] = field(default_factory=dict)
 
+    def copy(self) -> Network:
+        """Return a network that can be rewritten while this one stays."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        nodes = []
+        for node in self.nodes:
+            nodes.append(onnx.NodeProto())
+            nodes[-1].CopyFrom(node)
+        held = dict(self.constants), dict(self.shapes), set(self.inner), set(self.taken), dict(self.fresh)
+        return Network(model, nodes, *held)
+
     @property
     def inputs(self) -> list[str]:
         """The names of the graph's inputs, those that initializers give a default to left out."""

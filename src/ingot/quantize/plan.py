@@ -22,7 +22,7 @@ from ingot.quantize.parameters import Parameters, as_type, fixed, weights_per_ch
 from ingot.quantize.placement import Placement, fixed_range
 from ingot.quantize.profile import Profile, Statistics
 from ingot.quantize.ranges import calibrated
-from ingot.quantize.roles import PRODUCTS, RECURRENT
+from ingot.quantize.roles import CLIPS, PRODUCTS, RECURRENT
 from ingot.quantize.scheme import Scheme
 
 BIAS_LIMIT = 1 << 30  # the largest bias in units of sums: half of what int32 holds is left to these
@@ -52,14 +52,24 @@ class Plan:
     constants: dict[tuple[str, int], Stored] = field(default_factory=dict)
 
 
-def planned(net: Network, placement: Placement, profile: Profile, scheme: Scheme, wide: set[str]) -> Plan:
-    """Return all decisions; nodes labelled in `wide` read and make activations of 16 bits."""
+def planned(
+    net: Network,
+    placement: Placement,
+    profile: Profile,
+    scheme: Scheme,
+    wide: set[str],
+    rounded: Mapping[tuple[str, int], Stored] | None = None,
+) -> Plan:
+    """Return all decisions; nodes labelled in `wide` read and make activations of 16 bits.
+
+    `rounded` weights, by label and place, are taken as they are.
+    """
     plan = Plan(activations(net, placement, profile, scheme, wide), placement.floats)
     for node in net.nodes:
         if label(node) in placement.floats:
             continue
         if node.op_type in PRODUCTS:
-            layer(net, node, plan, profile, scheme)
+            layer(net, node, plan, profile, scheme, (rounded or {}).get((label(node), 1)))
         elif node.op_type in RECURRENT:
             _recurrent(net, node, plan, scheme)
     return plan
@@ -70,11 +80,10 @@ def activations(
 ) -> dict[str, Parameters]:
     """Return the parameters of every quantised tensor. Raises InputError for one that the profile lacks."""
     found: dict[str, Parameters] = {}
-    beside = {n for node in net.nodes if label(node) in wide for n in (*node.input, *node.output)}
-    makers = net.makers()
+    makers, beside = net.makers(), _beside(net, wide)
     for i, group in enumerate(placement.groups):
         announce(f"range of {group[0]}", i, len(placement.groups))
-        bits = 16 if (scheme.precision == "int16x8" and not wide) or beside & set(group) else 8
+        bits = 16 if scheme.precision == "int16x8" or beside & set(group) else 8
         natural = fixed_range(net, placement, group)
         if natural is not None:
             how = fixed(*natural, scheme.schema, bits)
@@ -85,6 +94,14 @@ def activations(
             how = as_type(how, scheme.edge)
         found.update(dict.fromkeys(group, how))
     return found
+
+
+def _beside(net: Network, labels: set[str]) -> set[str]:
+    """The tensors that nodes read and make, and what a Relu behind one makes."""
+    nodes = [node for node in net.nodes if label(node) in labels]
+    made = {name for node in nodes for name in node.output}
+    clipped = {node.output[0] for node in net.nodes if node.op_type in CLIPS and node.input[0] in made}
+    return made | clipped | {node.input[0] for node in nodes if node.input}
 
 
 def sources(group: tuple[str, ...], makers: Mapping[str, onnx.NodeProto]) -> list[str]:
@@ -103,7 +120,14 @@ def _statistics(profile: Profile, name: str) -> Statistics:
     return found
 
 
-def layer(net: Network, node: onnx.NodeProto, plan: Plan, profile: Profile, scheme: Scheme) -> None:
+def layer(
+    net: Network,
+    node: onnx.NodeProto,
+    plan: Plan,
+    profile: Profile,
+    scheme: Scheme,
+    rounded: Stored | None = None,
+) -> None:
     """Decide on a layer's constant weights and bias."""
     x, weights = plan.tensors.get(node.input[0]), float_array(net, node, 1)
     if weights is None or weights.ndim < 2:
@@ -114,7 +138,8 @@ def layer(net: Network, node: onnx.NodeProto, plan: Plan, profile: Profile, sche
     is_power = scheme.schema == "symmetric_with_power2_scale"
     least = 0.0 if bias is None or x is None else _least_scale(bias, x, axis, weights)
     how = weights_per_channel(weights, axis, is_power, least)
-    stored = plan.constants[label(node), 1] = Stored(how.quantised(weights), how)
+    stored = rounded or Stored(how.quantised(weights), how)
+    plan.constants[label(node), 1] = stored
     if bias is not None and x is not None:
         statistics = profile.tensors.get(node.input[0]) if scheme.bias_correction else None
         error = None if statistics is None else mean_error(node, weights, stored.numbers, statistics.means)

@@ -19,6 +19,7 @@ OPTIONS = {
     "assert_all": "--assert-all-quantized",
     "bias_correction": "--no-bias-correction",
     "equalize": "--no-equalize",
+    "max_drop": "--keep-float auto",
 }
 """How the command line calls fields of a scheme; the others have their own name."""
 
@@ -38,9 +39,11 @@ class Scheme:
     `schema` says which zero points and scales there are (the four of Glow), `calibration` how ranges follow
     from the profile. `precision` int16x8 gives activations 16 bits, `bias_precision` is the type of biases.
     `per_tensor` gives each weight one scale instead of one for each output channel. `keep_float` lists
-    patterns of node names and operator types that stay float, `wide` such as get 16-bit activations. `edge`
-    is the type of the model's float inputs and outputs. `bias_correction` takes the mean error of rounded
-    weights out of the biases; `equalize` rescales channels between layers, for which data is needed.
+    patterns of node names and operator types that stay float; `max_drop` is what the model may lose on data
+    for layers to be searched that have to (with int16x8: that have to get 16 bits). `edge` is the type of the
+    model's float inputs and outputs. `bias_correction` takes the mean error of rounded weights out of the
+    biases; `equalize` rescales channels between layers where data shows that this helps; `rounding` adaptive
+    rounds weights by data. `assert_all` refuses models with layers that stay float.
     """
 
     schema: Schema = "asymmetric"
@@ -49,7 +52,7 @@ class Scheme:
     bias_precision: BiasPrecision = "int32"
     per_tensor: bool = False
     keep_float: tuple[str, ...] = ()
-    wide: tuple[str, ...] = ()
+    max_drop: float | None = None
     edge: Edge = "float"
     bias_correction: bool = True
     equalize: bool = True
@@ -72,3 +75,14 @@ def parse_calibration(text: str) -> Calibration:
     if not 50 < percentage <= 100:
         raise InputError(f"--calibration {text}: a percentile lies above 50 and is at most 100")
     return Calibration("percentile", percentage)
+
+
+def parse_drop(text: str) -> float:
+    """Return the share that `0.5%` or `0.005` says. Raises InputError."""
+    try:
+        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 1:
+        raise InputError(f"--max-drop {text}: write a share such as 0.5%")
+    return found
