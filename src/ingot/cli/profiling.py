@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
+from ingot.cli import picturing as pic
 from ingot.cli.show import note, progress, report, table
 from ingot.errors import InputError
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ingot.check.calibrate import Profiled
+    from ingot.data.images import Preprocessing
     from ingot.options import Options
     from ingot.quantize.profile import Profile
 
@@ -39,6 +41,13 @@ def profile(
     model: Model = None,
     merge: Merge = None,
     data: arg.Data = None,
+    images: pic.Images = None,
+    image_mode: pic.ImageMode = None,
+    channel_order: pic.ChannelOrder = "RGB",
+    layout: pic.ImageLayout = None,
+    mean: pic.Mean = None,
+    std: pic.Std = None,
+    fit: pic.Fit = "stretch",
     output: Output = Path("profile.yaml"),
     workers: Workers = 1,
     dask: Dask = None,
@@ -60,7 +69,8 @@ def profile(
     else:
         assert model is not None
         wanted = arg.options("native", define, capacity=capacity, string_bytes=string_bytes)
-        found = _profiled(model, wanted, data or [], workers, dask)
+        how = pic.preprocessing(image_mode, channel_order, layout, mean, std, fit)
+        found = _profiled(model, wanted, (data or [], images, how), workers, dask)
         _say(found)
         made = found.profile
     write_profile(output, made)
@@ -68,16 +78,25 @@ def profile(
     report(_described(made), as_json, *([] if as_json else [_table(output, made)]))
 
 
-def _profiled(model: Path, wanted: Options, words: Sequence[str], workers: int, dask: str | None) -> Profiled:
-    if not words:
-        raise InputError("there is no data", remedy="give --data FILE.npz or a folder, or --images a folder")
+def _profiled(
+    model: Path,
+    wanted: Options,
+    data: tuple[Sequence[str], Path | None, Preprocessing],
+    workers: int,
+    dask: str | None,
+) -> Profiled:
+    words, folder, how = data
+    if not words and folder is None:
+        raise InputError(
+            "there is no data", remedy="give --inputs FILE.npz or a folder, or --images a folder"
+        )
     with progress(f"Profiling {model.name}"):
         from ingot.check.calibrate import calibrate, subject
-        from ingot.data.samples import open_samples
+        from ingot.data.images import image_files
         from ingot.driver import compile_with
 
         of = subject(model, wanted)
-        samples = open_samples(words, of.inputs)
+        samples = pic.samples_of(of.inputs, words, image_files(folder) if folder is not None else [], how)
         return calibrate(of, samples, compile_with, workers, dask)
 
 

@@ -1,0 +1,126 @@
+"""What a model is worth on data: metrics of one bundle or of several side by side.
+
+In: bundles, samples for each, labels or the outputs that are right. Out: a `Score` for each. The shipped
+objects run in this process, one inference after the other. Called by `ingot evaluate`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ingot.bundle.bundle import Bundle
+from ingot.check.metrics import Agreement, Errors, Metric, metrics_for
+from ingot.data.samples import Samples
+from ingot.errors import InputError
+from ingot.formula.expr import Array
+from ingot.log import announce
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Metrics of one model by name (shares in percent), and the mean seconds of an inference."""
+
+    name: str
+    output: str
+    samples: int
+    values: Mapping[str, float]
+    seconds: float
+
+
+@dataclass(slots=True)
+class Contender:
+    """A model on its way through the data. `output` "": the first one."""
+
+    name: str
+    bundle: Bundle
+    samples: Samples
+    output: str = ""
+    metrics: list[Metric] = field(default_factory=list)
+    beside: list[Metric] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def rows(self, run: int) -> Array:
+        """One run's output, sample by sample."""
+        fed = self.samples.read(run)
+        begin = time.perf_counter()
+        outputs = self.bundle.run(fed)
+        self.seconds += time.perf_counter() - begin
+        self.output = self.output or next(iter(outputs))
+        if not isinstance(outputs.get(self.output), np.ndarray):
+            listed = ", ".join(map(repr, outputs))
+            raise InputError(f"{self.name} has no tensor {self.output!r} among its outputs: {listed}")
+        return _by_sample(outputs[self.output], self.samples.per_run)[: self.samples.held(run)]
+
+    @property
+    def score(self) -> Score:
+        """What all that was added comes to."""
+        values = {k: v for m in (*self.metrics, *self.beside) for k, v in m.result().items()}
+        seconds = self.seconds / max(self.samples.runs, 1)
+        return Score(self.name, self.output, self.samples.count, values, seconds)
+
+
+def evaluate(contenders: Sequence[Contender], right: Array | None) -> list[Score]:
+    """Run every model over all of its samples; `right` has a row for each sample: classes, or outputs.
+
+    Models behind the first are also compared with the first. Raises InputError for what does not fit.
+    """
+    first = contenders[0]
+    counts = {c.samples.count for c in contenders}
+    if len(counts) > 1:
+        raise InputError(f"the models take different numbers of samples: {sorted(counts)}")
+    if right is not None and len(right) != first.samples.count:
+        raise InputError(f"there are {len(right):,} labels of {first.samples.count:,} samples")
+    if right is None and len(contenders) == 1:
+        raise InputError(
+            "there is nothing to evaluate by",
+            remedy="give --labels, or a second model to compare with the first",
+        )
+    per_run = {c.samples.per_run for c in contenders}
+    if len(per_run) > 1:
+        raise InputError(f"the models take different numbers of samples at once: {sorted(per_run)}")
+    for run in range(first.samples.runs):
+        announce("samples", run, first.samples.runs)
+        _step(contenders, right, run)
+    return [c.score for c in contenders]
+
+
+def _step(contenders: Sequence[Contender], right: Array | None, run: int) -> None:
+    """One run of each model."""
+    start = run * contenders[0].samples.per_run
+    base: Array | None = None
+    for one in contenders:
+        rows = one.rows(run)
+        if right is not None:
+            known = right[start : start + len(rows)]
+            if not one.metrics:
+                one.metrics = metrics_for(rows, known)
+            for metric in one.metrics:
+                metric.add(rows, known)
+        if base is None:
+            base = rows
+        elif rows.shape == base.shape:
+            one.beside = one.beside or _beside(rows)
+            for metric in one.beside:
+                metric.add(rows, base)
+
+
+def _beside(rows: Array) -> list[Metric]:
+    """How a model is compared with the first."""
+    classes = [Agreement()] if rows.ndim == 2 and rows.shape[1] > 1 else []
+    return [*classes, Errors("from the first: ")]
+
+
+def _by_sample(output: Array, per_run: int) -> Array:
+    """The output with samples along its first axis."""
+    if output.ndim and output.shape[0] == per_run:
+        return output
+    if per_run == 1:
+        return output[None]
+    raise InputError(
+        f"an output of shape {list(output.shape)} has no axis of the {per_run} samples of a run",
+        remedy="compile the model for a batch of 1, or name another output with --output",
+    )

@@ -1,0 +1,109 @@
+"""Options for images that several commands share, and what they make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ingot.errors import InputError
+
+if TYPE_CHECKING:
+    from ingot.data.images import Preprocessing
+    from ingot.data.samples import Input, Samples
+    from ingot.formula.expr import Array
+
+Image = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--image",
+        metavar="[NAME=]FILE",
+        help="A PNG, JPEG, PPM or BMP for the input that is an image; as many as the model takes at once.",
+    ),
+]
+Images = Annotated[
+    Path | None,
+    typer.Option("--images", metavar="DIR", help="Samples: the images in a folder and in folders of it."),
+]
+ImageMode = Annotated[
+    Literal["0to1", "neg1to1", "0to255", "neg128to127", "imagenet"] | None,
+    typer.Option(
+        "--image-mode",
+        help="What pixels become; imagenet: 0 to 1, then torchvision's mean and deviation "
+        "(default: 0to1; as they are for inputs of integers).",
+    ),
+]
+ChannelOrder = Annotated[
+    Literal["RGB", "BGR"], typer.Option("--channel-order", help="What the model expects.")
+]
+ImageLayout = Annotated[
+    Literal["NCHW", "NHWC"] | None,
+    typer.Option("--layout", help="(default: found from the input's shape, by its 1 or 3 channels)"),
+]
+Mean = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,C", help="Taken off what the mode gives; one number, or one for each channel."),
+]
+Std = Annotated[str | None, typer.Option(metavar="A,B,C", help="What the rest is divided by.")]
+Fit = Annotated[
+    Literal["stretch", "crop"],
+    typer.Option(help="An image of another size: stretched, or its middle; bilinear, antialiased."),
+]
+
+
+def preprocessing(
+    mode: str | None, order: str, layout: str | None, mean: str | None, std: str | None, fit: str
+) -> Preprocessing:
+    """What the options say, as one record. Raises InputError for numbers that are none."""
+    from ingot.data.images import Preprocessing
+
+    numbers = {"mean": _numbers("--mean", mean), "std": _numbers("--std", std)}
+    return Preprocessing(mode, order, layout, fit=fit, **numbers)  # type: ignore[arg-type]
+
+
+def _numbers(option: str, text: str | None) -> tuple[float, ...]:
+    import math
+
+    try:
+        found = tuple(float(word) for word in text.split(",")) if text is not None else ()
+    except ValueError:
+        found = (math.nan,)
+    if not all(map(math.isfinite, found)):
+        raise InputError(f"{option} {text}: write numbers with commas between them")
+    return found
+
+
+def images_of(words: Sequence[str], inputs: Sequence[Input], how: Preprocessing) -> dict[str, Array]:
+    """The arrays of --image, by their inputs. Raises InputError."""
+    from ingot.data.images import image_column
+
+    files: dict[str, list[Path]] = {}
+    for word in words:
+        name = max((i.name for i in inputs if word.startswith(f"{i.name}=")), key=len, default="")
+        files.setdefault(name, []).append(Path(word[len(name) + 1 :] if name else word))
+    found: dict[str, Array] = {}
+    for name, paths in files.items():
+        column = image_column([i for i in inputs if name in ("", i.name)], paths, how)
+        if column.count != column.per_run:
+            raise InputError(f"the model takes {column.per_run} images at once, {column.count} are given")
+        found[column.input.name] = column.read(0)
+    return found
+
+
+def samples_of(
+    inputs: Sequence[Input], words: Sequence[str], paths: Sequence[Path], how: Preprocessing
+) -> Samples:
+    """The samples that --inputs and --images name. Raises InputError."""
+    from ingot.data.images import image_column
+    from ingot.data.samples import joined, open_samples
+
+    if not paths:
+        return open_samples(words, inputs)
+    column = image_column(inputs, paths, how)
+    others = [i for i in inputs if i is not column.input]
+    more = open_samples(words, others).columns if others else {}
+    if words and not others:
+        raise InputError("--images feeds the only input of the model", remedy="leave --inputs out")
+    return joined({column.input.name: column, **more})
