@@ -220,12 +220,73 @@ def hybrid(d: Draw, w: T, label: str) -> Iterator[Made]:
         yield f"HYBRID_{label}_{asymmetric:d}", model(tensors, [op], [0], [3])
 
 
+def recurrent(kind: str) -> Iterator[Made]:
+    """Layers with a state, from its first content on: of int8, and with the first kind of numbers."""
+    if kind != "INT8":
+        return
+    for clip in (0.0, 0.3):
+        yield f"LSTM_{clip}", lstm(Draw(f"LSTM {clip}"), clip)
+    yield "LSTM_INT8", integer_lstm(Draw("LSTM"))
+    d = Draw("SVDF")
+    weights = [d.random.standard_normal(s).astype(np.float32) for s in ((8, 5), (8, 3), (4,))]
+    state = T("FLOAT32", (2, 24), is_variable=True)
+    tensors = [T("FLOAT32", (2, 5)), *(T("FLOAT32", w.shape, data=w) for w in weights), state]
+    op = Op("SVDF", [0, 1, 2, 3, 4], [5], "SVDFOptions", {"rank": 2, "fused_activation_function": 1})
+    yield "SVDF", model([*tensors, T("FLOAT32", (2, 4))], [op], [0], [5])
+    feature = d.weights(kind, (8, 5), 0, 1)
+    wide = T("INT16", (8, 3), scale=0.001, data=d.random.integers(-9999, 9999, (8, 3)).astype(np.int16))
+    bias = T("INT32", (4,), scale=0.001 * 0.002, data=np.array([5000, -9000, 0, 70000], np.int32))
+    state = T("INT16", (2, 24), scale=0.002, is_variable=True)
+    tensors = [d.like(kind, (2, 5)), feature, wide, bias, state, d.like(kind, (2, 4))]
+    tensors[5].scale = 0.05
+    yield "SVDF_INT8", model(tensors, [op], [0], [5])
+
+
+def gates(weights: list[int], recurrent: list[int], biases: list[int], hidden: int, cell: int) -> list[int]:
+    """The 24 inputs of an LSTM, most of them absent."""
+    return [0, *weights, *recurrent, -1, -1, -1, *biases, -1, -1, hidden, cell, -1, -1, -1, -1]
+
+
+def lstm(d: Draw, clip: float) -> bytes:
+    """Two sequences of four steps, three inputs and five units."""
+    shapes = [(5, 3)] * 4 + [(5, 5)] * 4 + [(5,)] * 4
+    made = [T("FLOAT32", s, data=d.random.standard_normal(s).astype(np.float32)) for s in shapes]
+    states = [T("FLOAT32", (2, 5), is_variable=True) for _ in range(2)]
+    tensors = [T("FLOAT32", (2, 4, 3)), *made, *states, T("FLOAT32", (2, 4, 5))]
+    every = gates([1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], 13, 14)
+    fields = {"fused_activation_function": 4, "cell_clip": clip}
+    op = Op("UNIDIRECTIONAL_SEQUENCE_LSTM", every, [15], "UnidirectionalSequenceLSTMOptions", fields)
+    return model(tensors, [op], [0], [15])
+
+
+def integer_lstm(d: Draw) -> bytes:
+    """The same of int8; the converter's intermediate tensors say the scales of the gates."""
+    x = T("INT8", (2, 4, 3), scale=0.02, zero=3)
+    hidden = T("INT8", (2, 5), scale=0.0078, zero=2, is_variable=True)
+    matrices = [d.weights("INT8", s, 0, 1) for s in [(5, 3)] * 4 + [(5, 5)] * 4]
+    biases = []
+    for w in matrices[:4]:
+        assert not isinstance(w.scale, float)
+        data = d.random.integers(-3000, 3000, 5).astype(np.int32)
+        biases.append(T("INT32", (5,), scale=0.02 * w.scale[0], data=data))
+    cell = T("INT16", (2, 5), scale=2.0**-11, is_variable=True)
+    between = [*(T("INT16", (), scale=2.0**-12) for _ in range(4)), T("INT8", (), scale=0.0078, zero=2)]
+    to = T("INT8", (2, 4, 5), scale=0.0078, zero=2)
+    tensors = [x, *matrices, *biases, hidden, cell, to, *between]
+    every = gates([1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], 13, 14)
+    fields = {"fused_activation_function": 4}
+    kind = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    op = Op(kind, every, [15], "UnidirectionalSequenceLSTMOptions", fields, intermediates=range(16, 21))
+    return model(tensors, [op], [0], [15])
+
+
 FAMILIES: tuple[Callable[[str], Iterator[Made]], ...] = (
     two_operands,
     one_operand,
     reshaped,
     images,
     products,
+    recurrent,
 )
 
 

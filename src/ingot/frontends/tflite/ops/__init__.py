@@ -7,6 +7,7 @@ from ingot.frontends.tflite.ops import (  # noqa: F401
     elementwise,
     matrix,
     moving,
+    recurrent,
     reduction,
     window,
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ingot.formula.types import INT8, INT32, UINT8
 from ingot.frontends.tensorflow.ops.elementwise import like
 from ingot.frontends.tensorflow.ops.table import Result, aligned
@@ -17,17 +15,16 @@ from ingot.frontends.tflite.ops.requantise import (
     DOMAIN,
     centred,
     finished,
-    floor_shift,
     limits,
     narrowed,
     rescaled,
 )
+from ingot.frontends.tflite.ops.sigmoid16 import sigmoid16
 from ingot.frontends.tflite.ops.softmax16 import softmax16
 from ingot.frontends.tflite.ops.table import NONE, RELU, RELU6, RELU_N1_TO_1, Call, activated, op
 from ingot.graph.ir import Value
 
 RELU_0_TO_1 = 7
-ONE_HIGHER = 0x800000000000000000000000000000800011009020440005C0467BAEFA7BD110
 FUSED = {"RELU": RELU, "RELU6": RELU6, "RELU_N1_TO_1": RELU_N1_TO_1}
 
 
@@ -96,66 +93,11 @@ def sigmoid(c: Call) -> Result:
         return c.standard("Sigmoid" if c.operator.kind == "LOGISTIC" else "Tanh")
     if t.dtype.bits == 8:
         return looked_up(c, c.tensor(0), sigmoid_table(*c.scale(t), t.dtype, c.operator.kind))
-    return _sigmoid16(c)
-
-
-def _sigmoid16(c: Call) -> Tensor:
-    """int16: a table of 256 places of the logistic function, straight lines between them; tanh by it too."""
-    x, b, is_tanh = c.tensor(0), c.b, c.operator.kind == "TANH"
-    scale, zero = c.scale(c.info(0))
+    scale, zero = c.scale(t)
     c.require(zero == 0 and c.scale(c.result())[1] == 0, "int16 has the zero point 0")
-    multiplier, shift = _sixteen_bits(scale, is_tanh)
-    wide = b.one("Mul", b.cast(x.value, INT32), b.constant(multiplier, INT32))
-    if shift:
-        half = b.one("Add", wide, b.constant(1 << (shift - 1), INT32))
-        wide = floor_shift(c.b, half, shift)
-    size, bits = b.one("Abs", wide), 8 if is_tanh else 9
-    place = b.one("Div", size, b.constant(1 << bits, INT32))
-    place = b.one("Min", place, b.constant(255, INT32))
-    rest = b.one("Sub", size, b.one("Mul", place, b.constant(1 << bits, INT32)))
-    table = _sigmoid_table()
-    low, step = (b.one("Gather", b.constant(t), place, axis=0) for t in (table[:-1], np.diff(table)))
-    line = b.one("Add", b.one("Mul", low, b.constant(1 << bits, INT32)), b.one("Mul", rest, step))
-    far = b.one("GreaterOrEqual", place, b.constant(255, INT32))
-    line = b.one("Where", far, b.constant(0xFFFF << 8 if is_tanh else 0x7FFF << 10, INT32), line)
-    return Tensor(_signed16(c, line, wide, is_tanh), x.order)
-
-
-def _signed16(c: Call, line: Value, wide: Value, is_tanh: bool) -> Value:
-    """The result of a negative operand mirrors that of its size; then the upper 16 bits."""
-    b = c.b
-    is_negative = b.one("Less", wide, b.constant(0, INT32))
-    if is_tanh:
-        up = b.one("Add", line, b.constant((1 << 7) - (1 << 23), INT32))
-        down = b.one("Sub", b.constant((1 << 23) + (1 << 7) - 1, INT32), line)
-    else:
-        up = b.one("Add", line, b.constant(1 << 9, INT32))
-        down = b.one("Sub", b.constant((1 << 25) + (1 << 9) - 1, INT32), line)
-    chosen = b.one("Where", is_negative, down, up)
-    return b.cast(floor_shift(c.b, chosen, 8 if is_tanh else 10), c.result().dtype)
-
-
-def _sixteen_bits(scale: float, is_tanh: bool) -> tuple[int, int]:
-    """A multiplier below 2^15 and a shift right that bring an operand to 1 / (3 * 4096)."""
-    mantissa, exponent = math.frexp(scale)
-    left = 12 + exponent - 1
-    if mantissa == 0.5 and left in ((0, 1) if is_tanh else (0,)):
-        return 3 << left, 0
-    factor, shift = scale * 4096.0 * 3.0, 0
-    while factor <= 32767.0 / 2.0 and shift <= 30:
-        factor, shift = factor * 2.0, shift + 1
-    return int(factor), shift
-
-
-def _sigmoid_table() -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
-    """1 / (1 + e^-x) at 256 places up to 10.7, in 16 bits; the last one twice, for the line behind it.
-
-    TFLite's table is one higher than rounding at the places of `ONE_HIGHER`.
-    """
-    places = np.arange(256)
-    made = np.minimum(np.floor(65536.0 / (1.0 + np.exp(-places / 24.0)) + 0.5), 65535)
-    made = made + [ONE_HIGHER >> int(i) & 1 for i in places]
-    return np.append(made, made[-1]).astype(np.int32)
+    x = c.tensor(0)
+    made = sigmoid16(c.b, c.b.cast(x.value, INT32), scale, c.operator.kind == "TANH")
+    return Tensor(c.b.cast(made, c.result().dtype), x.order)
 
 
 @op("HARD_SWISH")

@@ -139,7 +139,9 @@ def _hybrid(c: Call, x: Value, kernel: Value, attributes: dict[str, object]) -> 
 @op("TRANSPOSE_CONV")
 def transpose_conv(c: Call) -> Result:
     """`sizes` is the shape of the result; the kernel is [filters, taps..., channels]."""
-    sizes, w, x = c.ints(0, "the result's shape"), c.tensor(1), c.tensor(2)
+    w, x = c.tensor(1), c.tensor(2)
+    # what TFLite Micro does with sizes that come at run time
+    sizes = c.result().shape if c.tensor(0).constant is None else c.ints(0, "the result's shape")
     c.require(len(sizes) == x.rank == w.rank == 4 and w.shape[3] == x.shape[3], "image and kernel do not fit")
     order, taps = channels_first(4), list(w.shape[1:3])
     how = geometry_of(c, sizes[1:3], taps)
