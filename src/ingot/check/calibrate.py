@@ -19,6 +19,7 @@ from ingot.check.oracle import with_copies
 from ingot.check.verify import whole
 from ingot.data.samples import Input, Samples
 from ingot.errors import InputError
+from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical
 from ingot.frontends.onnx import read_with
 from ingot.graph.ir import Graph, Value
@@ -95,7 +96,11 @@ def calibrate(
             f"{samples.count} samples are fewer than the model takes at once, {samples.per_run}",
             remedy="give more, or compile the model for a batch of 1",
         )
-    job = _Job(tuple(_bundles(of, build)), samples, tuple(v.name for v in of.graph.inputs if _is_float(v)))
+    job = _Job(
+        tuple(observed(of, of.observed, build)),
+        samples,
+        tuple(v.name for v in of.graph.inputs if _is_float(v)),
+    )
     tallies = _tallies(job, runs, workers, scheduler)
     found = {name: tally.statistics() for name, tally in tallies.items()}
     tensors = {name: s for name, s in found.items() if s is not None}
@@ -123,25 +128,31 @@ def _tallies(job: _Job, runs: int, workers: int, scheduler: str | None) -> dict[
 
 
 @dataclass(frozen=True)
-class _Build:
+class Observed:
     """A bundle, and which of its outputs are copies of which tensors."""
 
     bundle: Bundle
     copies: Mapping[str, str]
+
+    def run(self, fed: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the tensors by their names in the model."""
+        with _LOCK:
+            outputs = self.bundle.run(fed)
+        return {name: outputs[copy] for copy, name in self.copies.items()}
 
 
 @dataclass(frozen=True)
 class _Job:
     """What every task shares. `fed`: inputs that are floats."""
 
-    builds: tuple[_Build, ...]
+    builds: tuple[Observed, ...]
     samples: Samples
     fed: tuple[str, ...]
 
 
-def _bundles(of: Subject, build: Build) -> Iterator[_Build]:
-    """Builds that show every tensor: one, or as many as C's limits ask for where an entry takes extents."""
-    names = of.observed
+def observed(of: Subject, names: Sequence[str], build: Build) -> Iterator[Observed]:
+    """Yield builds that show the named tensors: one, or as many as C's limits ask for where an entry takes
+    extents."""
     is_fixed = all(isinstance(d, int) for v in of.graph.inputs for d in v.shape or ())
     most = len(names) if is_fixed else OUTPUTS_AT_ONCE
     plain = replace(
@@ -150,7 +161,7 @@ def _bundles(of: Subject, build: Build) -> Iterator[_Build]:
     plain = replace(plain, emit=("obj", "weights-bin")) if is_fixed else plain
     for start in range(0, len(names), max(most, 1)):
         shown, copies = with_copies(of.proto, names[start : start + most])
-        yield _Build(build(shown, plain), copies)
+        yield Observed(build(shown, plain), copies)
 
 
 def _tally(job: _Job, runs: Sequence[int]) -> dict[str, Tally]:
@@ -161,8 +172,6 @@ def _tally(job: _Job, runs: Sequence[int]) -> dict[str, Tally]:
         for name in job.fed:
             found.setdefault(name, Tally()).add(fed[name])
         for one in job.builds:
-            with _LOCK:
-                outputs = one.bundle.run(fed)
-            for copy, name in one.copies.items():
-                found.setdefault(name, Tally()).add(outputs[copy])
+            for name, array in one.run(fed).items():
+                found.setdefault(name, Tally()).add(array)
     return found

@@ -11,6 +11,7 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.show import note, progress, report, table
+from ingot.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,6 +28,20 @@ Tolerance = Annotated[
         help="Of max|y|, beside the oracle (default: by type, 1 % per int8 layer; integers equal).",
     ),
 ]
+Quantized = Annotated[
+    Path | None,
+    typer.Option(
+        "--quantized",
+        metavar="FLOAT",
+        help="MODEL is a quantised form of FLOAT: rank its tensors by signal to noise over --data.",
+    ),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data", metavar="[NAME=]FILE", help="Samples for --quantized, as `ingot profile` takes them."
+    ),
+]
 Layers = Annotated[bool, typer.Option("--layers", help="Show every layer, even if all is well.")]
 
 
@@ -36,6 +51,8 @@ def verify(
     seed: Seed = 0,
     tolerance: Tolerance = None,
     layers: Layers = False,
+    quantized: Quantized = None,
+    data: Data = None,
     define: arg.Defines = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
@@ -60,6 +77,8 @@ def verify(
         **arg.edges(feeds, fetches),
     }
     wanted = arg.options(target, define, cc, cflags, tuning, capacity, state, **more)
+    if quantized is not None or data:
+        return _rank(model, quantized, data, wanted, as_json)
     with progress(f"Verifying {model.name}"):
         from ingot.check.oracle import excuse
         from ingot.check.verify import verify as check
@@ -69,14 +88,32 @@ def verify(
         found = check(
             model, wanted, compile_with, inputs=arrays, seed=seed, tolerance=tolerance, layers=layers
         )
-    data = {**asdict(found), "ok": found.ok, "verdict": found.verdict}
-    data["first_bad"] = asdict(found.first_bad) if found.first_bad else None
-    report(data, as_json, *_tables(model, found))
+    told = {**asdict(found), "ok": found.ok, "verdict": found.verdict}
+    told["first_bad"] = asdict(found.first_bad) if found.first_bad else None
+    report(told, as_json, *_tables(model, found))
     if found.oracle_reason:
         note(f"warning: {excuse(found.oracle_reason)}")
     note(found.verdict)
     if not found.ok:
         raise typer.Exit(1)
+
+
+def _rank(model: Path, against: Path | None, words: list[str] | None, wanted: Options, as_json: bool) -> None:
+    """Show the tensors of a quantised model, the worst first."""
+    if against is None or not words:
+        raise InputError("--quantized FLOAT and --data FILE.npz go together: samples show what is lost")
+    with progress(f"Comparing {model.name}"):
+        from ingot.check.noise import ranked
+        from ingot.driver import compile_with
+
+        found = ranked(model, against, words, wanted, compile_with)
+    rows = [(n.tensor, f"{n.node} ({n.op})", n.decibels, n.lost) for n in found]
+    columns = ("tensor", "made by", "SQNR dB>", "lost here dB>")
+    report([asdict(n) for n in found], as_json, table(f"{model.name} against {against.name}", columns, rows))
+    note(f"the worst tensor is {found[0].tensor!r}, {found[0].decibels:.1f} dB")
+    most = max(found, key=lambda n: n.lost or 0.0)
+    if most.lost:
+        note(f"most is lost in {most.node!r} ({most.op}), {most.lost:.1f} dB")
 
 
 def given(model: Path, words: list[str] | None, wanted: Options) -> dict[str, Any]:
