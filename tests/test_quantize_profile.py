@@ -14,6 +14,7 @@ import pytest
 
 from ingot.errors import InputError
 from ingot.quantize import profile as q
+from ingot.quantize.glow_profile import read_glow_profile
 
 
 def statistics(values: np.ndarray) -> q.Statistics:
@@ -142,3 +143,56 @@ def test_the_digest_is_of_what_is_computed() -> None:
     q.require_profile_of(replace(profile(np.ones(1)), model=q.graph_digest(model())), model())
     with pytest.raises(InputError, match="another model"):
         q.require_profile_of(profile(np.ones(1)), model())
+
+
+GLOW = """---
+GraphPreLowerHash: 0x0123456789ABCDEF
+...
+---
+- NodeOutputName:  'x:0'
+  Min:             -1.0
+  Max:             3.0
+  Histogram:       [ 10, 20, 0, 10 ]
+- NodeOutputName:  'y__1:0'
+  Min:             0.0
+  Max:             0.0
+  Histogram:       [ 7 ]
+- NodeOutputName:  'Conv_2.lowered:0'
+  Min:             0.0
+  Max:             1.0
+  Histogram:       [ 1, 1 ]
+...
+"""
+
+
+def test_profiles_of_glow(tmp_path: Path) -> None:
+    (tmp_path / "g.yaml").write_text(GLOW)
+    made, unknown = read_glow_profile(tmp_path / "g.yaml", model())
+    assert list(made.tensors) == ["x", "y"] and unknown == ["Conv_2.lowered:0"]
+    x = made.tensors["x"]
+    assert (x.low, x.high, x.means) == (-1.0, 3.0, ())
+    centres = x.edge + x.width * (np.arange(q.BINS) + 0.5)
+    parts = np.histogram(centres, 4, (-1.0, 3.0), weights=x.histogram)[0]
+    np.testing.assert_allclose(parts, [10, 20, 0, 10], atol=1)
+    assert made.tensors["y"].histogram[0] == 7
+    q.write_profile(tmp_path / "p.yaml", made)
+    assert q.read_profile(tmp_path / "p.yaml") == made
+    with pytest.raises(InputError, match="--glow"):
+        q.read_profile(tmp_path / "g.yaml")
+
+
+BAD_GLOW = {
+    "ours": (ZEROS, "no profile of Glow's"),
+    "a field": (GLOW.replace("Min:  ", "Mid:  "), "missing required field"),
+    "a range": (GLOW.replace("Max:             3.0", "Max:             -3.0"), "no range from -1.0 to -3.0"),
+    "counts": (GLOW.replace("[ 7 ]", "[ -7 ]"), "does not count"),
+    "names": (GLOW.replace("'x:0'", "'u:0'").replace("'y__1:0'", "'v:0'"), "none of its 3 names"),
+    "no rows": (GLOW.split("- Node")[0] + "{}", "expected"),
+}
+
+
+@pytest.mark.parametrize("text, message", BAD_GLOW.values(), ids=BAD_GLOW)
+def test_hostile_profiles_of_glow(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "g.yaml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_glow_profile(tmp_path / "g.yaml", model())

@@ -30,6 +30,12 @@ Merge = Annotated[
     list[Path] | None,
     typer.Option("--merge", metavar="FILE", help="Make one profile of several of the same model (repeat)."),
 ]
+Glow = Annotated[
+    Path | None,
+    typer.Option(
+        "--glow", metavar="FILE", help="Take the ranges from a profile that Glow wrote, without data."
+    ),
+]
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the profile goes.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Processes; the result is the same.")]
 Dask = Annotated[
@@ -48,6 +54,7 @@ def profile(
     mean: pic.Mean = None,
     std: pic.Std = None,
     fit: pic.Fit = "stretch",
+    glow: Glow = None,
     output: Output = Path("profile.yaml"),
     workers: Workers = 1,
     dask: Dask = None,
@@ -60,8 +67,6 @@ def profile(
 
     The profile is what `ingot quantize` and `ingot compile --profile` choose ranges by.
     """
-    from ingot.quantize.profile import write_profile
-
     if (model is None) == (not merge):
         raise InputError("give a model and its data, or --merge with profiles of one model")
     if merge:
@@ -69,13 +74,13 @@ def profile(
     else:
         assert model is not None
         wanted = arg.options("native", define, capacity=capacity, string_bytes=string_bytes)
+        if glow is not None:
+            return _write(output, _from_glow(glow, model, wanted), as_json)
         how = pic.preprocessing(image_mode, channel_order, layout, mean, std, fit)
         found = _profiled(model, wanted, (data or [], images, how), workers, dask)
         _say(found)
         made = found.profile
-    write_profile(output, made)
-    note(f"wrote {output}")
-    report(_described(made), as_json, *([] if as_json else [_table(output, made)]))
+    _write(output, made, as_json)
 
 
 def _profiled(
@@ -98,6 +103,26 @@ def _profiled(
         of = subject(model, wanted)
         samples = pic.samples_of(of.inputs, words, image_files(folder) if folder is not None else [], how)
         return calibrate(of, samples, compile_with, workers, dask)
+
+
+def _write(path: Path, made: Profile, as_json: bool) -> None:
+    from ingot.quantize.profile import write_profile
+
+    write_profile(path, made)
+    note(f"wrote {path}")
+    report(_described(made), as_json, *([] if as_json else [_table(path, made)]))
+
+
+def _from_glow(path: Path, model: Path, wanted: Options) -> Profile:
+    """A profile of Glow's as ours; what fits no tensor is said."""
+    from ingot.check.calibrate import subject
+    from ingot.quantize.glow_profile import read_glow_profile
+
+    made, unknown = read_glow_profile(path, subject(model, wanted).proto)
+    if unknown:
+        more = f", and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        note(f"warning: no tensor of the model is called {', '.join(unknown[:NAMED])}{more}: left out")
+    return made
 
 
 def _merged(paths: Sequence[Path]) -> Profile:

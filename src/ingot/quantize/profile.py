@@ -156,6 +156,9 @@ def _add(to: np.ndarray[Any, Any], first: int, exponent: int, part: Statistics) 
 def read_profile(path: Path) -> Profile:
     """Read a profile. Raises InputError for what is none, or contradicts itself."""
     documents = read_documents(path)
+    if documents and isinstance(documents[0], dict) and "GraphPreLowerHash" in documents[0]:
+        message = f"{path} is a profile of Glow's, whose names only the model explains"
+        raise InputError(message, remedy=f"make one of ours first: ingot profile MODEL --glow {path}")
     if len(documents) != 1 or not isinstance(documents[0], dict) or "tensors" not in documents[0]:
         raise InputError(f"{path} is no profile of `ingot profile`")
     version = documents[0].get("version")
