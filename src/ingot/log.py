@@ -5,7 +5,7 @@ what is wrong is an InternalError, 2 what cannot be proved right is one too.
 
 INGOT_DUMP=graph,region,program,plan,c prints a level's text form after each step that changed it;
 INGOT_TIME=1 prints how long each step took. Both go to standard error. Long work announces where it is to
-whoever listens: the command line's progress bars.
+whoever listens: the command line's progress bars. Remarks are for users: what was assumed of a model.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ Listener = Callable[[str, int, int], None]
 """(what is being done, how much of it is done, how much there is or 0 if that is unknown)"""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+_said: ContextVar[frozenset[str]] = ContextVar("said", default=frozenset())
 
 
 def strictness() -> int:
@@ -73,6 +75,14 @@ def announce(what: str, done: int = 0, total: int = 0) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(what, done, total)
+
+
+def remark(text: str) -> None:
+    """Print a line for the human to standard error, the same one once in this context."""
+    if text not in _said.get():
+        _said.set(_said.get() | {text})
+        line = "".join(c if c.isprintable() else "?" for c in text)
+        print(f"ingot: {line}", file=sys.stderr)
 
 
 @contextmanager

@@ -41,7 +41,8 @@ class Options:
     two, embedded for the others. `seed_input` adds an input, the number of the run, that random operators
     draw other numbers for. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the
     compiler behind our own. `inputs` (NAME:SHAPE) and `outputs` (names) are what to import of a TensorFlow
-    graph.
+    graph; `model_inputs` (NAME,TYPE,[SHAPE]) describe the inputs of Caffe2's nets. `fix` makes inputs
+    constants, by name: a number, which fills the input, nested lists or an array.
     """
 
     name: str | None = None
@@ -55,8 +56,10 @@ class Options:
     cflags: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
+    fix: Mapping[str, Any] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    model_inputs: tuple[str, ...] = ()
     keep_inputs: bool = False
     seed_input: bool = False
     capacity: Mapping[str, Capacity] = field(default_factory=dict)

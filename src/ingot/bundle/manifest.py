@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from math import prod
 from typing import Any
+
+import numpy as np
 
 from ingot.binary.objects import sections
 from ingot.bundle.containers import described
@@ -27,6 +30,7 @@ from ingot.memory.tree import base_of
 from ingot.options import Options
 
 SCHEMA = 1
+SHOWN_ELEMENTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,20 @@ def _ports(unit: Unit, origin: Origin) -> dict[str, Any] | None:
 def _options(options: Options) -> dict[str, Any]:
     """Every option as given; the target is resolved elsewhere."""
     found = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+    found["fix"] = {name: _fixed(value) for name, value in options.fix.items()}
     return {
         k: dict(v) if isinstance(v, Mapping) else list(v) if isinstance(v, tuple) else v
         for k, v in found.items()
     }
+
+
+def _fixed(value: Any) -> Any:
+    """What an input was fixed to: its elements, or for many of them their hash."""
+    array = np.asarray(value)
+    if array.size <= SHOWN_ELEMENTS:
+        return array.tolist()
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return f"{array.dtype}{list(array.shape)} sha256:{digest}"
 
 
 def _sizes(unit: Unit, code: bytes, stack: int | None) -> dict[str, Any]:

@@ -77,6 +77,7 @@ def run(
     bias_columns: BiasColumns = False,
     balance: Balance = False,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     svg: Svg = None,
     html: Html = None,
@@ -98,7 +99,7 @@ def run(
     with progress(f"Simulating {model.name}"):
         from ingot.eie.run import run as simulate
 
-        options = arg.options("native", define, capacity=capacity)
+        options = arg.options("native", define, capacity=capacity, fix=fix)
         found, left, activations = prepared(model, options, inputs, samples)
         right = None if labels is None else _read_labels(labels, found[-1].shape[0], samples)
         if balance:
@@ -161,6 +162,7 @@ def sweep(
     inputs: arg.Inputs = None,
     samples: Samples = 4,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw speed over PEs.")] = None,
     as_json: arg.Json = False,
@@ -175,7 +177,7 @@ def sweep(
     with progress("Sweeping"):
         loads: list[Any] = [b.name for b in BENCHMARKS]
         if model is not None:
-            options = arg.options("native", define, capacity=capacity)
+            options = arg.options("native", define, capacity=capacity, fix=fix)
             found, _, activations = prepared(model, options, inputs, samples)
             loads = [sweeping.load_of(p, activations[n]) for n, p in enumerate(found)]
         with sweeping.executor_of(workers, scheduler) as executor:

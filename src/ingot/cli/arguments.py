@@ -14,6 +14,7 @@ import typer
 
 from ingot.data.arrays import read_array
 from ingot.errors import InputError
+from ingot.files import parse_json
 from ingot.options import Capacity, Emit, Options
 
 ModelFile = Annotated[
@@ -34,6 +35,14 @@ TargetName = Annotated[str, typer.Option("--target", help="What to compile for; 
 Defines = Annotated[
     list[str] | None,
     typer.Option("--define", metavar="SYMBOL=N", help="A dynamic dimension: N=4, or N=1..8 for a range."),
+]
+Fixed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fix",
+        metavar="INPUT=VALUE",
+        help="Make an input a constant: a number (which fills it), a list as in [1,2,3], or @FILE.npy.",
+    ),
 ]
 Capacities = Annotated[
     list[str] | None,
@@ -110,6 +119,14 @@ Feeds = Annotated[
 Fetches = Annotated[
     list[str] | None, typer.Option("--outputs", metavar="NAME", help="An output of a TensorFlow graph.")
 ]
+ModelInputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-input",
+        metavar="NAME,TYPE,SHAPE",
+        help="An input of Caffe2's nets, as in data,float,[1,3,224,224].",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
 
@@ -132,6 +149,24 @@ def parse_define(words: Sequence[str] | None) -> dict[str, int | tuple[int, int]
     return out
 
 
+def parse_fix(words: Sequence[str] | None) -> dict[str, Any]:
+    """`sr=16000`, `x=[[1, 2], [3, 4]]`, `mask=@mask.npy`; any other word is a string."""
+    out: dict[str, Any] = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise InputError(f"--fix {word}: write INPUT=VALUE, INPUT=[...] or INPUT=@FILE.npy")
+        if name in out:
+            raise InputError(f"--fix {name} is given twice")
+        if value.startswith("@"):
+            out[name] = read_array(Path(value[1:]))
+        elif value[0] in "[-.0123456789" or value in ("true", "false"):
+            out[name] = parse_json(value, f"--fix {name}: the value")
+        else:
+            out[name] = value
+    return out
+
+
 def parse_capacity(words: Sequence[str] | None) -> dict[str, Capacity]:
     """`64` for all values, `y=64` for every axis of y, `y=8x64` for one after the other."""
     out: dict[str, Capacity] = {}
@@ -146,10 +181,13 @@ def parse_capacity(words: Sequence[str] | None) -> dict[str, Capacity]:
     return out
 
 
-def edges(inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+def edges(
+    inputs: Sequence[str] | None, outputs: Sequence[str] | None, model_inputs: Sequence[str] | None = None
+) -> dict[str, tuple[str, ...]]:
     """What of a foreign graph is wanted, as fields of the options; several outputs may share a word."""
     names = (name.strip() for word in outputs or () for name in word.split(","))
-    return {"inputs": tuple(inputs or ()), "outputs": tuple(n for n in names if n)}
+    found = {"inputs": tuple(inputs or ()), "outputs": tuple(n for n in names if n)}
+    return found | {"model_inputs": tuple(model_inputs or ())}
 
 
 def parse_rename(words: Sequence[str] | None) -> dict[str, str]:
@@ -203,6 +241,7 @@ def options(
     tuning: Path | None = None,
     capacity: Sequence[str] | None = None,
     state: Sequence[str] | None = None,
+    fix: Sequence[str] | None = None,
     **rest: Any,
 ) -> Options:
     """The record of what several commands let one say about a compilation."""
@@ -211,7 +250,7 @@ def options(
 
         rest["tuning"] = read_tuning(tuning)
     sizes: dict[str, Any] = {"define": parse_define(define), "capacity": parse_capacity(capacity)}
-    rest["state"] = parse_state(state)
+    rest |= {"state": parse_state(state), "fix": parse_fix(fix)}
     return Options(target=target, cc=cc, cflags=parse_flags(cflags), **sizes, **rest)
 
 

@@ -41,11 +41,13 @@ def asm(
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     state: arg.States = None,
     inputs: arg.Feeds = None,
     outputs: arg.Fetches = None,
+    model_inputs: arg.ModelInputs = None,
     math: arg.Arithmetic = "standard",
     as_json: arg.Json = False,
 ) -> None:
@@ -55,8 +57,12 @@ def asm(
         return
     if triple is not None:
         raise InputError("--triple is of a .s file", remedy="a model is compiled for a --target")
-    more: dict[str, Any] = {"math": math, "string_bytes": string_bytes, **arg.edges(inputs, outputs)}
-    wanted = arg.options(target, define, cc, cflags, None, capacity, state, **more)
+    more: dict[str, Any] = {
+        "math": math,
+        "string_bytes": string_bytes,
+        **arg.edges(inputs, outputs, model_inputs),
+    }
+    wanted = arg.options(target, define, cc, cflags, None, capacity, state, fix, **more)
     with progress(f"Assembling {subject.name}"):
         found, marks = _listed(subject, wanted, function)
     if as_json:

@@ -50,10 +50,12 @@ def bench(
     against: Against = None,
     seconds: Seconds = 4.0,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     feeds: arg.Feeds = None,
     fetches: arg.Fetches = None,
+    model_inputs: arg.ModelInputs = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -75,9 +77,9 @@ def bench(
         "activations": activations,
         "huffman": huffman,
         "string_bytes": string_bytes,
-        **arg.edges(feeds, fetches),
+        **arg.edges(feeds, fetches, model_inputs),
     }
-    wanted = arg.options(target, define, cc, cflags, tuning, capacity, **rest)
+    wanted = arg.options(target, define, cc, cflags, tuning, capacity, fix=fix, **rest)
     names = [n.strip() for word in against or () for n in word.split(",") if n.strip()]
     with progress(f"Measuring {model.name}"):
         from ingot.check import bench as measuring

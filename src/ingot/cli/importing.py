@@ -1,4 +1,4 @@
-"""`ingot import`: a foreign model in, canonical ONNX out, to be opened in other tools."""
+"""`ingot import`: a model in any format in, ONNX out, binary or text, to be opened in other tools."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ Model = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="A GraphDef (.pb, .pbtxt), a checkpoint (.meta, or its directory) or a SavedModel's directory.",
+        help="A model in any format that is read, ONNX's three forms included.",
         show_default=False,
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="(default: the model's name with .onnx)")
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="X.onnx, X.onnxtxt (ONNX's syntax) or X.pbtxt (protobuf text); default: the model's name, .onnx",
+    ),
 ]
 Config = Annotated[
     Path | None,
@@ -34,20 +40,27 @@ def import_(
     output: Output = None,
     inputs: arg.Feeds = None,
     outputs: arg.Fetches = None,
+    model_inputs: arg.ModelInputs = None,
     config: Config = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Write a TensorFlow model as ONNX."""
+    """Write a model of any format as ONNX: binary or text."""
     with progress(f"Importing {model.name}"):
         from ingot.frontends.canonical import imported
+        from ingot.frontends.onnx.tensors import embed_external
+        from ingot.frontends.onnx.write import written
 
-        made = imported(model, **arg.edges(inputs, outputs), config=config)
+        made = imported(model, **arg.edges(inputs, outputs, model_inputs), config=config)
+        embed_external(made, model.parent)  # the file may be written elsewhere
         path = output or Path(f"{model.stem}.onnx")
         if path.exists() and path.samefile(model):
             raise InputError(f"{path} is the model itself", remedy="name another file with -o")
-        write_file(path, made.SerializeToString())
+        write_file(path, written(made, path))
     ends = {
-        kind: [{"name": v.name, "shape": [d.dim_value for d in v.type.tensor_type.shape.dim]} for v in values]
+        kind: [
+            {"name": v.name, "shape": [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim]}
+            for v in values
+        ]
         for kind, values in (("input", made.graph.input), ("output", made.graph.output))
     }
     rows = [

@@ -10,7 +10,7 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.compiling import cost_table, is_bundle
-from ingot.cli.show import progress, report, table, text_block, write_text
+from ingot.cli.show import note, progress, report, table, text_block, write_text
 from ingot.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,11 +36,13 @@ def inspect(
     dot: Dot = None,
     svg: Svg = None,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     state: arg.States = None,
     feeds: arg.Feeds = None,
     fetches: arg.Fetches = None,
+    model_inputs: arg.ModelInputs = None,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
@@ -50,8 +52,15 @@ def inspect(
             raise InputError("a bundle's directory has no stages and no pictures; inspect its model")
         _bundle(model, as_json)
         return
-    more: dict[str, Any] = {"string_bytes": string_bytes, "state": state, **arg.edges(feeds, fetches)}
-    wanted = arg.options(target, define, capacity=capacity, **more)
+    more: dict[str, Any] = {
+        "string_bytes": string_bytes,
+        "state": state,
+        **arg.edges(feeds, fetches, model_inputs),
+    }
+    wanted = arg.options(target, define, capacity=capacity, fix=fix, **more)
+    if stage is None and not (dot or svg) and (reason := _no_graph(model, wanted)):
+        _declared(model, wanted, reason, as_json)
+        return
     if stage in (None, "graph"):
         _graph(model, wanted, dot, svg, as_json)
         return
@@ -64,6 +73,37 @@ def inspect(
         made = stages(model, wanted)
     show = _program if stage == "program" else _plan
     show(made, dot, svg, as_json)
+
+
+def _no_graph(model: Path, wanted: Options) -> str:
+    """Why a model that can be read has no graph: unknown operators, free dimensions. "" if it has one."""
+    with progress(f"Reading {model.name}"):
+        from ingot.driver import front
+        from ingot.frontends.canonical import canonical
+        from ingot.frontends.onnx import read_proto
+
+        if not read_proto(canonical(model, wanted)).HasField("graph"):
+            return ""  # who reads it says so
+        try:
+            front(model, wanted)
+        except InputError as error:
+            return str(error)
+        return ""
+
+
+def _declared(model: Path, wanted: Options, reason: str, as_json: bool) -> None:
+    from ingot.frontends.canonical import canonical
+    from ingot.frontends.onnx import read_proto
+    from ingot.inspect.declared import declared, declared_text
+
+    found = declared(read_proto(canonical(model, wanted)))
+    if as_json:
+        report({**asdict(found), "reason": reason}, True)
+    else:
+        text_block(declared_text(found))
+    if found.unsupported:
+        note(f"unsupported operators: {', '.join(found.unsupported)}")
+    note(f"as the file declares it; it does not compile: {reason}")
 
 
 def _graph(model: Path, wanted: Options, dot: Path | None, svg: Path | None, as_json: bool) -> None:

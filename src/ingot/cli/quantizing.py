@@ -124,8 +124,10 @@ def quantize(
     data: Evidence = None,
     labels: Labels = None,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     inputs: arg.Feeds = None,
     outputs: arg.Fetches = None,
+    model_inputs: arg.ModelInputs = None,
     as_json: arg.Json = False,
 ) -> None:
     """Quantise a float model by its profile: an ordinary QDQ model, which any runtime runs."""
@@ -144,8 +146,8 @@ def quantize(
         max_drop=max_drop,
     )
     path = output or Path(f"{model.stem}.int8.onnx")
-    edges: dict[str, Any] = arg.edges(inputs, outputs)
-    options = arg.options("native", define, **edges)
+    edges: dict[str, Any] = arg.edges(inputs, outputs, model_inputs)
+    options = arg.options("native", define, fix=fix, **edges)
     with progress(f"Quantising {model.name}"):
         from ingot.driver import quantize_model
         from ingot.quantize.profile import read_profile

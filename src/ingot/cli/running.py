@@ -51,20 +51,23 @@ def run(
     labels: Names = None,
     output: OutputDirectory = None,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     state: arg.States = None,
     seed_input: arg.SeedInput = False,
     feeds: arg.Feeds = None,
     fetches: arg.Fetches = None,
+    model_inputs: arg.ModelInputs = None,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
     """Run the shipped object on inputs from .npy files and images."""
     names = _class_names(labels, top)
     how = pic.preprocessing(image_mode, channel_order, layout, mean, std, fit)
-    more: dict[str, Any] = {"state": state, "seed_input": seed_input, **arg.edges(feeds, fetches)}
-    wanted = arg.options(target, define, capacity=capacity, string_bytes=string_bytes, **more)
+    edges = arg.edges(feeds, fetches, model_inputs)
+    more: dict[str, Any] = {"state": state, "seed_input": seed_input, **edges}
+    wanted = arg.options(target, define, capacity=capacity, string_bytes=string_bytes, fix=fix, **more)
     bundle = loaded(model, wanted)
     from ingot.bundle.containers import flattened, inputs_of
 

@@ -47,6 +47,7 @@ def sensitivity(
     samples: Samples = 2,
     allow: Allowed = None,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     svg: Svg = None,
     as_json: arg.Json = False,
 ) -> None:
@@ -55,7 +56,7 @@ def sensitivity(
     from ingot.driver import layers_apart
 
     with progress(f"Scanning {model.name}"):
-        options = arg.options("native", define)
+        options = arg.options("native", define, fix=fix)
         proto, layers, constants = layers_apart(model, options, is_merged=script is None)
         judge: Judge
         if script is None:

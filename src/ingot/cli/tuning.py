@@ -22,10 +22,12 @@ def tune(
     output: Output = None,
     seconds: Seconds = 60.0,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     feeds: arg.Feeds = None,
     fetches: arg.Fetches = None,
+    model_inputs: arg.ModelInputs = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -38,8 +40,8 @@ def tune(
         from ingot.driver import compile_with, ways
         from ingot.targets.records import find, native
 
-        more: dict[str, Any] = {"string_bytes": string_bytes, **arg.edges(feeds, fetches)}
-        wanted = arg.options(target, define, cc, cflags, capacity=capacity, **more)
+        more: dict[str, Any] = {"string_bytes": string_bytes, **arg.edges(feeds, fetches, model_inputs)}
+        wanted = arg.options(target, define, cc, cflags, capacity=capacity, fix=fix, **more)
         found = native() if target == "native" else find(target)
         state, verdicts = measure(model, wanted, found, compile_with, ways, path, seconds)
     rows = [

@@ -54,11 +54,13 @@ def verify(
     quantized: Quantized = None,
     data: Data = None,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     state: arg.States = None,
     feeds: arg.Feeds = None,
     fetches: arg.Fetches = None,
+    model_inputs: arg.ModelInputs = None,
     target: arg.TargetName = "native",
     cc: arg.Compiler = None,
     cflags: arg.Flags = None,
@@ -74,9 +76,9 @@ def verify(
         "activations": activations,
         "huffman": huffman,
         "string_bytes": string_bytes,
-        **arg.edges(feeds, fetches),
+        **arg.edges(feeds, fetches, model_inputs),
     }
-    wanted = arg.options(target, define, cc, cflags, tuning, capacity, state, **more)
+    wanted = arg.options(target, define, cc, cflags, tuning, capacity, state, fix, **more)
     if quantized is not None or data:
         return _rank(model, quantized, data, wanted, as_json)
     with progress(f"Verifying {model.name}"):

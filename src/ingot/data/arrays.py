@@ -34,11 +34,16 @@ _FORMS = {"descr": "descr", "fortran_order": "order", "shape": "shape"}
 _SHAPE = re.compile(r"\s*|(\s*\d+\s*,)+\s*|\s*\d+\s*(,\s*\d+\s*)+", re.ASCII)  # (), (3,), (2, 3)
 
 
-def read_array(path: Path, dtype: str) -> Array:
-    """One .npy file. Types that numpy does not know come back from it as raw bytes and are restored."""
+def read_array(path: Path, dtype: str | None = None) -> Array:
+    """One .npy file. Types that numpy does not know come back from it as raw bytes and are restored.
+
+    Without a type the elements are as the file has them.
+    """
     from ingot.formula.strings import decoded
     from ingot.formula.types import dtype_named
 
+    if dtype is None:
+        return mapped(path)
     array, wanted = mapped(path), dtype_named(dtype).numpy
     if wanted.kind == "S" and array.dtype.kind in "SU":
         if array.size > STRINGS:

@@ -14,7 +14,12 @@ from ingot.errors import InputError
 from ingot.frontends.formats import FORMATS, Format, format_of
 from ingot.options import Options
 
-SPELLED = {"inputs": "--inputs", "outputs": "--outputs", "config": "--config"}
+SPELLED = {
+    "inputs": "--inputs",
+    "outputs": "--outputs",
+    "config": "--config",
+    "model_inputs": "--model-input",
+}
 """The options that only some importers understand, as users write them."""
 
 
@@ -30,6 +35,22 @@ def is_foreign(model: Any) -> bool:
 
 def canonical(model: Any, options: Options) -> Any:
     """The model in ONNX's terms: a ModelProto for a foreign one, any other as it is. Raises InputError."""
+    if options.fix:
+        return _fixed(model, options)
+    return _in_onnx(model, options)
+
+
+def _fixed(model: Any, options: Options) -> Any:
+    """The model without the inputs that are fixed, as a ModelProto."""
+    from ingot.frontends.onnx import read_proto
+    from ingot.frontends.onnx.fixed import fixed
+
+    made = _in_onnx(model, options)
+    folder = Path(made).parent if isinstance(made, str | Path) else None
+    return fixed(read_proto(made), options.fix, options.define, folder)
+
+
+def _in_onnx(model: Any, options: Options) -> Any:
     if not isinstance(model, str | Path):
         return model
     found = format_of(Path(model))

@@ -25,6 +25,8 @@ ONNX = "ingot.frontends.onnx:read_proto"
 TENSORFLOW = "ingot.frontends.tensorflow:import_tensorflow"
 TFLITE = "ingot.frontends.tflite:import_tflite"
 KERAS = "ingot.frontends.keras:import_keras"
+CAFFE2 = "ingot.frontends.caffe2:import_caffe2"
+SAID = ("model_inputs",)
 EDGES = ("inputs", "outputs", "config")
 NUMBER, BYTES = 0, 2
 """Wire types of protobuf's."""
@@ -37,7 +39,17 @@ ONNX_FIELDS = {
 }
 ONNX_KEYS = frozenset(field.name for field in onnx.ModelProto.DESCRIPTOR.fields)
 NET_KEYS = frozenset(
-    ("name", "op", "type", "num_workers", "device_option", "arg", "external_input", "external_output")
+    (
+        "name",
+        "op",
+        "type",
+        "num_workers",
+        "device_option",
+        "arg",
+        "external_input",
+        "external_output",
+        "partition_info",
+    )
 )
 GRAPH_KEYS = frozenset(("node", "library", "versions", "version"))
 META_KEYS = frozenset(
@@ -49,6 +61,7 @@ SAVED = ("saved_model.pb", "saved_model.pbtxt")
 PARTS = (*SAVED, "checkpoint", "*.meta", "*.index", "*.data-*", "variables/variables.*")
 NETS = ("init_net", "predict_net")
 NET_SUFFIXES = (".pb", ".pbtxt")
+PREDICT = re.compile(r"(predict|pred)(_net)?$")
 TABLE_MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
 ITSELF = "give the model itself"
 ONNX_AGAIN = "export the model to ONNX from the framework that it was trained in"
@@ -229,8 +242,26 @@ def _checkpoint(path: Path) -> list[Path]:
     return sorted(p for p in path.parent.glob(f"{escape(path.stem)}.*") if p.is_file())
 
 
+def _caffe2_files(path: Path) -> list[Path]:
+    """Both nets, in order."""
+    return [p for p in caffe2_nets(path) if p is not None]
+
+
+def caffe2_nets(path: Path) -> tuple[Path | None, Path]:
+    """Caffe2's init net, if there is one, and its predict net: a folder's, or a file's and that beside it."""
+    if path.is_dir():
+        found = [next((p for s in NET_SUFFIXES if (p := path / f"{n}{s}").is_file()), None) for n in NETS]
+        if found[1] is None:
+            raise InputError(f"{path} holds no predict_net.pb")
+        return found[0], found[1]
+    stem = path.stem.removesuffix("_net")
+    stems = [PREDICT.sub(name, path.stem) for name in ("init_net", "init")]
+    stems += [f"{one}_{name}" for one in (path.stem, stem) for name in ("init_net", "init")]
+    beside = [path.with_name(f"{stem}{s}") for stem in dict.fromkeys(stems) for s in NET_SUFFIXES]
+    return next((p for p in beside if p != path and p.is_file()), None), path
+
+
 FOLDER = "name its folder, in which the variables lie too"
-LATER = "it is not read yet"
 FORMATS = (
     Format("a TensorFlow Lite model", flatbuffer(b"TFL3"), TFLITE, ("inputs", "outputs")),
     Format("a Keras model", zipped("/config.json", "/metadata.json"), KERAS),
@@ -246,9 +277,9 @@ FORMATS = (
     Format("the graph of a SavedModel", keyed(SAVED_KEYS, SAVED_KEYS), remedy=FOLDER),
     Format("a MetaGraph as text", keyed(META_KEYS, META_KEYS), remedy="save it in its binary form"),
     Format("a tfcompile configuration", keyed(CONFIG_KEYS, CONFIG_KEYS), remedy=CONFIG),
-    Format("Caffe2's two nets", _is_nets, remedy=LATER),
-    Format("a net of Caffe2's", binary(_is_net), remedy=LATER),
-    Format("a net of Caffe2's as text", keyed(NET_KEYS, ("op",)), remedy=LATER),
+    Format("Caffe2's two nets", _is_nets, CAFFE2, SAID, form="folder", files=_caffe2_files),
+    Format("a net of Caffe2's", binary(_is_net), CAFFE2, SAID, form="binary", files=_caffe2_files),
+    Format("a net of Caffe2's", keyed(NET_KEYS, ("op",)), CAFFE2, SAID, form="text", files=_caffe2_files),
     Format("an ONNX model", binary(_is_onnx), ONNX, form="binary"),
     Format("an ONNX model as protobuf text", keyed(ONNX_KEYS, ("graph", "ir_version")), ONNX, form="text"),
     Format("an ONNX model in ONNX's own syntax", _is_syntax, ONNX, form="syntax"),
@@ -267,7 +298,9 @@ FORMATS = (
     Format("XML, perhaps an OpenVINO network", _is_xml, remedy=ONNX_AGAIN),
     Format("JSON, perhaps a network without its weights", _is_json, remedy=ITSELF),
 )
-KNOWN = "ONNX (binary and text), TensorFlow (GraphDef, checkpoint, SavedModel), TensorFlow Lite and Keras"
+KNOWN = (
+    "ONNX (binary and text), TensorFlow (GraphDef, checkpoint, SavedModel), TensorFlow Lite, Keras and Caffe2"
+)
 
 
 def format_of(source: Path | bytes) -> Format:

@@ -78,8 +78,18 @@ def unknown(graph: Graph) -> list[Node]:
     return out
 
 
+def _is_sure(node: Node) -> bool:
+    """Whether a node has, outside of the branches of Ifs, an operator without a definition."""
+    if node.domain == "" and node.op == "If":
+        return False
+    inner = any(_is_sure(n) for g in node.subgraphs.values() for n in g.nodes)
+    return inner or (find(node) is None and not (node.op in CONTROL and node.domain == ""))
+
+
 def _require_known(graph: Graph) -> None:
     nodes = unknown(graph)
+    if not any(_is_sure(n) for n in graph.nodes):
+        return  # a branch that is not taken may hold what it likes; one that is taken is asked again
     refuse(nodes)
     if nodes:
         names = sorted({f"{n.domain + '.' if n.domain else ''}{n.op} (opset {n.version})" for n in nodes})

@@ -1,7 +1,8 @@
 """Declared types and shapes of ONNX values. In: ValueInfoProtos and `--define`; out: types and extents.
 
 A named dimension is an int or a bounded `Param` as the caller defines it; one without a name is INPUT:AXIS.
-Whatever stays unknown in a graph input is reported at once, with the options to add.
+A first dimension that nobody defines is 1, as everywhere in the field, and a remark says so. Whatever else
+stays unknown in a graph input is reported at once, with the options to add.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ingot.errors import IngotError, InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Extent, Param, extent_name
 from ingot.formula.types import STRING, DType
 from ingot.graph.onnx_types import dtype_from_onnx
+from ingot.log import remark
 
 Define = Mapping[str, "int | tuple[int, int]"]
 Declared: TypeAlias = "tuple[DType | None, tuple[Extent, ...] | None]"
@@ -40,6 +42,10 @@ class Dimensions:
                 known = ", ".join(dict.fromkeys((*names, *inner))) or "none"
                 raise InputError(f"--define {name}: no such dynamic dimension; the model has: {known}")
             self.known[name] = _extent(name, bounds)
+        for name in _batches(inputs):
+            if name not in self.known:
+                remark(f"note: batch dimension {name} is 1; --define {name}=... changes it")
+                self.known[name] = 1
         missing = [n for n in dict.fromkeys(names) if n not in self.known]
         if missing:
             options = " ".join(f"--define {n}=..." for n in missing)
@@ -104,6 +110,14 @@ def _dtype(name: str, number: int, text: DType) -> DType:
         raise type(error)(f"value {name!r}: {error}") from None
 
 
+def _batches(inputs: Iterable[onnx.ValueInfoProto]) -> list[str]:
+    """The dynamic dimensions that are the first of inputs, and nowhere another."""
+    named = [dynamic_axes(info) for info in inputs]
+    first = [name for axes in named for axis, name in axes if axis == 0]
+    inner = {name for axes in named for axis, name in axes if axis > 0}
+    return [name for name in dict.fromkeys(first) if name not in inner]
+
+
 def dynamic_dimensions(info: onnx.ValueInfoProto) -> list[str]:
     """The dynamic dimensions of a graph input, whose type and rank must be there."""
     if info.type.WhichOneof("value") == "tensor_type":
@@ -113,8 +127,13 @@ def dynamic_dimensions(info: onnx.ValueInfoProto) -> list[str]:
             raise InputError(f"the input {info.name!r} has no declared rank; give it a shape in the model")
     elif info.type.WhichOneof("value") is None:
         raise ModelError(f"the input {info.name!r} has no type")
-    symbols = (_symbol(info.name, i, d) for i, d in enumerate(info.type.tensor_type.shape.dim))
-    return [s for s in symbols if s is not None]
+    return [name for _, name in dynamic_axes(info)]
+
+
+def dynamic_axes(info: onnx.ValueInfoProto) -> list[tuple[int, str]]:
+    """The dynamic dimensions of a tensor: axis and name."""
+    symbols = ((i, _symbol(info.name, i, d)) for i, d in enumerate(info.type.tensor_type.shape.dim))
+    return [(i, s) for i, s in symbols if s is not None]
 
 
 def _element_names(info: onnx.ValueInfoProto) -> list[str]:
