@@ -227,9 +227,9 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
     "undefined symbol": (
         lambda: model([RELU], {"x": ["N", "M"]}),
         InputError,
-        "--define N=... --define M=...",
+        "unknown dimensions M: add --define M=...",
     ),
-    "unnamed dimension": (lambda: model([RELU], {"x": [None, 3]}), InputError, "--define x:0=..."),
+    "unnamed dimension": (lambda: model([RELU], {"x": [2, None]}), InputError, "--define x:1=..."),
     "no rank": (lambda: text("{ y = Relu(x) }", "(float x) => (float y)"), InputError, ""),
     "sequence input": (
         lambda: text("{ y = Relu(x) }", "(seq(float[2]) x) => (float[2] y)"),

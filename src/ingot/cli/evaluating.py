@@ -59,6 +59,8 @@ def evaluate(
     std: pic.Std = None,
     fit: pic.Fit = "stretch",
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
+    model_inputs: arg.ModelInputs = None,
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
@@ -70,7 +72,7 @@ def evaluate(
 
     how = pic.preprocessing(image_mode, channel_order, layout, mean, std, fit)
     paths, right = _data(data or [], images, labels, classes)
-    wanted = arg.options(target, define)
+    wanted = arg.options(target, define, fix=fix, model_inputs=tuple(model_inputs or ()))
     contenders = [_contender(m, wanted, data or [], paths, how, output) for m in models]
     with progress("Evaluating"):
         scores = measured(contenders, right)

@@ -59,6 +59,8 @@ def profile(
     workers: Workers = 1,
     dask: Dask = None,
     define: arg.Defines = None,
+    fix: arg.Fixed = None,
+    model_inputs: arg.ModelInputs = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
     as_json: arg.Json = False,
@@ -73,7 +75,8 @@ def profile(
         made = _merged(merge)
     else:
         assert model is not None
-        wanted = arg.options("native", define, capacity=capacity, string_bytes=string_bytes)
+        more: dict[str, Any] = {"fix": fix, "model_inputs": tuple(model_inputs or ())}
+        wanted = arg.options("native", define, capacity=capacity, string_bytes=string_bytes, **more)
         if glow is not None:
             return _write(output, _from_glow(glow, model, wanted), as_json)
         how = pic.preprocessing(image_mode, channel_order, layout, mean, std, fit)

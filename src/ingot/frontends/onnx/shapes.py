@@ -42,14 +42,14 @@ class Dimensions:
                 known = ", ".join(dict.fromkeys((*names, *inner))) or "none"
                 raise InputError(f"--define {name}: no such dynamic dimension; the model has: {known}")
             self.known[name] = _extent(name, bounds)
-        for name in _batches(inputs):
-            if name not in self.known:
-                remark(f"note: batch dimension {name} is 1; --define {name}=... changes it")
-                self.known[name] = 1
+        batches = [name for name in _batches(inputs) if name not in self.known]
+        self.known.update(dict.fromkeys(batches, 1))
         missing = [n for n in dict.fromkeys(names) if n not in self.known]
         if missing:
             options = " ".join(f"--define {n}=..." for n in missing)
             raise InputError(f"unknown dimensions {', '.join(missing)}: add {options}")
+        for name in batches:
+            remark(f"note: batch dimension {name} is 1; --define {name}=... changes it")
 
     def declared(self, info: onnx.ValueInfoProto) -> Declared:
         """The declared type and shape, None where not declared. Raises for values that no graph can have."""
