@@ -154,3 +154,37 @@ def test_a_profile_must_know_the_tensors() -> None:
     )
     with pytest.raises(InputError, match="does not say what tensor 'z' holds"):
         quantize(renamed, profile_of(other, FEEDS[:1]), Scheme(), {})
+
+
+def test_attention_multiplies_integers() -> None:
+    """Products with biases over more than two axes are dense layers; softmax has a fixed range."""
+    rng = np.random.default_rng(2)
+    constants = {f"w{i}": normal(rng, 16, 16, size=0.25) for i in range(4)}
+    constants |= {f"b{i}": normal(rng, 16, size=0.1) for i in range(4)}
+    constants |= {"scale": np.array(0.25, np.float32), "gamma": np.ones(16, np.float32)}
+    model = net(
+        "n = LayerNormalization(x, gamma) q0 = MatMul(n, w0) q = Add(q0, b0) k0 = MatMul(n, w1) "
+        "k = Add(b1, k0) v0 = MatMul(n, w2) v = Add(v0, b2) t = Transpose<perm=[0,2,1]>(k) s = MatMul(q, t) "
+        "z = Mul(s, scale) p = Softmax(z) a = MatMul(p, v) o = MatMul(a, w3) f = Add(o, b3) y = Add(f, x)",
+        constants,
+        "(float[2,6,16] x) => (float[2,6,16] y)",
+    )
+    feeds = images(rng, 16, 2, 6, 16)
+    found = quantized(model, feeds)
+    assert sqnr(answers(model, feeds), answers(found.model, feeds)) > 30
+    assert found.plan.tensors["p"].scale == np.float32(1 / 256) and "n" in found.plan.tensors
+    assert not {"y", "q0", "z"} & set(found.plan.tensors)
+    kinds = [n.op for n in front(found.model, Options()).nodes]
+    assert kinds.count("QGemm") == 4 and kinds.count("MatMul") == 2
+
+
+def test_a_node_named_as_another_s_result() -> None:
+    rng = np.random.default_rng(2)
+    model = net(
+        "a = Gemm(x, w1) b = Relu(a) y = Gemm(b, w2)",
+        {"w1": normal(rng, 8, 8), "w2": 9 * normal(rng, 8, 8)},
+        "(float[4,8] x) => (float[4,8] y)",
+    )
+    model.graph.node[2].name = "a"
+    feeds = images(rng, 8, 4, 8)
+    assert sqnr(answers(model, feeds), answers(quantized(model, feeds).model, feeds)) > 30

@@ -55,4 +55,4 @@ def _row(net: Network, node: onnx.NodeProto, plan: Plan) -> Row:
     sqnr = 10 * math.log10(signal / noise) if noise and signal else None
     why = plan.floats.get(label(node), "")
     kind = "float32" if how is None or why else how.type
-    return Row(label(node), node.op_type, before, after, sqnr, kind, why)
+    return Row(node.name or label(node), node.op_type, before, after, sqnr, kind, why)

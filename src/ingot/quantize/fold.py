@@ -97,24 +97,53 @@ def _plain_gemm(net: Network, node: onnx.NodeProto) -> None:
 
 
 def _dense(net: Network) -> bool:
-    """MatMul of a matrix and an Add of a vector -> Gemm"""
+    """MatMul by a matrix and an Add of a vector -> Gemm, between Reshapes where there are more axes"""
     readers = net.readers()
     for i, node in enumerate(net.nodes):
         weights = float_array(net, node, 1) if node.op_type == "MatMul" and is_own(node) else None
-        if weights is None or weights.ndim != 2 or len(net.shapes.get(node.input[0], ())) != 2:
+        shape = net.shapes.get(node.input[0], ()) if weights is not None else ()
+        if weights is None or weights.ndim != 2 or len(shape) < 2 or shape[:-1].count(None) > 1:
             continue
         if not net.is_private(node.output[0], readers):
             continue
         (add,) = readers[node.output[0]]
-        found = _affine(net, add, node.output[0], weights.shape[1], 2)
-        if add.op_type != "Add" or found is None:
+        bias = _vector(net, add, node.output[0], weights.shape[1])
+        if bias is None:
             continue
-        bias = net.add_constant(f"{node.output[0]}_bias", found[1].astype(np.float32))
-        made = helper.make_node("Gemm", [*node.input, bias], list(add.output), node.name)
-        net.nodes[i] = made
+        name = net.add_constant(f"{node.output[0]}_bias", bias)
+        made = helper.make_node("Gemm", [*node.input, name], list(add.output), node.name)
+        net.nodes[i : i + 1] = [made] if len(shape) == 2 else _in_rows(net, made, shape, weights.shape)
         net.nodes.remove(add)
         return True
     return False
+
+
+def _vector(net: Network, add: onnx.NodeProto, source: str, count: int) -> Array | None:
+    """What an Add adds along the last axis, alike for all others."""
+    if add.op_type != "Add" or not is_own(add):
+        return None
+    places = [i for i, name in enumerate(add.input) if name != source]
+    found = float_array(net, add, places[0]) if len(places) == 1 else None
+    if found is None or found.shape[-1:] != (count,) or found.size != count:
+        return None
+    return found.reshape(-1) if found.ndim <= len(net.shapes[source]) else None
+
+
+def _in_rows(
+    net: Network, gemm: onnx.NodeProto, shape: tuple[int | None, ...], matrix: tuple[int, ...]
+) -> list[onnx.NodeProto]:
+    """A Gemm of all rows of an operand with more axes, and views before and behind it."""
+    (x, *others), out = gemm.input, gemm.output[0]
+    rows, results = net.unused(f"{out}_rows_in"), net.unused(f"{out}_rows")
+    net.shapes[rows], net.shapes[results] = (None, matrix[0]), (None, matrix[1])
+    ends = [-1 if n is None else n for n in shape[:-1]] + [matrix[1]]
+    flat, whole = (np.array(dims, np.int64) for dims in ([-1, matrix[0]], ends))
+    before, behind = (net.add_constant(f"{out}_{k}", a) for k, a in (("flat", flat), ("shape", whole)))
+    return [
+        helper.make_node("Reshape", [x, before], [rows], f"{gemm.name or out}_rows_in"),
+        helper.make_node("Gemm", [rows, *others], [results], gemm.name),
+        helper.make_node("Reshape", [results, behind], [out], f"{gemm.name or out}_rows"),
+    ]
 
 
 def _fold_one(net: Network) -> bool:

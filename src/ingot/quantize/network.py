@@ -203,8 +203,8 @@ def attributes(node: onnx.NodeProto) -> dict[str, Any]:
 
 
 def label(node: onnx.NodeProto) -> str:
-    """Return how messages and patterns name a node: its own name, else that of what it makes."""
-    return str(node.name or next((n for n in node.output if n), node.op_type))
+    """Return the name of what a node makes first: names of nodes may be missing, or given twice."""
+    return str(next((n for n in node.output if n), node.name))
 
 
 def is_own(node: onnx.NodeProto) -> bool:

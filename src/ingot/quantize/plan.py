@@ -88,7 +88,7 @@ def activations(
         if natural is not None:
             how = fixed(*natural, scheme.schema, bits)
         else:
-            statistics = [_statistics(profile, name) for name in sources(group, makers)]
+            statistics = [_statistics(profile, name) for name in sources(group, makers, profile)]
             how = calibrated(statistics, scheme.calibration, scheme.schema, bits)
         if scheme.edge != "float" and set(group) & {*net.inputs, *net.outputs}:
             how = as_type(how, scheme.edge)
@@ -104,11 +104,16 @@ def _beside(net: Network, labels: set[str]) -> set[str]:
     return made | clipped | {node.input[0] for node in nodes if node.input}
 
 
-def sources(group: tuple[str, ...], makers: Mapping[str, onnx.NodeProto]) -> list[str]:
-    """Return the tensors of a group whose elements come from outside it: the others only move."""
+def sources(group: tuple[str, ...], makers: Mapping[str, onnx.NodeProto], profile: Profile) -> list[str]:
+    """Return the tensors of a group whose elements come from outside it: the others only move.
+
+    Where folding made these, the profile knows but the moved ones.
+    """
     inside = set(group)
     moved = {n for n in group if n in makers and inside & set(makers[n].input)}
-    return [name for name in group if name not in moved] or list(group)
+    roots = [name for name in group if name not in moved] or list(group)
+    known = [name for name in roots if name in profile.tensors]
+    return known or [name for name in group if name in profile.tensors] or roots
 
 
 def _statistics(profile: Profile, name: str) -> Statistics:
