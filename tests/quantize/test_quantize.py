@@ -52,18 +52,24 @@ def test_calibrations_answer_nearly_as_floats_do(method: str) -> None:
     assert sqnr(FLOATS, answers(made(calibration=parse_calibration(method)), FEEDS)) > 14
 
 
-@pytest.mark.parametrize("target", ["x86-64-v3", "c99"])
-def test_a_bundle_has_the_bytes_of_onnxruntime(target: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "scheme"),
+    [("x86-64-v3", {}), ("c99", {"schema": "symmetric_with_uint8", "edge": "int8"})],
+)
+def test_a_bundle_has_the_bytes_of_onnxruntime(target: str, scheme: dict[str, str]) -> None:
+    """Also where operands are uint8 and results int8."""
     model = net(
         "c = Conv<pads=[1,1,1,1]>(x, w) r = Relu(c) p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(r) "
         "v = Flatten(p) y = Gemm(v, m, b)",
         {"w": normal(RNG, 8, 3, 3, 3), "m": normal(RNG, 128, 10), "b": normal(RNG, 10)},
         "(float[1,3,8,8] x) => (float[1,10] y)",
     )
-    found = quantized(model, FEEDS).model
+    made = quantized(model, FEEDS, **scheme)
+    found, how = made.model, made.plan.tensors["x"]
     assert not {"Conv", "Gemm", "Relu"} & operators(found)
     bundle = ingot.compile(found, target=target)
-    for feed, wanted in zip(FEEDS[:4], answers(found, FEEDS[:4]), strict=True):
+    feeds = [{"x": how.quantised(f["x"])} if "edge" in scheme else f for f in FEEDS[:4]]
+    for feed, wanted in zip(feeds, answers(found, feeds), strict=True):
         np.testing.assert_array_equal(bundle.run(feed)["y"], wanted)
 
 

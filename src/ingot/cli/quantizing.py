@@ -225,6 +225,8 @@ def _said(made: Quantized) -> Iterator[str]:
     """What data decided."""
     if made.equalized:
         yield f"channels between {made.equalized} pairs of layers are rescaled: measured, that loses less"
+    elif made.pairs and made.loss is None:
+        yield f"channels between {made.pairs} pairs of layers might be rescaled: --data measures it"
     if made.found is not None:
         kept = ", ".join(sorted(made.found.kept)) or "none"
         yield f"kept, for all in 8 bits lose {made.found.before:.3%}: {kept}"

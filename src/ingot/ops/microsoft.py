@@ -294,7 +294,7 @@ def qgemm(
     x, y = a[(k, m) if transA else (m, k)], b[(n, k) if transB else (k, n)]
     bias = Const(0, INT32) if c is None else c[broadcast_index(c, (m, n))]
     scale = _number(f, a_scale) * per_column(b_scale) * alpha
-    to = FLOAT32 if y_scale is None else a.type
+    to = FLOAT32 if y_scale is None else (a if y_zero_point is None else y_zero_point).type
 
     def post(acc: Expr) -> Expr:
         total = cast(acc + bias, FLOAT32)

@@ -37,14 +37,15 @@ KEPT = "too sensitive"
 class Quantized:
     """The model, the decisions in it, and what became of each layer.
 
-    `equalized`: how many pairs of layers were rescaled; `found`: what a search for layers measured; `loss`:
-    what the model loses on the data there was.
+    `equalized`: how many pairs of layers were rescaled, of `pairs` between which that is possible; `found`:
+    what a search for layers measured; `loss`: what the model loses on the data there was.
     """
 
     model: onnx.ModelProto
     plan: Plan
     rows: tuple[Row, ...]
     equalized: int = 0
+    pairs: int = 0
     found: Found | None = None
     loss: float | None = None
 
@@ -76,8 +77,9 @@ def quantize(
     if scheme.bias_correction:
         with_biases(net)
     source = _Source(net, profile)
+    pairs = len(chains(net)) if scheme.equalize else 0
     if evidence is None:
-        return _made(source, scheme, frozenset(), None)
+        return replace(_made(source, scheme, frozenset(), None), pairs=pairs)
     wanted = evidence.answers(closed(net))
 
     def loss(found: Quantized) -> float:
@@ -92,7 +94,7 @@ def quantize(
         found = _searched(source, scheme, plain, loss)
         kept = found.kept
     made = _made(source, scheme, kept, evidence)
-    return replace(made, equalized=source.equalized, found=found, loss=loss(made))
+    return replace(made, equalized=source.equalized, pairs=pairs, found=found, loss=loss(made))
 
 
 def _require_data(scheme: Scheme, evidence: Evidence | None) -> None:
