@@ -46,7 +46,9 @@ def read(tmp_path: Path, data: bytes, **rest: Any) -> onnx.ModelProto:
 
 
 def feeds(proto: onnx.ModelProto, name: str) -> dict[str, Array]:
-    made = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer}
+    inputs = {v.name for v in proto.graph.input}
+    first = [t for t in proto.graph.initializer if t.name in inputs]  # what variables hold
+    made = {t.name: onnx.numpy_helper.to_array(t) for t in first}
     plain = [v for v in proto.graph.input if v.name not in made]
     for i, v in enumerate(plain):
         dtype = onnx.helper.tensor_dtype_to_np_dtype(v.type.tensor_type.elem_type)
@@ -278,6 +280,8 @@ class Litert:
 
 # ---- what cannot be
 
+CASE_IMAGE = T("INT8", (1, 4, 4, 3), scale=0.5)
+
 
 def refused(tmp_path: Path, data: bytes) -> str:
     with pytest.raises(InputError) as caught:
@@ -310,6 +314,25 @@ def test_unknown_operators_are_all_named(tmp_path: Path) -> None:
 )
 def test_a_contradiction_is_one_error(tmp_path: Path, tensors: list[T], ops: list[Op], word: str) -> None:
     assert word in refused(tmp_path, model(tensors, ops, [0], [2]))
+
+
+IMAGE = T("FLOAT32", (1, 4, 4, 3))
+HUGE = {"padding": 0, "stride_w": 1, "stride_h": 1, "filter_width": 1 << 30, "filter_height": 2}
+
+
+@pytest.mark.parametrize(
+    "tensors, op",
+    [
+        ([IMAGE, ints(1 << 30, 5), IMAGE], Op("RESIZE_NEAREST_NEIGHBOR", [0, 1], [2])),
+        ([CASE_IMAGE, ints(1 << 30, 5), CASE_IMAGE], Op("RESIZE_BILINEAR", [0, 1], [2])),
+        ([CASE_IMAGE, IMAGE, CASE_IMAGE], Op("AVERAGE_POOL_2D", [0], [2], "Pool2DOptions", HUGE)),
+        ([T("FLOAT32", (1, 1 << 20)), IMAGE, IMAGE], Op("MATRIX_DIAG", [0], [2])),
+        ([IMAGE, T("FLOAT32", (1, 1 << 28), is_variable=True), IMAGE], Op("ADD", [0, 1], [2])),
+    ],
+    ids=lambda one: one.kind if isinstance(one, Op) else "",
+)
+def test_sizes_in_the_file_take_no_memory(tmp_path: Path, tensors: list[T], op: Op) -> None:
+    assert refused(tmp_path, model(tensors, [op], [0], [2]))
 
 
 def test_subgraphs_that_call_themselves_are_refused(tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ In: tensors marked `is_variable`, and resources that operators name; out: states
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ingot.errors import ModelError
+from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.types import dtype_of
 from ingot.frontends.builder import Names
 from ingot.frontends.tensorflow.builder import Builder
@@ -20,6 +21,15 @@ from ingot.graph.ir import Value
 
 Key = tuple[int, int] | str
 """A tensor of a subgraph, or the name of a resource."""
+
+
+ELEMENTS_LIMIT = 1 << 26
+"""Of one variable."""
+
+
+def _require_small(label: str, shape: tuple[int, ...]) -> None:
+    if math.prod(shape) > ELEMENTS_LIMIT:
+        raise UnsupportedError(f"{label}: a variable of {list(shape)} is too large")
 
 
 @dataclass(slots=True)
@@ -42,6 +52,7 @@ class Variables:
 
     def tensor(self, b: Builder, subgraph: int, t: TensorInfo) -> Tensor:
         """The content of a variable tensor, which begins as zeros."""
+        _require_small(t.label, t.shape)
         zero = 0 if t.quantisation is None else int(t.quantisation.zero[0])
         initial = elements_of(t) if t.is_constant else np.full(t.shape, zero, t.dtype.numpy)
         return self._state((subgraph, t.index), t.name, initial).now
@@ -58,6 +69,7 @@ class Variables:
         """The content of a resource; of one that nothing has written, what stands for zeros."""
         initial = self.first.get(name)
         if initial is None:
+            _require_small(f"the variable {name!r}", shape)
             initial = np.full(shape, 0 if q is None else int(q.zero[0]), dtype)
         return self._state(name, name, initial).now
 

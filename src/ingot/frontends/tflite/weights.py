@@ -17,7 +17,7 @@ from ingot.frontends.tflite.model import PACKED_BITS, Array, TensorInfo
 
 INDICES = {1: "Int32Vector", 2: "Uint16Vector", 3: "Uint8Vector"}
 """The members of the union of index vectors."""
-ELEMENTS_LIMIT = 1 << 28
+ELEMENTS_LIMIT = 1 << 25
 
 
 def elements_of(t: TensorInfo) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ SAME = {
     "ZEROS_LIKE": "ZerosLike",
 }
 """Operators without options that TensorFlow has too."""
+DIAGONAL_LIMIT, PLACES_LIMIT = 1 << 13, 1 << 24
 MASKS = tuple(f"{m}_mask" for m in ("begin", "end", "ellipsis", "new_axis", "shrink_axis"))
 
 
@@ -191,6 +193,7 @@ def dynamic_update_slice(c: Call) -> Result:
     c.require(
         x.rank == update.rank and all(m <= n for n, m in zip(x.shape, update.shape, strict=True)), "sizes"
     )
+    c.require(math.prod(update.shape) <= PLACES_LIMIT, "the update is too large")
     start = c.b.cast(c.plain(2), INT64)
     room = c.b.ints([n - m for n, m in zip(x.shape, update.shape, strict=True)])
     start = c.b.one("Min", c.b.one("Max", start, c.b.ints(0)), room)
@@ -223,6 +226,7 @@ def matrix_diag(c: Call) -> Result:
     """Each last axis as the diagonal of a matrix."""
     x = c.tensor(0)
     n = x.shape[-1]
+    c.require(n <= DIAGONAL_LIMIT, f"a matrix of {n} rows")
     spread = c.b.reshape(c.b.plain(x), (*x.shape, 1))
     return c.b.one("Where", c.b.constant(np.eye(n, dtype=bool)), spread, like(c.b, x.value, 0))
 
@@ -233,6 +237,7 @@ def matrix_set_diag(c: Call) -> Result:
     x, diagonal = c.tensor(0), c.tensor(1)
     rows, columns = x.shape[-2:]
     c.require(diagonal.shape[-1:] == (min(rows, columns),), "the diagonal does not fit")
+    c.require(max(rows, columns) <= DIAGONAL_LIMIT, f"a matrix of {rows} rows")
     spread = c.b.plain(diagonal)
     if rows > columns:
         index = np.minimum(np.arange(rows), columns - 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ingot.formula.types import INT32, INT64
@@ -13,6 +15,13 @@ from ingot.frontends.tflite.ops.table import Call
 from ingot.graph.ir import Value
 
 ONE = 1 << 10
+SIZE_LIMIT = 1 << 15
+
+
+def require_resizable(c: Call, x: Tensor, size: Sequence[int]) -> None:
+    """Raise ShapeError for what is no image, or for a size that no image has."""
+    fits = x.rank == 4 and len(size) == 2 and min(size) > 0 and min(x.shape) > 0
+    c.require(fits and max(size) <= SIZE_LIMIT, f"an image to {list(size)}")
 
 
 def bilinear_quantised(c: Call, align_corners: bool, half_pixel_centers: bool) -> Tensor:
@@ -20,9 +29,7 @@ def bilinear_quantised(c: Call, align_corners: bool, half_pixel_centers: bool) -
     if c.info(0).kind == "UINT8":
         raise c.refuse("UINT8 is not supported: TFLite resizes it in floats")
     x, size = c.tensor(0), c.ints(1, "the size")
-    c.require(
-        x.rank == 4 and len(size) == 2 and min(size) > 0 and min(x.shape) > 0, f"an image to {list(size)}"
-    )
+    require_resizable(c, x, size)
     order, b = channels_first(4), c.b
     found = b.cast(b.held(x, order), INT32 if x.dtype.bits == 8 else INT64)
     for axis, (n, m) in enumerate(zip(x.shape[1:3], size, strict=True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,11 +17,13 @@ from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.model import Array
 from ingot.frontends.tflite.ops.hybrid import quantised_rows
 from ingot.frontends.tflite.ops.requantise import DOMAIN, finished, limits, narrowed, scaled_along
-from ingot.frontends.tflite.ops.resizing import bilinear_quantised
+from ingot.frontends.tflite.ops.resizing import bilinear_quantised, require_resizable
 from ingot.frontends.tflite.ops.table import Call, activated, op
 from ingot.graph.ir import Value
 
 PADDINGS = ("SAME", "VALID")
+TAPS_LIMIT = 1 << 24
+"""Of all channels of a pooling."""
 
 
 def geometry_of(c: Call, sizes: Sequence[int], taps: Sequence[int], axes: str = "hw") -> Geometry:
@@ -196,6 +199,7 @@ def _pool_taps(c: Call) -> tuple[Tensor, list[int], Geometry]:
     x = c.tensor(0)
     c.require(x.rank == 4, "an image has four axes")
     taps = [int(c.option(f"filter_{a}")) for a in ("height", "width")]
+    c.require(min(taps) > 0 and math.prod(taps) * x.shape[3] <= TAPS_LIMIT, f"windows of {taps}")
     return x, taps, geometry_of(c, x.shape[1:3], taps)
 
 
@@ -283,9 +287,7 @@ def resize(c: Call) -> Result:
 def _nearest(c: Call, align_corners: bool, half_pixel_centers: bool) -> Tensor:
     """Rows and columns gathered, places computed in float32 as TFLite does."""
     x, size = c.tensor(0), c.ints(1, "the size")
-    c.require(
-        x.rank == 4 and len(size) == 2 and min(size) > 0 and min(x.shape) > 0, f"an image to {list(size)}"
-    )
+    require_resizable(c, x, size)
     found, order = c.b.held(x, channels_first(4)), channels_first(4)
     for axis, (n, m) in enumerate(zip(x.shape[1:3], size, strict=True)):
         scale = (
