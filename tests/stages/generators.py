@@ -258,7 +258,12 @@ GENERATORS: dict[str, Generator] = {
     "int_dot": Generator(
         products.bytes_product,
         one(int_dot),
-        ("contraction/int_dot.py", "contraction/byte_product.py"),
+        (
+            "contraction/int_dot.py",
+            "contraction/dot_loops.py",
+            "contraction/paired_tiles.py",
+            "contraction/byte_product.py",
+        ),
         SCALAR,
     ),
     "recurrent_cell": Generator(

@@ -35,6 +35,7 @@ from ingot.formula.expr import (
     Var,
 )
 from ingot.formula.index import as_expr, from_linear, linear, simplify
+from ingot.formula.statements import Routine
 from ingot.formula.types import BOOL, INDEX, INT32, DType
 from ingot.loops.access import has_nearest, is_small
 from ingot.targets.record import Target
@@ -136,6 +137,11 @@ class Printer:
         """A call of one of our helpers, noted as used."""
         self.used.add((op, *types))
         return f"{helper_name(op, *types)}({', '.join(map(bare, arguments))})"
+
+    def routine(self, routine: Routine) -> str:
+        """A call of a function that the target's record spells."""
+        addresses = (f"&{self.element(a)}" for a in routine.arguments)
+        return self.call("routine", (routine.name,), *addresses, str(routine.count))
 
     # -- indices
 
@@ -350,6 +356,8 @@ def short(dtype: str) -> str:
 
 def helper_name(op: str, *types: str) -> str:
     """`max_f32`, `bits_f32_i32`, `imax`; a literal string is named by its digest."""
+    if op == "routine":
+        return types[0]
     if op == "text":
         return f"text_{hashlib.sha256(types[1].encode()).hexdigest()[:16]}_{types[0]}"
     return "_".join([op, *map(short, types)])

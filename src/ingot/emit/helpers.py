@@ -22,6 +22,8 @@ Key = tuple[str, ...]
 def helper(key: Key, target: Target) -> str:
     """C text of one helper. Raises KeyError for a name nobody defined."""
     op, *types = key
+    if op == "routine":
+        return target.routines[types[0]]
     if op == "abs" and len(types) == 2:
         return _vector_abs(key, DTYPES[types[0]], int(types[1]))
     if op == "sign" and len(types) == 2:
@@ -36,7 +38,7 @@ def helper(key: Key, target: Target) -> str:
 
 
 def is_helper(key: Key) -> bool:
-    return key[0] in _HELPERS or key[0] in _OF_TEXT
+    return key[0] == "routine" or key[0] in _HELPERS or key[0] in _OF_TEXT
 
 
 def _function(key: Key, result: str, parameters: str, body: str) -> str:

@@ -20,6 +20,7 @@ from ingot.formula.statements import (
     Pause,
     Prefetch,
     Remark,
+    Routine,
     Statement,
     Store,
     When,
@@ -33,6 +34,8 @@ def lines(statements: tuple[Statement, ...], p: VectorPrinter, errors: dict[str,
     """The C of statements; `errors` gives the C constant of each error name."""
     for s in statements:
         match s:
+            case For(routine=Routine() as routine):
+                yield f"{p.routine(routine)};"
             case For(var, lo, hi, step, body):
                 advance = f"{var}++" if step == 1 else f"{var} += {step}"
                 yield f"for (int {var} = {p.index(lo)}; {var} < {p.index(hi)}; {advance}) {{"

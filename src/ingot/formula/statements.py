@@ -13,8 +13,21 @@ from ingot.formula.expr import Expr, Load, Tensor, text
 
 
 @dataclass(frozen=True, slots=True)
+class Routine:
+    """A function of the target's that does what a whole loop does, called with the addresses of some elements
+    and the number of iterations.
+    """
+
+    name: str
+    arguments: tuple[Load, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class For:
-    """for var = lo; var < hi; var += step. `parallel` marks a loop whose iterations are independent tasks."""
+    """for var = lo; var < hi; var += step. `parallel` marks a loop whose iterations are independent tasks; a
+    loop with a `routine` is printed as a call of it, and means what its body says.
+    """
 
     var: str
     lo: Expr
@@ -22,6 +35,7 @@ class For:
     step: int
     body: tuple[Statement, ...]
     parallel: bool = False
+    routine: Routine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +159,8 @@ def flatten(statements: tuple[Statement, ...]) -> Iterator[Statement]:
 def expressions(s: Statement) -> tuple[Expr, ...]:
     """The expressions a statement holds itself."""
     match s:
-        case For(_, lo, hi):
-            return (lo, hi)
+        case For(_, lo, hi, routine=routine):
+            return (lo, hi, *(() if routine is None else routine.arguments))
         case Let(_, value) | Assign(_, value):
             return (value,)
         case Madd(_, a, b) | Instruction(_, _, a, b):

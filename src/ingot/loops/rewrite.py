@@ -29,6 +29,7 @@ from ingot.formula.statements import (
     Let,
     Madd,
     Prefetch,
+    Routine,
     Statement,
     Store,
     When,
@@ -59,7 +60,8 @@ def rewritten(statements: tuple[Statement, ...], f: Callable[[Expr], Expr]) -> t
 def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
     match s:
         case For(lo=lo, hi=hi, body=body):
-            return replace(s, lo=f(lo), hi=f(hi), body=rewritten(body, f))
+            routine = _called(s.routine, f)
+            return replace(s, lo=f(lo), hi=f(hi), body=rewritten(body, f), routine=routine)
         case Let() | Assign():
             return replace(s, value=f(s.value))
         case Madd() | Instruction():
@@ -77,6 +79,13 @@ def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
             assert isinstance(moved, Load)
             return replace(s, at=moved)
     return s
+
+
+def _called(routine: Routine | None, f: Callable[[Expr], Expr]) -> Routine | None:
+    if routine is None:
+        return None
+    moved = tuple(f(a) for a in routine.arguments)
+    return replace(routine, arguments=tuple(a for a in moved if isinstance(a, Load)))
 
 
 def apart(statements: tuple[Statement, ...], taken: set[str]) -> tuple[Statement, ...]:

@@ -49,6 +49,8 @@ class Target:
     instructions: Mapping[tuple[str, str], int] = field(
         default_factory=dict, hash=False
     )  # that an operation on vectors is, where more than one
+    routines: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """C of functions that compute what a loop of a kernel does (`routines.py`), by name."""
 
     def spelling(self, operation: str, dtype: str, width_bytes: int | None = None) -> str | None:
         """Template for vectors of `width_bytes` (default: full vectors; 0: scalars), or None."""

@@ -12,13 +12,12 @@ integers. Out: statements, or None.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ingot.formula.compute import Compute
-from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import (
     Array,
     Binary,
@@ -34,17 +33,18 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Statement, Store
-from ingot.formula.types import INT8, INT16, INT32, UINT8, DType
+from ingot.formula.types import INT8, INT16, INT32, UINT8
 from ingot.loops.access import step
-from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.byte_product import Product, byte_product
+from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
+from ingot.loops.kernels.contraction.paired_tiles import is_paired, paired_tiles
 from ingot.loops.kernels.contraction.roles import Contraction, merge_points, merge_terms
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
 GROUP, LONG = 4, 16  # terms that one load brings where pairs are multiplied, where all are
 SIGN = 128  # what makes uint8 int8, where a product takes no others
-POINTS, ALONE, TOGETHER = 2, 4, 2  # points of a tile; its channels where it has one point, and two
+ALONE, TOGETHER = 4, 2  # channels of a tile that has one point, and of one that has two
 HALVES = ((0, 2), (1, 3))  # the terms of a group that make a pair of 16 bits
 
 
@@ -56,7 +56,10 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     if found is None or found.c.channels == 1:
         return None
     merged = merge_points(merge_terms(found.c, storage), storage)
-    return _Generator(replace(found, c=merged), storage, _group(merged, target)).statements()
+    product, group = replace(found, c=merged), _group(merged, target)
+    if group == GROUP and is_paired(product, target):
+        return paired_tiles(product, storage)
+    return _Generator(product, storage, group).statements()
 
 
 def _group(c: Contraction, target: Target) -> int:
@@ -79,50 +82,17 @@ class _Segment:
     weights: Tensor
 
 
-class _Generator:
+class _Generator(DotLoops):
     """Builds the loops of one product, `group` terms at a time."""
 
     def __init__(self, p: Product, storage: Storage, group: int) -> None:
-        self.p, self.c, self.storage, self.group = p, p.c, storage, group
-        self.sign = SIGN if group == LONG and p.c.a.tensor.type is UINT8 else 0
-        self.x = self.c.tile[-1] if self.c.tile else None
-        self.moving = tuple(v for v in self.c.outer if step(self.c.b, v.name) != 0)
+        super().__init__(p, storage, group, SIGN if group == LONG and p.c.a.tensor.type is UINT8 else 0)
         size = ALONE if self.x is None else TOGETHER
         whole, rest = divmod(self.c.channels, size)
         cut = [(0, whole, size), (whole * size, 1, rest)]
         self.segments = [_Segment(*s, self.packed(*s)) for s in cut if s[1] and s[2]]
         points = 1 if self.x is None else min(POINTS, static(self.x.extent))
         self.sums = storage.scratch(self.c.to.tensor, (points, self.c.channels), "sums", INT32)
-
-    def statements(self) -> tuple[Statement, ...]:
-        """Around a tile's points go the loops over all of them."""
-        if self.x is None:
-            body = self.points(1)
-        else:
-            cut = pieces(static(self.x.extent), POINTS)
-            body = tuple(
-                For(self.x.name, Const(lo), Const(hi), count, self.points(count)) for lo, hi, count in cut
-            )
-        for v in reversed((*self.c.outer, *self.c.tile[:-1])):
-            body = (For(v.name, Const(0), as_expr(v.extent or 0), 1, body),)
-        return body
-
-    # -- constants
-
-    def weights(self, array: Array) -> Array:
-        """Of the constant: int32 [channel, groups.., terms..], shifted."""
-        axes = (self.c.vector, *self.moving, *self.c.reduce)
-        extents = tuple(static(v.extent) for v in axes)
-        read = replace(self.c.b, tensor=replace(self.c.b.tensor, value=array))
-        grid = dict(zip((v.name for v in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
-        return np.broadcast_to(evaluate(read, {}, grid), extents).astype(np.int32) - self.p.shift
-
-    def derived(
-        self, what: str, part: tuple[int, ...], make: Callable[[Array], Array], type: DType
-    ) -> Tensor:
-        names = tuple(v.name for v in (*self.moving, *self.c.reduce))
-        how = ("int_dot", what, part, self.c.b.index, names, self.p.shift, self.group)
-        return self.storage.derived(self.c.b.tensor, how, make, type, what)
 
     def packed(self, first: int, blocks: int, size: int) -> Tensor:
         """int8 [block, groups.., terms.., channel of the block, term of the load]."""
@@ -143,18 +113,6 @@ class _Generator:
         zeros = np.zeros((*w.shape[:-1], short), w.dtype)
         return np.concatenate([w[..., :last], zeros, w[..., last:]], axis=-1)
 
-    def totals(self) -> Expr:
-        """What a zero point of 1 adds to the sum of a channel."""
-
-        def add(array: Array) -> Array:
-            w = self.weights(array)
-            terms = tuple(range(w.ndim - len(self.c.reduce), w.ndim))
-            return np.asarray(w.sum(terms, dtype=np.int32))
-
-        return Load(self.derived("totals", (), add, INT32), (self.c.vector, *self.moving))
-
-    # -- the loops
-
     def points(self, count: int) -> tuple[Statement, ...]:
         """Sums of all channels at a few points, then what becomes of them."""
         out: list[Statement] = []
@@ -167,21 +125,10 @@ class _Generator:
 
     def store(self, point: Var) -> Statement:
         """The result of one channel at one point."""
-        total: Expr = Load(self.sums, (point, self.c.vector))
-        zero = self.p.zero - Const(self.sign, INT32) if self.sign else self.p.zero
-        if zero != Const(0, INT32):
-            total = total - zero * self.totals()
-        if self.c.init != Const(0, INT32):
-            total = self.c.init + total
+        total = self.corrected(Load(self.sums, (point, self.c.vector)))
         to, value = (self.moved(e, point) for e in (self.c.to, self.c.value))
         assert isinstance(to, Load)
         return Store(to, substitute(value, {"acc": total}))
-
-    def moved(self, e: Expr, by: Expr) -> Expr:
-        """The expression at a later point of the tile."""
-        if self.x is None:
-            return e
-        return simplify(substitute(e, {self.x.name: self.x + by}), self.c.bounds)
 
 
 class _Tile:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ingot.formula.expr import Binary, Cast, Const, Expr, Unary, cast, transform
+from ingot.formula.expr import Binary, Cast, Const, Expr, Unary, cast, rebuild, transform
 from ingot.formula.types import FLOAT32, INT32, DType
 from ingot.loops.access import SMALL, is_scaled_sum
 from ingot.targets.record import Target
@@ -45,8 +45,11 @@ def for_scalars(target: Target) -> Callable[[Expr], Expr]:
     def written(node: Expr) -> Expr | None:
         if not isinstance(node, Cast):
             return None
-        whole = in_integers(node) if rounds else node
-        return limited_first(node) if whole is node else whole
+        inner = rebuild(node, lambda e: transform(e, written))  # what a sum adds may be requantised itself
+        if not isinstance(inner, Cast):
+            return inner
+        whole = in_integers(inner) if rounds else inner
+        return limited_first(inner) if whole is inner else whole
 
     return lambda e: transform(e, written)
 

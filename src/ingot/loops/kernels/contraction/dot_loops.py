@@ -1,0 +1,89 @@
+"""What integer dot products have in common: their constants, the loops around a tile, what becomes of a sum.
+
+In: a product of bytes as `byte_product` reads it. Used by `int_dot` and `paired_tiles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ingot.formula.evaluate import value as evaluate
+from ingot.formula.expr import Array, Const, Expr, Load, Tensor, static, substitute
+from ingot.formula.index import as_expr, simplify
+from ingot.formula.statements import For, Statement
+from ingot.formula.types import INT32, DType
+from ingot.loops.access import step
+from ingot.loops.cuts import pieces
+from ingot.loops.kernels.contraction.byte_product import Product
+from ingot.loops.layout import Storage
+
+POINTS = 2  # of a tile
+
+
+class DotLoops:
+    """The loops of one product. `sign` is what was taken from each element of `a`."""
+
+    def __init__(self, p: Product, storage: Storage, group: int, sign: int) -> None:
+        self.p, self.c, self.storage, self.group, self.sign = p, p.c, storage, group, sign
+        self.x = self.c.tile[-1] if self.c.tile else None
+        self.moving = tuple(v for v in self.c.outer if step(self.c.b, v.name) != 0)
+
+    def points(self, count: int) -> tuple[Statement, ...]:
+        """Sums of all channels at a few points, and what becomes of them."""
+        raise NotImplementedError
+
+    def statements(self) -> tuple[Statement, ...]:
+        """Around a tile's points go the loops over all of them."""
+        if self.x is None:
+            body = self.points(1)
+        else:
+            cut = pieces(static(self.x.extent), POINTS)
+            body = tuple(
+                For(self.x.name, Const(lo), Const(hi), count, self.points(count)) for lo, hi, count in cut
+            )
+        for v in reversed((*self.c.outer, *self.c.tile[:-1])):
+            body = (For(v.name, Const(0), as_expr(v.extent or 0), 1, body),)
+        return body
+
+    # -- constants
+
+    def weights(self, array: Array) -> Array:
+        """Of the constant: int32 [channel, groups.., terms..], shifted."""
+        axes = (self.c.vector, *self.moving, *self.c.reduce)
+        extents = tuple(static(v.extent) for v in axes)
+        read = replace(self.c.b, tensor=replace(self.c.b.tensor, value=array))
+        grid = dict(zip((v.name for v in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
+        return np.broadcast_to(evaluate(read, {}, grid), extents).astype(np.int32) - self.p.shift
+
+    def derived(
+        self, what: str, part: tuple[int, ...], make: Callable[[Array], Array], type: DType
+    ) -> Tensor:
+        names = tuple(v.name for v in (*self.moving, *self.c.reduce))
+        how = ("int_dot", what, part, self.c.b.index, names, self.p.shift, self.group)
+        return self.storage.derived(self.c.b.tensor, how, make, type, what)
+
+    def totals(self) -> Expr:
+        """What a zero point of 1 adds to the sum of a channel."""
+
+        def add(array: Array) -> Array:
+            w = self.weights(array)
+            terms = tuple(range(w.ndim - len(self.c.reduce), w.ndim))
+            return np.asarray(w.sum(terms, dtype=np.int32))
+
+        return Load(self.derived("totals", (), add, INT32), (self.c.vector, *self.moving))
+
+    def corrected(self, total: Expr) -> Expr:
+        """A sum of all products, with what zero points and the first value add to it."""
+        zero = self.p.zero - Const(self.sign, INT32) if self.sign else self.p.zero
+        if zero != Const(0, INT32):
+            total = total - zero * self.totals()
+        return total if self.c.init == Const(0, INT32) else self.c.init + total
+
+    def moved(self, e: Expr, by: Expr) -> Expr:
+        """The expression at a later point of the tile."""
+        if self.x is None:
+            return e
+        return simplify(substitute(e, {self.x.name: self.x + by}), self.c.bounds)
