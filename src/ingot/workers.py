@@ -96,7 +96,7 @@ def dask_client(address: str) -> Iterator[Any]:
         from distributed import Client
     except ImportError:
         message = "a Dask scheduler is reached through the package distributed"
-        raise InputError(message, remedy="pip install distributed") from None
+        raise InputError(message, remedy="pip install 'ingot[dask]'") from None
     try:
         client = Client(address, timeout=WORKER_SECONDS)
     except (OSError, ValueError, TimeoutError) as error:
