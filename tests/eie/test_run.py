@@ -68,6 +68,15 @@ def dense(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(path, nodes, {"x": (1, SIZES[0])}, {"y": (1, SIZES[-1])}, encodings, constants)
 
 
+def test_weights_beside_the_model(dense: Path, tmp_path: Path) -> None:
+    whole = ingot("run", dense, "--pes", "4", "--json")
+    onnx.save_model(onnx.load(dense), tmp_path / "m.onnx", save_as_external_data=True, size_threshold=0)
+    assert len(list(tmp_path.iterdir())) > 1
+    beside = ingot("run", tmp_path / "m.onnx", "--pes", "4", "--json")
+    assert beside.exit_code == 0, beside.output
+    assert json.loads(beside.stdout)["layers"] == json.loads(whole.stdout)["layers"]
+
+
 def test_a_dense_model(dense: Path, tmp_path: Path) -> None:
     x = np.maximum(np.random.default_rng(1).standard_normal((6, SIZES[0])), 0).astype(np.float32)
     np.save(tmp_path / "x.npy", x)

@@ -20,7 +20,7 @@ from ingot.frontends.formats import format_of
 from ingot.frontends.onnx import read_model
 from ingot.frontends.tensorflow.protos import message
 from ingot.graph.text import graph_text
-from tests.models import text
+from tests.models import limit, text
 
 MODEL = text("{ y = Relu(x) }", "(float[2,3] x) => (float[2,3] y)")
 
@@ -192,6 +192,29 @@ def test_damaged_files_are_read_or_refused(case: str, how: str, tmp_path: Path) 
             assert len(str(error)) < 1000 and "\n" not in str(error)
             seen += 1
     assert seen or how != "cut"
+
+
+LONG: dict[str, bytes] = {
+    "a word": b"o" * 70_000,
+    "spaces": b"name" + b" " * 70_000,
+    "open strings": b'"' * 70_000,
+    "escapes": b'"' + b"\\" * 70_000,
+    "braces": b"a{" * 35_000,
+    "words": b"a " * 35_000,
+    "lines": b"#\n" * 35_000,
+    "numbers": b"\x08\x80" * 35_000,
+}
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_telling_takes_no_time(case: str, tmp_path: Path) -> None:
+    """Whatever lies at the beginning of a file is walked once."""
+    (tmp_path / "m").write_bytes(LONG[case])
+    with limit(1.0):
+        try:
+            format_of(tmp_path / "m")
+        except InputError as error:
+            assert "known" in str(error)
 
 
 def test_a_truncated_model_says_so() -> None:

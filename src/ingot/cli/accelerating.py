@@ -297,13 +297,11 @@ def prepared(
     model: Path, options: Options, words: Sequence[str] | None, samples: int
 ) -> tuple[list[Product], list[tuple[str, str, str]], dict[int, Array]]:
     """The products of the model, what is left, and the activations of each product."""
-    from ingot.driver import front
+    from ingot.driver import front, self_contained
     from ingot.eie.feed import with_states
     from ingot.eie.layers import products
-    from ingot.frontends.canonical import canonical
-    from ingot.frontends.onnx import read_proto
 
-    proto = with_states(read_proto(canonical(model, options)))
+    proto = with_states(self_contained(model, options))
     graph = front(proto, options)
     found, left = products(graph)
     if not found:

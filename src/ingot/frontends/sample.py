@@ -25,7 +25,7 @@ ENTRIES_LIMIT = 4096  # of an archive or a folder
 ARCHIVE_BYTES = 1 << 36
 MAGIC_BYTES = 8  # of a checkpoint's index, at its end
 _TOKENS = re.compile(
-    r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|#[^\n]*|(?P<key>[A-Za-z_]\w*)\s*(?=[:{<])|[{}<>\[\]]"
+    r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|#[^\n]*|(?P<word>\w+)(?P<key>\s*(?=[:{<]))?|[{}<>\[\]]"
 )
 Field = tuple[int, int, bytes]
 """The number and wire type of a field, and as much of its content as was read."""
@@ -78,8 +78,8 @@ class Sample:
         found: dict[str, None] = {}
         depth = 0
         for token in _TOKENS.finditer(self.text):
-            if token["key"]:
-                found.update({} if depth else {token["key"]: None})
+            if token["word"]:
+                found.update({token["word"]: None} if token["key"] is not None and not depth else {})
             else:
                 depth += (token[0] in "{<[") - (token[0] in "}>]")
         return list(found)
