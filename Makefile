@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel rtl compression cortex-m4 light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras rtl compression cortex-m4 light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -87,6 +87,12 @@ kernel: ## only the tests in Debian's kernel under QEMU (`make test` runs them t
 	@tools/bootstrap.sh test
 	@tools/debian-packages.sh tools/kernel-packages.txt
 	$(BIN)/python -m pytest -n $(WORKERS) tests/kernel
+
+keras: ## layers and networks of Keras 3 beside its own answers, into docs/keras.md (KERAS=a Python that has it)
+	@tools/bootstrap.sh test
+	@$(if $(KERAS),,$(BIN)/python -m pip install --quiet 'keras>=3.15,<3.16' jax)
+	@PYTHONPATH=src:. $(or $(KERAS),$(BIN)/python) -m tests.keras.oracle layers
+	@PYTHONPATH=src:. $(or $(KERAS),$(BIN)/python) -m tests.keras.oracle networks --update docs/keras.md
 
 rtl: ## the accelerator's Verilog under Verilator beside its simulator, and its cells; writes docs/hardware.md
 	@tools/bootstrap.sh test rtl

@@ -264,8 +264,8 @@ def caffe2_nets(path: Path) -> tuple[Path | None, Path]:
 FOLDER = "name its folder, in which the variables lie too"
 FORMATS = (
     Format("a TensorFlow Lite model", flatbuffer(b"TFL3"), TFLITE, ("inputs", "outputs")),
-    Format("a Keras model", zipped("/config.json", "/metadata.json"), KERAS),
-    Format("a Keras model in HDF5", starts(b"\x89HDF\r\n\x1a\n"), KERAS),
+    Format("a Keras model", zipped("/config.json", "/metadata.json"), KERAS, EDGES[:2]),
+    Format("a Keras model in HDF5", starts(b"\x89HDF\r\n\x1a\n"), KERAS, EDGES[:2]),
     Format("TensorFlow's SavedModel", holds(*SAVED), TENSORFLOW, EDGES, form="folder", files=_checkpoint),
     Format(
         "TensorFlow's checkpoint", _is_checkpoint, TENSORFLOW, EDGES, form="checkpoint", files=_checkpoint

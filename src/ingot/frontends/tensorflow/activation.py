@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ingot.formula.expr import Array as Elements
-from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.orders import Builder
 from ingot.frontends.tensorflow.model import Body, Model, Node, Ref
 from ingot.frontends.tensorflow.values import Item
 

@@ -15,11 +15,10 @@ import numpy as np
 
 from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.types import BOOL, INT32
+from ingot.frontends.orders import Builder, aligned, own
 from ingot.frontends.tensorflow.activation import Activation, Frame, Frames, Variable
-from ingot.frontends.tensorflow.builder import Builder
-from ingot.frontends.tensorflow.loops import State, Turns, own, run
+from ingot.frontends.tensorflow.loops import State, Turns, run
 from ingot.frontends.tensorflow.model import Body, Node
-from ingot.frontends.tensorflow.ops.table import aligned
 from ingot.frontends.tensorflow.values import DEAD, Dead, Guard, Item, Tensor, tensor
 
 PORTS_LIMIT = 1 << 16

@@ -11,8 +11,8 @@ import onnx
 
 from ingot.errors import InputError, UnsupportedError
 from ingot.frontends.builder import EXPANSION, NODES_LIMIT, Names
+from ingot.frontends.orders import Builder
 from ingot.frontends.tensorflow.activation import Read, World
-from ingot.frontends.tensorflow.builder import Builder
 from ingot.frontends.tensorflow.config import (
     Feed,
     Fetch,

@@ -13,7 +13,7 @@ import numpy as np
 
 from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.types import BOOL, INT64
-from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.orders import Builder, own
 from ingot.frontends.tensorflow.model import Node
 from ingot.frontends.tensorflow.ops.arrays import dense
 from ingot.frontends.tensorflow.ops.table import Call
@@ -126,12 +126,3 @@ def _filled(state: State, values: list[Value]) -> State:
             item = Tensor(next(rest))
         filled.append(item)
     return filled
-
-
-def own(inner: Builder, values: list[Value]) -> list[Value]:
-    """Outputs of a graph are made in it, each by itself."""
-    made = {v for n in inner.graph.nodes for v in n.outputs}
-    out: list[Value] = []
-    for value in values:
-        out.append(value if value in made and value not in out else inner.one("Identity", value))
-    return out

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import ingot.frontends.tensorflow.ops  # noqa: F401  (fills the table)
 from ingot.errors import InputError, ModelError, UnsupportedError
+from ingot.frontends.orders import Builder
 from ingot.frontends.tensorflow import control
 from ingot.frontends.tensorflow.activation import World
-from ingot.frontends.tensorflow.builder import Builder
 from ingot.frontends.tensorflow.config import PLACEHOLDERS
 from ingot.frontends.tensorflow.model import Body, Node, Ref
 from ingot.frontends.tensorflow.ops.table import OPS, Call, Result

@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ingot.errors import UnsupportedError
-from ingot.formula.expr import Array as Elements
-from ingot.formula.expr import static
 from ingot.formula.types import DType
+from ingot.frontends import orders
 from ingot.graph.ir import Value
 
-Order = tuple[int, ...]
 Guard = tuple[Value, bool]
 
 
@@ -37,39 +33,14 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tensor:
-    """TensorFlow's axis i is axis `order[i]` of `value`; None: they are the same.
+class Tensor(orders.Tensor):
+    """A tensor of TensorFlow's, perhaps held in another order of axes.
 
     `guards` are the conditions, known at run time only, under which TensorFlow would have computed it.
     """
 
-    value: Value
-    order: Order | None = None
     guards: frozenset[Guard] = frozenset()
     blocks: Blocks | None = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents as TensorFlow has them."""
-        held = self.value.shape
-        assert held is not None, "every value of the importer is inferred"
-        extents = tuple(map(static, held))
-        return extents if self.order is None else tuple(extents[i] for i in self.order)
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
-
-    @property
-    def dtype(self) -> DType:
-        assert self.value.type is not None, "every value of the importer is inferred"
-        return self.value.type
-
-    @property
-    def constant(self) -> Elements | None:
-        """The elements as TensorFlow has them, if they are known."""
-        found = self.value.constant
-        return found if found is None or self.order is None else np.transpose(found, self.order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,8 @@ import numpy as np
 
 from ingot.errors import ModelError
 from ingot.formula.types import INT64
-from ingot.frontends.tensorflow.ops.movement import sliced, stacked
+from ingot.frontends.orders import sliced
+from ingot.frontends.tensorflow.ops.movement import stacked
 from ingot.frontends.tensorflow.ops.table import Call, Result, op
 from ingot.frontends.tensorflow.tensors import dtype_of
 from ingot.frontends.tensorflow.values import Array, Tensor
@@ -53,7 +54,7 @@ def _element(c: Call, array: Array, i: int, missing: Tensor | None = None) -> Te
     if array.dense is not None and 0 <= i < min(array.size, array.dense.shape[0]):
         x = c.b.plain(array.dense)
         shape = array.dense.shape
-        part = sliced(c, x, [i, *[0] * (len(shape) - 1)], [i + 1, *shape[1:]], [1] * len(shape))
+        part = sliced(c.b, x, [i, *[0] * (len(shape) - 1)], [i + 1, *shape[1:]], [1] * len(shape))
         return Tensor(c.b.reshape(part, shape[1:]))
     if missing is None:
         raise ModelError(f"{c.node.label}: element {i} of {array.size} is read before it is written")
@@ -213,4 +214,4 @@ def list_pop(c: Call) -> Result:
 def sliced_list(c: Call, x: Tensor, n: int) -> Tensor:
     """The first n elements."""
     ends = [min(n, x.shape[0]), *x.shape[1:]]
-    return Tensor(sliced(c, c.b.plain(x), [0] * x.rank, ends, [1] * x.rank))
+    return Tensor(sliced(c.b, c.b.plain(x), [0] * x.rank, ends, [1] * x.rank))

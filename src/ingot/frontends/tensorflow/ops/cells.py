@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingot.frontends.tensorflow.ops.elementwise import like
-from ingot.frontends.tensorflow.ops.movement import sliced, stacked
+from ingot.frontends.orders import like, sliced
+from ingot.frontends.tensorflow.ops.movement import stacked
 from ingot.frontends.tensorflow.ops.table import Call, Result, op
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.graph.ir import Value
@@ -75,7 +75,7 @@ def lstm_sequence(c: Call) -> Result:
     lstm = _lstm(c, 4, "ifco" if is_new else "icfo", 0.0 if is_new else 3.0, 0.0 if is_new else 1.0)
     state, h, made = c.plain(2), c.plain(3), []
     for t in range(steps):
-        part = sliced(c, c.b.plain(x), [t, 0, 0], [t + 1, *x.shape[1:]], [1] * 3)
+        part = sliced(c.b, c.b.plain(x), [t, 0, 0], [t + 1, *x.shape[1:]], [1] * 3)
         row = lstm.step(c.b.reshape(part, x.shape[1:]), state, h)
         state, h = row[1], row[6]
         made.append(row)

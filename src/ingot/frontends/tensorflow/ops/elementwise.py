@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ingot.frontends.tensorflow.builder import Builder
-from ingot.frontends.tensorflow.ops.table import OPS, Call, Result, aligned, op
+from ingot.frontends.orders import Builder, aligned, like
+from ingot.frontends.tensorflow.ops.table import OPS, Call, Result, op
 from ingot.frontends.tensorflow.values import Item, Tensor
 from ingot.graph.ir import Value
 
@@ -99,12 +99,6 @@ def unchanged(c: Call) -> Item:
 @op("IdentityN")
 def identity_n(c: Call) -> Result:
     return list(c.items)
-
-
-def like(b: Builder, x: Value, number: float) -> Value:
-    """A constant of x's type."""
-    assert x.type is not None, "every value of the importer is inferred"
-    return b.constant(number, x.type)
 
 
 @op("Relu6")

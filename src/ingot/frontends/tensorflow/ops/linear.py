@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ingot.formula.types import INT32
-from ingot.frontends.tensorflow.ops.elementwise import like
+from ingot.frontends.orders import like
 from ingot.frontends.tensorflow.ops.table import Call, Result, op
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.graph.ir import Value

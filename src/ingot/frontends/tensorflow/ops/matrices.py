@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ingot.formula.types import INT32, INT64
-from ingot.frontends.tensorflow.ops.elementwise import like
+from ingot.frontends.orders import like
 from ingot.frontends.tensorflow.ops.table import Call, Result, op
 
 

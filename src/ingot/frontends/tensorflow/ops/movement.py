@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ingot.formula.types import BOOL, INT64
 from ingot.frontends.builder import extents_of
-from ingot.frontends.tensorflow.ops.elementwise import like
-from ingot.frontends.tensorflow.ops.table import Call, Result, aligned, op
+from ingot.frontends.orders import aligned, like, sliced
+from ingot.frontends.tensorflow.ops.table import Call, Result, op
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.graph.ir import Value
-
-FAR = (1 << 31) - 1
 
 
 @op("Transpose")
@@ -29,21 +25,6 @@ def transpose(c: Call) -> Result:
 # ---- slices
 
 
-def sliced(c: Call, x: Value, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> Value:
-    """ONNX's Slice of the axes not taken whole. Behind a negative step, an end of -1 is before the first."""
-    assert x.shape is not None, "every value of the importer is inferred"
-    used = [
-        i
-        for i, n in enumerate(x.shape)
-        if (starts[i], steps[i]) != (0, 1) or (isinstance(n, int) and ends[i] < n)
-    ]
-    if not used:
-        return x
-    bounds = [[s[i] for i in used] for s in (starts, ends)]
-    bounds[1] = [-FAR if steps[i] < 0 and ends[i] < 0 else ends[i] for i in used]
-    return c.b.one("Slice", x, *map(c.b.ints, bounds), c.b.ints(used), c.b.ints([steps[i] for i in used]))
-
-
 @op("Slice")
 def slice_(c: Call) -> Result:
     x, size = c.tensor(0), c.ints(2, "the size")
@@ -54,7 +35,7 @@ def slice_(c: Call) -> Result:
     ends = [b + s if s >= 0 else n for b, s, n in zip(begin, size, x.shape, strict=True)]
     fits = all(0 <= b <= e <= n for b, e, n in zip(begin, ends, x.shape, strict=True))
     c.require(fits, f"the part {list(begin)} to {ends} leaves the tensor")
-    return sliced(c, c.b.plain(x), begin, ends, [1] * x.rank)
+    return sliced(c.b, c.b.plain(x), begin, ends, [1] * x.rank)
 
 
 def _slice_at_run_time(c: Call, size: tuple[int, ...]) -> Value:
@@ -85,7 +66,7 @@ def strided_slice(c: Call) -> Result:
         starts[axis], ends[axis], steps[axis] = _bounds(
             c, x.shape[axis], begin[i], end[i], strides[i], [bool(m >> i & 1) for m in (*masks[:2], masks[4])]
         )
-    found = sliced(c, c.b.plain(x), starts, ends, steps)
+    found = sliced(c.b, c.b.plain(x), starts, ends, steps)
     kept: list[int] = []
     for kind, axis, _ in spec:
         if kind == "new":
@@ -266,7 +247,7 @@ def reverse(c: Call) -> Result:
     starts, ends, steps = [0] * x.rank, list(x.shape), [1] * x.rank
     for a in axes:
         starts[a], ends[a], steps[a] = x.shape[a] - 1, -1, -1
-    return sliced(c, c.b.plain(x), starts, ends, steps)
+    return sliced(c.b, c.b.plain(x), starts, ends, steps)
 
 
 @op("ReverseSequence")

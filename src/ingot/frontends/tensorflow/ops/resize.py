@@ -10,8 +10,8 @@ import numpy as np
 
 from ingot.formula.expr import Array
 from ingot.formula.types import FLOAT32
-from ingot.frontends.tensorflow.ops.elementwise import like
-from ingot.frontends.tensorflow.ops.table import Call, Result, channels_first, op
+from ingot.frontends.orders import channels_first, like
+from ingot.frontends.tensorflow.ops.table import Call, Result, op
 from ingot.frontends.tensorflow.ops.window import listed
 from ingot.frontends.tensorflow.values import Tensor
 

@@ -12,14 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Union
 
-import numpy as np
-
 from ingot.errors import ModelError, ShapeError, UnsupportedError
 from ingot.formula.expr import Array
-from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.orders import Builder, Order, channels_first
 from ingot.frontends.tensorflow.model import Node
 from ingot.frontends.tensorflow.values import Array as Elements
-from ingot.frontends.tensorflow.values import Item, Order, Tensor, tensor
+from ingot.frontends.tensorflow.values import Item, Tensor, tensor
 from ingot.graph.ir import Value
 
 Result = Union[Value, Item, "list[Value | Item]"]
@@ -119,29 +117,3 @@ class Call:
         if text not in FORMATS:
             raise self.refuse(f"the data format {text!r} is not supported")
         return None if text.startswith("NC") else channels_first(rank)
-
-
-def channels_first(rank: int) -> Order:
-    """
-    >>> channels_first(4)
-    (0, 2, 3, 1)
-    """
-    return (0, *range(2, rank), 1)
-
-
-def aligned(b: Builder, tensors: list[Tensor]) -> tuple[list[Value], Order | None]:
-    """Operands that broadcast against each other, in the order in which the first of full rank is held."""
-    rank = max(t.rank for t in tensors)
-    order = next((t.order for t in tensors if t.rank == rank and t.order is not None), None)
-    if order is None:
-        return [b.plain(t) for t in tensors], None
-    return [_raised(b, t, rank, order) for t in tensors], order
-
-
-def _raised(b: Builder, t: Tensor, rank: int, order: Order) -> Value:
-    if t.rank == rank:
-        return b.held(t, order)
-    if int(np.prod(t.shape)) == 1 and t.rank == 0:
-        return b.plain(t)
-    raised = b.reshape(b.plain(t), (1,) * (rank - t.rank) + t.shape)
-    return b.held(Tensor(raised), order)

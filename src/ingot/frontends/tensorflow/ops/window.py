@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ingot.frontends.builder import extents_of
-from ingot.frontends.tensorflow.ops.elementwise import biased, like
-from ingot.frontends.tensorflow.ops.table import OPS, Call, Result, channels_first, op
-from ingot.frontends.tensorflow.values import Blocks, Order, Tensor
+from ingot.frontends.orders import Order, channels_first, like, same_pads, sliced
+from ingot.frontends.tensorflow.ops.elementwise import biased
+from ingot.frontends.tensorflow.ops.table import OPS, Call, Result, op
+from ingot.frontends.tensorflow.values import Blocks, Tensor
 from ingot.graph.ir import Value
 
 FUSED = {"Relu": "Relu", "Elu": "Elu", "Sigmoid": "Sigmoid", "Tanh": "Tanh"}
@@ -49,9 +50,8 @@ def geometry(c: Call, sizes: list[int], taps: list[int], where: list[int]) -> Ge
     dilations = listed(c, "dilations", where)
     padding, pads = c.node.text("padding", "VALID"), [[0, 0] for _ in where]
     if padding == "SAME":
-        for i, (n, k, s, d) in enumerate(zip(sizes, taps, strides, dilations, strict=True)):
-            total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
-            pads[i] = [total // 2, total - total // 2]
+        each = zip(sizes, taps, strides, dilations, strict=True)
+        pads = [list(same_pads(n, k, s, d)) for n, k, s, d in each]
     elif padding == "EXPLICIT":
         given = c.node.integers("explicit_paddings")
         c.require(
@@ -281,8 +281,6 @@ def space_to_batch(c: Call) -> Result:
 @op("BatchToSpaceND", "BatchToSpace")
 def batch_to_space(c: Call) -> Result:
     """The other way, and then `crops` cut off."""
-    from ingot.frontends.tensorflow.ops.movement import sliced
-
     x, block, crops = _blocks(c)
     m, count = len(block), int(np.prod(block))
     dilated = _dilated(c, x, block, crops)
@@ -297,7 +295,7 @@ def batch_to_space(c: Call) -> Result:
     starts = [0, *(p[0] for p in crops), *[0] * len(rest)]
     ends = [x.shape[0] // count, *(n - p[1] for n, p in zip(size, crops, strict=True)), *rest]
     c.require(all(s <= e for s, e in zip(starts, ends, strict=True)), f"crops of {crops} from {size}")
-    return sliced(c, found, starts, ends, [1] * len(ends))
+    return sliced(c.b, found, starts, ends, [1] * len(ends))
 
 
 def _dilated(c: Call, x: Tensor, block: list[int], crops: list[list[int]]) -> Tensor | None:
