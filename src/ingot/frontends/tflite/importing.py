@@ -16,7 +16,7 @@ from onnx import numpy_helper
 from ingot.errors import InputError
 from ingot.frontends.builder import EXPANSION, NODES_LIMIT, Names
 from ingot.frontends.onnx.states import STATE
-from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.orders import Builder
 from ingot.frontends.tensorflow.config import SHAPE
 from ingot.frontends.tensorflow.values import Item, Tensor, tensor
 from ingot.frontends.tflite.model import Model, Signature, Subgraph, TensorInfo

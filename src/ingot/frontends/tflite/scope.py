@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ingot.errors import ModelError, UnsupportedError
-from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.orders import Builder
 from ingot.frontends.tensorflow.values import DEAD, Dead, Item, Tensor
 from ingot.frontends.tflite.model import NO_TENSOR, Model, Operator, Subgraph, TensorInfo
 from ingot.frontends.tflite.ops import OPS

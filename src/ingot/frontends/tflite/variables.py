@@ -13,7 +13,7 @@ import numpy as np
 from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.types import dtype_of
 from ingot.frontends.builder import Names
-from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.orders import Builder
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.model import Array, Quantisation, TensorInfo
 from ingot.frontends.tflite.weights import elements_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ingot.formula.types import INT8, INT32, UINT8
-from ingot.frontends.tensorflow.ops.elementwise import like
-from ingot.frontends.tensorflow.ops.table import Result, aligned
+from ingot.frontends.orders import aligned, like
+from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.activations import exp_table, hard_swish_table, sigmoid_table
 from ingot.frontends.tflite.fixed import in_float32

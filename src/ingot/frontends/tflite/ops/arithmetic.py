@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from ingot.formula.types import INT32
-from ingot.frontends.tensorflow.ops.table import Result, aligned
+from ingot.frontends.orders import aligned
+from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.fixed import in_float32
 from ingot.frontends.tflite.ops.quotient import div_quantised

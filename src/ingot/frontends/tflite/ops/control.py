@@ -6,8 +6,8 @@ from typing import Any
 
 from ingot.errors import ModelError
 from ingot.formula.types import BOOL
-from ingot.frontends.tensorflow.builder import Builder
-from ingot.frontends.tensorflow.loops import Turns, own, run
+from ingot.frontends.orders import Builder, own
+from ingot.frontends.tensorflow.loops import Turns, run
 from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Item, Resource, Tensor, tensor
 from ingot.frontends.tflite.ops.table import Call, op

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ingot.formula.types import FLOAT32, INT32
-from ingot.frontends.tensorflow.ops.elementwise import like
-from ingot.frontends.tensorflow.ops.table import Result, aligned
+from ingot.frontends.orders import aligned, like
+from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.activations import rsqrt_table
 from ingot.frontends.tflite.fixed import in_float32, rounded, table_of

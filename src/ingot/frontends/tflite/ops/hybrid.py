@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ingot.formula.types import FLOAT32, FLOAT64, INT8, INT32
 from ingot.frontends.builder import extents_of
-from ingot.frontends.tensorflow.ops.elementwise import like
+from ingot.frontends.orders import like
 from ingot.frontends.tflite.ops.requantise import away
 from ingot.frontends.tflite.ops.table import Call
 from ingot.graph.ir import Value

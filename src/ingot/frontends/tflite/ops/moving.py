@@ -9,7 +9,7 @@ import numpy as np
 
 from ingot.formula.types import BOOL, INT32, INT64
 from ingot.frontends.builder import extents_of
-from ingot.frontends.tensorflow.ops.elementwise import like
+from ingot.frontends.orders import like
 from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Item, Tensor
 from ingot.frontends.tflite.ops.requantise import requantised, rescaled_by_float

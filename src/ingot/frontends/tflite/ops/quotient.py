@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ingot.formula.types import INT32
-from ingot.frontends.tensorflow.ops.elementwise import like
-from ingot.frontends.tensorflow.ops.table import aligned
+from ingot.frontends.orders import aligned, like
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.activations import one_over_one_plus
 from ingot.frontends.tflite.fixed import in_float32, multiplier_of, table_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ingot.formula.types import INT64
-from ingot.frontends.tensorflow.ops.elementwise import like
+from ingot.frontends.orders import like
 from ingot.frontends.tensorflow.ops.reduce import held_axes, without
 from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Tensor

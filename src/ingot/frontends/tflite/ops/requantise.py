@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ingot.formula.types import FLOAT32, INT32, DType
-from ingot.frontends.tensorflow.builder import Builder
-from ingot.frontends.tensorflow.ops.elementwise import like
+from ingot.frontends.orders import Builder, like
 from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.fixed import multiplier_of, multipliers_of, rounded

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ingot.formula.types import INT32, INT64
-from ingot.frontends.tensorflow.ops.elementwise import like
-from ingot.frontends.tensorflow.ops.table import channels_first
+from ingot.frontends.orders import channels_first, like
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.fixed import Array
 from ingot.frontends.tflite.ops.table import Call

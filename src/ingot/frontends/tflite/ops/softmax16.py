@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ingot.formula.types import INT32, INT64
-from ingot.frontends.tensorflow.ops.elementwise import like
+from ingot.frontends.orders import like
 from ingot.frontends.tflite.fixed import Array, multiplier_of
 from ingot.frontends.tflite.ops.requantise import DOMAIN, floor_shift, scaled_by
 from ingot.frontends.tflite.ops.table import Call

@@ -15,9 +15,8 @@ from typing import Any, Protocol
 
 from ingot.errors import ModelError
 from ingot.formula.types import DType
-from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.orders import Builder, like
 from ingot.frontends.tensorflow.model import Node
-from ingot.frontends.tensorflow.ops.elementwise import like
 from ingot.frontends.tensorflow.ops.table import OPS as STANDARD
 from ingot.frontends.tensorflow.ops.table import Call as Operands
 from ingot.frontends.tensorflow.ops.table import Result

@@ -10,8 +10,8 @@ import numpy as np
 
 from ingot.formula.types import FLOAT32, INT8, INT16, INT32, INT64, UINT8
 from ingot.frontends.builder import extents_of
-from ingot.frontends.tensorflow.ops.elementwise import like
-from ingot.frontends.tensorflow.ops.table import Result, channels_first
+from ingot.frontends.orders import channels_first, like
+from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.ops.window import Geometry, geometry
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.model import Array
