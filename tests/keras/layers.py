@@ -581,7 +581,7 @@ def _attention(keras: Any) -> Iterator[Row]:
         return build
 
     yield "mha", self_attention()
-    yield "mha_value", self_attention(value_dim=4, output_shape=7)
+    yield "mha_value", self_attention(value_dim=4, output_shape=7, dropout=0.1)
     yield "mha_shape2", self_attention(output_shape=(2, 4))
     yield "mha_nobias", self_attention(use_bias=False)
     yield "mha_causal", self_attention(call={"use_causal_mask": True})

@@ -249,7 +249,7 @@ def rsqrt(c: Call) -> Result:
     return Tensor(c.b.one("Reciprocal", c.b.one("Sqrt", c.x.value)), c.x.order)
 
 
-@operation("identity", "copy")
+@operation("identity", "copy", "convert_to_tensor")
 def identity(c: Call) -> Result:
     return c.x
 
