@@ -14,9 +14,7 @@ import numpy as np
 
 from ingot.formula.types import BOOL, INT32, INT64
 from ingot.frontends.builder import extents_of
-from ingot.frontends.tensorflow.builder import Builder
-from ingot.frontends.tensorflow.loops import own
-from ingot.frontends.tensorflow.ops.elementwise import like
+from ingot.frontends.orders import Builder, like, own
 from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.fixed import in_float32

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from ingot.formula.types import INT32
-from ingot.frontends.tensorflow.builder import Builder
+from ingot.frontends.orders import Builder
 from ingot.frontends.tflite.fixed import Array
 from ingot.frontends.tflite.ops.requantise import floor_shift
 from ingot.graph.ir import Value
