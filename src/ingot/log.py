@@ -77,6 +77,11 @@ def announce(what: str, done: int = 0, total: int = 0) -> None:
         listener(what, done, total)
 
 
+def forget() -> None:
+    """Let remarks be heard again: another command begins."""
+    _said.set(frozenset())
+
+
 def remark(text: str) -> None:
     """Print a line for the human to standard error, the same one once in this context."""
     if text not in _said.get():

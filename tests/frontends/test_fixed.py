@@ -16,7 +16,7 @@ import ingot
 from ingot.cli import app
 from ingot.driver import front
 from ingot.errors import InputError, UnsupportedError
-from ingot.log import _said
+from ingot.log import forget
 from ingot.options import Options
 from tests.models import text
 
@@ -130,7 +130,7 @@ def test_weights_beside_the_model(tmp_path: Path) -> None:
 
 @pytest.fixture
 def _unheard() -> None:
-    _said.set(frozenset())
+    forget()
 
 
 @pytest.mark.usefixtures("_unheard")

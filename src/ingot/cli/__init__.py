@@ -36,6 +36,7 @@ from ingot.cli import (
 )
 from ingot.cli.show import single_line
 from ingot.errors import IngotError, ToolchainError
+from ingot.log import forget
 
 INTERNAL = 70
 LONGEST = 1500  # characters of a message
@@ -45,6 +46,7 @@ class _Group(TyperGroup):
     """Turns what the work raises on purpose into one line and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
+        forget()
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
