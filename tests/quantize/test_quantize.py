@@ -194,3 +194,10 @@ def test_a_node_named_as_another_s_result() -> None:
     model.graph.node[2].name = "a"
     feeds = images(rng, 8, 4, 8)
     assert sqnr(answers(model, feeds), answers(quantized(model, feeds).model, feeds)) > 30
+
+
+def test_a_model_without_float32_is_refused() -> None:
+    halves = {"w": normal(RNG, 4, 3, 3, 3).astype(np.float16)}
+    model = net("y = Conv(x, w)", halves, "(float16[1,3,8,8] x) => (float16[1,4,6,6] y)")
+    with pytest.raises(InputError, match="no float32 layer to quantise"):
+        quantize(model, PROFILE, Scheme(), {})

@@ -76,6 +76,7 @@ def quantize(
     net = fold(opened(model, define, is_wide))
     if scheme.bias_correction:
         with_biases(net)
+    _require_some(net)
     source = _Source(net, profile)
     pairs = len(chains(net)) if scheme.equalize else 0
     if evidence is None:
@@ -158,6 +159,15 @@ def _searched(source: _Source, scheme: Scheme, plain: Scheme, loss: Callable[[Qu
     }
     assert scheme.max_drop is not None
     return search(costs, lambda kept: loss(_made(source, nearest, kept, None)), scheme.max_drop)
+
+
+def _require_some(net: Network) -> None:
+    """Raise InputError where nothing can be quantised, whatever is kept."""
+    if not place(net, set(), is_edge_float=False).groups:
+        raise InputError(
+            "the model has no float32 layer to quantise",
+            remedy="Conv, Gemm, MatMul, LSTM and the like are; a float16 model must become float32 first",
+        )
 
 
 def _require_all(net: Network, placement: Placement) -> None:
