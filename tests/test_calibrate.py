@@ -176,9 +176,20 @@ def npy(array: np.ndarray) -> bytes:
 
 
 ONE = npy(DATA[:1])
+
+
+def shifted(data: bytes) -> bytes:
+    """An archive whose directory claims to begin later than it does: its members begin before the file."""
+    at = data.rindex(b"PK\5\6") + 16
+    return (
+        data[:at] + (int.from_bytes(data[at : at + 4], "little") + 400).to_bytes(4, "little") + data[at + 4 :]
+    )
+
+
 HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "no archive": ("d.npz", b"PK\x03\x04 nothing", "not a .npz archive"),
     "cut": ("d.npz", archive(x=ONE)[:-30], "not a .npz archive"),
+    "before its file": ("d.npz", shifted(archive(x=ONE)), "not a .npz archive|damaged"),
     "another method": ("d.npz", archive(zipfile.ZIP_BZIP2, x=ONE), "not stored as numpy does it"),
     "no such member": ("d.npz", archive(a=ONE, b=ONE), "no array of an input's name; its arrays: 'a', 'b'"),
     "header": ("d.npz", archive(x=ONE[:80] + b"1" * 30 + ONE[110:]), "not a .npy file"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MEMBERS = 4096
 EXPANDED_BYTES = 1 << 32  # of a compressed member
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_FAILURES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
+_FAILURES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OSError)
 
 
 def member_names(path: Path) -> list[str]:
