@@ -33,6 +33,7 @@ CONSTANTS: dict[str, Array] = {
     "z": np.array(128, np.uint8),
     "z0": np.array(0, np.uint8),
     "z3": np.array(3, np.uint8),
+    "zi": np.array(-5, np.int8),
     "w": weights(8, 4, 3, 3),
     "dw": weights(4, 1, 3, 3),
     "ws": np.array(0.004, np.float32),
@@ -55,8 +56,9 @@ CONSTANTS: dict[str, Array] = {
 
 def model(nodes: str, used: tuple[str, ...] = ()) -> onnx.ModelProto:
     """The nodes on x, uint8 images of four channels, with the constants that they name."""
+    kind = "int8" if nodes.endswith("zi)") else "uint8"
     proto = parser.parse_model(
-        f"""<ir_version: 10, opset_import: ["" : 21]> g (uint8[2,4,9,7] qx) => (uint8 y) {{
+        f"""<ir_version: 10, opset_import: ["" : 21]> g (uint8[2,4,9,7] qx) => ({kind} y) {{
         x = DequantizeLinear(qx, s, z)
         {nodes} }}"""
     )
@@ -108,6 +110,12 @@ EXACT |= {
     + "c = Gemm<transB=1>(i, fw, f) y = QuantizeLinear(c, big, z)",
     "dense, a scale per output": DENSE + "fw = DequantizeLinear<axis=0>(mt, wss, wzs) "
     "c = Gemm<transB=1>(i, fw) r = Relu(c) y = QuantizeLinear(r, big, z0)",
+    "a product of uint8 that is int8": DENSE
+    + "fw = DequantizeLinear(m, ws, wz) c = MatMul(i, fw) y = QuantizeLinear(c, big, zi)",
+    "dense of uint8 that is int8": DENSE
+    + "fw = DequantizeLinear(mt, ws, wz) "
+    + BIAS
+    + "c = Gemm<transB=1>(i, fw, f) y = QuantizeLinear(c, big, zi)",
 }
 
 
