@@ -206,8 +206,7 @@ def network_row(name: str, build: Any, suffix: str) -> tuple[str, int, float]:
         path = Path(folder) / f"model{suffix}"
         model.save(path)
         bundle = ingot.compile(str(path))
-        named = dict(zip((p.name for p in bundle.manifest.inputs), given, strict=True))
-        found = list(bundle.run(named).values())
+        found = list(bundle.run(dict(_named(import_keras(path), given))).values())
     most = max(off(x, y) for x, y in zip(found, answers(model, given), strict=True))
     return name, int(model.count_params()), most
 
