@@ -63,7 +63,7 @@ def feeds(model: Any, rng: np.random.Generator) -> list[Array]:
 def answers(model: Any, given: list[Array]) -> list[Array]:
     """What Keras computes."""
     named = {t.name: a for t, a in zip(model.inputs, given, strict=True)}
-    structure = model.input
+    structure = getattr(model, "_inputs_struct", None)  # a Sequential has one input
     whole = named if isinstance(structure, dict) else given if len(given) > 1 else given[0]
     return [np.asarray(y) for y in keras.tree.flatten(model(whole, training=False))]
 
