@@ -119,6 +119,12 @@ QUANTISED = [
         for shape in ((3, 17), (), (0, 2))
     ),
     mapped("QLinearLeakyRelu", np.uint8, 100, 40, alpha=0.3),
+    Row(
+        "QLinearSigmoid",
+        [np.array([0, 50, 255], np.uint8), scale(0.02), None, scale(0.01)],
+        oracle=[np.array([50, 73, 99], np.uint8)],  # onnxruntime aborts without a zero point
+        **DOMAIN,
+    ),
     *(parts(kind, axis) for kind in (np.uint8, np.int8) for axis in (0, 1, -2)),
     gemm(np.uint8, np.uint8, 1),
     gemm(np.uint8, np.int8, 5, transB=1),

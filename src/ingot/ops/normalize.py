@@ -267,13 +267,20 @@ def rms_normalization(
     f: Builder, x: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
     """y = x / sqrt(mean(x^2) + epsilon) * scale, the mean over the axes from `axis` on (RMSNormalization)."""
+    return root_mean_square(f, x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)[0]
+
+
+def root_mean_square(
+    f: Builder, x: Tensor, scale: Tensor, *, axis: int, epsilon: float, stash_type: int
+) -> tuple[Tensor, Tensor]:
+    """The same, and 1 / sqrt(mean(x^2) + epsilon) on the axes before `axis`."""
     i = f.axis(axis, x.rank)
     axes = f.axes(x.shape)
     stash = _stash(f, stash_type)
     wide = stash if stash.bits > x.type.compute.bits else x.type.compute
     element = cast(x[axes], wide)
     inverse = _inverse_deviation(f, axes[:i], axes[i:], element, epsilon)
-    return _scaled(f, x, axes, element * inverse[axes[:i]], scale, None)
+    return _scaled(f, x, axes, element * inverse[axes[:i]], scale, None), inverse
 
 
 @op("GroupNormalization", since=21)

@@ -96,11 +96,14 @@ def op(name: str, *, since: int = 1, domain: str = "") -> Callable[[D], D]:
 def _register(
     name: str, domain: str, since: int, define: Definition, parameters: list[inspect.Parameter]
 ) -> None:
-    """The parameters are inputs, or attributes where keyword-only; those without a default are needed."""
+    """The parameters are inputs, or attributes where keyword-only; those without a default are needed, but
+    for inputs that may be None.
+    """
     inputs = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     attributes = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-    needed = frozenset(p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL)
+    given = (p for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL)
+    needed = frozenset(p.name for p in given if p.annotation != "Tensor | None")
     floats = (p for p in parameters if p.name in attributes and isinstance(p.default, float))
     defaults = {p.name: float(np.float32(p.default)) for p in floats}
     versions = _OPERATORS.setdefault((domain, name), [])
