@@ -17,6 +17,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 @layer(*JOINS, mask="own")
 def merge(c: Call) -> Result:
     """Elements with elements; an operand of fewer axes gets axes of 1 behind the batch."""
+    if c.layer.kind == "Multiply" and c.world.is_3 and any(c.mask_of(t) is not None for t in c.tensors):
+        raise c.refuse("Keras 3 takes hidden steps as ones in a product, which is not supported")
     values, order = aligned(c.b, _raised(c))
     made = reduce(lambda a, b: c.b.one(JOINS[c.layer.kind], a, b), values)
     if c.layer.kind == "Average":
