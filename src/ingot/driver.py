@@ -56,6 +56,7 @@ from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
 from ingot.options import Define, Options
 from ingot.passes.byte_activations import byte_activations, layers_in_a_row
+from ingot.passes.edge_scales import edge_scales
 from ingot.passes.inline_if import inline_if
 from ingot.passes.integer_layers import integer_layers
 from ingot.passes.number_calls import number_calls
@@ -165,7 +166,8 @@ def compile_with(model: Any, options: Options) -> Bundle:
     made = [stages(model, replace(options, target=t)) for t in options.target.split("+")]
     announce("compile C")
     in_bytes = max(layers_in_a_row(m.graph) for m in made)
-    origin = Origin(digest(source), opsets(made[0].graph), made[0].graph.ports, in_bytes)
+    graph = made[0].graph
+    origin = Origin(digest(source), opsets(graph), graph.ports, in_bytes, graph.scales)
     if len(made) > 1:
         return write_variants([(m.program, m.plan, m.target) for m in made], options, origin)
     return write(made[0].program, made[0].plan, made[0].target, options, origin)
@@ -178,6 +180,7 @@ def front(model: Any, options: Options) -> Graph:
     graph = require_narrow(GRAPH(infer, graph))  # everything below needs shapes, and constants folded
     graph = GRAPH(pair_states, graph, options.state)  # types must be known, passes keep the edge's order
     graph = GRAPH(inline_if, graph)  # conditions that are constants are known now
+    graph = GRAPH(edge_scales, graph)  # before integer_layers: the nodes at the edge are still the model's
     if options.fuse and options.math != "exact":
         graph = GRAPH(integer_layers, graph)  # needs types and folded constants; prune takes the floats away
     if options.activations == "int8":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import prod
 from typing import Any
@@ -22,7 +22,7 @@ from ingot.emit.unit import Unit
 from ingot.emit.weights import size
 from ingot.formula.expr import Expr, Param, Tensor, text, transform
 from ingot.formula.index import upper
-from ingot.graph.ir import Port
+from ingot.graph.ir import Port, Scale
 from ingot.loops.operations import work
 from ingot.loops.program import Call, Kept, calls, params_of
 from ingot.memory.plan import ALIGN
@@ -37,13 +37,15 @@ SHOWN_ELEMENTS = 16
 class Origin:
     """Where a program came from: the model's hash, the opsets of its nodes, its own inputs and outputs.
 
-    `byte_layers`: how many layers behind each other are computed in bytes instead of floats.
+    `byte_layers`: how many layers behind each other are computed in bytes instead of floats. `scales`: what
+    the integers of inputs and outputs stand for.
     """
 
     sha256: str
     opsets: Mapping[str, int]
     ports: tuple[tuple[Port, ...], tuple[Port, ...]] = ((), ())
     byte_layers: int = 0
+    scales: Mapping[str, Scale] = field(default_factory=dict)
 
 
 def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: int | None) -> dict[str, Any]:
@@ -152,6 +154,8 @@ def _tensor(unit: Unit, t: Tensor) -> dict[str, Any]:
     found: dict[str, Any] = {"name": t.name, "symbol": unit.argument(t), "dtype": dtype.name, "shape": shape}
     if any(isinstance(n, Expr) for n in extents):
         found["room"] = prod(map(upper, extents))
+    if (scale := unit.scales.get(t.name)) is not None:
+        found |= {"scale": scale.scale, "zero_point": scale.zero_point}
     if t.packed is not None:
         found["packed_bits"] = dtype.bits
     if unit.api in ("static", "dynamic"):

@@ -43,6 +43,8 @@ class Tensor(Struct):
     shape: Annotated[list[Extent], Meta(max_length=64)]
     room: Count | None = None
     packed_bits: Count | None = None
+    scale: float | None = None
+    zero_point: int | None = None
     offset: Bytes | None = None
     next: str | None = None
 

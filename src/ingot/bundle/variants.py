@@ -56,4 +56,13 @@ def _face(made: Sequence[Made], options: Options, origin: Origin) -> Unit:
     program, plan, target = made[0]
     arena = replace(plan, arena_bytes=max(p.arena_bytes for _, p, _ in made))
     rows = provenance_rows(target, options, origin)
-    return Unit(program, arena, target, program.name, rows, origin.sha256, rename=options.rename)
+    return Unit(
+        program,
+        arena,
+        target,
+        program.name,
+        rows,
+        origin.sha256,
+        rename=options.rename,
+        scales=origin.scales,
+    )

@@ -47,6 +47,7 @@ def write(program: Program, plan: Plan, target: Target, options: Options, origin
         is_profiled=options.profile,
         pauses=options.pauses,
         rename=options.rename,
+        scales=origin.scales,
     )
     return finish(unit, [unit], sources(unit), options, origin)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ingot.emit.conventions import CONVENTIONS
+from ingot.emit.literals import literal
 from ingot.emit.state import header_lines
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, describe, provenance
 from ingot.emit.weights import tagged
 from ingot.emit.wrap import wrap
-from ingot.formula.types import FLOAT64
+from ingot.formula.types import FLOAT32, FLOAT64, INT32
 from ingot.memory.plan import ALIGN
 
 ABI = 1
@@ -54,6 +55,10 @@ def _macros(unit: Unit, stack_bytes: int | None) -> Iterator[str]:
         yield f"#define {upper}_STRING_BYTES {bytes_}u"
     for t in unit.edge:
         yield f"#define {unit.count_macro(t)} {t.count}u /* {describe(t)} */"
+        if (found := unit.scales.get(t.name)) is not None:
+            scale, zero = unit.scale_macros(t)
+            yield f"#define {scale} {literal(found.scale, FLOAT32)} /* value = (integer - zero) * scale */"
+            yield f"#define {zero} {literal(found.zero_point, INT32)}"
 
 
 def _errors(unit: Unit) -> Iterator[str]:

@@ -13,6 +13,7 @@ from functools import cached_property
 from ingot.emit.names import LONGEST, Scope, comment, is_identifier
 from ingot.errors import InputError
 from ingot.formula.expr import Param, Tensor, text
+from ingot.graph.ir import Scale
 from ingot.loops.program import Kernel, Program, Step, calls
 from ingot.loops.program_passes.parallel import is_parallel
 from ingot.memory.plan import ALIGN, Plan
@@ -51,7 +52,8 @@ class Unit:
 
     `external`: the caller brings the weights; `is_threaded`: the caller may bring threads; `is_profiled`: the
     caller brings a clock; `pauses`: the caller is called now and then; `rename` gives inputs, outputs and
-    states their C names. A variant has the struct of its state from the bundle `variant_of`.
+    states their C names; `scales`: what their integers stand for. A variant has the struct of its state from
+    the bundle `variant_of`.
     """
 
     program: Program
@@ -66,6 +68,7 @@ class Unit:
     is_profiled: bool = False
     pauses: bool = False
     rename: Mapping[str, str] = field(default_factory=dict)
+    scales: Mapping[str, Scale] = field(default_factory=dict)
     variant_of: str = ""
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
@@ -159,6 +162,13 @@ class Unit:
         """`LENET_IMAGE_COUNT`."""
         stem = self.argument(t).upper()[: LONGEST - len("_COUNT") - 4]
         return f"{self.upper}_{self.macros.name(t, f'{stem}_COUNT', 'x')}"
+
+    def scale_macros(self, t: Tensor) -> tuple[str, str]:
+        """`LENET_IMAGE_SCALE`, `LENET_IMAGE_ZERO_POINT`."""
+        stem = self.argument(t).upper()[: LONGEST - len("_ZERO_POINT") - 4]
+        parts = ("SCALE", "ZERO_POINT")
+        scale, zero = (f"{self.upper}_{self.macros.name((t, p), f'{stem}_{p}', 'x')}" for p in parts)
+        return scale, zero
 
     def function(self, kernel: Kernel) -> str:
         """The C name of a kernel; the bundle's name in front keeps it apart from every library's."""

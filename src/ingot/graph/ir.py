@@ -115,13 +115,21 @@ class Port:
         return inner | {name for _, name in self.members}
 
 
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the integers of an input or output stand for: value = (integer - zero_point) * scale."""
+
+    scale: float
+    zero_point: int
+
+
 @dataclass(slots=True, eq=False)
 class Graph:
     """Nodes in topological order between inputs and outputs.
 
     `states` pairs outputs with inputs: a frontend does where its format says so, `pair_states` as the user
     says. `ports` says of a main graph what of the model its inputs and outputs are; empty where they are all
-    tensors.
+    tensors. `scales` says of quantised inputs and outputs, by name, what their integers stand for.
     """
 
     name: str
@@ -130,6 +138,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     ports: tuple[tuple[Port, ...], tuple[Port, ...]] = ((), ())
+    scales: dict[str, Scale] = field(default_factory=dict)
 
     def values(self) -> Iterator[Value]:
         """Inputs, then what the nodes make; not the constants, which hang on the nodes that read them."""

@@ -20,6 +20,7 @@ from ingot.frontends.capacities import Capacities
 from ingot.frontends.formats import format_of
 from ingot.frontends.onnx.functions import functions_of, opsets_of
 from ingot.frontends.onnx.graph import GraphReader
+from ingot.frontends.onnx.scales import note_declared
 from ingot.frontends.onnx.shapes import Define, Dimensions
 from ingot.frontends.onnx.states import declared_states, pair_declared
 from ingot.frontends.onnx.text import text_type_of
@@ -64,7 +65,7 @@ def read_model(
         reader = GraphReader(
             folder, dimensions, functions, keep_inputs, names, capacities, text, infer_shapes
         )
-        return pair_declared(reader.main(model.graph, opsets(model)), pairs)
+        return note_declared(pair_declared(reader.main(model.graph, opsets(model)), pairs), model)
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
     except RecursionError:

@@ -15,6 +15,7 @@ from onnx import numpy_helper
 
 from ingot.errors import InputError
 from ingot.frontends.builder import EXPANSION, NODES_LIMIT, Names
+from ingot.frontends.onnx.scales import QUANTISATION
 from ingot.frontends.onnx.states import STATE
 from ingot.frontends.orders import Builder
 from ingot.frontends.tensorflow.config import SHAPE
@@ -23,8 +24,6 @@ from ingot.frontends.tflite.model import Model, Signature, Subgraph, TensorInfo
 from ingot.frontends.tflite.scope import Scope, require_known
 from ingot.frontends.tflite.variables import Variables
 from ingot.graph.ir import Graph, Value
-
-QUANTISATION = "ingot.quantisation."
 
 
 def import_model(model: Model, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.ModelProto:
