@@ -1,0 +1,45 @@
+"""Rows of products with weights packed in blocks."""
+
+from typing import Any
+
+import numpy as np
+
+from tests.ops.rows import Array, Row, floats, integers
+
+DOMAIN: dict[str, Any] = {"domain": "com.microsoft", "opset": 1}
+
+
+def packed(bits: int, inner: int, zeros: str, *, block: int = 16, rows: Any = (3,), **more: Any) -> Row:
+    """A row of MatMulNBits with 6 columns; `zeros` says how its zero points are given."""
+    blocks, columns = -(-inner // block), 6
+    b = integers(columns, blocks, block * bits // 8, dtype=np.uint8)
+    scales = np.abs(floats(columns, blocks, seed=1, scale=0.1))
+    zero: Array | None = None
+    if zeros == "packed":
+        zero = integers(columns, -(-blocks * bits // 8), dtype=np.uint8, seed=2)
+    elif zeros == "floats":
+        zero = floats(columns, blocks, seed=2, scale=3)
+    inputs = [floats(*rows, inner), b, scales, zero]
+    if more.pop("bias", False):
+        inputs += [None, floats(columns, seed=3)]
+    fixed = () if more.pop("late", False) else (1, 2, 3, 5)
+    how = {"K": inner, "N": columns, "bits": bits, "block_size": block, **more}
+    constant = tuple(i for i in fixed if i < len(inputs))
+    note = f"{zeros}_{'bias' if len(inputs) > 4 else ''}_{'late' if not fixed else ''}"
+    while inputs[-1] is None:
+        inputs.pop()
+    constant = tuple(i for i in constant if i < len(inputs))
+    return Row("MatMulNBits", inputs, how, constant=constant, note=note, **DOMAIN)
+
+
+ROWS = [
+    packed(4, 64, "none"),
+    packed(4, 48, "packed"),
+    packed(4, 40, "packed", rows=(2, 3)),
+    packed(4, 64, "floats", block=32),
+    packed(4, 32, "none", bias=True, rows=(1, 1)),
+    packed(4, 48, "packed", late=True),
+    packed(8, 64, "none", block=32),
+    packed(8, 48, "packed", bias=True),
+    packed(2, 64, "packed"),
+]
