@@ -749,6 +749,7 @@ def _ops(keras: Any) -> Iterator[Row]:
     yield "op_argmax", of(lambda x: ops.argmax(x, axis=-1))
     yield "op_cast", of(lambda x: ops.cast(x > 0, "float32"))
     yield "op_normalize", of(lambda x: ops.normalize(x, axis=-1))
+    yield "op_log1p_small", of(lambda x: ops.log1p(ops.abs(x) * 1e-6) * 1e6)
     yield "op_take", of(lambda x: ops.take(x, [0, 2], axis=1))
 
 
@@ -783,12 +784,21 @@ def _models(keras: Any) -> Iterator[Row]:
         return keras.Sequential([L.Input((6, 6, 2)), inner, L.Flatten(), L.Dense(3)])
 
     yield "shared_towers", shared
+
+    def nested_ends() -> Any:
+        inner_in = keras.Input((4,))
+        inner = keras.Model(inner_in, [L.Dense(3)(inner_in), L.Dense(2)(inner_in)])
+        x = keras.Input((4,))
+        calls = [inner(x * n) for n in (1, 2, 3)]
+        return keras.Model(x, [calls[2][0], calls[0][1], L.Dense(2)(calls[0][0]), L.Dense(2)(calls[1][1])])
+
     yield "nested", nested
+    yield "nested_ends", nested_ends
     yield "frozen", frozen
     yield "frozen_whole", frozen_whole
     yield (
         "sequential",
-        lambda: keras.Sequential([L.Input((4,)), L.Dense(3, name="odd name/with: things"), L.Dense(2)]),
+        lambda: keras.Sequential([L.Input((4,)), L.Dense(3, name="odd name with: things"), L.Dense(2)]),
     )
     yield "twice_out", lambda: _twice(keras)
 

@@ -59,8 +59,8 @@ class Layer:
     def is_operation(self) -> bool:
         """Whether this is a function of keras.ops, which is saved like a layer: in .h5 without its module."""
         if not self.module:
-            named = self.kind == "Cast" or "dtype" not in self.config
-            return named and "trainable" not in self.config and bool(self.nodes)
+            is_layer = "trainable" in self.config or self.kind in MODELS
+            return bool(self.nodes) and not is_layer
         return ".ops." in self.module or self.module.endswith(".ops")
 
     @property

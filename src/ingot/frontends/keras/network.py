@@ -59,15 +59,15 @@ def run(b: Builder, world: World, network: Network, tree: Tree, given: list[Tens
     made: dict[Key, list[Tensor]] = {}
     for ref, tensor in zip(refs, given, strict=True):
         made[ref.layer, ref.node] = [tensor]
-    shifts = _shifts(network)
+    network = _counted_from_0(network, world.is_3)
     trees = _trees(network, tree)
-    for key in _in_order(network, made, shifts):
+    for key in _in_order(network, made):
         inner = network.layers[key[0]]
         node = inner.nodes[key[1]]
-        args, kwargs = (_filled(v, made, shifts) for v in (node.args, node.kwargs))
+        args, kwargs = (_filled(v, made) for v in (node.args, node.kwargs))
         found = call(b, world, inner, trees.get(inner.name, Tree()), args, kwargs)
         made[key] = [t for t in leaves(found) if isinstance(t, Tensor)]
-    return _filled(network.outputs, made, shifts)
+    return _filled(network.outputs, made)
 
 
 def _chain(b: Builder, world: World, network: Network, tree: Tree, given: list[Tensor]) -> Result:
@@ -79,8 +79,37 @@ def _chain(b: Builder, world: World, network: Network, tree: Tree, given: list[T
     return found
 
 
+def _counted_from_0(network: Network, is_3: bool) -> Network:
+    """References with the calls of every layer counted from 0.
+
+    A model inside counts its own definition as a first call: where Keras 3 names the outputs, but not where
+    its layers name what they read; everywhere in most versions of Keras 2. Raises ModelError.
+    """
+    if not is_3:
+        shifts = _shifts(network)
+        moved = {n: replace(inner, nodes=_moved(inner.nodes, shifts)) for n, inner in network.layers.items()}
+        return replace(network, layers=moved, outputs=_moved(network.outputs, shifts))
+    models = (n for n, inner in network.layers.items() if inner.is_model and "output_layers" in inner.config)
+    return replace(network, outputs=_moved(network.outputs, dict.fromkeys(models, 1)))
+
+
+def _moved(tree: Any, shifts: dict[str, int]) -> Any:
+    """References in a structure less their layers' shifts."""
+    if isinstance(tree, Ref):
+        node = tree.node - shifts.get(tree.layer, 0)
+        if node < 0:
+            raise ModelError(
+                f"the layer {tree.layer!r} is a model, whose calls are counted from 1, not from 0"
+            )
+        return replace(tree, node=node)
+    if isinstance(tree, Node):
+        return Node(_moved(tree.args, shifts), _moved(tree.kwargs, shifts))
+    if isinstance(tree, list | tuple):
+        return type(tree)(_moved(item, shifts) for item in tree)
+    return {k: _moved(v, shifts) for k, v in tree.items()} if isinstance(tree, dict) else tree
+
+
 def _shifts(network: Network) -> dict[str, int]:
-    """Models inside count their own definition as a first call, in most versions of Keras."""
     most: dict[str, int] = {}
     for ref in _refs(network):
         most[ref.layer] = max(most.get(ref.layer, 0), ref.node)
@@ -95,15 +124,15 @@ def _refs(network: Network) -> Iterator[Ref]:
     yield from leaves(network.outputs)
 
 
-def _key(ref: Ref, shifts: dict[str, int]) -> Key:
-    return ref.layer, max(ref.node - shifts.get(ref.layer, 0), 0)
+def _key(ref: Ref) -> Key:
+    return ref.layer, ref.node
 
 
-def _in_order(network: Network, made: dict[Key, list[Tensor]], shifts: dict[str, int]) -> list[Key]:
+def _in_order(network: Network, made: dict[Key, list[Tensor]]) -> list[Key]:
     """The calls that the outputs need, each behind those that it reads. Raises ModelError for a circle."""
     order: list[Key] = []
     done, open_ = set(made), set[Key]()
-    stack = [(_key(ref, shifts), False) for ref in reversed(leaves(network.outputs))]
+    stack = [(_key(ref), False) for ref in reversed(leaves(network.outputs))]
     while stack:
         key, is_ready = stack.pop()
         if is_ready:
@@ -115,7 +144,7 @@ def _in_order(network: Network, made: dict[Key, list[Tensor]], shifts: dict[str,
                 raise ModelError(f"the model {network.name!r}: the layer {key[0]!r} reads itself")
             open_.add(key)
             stack.append((key, True))
-            stack += [(_key(r, shifts), False) for r in reversed(_node(network, key).refs)]
+            stack += [(_key(r), False) for r in reversed(_node(network, key).refs)]
     return order
 
 
@@ -128,16 +157,16 @@ def _node(network: Network, key: Key) -> Node:
     return found.nodes[key[1]]
 
 
-def _filled(tree: Any, made: dict[Key, list[Tensor]], shifts: dict[str, int]) -> Any:
+def _filled(tree: Any, made: dict[Key, list[Tensor]]) -> Any:
     """A structure with the tensors that its references mean."""
     if isinstance(tree, Ref):
-        found = made[_key(tree, shifts)]
+        found = made[_key(tree)]
         if tree.tensor >= len(found):
             raise ModelError(f"the layer {tree.layer!r} has {len(found)} results, not {tree.tensor + 1}")
         return found[tree.tensor]
     if isinstance(tree, list | tuple):
-        return type(tree)(_filled(item, made, shifts) for item in tree)
-    return {k: _filled(v, made, shifts) for k, v in tree.items()} if isinstance(tree, dict) else tree
+        return type(tree)(_filled(item, made) for item in tree)
+    return {k: _filled(v, made) for k, v in tree.items()} if isinstance(tree, dict) else tree
 
 
 @layer("Functional", mask="own")

@@ -249,6 +249,21 @@ def rsqrt(c: Call) -> Result:
     return Tensor(c.b.one("Reciprocal", c.b.one("Sqrt", c.x.value)), c.x.order)
 
 
+@operation("log1p")
+def log1p(c: Call) -> Result:
+    """log(1 + x) without the loss of digits near 0: log(u) x / (u - 1) of the rounded u = 1 + x.
+
+    W. Kahan's formula, in Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 1.14.1.
+    """
+    b, x = c.b, c.x.value if c.x.dtype.kind == "f" else c.b.cast(c.x.value, FLOAT32)
+    one = like(b, x, 1)
+    u = b.one("Add", x, one)
+    log = b.one("Log", u)
+    near = b.one("Mul", log, b.one("Div", x, b.one("Sub", u, one)))
+    far = b.one("Where", b.one("Greater", x, one), log, near)
+    return Tensor(b.one("Where", b.one("Equal", u, one), x, far), c.x.order)
+
+
 @operation("identity", "copy", "convert_to_tensor")
 def identity(c: Call) -> Result:
     return c.x
@@ -325,7 +340,8 @@ def matmul(c: Call) -> Result:
 
 @operation("einsum")
 def einsum(c: Call) -> Result:
-    equation = word(c, operand(c, 0, "subscripts", "equation")).replace(" ", "")
+    given = c.layer.config.get("subscripts") or operand(c, 0, "equation")
+    equation = word(c, given).replace(" ", "")
     operands = [t for t in leaves([c.args, c.kwargs]) if isinstance(t, Tensor)]
     return Tensor(c.b.one("Einsum", *(c.plain(t) for t in operands), equation=equation))
 

@@ -58,6 +58,9 @@ class Tree:
 # ---- .keras
 
 
+RENAMED = {"GroupQueryAttention": "GroupedQueryAttention"}  # a configuration has the one, paths the other
+
+
 def snake_case(name: str) -> str:
     """
     >>> snake_case("MultiHeadAttention"), snake_case("Conv2D"), snake_case("ReLU")
@@ -76,7 +79,7 @@ def counted(kinds: Sequence[str]) -> list[str]:
     """
     used: dict[str, int] = {}
     names = []
-    for kind in map(snake_case, kinds):
+    for kind in (snake_case(RENAMED.get(k, k)) for k in kinds):
         count = used.get(kind, 0)
         used[kind] = count + 1
         names.append(f"{kind}_{count}" if count else kind)
