@@ -348,12 +348,14 @@ def test_what_is_rounded_goes_to_the_even_integer(target: str, kind: str, zero: 
         np.testing.assert_array_equal(ingot.compile(proto, target=target).run({"x": sums})["y"], wanted)
 
 
-def test_equal_layers_of_integers_share_a_kernel() -> None:
-    """Whatever their weights, biases and scales, as long as the same types hold them."""
+def chain(lowest: tuple[int, ...]) -> onnx.ModelProto:
+    """QLinearConv layers of one shape behind each other, the least of their weights as given."""
     layers, inits, x = [], {}, "x"
-    for i in range(3):
+    for i, least in enumerate(lowest):
+        w = weights(4, 4, 3, 3)
+        w[:, 0] = least
         inits |= {
-            f"w{i}": weights(4, 4, 3, 3),
+            f"w{i}": w,
             f"wz{i}": np.zeros(4, np.int8),
             f"b{i}": RANDOM.integers(-3000, 3000, 4).astype(np.int32),
             f"ws{i}": RANDOM.uniform(0.001, 0.01, 4).astype(np.float32),
@@ -361,20 +363,41 @@ def test_equal_layers_of_integers_share_a_kernel() -> None:
         layers.append(f"q{i} = QLinearConv<pads=[1,1,1,1]>({x}, s, z0, w{i}, ws{i}, wz{i}, s2, z0, b{i})")
         x = f"q{i}"
     proto = parser.parse_model(
-        f"""<ir_version: 10, opset_import: ["" : 21]> g (uint8[1,4,9,7] x) => (uint8[1,4,9,7] q2)
+        f"""<ir_version: 10, opset_import: ["" : 21]> g (uint8[1,4,9,7] x) => (uint8[1,4,9,7] {x})
         {{ {" ".join(layers)} }}"""
     )
     known = {**inits, **{n: CONSTANTS[n] for n in ("s", "z0", "s2")}}
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in known.items())
-    x = {"x": feed()["qx"][:1]}
+    return proto
+
+
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3", "armv7e-m"])
+@pytest.mark.parametrize(
+    "lowest", [(-127, -127, -99, -127), (-100, -100, -128, -100)], ids=["fits", "lowest"]
+)
+def test_equal_layers_of_integers_share_a_kernel(target: str, lowest: tuple[int, ...]) -> None:
+    """Whatever their weights, biases and scales; but a weight of -128 is multiplied in another way."""
+    proto, x = chain(lowest), {"x": feed()["qx"][:1]}
     (wanted,) = exact_session(proto).run(None, x)
-    for target in ("c99", "x86-64-v3", "armv7e-m"):
-        program = stages(proto, Options(target=target)).program
-        calls = [s.kernel for s in program.steps if isinstance(s, Call) and "Conv" in str(s.kernel.nodes)]
-        assert len(calls) >= 2 and len(set(calls)) < len(calls), target
-        (got,) = run(program, x)
-        np.testing.assert_array_equal(got, wanted)
-        np.testing.assert_array_equal(ingot.compile(proto, target=target).run(x)["q2"], wanted)
+    program = stages(proto, Options(target=target)).program
+    called = [s.kernel for s in program.steps if isinstance(s, Call) and "Conv" in str(s.kernel.nodes)]
+    assert len(called) - len(set(called)) == (1 if -128 in lowest else 2)
+    np.testing.assert_array_equal(run(program, x)[0], wanted)
+    (got,) = ingot.compile(proto, target=target).run(x).values()
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_integers_that_are_divided_are_not_interchangeable() -> None:
+    """C divides numbers that are never negative as it does; others round down."""
+    proto = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (int32[4] x) => (int32[4] y, int32[4] v)
+        <int32[4] a = {7, 8, 9, 10}, int32[4] b = {-7, 8, -9, 10}>
+        { p = Max(x, a) q = Max(x, b) y = Mod(a, p) v = Mod(b, q) }"""
+    )
+    x = {"x": np.array([3, 3, 4, 4], np.int32)}
+    wanted = exact_session(proto).run(None, x)
+    for got, expected in zip(ingot.compile(proto, target="c99").run(x).values(), wanted, strict=True):
+        np.testing.assert_array_equal(got, expected)
 
 
 def test_constant_indices_are_not_interchangeable() -> None:

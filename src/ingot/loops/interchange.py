@@ -1,65 +1,71 @@
 """Which constants may stand for each other in one kernel: what generators and proofs ask of their elements.
 
-    y = gather(x, [3, 1, 7])        an index: its range is what the proof of the access rests on
-    y = conv(x, w) * m              elements: which type would hold them, and whether they are all the same
+    y = gather(x, [3, 1, 7])            an index: its range is what the proof of the access rests on
+    y = (x * w + b) * m                 a layer's weights, biases and scales: only whether they fit
 
-In: the stages of a kernel. Out: for each tensor they read what another one must have in common with it.
+In: the stages of a kernel. Out: for each tensor they read what another one must have in common with it. Two
+layers whose weights differ are one kernel, called with the weights of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
+from typing import TypeGuard
 
 import numpy as np
 
-from ingot.formula.compute import Compute, Stage, computes
-from ingot.formula.expr import Binary, Expr, Gathered, Load, Select, Tensor, children, walk
+from ingot.formula.compute import Stage, computes
+from ingot.formula.expr import Binary, Cast, Expr, Load, Tensor, loads
 from ingot.formula.index import value_range
-from ingot.formula.types import INT8, INT16, UINT8
+from ingot.formula.types import INT8, INT32, DType
 from ingot.loops.access import LARGEST_SCALE
 
-CONDITIONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "and", "or"})
-HOLDING = (INT8, UINT8, INT16)
+
+def parameters_of_layers(stages: tuple[Stage, ...]) -> frozenset[Tensor]:
+    """Constants that are only weights, int8 factors of what is summed, or biases, first values of sums."""
+    free, bound = set[Tensor](), set[Tensor]()
+    for c in computes(stages):
+        r = c.reduction
+        chosen = () if r is None else (*_factors(r.term), *_bias(r.init))
+        read = [load for e in c.expressions for load in loads(e)]
+        for load in chosen:
+            read.remove(load)
+        free.update(load.tensor for load in chosen)
+        bound.update(load.tensor for load in read)
+    return frozenset(free - bound)
 
 
-def steering(stages: tuple[Stage, ...]) -> frozenset[Tensor]:
-    """The tensors whose elements say which elements are read or written, or whether."""
-    return frozenset(load.tensor for c in computes(stages) for e in _steering(c) for load in _loads(e))
+def _factors(term: Expr) -> tuple[Load, ...]:
+    match term:
+        case Binary("mul", a, b):
+            return tuple(e.a for e in (a, b) if isinstance(e, Cast) and _is_constant(e.a, INT8))
+    return ()
 
 
-def _loads(e: Expr) -> Iterator[Load]:
-    return (n for n in walk(e) if isinstance(n, Load))
+def _bias(init: Expr) -> tuple[Load, ...]:
+    return (init,) if _is_constant(init, INT32) else ()
 
 
-def _steering(c: Compute) -> Iterator[Expr]:
-    """Indices and conditions, wherever they stand in the stage."""
-    yield from c.at
-    for node in (n for e in c.expressions for n in walk(e)):
-        match node:
-            case Load(index=index):
-                yield from index
-            case Gathered():
-                yield from children(node)
-            case Select(condition, _, _):
-                yield condition
-            case Binary(op, _, _) if op in CONDITIONS:
-                yield node
+def _is_constant(e: Expr, of: DType) -> TypeGuard[Load]:
+    return isinstance(e, Load) and e.tensor.value is not None and e.tensor.type is of
 
 
-def in_common(t: Tensor, is_steering: bool) -> Hashable:
-    """What a tensor that takes the place of this one has in common with it, besides type and shape."""
+def in_common(t: Tensor, is_parameter: bool) -> Hashable:
+    """What a tensor that takes the place of this one has in common with it, besides type and shape.
+
+    Of weights: whether one is the lowest integer, which shares no register with another; of floats: whether
+    what they scale still fits the integers that it came from.
+    """
     span = value_range(t)
-    if t.value is None or is_steering:
+    if t.value is None or (span is not None and not is_parameter):
         return span
     if span is None:
         return _is_scale(t)
-    lo, hi = span
-    held = tuple(k.lowest <= lo and hi <= k.highest for k in HOLDING)
-    return held, lo if lo == hi else None
+    return t.type is INT8 and span[0] == INT8.lowest
 
 
 def _is_scale(t: Tensor) -> bool:
-    """Whether floats are small enough for what they scale to fit the integers it came from."""
+    """Whether all elements of a constant are small enough."""
     if t.value is None or not t.value.size or not t.type.is_float:
         return False
     return bool(np.all(t.value < LARGEST_SCALE) and np.all(t.value > -LARGEST_SCALE))

@@ -18,7 +18,7 @@ from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.formula.types import FLOAT32, INT64
 from ingot.loops.choice import LOWERING, Choices, Chooser, LoweringOptions
 from ingot.loops.generate import generate
-from ingot.loops.interchange import in_common, steering
+from ingot.loops.interchange import in_common, parameters_of_layers
 from ingot.loops.kernels.contraction.requantise import for_scalars
 from ingot.loops.kernels.peel import is_cut
 from ingot.loops.layout import Layout, Storage, fill_halo
@@ -196,8 +196,8 @@ def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Cal
     """The call of some stages' kernel: a new one, or the one of earlier stages that do the same."""
     what, tensors = signature(stages)
     choices = work.choose(stages, work.storage)
-    steer = steering(stages)
-    key = (what, *choices.values(), *(_key(t, work.storage, t in steer) for t in tensors))
+    own = parameters_of_layers(stages)
+    key = (what, *choices.values(), *(_key(t, work.storage, t in own) for t in tensors))
     if key not in work.kernels:
         made = _kernel(nodes, stages, work, choices)
         work.kernels[key] = made, tensors
@@ -207,12 +207,12 @@ def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Cal
     return Call(made, tuple(work.storage.again(p, others) for p in made.parameters), nodes)
 
 
-def _key(t: Tensor, storage: Storage, is_steering: bool) -> Hashable:
+def _key(t: Tensor, storage: Storage, is_parameter: bool) -> Hashable:
     """All that generators ask of a tensor."""
     layout, pitch = replace(storage.layout(t), place=None), storage.tensor(t).pitch
     is_inner = t in storage.inner
     own = None if t.codebook is None else t  # how an encoded constant is stored depends on its elements
-    return t.type.name, t.shape, layout, pitch, t.value is None, in_common(t, is_steering), is_inner, own
+    return t.type.name, t.shape, layout, pitch, t.value is None, in_common(t, is_parameter), is_inner, own
 
 
 def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choices: Choices) -> Kernel:
