@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 Row = tuple[str, Callable[[], Any]]
+REFUSED = ("mask_Multiply",)  # Keras 3 takes hidden steps as ones in a product
 
 
 def rows(keras: Any) -> Iterator[Row]:
@@ -749,6 +750,9 @@ def _ops(keras: Any) -> Iterator[Row]:
     yield "op_argmax", of(lambda x: ops.argmax(x, axis=-1))
     yield "op_cast", of(lambda x: ops.cast(x > 0, "float32"))
     yield "op_normalize", of(lambda x: ops.normalize(x, axis=-1))
+    yield "op_any", of(lambda x: ops.cast(ops.any(x > 0.5, axis=-1), "float32"))
+    yield "op_all", of(lambda x: ops.cast(ops.all(x > -1, axis=(1, 2), keepdims=True), "float32"))
+    yield "op_like", of(lambda x: x + ops.ones_like(x) * 2 + ops.zeros_like(x))
     yield "op_log1p_small", of(lambda x: ops.log1p(ops.abs(x) * 1e-6) * 1e6)
     yield "op_take", of(lambda x: ops.take(x, [0, 2], axis=1))
 

@@ -15,6 +15,9 @@ from ingot.errors import ModelError, UnsupportedError
 MODELS = ("Functional", "Model", "Sequential")
 CONSTANT = "_CONSTANT_VALUE"
 LAYERS_LIMIT = 100_000
+# Their configurations have a dtype, as those of layers do.
+TYPED_OPERATIONS = ("Cast", "ConvertToTensor", "OnesLike", "Prod", "ZerosLike")
+UNTYPED_LAYERS = ("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D")  # theirs have none
 BUILTIN = ("keras", "tf_keras", "tensorflow")
 
 
@@ -59,8 +62,9 @@ class Layer:
     def is_operation(self) -> bool:
         """Whether this is a function of keras.ops, which is saved like a layer: in .h5 without its module."""
         if not self.module:
-            is_layer = "trainable" in self.config or self.kind in MODELS
-            return bool(self.nodes) and not is_layer
+            named = self.kind in TYPED_OPERATIONS or "dtype" not in self.config
+            is_layer = "trainable" in self.config or self.kind in (*MODELS, *UNTYPED_LAYERS)
+            return named and bool(self.nodes) and not is_layer
         return ".ops." in self.module or self.module.endswith(".ops")
 
     @property

@@ -249,6 +249,28 @@ def rsqrt(c: Call) -> Result:
     return Tensor(c.b.one("Reciprocal", c.b.one("Sqrt", c.x.value)), c.x.order)
 
 
+@operation("any", "all")
+def truths(c: Call) -> Result:
+    """Whether any element along the axes is true, or all are."""
+    x = c.x
+    axes = axes_in(c, x, operand(c, 1, "axis"))
+    keep = int(bool(operand(c, 2, "keepdims", default=False)))
+    op = "ReduceMax" if name_of(c) == "any" else "ReduceMin"
+    found = c.b.one(op, c.b.cast(c.b.cast(c.plain(x), BOOL), TYPES["int32"]), c.b.ints(axes), keepdims=keep)
+    return Tensor(c.b.cast(found, BOOL))
+
+
+@operation("zeros_like", "ones_like")
+def filled_like(c: Call) -> Result:
+    """A constant of a tensor's shape and type, or of the type that is asked for."""
+    given = operand(c, 1, "dtype")
+    name = None if given is None else word(c, given)
+    c.require(name is None or name in TYPES, f"the type {str(name)[:40]!r}")
+    dtype = c.x.dtype if name is None else TYPES[name]
+    fill = 0 if name_of(c) == "zeros_like" else 1
+    return Tensor(c.b.constant(np.full(c.x.shape, fill), dtype))
+
+
 @operation("log1p")
 def log1p(c: Call) -> Result:
     """log(1 + x) without the loss of digits near 0: log(u) x / (u - 1) of the rounded u = 1 + x.
