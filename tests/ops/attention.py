@@ -57,7 +57,24 @@ NARROW = floats(B, L, HEADS * 3, seed=4)
 CROSS_K, CROSS_V = floats(B, HEADS, L, SIZE, seed=5), floats(B, HEADS, L, SIZE, seed=6)
 PAST_K, PAST_V = floats(B, HEADS, 2, SIZE, seed=7), floats(B, HEADS, 2, SIZE, seed=8)
 SCORES = floats(1, HEADS, S, L, seed=9)
+
+
+def rotated(note: str, *shape: int, positions: Array | None = None, pairs: int = 4, **how: Any) -> Row:
+    """A row of RotaryEmbedding: 9 positions."""
+    angles = floats(9, pairs, seed=1)
+    length = shape[1] if len(shape) == 3 else shape[2]
+    given = np.arange(shape[0] * length).reshape(shape[0], length) % 9 if positions is None else positions
+    inputs = [floats(*shape), given, np.cos(angles), np.sin(angles)]
+    return Row("RotaryEmbedding", inputs, how, constant=(2, 3), note=note, **DOMAIN)
+
+
 ROWS = [
+    rotated("heads", 2, 3, 16),
+    rotated("apart", 2, 2, 3, 8),
+    rotated("interleaved", 2, 3, 16, interleaved=1),
+    rotated("offset", 2, 3, 16, positions=np.array([4])),
+    rotated("part", 2, 3, 24, num_heads=2, rotary_embedding_dim=8),
+    rotated("part_interleaved", 2, 2, 3, 12, num_heads=2, rotary_embedding_dim=8, interleaved=1),
     multi("plain", Q, K, V),
     multi("bias", Q, K, V, BIAS),
     multi("padding", Q, K, V, None, PADDED),
