@@ -106,6 +106,71 @@ def test_error(
     assert message in str(caught.value) and f"{op} node" in str(caught.value)
 
 
+X, W = floats(2, 3, 8), floats(8)
+PACKED = [floats(1, 64), np.zeros((6, 4, 8), np.uint8), floats(6, 4)]
+SIZES = {"K": 64, "N": 6, "block_size": 16}
+GROUPED = [*(floats(1, 2, n) for n in (32, 16, 16)), None, None, np.array([1], np.int32)]
+CONTRIBUTED: list[tuple[str, list[Array | None], dict[str, Any], str]] = [
+    (
+        "FusedConv",
+        [floats(1, 1, 4), floats(1, 1, 2)],
+        {"activation": "Mish"},
+        "activation 'Mish' is not known",
+    ),
+    (
+        "FusedConv",
+        [floats(1, 1, 4), floats(1, 1, 2)],
+        {"activation": "Relu", "activation_params": [1.0]},
+        "0 act",
+    ),
+    ("FusedConv", [floats(1, 1, 4), floats(1, 1, 2), None, floats(1, 1, 4)], {}, "z of shape [1, 1, 4]"),
+    ("FusedMatMul", [F, F], {"transBatchA": 1, "transB": 1}, "no batch to transpose"),
+    ("FusedMatMul", [F, F], {}, "shapes [2, 3] and [2, 3] do not fit"),
+    ("FastGelu", [F, floats(2)], {}, "a bias of shape [2]"),
+    ("SkipLayerNormalization", [X, floats(3, 2, 3, 8), W], {}, "skip of shape [3, 2, 3, 8]"),
+    ("SkipLayerNormalization", [X, X, floats(3)], {}, "gamma is [3]"),
+    ("EmbedLayerNormalization", [Q, Q, F, F, None, W, W], {}, "go together"),
+    ("MatMulNBits", [*PACKED, None, np.zeros(64, np.int32)], SIZES, "g_idx"),
+    ("MatMulNBits", PACKED, {**SIZES, "weight_prepacked": 1}, "weight_prepacked"),
+    ("MatMulNBits", PACKED, {**SIZES, "bits": 3}, "3 bits per weight"),
+    ("MatMulNBits", PACKED, {**SIZES, "block_size": 24}, "a power of 2"),
+    ("MatMulNBits", PACKED, {**SIZES, "N": 7}, "not (7, 4, 8)"),
+    ("MatMulNBits", [*PACKED, np.zeros((6, 4), np.uint8)], SIZES, "[6, 2] is needed"),
+    ("RotaryEmbedding", [X, np.zeros((2, 3), int), floats(9, 4), floats(9, 3)], {}, "differ"),
+    ("RotaryEmbedding", [X, np.zeros((2, 3), int), floats(9, 3), floats(9, 3)], {}, "not heads of 6"),
+    ("RotaryEmbedding", [X, np.zeros((2, 3), int), floats(9, 4), floats(9, 4)], {"scale": 2.0}, "scale 2"),
+    ("MultiHeadAttention", [X, X, X], {"num_heads": 3}, "not divisible into 3 heads"),
+    ("MultiHeadAttention", [X, X, floats(2, 4, 8)], {"num_heads": 2}, "do not fit"),
+    ("MultiHeadAttention", [X, X, X, W], {"num_heads": 2}, "at least 16 are needed"),
+    ("MultiHeadAttention", [X, X, X, None, np.ones((3, 3), np.int32)], {"num_heads": 2}, "a mask of [3, 3]"),
+    ("Attention", [X, floats(8, 25)], {"num_heads": 2}, "25 columns of weights"),
+    ("Attention", [X, floats(8, 24)], {"num_heads": 2, "do_rotary": 1}, "do_rotary is not supported"),
+    ("GroupQueryAttention", [*GROUPED, np.array(2)], {"num_heads": 3, "kv_num_heads": 2}, "do not share"),
+    (
+        "GroupQueryAttention",
+        [*GROUPED, np.array(2)],
+        {"num_heads": 4, "kv_num_heads": 2, "smooth_softmax": 1},
+        "smooth_softmax is not supported",
+    ),
+    (
+        "GroupQueryAttention",
+        [*GROUPED[:3], floats(1, 2, 4, 8), floats(1, 2, 4, 8), GROUPED[5], np.array(6)],
+        {"num_heads": 4, "kv_num_heads": 2},
+        "'total_sequence_length'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "attributes", "message"), CONTRIBUTED)
+def test_error_of_com_microsoft(
+    op: str, inputs: list[Array | None], attributes: dict[str, Any], message: str
+) -> None:
+    proto = model(Row(op, inputs, attributes, opset=1, domain="com.microsoft"))
+    with pytest.raises(InputError) as caught:
+        ingot.compile(proto)
+    assert message in str(caught.value) and f"{op} node" in str(caught.value)
+
+
 @pytest.mark.parametrize("policy", ["stretch", "not_larger"])
 def test_an_axis_without_elements_cannot_grow(policy: str) -> None:
     attributes = {"keep_aspect_ratio_policy": policy}

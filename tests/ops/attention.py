@@ -68,7 +68,55 @@ def rotated(note: str, *shape: int, positions: Array | None = None, pairs: int =
     return Row("RotaryEmbedding", inputs, how, constant=(2, 3), note=note, **DOMAIN)
 
 
+def grouped(note: str, length: int, past: int = 0, *, packed: bool = False, **how: Any) -> Row:
+    """A row of GroupQueryAttention: 4 heads of queries, 2 of keys and values, 16 elements each."""
+    batch, size = (1 if past else B), 16
+    parts = [floats(batch, length, n * size, seed=i) for i, n in enumerate((4, 2, 2))]
+    first = [np.concatenate(parts, 2), None, None] if packed else parts
+    cache = [floats(batch, 2, past, size, seed=i) if past else None for i in (4, 5)]
+    counts = [np.full(batch, past + length - 1, np.int32), np.array(past + length, np.int32)]
+    angles = floats(12, size // 2, seed=6)
+    rotary = [np.cos(angles), np.sin(angles)] if how.get("do_rotary") else []
+    if how.pop("scores", False):
+        positions = np.arange(past, past + length)[None].repeat(batch, 0)
+        rotary += [positions, floats(1, 4, length, past + length, seed=7)]
+    heads = {"num_heads": 4, "kv_num_heads": 2, **how}
+    inputs = [*first, *cache, *counts, *rotary]
+    return Row("GroupQueryAttention", inputs, heads, constant=(6,), outputs=3, note=note, **DOMAIN)
+
+
+def ragged() -> Row:
+    """A row of GroupQueryAttention whose two sequences are of different lengths, in a cache with room:
+    numpy's answer, as what onnxruntime leaves in the rest of the cache is anything.
+    """
+    q, k, v = (floats(B, 1, n * 16, seed=i) for i, n in enumerate((4, 2, 2)))
+    caches = [floats(B, 2, 8, 16, seed=i) for i in (4, 5)]
+    lengths = np.array([3, 6], np.int32)
+    present = [c.copy() for c in caches]
+    y = np.zeros((B, 4, 16))
+    for b, n in enumerate(lengths):
+        for cache, new in zip(present, (k, v), strict=True):
+            cache[b, :, n] = new[b].reshape(2, 16)
+        keys, values = (c[b, :, : n + 1].repeat(2, 0).astype(np.float64) for c in present)
+        e = np.exp(np.einsum("hd,htd->ht", q[b].reshape(4, 16), keys) / 4)
+        y[b] = np.einsum("ht,htd->hd", e / e.sum(-1, keepdims=True), values)
+    inputs = [q, k, v, *caches, lengths, np.array(7, np.int32)]
+    oracle = [y.reshape(B, 1, 64).astype(np.float32), *present]
+    heads = {"num_heads": 4, "kv_num_heads": 2}
+    return Row("GroupQueryAttention", inputs, heads, (6,), 3, oracle=oracle, note="ragged", **DOMAIN)
+
+
 ROWS = [
+    grouped("prompt", 5),
+    grouped("packed", 5, packed=True),
+    grouped("rotary", 5, do_rotary=1),
+    grouped("rotary_packed", 5, packed=True, do_rotary=1, rotary_interleaved=1),
+    grouped("token", 1, 6, do_rotary=1),
+    grouped("chunk", 3, 4, scale=0.2),
+    grouped("window", 5, local_window_size=2),
+    grouped("cap", 1, 6, softcap=0.7),
+    grouped("scores", 3, 4, do_rotary=1, softcap=0.7, scores=True),
+    ragged(),
     rotated("heads", 2, 3, 16),
     rotated("apart", 2, 2, 3, 8),
     rotated("interleaved", 2, 3, 16, interleaved=1),

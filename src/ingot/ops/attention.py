@@ -10,9 +10,10 @@ import math
 from dataclasses import dataclass
 
 from ingot.errors import UnsupportedError
-from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, cast, select
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, call, cast, select
 from ingot.formula.extents import extent
 from ingot.formula.index import as_expr
+from ingot.formula.types import INDEX
 from ingot.ops.normalize import softmax
 from ingot.ops.registry import Builder, op, shapes_text, stretched
 
@@ -23,6 +24,9 @@ Three = tuple[Tensor, Tensor, Tensor]
 class Rules:
     """What is added to the products of queries and keys, and by what they are multiplied before; 0 stands
     for 1 / sqrt(elements of a head).
+
+    `start` says at which key the queries begin, per batch: else they are the last. `window` is how many keys
+    up to its own a query sees, `cap` what tanh keeps the scores below.
     """
 
     scale: float = 0.0
@@ -30,6 +34,9 @@ class Rules:
     filter: float = -10000.0
     bias: Tensor | None = None
     is_causal: bool = False
+    start: Tensor | None = None
+    window: int = -1
+    cap: float = 0.0
 
 
 @op("MultiHeadAttention", domain="com.microsoft")
@@ -242,8 +249,10 @@ def _joined(f: Builder, y: Tensor) -> Tensor:
 
 def _masked(f: Builder, scores: Tensor, axes: tuple[Var, ...], rules: Rules) -> Tensor:
     """The scores with what the rules add."""
-    _, _, s, t = axes
+    b, _, s, t = axes
     value: Expr = scores[axes]
+    if rules.cap:
+        value = call("tanh", value / rules.cap) * rules.cap
     filter = Const(rules.filter, scores.type.compute)
     if rules.mask is not None:
         value = value + select(_is_open(f, rules.mask, scores.shape, axes), 0.0, filter)
@@ -255,7 +264,10 @@ def _masked(f: Builder, scores: Tensor, axes: tuple[Var, ...], rules: Rules) -> 
         rules.is_causal
     ):  # stronger than the filter: where both hide a place, padding is seen before the future
         past = as_expr(scores.shape[3]) - as_expr(scores.shape[2])
-        value = select(past + s < t, Const(scores.type.compute.lowest, scores.type.compute), value)
+        own = s + (past if rules.start is None else cast(rules.start[b], INDEX))
+        lowest = Const(scores.type.compute.lowest, scores.type.compute)
+        value = select(own < t, lowest, value)
+        value = value if rules.window < 0 else select(t + rules.window < own + 1, lowest, value)
     return f.map(axes, value, scores.type, "masked") if value != scores[axes] else scores
 
 
