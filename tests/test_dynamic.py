@@ -409,3 +409,22 @@ def test_words_of_random_numbers_are_proved_where_they_are_read(
     text = f"""<ir_version: 8, opset_import: ["" : 8]>
     g (float[{shape}] x) => (float[{shape}] y) {{ y = RandomNormalLike<seed=1.0>(x) }}"""
     ingot.compile(parser.parse_model(text), define={"N": (0, 9)}, target=target)
+
+
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
+def test_rotary_embeddings_of_a_length_that_only_the_caller_knows(target: str) -> None:
+    """Clang made wrong vectors of the element-by-element choice that once stood for them."""
+    head = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
+    node = "z = com.microsoft.RotaryEmbedding (x, at, c, s)"
+    given = "float[2,L,16] x, int64[1] at, float[9,4] c, float[9,4] s"
+    proto = parser.parse_model(f"{head} g ({given}) => (float[2,L,16] z) {{ {node} }}")
+    r = np.random.default_rng(0)
+    feeds = {
+        n: r.standard_normal(d).astype(np.float32)
+        for n, d in (("x", (2, 5, 16)), ("c", (9, 4)), ("s", (9, 4)))
+    }
+    found = ingot.compile(proto, define={"L": (1, 9)}, target=target).run({**feeds, "at": np.array([2])})["z"]
+    a, b = np.split(feeds["x"].reshape(2, 5, 2, 8), 2, axis=-1)
+    c, s = (feeds[n][None, 2:7, None] for n in "cs")
+    wanted = np.concatenate([a * c - b * s, b * c + a * s], -1).reshape(2, 5, 16)
+    assert np.allclose(found, wanted, atol=1e-5)

@@ -6,7 +6,7 @@ In: heads, positions, the cosines and sines of every position. Out: the heads tu
 from __future__ import annotations
 
 from ingot.errors import UnsupportedError
-from ingot.formula.expr import Const, Expr, Gathered, Tensor, cast, equal, select
+from ingot.formula.expr import Const, Expr, Gathered, Tensor, Var, cast
 from ingot.formula.index import as_expr
 from ingot.formula.types import INDEX
 from ingot.ops.registry import Builder, op, shapes_text
@@ -81,15 +81,17 @@ def turn(
     cos, sin = angles
     fits = 0 < turned <= size and turned % 2 == 0 and cos.shape[2] == turned // 2
     f.require(fits, f"{cos.shape[2]} angles for {turned} of {size} elements")
-    axes = f.axes(x.shape)
-    b, place, h = axes[0], axes[s], axes[-1]
-    d, half = h % size, turned // 2
-    pair = d // 2 if interleaved else d % half
-    is_first = equal(d % 2, 0) if interleaved else d < half
-    step = 1 if interleaved else half
-    near = select(is_first, -x.at((*axes[:-1], h + step), outside=0), x.at((*axes[:-1], h - step), outside=0))
-    at = (b, place, pair)
-    inside = turned == size
-    c, n = (t.at(at) if inside else t.at((b, place, pair), outside=0) for t in (cos, sin))
-    value: Expr = x[axes] * c + near * n
-    return f.map(axes, value if inside else select(d < turned, value, x[axes]), x.type)
+    # a rectangle for each half: of one choice per element clang 22 makes wrong vectors
+    half, (width,) = turned // 2, f.fixed(x.shape[-1:], "a head")
+    y = f.empty(x.type, x.shape)
+    lead, n, j = f.axes(x.shape[:-1]), Var("n", width // size), Var("j", half)
+    near, far = (2 * j, 2 * j + 1) if interleaved else (as_expr(j), j + half)
+    a, b = (x.at((*lead, n * size + d)) for d in (near, far))
+    at = (lead[0], lead[s], j)
+    f.put(y, (*lead, n, j), (*lead, n * size + near), a * cos[at] - b * sin[at])
+    f.put(y, (*lead, n, j), (*lead, n * size + far), b * cos[at] + a * sin[at])
+    if turned < size:
+        k = Var("k", size - turned)
+        rest = (*lead, n * size + turned + k)
+        f.put(y, (*lead, n, k), rest, x[rest])
+    return y
