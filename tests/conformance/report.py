@@ -71,7 +71,10 @@ def _operators(rows: Sequence[Row], types: Mapping[Key, str]) -> list[tuple[str,
         if (schema.domain, schema.name) not in types
     ]
     lines += [(name, "", "", "", "") for name in passed if name.startswith("(")]
-    return [(*line[:4], passed.get(line[0], "no cases"), line[4]) for line in sorted(lines, key=_place)]
+    tested = {"", *(schema.domain or "ai.onnx" for schema in onnx.defs.get_all_schemas())}
+    counts = [passed.get(name, "no cases") if domain in tested else "no cases" for name, domain, *_ in lines]
+    made = [(*line[:4], count, line[4]) for line, count in zip(lines, counts, strict=True)]
+    return sorted(made, key=_place)
 
 
 def _place(line: tuple[str, ...]) -> tuple[bool, str, str]:
