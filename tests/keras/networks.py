@@ -24,7 +24,7 @@ def networks(keras: Any) -> Iterator[Row]:
 
 def _application(keras: Any, name: str, shape: tuple[int, ...]) -> Callable[[], Any]:
     return lambda: getattr(keras.applications, name)(
-        weights=None, input_shape=shape, classes=10, include_top=True
+        weights=None, input_shape=shape, classes=10, include_top=True, classifier_activation=None
     )
 
 
