@@ -1,0 +1,72 @@
+"""What compilers are told: loops that a version of one gets wrong."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ingot.targets.records import find
+from ingot.targets.toolchain import compile_c, exported, link_shared
+from tests.here import require_runs
+
+GUARDED = """
+static __attribute__((__noinline__)) int kernel(int n, const float c[restrict 9][4],
+        const float s[restrict 9][4], const float *restrict x, float *restrict c2, float *restrict s2,
+        float *restrict z) {
+    for (int b = 0; b < 2; b++) {
+        for (int k = 0; k < n; k++) {
+            for (int j = 0; j < 4; j++) {
+                const int at = (int)0ll + k;
+                if (!((at >= 0) && (at < 9))) return -3;
+                c2[4 * (n * b) + 4 * k + j] = c[at][j];
+            }
+        }
+    }
+    for (int b = 0; b < 2; b++) {
+        for (int k = 0; k < n; k++) {
+            for (int j = 0; j < 4; j++) {
+                const int at = (int)0ll + k;
+                if (!((at >= 0) && (at < 9))) return -3;
+                s2[4 * (n * b) + 4 * k + j] = s[at][j];
+            }
+        }
+    }
+    for (int k = 0; k < n; k++) {
+        for (int b = 0; b < 2; b++) {
+            for (int i = 0; i < 16; i++) {
+                z[16 * (n * b) + 16 * k + i] = (x[16 * (n * b) + 16 * k + i] *
+                        c2[4 * (n * b) + 4 * k + i % 4]) +
+                        (((i % 8 < 4) ? (-((i + 4 < 16) ? x[16 * (n * b) + 16 * k + i + 4] : 0.0f)) :
+                        ((i - 4 >= 0) ? x[16 * (n * b) + 16 * k + i - 4] : 0.0f)) *
+                        s2[4 * (n * b) + 4 * k + i % 4]);
+            }
+        }
+    }
+    return 0;
+}
+int turned(int n, const float (*c)[4], const float (*s)[4], const float *x, unsigned char *a, float *z) {
+    if (n < 1 || n > 9) return -4;
+    return kernel(n, c, s, x, (float *)a, (float *)(a + 320), z);
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["c99", "x86-64", "x86-64-v3", "x86-64-v4"])
+def test_conditional_reads_inside_conditions(target: str, tmp_path: Path) -> None:
+    """clang 22 makes wrong vectors of this loop for AVX2, unless it is told not to convert conditions."""
+    require_runs(find(target))
+    n = 5
+    library = tmp_path / "turned.so"
+    library.write_bytes(link_shared([compile_c(GUARDED, find(target), relocation="pic")], ["turned"]))
+    random = np.random.default_rng(0)
+    c, s, x = (random.standard_normal(size).astype(np.float32) for size in ((9, 4), (9, 4), (2, n, 16)))
+    z = np.zeros_like(x)
+    pointers = (v.ctypes.data_as(ctypes.c_void_p) for v in (c, s, x, np.zeros(1024, np.uint8), z))
+    assert getattr(ctypes.CDLL(str(library)), exported("turned"))(n, *pointers) == 0
+    first, second = x.reshape(2, n, 2, 8)[..., :4], x.reshape(2, n, 2, 8)[..., 4:]
+    cos, sin = c[:n, None], s[:n, None]
+    wanted = np.concatenate([first * cos - second * sin, second * cos + first * sin], -1).reshape(x.shape)
+    np.testing.assert_allclose(z, wanted, rtol=1e-5, atol=1e-6)
