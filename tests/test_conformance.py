@@ -20,6 +20,7 @@ WITHOUT_CASES = {
     *("GlobalLpPool", "MaxRoiPool", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform"),
     *("RandomUniformLike", "ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceErase"),
     "SequenceLength",
+    "SimplifiedLayerNormalization",  # onnxruntime's own, which it has in ONNX's domain
 }
 
 

@@ -14,8 +14,7 @@ from onnx import numpy_helper
 from typer.testing import CliRunner
 
 from ingot.bundle.bundle import Bundle
-from ingot.check import judge, layers, oracle
-from ingot.check import verify as verification
+from ingot.check import judge, layers, litert, oracle
 from ingot.check.judge import error
 from ingot.check.truth import formulas_of
 from ingot.check.verify import Verification, verify
@@ -140,7 +139,7 @@ def lying_oracle(monkeypatch: pytest.MonkeyPatch) -> None:
         out.graph.node.insert(at + 1, onnx.helper.make_node("Add", [f"{name} right", "more"], [name]))
         return oracle.oracle(out)
 
-    monkeypatch.setattr(verification, "oracle", lying)
+    monkeypatch.setattr(litert, "oracle", lying)
     monkeypatch.setattr(layers, "oracle", lying)
 
 
