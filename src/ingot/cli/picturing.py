@@ -60,7 +60,7 @@ def preprocessing(
     from ingot.data.images import Preprocessing
 
     numbers = {"mean": _numbers("--mean", mean), "std": _numbers("--std", std)}
-    return Preprocessing(mode, order, layout, fit=fit, **numbers)  # type: ignore[arg-type]
+    return Preprocessing(mode, order, layout, fit=fit, **numbers)  # type: ignore[arg-type]  # words of the options
 
 
 def _numbers(option: str, text: str | None) -> tuple[float, ...]:

@@ -1,6 +1,6 @@
 """TFLite's operators, a short mapping each, in modules by family. Importing this fills the table."""
 
-from ingot.frontends.tflite.ops import (  # noqa: F401
+from ingot.frontends.tflite.ops import (  # noqa: F401  (these fill the table)
     activation,
     arithmetic,
     control,

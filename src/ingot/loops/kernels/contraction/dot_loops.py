@@ -21,6 +21,8 @@ from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.layout import Storage
 
 POINTS = 2  # of a tile
+GROUP = 4  # terms that one load brings where pairs are multiplied
+HALVES = ((0, 2), (1, 3))  # the terms of a load that make a pair of 16 bits
 
 
 class DotLoops:

@@ -36,16 +36,15 @@ from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Sta
 from ingot.formula.types import INT8, INT16, INT32, UINT8
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.byte_product import Product, byte_product
-from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
+from ingot.loops.kernels.contraction.dot_loops import GROUP, HALVES, POINTS, DotLoops
 from ingot.loops.kernels.contraction.paired_tiles import is_paired, paired_tiles
+from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.roles import Contraction, merge_points, merge_terms
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
-GROUP, LONG = 4, 16  # terms that one load brings where pairs are multiplied, where all are
-SIGN = 128  # what makes uint8 int8, where a product takes no others
+LONG = 16  # terms that one load brings where all are multiplied at once
 ALONE, TOGETHER = 4, 2  # channels of a tile that has one point, and of one that has two
-HALVES = ((0, 2), (1, 3))  # the terms of a group that make a pair of 16 bits
 
 
 def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:

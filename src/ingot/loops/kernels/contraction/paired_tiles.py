@@ -35,14 +35,13 @@ from ingot.formula.index import as_expr, simplify, value_range
 from ingot.formula.statements import For, Let, Routine, Statement, Store
 from ingot.formula.types import INT8, INT16, INT32, UINT8
 from ingot.loops.kernels.contraction.byte_product import Product
-from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
+from ingot.loops.kernels.contraction.dot_loops import GROUP, HALVES, POINTS, DotLoops
+from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 from ingot.targets.routines import MOST_TERMS, dot2_tile
 
-LOADED, CHANNELS = 4, 4  # terms that one load brings, channels of a tile
-HALVES = ((0, 2), (1, 3))  # the terms of a load that make a pair of 16 bits
-SIGN = 128
+CHANNELS = 4  # of a tile
 LOWEST = -127  # of a weight that shares an int16 with another
 
 
@@ -62,14 +61,14 @@ def paired_tiles(p: Product, storage: Storage) -> tuple[Statement, ...]:
 
 def _whole(terms: int) -> int:
     """Terms of an axis with those that fill its last load."""
-    return -(-terms // LOADED) * LOADED
+    return -(-terms // GROUP) * GROUP
 
 
 class _PairedTiles(DotLoops):
     """Builds the loops: `rows` of terms, each with as many as the routine is called for at once."""
 
     def __init__(self, p: Product, storage: Storage) -> None:
-        super().__init__(p, storage, LOADED, SIGN if p.c.a.tensor.type is UINT8 else 0)
+        super().__init__(p, storage, GROUP, SIGN if p.c.a.tensor.type is UINT8 else 0)
         *self.outer, self.inner = self.c.reduce
         self.terms = _whole(static(self.inner.extent))
         rows = prod(static(k.extent) for k in self.outer)
@@ -86,9 +85,9 @@ class _PairedTiles(DotLoops):
 
         def pack(array: Array) -> Array:
             w = self.weights(array)
-            short = [(0, -len(w) % CHANNELS)] + [(0, 0)] * (w.ndim - 2) + [(0, -w.shape[-1] % LOADED)]
+            short = [(0, -len(w) % CHANNELS)] + [(0, 0)] * (w.ndim - 2) + [(0, -w.shape[-1] % GROUP)]
             w = np.pad(w, short)
-            w = w.reshape(self.blocks, CHANNELS // 2, 2, *w.shape[1 : 1 + len(self.moving)], -1, LOADED)
+            w = w.reshape(self.blocks, CHANNELS // 2, 2, *w.shape[1 : 1 + len(self.moving)], -1, GROUP)
             both = w[:, :, 1] * 256 + w[:, :, 0]  # block, duo, groups.., load, term
             halves = np.stack([both[..., list(h)] for h in HALVES], axis=-2)
             flat = halves.reshape(*halves.shape[:-3], -1, 2)  # block, duo, groups.., pair, term of it
@@ -111,7 +110,7 @@ class _PairedTiles(DotLoops):
 
     def _widened(self, count: int) -> Iterator[Statement]:
         """All terms of two points as pairs; where there is one point it is there twice."""
-        loads, rest = divmod(static(self.inner.extent), LOADED)
+        loads, rest = divmod(static(self.inner.extent), GROUP)
         row: Expr = Const(0)
         for k in self.outer:
             row = row * static(k.extent) + k
@@ -131,9 +130,9 @@ class _PairedTiles(DotLoops):
     def _loaded(self, row: Expr, load: Expr, count: int) -> Iterator[Statement]:
         """Four terms of each point at once."""
         for p in range(count):
-            four: Expr = replace(self._a(p, load * LOADED), lanes=LOADED)
+            four: Expr = replace(self._a(p, load * GROUP), lanes=GROUP)
             four = cast(Binary("xor", four, Const(SIGN, UINT8)), INT8) if self.sign else four
-            yield Let(f"a{p}", four, LOADED)
+            yield Let(f"a{p}", four, GROUP)
         for h, half in enumerate(HALVES):
             for p in range(POINTS):
                 register = Var(f"a{min(p, count - 1)}", None, INT8)
@@ -146,7 +145,7 @@ class _PairedTiles(DotLoops):
         for h, half in enumerate(HALVES):
             for p in range(POINTS):
                 for i, term in enumerate(half):
-                    element = self._a(min(p, count - 1), Const(load * LOADED + term))
+                    element = self._a(min(p, count - 1), Const(load * GROUP + term))
                     value = cast(element, INT32) - Const(self.sign, INT32) if term < rest else Const(0, INT32)
                     to = Load(self.wide, (self._pair(row, Const(load), h), Const(p), Const(i)))
                     yield Store(to, cast(value, INT16))
