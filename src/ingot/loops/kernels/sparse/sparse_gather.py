@@ -24,7 +24,8 @@ from ingot.formula.expr import Array, Binary, Const, Expr, Load, Pick, Tensor, V
 from ingot.formula.index import Bounds, as_expr
 from ingot.formula.statements import For, Instruction, Let, Remark, Statement, Store
 from ingot.formula.types import INDEX, INT8, INT32, UINT8, UINT16, DType
-from ingot.loops.kernels.contraction.int_dot import LONG, SIGN
+from ingot.loops.kernels.contraction.int_dot import LONG
+from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.roles import Contraction
 from ingot.loops.kernels.sparse.csc import MOST_VALUES
 from ingot.loops.kernels.sparse.sparse_lanes import Matrix, encoded_product, is_row, matrix_of
