@@ -8,6 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ingot.emit.helpers import helper
+from ingot.emit.statement import lines
+from ingot.emit.vector import VectorPrinter
+from ingot.formula.expr import Binary, Const, Load, Select, Tensor, Var
+from ingot.formula.statements import For, Store
+from ingot.formula.types import FLOAT32
 from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c, exported, link_shared
 from tests.here import require_runs
@@ -57,10 +63,41 @@ int turned(int n, const float (*c)[4], const float (*s)[4], const float *x, unsi
 @pytest.mark.parametrize("target", ["c99", "x86-64", "x86-64-v3", "x86-64-v4"])
 def test_conditional_reads_inside_conditions(target: str, tmp_path: Path) -> None:
     """clang 22 makes wrong vectors of this loop for AVX2, unless it is told not to convert conditions."""
+    _turns(compile_c(GUARDED, find(target), relocation="pic"), target, tmp_path)
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "x86-64-v4"])
+def test_emitted_loops_protect_themselves(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever compiles the C with flags of his own gets the same numbers."""
+    loop = "    for (int k = 0; k < n; k++) {\n        for (int b = 0; b < 2; b++) {\n"
+    inner = "            for (int i = 0; i < 16"
+    before, after = GUARDED.split(loop)
+    marked = f"NOT_VECTORIZED\n{loop}{after.replace(inner, 'NOT_VECTORIZED' + chr(10) + inner)}"
+    marked = marked.replace("        for (int b", "NOT_VECTORIZED\n        for (int b", 1)
+    text = f"{helper(('not_vectorized',), find(target))}\n{before}{marked}"
+    monkeypatch.setattr("ingot.targets.toolchain.CLANG", ())
+    _turns(compile_c(text, find(target), relocation="pic"), target, tmp_path)
+
+
+def test_loops_with_nested_conditions_are_marked() -> None:
+    """Each loop around an element that is read under two conditions, and no other."""
+    x, y, i = Tensor("x", FLOAT32, (4,)), Tensor("y", FLOAT32, (4,)), Var("i", 4)
+    inner = Select(Binary("lt", i, Const(3)), Load(x, (i,)), Const(0.0, FLOAT32))
+    outer = Select(Binary("ge", i, Const(1)), inner, Const(1.0, FLOAT32))
+    for value, marks in ((inner, 0), (outer, 1)):
+        loop = For("i", Const(0), Const(4), 1, (Store(Load(y, (i,)), value),))
+        printed = list(lines((loop,), VectorPrinter(find("c99"), lambda t: t.name), {}))
+        assert printed.count("NOT_VECTORIZED") == marks, printed
+
+
+def _turns(object_: bytes, target: str, folder: Path) -> None:
+    """Link the function, call it and compare with a rotation written in numpy."""
     require_runs(find(target))
     n = 5
-    library = tmp_path / "turned.so"
-    library.write_bytes(link_shared([compile_c(GUARDED, find(target), relocation="pic")], ["turned"]))
+    library = folder / "turned.so"
+    library.write_bytes(link_shared([object_], ["turned"]))
     random = np.random.default_rng(0)
     c, s, x = (random.standard_normal(size).astype(np.float32) for size in ((9, 4), (9, 4), (2, n, 16)))
     z = np.zeros_like(x)

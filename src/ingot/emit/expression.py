@@ -143,6 +143,11 @@ class Printer:
         addresses = (f"&{self.element(a)}" for a in routine.arguments)
         return self.call("routine", (routine.name,), *addresses, str(routine.count))
 
+    def not_vectorized(self) -> str:
+        """What stands before a loop that a compiler must not vectorize: `helpers` says why."""
+        self.used.add(("not_vectorized",))
+        return "NOT_VECTORIZED"
+
     # -- indices
 
     def index(self, e: Expr) -> str:

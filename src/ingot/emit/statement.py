@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ingot.emit.expression import bare
 from ingot.emit.names import comment
 from ingot.emit.vector import VectorPrinter
-from ingot.formula.expr import Expr, Var
+from ingot.formula.expr import Expr, Load, Select, Var, walk
 from ingot.formula.index import simplify
 from ingot.formula.statements import (
     Assign,
@@ -24,6 +24,8 @@ from ingot.formula.statements import (
     Statement,
     Store,
     When,
+    expressions,
+    flatten,
 )
 from ingot.formula.types import INDEX
 
@@ -38,6 +40,8 @@ def lines(statements: tuple[Statement, ...], p: VectorPrinter, errors: dict[str,
                 yield f"{p.routine(routine)};"
             case For(var, lo, hi, step, body):
                 advance = f"{var}++" if step == 1 else f"{var} += {step}"
+                if any(map(_reads_under_two_conditions, flatten(body))):
+                    yield p.not_vectorized()
                 yield f"for (int {var} = {p.index(lo)}; {var} < {p.index(hi)}; {advance}) {{"
                 yield from _block(body, p, errors)
                 yield "}"
@@ -56,6 +60,13 @@ def lines(statements: tuple[Statement, ...], p: VectorPrinter, errors: dict[str,
                 yield f"/* {comment(text)} */"
             case _:
                 yield _simple(s, p)
+
+
+def _reads_under_two_conditions(s: Statement) -> bool:
+    """Whether an element is read only where a condition inside another condition's branch holds."""
+    outer = (n for e in expressions(s) for n in walk(e) if isinstance(n, Select))
+    inner = (n for o in outer for side in (o.a, o.b) for n in walk(side) if isinstance(n, Select))
+    return any(isinstance(n, Load) for i in inner for side in (i.a, i.b) for n in walk(side))
 
 
 def _block(body: tuple[Statement, ...], p: VectorPrinter, errors: dict[str, str]) -> Iterator[str]:
