@@ -6,9 +6,10 @@ import pytest
 
 from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
+from tests.stages.dice import Dice
 from tests.stages.generators import GENERATORS
 from tests.stages.judge import COMPILED
-from tests.stages.survey import surveyed
+from tests.stages.survey import surveyed, verdict
 
 COUNT, MOST = 12, 400
 
@@ -20,3 +21,16 @@ def test_random_stages(name: str) -> None:
     assert found.verdicts["served"] == COUNT, f"{name}: {found.verdicts}"
     run_here = {t for t in COMPILED if not obstacle(find(t))}
     assert found.compiled.total() or not {*GENERATORS[name].targets} & run_here, f"{name}: no C was run"
+
+
+FOUND = {
+    # Three channels in planes, three elements apart as neighbours of channels last are: an image of width 3.
+    ("narrow_pooling", 780401): "0,0,1,4,0,1,1,0,0,3,0,0,0,0,0,0,0,0,0,0,1,1,0,0,0,0,0,0,1,0,0,0,6,0,0,9",
+}
+"""Stages that were wrong once, by their choices."""
+
+
+@pytest.mark.parametrize(("name", "seed"), FOUND)
+def test_found_stages(name: str, seed: int) -> None:
+    choices = [int(n) for n in FOUND[name, seed].split(",")]
+    assert not (said := verdict(name, Dice((name, seed), choices), seed)), said

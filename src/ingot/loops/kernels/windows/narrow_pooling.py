@@ -65,7 +65,13 @@ def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
     x, channels = r.term, static(v.vector.extent)
     across = next((a for a in v.outer if step(v.to, a.name) == channels), None)
     whole = x.tensor.pitch is None and v.to.tensor.pitch is None  # vectors run across points
-    if across is None or not full or not whole or any(_moves(e, v) for e in loads(v.value)):
+    if (
+        across is None
+        or not full
+        or not whole
+        or step(x, v.vector.name) != 1
+        or any(_moves(e, v) for e in loads(v.value))
+    ):
         return None
     if any(mentions(v.value, a.name) for a in (across, v.vector)):
         return None  # as where the taps of an average are counted: it differs from point to point
