@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from ingot.formula.statements import For, flatten
 from ingot.loops.evaluate import run
 from ingot.options import Options
 from ingot.targets.records import find
-from ingot.targets.routines import MOST_TERMS, STEPS, dot2_tile, dot2_tiles
+from ingot.targets.routines import SUM_LIMIT, dot2_routines
 from tests.oracles import exact_session
 
 TARGET = "armv7e-m"
@@ -29,8 +30,17 @@ LAYERS = {
     "a strided window": ((1, 4, 7, 7), (8, 4, 3, 3), "<strides=[2,2]>"),
     "groups": ((1, 8, 3, 4), (12, 4, 1, 1), "<group=2>"),
     "a batch": ((3, 4, 2, 3), (5, 4, 2, 2), "<pads=[0,1,1,0]>"),
-    "a call for each row of a window": ((1, 64, 4, 4), (4, 64, 3, 3), ""),
+    "many terms": ((1, 64, 4, 4), (4, 64, 3, 3), ""),
     "the last channel alone": ((1, 4, 2, 2), (5, 4, 1, 1), ""),
+    "rows of nine terms": ((1, 3, 6, 5), (8, 3, 3, 3), "<strides=[2,2], pads=[0,0,1,1]>"),
+    "a dilated window": ((1, 6, 7, 8), (5, 6, 3, 2), "<dilations=[2,3], pads=[2,0,2,3]>"),
+    "dilated, and fewer channels than a load": (
+        (1, 2, 6, 6),
+        (4, 2, 3, 3),
+        "<dilations=[2,2], pads=[2,2,2,2]>",
+    ),
+    "one channel": ((1, 1, 9, 8), (9, 1, 5, 4), "<strides=[2,2], pads=[2,1,2,2]>"),
+    "strides of three": ((2, 5, 8, 10), (8, 5, 2, 3), "<strides=[3,3]>"),
 }
 
 
@@ -76,47 +86,165 @@ def test_every_tile_is_right(name: str, kind: str) -> None:
     np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["y"], wanted)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("then", ["", "addition", "clip"])
+def test_what_becomes_of_the_bytes(kind: str, then: str) -> None:
+    """The routine writes results, or scratch that an addition or narrower limits read."""
+    random = np.random.default_rng(4)
+    w = random.integers(-127, 128, (6, 4, 3, 3)).astype(np.int8)
+    proto = layer(kind, (1, 4, 5, 3), w, "<pads=[1,1,1,1]>")
+    proto.graph.output[0].name = "z" if then else "y"
+    low, high = (20, 90) if kind == "uint8" else (-70, 50)
+    for array, name in ((np.array(low, kind), "low"), (np.array(high, kind), "high")):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    if then == "addition":
+        proto.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+        names = ("y", "ys", "yz", "y", "ys", "yz", "ys", "low")
+        proto.graph.node.append(onnx.helper.make_node("QLinearAdd", names, ["z"], domain="com.microsoft"))
+    if then == "clip":
+        proto.graph.node.append(onnx.helper.make_node("Clip", ("y", "low", "high"), ["z"]))
+    x = {"x": random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, (1, 5, 3, 4)).astype(kind)}
+    (wanted,) = exact_session(proto).run(None, x)
+    program = stages(proto, Options(target=TARGET)).program
+    assert "dot2_bytes" in routines(program)
+    np.testing.assert_array_equal(run(program, x)[0], wanted)
+    (found,) = ingot.compile(proto, target=TARGET).run(x).values()
+    np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("value", [-128, -127, 127])
-def test_the_largest_sums_are_exact(value: int) -> None:
-    """512 terms at their limits; a weight of -128 shares no int16 with another and goes another way."""
-    w = np.full((4, MOST_TERMS, 1, 1), value, np.int8)
+@pytest.mark.parametrize("terms", [256, 264])
+def test_the_largest_sums_are_exact(value: int, terms: int) -> None:
+    """Terms at their limits. What leaves its register or shares none with another goes another way."""
+    w = np.full((4, terms, 1, 1), value, np.int8)
     w[::2] = 127
-    x = {"x": np.zeros((1, 1, 2, MOST_TERMS), np.uint8)}
+    x = {"x": np.zeros((1, 1, 2, terms), np.uint8)}
     x["x"][:, :, 1] = 255
-    proto = layer("uint8", (1, MOST_TERMS, 1, 2), w, "")
+    proto = layer("uint8", (1, terms, 1, 2), w, "")
     constant = next(i for i in proto.graph.initializer if i.name == "ws")
     constant.CopyFrom(onnx.numpy_helper.from_array(np.full(4, 1e-4, np.float32), "ws"))
     (wanted,) = exact_session(proto).run(None, x)
     program = stages(proto, Options(target=TARGET)).program
-    assert bool(routines(program)) == (value != -128)
+    assert bool(routines(program)) == (value != -128 and 255 * 127 * terms < SUM_LIMIT)
+    np.testing.assert_array_equal(run(program, x)[0], wanted)
     np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["y"], wanted)
 
 
-@pytest.mark.parametrize("terms", STEPS)
-def test_plain_c_beside_the_assembly_means_the_same(terms: int, tmp_path: Path) -> None:
-    """Compiled for a machine that has no such instructions; the tests above run the assembly."""
-    random = np.random.default_rng(terms)
-    a, low, high = (
-        random.integers(lo, hi, (2 * terms, 2, 2)) for lo, hi in ((-128, 128), (-127, 128), (-127, 128))
-    )
-    both = (256 * high + low).astype(np.int16)
-    wanted = np.stack([np.einsum("kpt,kdt->pd", a, w) for w in (low, high)], -1).reshape(-1)
-    name = dot2_tile(2 * terms)
-    arrays = (f"{{{', '.join(map(str, v.reshape(-1)))}}}" for v in (a, both))
+def test_large_results_and_biases_take_sums() -> None:
+    """Results that fit no half are limited one by one; biases that leave no room are added one by one."""
+    random = np.random.default_rng(5)
+    w = random.integers(-127, 128, (7, 8, 1, 1)).astype(np.int8)
+    x = {"x": random.integers(0, 256, (1, 3, 3, 8)).astype(np.uint8)}
+    for name, array, wanted in (
+        ("ws", np.full(7, 20.0, np.float32), ["widen2_uint8", "dot2_tile"]),
+        ("b", np.full(7, 1 << 23, np.int32), []),
+    ):
+        proto = layer("uint8", (1, 8, 3, 3), w, "")
+        constant = next(i for i in proto.graph.initializer if i.name == name)
+        constant.CopyFrom(onnx.numpy_helper.from_array(array, name))
+        program = stages(proto, Options(target=TARGET)).program
+        assert list(dict.fromkeys(routines(program))) == wanted
+        (y,) = exact_session(proto).run(None, x)
+        np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["y"], y)
+
+
+def test_layers_of_another_range_have_a_kernel_of_their_own() -> None:
+    """Two layers alike but for a bias whose sums share no register."""
+    random = np.random.default_rng(6)
+    w = random.integers(-127, 128, (4, 4, 1, 1)).astype(np.int8)
+    proto = layer("uint8", (1, 4, 3, 3), w, "")
+    second = onnx.NodeProto()
+    second.CopyFrom(proto.graph.node[1])
+    for i, name in ((0, "y"), (3, "w2"), (4, "ws2"), (5, "wz2"), (8, "large")):
+        second.input[i] = name
+    second.output[0] = "z"
+    same = {n.name: onnx.numpy_helper.to_array(n) for n in proto.graph.initializer}
+    added = {**{f"{n}2": same[n] for n in ("w", "ws", "wz")}, "large": np.full(4, 1 << 23, np.int32)}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, k) for k, a in added.items())
+    proto.graph.node.append(second)
+    proto.graph.output[0].name = "z"
+    x = {"x": random.integers(0, 256, (1, 3, 3, 4)).astype(np.uint8)}
+    (wanted,) = exact_session(proto).run(None, x)
+    np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["z"], wanted)
+
+
+def listed(array: Array) -> str:
+    return f"{{{', '.join(map(repr, array.reshape(-1).tolist()))}}}"
+
+
+def in_plain_c(
+    name: str,
+    texts: Mapping[str, str],
+    arrays: dict[str, tuple[str, Array]],
+    call: str,
+    out: str,
+    folder: Path,
+) -> list[int]:
+    """What a routine's plain C gives on a machine that has no such instructions."""
+    declared = "\n".join(f"    static {kind} {n}[] = {listed(a)};" for n, (kind, a) in arrays.items())
     source = f"""#include <stdint.h>
     #include <stdio.h>
-    {dot2_tiles()[name]}
+    {texts[name]}
+    {declared}
     int main(void) {{
-        const int16_t a[] = {next(arrays)}, w[] = {next(arrays)};
-        int32_t sums[8] = {{1}};
-        {name}(a, w, sums, {2 * terms});
-        for (int i = 0; i < 8; i++) printf("%d ", sums[i] - !i);
+        {name}({call});
+        for (unsigned i = 0; i < sizeof {out} / sizeof *{out}; i++) printf("%d ", {out}[i]);
     }}"""
-    (tmp_path / "main.c").write_text(source)
-    subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "main"], cwd=tmp_path, check=True)
-    out = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
-    assert list(map(int, out.split())) == wanted.tolist()
+    (folder / "main.c").write_text(source)
+    subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "main"], cwd=folder, check=True)
+    return list(map(int, subprocess.run([folder / "main"], capture_output=True, check=True).stdout.split()))
+
+
+def operands(pairs: int, blocks: int) -> tuple[Array, Array, Array]:
+    """Activations, weights as they share an int16, and the sums [point, channel]."""
+    random = np.random.default_rng(pairs)
+    a = random.integers(-128, 256, (pairs, 2, 2)).astype(np.int16)
+    low, high = random.integers(-127, 128, (2, blocks, pairs, 2, 2))
+    sums = np.stack([np.einsum("kpt,bkdt->pbd", a, w) for w in (low, high)], -1).reshape(2, -1)
+    return a, (256 * high + low).astype(np.int16), sums
+
+
+@pytest.mark.parametrize("pairs", [2, 4, 6, 8, 10, 12, 14, 16, 24, 26])
+def test_sums_in_plain_c(pairs: int, tmp_path: Path) -> None:
+    """The tests above run the assembly."""
+    a, w, wanted = operands(pairs, 1)
+    sums = np.arange(8, dtype=np.int32)
+    arrays = {"a": ("const int16_t", a), "w": ("const int16_t", w), "sums": ("int32_t", sums)}
+    found = in_plain_c("dot2_tile", dot2_routines(), arrays, f"a, w, sums, {pairs}", "sums", tmp_path)
+    assert found == (wanted.reshape(-1) + sums).tolist()
+
+
+def test_bytes_in_plain_c(tmp_path: Path) -> None:
+    a, w, sums = operands(6, 2)
+    first = np.arange(-4, 4, dtype=np.int32) * 100
+    scale = np.linspace(0.0009, 0.004, 8, dtype=np.float32)
+    made = (np.rint((sums + first) * scale) + 3 + 128).clip(0, 255).astype(np.uint8) ^ 128
+    first[1::2] = 256 * first[1::2] + first[::2]
+    scale[1::2] /= 256
+    arrays = {"a": ("const int16_t", a), "w": ("const int16_t", w), "first": ("const int32_t", first)}
+    arrays |= {"scale": ("const float", scale), "y": ("uint8_t", np.zeros(20, np.uint8))}
+    zero = 131 * 65537
+    call = f"a, w, first, scale, y, 2, 6, 11, {zero}, (int)0x80808080"
+    found = in_plain_c("dot2_bytes", dot2_routines(), arrays, call, "y", tmp_path)
+    assert [found[:8], found[11:19]] == made.tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("terms", [4, 5, 7, 8, 13])
+def test_widening_in_plain_c(kind: str, terms: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(terms)
+    a = random.integers(-128, 128, 80).astype(np.int16) + (128 if kind == "uint8" else 0)
+    loads = -(-terms // 4)
+    arrays = {"a": (f"const {kind}_t", a), "to": ("int16_t", np.zeros((2, loads, 2, 2, 2), np.int16))}
+    call = f"a, a + 16, to, 2, 20, {terms}"
+    found = in_plain_c(f"widen2_{kind}", dot2_routines(), arrays, call, "to", tmp_path)
+    rows = np.zeros((2, 2, 4 * loads), np.int64)
+    for point, row in np.ndindex(2, 2):
+        rows[point, row, :terms] = a[16 * point + 20 * row :][:terms]
+    # point, row, load, half of the pair, pair -> row, load, pair, point, half
+    wanted = rows.reshape(2, 2, loads, 2, 2).transpose(1, 2, 4, 0, 3)
+    assert found == wanted.reshape(-1).tolist()
 
 
 def test_targets_without_the_instruction_have_no_routine() -> None:
-    assert not find("c99").routines and find(TARGET).routines.keys() == dot2_tiles().keys()
+    assert not find("c99").routines and find(TARGET).routines.keys() >= dot2_routines().keys()

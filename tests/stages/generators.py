@@ -262,6 +262,7 @@ GENERATORS: dict[str, Generator] = {
             "contraction/int_dot.py",
             "contraction/dot_loops.py",
             "contraction/paired_tiles.py",
+            "contraction/paired_bytes.py",
             "contraction/byte_product.py",
         ),
         SCALAR,

@@ -173,6 +173,11 @@ def bytes_product(dice: Dice, target: Target) -> Drawn:
     """A product of bytes whose weights are plain constants."""
     x_type = dice.choice((UINT8, INT8))
     f = builder()
+    if dice.chance(40):
+        g, group = geometry(dice, 4, (2, 2, 1)), dice.choice((1, 1, 1, 2, 3))
+        each, outputs = dice.number(1, 20), dice.number(2, 13)
+        _quantised_convolution(dice, f, x_type, (outputs * group, each), g, group)
+        return stored(dice, f, target, TIDY_BYTES, with_plain_products)
     if dice.chance(60):
         m, k, n = dice.number(1, 7), dice.number(1, 80), dice.number(1, 20)
         x = dice.tensor("x", x_type, (m, k))
@@ -210,21 +215,26 @@ def depthwise_bytes(dice: Dice, target: Target) -> Drawn:
     x_type, g = dice.choice((UINT8, INT8)), geometry(dice, 5, (2, 2, 2, 1))
     channels = dice.choice((16, 17, 24, 31, 32, 40, 48, 64, 65, 80, 100, 128, 150, dice.number(16, 130)))
     f = builder()
-    x = dice.tensor("x", x_type, (g.batch, channels, *g.size))
-    w = _plain_bytes(dice, (channels, 1, *g.kernel))
+    _quantised_convolution(dice, f, x_type, (channels, 1), g, channels)
+    return stored(dice, f, target, TIDY_BYTES, with_plain_products)
+
+
+def _quantised_convolution(
+    dice: Dice, f: Builder, x_type: DType, channels: tuple[int, int], g: Geometry, group: int
+) -> None:
+    """A convolution of bytes to bytes, with so many outputs, and inputs of each."""
+    x = dice.tensor("x", x_type, (g.batch, channels[1] * group, *g.size))
+    w = _plain_bytes(dice, (*channels, *g.kernel))
     scales = [_scale(dice, n) for n in ("xs", "ws", "ys")]
     zero, out = _zero(dice, "z", x_type, dice.chance(90)), _zero(dice, "yz", dice.choice((UINT8, INT8)), True)
-    bias = dice.constant("b", INT32, (channels,), 999) if dice.chance(50) else None
-    how: dict[str, Any] = {"strides": g.strides, "dilations": g.dilations, "pads": g.pads}
+    bias = dice.constant("b", INT32, (channels[0],), 999) if dice.chance(50) else None
+    how: dict[str, Any] = {"strides": g.strides, "dilations": g.dilations, "pads": g.pads, "group": group}
     try:
-        at_zero = _at_zero(dice, w, channels)
-        qlinear_conv(
-            f, x, scales[0], zero, w, scales[1], at_zero, scales[2], out, bias, group=channels, **how
-        )
+        at_zero = _at_zero(dice, w, channels[0])
+        qlinear_conv(f, x, scales[0], zero, w, scales[1], at_zero, scales[2], out, bias, **how)
     except InputError as error:
         raise Impossible from error
     _known_scales(dice, f)
-    return stored(dice, f, target, TIDY_BYTES, with_plain_products)
 
 
 def _known_scales(dice: Dice, f: Builder) -> None:

@@ -141,7 +141,7 @@ class Printer:
     def routine(self, routine: Routine) -> str:
         """A call of a function that the target's record spells."""
         addresses = (f"&{self.element(a)}" for a in routine.arguments)
-        return self.call("routine", (routine.name,), *addresses, str(routine.count))
+        return self.call("routine", (routine.name,), *addresses, *map(str, routine.numbers))
 
     def not_vectorized(self) -> str:
         """What stands before a loop that a compiler must not vectorize: `helpers` says why."""

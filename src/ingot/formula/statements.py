@@ -15,12 +15,12 @@ from ingot.formula.expr import Expr, Load, Tensor, text
 @dataclass(frozen=True, slots=True)
 class Routine:
     """A function of the target's that does what a whole loop does, called with the addresses of some elements
-    and the number of iterations.
+    and with numbers.
     """
 
     name: str
     arguments: tuple[Load, ...]
-    count: int
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

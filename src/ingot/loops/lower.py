@@ -27,6 +27,7 @@ from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_ten
 from ingot.loops.region_passes.bands import merge_bands
 from ingot.loops.region_passes.subviews import is_nothing
 from ingot.loops.rewrite import rewritten, without_single_iterations
+from ingot.loops.sum_range import room
 from ingot.targets.record import Target
 
 
@@ -197,7 +198,8 @@ def _call(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work) -> Cal
     what, tensors = signature(stages)
     choices = work.choose(stages, work.storage)
     own = parameters_of_layers(stages)
-    key = (what, *choices.values(), *(_key(t, work.storage, t in own) for t in tensors))
+    rooms = tuple(map(room, computes(stages))) if work.target.routines else ()
+    key = (what, rooms, *choices.values(), *(_key(t, work.storage, t in own) for t in tensors))
     if key not in work.kernels:
         made = _kernel(nodes, stages, work, choices)
         work.kernels[key] = made, tensors

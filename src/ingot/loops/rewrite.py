@@ -148,7 +148,7 @@ def without_single_iterations(statements: tuple[Statement, ...]) -> tuple[Statem
     out: list[Statement] = []
     for s in statements:
         match s:
-            case For(var, Const(lo), Const(hi), step, body) if lo < hi <= lo + step:
+            case For(var, Const(lo), Const(hi), step, body, routine=None) if lo < hi <= lo + step:
                 inner = without_single_iterations(substituted(body, {var: Const(lo)}, {}))
                 alone = len(statements) == 1 or not any(isinstance(t, Let) for t in inner)
                 out += inner if alone else (For(var, Const(lo), Const(hi), step, inner),)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from ..errors import InputError
 from .record import Target
-from .routines import dot2_tiles
+from .routines import dot2_routines
 from .spelling import (
     DSP,
     MVE,
@@ -193,7 +193,7 @@ _RECORDS = (
         runtime=("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4"),
         runner=("qemu-arm", "-cpu", "max"),  # its code is a subset of what Linux on Armv7-A runs
         narrow_operations={4: DSP},
-        routines=dot2_tiles(),
+        routines=dot2_routines(),
         scalar_operations={**fma_scalar(("vsqrt.f32 %0, %1", "t")), **vfp_nearest("vcvtr.s32.f32")},
     ),
     Target(
@@ -209,7 +209,7 @@ _RECORDS = (
         board=AN547,
         header="#include <arm_mve.h>\n",
         narrow_operations={4: DSP, 16: MVE},
-        routines=dot2_tiles(),
+        routines=dot2_routines(),
         scalar_operations={
             **fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
             **fpv5_rounding(),

@@ -1,50 +1,107 @@
 """Functions in assembly that compute what a loop of a kernel does, where no compiler finds the loop.
 
-    dot2_tile_8(a, w, sums, pairs)      two points by four channels, eight pairs of terms a turn
+    widen2(a0, a1, to, rows, step, terms)               bytes of two points as pairs of 16 bits
+    dot2_bytes(a, w, first, scale, y, blocks, ...)      bytes of two points and all channels, by fours
+    dot2_tile(a, w, sums, pairs)                        sums of two points and four channels
 
-In: how far to unroll. Out: the C of a function; the loop that it stands for gives its meaning. Beside the
-assembly stands the same in plain C, for compilers that take no naked functions.
+In: nothing. Out: the C of functions; the loops that they stand for give their meaning. Beside the assembly
+stands the same in plain C, for compilers that take no naked functions. All jumps go to labels, so that the
+audit of the stack can follow them.
 
 `w` holds two channels in one int16, 256 * w1 + w0: a word of it times a word of activations adds
-256 * acc1 + acc0 to an accumulator; what SXTB16 leaves of the word adds acc0 to another. In the end acc1 is
-(raw - acc0) >> 8, exact as long as |acc1| < 2^23.
+256 * acc1 + acc0 to an accumulator; what SXTB16 leaves of the word adds acc0 to another. In the end
+raw - acc0 is 256 * acc1, exact as long as |acc1| < 2^23.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-STEPS = (8, 4, 2)  # pairs of terms in one turn of the loop
-MOST_TERMS = 512  # 512 * 128 * 127 < 2^23
-
-
-def dot2_tile(pairs: int) -> str:
-    """The name of the routine for so many pairs of terms, which are even."""
-    return f"dot2_tile_{next(n for n in STEPS if pairs % n == 0)}"
+SUM_LIMIT = 1 << 23
+"""What sums of channels that share a register stay below."""
+HALF_LIMIT = 1 << 15
+"""What results stay below before they are limited to bytes: two share a register."""
 
 
-def dot2_tiles() -> Mapping[str, str]:
-    """The routines by name."""
-    return {f"dot2_tile_{n}": _dot2_tile(n) for n in STEPS}
+def routine(name: str, parameters: str, assembly: Iterable[str], plain: str, what: str) -> str:
+    """The C of a function: naked assembly where a compiler takes it, else what stands beside it."""
+    text = "\n".join(f'        "{line}\\n\\t"' for line in assembly)
+    unused = ", ".join(f"__attribute__((__unused__)) {p.strip()}" for p in parameters.split(","))
+    return f"""\
+/* {what} */
+#if defined(__GNUC__) && defined(__ARM_FEATURE_DSP) && defined(__ARM_FP)
+__attribute__((__naked__, __noinline__)) static void {name}({unused}) {{
+    __asm__(
+{text});
+}}
+#else
+static void {name}({parameters}) {{
+{plain}}}
+#endif"""
 
 
-def _dot2_tile(unrolled: int) -> str:
-    text = "\n".join(f'        "{line}\\n\\t"' for line in _assembly(unrolled))
-    return _TEMPLATE.replace("UNROLLED", str(unrolled)).replace("ASSEMBLY", text)
+def dot2_routines() -> Mapping[str, str]:
+    """The routines of products of two points, by name."""
+    return {
+        "dot2_tile": routine(
+            "dot2_tile",
+            "const int16_t *a, const int16_t *w, int32_t *sums, int pairs",
+            _tile(),
+            _TILE,
+            "Adds products of two points and four channels; an int16 of w holds two: 256 * b + a.",
+        ),
+        "dot2_bytes": routine(
+            "dot2_bytes",
+            "const int16_t *a, const int16_t *w, const int32_t *first, const float *scale, void *to,"
+            " int blocks, int pairs, int step, int zero, int flip",
+            _bytes(),
+            _BYTES,
+            "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
+        ),
+        **{
+            f"widen2_{kind}": routine(
+                f"widen2_{kind}",
+                f"const {kind}_t *a0, const {kind}_t *a1, int16_t *to, int rows, int step, int terms",
+                _widen(kind[0]),
+                _WIDEN,
+                "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0.",
+            )
+            for kind in ("uint8", "int8")
+        },
+    }
 
 
-def _assembly(unrolled: int) -> Iterator[str]:
-    yield from ("push {r4-r11, lr}", "add r3, r0, r3, lsl #3", "push {r2, r3}")
-    yield from (f"movs r{n}, #0" for n in range(4, 8))
-    yield from (f"mov r{n}, #0" for n in range(8, 12))
-    yield "1:"
-    for _ in range(unrolled):
+# -- products
+
+
+def _products(pairs: int) -> Iterator[str]:
+    """Adds the products of some pairs of terms to the sums in r4-r11; r0: activations, r1: weights."""
+    for _ in range(pairs):
         yield from ("ldrd r2, r3, [r0], #8", "ldrd r12, lr, [r1], #8")
         yield from ("smlad r5, r12, r2, r5", "smlad r9, r12, r3, r9", "sxtb16 r12, r12")
         yield from ("smlad r7, lr, r2, r7", "smlad r11, lr, r3, r11", "sxtb16 lr, lr")
         yield from ("smlad r4, r12, r2, r4", "smlad r8, r12, r3, r8")
         yield from ("smlad r6, lr, r2, r6", "smlad r10, lr, r3, r10")
-    yield from ("ldr r2, [sp, #4]", "cmp r0, r2", "bne 1b", "pop {r0, r1}")
+
+
+def _all_products(pairs: str, end: str) -> Iterator[str]:
+    """All products of a tile, eight pairs a turn; `pairs` in memory are even, `end` is where `a` ends."""
+    yield from (f"ldr lr, {pairs}", "lsls r2, lr, #30", "bpl 3f")  # N: two pairs on top, C: four
+    yield from _products(2)
+    yield from ("bcs 5f", f"ldr r2, {end}", "cmp r0, r2", "beq 6f", "b 4f")
+    yield from ("3:", "bcs 5f", "4:")
+    yield from _products(4)
+    yield "5:"
+    yield from _products(4)
+    yield from (f"ldr r2, {end}", "cmp r0, r2", "bne 4b", "6:")
+
+
+def _tile() -> Iterator[str]:
+    yield from ("push {r4-r11, lr}", "add r12, r0, r3, lsl #3", "push {r2, r3, r12, lr}")
+    yield from (f"movs r{n}, #0" for n in range(4, 8))
+    yield from (f"mov r{n}, #0" for n in range(8, 12))
+    yield from _all_products("[sp, #4]", "[sp, #8]")
+    yield from ("ldr r0, [sp]", "add sp, sp, #16")
     for first in (4, 8):  # a point: the sums of its four channels
         yield "ldm r0, {r1, r2, r3, r12}"
         for low, old, older in ((first, "r2", "r1"), (first + 2, "r12", "r3")):
@@ -55,17 +112,7 @@ def _assembly(unrolled: int) -> Iterator[str]:
     yield "pop {r4-r11, pc}"
 
 
-_TEMPLATE = """\
-/* Adds products of two points and four channels; an int16 of w has two: 256 * the second + the first. */
-#if defined(__GNUC__) && defined(__ARM_FEATURE_DSP)
-__attribute__((__naked__, __noinline__)) static void dot2_tile_UNROLLED(
-        __attribute__((__unused__)) const int16_t *a, __attribute__((__unused__)) const int16_t *w,
-        __attribute__((__unused__)) int32_t *sums, __attribute__((__unused__)) int pairs) {
-    __asm__(
-ASSEMBLY);
-}
-#else
-static void dot2_tile_UNROLLED(const int16_t *a, const int16_t *w, int32_t *sums, int pairs) {
+_TILE = """\
     for (int i = 0; i < 4 * pairs; i++) {
         const int point = i / 2 % 2, term = i % 2;
         for (int duo = 0; duo < 2; duo++) {
@@ -74,5 +121,100 @@ static void dot2_tile_UNROLLED(const int16_t *a, const int16_t *w, int32_t *sums
             sums[4 * point + 2 * duo + 1] += (both - low) / 256 * a[i];
         }
     }
-}
-#endif"""
+"""
+
+
+def _bytes() -> Iterator[str]:
+    """On the stack: first, scale, a, end of a, end of y; then registers; then y, blocks, pairs, step, zero,
+    flip.
+    """
+    y, blocks, pairs, step, zero = (f"[sp, #{56 + 4 * i}]" for i in range(5))
+    yield from ("push {r4-r11, lr}", "sub sp, sp, #20", f"ldr r4, {y}", f"ldr r5, {blocks}")
+    yield from ("add r5, r4, r5, lsl #2", f"ldr r6, {pairs}", "add r6, r0, r6, lsl #3")
+    yield from ("strd r2, r3, [sp]", "strd r0, r6, [sp, #8]", "str r5, [sp, #16]")
+    yield from ("2:", "ldrd r2, r3, [sp]", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}", "vldm r3!, {s0-s3}")
+    yield from ("strd r2, r3, [sp]", "ldr r0, [sp, #8]")
+    yield from _all_products(pairs, "[sp, #12]")
+    yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
+    yield from (f"vmov s{n}, s{n + 1}, r{n}, r{n + 1}" for n in (4, 6, 8, 10))
+    yield from (f"vcvt.f32.s32 s{n}, s{n}" for n in range(4, 12))
+    yield from (f"vmul.f32 s{n}, s{n}, s{n % 4}" for n in range(4, 12))
+    yield from (f"vcvtr.s32.f32 s{n}, s{n}" for n in range(4, 12))
+    yield from (f"vmov r{n}, r{n + 1}, s{n}, s{n + 1}" for n in (4, 6, 8, 10))
+    yield f"ldrd r2, r3, {zero}"
+    for n in (4, 5, 8, 9):
+        yield from (
+            f"pkhbt r{n}, r{n}, r{n + 2}, lsl #16",
+            f"sadd16 r{n}, r{n}, r2",
+            f"usat16 r{n}, #8, r{n}",
+        )
+    yield from (f"orr r{n}, r{n}, r{n + 1}, lsl #8" for n in (4, 8))
+    yield from ("eor r4, r4, r3", "eor r8, r8, r3", f"ldr r2, {y}", f"ldr r3, {step}")
+    yield from ("str r8, [r2, r3]", "str r4, [r2], #4", f"str r2, {y}")
+    yield from ("ldr r3, [sp, #16]", "cmp r2, r3", "bne 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
+
+
+_BYTES = """\
+    for (int block = 0; block < blocks; block++, first += 4, scale += 4, w += 4 * pairs) {
+        for (int point = 1; point >= 0; point--) {
+            uint32_t sums[4];
+            for (int c = 0; c < 4; c++) sums[c] = (uint32_t)first[c];
+            for (int i = 0; i < 4 * pairs; i++) {
+                const int both = w[i], term = a[i / 4 * 4 + 2 * point + i % 2], duo = i % 4 / 2 * 2;
+                sums[duo] += (uint32_t)((int8_t)both * term);
+                sums[duo + 1] += (uint32_t)(both * term);
+            }
+            for (int c = 0; c < 4; c++) {
+                const float x = (float)(int32_t)(c % 2 ? sums[c] - sums[c - 1] : sums[c]) * scale[c];
+                const int y = (int)(x + 12582912.0f - 12582912.0f) + (int16_t)zero;
+                const int limited = y < 0 ? 0 : y > 255 ? 255 : y;
+                ((uint8_t *)to)[4 * block + point * step + c] = (uint8_t)(limited ^ (flip & 255));
+            }
+        }
+    }
+"""
+
+
+# -- activations
+
+
+def _widen(sign: str) -> Iterator[str]:
+    """r0, r1: the points; r3: rows; r8: terms behind the last four; r9: how far it is to the next row;
+    r10: fours of a row; r11: bits above the terms of the last four; r12: fours that are left.
+    """
+    yield from ("push {r4-r11, lr}", "ldrd r9, r10, [sp, #36]", "and r8, r10, #3", "bic r11, r10, #3")
+    yield from ("sub r9, r9, r11", "rsb r11, r8, #4", "lsl r11, r11, #3", "lsr r10, r10, #2", "1:")
+    yield from ("lsrs r12, r10, #1", "bcc 2f")
+    yield from _widened_four(sign)
+    yield from ("cmp r12, #0", "beq 3f", "2:")
+    yield from _widened_four(sign)
+    yield from _widened_four(sign)
+    yield from ("subs r12, r12, #1", "bne 2b", "3:", "cmp r8, #0", "beq 4f")
+    yield from ("sub r12, r8, #4", "ldr r4, [r0, r12]", "ldr r5, [r1, r12]", "lsr r4, r4, r11")
+    yield "lsr r5, r5, r11"
+    yield from _halves(sign)
+    yield from ("4:", "add r0, r0, r9", "add r1, r1, r9", "subs r3, r3, #1", "bne 1b", "pop {r4-r11, pc}")
+
+
+def _widened_four(sign: str) -> Iterator[str]:
+    yield from ("ldr r4, [r0], #4", "ldr r5, [r1], #4")
+    yield from _halves(sign)
+
+
+def _halves(sign: str) -> Iterator[str]:
+    """Four terms of two points in r4 and r5, as pairs of both."""
+    extend = "uxtb16" if sign == "u" else "sxtb16"
+    yield from (f"{extend} r6, r4, ror #8", f"{extend} r7, r5, ror #8")
+    yield from (f"{extend} r4, r4", f"{extend} r5, r5", "stm r2!, {r4-r7}")
+
+
+_WIDEN = """\
+    for (int row = 0; row < rows; row++, a0 += step, a1 += step) {
+        for (int term = 0; term < (terms + 3) / 4 * 4; term++) {
+            int16_t *const at = to + term / 4 * 8 + term % 2 * 4 + term % 4 / 2;
+            at[0] = term < terms ? a0[term] : 0;
+            at[2] = term < terms ? a1[term] : 0;
+        }
+        to += (terms + 3) / 4 * 8;
+    }
+"""

@@ -37,10 +37,12 @@ from ingot.formula.types import INT8, INT16, INT32, UINT8
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.byte_product import Product, byte_product
 from ingot.loops.kernels.contraction.dot_loops import GROUP, HALVES, POINTS, DotLoops
-from ingot.loops.kernels.contraction.paired_tiles import is_paired, paired_tiles
+from ingot.loops.kernels.contraction.paired_bytes import PairedBytes, made_bytes
+from ingot.loops.kernels.contraction.paired_tiles import PairedTiles, is_paired
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.roles import Contraction, merge_points, merge_terms
 from ingot.loops.layout import Storage
+from ingot.loops.sum_range import room
 from ingot.targets.record import Target
 
 LONG = 16  # terms that one load brings where all are multiplied at once
@@ -56,8 +58,11 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
         return None
     merged = merge_points(merge_terms(found.c, storage), storage)
     product, group = replace(found, c=merged), _group(merged, target)
-    if group == GROUP and is_paired(product, target):
-        return paired_tiles(product, storage)
+    space = room(c)
+    if group == GROUP and is_paired(product, space, target):
+        made = made_bytes(product) if space.results else None
+        tiles = PairedTiles(product, storage) if made is None else PairedBytes(product, storage, made)
+        return tiles.statements()
     return _Generator(product, storage, group).statements()
 
 

@@ -12,8 +12,9 @@ without such an instruction limits first, because the nearest of a small float t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from ingot.formula.expr import Binary, Cast, Const, Expr, Unary, cast, rebuild, transform
+from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Unary, cast, rebuild, transform, walk
 from ingot.formula.types import FLOAT32, INT32, DType
 from ingot.loops.access import SMALL, is_scaled_sum
 from ingot.targets.record import Target
@@ -87,3 +88,48 @@ def unlimited(value: Cast) -> Expr:
         case Cast(Binary("min", Binary("max", x, Const(lo)), Const(hi)), to) if x.dtype.is_integer:
             return x if (lo, hi) == (to.lowest, to.highest) else value.a
     return value.a
+
+
+@dataclass(frozen=True, slots=True)
+class Requantised:
+    """`node`, a part of a value: a sum scaled, rounded, moved by a zero point and limited to bytes.
+
+    `is_whole`: by no narrower limits than those of its type.
+    """
+
+    node: Cast
+    scale: Const | Load
+    zero: int
+    limits: tuple[int, int]
+
+    @property
+    def is_whole(self) -> bool:
+        return self.limits == (self.node.type.lowest, self.node.type.highest)
+
+
+def requantised(value: Expr, acc: Expr) -> Requantised | None:
+    """The part of a value that makes bytes of the sum, if nothing else of the value reads the sum."""
+    found = {n for n in walk(value) if isinstance(n, Cast) and n.type.bits == 8 and acc in walk(n)}
+    for node in found:
+        match in_integers(node):
+            case Cast(Binary("min", Binary("max", moved, Const(lo)), Const(hi))):
+                made = _scaled(moved, acc)
+                if made is not None and acc not in walk(_without(value, node)):
+                    return Requantised(node, *made, (int(lo), int(hi)))
+    return None
+
+
+def _without(value: Expr, node: Expr) -> Expr:
+    return transform(value, lambda n: Const(0, n.dtype) if n == node else None)
+
+
+def _scaled(moved: Expr, acc: Expr) -> tuple[Const | Load, int] | None:
+    """The scale and the zero point of int32(round(float32(acc) * scale)) + zero."""
+    zero = 0
+    match moved:
+        case Binary("add", rounded, Const(z)):
+            moved, zero = rounded, int(z)
+    match moved:
+        case Cast(Unary("round", Binary("mul", Cast(a, kind), Const() | Load() as scale))) if a == acc:
+            return (scale, zero) if kind is FLOAT32 else None
+    return None
