@@ -157,7 +157,7 @@ def part_of(dice: Dice, t: Tensor, layout: Layout, readable: bool) -> tuple[Layo
     for k, (first, size) in enumerate(((0, less), (n + less, more))):
         if size:
             rest = dice.tensor(
-                f"rest{k}_", t.type, [size if i == d else int(m) for i, m in enumerate(t.shape)]
+                f"{t.name}_rest{k}_", t.type, [size if i == d else int(m) for i, m in enumerate(t.shape)]
             )
             there = tuple(Var(f"i{i}", m) for i, m in enumerate(rest.shape))
             moved = tuple(a + first if i == d and first else a for i, a in enumerate(there))

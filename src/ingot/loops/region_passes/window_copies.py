@@ -21,13 +21,15 @@ from dataclasses import replace
 from math import prod
 
 from ingot.formula.compute import Compute, Scan, Stage, computes, writes
-from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, walk
-from ingot.formula.index import coefficient, interval, linear, mentions
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, substitute, walk
+from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.loops.region import Group, Region, read_instead
+from ingot.loops.region_passes.columns import sum_columns
 from ingot.targets.record import Target
 
 FEW_CHANNELS = 4
 SHORTEST_ROW = 4
+EXPORT = 6.0  # the terms that are multiplied in the time in which an element is exported
 
 Halo = dict[Tensor, tuple[list[int], list[int]]]
 """How far windows read beyond a tensor, per axis: before it and after it."""
@@ -44,12 +46,13 @@ def insert_copies(region: Region, target: Target) -> Fills:
 
     Without vectors of floats only the imports pay.
     """
-    in_rows = _import_rows(region) if target.vector_bytes else {}
+    in_rows: Fills = dict.fromkeys(sum_columns(region, target), 0) if target.vector_bytes else {}
+    in_rows |= _import_rows(region) if target.vector_bytes else {}
     for t in region.inputs:
         if t.rank >= 3 and _needs_import(region, t, target):
             _insert_import(region, t)
     for t in region.outputs if target.vector_bytes else ():
-        if _needs_export(region, t):
+        if _needs_export(region, t, target):
             _insert_export(region, t)
     return in_rows
 
@@ -223,7 +226,7 @@ def _is_static_byte(t: Tensor) -> bool:
 # ---- outputs
 
 
-def _needs_export(region: Region, t: Tensor) -> bool:
+def _needs_export(region: Region, t: Tensor, target: Target) -> bool:
     """Whether windows make the tensor along channels, which must change their order with the places."""
     if t.rank < 3 or not (_is_static_float(t) or _is_static_byte(t)):
         return False
@@ -232,7 +235,46 @@ def _needs_export(region: Region, t: Tensor) -> bool:
     makers = [s for g in _groups(region) for s in g.stages if t in writes(s)]
     if any(isinstance(s, Scan) or any(_row_windows(s, region.outputs)) for s in makers):
         return False
+    if all(_is_flat(s, region, target) for s in makers):
+        return False
     return any(any(windows(c)) for c in computes(tuple(makers)))
+
+
+def _is_flat(stage: Stage, region: Region, target: Target) -> bool:
+    """Whether a stage multiplies each point's channels where the caller has them, nobody in the region reads
+    what it makes, and vectors of points waste less than vectors of channels and the export behind them.
+    """
+    if not isinstance(stage, Compute) or stage.reduction is None or stage.reduction.combine != "sum":
+        return False
+    out, inputs = stage.out, set(region.inputs)
+    if stage.at or any(out in g.reads for g in _groups(region)):
+        return False
+    moving = [x for e in (stage.value, stage.reduction.term) for x in loads(e) if _is_image(x, stage)]
+    if not moving or not all(x.tensor in inputs and _is_in_place(x, stage) for x in moving):
+        return False
+    points, terms = prod(map(static, out.shape[2:])), prod(static(k.extent) for k in stage.reduction.axes)
+    if static(out.shape[1]) * terms * out.type.bytes > target.caches[1] // 2:
+        return False  # every block of points would go through weights that are far
+    along_points, along_channels = (_waste(n, target.lanes(4)) for n in (points, static(out.shape[1])))
+    return along_points <= along_channels + EXPORT / terms
+
+
+def _is_image(load: Load, c: Compute) -> bool:
+    """Whether a load moves from point to point."""
+    return any(mentions(i, a.name) for i in load.index for a in c.axes[2:])
+
+
+def _is_in_place(load: Load, c: Compute) -> bool:
+    """Whether a load reads at the point that is made."""
+    assert c.reduction is not None
+    ones = {k.name: Const(0) for k in c.reduction.axes if k.extent == 1}
+    at = tuple(simplify(substitute(i, ones)) for i in load.index[2:])
+    return not _leaves(load) and at == tuple(c.axes[2:]) and load.tensor.shape[2:] == c.out.shape[2:]
+
+
+def _waste(count: int, lanes: int) -> float:
+    """How many lanes of whole vectors there are for each that holds something."""
+    return -(-count // lanes) * lanes / count
 
 
 def _insert_export(region: Region, t: Tensor) -> None:

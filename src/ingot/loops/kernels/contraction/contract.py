@@ -27,7 +27,7 @@ from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.codes import TAKEN, Codes, codes_for
 from ingot.loops.kernels.contraction.products import instructions_of, product_of
 from ingot.loops.kernels.contraction.register_tile import Block, RegisterTile
-from ingot.loops.kernels.contraction.roles import Contraction, match, merge_points, merge_terms
+from ingot.loops.kernels.contraction.roles import Contraction, match, merge_points, merge_terms, merge_vectors
 from ingot.loops.kernels.contraction.tiles import (
     AHEAD,
     CHAINS,
@@ -86,7 +86,7 @@ def _prepared(
     found = match(normal, storage, bounds) or _of_bytes(normal, storage, target, bounds)
     if found is None:
         return None
-    found = merge_terms(found, storage)
+    found = merge_vectors(merge_terms(found, storage), storage)
     by_rows = _is_by_rows(found, target)
     if not by_rows:
         found = merge_points(found, storage)

@@ -91,14 +91,13 @@ def match(c: Compute, storage: Storage, bounds: Bounds, integers: bool = False) 
         return None
     index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
-    for a, b in (factors, factors[::-1]):
-        roles = _roles(a, b, to, c.axes)
-        if roles is not None:
-            vector, tile, outer = roles
-            reduce = tuple(sorted(r.axes, key=lambda k: -abs(step(a, k.name) or 0)))
-            value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
-            return Contraction(a, b, to, value, init, vector, tile, outer, reduce, inner)
-    return None
+    found = [(a, b, roles) for a, b in (factors, factors[::-1]) if (roles := _roles(a, b, to, c.axes))]
+    if not found:
+        return None
+    a, b, (vector, tile, outer) = next((f for f in found if step(to, f[2][0].name) == 1), found[0])
+    reduce = tuple(sorted(r.axes, key=lambda k: -abs(step(a, k.name) or 0)))
+    value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
+    return Contraction(a, b, to, value, init, vector, tile, outer, reduce, inner)
 
 
 def _factors(term: Expr, integers: bool) -> tuple[Load, Load] | None:
@@ -118,11 +117,11 @@ def _roles(
     moves = {x: (step(a, x.name), step(b, x.name), step(to, x.name)) for x in axes}
     if any(None in m[:2] for m in moves.values()):
         return None
-    if a.tensor.value is not None and b.tensor.value is None:
-        return None
     if b.tensor.type.compute is not b.tensor.type:
         return None  # a narrow float is widened one element at a time
     usable = [x for x, (p, q, _) in moves.items() if p == 0 and q != 0]
+    if a.tensor.value is not None and b.tensor.value is None:  # unless packed, as they lie and are stored
+        usable = [x for x in usable if moves[x][1:] == (1, 1) and a.tensor.codebook is None]
     if not usable:
         return None
     vector = min(usable, key=lambda x: (moves[x][2] != 1, moves[x][1] != 1, -static(x.extent)))
@@ -153,6 +152,17 @@ def merge_points(c: Contraction, storage: Storage) -> Contraction:
             axis, changed = merged
             left = tuple(axis if x is inner else x for x in c.tile if x is not outer)
             return merge_points(replace(changed, tile=left), storage)
+    return c
+
+
+def merge_vectors(c: Contraction, storage: Storage) -> Contraction:
+    """The vector axis made one with an outer axis where everything runs on through both: rows of an image."""
+    for outer in reversed(c.outer):
+        merged = _merged(c, storage, outer, c.vector)
+        if merged is not None:
+            axis, changed = merged
+            left = tuple(x for x in c.outer if x is not outer)
+            return merge_vectors(replace(changed, vector=axis, outer=left), storage)
     return c
 
 

@@ -1,0 +1,119 @@
+"""Products whose vectors are neighbouring points: transposed convolutions to few channels, points of images
+where the caller has them, constant matrices from the left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from ingot.driver import stages
+from ingot.loops.evaluate import run
+from ingot.loops.verify import require_proved
+from ingot.options import Options
+from ingot.targets.records import find
+from ingot.targets.toolchain import obstacle
+from tests.corpus.cases import onnxruntime_outputs
+from tests.fuzz.levels import compiled
+from tests.ops.rows import check, floats
+
+TARGETS = ("x86-64", "x86-64-v3", "x86-64-v4", "aarch64", "i386")
+SHIPPED = [t for t in ("x86-64-v3", "x86-64-v4") if not obstacle(find(t))]
+Shape = tuple[int, ...]
+TRANSPOSED: dict[str, tuple[Shape, Shape, str]] = {
+    "no pads": ((1, 8, 7, 9), (8, 1, 4, 4), "strides = [2, 2]"),
+    "three outputs": ((1, 9, 6, 11), (9, 3, 3, 3), "strides = [2, 2], pads = [1, 1, 1, 1]"),
+    "four outputs, two images": ((2, 8, 5, 6), (8, 4, 5, 5), "strides = [3, 3], pads = [2, 0, 1, 2]"),
+    "as far as the window": ((1, 8, 9, 5), (8, 2, 3, 2), "strides = [3, 2]"),
+    "with holes": ((1, 8, 5, 8), (8, 1, 2, 2), "strides = [3, 3]"),
+    "dilated": ((1, 10, 6, 8), (10, 1, 3, 2), "strides = [2, 3], dilations = [3, 2]"),
+    "more at the end": ((1, 8, 6, 8), (8, 1, 3, 3), "strides = [2, 2], output_padding = [1, 1]"),
+    "one axis": ((1, 8, 37), (8, 3, 5), "strides = [2], pads = [2, 1]"),
+    "three axes": ((1, 8, 4, 3, 6), (8, 1, 2, 3, 3), "strides = [2, 1, 2], pads = [0, 1, 1, 1, 0, 1]"),
+    "most of it cut off": ((1, 8, 5, 9), (8, 1, 5, 5), "strides = [2, 2], pads = [4, 4, 4, 4]"),
+    "too small for columns": ((1, 8, 2, 1), (8, 1, 3, 3), "strides = [2, 2]"),
+    "by rows only": ((1, 8, 6, 9), (8, 2, 3, 3), "strides = [2, 1]"),
+}
+SCENES = {
+    "alone": "y = ConvTranspose <{}> (x, w, b)",
+    "and a curve": "a = ConvTranspose <{}> (x, w, b) y = Sigmoid (a)",
+    "behind a convolution": "a = Conv (x, p) c = Relu (a) y = ConvTranspose <{}> (c, w)",
+    "read twice": "a = Relu (x) c = ConvTranspose <{}> (a, w) z = Neg (a) y = Tanh (c)",
+}
+
+
+def model(text: str, constants: dict[str, Shape], shape: Shape) -> onnx.ModelProto:
+    outputs = "float[] y, float[] z" if " z = " in text else "float[] y"
+    sizes = ", ".join(map(str, shape))
+    proto = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]>\nagraph (float[{sizes}] x) => ({outputs}) {{ {text} }}'
+    )
+    for i, (name, extents) in enumerate(constants.items()):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(floats(*extents, seed=i), name))
+    for output in proto.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return proto
+
+
+def require_same(proto: onnx.ModelProto, shape: Shape, number: int) -> None:
+    """Loops for two targets and C for one, beside onnxruntime."""
+    feed = {"x": floats(*shape, seed=9)}
+    wanted = [np.asarray(a) for a in onnxruntime_outputs(proto, feed)]
+    for target in {TARGETS[number % len(TARGETS)], "x86-64-v4"}:
+        program = stages(proto, Options(target=target)).program
+        require_proved(program)
+        check(run(program, feed), wanted, 1e-5, f"loops for {target}")
+    for target in SHIPPED[number % 2 :: 2]:
+        check(compiled(target)(proto, feed), wanted, 1e-5, f"C for {target}")
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("case", TRANSPOSED)
+def test_transposed_convolutions(case: str, scene: str) -> None:
+    shape, weights, attributes = TRANSPOSED[case]
+    text = SCENES[scene].format(attributes)
+    known = {"w": weights, "b": (weights[1],), "p": (shape[1],) * 2 + (1,) * (len(shape) - 2)}
+    used = {name: extents for name, extents in known.items() if f" {name}" in text.replace("(", " ")}
+    number = list(TRANSPOSED).index(case) + list(SCENES).index(scene)
+    require_same(model(text, used, shape), shape, number)
+
+
+POINTS = {
+    "few": ((1, 5, 6, 9), 3, ""),
+    "many": ((1, 12, 13, 11), 19, "c = Relu (a)"),
+    "two images": ((2, 3, 7, 5), 33, "c = HardSwish (a)"),
+    "a line": ((1, 24, 65), 7, "c = Tanh (a)"),
+    "a volume": ((1, 6, 3, 5, 7), 2, ""),
+    "one channel": ((1, 1, 8, 8), 1, "c = Sigmoid (a)"),
+    "and the caller's": ((1, 8, 9, 10), 8, "c = Add (a, x)"),
+    "and read again": ((1, 8, 6, 7), 6, "z = Softmax <axis = 1> (a)"),
+}
+
+
+@pytest.mark.parametrize("case", POINTS)
+def test_points_where_the_caller_has_them(case: str) -> None:
+    shape, channels, then = POINTS[case]
+    text = f"a = Conv (x, w, b) {then} y = Identity ({'c' if 'c =' in then else 'a'})"
+    known = {"w": (channels, shape[1], *(1,) * (len(shape) - 2)), "b": (channels,)}
+    require_same(model(text, known, shape), shape, list(POINTS).index(case))
+
+
+LEFT = {"plain": ((7, 33), 5), "one row": ((12, 40), 1), "many rows": ((9, 17), 70), "batch": ((3, 8, 21), 6)}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_constant_matrices_from_the_left(case: str) -> None:
+    shape, rows = LEFT[case]
+    proto = model("y = MatMul (w, x)", {"w": (rows, shape[-2])}, shape)
+    require_same(proto, shape, list(LEFT).index(case))
+
+
+def test_an_image_is_multiplied_where_it_lies() -> None:
+    """No copy before a product of points and none behind it, and one product for all phases."""
+    shape = (1, 16, 32, 32)
+    point = model("y = Conv (x, w)", {"w": (16, 16, 1, 1)}, shape)
+    assert len(stages(point, Options(target="x86-64-v3")).program.kernels) == 1
+    turned = model("y = ConvTranspose <strides = [2, 2]> (x, w)", {"w": (16, 1, 4, 4)}, shape)
+    program = stages(turned, Options(target="x86-64-v3")).program
+    assert [bool(k.macs) for k in program.kernels] == [True, False, False]
