@@ -133,7 +133,8 @@ def _groups(group: Group, phases: list[Phase], x: Tensor) -> Iterator[Group]:
     (n, oc, *places), ic = axes, Var("ic", x.shape[1])
     k, i = places[: x.rank - 2], places[x.rank - 2 :]
     r = phases[0].reduction
-    summed = replace(r, axes=(ic,), term=x[(n, ic, *i)] * w[(ic, oc, *k)])
+    of_x, of_w = (n, ic, *i), (ic, oc, *k)
+    summed = replace(r, axes=(ic,), term=x[of_x] * w[of_w])
     yield Group(group.nodes, (Compute(columns, axes, Var("acc", None, r.term.dtype), summed),))
     sums = [_sums(p, columns) for p in phases]
     yield Group(group.nodes, tuple(s for stages in sums for s in stages))
@@ -158,7 +159,7 @@ def _sums(p: Phase, columns: Tensor) -> tuple[Compute, ...]:
     axes, counts = p.stage.axes, tuple(static(a.extent) for a in p.stage.axes)
     taps = [t for t in _taps(p, columns) if all(t.counts)]
     phase = Tensor(f"{p.stage.out.name}_phase", p.stage.out.type, counts)
-    whole = [columns[t.index] for t in taps if t.counts == counts]
+    whole: list[Expr] = [columns[t.index] for t in taps if t.counts == counts]
     some = [t for t in taps if t.counts != counts]
     total = reduce(lambda a, b: binary("add", a, b), whole) if whole else p.reduction.init
     if not some:
