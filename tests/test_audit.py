@@ -15,7 +15,8 @@ from typer.testing import CliRunner, Result
 from ingot.audit.audit import Audit, audit
 from ingot.audit.listing import Assembly, fixups_of, placed_fixups
 from ingot.audit.policy import POLICIES, Policy, broken, judge
-from ingot.binary.elf import ALLOC, Relocation, read_object
+from ingot.binary.read import read_object
+from ingot.binary.record import ALLOC, Relocation
 from ingot.cli import app
 from ingot.errors import InputError
 from ingot.targets import TARGETS, Target
@@ -430,7 +431,9 @@ def test_json_has_everything(tmp_path: Path) -> None:
     [
         ("a.o", b"", "not an ELF object"),
         ("a.o", b"\x7fELF", "not an ELF object"),
-        ("a.o", b"\0asm\1\0\0\0", "not an ELF object"),
+        ("a.o", b"\0asm\1\0\0\0\1\x80", "the WebAssembly file is truncated"),
+        ("a.o", b"\xcf\xfa\xed\xfe\7\0\0\1", "the Mach-O file is truncated"),
+        ("a.o", b"\x64\x86\1\0", "the COFF file is truncated"),
         ("a.a", b"!<arch>\n", "archive"),
         ("a.s", b"nonsense\n", "--triple"),
     ],

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ingot.cli import app
+from ingot.targets.records import FAMILIES
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits"
 MODEL = str(DIGITS / "digits.onnx")
@@ -131,6 +132,15 @@ def test_targets_and_operators_are_listed() -> None:
     operators = json.loads(ingot("ops", "--json").stdout)
     assert {"Conv", "Relu"} <= {o["name"] for o in operators}
     assert "Conv" in ingot("ops").stdout and "aarch64" in ingot("targets").stdout
+    known = json.loads(ingot("targets", "stm32f4", "--json").stdout)
+    assert known["name"] == "armv7e-m" and "nrf52840" in known["aliases"]
+
+
+def test_the_list_of_targets_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingot.cli.show.WIDE", 80)
+    shown = ingot("targets").stdout
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert all(family in shown and t.name in shown for family, row in FAMILIES.items() for t in row)
 
 
 def test_the_program_starts_at_once() -> None:

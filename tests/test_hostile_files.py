@@ -18,8 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 import ingot
-from ingot.binary.elf import read_object
 from ingot.binary.note import SECTION, note_of, with_note
+from ingot.binary.read import read_object
 from ingot.bundle.schema import sealed, text_of
 from ingot.cli import app
 from ingot.data.arrays import read_array

@@ -66,7 +66,7 @@ from ingot.quantize.profile import Profile, require_profile_of
 from ingot.quantize.quantize import Quantized, quantize
 from ingot.quantize.scheme import Scheme
 from ingot.targets.record import Target
-from ingot.targets.records import find, native
+from ingot.targets.records import find, find_all
 
 GRAPH = Level("graph", graph_text, verify)
 PLAN = Level("plan", plan_text, check)
@@ -163,7 +163,7 @@ class Stages:
 def compile_with(model: Any, options: Options) -> Bundle:
     """All steps; see `compile`."""
     source, model = model, canonical(model, options)
-    made = [stages(model, replace(options, target=t)) for t in options.target.split("+")]
+    made = [stages(model, replace(options, target=t.name)) for t in find_all(options.target)]
     announce("compile C")
     in_bytes = max(layers_in_a_row(m.graph) for m in made)
     graph = made[0].graph
@@ -286,8 +286,8 @@ def lowering_of(options: Options, target: Target, ways: Ways | None = None) -> L
 
 def target_of(options: Options) -> Target:
     """The processor, with what the options say of it."""
-    target = native() if options.target == "native" else find(options.target)
-    return replace(target, frame_bytes=options.frame_bytes)
+    found = find(options.target)
+    return replace(found, frame_bytes=options.frame_bytes or found.frame_bytes)
 
 
 def bundle_name(wanted: str | None, model: Any, fallback: str) -> str:

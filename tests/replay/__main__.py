@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ingot.check.machine import cache_folder
-from ingot.targets.records import TARGETS
+from ingot.targets.records import TARGETS as KNOWN
 from tests.replay.compare import Change, changes
-from tests.replay.corpus import QUICK_TARGETS, Model, models
+from tests.replay.corpus import QUICK_TARGETS, TARGETS, Model, models
 from tests.replay.trees import HERE, Emitter, Store, Tree, model_key, snapshot, tree_of
 
 DIFF_LINES = 16
@@ -145,9 +145,9 @@ class Report:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
-    targets = asked.target or (QUICK_TARGETS if asked.quick else tuple(TARGETS))
-    if unknown := set(targets) - set(TARGETS):
-        raise SystemExit(f"replay: unknown targets {sorted(unknown)}; known are {', '.join(TARGETS)}")
+    targets = asked.target or (QUICK_TARGETS if asked.quick else TARGETS)
+    if unknown := set(targets) - set(KNOWN):
+        raise SystemExit(f"replay: unknown targets {sorted(unknown)}; known are {', '.join(KNOWN)}")
     chosen = [m for m in models() if (m.is_light or not asked.quick) and fnmatch(m.name, asked.model)]
     if not chosen:
         raise SystemExit(f"replay: no model is called {asked.model!r}")

@@ -16,9 +16,10 @@ from ingot.audit.features import Needs, beyond_base, outside
 from ingot.audit.listing import Fixup as Noted
 from ingot.audit.relocations import why_left
 from ingot.audit.stack import StackUsage, stack_of_file
-from ingot.binary.elf import ALLOC, EXEC, WRITE, ObjectFile, Relocation, Section, read_object
-from ingot.binary.elf import machine_name as machine_of
-from ingot.binary.objects import Function, functions, kind_of
+from ingot.binary.objects import PROVIDED, Function, functions, kind_of
+from ingot.binary.read import read_object
+from ingot.binary.record import ALLOC, EXEC, WRITE, ObjectFile, Relocation, Section
+from ingot.binary.record import machine_name as machine_of
 from ingot.targets.record import Target
 
 Placed = Mapping[tuple[int, int], Sequence[Noted]]
@@ -162,7 +163,7 @@ def audit(
         machine_of(file),
         {"ET_REL": "object", "ET_DYN": "shared library", "ET_EXEC": "program"}.get(file.kind, file.kind),
         any(s.name in MODULE_SECTIONS for s in file.sections),
-        bool(file.code),
+        bool(file.code) and file.format != "wasm",  # a module is checked where it is loaded
         decodes(file),
         tuple(SectionFacts(s.name, kind_of(s), s.size, s.align) for s in file.sections if _is_shown(s)),
         _undefined(file, found),
@@ -273,7 +274,7 @@ def _aligned(function: Function, insns: Sequence[Instruction]) -> Iterator[Align
 def _undefined(file: ObjectFile, found: Sequence[Function]) -> dict[str, tuple[str, ...]]:
     """Names to be found elsewhere, with the functions (or sections) that refer to them."""
     users: dict[str, dict[str, None]] = {
-        s.name: {} for s in file.symbols if s.name and s.place == "undefined"
+        s.name: {} for s in file.symbols if s.place == "undefined" and s.name not in PROVIDED
     }
     where = _Where(file, found)
     for r in file.relocations:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import capstone
 import iced_x86
 
-from ingot.binary.elf import ObjectFile
 from ingot.binary.objects import Function
+from ingot.binary.record import ObjectFile
 
 UNKNOWN = "unknown"
 Access = tuple[int, str]

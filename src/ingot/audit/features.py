@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from ingot.audit.decode import UNKNOWN, Instruction
-from ingot.binary.elf import ObjectFile
+from ingot.binary.record import ObjectFile
 from ingot.errors import InputError
 from ingot.targets.process import check, zig
 from ingot.targets.record import Target
@@ -48,6 +48,12 @@ _MACHINES = {
     "EM_MIPS": "mips",
     "EM_SPARC": "sparc(?!v9)",
     "EM_SPARCV9": "sparcv9|sparc64",
+    "EM_LOONGARCH": "loongarch",
+    "EM_WASM": "wasm",
+    "EM_HEXAGON": "hexagon",
+    "EM_QDSP6": "hexagon",
+    "EM_LANAI": "lanai",
+    "EM_VE": "ve",
 }
 _ASSEMBLER = {"EM_ARM": ("-Wa,-mimplicit-it=always",)}
 _POWERPC_NAMES = re.compile(r"\b(?:vs|cr|r|f|v)(\d+)(?:lt|gt|eq|un|so)?\b")
@@ -97,6 +103,7 @@ def _base(file: ObjectFile, code: Sequence[Instruction]) -> tuple[str, ...]:
         "EM_MIPS": f"mips{'64' if file.bits == 64 else ''}{'el' if little else ''}",
         "EM_SPARC": "sparc",
         "EM_SPARCV9": "sparcv9",
+        "EM_LOONGARCH": f"loongarch{file.bits}",
     }.get(file.machine, "")
     least = {"EM_RISCV": (f"-march=rv{file.bits}ic",), "EM_PPC64": ("-mcpu=ppc64",)}
     return ("-target", f"{triple}-none-elf", *least.get(file.machine, ()))

@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ingot.binary.elf import ObjectFile, read_object
+from ingot.binary.read import read_object
+from ingot.binary.record import ObjectFile
 from ingot.errors import InputError, ToolchainError
 from ingot.targets.process import produce, zig, zig_version
 from ingot.targets.record import Target

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ingot.binary.elf import ObjectFile, Relocation
+from ingot.binary.record import ObjectFile, Relocation
 
 _BY_TYPE = (
     (r"TLS|TPOFF|TPREL|DTP", "a thread's own copy: known when the thread's storage is laid out"),

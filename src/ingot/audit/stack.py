@@ -18,8 +18,9 @@ from functools import cached_property
 import capstone
 
 from ingot.audit.machine import CONSTANT, MACHINES, Flow, Machine, Move
-from ingot.binary.elf import ObjectFile, read_object
 from ingot.binary.objects import Function, functions
+from ingot.binary.read import read_object
+from ingot.binary.record import ObjectFile
 
 DEEPEST, VISITS = 256, 8
 SLOT = "@"

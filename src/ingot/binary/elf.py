@@ -1,7 +1,7 @@
 """An ELF file as plain records: sections, symbols, relocations. Nothing in the file is believed.
 
 In: the bytes of any ELF file. Out: an `ObjectFile`, or one InputError that says what is wrong. Called by
-`objects.py` and `audit.py`. pyelftools knows the layouts and the names; the walk over the tables is here,
+`read.py`. pyelftools knows the layouts and the names; the walk over the tables is here,
 because every offset, size and count is checked against the file before anything is read by it.
 """
 
@@ -11,8 +11,6 @@ import bisect
 import io
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from elftools.common.exceptions import ELFError
@@ -20,9 +18,9 @@ from elftools.common.utils import struct_parse
 from elftools.elf.descriptions import describe_reloc_type
 from elftools.elf.elffile import ELFFile
 
+from ingot.binary.record import ALLOC, TLS, ObjectFile, Relocation, Section, Symbol
 from ingot.errors import InputError
 
-WRITE, ALLOC, EXEC, TLS = 0x1, 0x2, 0x4, 0x400
 NAME_LIMIT, SECTION_LIMIT = 1 << 16, 1 << 17
 UNDEFINED, ABSOLUTE, COMMON, EXTENDED = 0, 0xFFF1, 0xFFF2, 0xFFFF
 _RISCV = (
@@ -37,85 +35,14 @@ _RELOCATIONS = {
     "EM_RISCV": {i: f"R_RISCV_{name}" for i, name in enumerate(_RISCV.split()) if name != "-"},
     "EM_X86_64": {41: "R_X86_64_GOTPCRELX"},
 }
+_MACHINES = {244: "EM_LANAI", 251: "EM_VE"}  # nor these
 _KINDS = ("NOTYPE", "OBJECT", "FUNC", "SECTION", "FILE", "COMMON", "TLS", "", "", "", "IFUNC")
 _BINDS = {0: "local", 1: "global", 2: "weak", 10: "global"}
 _VISIBILITY = ("default", "internal", "hidden", "protected")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """`offset` is where its content lies in the file; a NOBITS section has none."""
-
-    index: int
-    name: str
-    type: str
-    flags: int
-    address: int
-    offset: int
-    size: int
-    align: int
-    link: int
-    info: int
-    entry_size: int
-
-    @property
-    def is_code(self) -> bool:
-        return bool(self.flags & EXEC and self.flags & ALLOC and self.type != "SHT_NOBITS")
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """`value` is an offset in `section`; None: not defined here, absolute or common, as `place` says."""
-
-    name: str
-    value: int
-    size: int
-    kind: str
-    bind: str
-    visibility: str
-    section: int | None
-    place: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Relocation:
-    """What the linker still has to write at `offset` of `section`; `addend` None lies in the bytes there."""
-
-    section: int
-    offset: int
-    type: str
-    symbol: Symbol
-    addend: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class ObjectFile:
-    """`kind`: ET_REL is an object or a kernel module, ET_DYN and ET_EXEC are linked."""
-
-    machine: str
-    kind: str
-    bits: int
-    endian: str
-    flags: int
-    content: bytes
-    sections: tuple[Section, ...]
-    symbols: tuple[Symbol, ...]
-    relocations: tuple[Relocation, ...]
-
-    def data(self, section: Section) -> bytes:
-        """Its bytes in the file; empty if it takes memory only."""
-        is_empty = section.type == "SHT_NOBITS"
-        return b"" if is_empty else self.content[section.offset : section.offset + section.size]
-
-    @cached_property
-    def code(self) -> tuple[Section, ...]:
-        return tuple(s for s in self.sections if s.is_code)
-
-
-def read_object(content: bytes) -> ObjectFile:
+def read_elf(content: bytes) -> ObjectFile:
     """Parse and check. InputError for anything but a whole ELF file with section headers."""
-    if content[:8] == b"!<arch>\n":
-        raise InputError("this is an archive", remedy="take its members apart: ar x FILE.a")
     try:
         elf = ELFFile(io.BytesIO(content))
         return _Reader(elf, content).read()
@@ -140,7 +67,7 @@ class _Reader:
         symbols = [symbol for table in tables.values() for symbol in table]
         relocations = [r for s in self.sections for r in self._relocations(s, tables)]
         return ObjectFile(
-            str(elf["e_machine"]),
+            _MACHINES.get(elf["e_machine"], str(elf["e_machine"])),
             str(elf["e_type"]),
             elf.elfclass,
             "little" if elf.little_endian else "big",
@@ -307,9 +234,3 @@ def _string(table: bytes, start: int) -> str:
     if end < 0:
         raise InputError("a name of the ELF file has no end")
     return table[start:end].decode("utf-8", errors="backslashreplace")
-
-
-def machine_name(file: ObjectFile) -> str:
-    """EM_X86_64 as people write it, with bits and byte order."""
-    name = file.machine.removeprefix("EM_").lower().replace("_", "-")
-    return f"{name}, {file.bits} bits, {file.endian}-endian"

@@ -1,8 +1,9 @@
 """What an object says of itself: a note that no linker maps and no program sees.
 
-In: an object and a text. Out: the object with a section `.note.ingot`, which takes no memory where it runs;
-and the text back. Called by `bundle`, whose manifests are held against it: a file beside the object may have
-been changed, the object is what runs.
+In: an object and a text. Out: the object with a section `.note.ingot`, which takes no memory where it runs (a
+custom section in WebAssembly; in COFF and Mach-O bytes behind all that the headers name); and the text back.
+Called by `bundle`, whose manifests are held against it: a file beside the object may have been changed, the
+object is what runs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from ingot.binary.elf import read_object
+from ingot.binary.read import read_object
+from ingot.binary.record import ObjectFile
+from ingot.binary.wasm import custom_section
 from ingot.errors import InputError
 
 SECTION, OWNER, KIND = ".note.ingot", b"Ingot\0", 1
@@ -35,7 +38,27 @@ class _Layout:
 
 def with_note(code: bytes, text: str) -> bytes:
     """The object with the note at its end; everything else stays where it is."""
-    read_object(code)  # everything that is followed below lies inside the file
+    match read_object(code).format:  # everything that is followed below lies inside the file
+        case "elf":
+            return _with_section(code, text)
+        case "wasm":
+            name, data = SECTION.encode(), text.encode()
+            return code + b"\0" + _counted(_counted(name) + data)
+        case _:
+            return code + text.encode() + len(text.encode()).to_bytes(4, "little") + OWNER
+
+
+def _counted(data: bytes) -> bytes:
+    """Behind its length in LEB128."""
+    size, head = len(data), b""
+    while size > 0x7F:
+        head += bytes([size & 0x7F | 0x80])
+        size >>= 7
+    return head + bytes([size]) + data
+
+
+def _with_section(code: bytes, text: str) -> bytes:
+    """One section more, and the headers once more behind it."""
     layout = _Layout.of(code)
     shape = struct.Struct(layout.order + layout.section)
     (start,) = struct.unpack_from(layout.order + layout.offset, code, layout.offset_at)
@@ -57,6 +80,18 @@ def with_note(code: bytes, text: str) -> bytes:
 def note_of(code: bytes) -> str | None:
     """The text of an object's note, None without one. InputError for what is no object, or no note."""
     file = read_object(code)
+    match file.format:
+        case "elf":
+            return _of_section(file)
+        case "wasm":
+            text = custom_section(code, SECTION)
+        case _:
+            head, size = len(code) - len(OWNER), int.from_bytes(code[-len(OWNER) - 4 : -len(OWNER)], "little")
+            text = code[max(head - 4 - size, 0) : head - 4] if code.endswith(OWNER) else None
+    return None if text is None else text.decode(errors="replace")
+
+
+def _of_section(file: ObjectFile) -> str | None:
     found = [file.data(s) for s in file.sections if s.name == SECTION]
     if not found:
         return None

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from ingot.binary.elf import ALLOC, EXEC, WRITE, ObjectFile, Relocation, Section, Symbol, read_object
+from ingot.binary.read import read_object
+from ingot.binary.record import ALLOC, EXEC, WRITE, ObjectFile, Relocation, Section, Symbol
 from ingot.errors import InputError
 
 OVERLAP_LIMIT = 4
+PROVIDED = ("", ".TOC.")  # what every linker defines itself: the base of Power's table of addresses
 T = TypeVar("T")
 MAPPING = ("$d", "$t", "$x", "$a")
 
@@ -73,7 +75,7 @@ def undefined_symbols(object_bytes: bytes) -> list[str]:
 
 
 def undefined_in(file: ObjectFile) -> list[str]:
-    return sorted({s.name for s in file.symbols if s.name and s.place == "undefined"})
+    return sorted({s.name for s in file.symbols if s.place == "undefined" and s.name not in PROVIDED})
 
 
 def defined_symbols(object_bytes: bytes) -> list[str]:

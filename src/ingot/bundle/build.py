@@ -14,7 +14,7 @@ from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.header import header
 from ingot.emit.source import source
 from ingot.emit.unit import Unit
-from ingot.emit.weights import assembly, image, weights_file, weights_source, weights_text
+from ingot.emit.weights import assembly, image, in_assembly, weights_file, weights_source, weights_text
 from ingot.options import Emit, Options
 from ingot.targets.toolchain import archive, compile_c, link_shared, relocatable
 
@@ -39,9 +39,14 @@ def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: s
     The weights come from their bytes: the same as from C text, which takes a compiler seconds per megabyte.
     """
     name, data = unit.name, f"{unit.name}.weights.bin"
-    parts = {f"{name}.c": {n: files[n] for n in (f"{name}.c", f"{name}.h")}}
-    if weights_file(unit):
+    parts: dict[str, Files] = {f"{name}.c": {n: files[n] for n in (f"{name}.c", f"{name}.h")}}
+    if weights_file(unit) and unit.target.joins:
         parts[f"{name}_weights.S"] = {f"{name}_weights.S": assembly(unit).encode(), data: files[data]}
+    elif weights_file(unit):
+        whole = f'#include "{name}.c"\n{in_assembly(unit)}'
+        parts = {
+            f"{name}_unit.c": {**parts[f"{name}.c"], f"{name}_unit.c": whole.encode(), data: files[data]}
+        }
     objects = [
         compile_c(
             part,
@@ -59,13 +64,15 @@ def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: s
 def stack_of(unit: Unit, code: bytes) -> int | None:
     """The deepest of the public functions; None where one is not known."""
     usage = stack_usage(code)
+    names = [e.format(name=unit.name) for e in CONVENTIONS[unit.api].entries]
+    if not usage.frames.keys() >= set(names):  # WebAssembly's is no memory of the program
+        return None
     if unit.has_tasks:  # the caller's own `parallel_for` comes on top of what is counted here
         tasks = [usage.bytes(f) for f in usage.frames if re.search(r"_task\d+$", f)]
         if None in tasks:
             return None
         usage = stack_usage(code, indirect=max(t for t in tasks if t is not None))
         usage = stack_usage(code, indirect=usage.bytes(f"{unit.name}_serial"))
-    names = [e.format(name=unit.name) for e in CONVENTIONS[unit.api].entries]
     depths = [usage.bytes(n) for n in names]
     return None if None in depths else max(d for d in depths if d is not None)
 

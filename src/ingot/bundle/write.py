@@ -58,6 +58,7 @@ def finish(
     """Compile and describe what is printed; `face` is what the user calls, `units` hold the kernels."""
     name = face.name
     options = replace(options, emit=options.emit or _default_emit(face))
+    _require_kinds(face.target, options.emit)
     code = build(face, units, files, options)
     stack = stack_of(face, code)
     files[f"{name}.h"] = header(face, stack).encode()
@@ -91,6 +92,20 @@ def check_options(options: Options) -> None:
         raise InputError(f"unknown api {options.api!r}", remedy=f"know {', '.join(CONVENTIONS)}")
     if options.pauses and options.threads:
         raise InputError("a bundle that pauses has no threads", remedy="leave out one of pauses and threads")
+
+
+LACKING = {
+    "coff": ("shared", "main"),
+    "macho": ("shared", "main"),
+    "wasm": ("shared", "main"),
+}
+"""What is not made for a format: their linkers are the systems' own, and programs want libraries."""
+
+
+def _require_kinds(target: Target, emit: Sequence[Emit]) -> None:
+    lacking = [kind for kind in emit if kind in LACKING.get(target.format, ())]
+    if lacking:
+        raise InputError(f"no {lacking[0]} is made for {target.name}", remedy="--emit obj, and link it there")
 
 
 def provenance_rows(target: Target, options: Options, origin: Origin) -> tuple[str, ...]:

@@ -132,24 +132,55 @@ def _c_source(unit: Unit) -> str:
 
 def assembly(unit: Unit) -> str:
     """The constants as the assembler takes them, out of NAME.weights.bin."""
-    symbol, section = f"{unit.name}_weights_data", f"{unit.upper}_WEIGHTS_SECTION"
+    section = f"{unit.upper}_WEIGHTS_SECTION"
+    lines = [f"    {line}" if not line.endswith(":") else line for line in _directives(unit, section)]
+    end = STACK_MARK if unit.target.format == "elf" else ""
     return f"""{provenance(unit)}
 
 #ifndef {section}
-#define {section} ".rodata.{symbol}"
+#define {section} {_section(unit)}
 #endif
 
-    .section {section}, "a", %progbits
-    .balign {ALIGN}
-    .globl {symbol}
-    .hidden {symbol}
-    .type {symbol}, %object
-    .size {symbol}, {size(unit)}
-{symbol}:
-    .incbin "{unit.name}.weights.bin"
+{chr(10).join(lines)}
+{end}"""
 
+
+def in_assembly(unit: Unit) -> str:
+    """The same inside a file of C, where no linker makes one object of two."""
+    rows = (quoted(line.encode() + b"\n") for line in _directives(unit, _section(unit)))
+    lines = "\n".join(f"        {row}" for row in rows)
+    return f"__asm__(\n{lines});\n"
+
+
+STACK_MARK = """
     .section .note.GNU-stack, "", %progbits
 """
+SECTIONS = {"elf": '".rodata.{}"', "coff": ".rdata", "macho": "__TEXT,__const", "wasm": '".rodata.{}"'}
+DIRECTIVES = {
+    "elf": '.section {section}, "a", %progbits\n.balign {align}\n.globl {symbol}\n.hidden {symbol}\n'
+    ".type {symbol}, %object\n.size {symbol}, {size}\n{symbol}:\n{content}",
+    "coff": '.section {section}, "dr"\n.balign {align}\n.globl {symbol}\n{symbol}:\n{content}',
+    "macho": ".section {section}\n.balign {align}\n.globl _{symbol}\n.private_extern _{symbol}\n"
+    "_{symbol}:\n{content}",
+    "wasm": '.section {section}, "", @\n.p2align 6\n.globl {symbol}\n.hidden {symbol}\n'
+    ".type {symbol}, @object\n{symbol}:\n{content}\n.size {symbol}, {size}",
+}
+"""How each format's assembler is told of read-only data, by the format."""
+
+
+def _section(unit: Unit) -> str:
+    return SECTIONS[unit.target.format].format(f"{unit.name}_weights_data")
+
+
+def _directives(unit: Unit, section: str) -> list[str]:
+    text = DIRECTIVES[unit.target.format].format(
+        section=section,
+        align=ALIGN,
+        symbol=f"{unit.name}_weights_data",
+        size=size(unit),
+        content=f'.incbin "{unit.name}.weights.bin"',
+    )
+    return text.split("\n")
 
 
 def weights_text(data: bytes) -> bytes:

@@ -13,8 +13,9 @@ from pathlib import Path
 from ingot.audit.audit import NOPS, Audit, Outside, audit
 from ingot.audit.decode import Instruction, instructions
 from ingot.audit.listing import Assembly, Fixup, placed_fixups
-from ingot.binary.elf import ObjectFile, read_object
 from ingot.binary.objects import Function, functions
+from ingot.binary.read import read_object
+from ingot.binary.record import ObjectFile
 from ingot.bundle.bundle import Bundle, load
 from ingot.emit.names import identifier
 from ingot.errors import InputError

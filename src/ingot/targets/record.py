@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+Format = Literal["elf", "coff", "macho", "wasm"]
+"""What an object file is: Linux's and of all bare machines, Windows', macOS', WebAssembly's."""
+
 Spellings = Mapping[tuple[str, str], str]
 """(operation, dtype name of {a}) -> C expression with {a} {b} {c}; the vocabulary is in `spelling.py`."""
 
@@ -20,6 +23,7 @@ class Target:
 
     `flags` are for the pinned clang, `gcc` is command and flags of the gcc that builds for it (its flags also
     serve a `cc` of the user's own). An operation that `spelling` does not know is written in GNU C.
+    `aliases` are what users call it: other names of the processor, boards and chips that have it.
     """
 
     name: str
@@ -27,6 +31,9 @@ class Target:
     triple: str
     flags: tuple[str, ...] = ()
     gcc: tuple[str, ...] | None = None
+    aliases: tuple[str, ...] = ()
+    format: Format = "elf"
+    joins: bool = True  # whether the pinned linker makes one object of several
     endian: Literal["little", "big"] = "little"
     pointer_bytes: int = 8
     vector_bytes: int = 0  # 0: scalar
@@ -36,8 +43,8 @@ class Target:
     frame_bytes: int = 0  # the most stack that a function should take; 0: any
     header: str = ""
     features: tuple[str, ...] = ()  # as /proc/cpuinfo spells them
-    runner: tuple[str, ...] = ()  # command before a static ELF; () runs as it is, see `runs`
-    runs: bool = True  # whether static programs exist for it at all: Linux's, or those of an emulated board
+    runner: tuple[str, ...] = ()  # command before a program; () runs as it is, see `runs`
+    runs: bool = True  # whether programs are made for it at all: Linux's, an emulated board's or Node's
     board: str = ""  # linker script of programs on such a board
     runtime: tuple[
         str, ...

@@ -41,7 +41,7 @@ ROUNDINGS = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}  # x86 immediate: 
 
 
 def _x86_floats(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]:
-    """`level`: 1 SSE2, 3 AVX2 and FMA, 4 AVX-512 (VL, DQ)."""
+    """`level`: 1 SSE2, 2 SSE4.2, 3 AVX2 and FMA, 4 AVX-512 (VL, DQ)."""
     mm = "_mm" if width == 16 else f"_mm{8 * width}"
     for dtype, s in (("float32", "ps"), ("float64", "pd")):
         yield ("max", dtype), f"{mm}_max_{s}({{a}}, {{b}})"
@@ -49,6 +49,7 @@ def _x86_floats(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]
         yield ("sqrt", dtype), f"{mm}_sqrt_{s}({{a}})"
         if level >= 3:
             yield ("madd", dtype), f"{mm}_fmadd_{s}({{a}}, {{b}}, {{c}})"
+        if level >= 2:
             call = f"{mm}_roundscale_{s}" if width == 64 else f"{mm}_round_{s}"
             yield from (((name, dtype), f"{call}({{a}}, {mode})") for name, mode in ROUNDINGS.items())
         for part in (16, 32):
@@ -59,8 +60,8 @@ def _x86_floats(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]
 
 
 def _x86_selects(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]:
-    """Masks are integer vectors; below AVX2 `(m & b) | (~m & c)` is what the machine does anyway."""
-    if level < 3:
+    """Masks are integer vectors; below SSE4.1 `(m & b) | (~m & c)` is what the machine does anyway."""
+    if level < 2:
         return
     mm = "_mm" if width == 16 else f"_mm{8 * width}"
     m = f"__m{8 * width}"
@@ -102,7 +103,7 @@ def _x86_integers(width: int, level: int) -> Iterator[tuple[tuple[str, str], str
         for dtype, call in (("uint8", f"usepi32_epi8({natural})"), ("int8", f"sepi32_epi8(({i})({{a}}))")):
             yield (f"saturate_{dtype}", "int32"), _vector(dtype, n // 4) + few.format(f"{mm}_cvt{call}")
     kinds = [("uint8", "epu8", f"(__v{n}qu)"), ("int16", "epi16", f"(__v{n // 2}hi)")]
-    if level >= 3:
+    if level >= 2:
         # `__v32qi` is a vector of char, which gcc keeps apart from signed char.
         kinds += [("int8", "epi8", "(__typeof__({a}))"), ("int32", "epi32", f"(__v{n // 4}si)")]
     for dtype, s, back in kinds:
@@ -149,6 +150,11 @@ def x86_vnni(width: int) -> Spellings:
     return table
 
 
+def x86_avx_vnni(width: int) -> Spellings:
+    """The products of bytes of `x86_vnni` as AVX-VNNI encodes them, where there is no AVX-512."""
+    return {key: text.replace("_epi32(", "_avx_epi32(") for key, text in x86_vnni(width).items()}
+
+
 def x86_vector(width: int, level: int) -> Spellings:
     """Operations on vectors of `width` bytes at micro-architecture `level`."""
     parts = (_x86_floats, _x86_selects, _x86_any, _x86_integers, _x86_tables)
@@ -192,11 +198,16 @@ def vfp_nearest(instruction: str) -> Spellings:
     return {("nearest_int32", "float32"): text}
 
 
-def fpv5_rounding() -> Spellings:
-    """To integral floats, by Arm's FPv5 (Cortex-M7 and above)."""
+def fpv5_rounding(*dtypes: str) -> Spellings:
+    """To integral floats, by Arm's FPv5 (Cortex-M7 and above), of the types that the core has."""
     letters = (("round", "n"), ("floor", "m"), ("ceil", "p"), ("trunc", "z"))
-    single = {(name, "float32"): _asm("float", f"vrint{s}.f32 %0, %1", "t") for name, s in letters}
-    return single | {(name, "float64"): _asm("double", f"vrint{s}.f64 %P0, %P1", "w") for name, s in letters}
+    forms = {"float32": ("float", "f32 %0, %1", "t"), "float64": ("double", "f64 %P0, %P1", "w")}
+    return {
+        (name, dtype): _asm(ctype, f"vrint{s}.{operands}", register)
+        for dtype, (ctype, operands, register) in forms.items()
+        if dtype in dtypes
+        for name, s in letters
+    }
 
 
 def _neon() -> Iterator[tuple[tuple[str, str], str]]:

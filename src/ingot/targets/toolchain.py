@@ -19,14 +19,35 @@ from pathlib import Path
 from typing import Literal
 
 from ingot.binary.objects import undefined_symbols
+from ingot.binary.read import read_object
 
 from ..errors import ToolchainError
 from .process import Content, produce, run, tool_version, zig, zig_home, zig_version
 from .record import Target
 from .records import cpu_features
-from .userland import START
+from .userland import KERNEL32, START
 
 Relocation = Literal["static", "pic"]
+PROGRAM = "unit.exe"
+JOINERS = {"elf": "ld.lld", "wasm": "wasm-ld"}
+"""What makes one object of several, by their format; COFF and Mach-O have no such linker."""
+LINKERS = {
+    "elf": (
+        *("ld.lld", "-static", "-e", "_start", "-z", "noexecstack", "--gc-sections", "--build-id=none"),
+        *("-o", PROGRAM),
+    ),
+    "coff": ("lld-link", "/subsystem:console", "/entry:_start", "/nodefaultlib", f"/out:{PROGRAM}"),
+    "wasm": (
+        *("wasm-ld", "--no-entry", "--export=main", "--export-memory", "--gc-sections", "--allow-undefined"),
+        *("-z", "stack-size=1048576", "-o", PROGRAM),
+    ),
+}
+"""What links programs, and how."""
+NO_PROGRAMS = {
+    "elf": "the pinned linker does not know the processor",
+    "coff": "nothing here runs them",
+    "macho": "link its objects with macOS' own linker",
+}
 
 # No contraction: an FMA is where the emitter spelled one, so every compiler rounds alike. No jump tables:
 # control flow can be read back from the code, which the stack bound needs.
@@ -141,8 +162,8 @@ def link_shared(objects: Sequence[bytes], exports: Sequence[str], *, cache: Path
 
 def relocatable(objects: Sequence[bytes]) -> bytes:
     """One object of several (code and weights), sections kept apart."""
-    files = _numbered(objects)
-    return produce(zig("ld.lld", "-r", *files, "-o", "unit.o"), files, "unit.o", version=zig_version())
+    files, linker = _numbered(objects), JOINERS[read_object(objects[0]).format]
+    return produce(zig(linker, "-r", *files, "-o", "unit.o"), files, "unit.o", version=zig_version())
 
 
 def archive(objects: Mapping[str, bytes]) -> bytes:
@@ -151,23 +172,30 @@ def archive(objects: Mapping[str, bytes]) -> bytes:
 
 
 def link_executable(objects: Sequence[bytes], target: Target) -> bytes:
-    """Static program without libc around `int main(void)`, for a run under `target.runner`.
+    """Program without libc around `int main(void)`, for a run under `target.runner`: static, or a module.
 
     Its start code also defines `ingot_read`, `ingot_write` and the mem* functions a compiler may call; what
     else the compiler calls (64-bit integers, doubles) comes from its runtime library.
     """
     if not target.runs:
-        raise ToolchainError(
-            f"target '{target.name}' has no Linux programs: link its firmware with packaging"
-        )
-    start = compile_c(START, target, name="start.c", relocation="static")
+        raise ToolchainError(f"no programs are made for target '{target.name}': {NO_PROGRAMS[target.format]}")
+    flags = ("-DBOARD",) if target.board else ()
+    start = compile_c(START, target, name="start.c", relocation="static", flags=flags)
     files: dict[str, bytes] = _numbered([start, *objects])
-    options = ("-static", "-e", "_start", "-z", "noexecstack", "--gc-sections", "--build-id=none")
-    script = ("-T", "board.ld") if target.board else ()
     if target.runtime and any(n.startswith("__") for o in objects for n in undefined_symbols(o)):
         files["runtime.a"] = runtime_library(target)
-    command = zig("ld.lld", *options, *script, *files, "-o", "unit.elf")
-    return produce(command, {**files, "board.ld": target.board}, "unit.elf", version=zig_version())
+    if target.format == "coff":
+        files["kernel32.lib"] = _kernel32()
+    script = ("-T", "board.ld") if target.board else ()
+    command = zig(*LINKERS[target.format], *script, *files)
+    return produce(command, {**files, "board.ld": target.board}, PROGRAM, version=zig_version())
+
+
+@cache
+def _kernel32() -> bytes:
+    """What of Windows the start code calls, for the linker."""
+    command = zig("dlltool", "-m", "i386:x86-64", "-d", "unit.def", "-l", "unit.lib")
+    return produce(command, {"unit.def": KERNEL32}, "unit.lib", version=zig_version())
 
 
 @cache
@@ -181,7 +209,7 @@ def runtime_library(target: Target) -> bytes:
 def obstacle(target: Target) -> str:
     """Why programs of `target` cannot run on this machine; empty if they can."""
     if not target.runs:
-        return f"target '{target.name}' has no Linux programs"
+        return f"no programs are made for '{target.name}': {NO_PROGRAMS[target.format]}"
     if target.runner:
         return "" if shutil.which(target.runner[0]) else f"{target.runner[0]} is not installed"
     lacking = sorted(set(target.features) - cpu_features())
@@ -216,9 +244,9 @@ def macros(target: Target, flags: Sequence[str] = ()) -> dict[str, str]:
 
 
 def link_wasm(objects: Sequence[bytes], exports: Sequence[str]) -> bytes:
-    """WebAssembly module without imports that exports its memory and `exports`."""
+    """WebAssembly module without imports that exports `memory`, where its free part begins, and `exports`."""
     files = _numbered(objects)
-    names = tuple(f"--export={name}" for name in exports)
+    names = tuple(f"--export={name}" for name in (*exports, "__heap_base"))
     command = zig(
         "wasm-ld", "--no-entry", "--export-memory", "--gc-sections", *names, *files, "-o", "unit.wasm"
     )

@@ -1,0 +1,1 @@
+"""The records of the targets, one table for each family of processors."""
