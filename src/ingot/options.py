@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 Define = Mapping[str, int | tuple[int, int]]
 Capacity = int | tuple[int, ...]
-Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"]
+Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main", "module"]
 Api = Literal["direct", "static", "dynamic", "argument"]
 Math = Literal["exact", "standard"]
 Activations = Literal["float", "int8"]
@@ -36,13 +36,14 @@ class Options:
     `pauses` makes it call `NAME_pause` every few microseconds, where no vector register keeps its content;
     what is not 0 ends the run with `ERR_STOPPED`, its state as it was. Threads do not pause.
     `frame_bytes` is the most stack that a function should take (0: any): fast convolutions whose transforms
-    need more are not chosen. `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin, and
-    weights-txt where the caller brings the weights. `weights` None is what the api means: external for Glow's
-    two, embedded for the others. `seed_input` adds an input, the number of the run, that random operators
-    draw other numbers for. `rename` gives inputs and outputs C names of the user's choice; `cflags` go to the
-    compiler behind our own. `inputs` (NAME:SHAPE) and `outputs` (names) are what to import of a TensorFlow
-    graph; `model_inputs` (NAME,TYPE,[SHAPE]) describe the inputs of Caffe2's nets. `fix` makes inputs
-    constants, by name: a number, which fills the input, nested lists or an array.
+    need more are not chosen. `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin,
+    weights-txt where the caller brings the weights, and module for WebAssembly. `weights` None is what the
+    api means: external for Glow's two, embedded for the others. `seed_input` adds an input, the number of
+    the run, that random operators draw other numbers for. `rename` gives inputs and outputs C names of the
+    user's choice; `cflags` go to the compiler behind our own. `inputs` (NAME:SHAPE) and `outputs` (names)
+    are what to import of a TensorFlow graph; `model_inputs` (NAME,TYPE,[SHAPE]) describe the inputs of
+    Caffe2's nets. `fix` makes inputs constants, by name: a number, which fills the input, nested lists or
+    an array.
     """
 
     name: str | None = None

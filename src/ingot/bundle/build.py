@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ingot.audit.stack import stack_usage
-from ingot.emit.conventions import CONVENTIONS
+from ingot.bundle.binding import capacity
+from ingot.emit.conventions import CONVENTIONS, public
 from ingot.emit.header import header
+from ingot.emit.module import declarations, script
 from ingot.emit.source import source
 from ingot.emit.unit import Unit
 from ingot.emit.weights import assembly, image, in_assembly, weights_file, weights_source, weights_text
 from ingot.options import Emit, Options
-from ingot.targets.toolchain import archive, compile_c, link_shared, relocatable
+from ingot.targets.toolchain import archive, compile_c, link_shared, link_wasm, relocatable
 
 Files = Mapping[str, bytes]
 SHOWN, HIDDEN = "-fvisibility=default", "-fvisibility=hidden"
@@ -93,18 +96,32 @@ def build(face: Unit, units: Sequence[Unit], files: Files, options: Options, sha
     return relocatable([entry, *(object_of(u, files, options, *([HIDDEN] if shared else [])) for u in units)])
 
 
-def libraries(face: Unit, units: Sequence[Unit], files: Files, options: Options) -> dict[str, bytes]:
-    """What is made of the object, and the weights as text."""
+def libraries(
+    face: Unit, units: Sequence[Unit], files: Files, options: Options, shown: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """What is made of the object, and the weights as text; `shown` is the manifest."""
     name, made = face.name, {}
     if "lib" in options.emit:
         made[f"lib{name}.a"] = archive({f"{name}.o": files[f"{name}.o"]})
     if "shared" in options.emit:
         made[f"lib{name}.so"] = link_shared([build(face, units, files, options, shared=True)], [])
+    if "module" in options.emit:
+        made |= _module(face, files[f"{name}.o"], shown)
     keep = wanted(face, units, options.emit)
     for u in units:
         if u.has_weights and f"{u.name}.weights.txt" in keep:
             made[f"{u.name}.weights.txt"] = weights_text(files[f"{u.name}.weights.bin"])
     return made
+
+
+def _module(face: Unit, code: bytes, shown: Mapping[str, Any]) -> dict[str, bytes]:
+    """What Node and browsers load."""
+    name = face.name
+    return {
+        f"{name}.wasm": link_wasm([code], public(face)),
+        f"{name}.mjs": script(shown, capacity(shown)).encode(),
+        f"{name}.d.mts": declarations(shown).encode(),
+    }
 
 
 def wanted(face: Unit, units: Sequence[Unit], emit: tuple[Emit, ...]) -> set[str]:
@@ -120,6 +137,7 @@ def wanted(face: Unit, units: Sequence[Unit], emit: tuple[Emit, ...]) -> set[str
         "shared": {f"lib{name}.so"},
         "weights-bin": {f"{u.name}.weights.bin" for u in units},
         "weights-txt": {f"{u.name}.weights.txt" for u in units},
+        "module": {f"{name}.wasm", f"{name}.mjs", f"{name}.d.mts"},
         "main": {f"{name}_main.c", "Makefile", *([f"{name}.weights.txt"] if face.external else [])},
     }
     if "main" in emit and "obj" not in emit:  # variants need flags of their own each: link their object

@@ -58,7 +58,7 @@ def finish(
     """Compile and describe what is printed; `face` is what the user calls, `units` hold the kernels."""
     name = face.name
     options = replace(options, emit=options.emit or _default_emit(face))
-    _require_kinds(face.target, options.emit)
+    _require_kinds(face, options.emit)
     code = build(face, units, files, options)
     stack = stack_of(face, code)
     files[f"{name}.h"] = header(face, stack).encode()
@@ -71,7 +71,7 @@ def finish(
         golden = golden_run(face, Bundle(name, files, shown))
         files[f"{name}_main.c"] = main_source(face, golden).encode()
         files["Makefile"] = makefile(face, options, f"{name}.o" in keep).encode()
-    files |= libraries(face, units, files, options)
+    files |= libraries(face, units, files, options, shown)
     kept = {n: data for n, data in files.items() if n in keep}
     shown["files"] = {n: hashlib.sha256(data).hexdigest() for n, data in sorted(kept.items())}
     return Bundle(name, kept, shown, files)
@@ -79,7 +79,19 @@ def finish(
 
 def _default_emit(face: Unit) -> tuple[Emit, ...]:
     """Text of the weights is for who brings them: it takes five times their bytes."""
-    return ("c", "obj", "weights-bin", *(("weights-txt",) if face.external else ()))
+    more: list[Emit] = ["weights-txt"] if face.external else []
+    more += ["module"] if face.target.format == "wasm" and not _module_obstacle(face) else []
+    return ("c", "obj", "weights-bin", *more)
+
+
+def _module_obstacle(face: Unit) -> str:
+    """Why no WebAssembly module can be made of a bundle; empty if one can."""
+    if face.target.format != "wasm":
+        return f"{face.target.name} is not WebAssembly"
+    if face.api != "direct":
+        return f"its functions are called by the api direct, not {face.api}"
+    asks = [what for what, is_so in (("profile", face.is_profiled), ("pauses", face.pauses)) if is_so]
+    return f"nothing defines the function that a bundle with {asks[0]} calls" if asks else ""
 
 
 def check_options(options: Options) -> None:
@@ -102,8 +114,11 @@ LACKING = {
 """What is not made for a format: their linkers are the systems' own, and programs want libraries."""
 
 
-def _require_kinds(target: Target, emit: Sequence[Emit]) -> None:
+def _require_kinds(face: Unit, emit: Sequence[Emit]) -> None:
+    target = face.target
     lacking = [kind for kind in emit if kind in LACKING.get(target.format, ())]
+    if "module" in emit and (reason := _module_obstacle(face)):
+        raise InputError(f"no module is made: {reason}", remedy="--target wasm32-simd128 --api direct")
     if lacking:
         raise InputError(f"no {lacking[0]} is made for {target.name}", remedy="--emit obj, and link it there")
 

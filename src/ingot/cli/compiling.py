@@ -35,8 +35,8 @@ EmitList = Annotated[
     str | None,
     typer.Option(
         metavar="LIST",
-        help="What to write: c,obj,lib,shared,weights-bin,weights-txt,main "
-        "(default: c,obj,weights-bin; external weights also as text)",
+        help="What to write: c,obj,lib,shared,weights-bin,weights-txt,main,module "
+        "(default: c,obj,weights-bin; external weights also as text, WebAssembly as a module)",
     ),
 ]
 Threads = Annotated[bool, typer.Option(help="Give the entry a parallel_for of the caller's.")]
