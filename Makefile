@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras rtl compression cortex-m4 light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras rtl compression cortex-m4 targets light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -109,6 +109,12 @@ cortex-m4: ## both LeNets on a Cortex-M4 under QEMU: mistakes, instructions, fla
 	@[ "$(TRAINER)" != "$(BIN)/python" ] || tools/bootstrap.sh test train
 	@tools/debian-packages.sh qemu-system-arm
 	@PYTHONPATH=src $(TRAINER) examples/compression/cortex_m4.py
+
+targets: ## a corpus on every target: compiled, audited, run where QEMU, Node or wine can; into docs/targets.md
+	@tools/bootstrap.sh test
+	@tools/debian-packages.sh
+	@tools/debian-packages.sh tools/target-packages.txt
+	@$(BIN)/python -m tests.everywhere --workers $(WORKERS) --update docs/targets.md
 
 light: ## the nine light models of the onnx package, random weights, beside onnxruntime
 	@tools/bootstrap.sh test

@@ -1,0 +1,90 @@
+"""What a model does on a target: whether its object keeps the rules, and how far off its answers are.
+
+In: a case of the corpus, a target. Out: an `Outcome`. Read by `__main__.py` and `tests/test_everywhere.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+import ingot
+from ingot.audit.audit import audit
+from ingot.audit.policy import Policy, broken, judge
+from ingot.errors import IngotError
+from ingot.targets.record import Target
+from ingot.targets.toolchain import obstacle
+from tests.corpus import CASES, Case
+from tests.corpus.net import Array
+from tests.ops.rows import check
+
+NAMES = (
+    *("digits", "conv_1d", "grouped", "quantised", "mlp", "lstm", "attention", "branch", "loop", "integers"),
+    *("double", "half", "boosted", "codes"),
+)
+"""Every kind of generator and type, in models that an emulator answers in seconds."""
+CHOSEN = tuple(c for c in CASES if c.name in NAMES)
+RULES = Policy(libraries=True, writable=False, features=False)
+DECODED = Policy(libraries=True, writable=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`error` empty: the object keeps the rules, what ran agrees; `off` is relative to the largest output."""
+
+    target: str
+    case: str
+    error: str = ""
+    ran: bool = False
+    off: float = 0.0
+    calls: tuple[str, ...] = ()  # of the compiler's library
+
+
+def outcome(case: Case, target: Target) -> Outcome:
+    """Compile, audit and, where that is possible, run; what goes wrong is told."""
+    try:
+        made = ingot.compile(case.model, target=target.name, name=case.name, define=case.define)
+        found = audit(made.object, None, target)
+        rules = judge(found, RULES if found.is_decoded else DECODED)
+        calls = tuple(found.undefined)
+        wrong = [*broken(rules), *(f"{name} is undefined" for name in calls if not name.startswith("__"))]
+        if wrong:
+            return Outcome(target.name, case.name, wrong[0])
+        if obstacle(target):
+            return Outcome(target.name, case.name, calls=calls)
+        answers = list(made.run(case.feeds).values())
+        check(answers, case.wanted, case.tolerance, case.name)
+        require_same_integers(case, answers)
+        return Outcome(target.name, case.name, "", True, distance(answers, case.wanted), calls)
+    except (IngotError, AssertionError) as error:
+        return Outcome(target.name, case.name, str(error).split("\n")[0][:200])
+
+
+@cache
+def reference(case: Case) -> Mapping[int, Array]:
+    """The integers that portable C gives here, by the number of the output."""
+    answers = (
+        ingot.compile(case.model, target="c99", name=case.name, define=case.define).run(case.feeds).values()
+    )
+    return {i: a for i, a in enumerate(answers) if a.dtype.kind in "iub"}
+
+
+def require_same_integers(case: Case, answers: Sequence[Array]) -> None:
+    for i, wanted in reference(case).items():
+        assert np.array_equal(answers[i], wanted), f"output {i} has other integers than portable C gives"
+
+
+def distance(answers: Sequence[Array], wanted: Sequence[Array]) -> float:
+    """The largest difference of floats, relative to the largest of an output."""
+    found = 0.0
+    for a, b in zip(answers, wanted, strict=False):
+        if a.dtype in (np.float32, np.float64) and b.size:  # what is rounded to less, `check` has compared
+            known = np.isfinite(b)
+            x, y = a[known].astype(np.float64), b[known].astype(np.float64)
+            found = max(
+                found, float(np.max(np.abs(x - y), initial=0) / max(np.max(np.abs(y), initial=0), 1e-30))
+            )
+    return found
