@@ -10,7 +10,8 @@ QLinearMatMul and QGemm for products whose operands are 8 bits, QLinearAveragePo
 QLinearGlobalAveragePool for means, and with maxima, activations and moves of elements on integers: they keep
 the order of numbers, so that the pair around them goes behind them, and goes altogether where what is
 dequantised is quantised alike. Sums of integers are exact; results are rounded once, as onnxruntime's own
-rewriting rounds products. What reads floats still gets them.
+rewriting rounds products. A float bias that is no number of the sums' units is added to the scaled sums of a
+ConvInteger or QGemm. What reads floats still gets them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ingot.formula.budget import Budget
 from ingot.formula.expr import Array
 from ingot.formula.types import FLOAT32, INT32
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, uses
+from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.infer import infer_node
 from ingot.passes.integer_recurrent import integer_recurrent
 from ingot.passes.quantised import Quantisation, accumulated, as_int8, is_bytes, largest_sums, quantisation
@@ -37,7 +39,8 @@ MOVES = (
 SINCE = {"MaxPool": 12}  # versions that take integers
 POOLING_ATTRIBUTES = (*("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"),)
 PRODUCTS = ("Conv", "Gemm", "MatMul")
-FINEST = 32  # parts of a result's step that a bias must be known to
+FINEST = 2.0**-16  # of a result's step: what a bias may change as it becomes an integer
+ROUNDED = 2.0**-20  # of a bias: what the rounding of its own scale may change
 Operands = list[Value | None]
 
 
@@ -243,29 +246,50 @@ class _Layers:
         weights, axis = as_int8(w), _output_axis(node)
         if weights is None or weights.ndim < 2 or axis is None or w.axis not in (None, axis % weights.ndim):
             return None
-        bias = _bias(node, (x.scale * w.scale).astype(np.float32), to.scale.item() / FINEST)
-        if bias is None or (largest_sums(weights, w, x, axis) + np.abs(bias) > INT32.highest).any():
+        bias, unit = _bias(node), (x.scale * w.scale).astype(np.float32)
+        if bias is None:
+            return None
+        sums = accumulated(bias, unit)
+        is_whole = _is_near(sums * unit.astype(np.float64), bias, to.scale.item())
+        if (largest_sums(weights, w, x, axis) + np.abs(sums) * is_whole > INT32.highest).any():
             return None
         name = w.q.name
         numbers = [x.scale, _typed(x), weights, w.scale, w.zero.astype(weights.dtype)]
-        given: Operands = [constant_value(f"{name}_{i}", np.asarray(a)) for i, a in enumerate(numbers)]
+        given: Operands = [
+            x.q,
+            *(constant_value(f"{name}_{i}", np.asarray(a)) for i, a in enumerate(numbers)),
+        ]
         result: Operands = [
             constant_value(f"{name}_{s}", a) for s, a in (("ys", to.scale), ("yz", _typed(to)))
         ]
-        fixed = constant_value(f"{name}_bias", bias.astype(np.int32)) if bias.any() else None
+        if not is_whole:
+            return self.biased(node, given, unit, bias, result)
+        fixed = constant_value(f"{name}_bias", sums.astype(np.int32)) if sums.any() else None
         if node.op == "Conv":
-            return self.add(node, "QLinearConv", [x.q, *given, *result, fixed], "", node.attributes)
+            return self.add(node, "QLinearConv", [*given, *result, fixed], "", node.attributes)
         if node.op == "MatMul":
-            return self.add(node, "QLinearMatMul", [x.q, *given, *result])
-        transposed = {k: v for k, v in node.attributes.items() if k in ("transA", "transB")}
-        return self.add(node, "QGemm", [x.q, *given, fixed, *result], "com.microsoft", transposed)
+            return self.add(node, "QLinearMatMul", [*given, *result])
+        return self.add(node, "QGemm", [*given, fixed, *result], "com.microsoft", _transposed(node))
+
+    def biased(self, node: Node, given: Operands, unit: Array, bias: Array, result: Operands) -> Value:
+        """The integers of a product whose bias is floats: added to the scaled sums, then rounded once."""
+        q, _, zero, weights, _, weights_zero = given
+        assert weights is not None and weights.shape is not None
+        if node.op == "Gemm":
+            scaled = self.add(node, "QGemm", given, "com.microsoft", _transposed(node))
+        else:
+            per_channel = (-1, *(1 for _ in weights.shape[2:]))
+            unit, bias = unit.reshape(per_channel), bias.reshape(per_channel)
+            sums = self.add(node, "ConvInteger", [q, weights, zero, weights_zero], "", node.attributes)
+            floats = self.add(node, "Cast", [sums], "", {"to": dtype_to_onnx(FLOAT32)})
+            scaled = self.add(node, "Mul", [floats, constant_value(f"{sums.name}_unit", unit)])
+        added = constant_value(f"{scaled.name}_bias", bias.astype(np.float32))
+        moved = self.add(node, "Add", [scaled, added])
+        return self.add(node, "QuantizeLinear", [moved, *result])
 
 
-def _bias(node: Node, unit: Array, most: float) -> Array | None:
-    """A constant bias in the accumulators' units, zeros without one; None: another cannot be added.
-
-    Nor can one that units are too coarse for: `most` is what rounding may change of it.
-    """
+def _bias(node: Node) -> Array | None:
+    """A constant bias, zeros without one; None: another cannot be added."""
     b = node.inputs[2] if len(node.inputs) > 2 else None
     if node.op == "Gemm" and any(node.attributes.get(k, 1.0) != 1 for k in ("alpha", "beta")):
         return None
@@ -273,8 +297,17 @@ def _bias(node: Node, unit: Array, most: float) -> Array | None:
         return np.zeros(1)
     if b.constant is None or b.constant.ndim != 1 or not np.isfinite(b.constant).all():
         return None
-    found = accumulated(b.constant, unit)
-    return None if (np.abs(found * unit.astype(np.float64) - b.constant) > most).any() else found
+    return b.constant
+
+
+def _is_near(whole: Array, bias: Array, step: float) -> bool:
+    """Whether whole units of the sums stand for a bias, as far as floats round."""
+    return bool((np.abs(whole - bias) <= np.maximum(FINEST * step, ROUNDED * np.abs(bias))).all())
+
+
+def _transposed(node: Node) -> dict[str, Attribute]:
+    """Of a Gemm's attributes those that a QGemm has too."""
+    return {k: v for k, v in node.attributes.items() if k in ("transA", "transB")}
 
 
 def _pooling(node: Node) -> str | None:
