@@ -177,7 +177,7 @@ def _declare(node: Node, value: Value, tensor: Tensor) -> None:
         raise ShapeError(
             f"{node.label}: output {value.name!r} has {tensor.rank} axes, more than {RANK_LIMIT}"
         )
-    if tensor.count >= COUNT_LIMIT or any(upper(n) < 0 for n in tensor.shape):
+    if tensor.count >= COUNT_LIMIT or not all(0 <= upper(n) < COUNT_LIMIT for n in tensor.shape):
         raise ShapeError(
             f"{node.label}: output {value.name!r} of shape {list(tensor.shape)} is too large or negative"
         )

@@ -85,6 +85,7 @@ class Layer:
         a, h, require = self.attributes, self.r.shape[-1], self.f.require
         known = ("forward", "reverse", "bidirectional")
         require(a.direction in known, f"direction {a.direction!r} is unknown")
+        require(a.layout in (0, 1), f"layout {a.layout} is unknown")
         require(self.x.rank == 3, f"input rank {self.x.rank}, 3 is needed")
         require(a.hidden_size in (None, h), f"hidden_size {a.hidden_size}, but the weights have {h}")
         rows = extent(as_expr(h) * self.gates)

@@ -218,8 +218,11 @@ class Builder:
         return tensor.value
 
     def integers(self, tensor: Tensor | None, what: str) -> tuple[int, ...]:
-        """A static integer vector (or scalar) as a tuple."""
-        return tuple(int(v) for v in np.asarray(self.static(tensor, what)).reshape(-1))
+        """A static integer vector (or scalar) as a tuple. Raises ModelError for one of other elements."""
+        found = np.asarray(self.static(tensor, what))
+        if found.dtype.kind not in "iu":
+            raise ModelError(f"{self.node.label}: '{what}' is {found.dtype}, integers are needed")
+        return tuple(map(int, found.reshape(-1)))
 
     def extents(self, tensor: Tensor | None, what: str) -> tuple[Extent, ...]:
         """An integer vector that is static, or known in terms of run-time extents."""

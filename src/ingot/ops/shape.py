@@ -11,6 +11,7 @@ from ingot.formula.expr import Const, Expr, Extent, Tensor, cast, equal, maximum
 from ingot.formula.extents import alike, extent
 from ingot.formula.index import as_expr, interval, product, simplify
 from ingot.formula.types import INT64
+from ingot.graph.verify import RANK_LIMIT
 from ingot.ops.registry import Builder, is_data, op, shapes_text
 from ingot.ops.runtime import FAR
 
@@ -20,6 +21,7 @@ def reshape_to(f: Builder, x: Tensor, shape: tuple[Extent, ...]) -> Tensor:
 
     Where extents are data, only the run tells whether they fit: the bundle returns ERR_CAPACITY if not.
     """
+    f.require(len(shape) <= RANK_LIMIT, f"a shape of {len(shape)} axes, more than {RANK_LIMIT}")
     before, after = product(x.shape), product(shape)
     fits = alike(before, after)
     if not fits and any(map(is_data, (*x.shape, *shape))):

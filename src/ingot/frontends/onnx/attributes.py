@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 import numpy as np
 import onnx
 
@@ -12,6 +15,18 @@ from ingot.formula.types import STRING, DType
 from ingot.frontends.onnx.tensors import Folder, array_of, dense
 from ingot.graph.ir import Attribute, Node
 
+_ABOUT = frozenset({"name", "type", "doc_string", "ref_attr_name"})
+_HELD = {
+    "FLOAT": "f",
+    "INT": "i",
+    "STRING": "s",
+    "TENSOR": "t",
+    "SPARSE_TENSOR": "sparse_tensor",
+    "FLOATS": "floats",
+    "INTS": "ints",
+    "STRINGS": "strings",
+}
+"""Where an attribute of each type holds what it is."""
 _ARRAYS = {
     "value_float": np.float32,
     "value_floats": np.float32,
@@ -20,11 +35,31 @@ _ARRAYS = {
 }
 
 
+def kind_of(a: onnx.AttributeProto) -> str:
+    """The type that an attribute says it has."""
+    return str(onnx.AttributeProto.AttributeType.Name(a.type)) if a.type else "UNDEFINED"
+
+
+@cache
+def kinds_of(domain: str, op: str, version: int) -> Mapping[str, str]:
+    """The types that ONNX's own operators want their attributes to have, by name; of others nothing."""
+    try:
+        schema = onnx.defs.get_schema(op, version, domain)
+    except onnx.defs.SchemaError:
+        return {}
+    return {name: str(a.type).rpartition(".")[2] for name, a in schema.attributes.items()}
+
+
 def attribute_of(a: onnx.AttributeProto, folder: Folder, what: str, text: DType = STRING) -> Attribute:
     """The value, by the attribute's type; text that is not UTF-8 stays bytes. `what` names it in messages,
     `text` is the type of the strings in a tensor.
     """
-    kind = onnx.AttributeProto.AttributeType.Name(a.type) if a.type else "UNDEFINED"
+    kind = kind_of(a)
+    if a.ref_attr_name:
+        raise ModelError(f"{what} refers to {a.ref_attr_name!r} of a function, but stands in none")
+    held = [f.name for f, _ in a.ListFields() if f.name not in _ABOUT]
+    if held and _HELD.get(kind) not in (None, *held):
+        raise ModelError(f"{what}: its type is {kind}, but it holds {', '.join(held)}")
     match kind:
         case "FLOAT" | "INT":
             return float(a.f) if kind == "FLOAT" else int(a.i)

@@ -7,6 +7,7 @@ only where it is needed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
@@ -76,6 +77,11 @@ def functions_of(model: onnx.ModelProto) -> Functions:
     Raises ModelError where one calls itself, UnsupportedError where they stand for too many nodes.
     """
     every = {(normal(f.domain), f.name, f.overload): f for f in model.functions}
+    if len(every) < len(model.functions):
+        (_, name, _), _ = Counter(
+            (normal(f.domain), f.name, f.overload) for f in model.functions
+        ).most_common(1)[0]
+        raise ModelError(f"the function {name!r} is defined twice")
     sizes: dict[Key, int] = {}
     total, limit = 0, expanded_limit(model.graph)
     for called in calls_of(model.graph.node):
@@ -130,8 +136,10 @@ def normal(domain: str) -> str:
 
 def opsets_of(imports: Iterable[onnx.OperatorSetIdProto], importer: str) -> dict[str, int]:
     """The opset of each domain that is imported. Raises where there is none, or one from the future."""
-    found, newest = {normal(o.domain): int(o.version) for o in imports}, onnx.defs.onnx_opset_version()
-    for domain, version in found.items():
+    found, newest = dict[str, int](), onnx.defs.onnx_opset_version()
+    for domain, version in ((normal(o.domain), int(o.version)) for o in imports):
+        if found.setdefault(domain, version) != version:
+            raise ModelError(f"{importer} imports opsets {found[domain]} and {version} of domain {domain!r}")
         if not 1 <= version <= LAST_OPSET:
             reason = f"imports opset {version} of domain {domain!r}; opsets count from 1 to {LAST_OPSET}"
             raise ModelError(f"{importer} {reason}")

@@ -18,7 +18,7 @@ from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.expr import Array
 from ingot.formula.types import STRING, DType, dtype_of
 from ingot.frontends.capacities import Capacities
-from ingot.frontends.onnx.attributes import attribute_of, constant_of
+from ingot.frontends.onnx.attributes import attribute_of, constant_of, kind_of, kinds_of
 from ingot.frontends.onnx.encoded import encoding_of
 from ingot.frontends.onnx.functions import (
     EXPANDED_LIMIT,
@@ -224,7 +224,11 @@ class GraphReader:
         return node, operands
 
     def attribute(self, a: onnx.AttributeProto, node: Node) -> Attribute:
-        return attribute_of(a, self.folder, f"{node.label}: attribute {a.name!r}", self.text)
+        what, kind = f"{node.label}: attribute {a.name!r}", kind_of(a)
+        wanted = kinds_of(node.domain, node.op, node.version).get(a.name, kind)
+        if kind != wanted:
+            raise ModelError(f"{what} is of type {kind}, {wanted} is needed")
+        return attribute_of(a, self.folder, what, self.text)
 
     def _scan(self, graph: Graph, proto: onnx.NodeProto, node: Node, scope: Scope) -> None:
         """Scan is a Loop over slices; the nodes around that are written in the newest opset."""

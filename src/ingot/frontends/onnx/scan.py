@@ -134,4 +134,6 @@ class _Scan:
         found: Sequence[int] = self.given.get(name) or [0] * count
         if len(found) != count:
             raise ModelError(f"{self.label}: {name} has {len(found)} elements instead of {count}")
+        if name.endswith("_directions") and not set(found) <= {0, 1}:
+            raise ModelError(f"{self.label}: {name} {list(found)}: 0 is forwards and 1 backwards")
         return found

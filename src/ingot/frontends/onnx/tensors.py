@@ -7,6 +7,7 @@ model's folder: no absolute path, no "..", no symbolic link; it is mapped, not r
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -17,6 +18,7 @@ from google.protobuf.message import Message  # type: ignore[import-untyped]
 from onnx import numpy_helper
 
 from ingot.errors import IngotError, ModelError, UnsupportedError
+from ingot.files import MODEL_BYTES
 from ingot.formula.expr import Array
 from ingot.formula.packing import packed_bytes, unpack
 from ingot.formula.strings import encoded
@@ -25,6 +27,7 @@ from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.graph.verify import COUNT_LIMIT
 
 Folder: TypeAlias = "Path | None"
+SHOWN = 40
 # Where elements that are not raw bytes stand; all other types share int32_data.
 _FIELDS = {
     "float32": "float_data",
@@ -54,6 +57,8 @@ def dense(sparse: onnx.SparseTensorProto, folder: Folder, what: str) -> Array:
     out = np.zeros(shape, values.dtype)
     try:
         where = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
+        if min(where, default=0) < 0 or len(np.unique(where)) < len(where):
+            raise ValueError("one is negative, or stands there twice")
         out.reshape(-1)[where] = values
     except (ValueError, IndexError, TypeError) as error:
         raise ModelError(f"{what}: bad indices of a sparse tensor: {error}") from None
@@ -105,8 +110,16 @@ def _external(tensor: onnx.TensorProto, folder: Folder, dtype: DType, shape: tup
 def _place(tensor: onnx.TensorProto, folder: Folder) -> tuple[Path, int, int | None]:
     """The file that holds a tensor's elements, from which byte on, and how many, if that is said."""
     entries = {e.key: e.value for e in tensor.external_data}
-    path, length = _inside(folder, entries.get("location", "")), entries.get("length")
-    return path, int(entries.get("offset", "0") or 0), None if length is None else int(length)
+    path = _inside(folder, entries.get("location", ""))
+    offset, length = (_bytes(key, entries.get(key, "")) for key in ("offset", "length"))
+    return path, offset or 0, length
+
+
+def _bytes(key: str, text: str) -> int | None:
+    """A number of bytes, None where there is none. Raises ModelError."""
+    if not re.fullmatch("(-?[0-9]{1,40})?", text):
+        raise ModelError(f"the {key} of its external data, {text[:SHOWN]!r}, is no number of bytes")
+    return int(text) if text else None
 
 
 def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
@@ -137,10 +150,16 @@ def external_parts(message: Message, folder: Path) -> dict[str, tuple[Path, list
 
 def embed_external(message: Message, folder: Folder) -> None:
     """Bring the elements that lie in files beside a model into the model, whose tensors have types then.
-    Raises ModelError as `array_of` does."""
+    Raises ModelError as `array_of` does, and UnsupportedError where they are more than one message holds."""
+    room = MODEL_BYTES - message.ByteSize()
     for tensor in list(tensors_of(message)):
-        dtype_from_onnx(tensor.data_type)
+        dtype = dtype_from_onnx(tensor.data_type)
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            room -= packed_bytes(math.prod(map(abs, tensor.dims)), dtype)
+            if room < 0:
+                raise UnsupportedError(
+                    f"with tensor {tensor.name!r} the model has more than {MODEL_BYTES:,} bytes"
+                )
             array = array_of(tensor, folder, f"tensor {tensor.name!r}")
             tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(array), tensor.name))
 
