@@ -18,7 +18,7 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 from ingot.errors import InputError, ModelError, ShapeError, UnsupportedError
-from ingot.frontends.onnx import read_model
+from ingot.frontends.onnx import read_model, read_proto
 from ingot.graph.verify import verify
 from tests.models import SECONDS, limit, model, node, refuse, take, text
 
@@ -75,6 +75,16 @@ def test_text_without_end(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.truncate(1 << 30)
     refuse(path, InputError, "at most 134,217,728 are read of such a file")
+
+
+def test_backslashes_without_end(tmp_path: Path) -> None:
+    """Protobuf's reader takes time by the square of a run of them."""
+    path = tmp_path / "m.pbtxt"
+    path.write_text('ir_version: 10 graph { node { input: "' + "\\" * 300_001 + '" } }')
+    with limit(SECONDS):
+        refuse(path, ModelError, "is no text form of an ONNX model")
+    path.write_text('ir_version: 10 graph { name: "' + "\\" * 40_000 + '" }')
+    assert read_proto(path).graph.name == "\\" * 20_000
 
 
 def test_axes_without_end_are_refused() -> None:
@@ -217,6 +227,79 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
         ModelError,
         "Softmax",
     ),
+    "an integer for a float": (
+        lambda: model([node("Elu", "x", "y", alpha=5)]),
+        ModelError,
+        "'alpha' is of type INT, FLOAT is needed",
+    ),
+    "floats for integers": (
+        lambda: text(
+            "{ y = MaxPool<kernel_shape=[2.0, 2.0]>(x) }", "(float[1,1,4,4] x) => (float[1,1,3,3] y)"
+        ),
+        ModelError,
+        "'kernel_shape' is of type FLOATS, INTS is needed",
+    ),
+    "an attribute that holds another type": (
+        lambda: _attribute(type=onnx.AttributeProto.FLOAT, i=5),
+        ModelError,
+        "its type is FLOAT, but it holds i",
+    ),
+    "an attribute of no function": (
+        lambda: _attribute(type=onnx.AttributeProto.FLOAT, ref_attr_name="slope"),
+        ModelError,
+        "refers to 'slope' of a function, but stands in none",
+    ),
+    "a shape of floats": (
+        lambda: text(
+            "{ s = Constant<value_floats=[2.0]>() y = Reshape(x, s) }", "(float[2] x) => (float[2] y)"
+        ),
+        ModelError,
+        "'shape' is float32, integers are needed",
+    ),
+    "a shape of thousands of axes": (
+        lambda: model(
+            [node("Unsqueeze", "x a", "y")], constants=(numpy_helper.from_array(np.arange(3000), "a"),)
+        ),
+        ShapeError,
+        "axes, more than 64",
+    ),
+    "an empty tensor of a huge axis": (
+        lambda: text(
+            "{ s = Constant<value_ints=[0, 4611686018427387904]>() z = ConstantOfShape(s) y = Add(x, z) }",
+            "(float[2] x) => (float[2] y)",
+        ),
+        ShapeError,
+        "too large",
+    ),
+    "a layout that there is not": (
+        lambda: text(
+            "{ y = LSTM<hidden_size=3, layout=9>(x, w, r) }",
+            "(float[2,1,4] x, float[1,12,4] w, float[1,12,3] r) => (float[2,1,1,3] y)",
+        ),
+        ShapeError,
+        "layout 9",
+    ),
+    "a direction that there is not": (
+        lambda: text(
+            "{ s, y = Scan<num_scan_inputs=1, scan_input_directions=[7], body = b (float[2] a, float[2] c) =>"
+            " (float[2] d, float[2] e) { d = Add(a, c) e = Neg(d) }>(t, x) }",
+            "(float[2] t, float[3,2] x) => (float[3,2] y)",
+        ),
+        ModelError,
+        "[7]: 0 is forwards and 1 backwards",
+    ),
+    "a branch with inputs": (
+        lambda: text(
+            "{ y = If(c) <then_branch = a (float[1] z) => (float[1] p) { p = Relu(x) },"
+            " else_branch = b () => (float[1] q) { q = Neg(x) }> }",
+            "(float[1] x, bool c) => (float[1] y)",
+        ),
+        ModelError,
+        "then_branch has inputs",
+    ),
+    "two opsets of a domain": (lambda: _two_opsets(), ModelError, "opsets 21 and 7 of domain ''"),
+    "a negative index of a sparse tensor": (lambda: _sparse([-1]), ModelError, "one is negative"),
+    "an index of a sparse tensor twice": (lambda: _sparse([1, 1]), ModelError, "stands there twice"),
     "attribute of a wrong length": (
         lambda: text("{ y = MaxPool<kernel_shape=[2]>(x) }", "(float[1,1,4,4] x) => (float[1,1,3,3] y)"),
         InputError,
@@ -292,6 +375,27 @@ def _constant_string(value: bytes) -> onnx.ModelProto:
 def _raw_string() -> onnx.ModelProto:
     made = model([helper.make_node("Identity", ["w"], ["y"])])
     made.graph.initializer.append(onnx.TensorProto(name="w", data_type=8, dims=[2], raw_data=b"abcdefgh"))
+    return made
+
+
+def _attribute(**fields: Any) -> onnx.ModelProto:
+    made = model([node("Elu", "x", "y")])
+    made.graph.node[0].attribute.add(name="alpha", **fields)
+    return made
+
+
+def _two_opsets() -> onnx.ModelProto:
+    made = model([RELU])
+    del made.opset_import[:]
+    made.opset_import.extend([helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx", 7)])
+    return made
+
+
+def _sparse(indices: list[int]) -> onnx.ModelProto:
+    made = model([node("Add", "x w", "y")])
+    values = numpy_helper.from_array(np.ones(len(indices), np.float32), "w")
+    places = numpy_helper.from_array(np.array(indices, np.int64))
+    made.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [4]))
     return made
 
 
@@ -450,6 +554,12 @@ def test_a_recursive_function_that_nobody_calls() -> None:
     steps = "l = Constant <value = int64[2] {0, 1}> () y = SoftmaxCrossEntropyLoss (x, l)"
     source = '<ir_version: 8, opset_import: ["" : 17, "own" : 1]>\ng (float[2,3] x) => (float y)'
     take(parser.parse_model(f"{source} {{ {steps} }}" + _function("f0", "b = own.f0(a)")))
+
+
+def test_two_functions_of_one_name() -> None:
+    twice = _function("f0", "b = Relu(a)") + _function("f0", "b = Neg(a)")
+    source = FUNCTIONS.format(last=0) + twice
+    refuse(parser.parse_model(source), ModelError, "the function 'f0' is defined twice")
 
 
 def test_functions_of_which_each_calls_one_twice() -> None:

@@ -19,6 +19,7 @@ LONG_LINE = 1 << 14
 BARE_LIMIT = 1 << 21
 """Characters that are no strings, comments or closing brackets: seconds of reading."""
 _TOKEN = re.compile(r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|#[^\n]+|[]}>]")
+_RUN = re.compile(r"(?:\\\\){32}")
 _NO_BRACES = bytes(c for c in range(256) if c not in b"{}<>")
 _STEPS = [(c in b"{<") - (c in b"}>") for c in range(256)]
 SHOWN = 300
@@ -47,10 +48,18 @@ def parse_text(message: Any, data: bytes, what: str, kind: str) -> Any:
 
 
 def _in_lines(text: str) -> str:
-    """The text without long lines, for which protobuf's reader takes time by the square of their length."""
+    """The text without long lines, and without long runs of backslashes in its strings: for both protobuf's
+    reader takes time by the square of their length. Strings that follow each other are one."""
     if max(map(len, text.split("\n"))) <= LONG_LINE:
         return text
-    return _TOKEN.sub(lambda found: f"{found[0]}\n" if found[0] in "]}>" else found[0], text)
+    return _TOKEN.sub(_in_pieces, text)
+
+
+def _in_pieces(token: re.Match[str]) -> str:
+    found = token[0]
+    if found in "]}>":
+        return f"{found}\n"
+    return _RUN.sub(rf"\g<0>{found[0]}\n{found[0]}", found) if found[0] in "\"'" else found
 
 
 def _depth(text: str) -> int:
