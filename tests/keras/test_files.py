@@ -311,6 +311,14 @@ def endless(path: Path) -> None:
         group["bias"] = floats(3)
 
 
+def left_out(path: Path) -> None:
+    """A gigabyte of elements, of which the file holds a kilobyte."""
+    endless(path)
+    with h5py.File(path, "a") as file:
+        del file["model_weights/d/kernel"]
+        file.create_dataset("model_weights/d/kernel", (1 << 28,), "f4", chunks=(1 << 8,))[0] = 1
+
+
 def weights_only(path: Path) -> None:
     with h5py.File(path, "w") as file:
         file.attrs["layer_names"] = [b"d"]
@@ -423,18 +431,25 @@ def subclassed(path: Path) -> None:
     archive(path, {"class_name": "Net", "module": "mine", "config": {"name": "net"}}, {})
 
 
+def circling(path: Path) -> None:
+    """A damaged file on which the library never ends."""
+    path.write_bytes(Path(__file__).with_name("circling.h5").read_bytes())
+
+
 BROKEN: list[tuple[Callable[[Path], None], str]] = [
     (circle, "link in a circle"),
     (soft, "link to somewhere else"),
     (outside, "link to somewhere else"),
     (elsewhere, "in another file"),
     (endless, "more than are read"),
+    (left_out, "more than are read"),
     (weights_only, "holds weights only"),
     (other_hdf5, "no model_config"),
     (odd_shape, "'kernel' is 3x4 in the file, the configuration and the input make it 4x3"),
     (too_few, "has 1 weights, the configuration 2"),
     (text_weights, "of type"),
     (no_json, "is not JSON"),
+    (circling, "h5py fails on it"),
     (cut, "damaged"),
     (bomb, "at most"),
     (twice, "two of one name"),

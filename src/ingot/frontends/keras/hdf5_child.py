@@ -8,6 +8,7 @@ nothing of Ingot's; `hdf5` starts it and checks everything that it says.
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ import h5py
 import numpy as np
 
 BYTES_LIMIT = (1 << 31) - 1
+SECONDS, BYTES_PER_SECOND = 5, 1 << 25  # damage may send the library round in circles
+ROOM = 1 << 30  # for the library, beside two copies of the elements
+RATIO, SPARE = 100, 1 << 26  # by how much a compressed file, or one that leaves elements out, may grow
 OBJECTS_LIMIT = 200_000
 DEPTH_LIMIT = 64
 FILTERS = ("gzip", "lzf", None)
@@ -24,13 +28,13 @@ WANTED = ("model_config", "keras_version", "backend", "layer_names", "weight_nam
 class Reading:
     """What was found so far. `left` is how many bytes of elements may still be read."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: int = BYTES_LIMIT) -> None:
         self.attributes: dict[str, dict[str, Any]] = {}
         self.arrays: dict[str, Any] = {}
         self.refused: dict[str, str] = {}
         self.pieces: list[bytes] = []
         self.at = 0
-        self.left = BYTES_LIMIT
+        self.left = left
 
     def walk(self, root: Any) -> None:
         """Everything that hard links lead to, each group once: links may go in circles."""
@@ -87,8 +91,17 @@ def _plain(value: Any) -> Any:
     return texts if all(isinstance(t, str) for t in texts) else None
 
 
+def _bounded(held: int, left: int) -> None:
+    """The system ends this process where it takes longer, or more memory, than a sound file of its size."""
+    seconds = SECONDS + held // BYTES_PER_SECOND
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_AS, (2 * left + ROOM,) * 2)
+
+
 def main() -> None:
-    found = Reading()
+    held = Path("model.h5").stat().st_size
+    found = Reading(min(BYTES_LIMIT, RATIO * held + SPARE))
+    _bounded(held, found.left)
     try:
         with h5py.File("model.h5", "r") as file:
             found.walk(file)
