@@ -143,12 +143,22 @@ def encoded(kind: str) -> bytes:
     return held.getvalue()
 
 
+def scanned(times: int) -> bytes:
+    """A progressive JPEG, whose last scan is repeated."""
+    held = io.BytesIO()
+    Image.new("L", (2048, 2048)).save(held, "JPEG", progressive=True)
+    data = held.getvalue()[:-2]
+    return data + data[data.rindex(b"\xff\xda") :] * times
+
+
 HOSTILE = {
     "empty": (b"", "not a PNG"),
     "text": (b"hello", "not a PNG"),
     "a format that is not read": (encoded("GIF"), "not a PNG"),
     "cut PNG": (encoded("PNG")[:150], "cannot decode"),
     "cut JPEG": (encoded("JPEG")[:700], "cannot decode"),
+    "a thousand scans": (scanned(1000), "goes 1,00. times over 2,048 x 2,048 pixels"),
+    "seventeen megabytes of digits": (b"P3 4000 4000 255\n" + b"1 " * (17 << 19), "bytes of digits"),
     "cut PPM": (encoded("PPM")[:300], "cannot decode"),
     "a bomb": (png_of(12000, 12000, zlib.compress(bytes(10**6))), "12,000 x 12,000 pixels"),
     "a larger one": (png_of(30000, 30000, zlib.compress(bytes(10**6))), "900000000 pixels"),

@@ -34,6 +34,8 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".pnm", ".bmp")
 FORMATS = ("PNG", "JPEG", "PPM", "BMP")
 FILE_BYTES = 1 << 28
 PIXELS = 1 << 26
+PLAIN, PLAIN_BYTES = (b"P1", b"P2", b"P3"), 1 << 24  # numbers in digits: seconds of reading
+SCAN, SCANNED = b"\xff\xda", 1 << 30  # a progressive JPEG has ten scans, each of which touches every pixel
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # mean and deviation of RGB in 0 to 1
 INTEGERS: dict[str, Mode] = {"uint8": "0to255", "int8": "neg128to127"}
 _FAILURES = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, LookupError, TypeError)
@@ -199,6 +201,8 @@ def decode(path: Path, frame: Frame, fit: Fit) -> Array:
     except ImportError:
         raise InputError("images are read by Pillow", remedy="pip install 'ingot[image]'") from None
     data = read_file(path, FILE_BYTES)
+    if data[:2] in PLAIN and len(data) > PLAIN_BYTES:
+        raise InputError(f"{path} has {len(data):,} bytes of digits; save it as a binary PPM, or as PNG")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of large images, whose limit is ours, and of odd palettes
@@ -206,6 +210,11 @@ def decode(path: Path, frame: Frame, fit: Fit) -> Array:
             width, height = image.size
             if width * height > PIXELS:
                 raise InputError(f"{path} has {width:,} x {height:,} pixels; at most {PIXELS:,} are decoded")
+            scans = data.count(SCAN) if image.format == "JPEG" else 0
+            if scans * width * height > SCANNED:
+                raise InputError(
+                    f"{path} goes {scans:,} times over {width:,} x {height:,} pixels; save it anew"
+                )
             image.load()
             fitted = _fitted(_eight_bits(image, frame.channels), frame, fit)
     except (*_FAILURES, Image.DecompressionBombError) as error:
