@@ -334,6 +334,14 @@ def test_a_vector_may_be_written_without_a_comma(tmp_path: Path) -> None:
         assert [d.dim_value for d in made.graph.output[0].type.tensor_type.shape.dim] == [5]
 
 
+def test_a_negative_extent_is_no_unknown_one(tmp_path: Path) -> None:
+    g = Graph()
+    g.node("x", "Placeholder", dtype=FLOAT, shape=(-5, 4))
+    g.node("y", "Relu", "x", T=FLOAT)
+    with pytest.raises(InputError, match=r"Placeholder node 'x': a shape with an extent of -5"):
+        imported(g, tmp_path)
+
+
 def test_wrong_names_are_answered_with_similar_ones(tmp_path: Path) -> None:
     g = Graph()
     perceptron(g, False)

@@ -388,6 +388,7 @@ BAD: dict[str, tuple[Net, str]] = {
     "not quantised": (net(("Int8Dequantize", "x", "y", {})), "is not quantised"),
     "no kernel": (net(("MaxPool", "x", "y", {})), "four axes"),
     "an output of nobody's": (net(("Relu", "x", "y", {}), outputs="z"), "inputs z"),
+    "a gigabyte of one number": (net(("ConstantFill", "", "y", {"shape": [1 << 28]}), ADD), "too large"),
     "a huge shape": (net(("ConstantFill", "", "y", {"shape": [1 << 40, 1 << 40]}), ADD), "too large"),
     "values for another shape": (
         net(("GivenTensorFill", "", "y", {"shape": [3], "values": [1.0]}), ADD),

@@ -11,7 +11,9 @@ from ingot.formula.expr import Array
 from ingot.formula.types import FLOAT32, INT8, INT32, INT64
 from ingot.frontends.caffe2.call import SHIFT, Call, named_type, row
 from ingot.graph.ir import Value
-from ingot.graph.verify import COUNT_LIMIT
+
+FILLED_LIMIT = 1 << 27
+"""Elements of a constant that is not written out in the net: half a gigabyte of floats."""
 
 
 def _shape(c: Call) -> list[int]:
@@ -24,7 +26,7 @@ def _shape(c: Call) -> list[int]:
     else:
         found = c.shape()
     found = [*found, *extra]
-    if min(found, default=0) < 0 or prod(found) >= COUNT_LIMIT:
+    if min(found, default=0) < 0 or prod(found) >= FILLED_LIMIT:
         raise ModelError(f"{c.label}: the shape {found} is negative or too large")
     return found
 

@@ -99,7 +99,11 @@ class Node:
         return dtype_of(self.attributes[name].type)
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
-        return shape_of(self.attributes[name].shape) if name in self.attributes else None
+        """Raises ModelError for what is no shape."""
+        try:
+            return shape_of(self.attributes[name].shape) if name in self.attributes else None
+        except ModelError as error:
+            raise ModelError(f"{self.label}: {error}") from None
 
     def functions(self, name: str) -> tuple[str, ...]:
         """The names of functions given as an attribute."""

@@ -67,9 +67,11 @@ def number_of(dtype: DType) -> int:
 
 
 def shape_of(shape: Any) -> tuple[int | None, ...] | None:
-    """None for an unknown rank, None in the place of an unknown extent."""
+    """None for an unknown rank, None in the place of an unknown extent. Raises ModelError for none."""
     if shape.unknown_rank:
         return None
+    if (least := min((d.size for d in shape.dim), default=0)) < -1:
+        raise ModelError(f"a shape with an extent of {least}")
     return tuple(int(d.size) if d.size >= 0 else None for d in shape.dim)
 
 
