@@ -1,5 +1,5 @@
-"""Products whose vectors are neighbouring points: transposed convolutions to few channels, points of images
-where the caller has them, constant matrices from the left.
+"""Products whose vectors are not along channels: transposed convolutions to few channels, points of images
+where the caller has them, constant matrices from the left; inner products, with vectors along their terms.
 """
 
 from __future__ import annotations
@@ -56,9 +56,8 @@ def model(text: str, constants: dict[str, Shape], shape: Shape) -> onnx.ModelPro
     return proto
 
 
-def require_same(proto: onnx.ModelProto, shape: Shape, number: int) -> None:
+def require_same(proto: onnx.ModelProto, feed: dict[str, np.ndarray], number: int) -> None:
     """Loops for two targets and C for one, beside onnxruntime."""
-    feed = {"x": floats(*shape, seed=9)}
     wanted = [np.asarray(a) for a in onnxruntime_outputs(proto, feed)]
     for target in {TARGETS[number % len(TARGETS)], "x86-64-v4"}:
         program = stages(proto, Options(target=target)).program
@@ -76,7 +75,7 @@ def test_transposed_convolutions(case: str, scene: str) -> None:
     known = {"w": weights, "b": (weights[1],), "p": (shape[1],) * 2 + (1,) * (len(shape) - 2)}
     used = {name: extents for name, extents in known.items() if f" {name}" in text.replace("(", " ")}
     number = list(TRANSPOSED).index(case) + list(SCENES).index(scene)
-    require_same(model(text, used, shape), shape, number)
+    require_same(model(text, used, shape), {"x": floats(*shape, seed=9)}, number)
 
 
 POINTS = {
@@ -96,7 +95,7 @@ def test_points_where_the_caller_has_them(case: str) -> None:
     shape, channels, then = POINTS[case]
     text = f"a = Conv (x, w, b) {then} y = Identity ({'c' if 'c =' in then else 'a'})"
     known = {"w": (channels, shape[1], *(1,) * (len(shape) - 2)), "b": (channels,)}
-    require_same(model(text, known, shape), shape, list(POINTS).index(case))
+    require_same(model(text, known, shape), {"x": floats(*shape, seed=9)}, list(POINTS).index(case))
 
 
 LEFT = {"plain": ((7, 33), 5), "one row": ((12, 40), 1), "many rows": ((9, 17), 70), "batch": ((3, 8, 21), 6)}
@@ -106,7 +105,41 @@ LEFT = {"plain": ((7, 33), 5), "one row": ((12, 40), 1), "many rows": ((9, 17), 
 def test_constant_matrices_from_the_left(case: str) -> None:
     shape, rows = LEFT[case]
     proto = model("y = MatMul (w, x)", {"w": (rows, shape[-2])}, shape)
-    require_same(proto, shape, list(LEFT).index(case))
+    require_same(proto, {"x": floats(*shape, seed=9)}, list(LEFT).index(case))
+
+
+INNER = {
+    "one row": ((1, 40), "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", (7, 40)),
+    "five rows": ((5, 67), "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", (33, 67)),
+    "more rows than terms": ((64, 33), "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", (9, 33)),
+    "batches": ((2, 3, 4, 48), "t = Transpose <perm = [0, 1, 3, 2]> (h) y = MatMul (x, t)", (2, 3, 10, 48)),
+    "scaled, with a bias": ((3, 50), "y = Gemm <transB = 1, alpha = 0.5> (x, h, b)", (7, 50)),
+    "to one channel, strided": ((1, 9, 57), "y = Conv <strides = [2], pads = [2, 3]> (x, w)", (1, 1)),
+    "to one channel of an image": ((1, 17, 13, 9), "y = Conv <strides = [2, 1]> (x, v)", (1, 1)),
+}
+
+
+@pytest.mark.parametrize("case", INNER)
+def test_inner_products(case: str) -> None:
+    shape, text, other = INNER[case]
+    known = {"w": (1, 9, 6), "v": (1, 17, 3, 2), "b": other[:1]}
+    proto = model(text, {n: s for n, s in known.items() if f" {n})" in text}, shape)
+    feed = {"x": floats(*shape, seed=9)}
+    if "h" in text.replace("Transpose", ""):
+        second = onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, other)
+        proto.graph.input.append(second)
+        feed["h"] = floats(*other, seed=8)
+    require_same(proto, feed, list(INNER).index(case))
+
+
+def test_who_goes_along_the_terms() -> None:
+    """Few rows go along the terms of both operands, many along a copy of one of them."""
+    for rows, kernels in ((5, 1), (200, 2)):
+        text = "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)"
+        proto = model(text, {}, (rows, 64))
+        second = onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, (300, 64))
+        proto.graph.input.append(second)
+        assert len(stages(proto, Options(target="x86-64-v3")).program.kernels) == kernels
 
 
 def test_an_image_is_multiplied_where_it_lies() -> None:

@@ -89,6 +89,13 @@ def product() -> onnx.ModelProto:
     return layer("Gemm", (2, 12), constants=weights, then="Relu")
 
 
+def inner_product() -> onnx.ModelProto:
+    """Two tensors whose terms lie side by side in both."""
+    net = Net("golden", (2, 20), (4, 20))
+    y = net.one("Gemm", ["x", "h"], (2, 4), transB=1)
+    return net.model(y=y)
+
+
 def convolution(inputs: int, channels: int, size: int) -> onnx.ModelProto:
     """Three taps in a row: the generators unroll a window."""
     weights = {"w": floats(channels, inputs, 1, 3, seed=1), "b": floats(channels, seed=2)}
@@ -134,6 +141,7 @@ def encoded(kind: str, rows: int = 32, columns: int = 64) -> onnx.ModelProto:
 
 CASES = {
     "matrix_product": Golden(product, (*X86, "aarch64", "c99"), "Gemm"),
+    "inner_product": Golden(inner_product, ("x86-64-v3", "aarch64"), "Gemm"),
     "convolution": Golden(lambda: convolution(2, 16, 4), ("x86-64-v3", "c99"), "Conv"),
     "narrow_convolution": Golden(lambda: between("Conv", 4, 8), ("x86-64-v3",), "_Conv"),
     "depthwise": Golden(lambda: between("Conv", 16, 4, group=16), ("x86-64-v3", "c99"), "_Conv"),

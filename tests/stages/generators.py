@@ -13,6 +13,7 @@ from ingot.formula.types import FLOAT32, FLOAT64
 from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
 from ingot.loops.kernels.contraction.contract import contract, contraction_sizes
+from ingot.loops.kernels.contraction.dot_product import dot_product
 from ingot.loops.kernels.contraction.int_dot import int_dot
 from ingot.loops.kernels.contraction.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.kernels.elementwise import elementwise
@@ -236,6 +237,7 @@ GENERATORS: dict[str, Generator] = {
         ),
         (*VECTORS, "c99", "x86-64-v4-vnni", "aarch64-dotprod", "aarch64-i8mm"),
     ),
+    "dot_product": Generator(products.inner, one(dot_product), ("contraction/dot_product.py",), share=0.2),
     "winograd": Generator(
         _winograds,
         _by_winograd,

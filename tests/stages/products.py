@@ -53,6 +53,34 @@ def multiplied(dice: Dice, target: Target) -> Drawn:
     return drawn if dtype is not FLOAT16 else replace(drawn, tolerance=2e-3)
 
 
+def inner(dice: Dice, target: Target) -> Drawn:
+    """A product of two tensors whose terms lie side by side in both, or a window whose taps do."""
+    dtype = dice.choice((FLOAT32, FLOAT32, FLOAT32, FLOAT64))
+    f, few = builder(), dice.number(1, 9)
+    if dice.chance(40):
+        taps, stride, channels = dice.number(1, 9), dice.choice((2, 1, 3)), dice.number(2, 20)
+        x = dice.tensor("x", dtype, (dice.choice((1, 2)), channels, taps + dice.number(0, 40)))
+        b = dice.constant("b", dtype, (1,)) if dice.chance(50) else None
+        conv(f, x, dice.constant("w", dtype, (1, channels, taps)), b, strides=(stride,))
+        return stored(dice, f, target, replace(PLAIN, last=95))
+    m, k, n = dice.number(1, 20), dice.number(8, 120), dice.number(1, 40)
+    if dice.chance(50):
+        few, n = n, few
+    batch = dice.choice(((), (), (2,), (2, 3)))
+    x, w = (
+        dice.tensor("x", dtype, (*batch, few if dice.chance(80) else m, k)),
+        dice.tensor("w", dtype, (n, k)),
+    )
+    c = dice.constant("c", dtype, (n,)) if dice.chance(50) else None
+    if batch:
+        axes = f.axes((*x.shape[:-1], n), "a b m n" if len(batch) == 2 else "a m n")
+        terms = f.axes((k,), "k")
+        f.reduce("sum", axes, terms, x[(*axes[:-1], *terms)] * w[(axes[-1], *terms)])
+    else:
+        gemm(f, x, w, c, transB=1, alpha=dice.choice((1.0, 2.0)))
+    return stored(dice, f, target, replace(PLAIN, last=0))
+
+
 def _operand(dice: Dice, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
     return dice.constant(name, dtype, shape) if dice.chance(60) else dice.tensor(name, dtype, shape)
 

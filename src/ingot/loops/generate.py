@@ -15,6 +15,7 @@ from ingot.formula.statements import Statement
 from ingot.loops.choice import Choices
 from ingot.loops.kernels.banded import banded
 from ingot.loops.kernels.contraction.contract import contract
+from ingot.loops.kernels.contraction.dot_product import dot_product
 from ingot.loops.kernels.contraction.int_dot import int_dot
 from ingot.loops.kernels.elementwise import elementwise
 from ingot.loops.kernels.family import Family, Request, Written, of_stage, of_stages
@@ -136,6 +137,7 @@ FAMILIES: tuple[Family, ...] = (
     of_stage("int_dot", "products of bytes without vectors of floats", int_dot),
     of_stages("recurrent_cell", "the products of recurrent cells and their gates", recurrent_cell),
     of_stage("narrow_convolution", "convolutions to few channels", narrow_convolution),
+    of_stage("dot_product", "products along memory that runs on in both operands", dot_product),
     Family("contract", "sums of products", _contract),
     of_stages("row_reduction", "reductions along contiguous memory", row_reductions),
     of_stage("depthwise_dot", "depthwise convolutions of bytes", depthwise_dot),

@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 from ingot.formula.compute import Compute, reads
 from ingot.formula.expr import Expr, Load, Tensor, Var, static, substitute, transform
 from ingot.formula.index import simplify
+from ingot.loops.inner_products import weighs
 from ingot.loops.region import Group, Item, Region, reads_beside, regions_of
 from ingot.loops.region_passes.fuse import MOST_NODES, pointwise
-from ingot.loops.region_passes.reorder import Reordered, reordered, weighs
+from ingot.loops.region_passes.reorder import Reordered, reordered
 
 MOST_WEIGHTS = 1 << 18  # elements that stay in a second cache
 

@@ -39,6 +39,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import interval, linear, mentions, simplify
 from ingot.loops.axes import normal_axes
+from ingot.loops.inner_products import is_inner_product, is_product, weighs
 from ingot.loops.region import Either, Group, Item, Iterate, Region, reads_beside
 from ingot.loops.region_passes.layout_assignment import channels_last
 from ingot.loops.region_passes.window_copies import windows
@@ -174,10 +175,12 @@ class _Work:
         return sum(x.count for g in self.readers[t] for x in g.writes) <= t.count
 
     def folded(self, stage: Stage) -> Stage:
-        """A sum of products by constants reads the source, if its axes still move through memory evenly."""
-        if not isinstance(stage, Compute) or not weighs(stage):
+        """A sum of products by constants reads the source, if its axes still move through memory evenly, and
+        one of two tensors where it becomes an inner product.
+        """
+        if not isinstance(stage, Compute) or not is_product(stage):
             return stage
-        r = stage.reduction
+        r, is_weighed = stage.reduction, weighs(stage)
         assert r is not None
         for load in loads(r.term):
             before = self.known.get(load.tensor)
@@ -188,6 +191,8 @@ class _Work:
             now = before.read(load)
             if now is not None:
                 trial = replace(stage, reduction=replace(r, term=_swapped(r.term, load, now)))
+                if not is_weighed:
+                    return trial if is_inner_product(trial) else stage
                 if before.is_shift or (_is_affine(trial) and _is_broadcast(normal_axes(trial))):
                     return trial
         return stage
@@ -254,16 +259,6 @@ def _is_affine(c: Compute) -> bool:
     accesses = [i for e in normal_axes(c).expressions for load in loads(e) for i in load.index]
     divided = (n for i in accesses for n in walk(i) if isinstance(n, Binary) and n.op in ("floordiv", "mod"))
     return not any(True for _ in divided)
-
-
-def weighs(c: Compute) -> bool:
-    """Whether a stage sums products of one tensor by constants."""
-    r = c.reduction
-    if r is None or r.combine != "sum" or not isinstance(r.term, Binary) or r.term.op != "mul":
-        return False
-    sides = [r.term.a, r.term.b]
-    known = [isinstance(s, Load) and s.tensor.value is not None for s in sides]
-    return all(isinstance(s, Load) for s in sides) and sum(known) == 1
 
 
 def _is_broadcast(c: Compute) -> bool:

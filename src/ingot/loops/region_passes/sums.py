@@ -28,9 +28,9 @@ from ingot.formula.expr import (
     transform,
     walk,
 )
+from ingot.loops.inner_products import weighs
 from ingot.loops.region import Group, Item, Region, reads_beside, regions_of
 from ingot.loops.region_passes.fuse import is_concatenation
-from ingot.loops.region_passes.reorder import weighs
 from ingot.loops.region_passes.subviews import Move, move_of
 
 MOST_PARTS = 4  # the products of each go through memory once
