@@ -293,14 +293,20 @@ def qgemm(
     za, zb = cast(a_zero_point[(Const(0),) * a_zero_point.rank], INT32), cast(per_column(b_zero_point), INT32)
     x, y = a[(k, m) if transA else (m, k)], b[(n, k) if transB else (k, n)]
     bias = Const(0, INT32) if c is None else c[broadcast_index(c, (m, n))]
-    scale = _number(f, a_scale) * per_column(b_scale) * alpha
     to = FLOAT32 if y_scale is None else (a if y_zero_point is None else y_zero_point).type
 
+    def scale(of_b: Expr) -> Expr:
+        scaled = _number(f, a_scale) * of_b * alpha
+        return scaled if y_scale is None else scaled / _number(f, y_scale)
+
+    factor = scale(per_column(b_scale))
+    if b_scale.count != 1:  # made once, in a stage
+        (c_axis,) = f.axes(b_scale.shape, "c")
+        factor = f.map((c_axis,), scale(b_scale[c_axis]), name="multiplier")[n]
+
     def post(acc: Expr) -> Expr:
-        total = cast(acc + bias, FLOAT32)
-        if y_scale is None:
-            return total * scale
-        return saturated(total * (scale / _number(f, y_scale)), _number(f, y_zero_point), to)
+        scaled = cast(acc + bias, FLOAT32) * factor
+        return scaled if y_scale is None else saturated(scaled, _number(f, y_zero_point), to)
 
     return f.reduce("sum", (m, n), (k,), (cast(x, INT32) - za) * (cast(y, INT32) - zb), post=post, dtype=to)
 

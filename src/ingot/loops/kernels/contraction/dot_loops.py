@@ -6,12 +6,13 @@ In: a product of bytes as `byte_product` reads it. Used by `int_dot` and `paired
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import Array, Const, Expr, Load, Tensor, static, substitute
+from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, static, substitute
 from ingot.formula.index import as_expr, simplify
 from ingot.formula.statements import For, Statement
 from ingot.formula.types import INT32, DType
@@ -42,13 +43,34 @@ class DotLoops:
         if self.x is None:
             body = self.points(1)
         else:
-            cut = pieces(static(self.x.extent), POINTS)
-            body = tuple(
-                For(self.x.name, Const(lo), Const(hi), count, self.points(count)) for lo, hi, count in cut
-            )
-        for v in reversed((*self.c.outer, *self.c.tile[:-1])):
-            body = (For(v.name, Const(0), as_expr(v.extent or 0), 1, body),)
-        return body
+            rows, last = self.c.tile[:-1], static(self.x.extent) // POINTS * POINTS
+            if rows and last < static(self.x.extent):
+                body = (*_around(rows, self._pieces(last)), *self._down(rows, last))
+            else:
+                body = _around(rows, self._pieces(static(self.x.extent)))
+        return _around(self.c.outer, body)
+
+    def _pieces(self, extent: int) -> tuple[Statement, ...]:
+        """The loops over so many points, two by two."""
+        assert self.x is not None
+        cut = pieces(extent, POINTS)
+        return tuple(
+            For(self.x.name, Const(lo), Const(hi), count, self.points(count)) for lo, hi, count in cut
+        )
+
+    def _down(self, rows: tuple[Var, ...], last: int) -> tuple[Statement, ...]:
+        """The points that are left at the end of each row, two rows at a time."""
+        assert self.x is not None
+        at = {self.x.name: Const(last)}
+        a, to, value, init = (
+            simplify(substitute(e, at), self.c.bounds)
+            for e in (self.c.a, self.c.to, self.c.value, self.c.init)
+        )
+        assert isinstance(a, Load) and isinstance(to, Load)
+        column = copy(self)
+        column.x = rows[-1]
+        column.c = replace(self.c, a=a, to=to, value=value, init=init, tile=rows)
+        return _around(rows[:-1], column._pieces(static(rows[-1].extent)))
 
     # -- constants
 
@@ -89,3 +111,10 @@ class DotLoops:
         if self.x is None:
             return e
         return simplify(substitute(e, {self.x.name: self.x + by}), self.c.bounds)
+
+
+def _around(axes: tuple[Var, ...], body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Loops over all of some axes around statements."""
+    for v in reversed(axes):
+        body = (For(v.name, Const(0), as_expr(v.extent or 0), 1, body),)
+    return body
