@@ -27,6 +27,7 @@ from ingot.loops.kernels.transpose import transpose
 from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
 from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
 from ingot.loops.kernels.windows.narrow_pooling import narrow_pooling
+from ingot.loops.kernels.windows.plane_windows import plane_windows
 from ingot.loops.kernels.windows.sliding_window import sliding_window
 from ingot.loops.kernels.winograd.generator import winograd
 from ingot.loops.kernels.winograd.match import match
@@ -256,6 +257,13 @@ GENERATORS: dict[str, Generator] = {
         ("windows/depthwise_dot.py", "windows/depthwise_match.py", "contraction/requantise.py"),
         ("x86-64-v4-vnni", "aarch64-dotprod", "aarch64-i8mm"),
         share=0.3,
+    ),
+    "plane_windows": Generator(
+        products.small_windows,
+        one(plane_windows),
+        ("windows/plane_windows.py",),
+        ("armv7e-m", "armv8.1m"),
+        share=0.1,
     ),
     "int_dot": Generator(
         products.bytes_product,

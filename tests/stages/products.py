@@ -238,6 +238,14 @@ def wide_bytes(dice: Dice, target: Target) -> Drawn:
     return stored(dice, f, target, TIDY_BYTES, with_plain_products)
 
 
+def small_windows(dice: Dice, target: Target) -> Drawn:
+    """A depthwise convolution of bytes with windows of at most three by three."""
+    x_type, g, channels = dice.choice((UINT8, INT8)), geometry(dice, 3, (2,)), dice.number(2, 12)
+    f = builder()
+    _quantised_convolution(dice, f, x_type, (channels, 1), g, channels)
+    return stored(dice, f, target, TIDY_BYTES, with_plain_products)
+
+
 def depthwise_bytes(dice: Dice, target: Target) -> Drawn:
     """A depthwise convolution of bytes, its zero points folded as in a model."""
     x_type, g = dice.choice((UINT8, INT8)), geometry(dice, 5, (2, 2, 2, 1))

@@ -8,6 +8,9 @@ from ..record import Target
 from ..routines import dot2_routines
 from ..spelling import DSP, MVE, fma_scalar, fpv5_rounding, vfp_nearest
 from ..userland import AN385, AN500, AN505, AN547
+from ..window_routines import window_routines
+
+ROUTINES = {**dot2_routines(), **window_routines()}
 
 
 def emulated(board: str) -> tuple[str, ...]:
@@ -97,7 +100,7 @@ TARGETS = (
         runtime=("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4"),
         runner=("qemu-arm", "-cpu", "max"),  # its code is a subset of what Linux on Armv7-A runs
         narrow_operations={4: DSP},
-        routines=dot2_routines(),
+        routines=ROUTINES,
         scalar_operations={**fma_scalar(("vsqrt.f32 %0, %1", "t")), **vfp_nearest("vcvtr.s32.f32")},
     ),
     Target(
@@ -113,7 +116,7 @@ TARGETS = (
         runner=emulated("mps2-an500"),
         board=AN500,
         narrow_operations={4: DSP},
-        routines=dot2_routines(),
+        routines=ROUTINES,
         scalar_operations={
             **fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
             **fpv5_rounding("float32", "float64"),
@@ -133,7 +136,7 @@ TARGETS = (
         runner=emulated("mps2-an500"),
         board=AN500,
         narrow_operations={4: DSP},
-        routines=dot2_routines(),
+        routines=ROUTINES,
         scalar_operations={
             **fma_scalar(("vsqrt.f32 %0, %1", "t")),
             **fpv5_rounding("float32"),
@@ -179,7 +182,7 @@ TARGETS = (
         runner=emulated("mps2-an505"),
         board=AN505,
         narrow_operations={4: DSP},
-        routines=dot2_routines(),
+        routines=ROUTINES,
         scalar_operations={
             **fma_scalar(("vsqrt.f32 %0, %1", "t")),
             **fpv5_rounding("float32"),
@@ -200,7 +203,7 @@ TARGETS = (
         board=AN547,
         header="#include <arm_mve.h>\n",
         narrow_operations={4: DSP, 16: MVE},
-        routines=dot2_routines(),
+        routines=ROUTINES,
         scalar_operations={
             **fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
             **fpv5_rounding("float32", "float64"),
@@ -221,7 +224,7 @@ TARGETS = (
         board=AN547,
         header="#include <arm_mve.h>\n",
         narrow_operations={4: DSP, 16: MVE},
-        routines=dot2_routines(),
+        routines=ROUTINES,
         scalar_operations={
             **fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
             **fpv5_rounding("float32", "float64"),

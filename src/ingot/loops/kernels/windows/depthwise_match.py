@@ -49,8 +49,20 @@ class Depthwise:
         return tuple(sorted({self.tap_row(j, t) for j in range(count) for t in taps}))
 
 
-def match(c: Compute, storage: Storage, bounds: Bounds) -> Depthwise | None:
-    """Bind the stage and give its axes their roles."""
+@dataclass(frozen=True, slots=True)
+class SumOfBytes:
+    """A stage that sums products of bytes `x` with constant ones `w`: what it reads and writes, bound."""
+
+    x: Load
+    w: Load
+    to: Load
+    value: Expr
+    init: Expr
+    bounds: Bounds
+
+
+def sum_of_bytes(c: Compute, storage: Storage, bounds: Bounds) -> SumOfBytes | None:
+    """What a stage sums, or None: it sums anything else, or its results are no bytes."""
     r = c.reduction
     if r is None or r.combine != "sum" or r.term.dtype is not INT32 or c.out.type not in (INT8, UINT8):
         return None
@@ -62,8 +74,15 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Depthwise | None:
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
     if factors is None:
         return None
-    x, w = factors
-    value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
+    return SumOfBytes(*factors, to, bind(c.value, storage, inner), bind(r.init, storage, inner), inner)
+
+
+def match(c: Compute, storage: Storage, bounds: Bounds) -> Depthwise | None:
+    """Bind the stage and give its axes their roles."""
+    found, r = sum_of_bytes(c, storage, bounds), c.reduction
+    if found is None or r is None:
+        return None
+    x, w, to, value = found.x, found.w, found.to, found.value
     along = [a for a in c.axes if step(to, a.name) == 1 and step(x, a.name) == 1 and mentions(w, a.name)]
     rows = [k for k in r.axes if any(coefficient(i, k.name) for i in x.index)]
     if not along or not rows or not isinstance(value, Cast) or not has_vector_form(value):
@@ -77,7 +96,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Depthwise | None:
     nearest = min((a for a in others if step(x, a.name)), key=lambda a: step(x, a.name) or 0, default=None)
     outer = tuple(a for a in others if a is not nearest)
     taps = tuple(k for k in r.axes if k is not group)
-    return Depthwise(x, w, to, value, init, vector, group, taps, down, nearest, outer, inner)
+    return Depthwise(x, w, to, value, found.init, vector, group, taps, down, nearest, outer, found.bounds)
 
 
 def _factors(term: Expr) -> tuple[Load, Load] | None:

@@ -1,0 +1,170 @@
+"""Functions in assembly for depthwise windows of three by three bytes or fewer, one channel after the other.
+
+    plane(x, plane, rows, columns, down, along, pitch)      one channel as 16 bits, in rows of their own
+    window(plane, w, first, scale, y, rows, columns, ...)   its results as bytes
+
+In: nothing. Out: the C of functions, by name; see `routines.py`. In a plane neighbours of one channel are
+neighbours in memory, so that one instruction multiplies two of them. Results are made two by two, from the
+right to the left. Where their number is odd one of two is made of anything and goes where the other is
+written behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from ingot.targets.routines import routine
+
+PITCHES = (16, 64)  # elements of a row of a plane
+STRIDES = (1, 2)
+TAPS = 3  # of a window, along and down
+PADDED = 4  # weights of a row, the last one 0
+
+
+def window_name(strides: tuple[int, int], pitch: int, kind: str) -> str:
+    """The routine for windows that move so far down and along, and results of a type."""
+    return f"window_{strides[0]}_{strides[1]}_{pitch}_{kind}"
+
+
+def window_routines() -> Mapping[str, str]:
+    """The routines by name."""
+    planes = {
+        f"plane_{kind}": routine(
+            f"plane_{kind}",
+            f"const {kind}_t *x, int16_t *plane, int rows, int columns, int down, int along, int pitch",
+            _plane("ldrb" if kind == "uint8" else "ldrsb"),
+            _PLANE,
+            "Every so many bytes of rows as int16.",
+        )
+        for kind in ("uint8", "int8")
+    }
+    made = product(product(STRIDES, STRIDES), PITCHES, ("uint8", "int8"))
+    return planes | {window_name(*how): _window(*how) for how in made}
+
+
+# -- one channel as 16 bits
+
+
+def _plane(load: str) -> Iterator[str]:
+    """r0: bytes, r1: plane, r2: rows, r3: columns; r4-r7: loaded; r8: far along; r9, r10: from the end of a
+    row to the next, of bytes and of the plane; r11: twice as far along, r12: three times; lr: fours left.
+    """
+    yield from ("push {r4-r11, lr}", "ldrd r4, r8, [sp, #36]", "ldr r5, [sp, #44]", "mls r9, r3, r8, r4")
+    yield from ("sub r10, r5, r3", "lsl r10, r10, #1", "lsl r11, r8, #1", "add r12, r8, r11")
+    yield from ("1:", "lsrs lr, r3, #2", "beq 3f", "2:")
+    yield from (f"{load} r4, [r0]", f"{load} r5, [r0, r8]", f"{load} r6, [r0, r11]", f"{load} r7, [r0, r12]")
+    yield from ("add r0, r0, r8, lsl #2", *(f"strh r{n}, [r1], #2" for n in range(4, 8)))
+    yield from ("subs lr, lr, #1", "bne 2b", "3:", "lsls lr, r3, #31", "bcc 4f")
+    yield from (f"{load} r4, [r0]", f"{load} r5, [r0, r8]", "add r0, r0, r11")
+    yield from ("strh r4, [r1], #2", "strh r5, [r1], #2", "4:", "bpl 5f")
+    yield from (f"{load} r4, [r0]", "add r0, r0, r8", "strh r4, [r1], #2", "5:")
+    yield from ("add r0, r0, r9", "add r1, r1, r10", "subs r2, r2, #1", "bne 1b", "pop {r4-r11, pc}")
+
+
+_PLANE = """\
+    for (int row = 0; row < rows; row++)
+        for (int column = 0; column < columns; column++)
+            plane[row * pitch + column] = x[row * down + column * along];
+"""
+
+
+# -- windows
+
+
+def _window(strides: tuple[int, int], pitch: int, kind: str) -> str:
+    name = window_name(strides, pitch, kind)
+    low, high = (0, 255) if kind == "uint8" else (-128, 127)
+    plain = _WINDOW
+    words = {"DOWN": strides[0], "ALONG": strides[1], "PITCH": pitch, "KIND": kind, "LOW": low, "HIGH": high}
+    for word, value in words.items():
+        plain = plain.replace(word, str(value))
+    return routine(
+        name,
+        "const int16_t *plane, const int8_t *w, const int32_t *first, const float *scale,"
+        f" {kind}_t *y, int rows, int columns, int down, int along, int zero",
+        (*_start(strides), "2:", *_row_start(), "1:", *_tile(strides, pitch, kind), *_ends(strides, pitch)),
+        plain,
+        "Windows of a plane multiplied by three rows of four weights, the last one 0, as bytes.",
+    )
+
+
+_WINDOW = """\
+    for (int oh = 0; oh < rows; oh++)
+        for (int ow = 0; ow < columns; ow++) {
+            int sum = *first;
+            for (int k = 0; k < 3; k++)
+                for (int l = 0; l < 3; l++)
+                    sum += plane[(DOWN * oh + k) * PITCH + ALONG * ow + l] * w[4 * k + l];
+            const float x = (float)sum * *scale;
+            const float near = x < -66000.0f ? -66000.0f : x > 66000.0f ? 66000.0f : x;
+            const int made = (int)(near + 12582912.0f - 12582912.0f) + zero;
+            y[oh * down + ow * along] = (KIND_t)(made < LOW ? LOW : made > HIGH ? HIGH : made);
+        }
+"""
+
+
+def _start(strides: tuple[int, int]) -> Iterator[str]:
+    """r3-r8: weights 01 and 12 of three rows. s0: scale, s1: zero point, s2, s3: first value, s8: how far
+    right the second result goes, s9: where there is one, s10: how far down, s11: from a tile to the next.
+    On the stack: plane and results of the last tile of the rows, s8 at first, rows, where planes end; behind
+    the registers y, rows, columns, down, along, zero.
+    """
+    yield from ("push {r4-r11, lr}", "sub sp, sp, #20", "vldr s0, [r3]", "vldr s2, [r2]", "vldr s3, [r2]")
+    yield "ldm r1, {r9, r10, r11}"
+    for row in range(TAPS):
+        yield from (f"sxtb16 r2, r{9 + row}", f"sxtb16 lr, r{9 + row}, ror #8")
+        yield from (f"pkhbt r{3 + 2 * row}, r2, lr, lsl #16", f"pkhtb r{4 + 2 * row}, r2, lr")
+    yield from ("ldr r9, [sp, #64]", "ldr r10, [sp, #72]", "sub r11, r9, #1", "lsr r11, r11, #1")
+    yield from ("mul r12, r11, r10", "ldr r2, [sp, #56]", "add r2, r2, r12, lsl #1", "str r2, [sp, #4]")
+    yield from (f"add r12, r0, r11, lsl #{1 + strides[1]}", "str r12, [sp]", f"sub r2, r0, #{4 * strides[1]}")
+    yield from ("str r2, [sp, #16]", "mvn r2, r9", "and r2, r2, #1", "mul r2, r2, r10", "str r2, [sp, #8]")
+    yield from ("vmov s9, r10", "lsl r2, r10, #1", "vmov s11, r2", "ldr r2, [sp, #76]", "vmov s1, r2")
+    yield from ("ldr r2, [sp, #68]", "vmov s10, r2", "ldr r2, [sp, #60]", "str r2, [sp, #12]")
+
+
+def _row_start() -> Iterator[str]:
+    yield from ("ldr r2, [sp, #12]", "cmp r2, #1", "bne 3f", "movs r2, #0", "vmov s10, r2", "3:")
+    yield from ("ldrd r0, r1, [sp]", "ldr r2, [sp, #8]", "vmov s8, r2")
+
+
+def _tile(strides: tuple[int, int], pitch: int, kind: str) -> Iterator[str]:
+    """Two by two results: sums in r9-r12."""
+    yield from ("vmov r9, r10, s2, s3", "vmov r11, r12, s2, s3")
+    for row in range(strides[0] + TAPS):
+        yield from _row(strides, row, 2 * pitch * row)
+    yield from ("vmov s4, s5, r9, r10", "vmov s6, s7, r11, r12")
+    for how in ("vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, s0", "vcvtr.s32.f32 {0}, {0}"):
+        yield from (how.format(f"s{n}") for n in range(4, 8))
+    yield from ("vmov r9, r10, s4, s5", "vmov r11, r12, s6, s7", "vmov r2, s1")
+    limit = "usat" if kind == "uint8" else "ssat"
+    yield from (line for n in range(9, 13) for line in (f"add r{n}, r{n}, r2", f"{limit} r{n}, #8, r{n}"))
+    yield from ("vmov r2, s8", "vmov lr, s10", "add lr, lr, r1", "strb r12, [lr, r2]", "strb r11, [lr]")
+    yield from ("strb r10, [r1, r2]", "strb r9, [r1]")
+
+
+def _row(strides: tuple[int, int], row: int, at: int) -> Iterator[str]:
+    """The products of a row of the plane; of every other column the second results begin two behind."""
+    mine = [(oy, row - strides[0] * oy) for oy in range(2) if 0 <= row - strides[0] * oy < TAPS]
+    yield f"ldrd r2, lr, [r0, #{at}]"
+    for oy, k in mine:
+        a, b, w01, w12 = f"r{9 + 2 * oy}", f"r{10 + 2 * oy}", f"r{3 + 2 * k}", f"r{4 + 2 * k}"
+        yield from (f"smlad {a}, r2, {w01}, {a}", f"smlabt {a}, lr, {w12}, {a}")
+        if strides[1] == 1:
+            yield from (f"smlatb {b}, r2, {w01}, {b}", f"smlad {b}, lr, {w12}, {b}")
+        else:
+            yield f"smlad {b}, lr, {w01}, {b}"
+    if strides[1] != 1:
+        yield f"ldr r2, [r0, #{at + 8}]"
+        yield from (f"smlabt r{10 + 2 * oy}, r2, r{4 + 2 * k}, r{10 + 2 * oy}" for oy, k in mine)
+
+
+def _ends(strides: tuple[int, int], pitch: int) -> Iterator[str]:
+    """To the tile on the left, or to the next two rows."""
+    yield from ("vmov.f32 s8, s9", "vmov r2, s11", "sub r1, r1, r2", f"sub r0, r0, #{4 * strides[1]}")
+    yield from ("ldr r2, [sp, #16]", "cmp r0, r2", "bne 1b")
+    apart = 4 * strides[0] * pitch
+    yield from ("ldr r0, [sp]", f"add r0, r0, #{apart}", "str r0, [sp]")
+    yield from (f"add r2, r2, #{apart}", "str r2, [sp, #16]", "ldr r1, [sp, #4]", "ldr r2, [sp, #68]")
+    yield from ("add r1, r1, r2, lsl #1", "str r1, [sp, #4]", "ldr r2, [sp, #12]", "subs r2, r2, #2")
+    yield from ("str r2, [sp, #12]", "bgt 2b", "add sp, sp, #20", "pop {r4-r11, pc}")

@@ -1,0 +1,102 @@
+"""Depthwise sums of bytes in planes: every way in which windows, strides and sizes fill tiles badly."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ingot
+from ingot.driver import stages
+from ingot.loops.evaluate import run
+from ingot.options import Options
+from ingot.targets.window_routines import PITCHES, STRIDES, window_name, window_routines
+from tests.oracles import exact_session
+from tests.test_paired_tiles import KINDS, TARGET, in_plain_c, layer, routines
+
+LAYERS = {
+    "odd sides": ((1, 5, 5, 7), (3, 3), "<pads=[1,1,1,1], group=5>"),
+    "one row and one column of results beyond whole tiles": (
+        (1, 2, 4, 6),
+        (3, 3),
+        "<pads=[0,1,1,0], group=2>",
+    ),
+    "strides of two": ((1, 8, 9, 8), (3, 3), "<strides=[2,2], pads=[1,1,1,1], group=8>"),
+    "another stride down than along": ((1, 5, 7, 8), (3, 3), "<strides=[2,1], pads=[1,0,1,2], group=5>"),
+    "and the other way": ((2, 5, 6, 9), (3, 2), "<strides=[1,2], pads=[0,0,2,1], group=5>"),
+    "small windows": ((1, 5, 4, 4), (2, 2), "<group=5>"),
+    "dilated as far as it moves": (
+        (1, 2, 9, 9),
+        (3, 3),
+        "<strides=[2,2], dilations=[2,2], pads=[2,2,2,2], group=2>",
+    ),
+    "wider than a plane": ((1, 5, 5, 70), (3, 3), "<pads=[1,1,1,1], group=5>"),
+    "higher than a plane": ((1, 5, 67, 4), (3, 3), "<pads=[1,1,1,1], group=5>"),
+    "larger both ways, by two": ((1, 5, 131, 66), (3, 3), "<strides=[2,2], pads=[1,1,1,1], group=5>"),
+}
+OTHERS = {
+    "dilated": ((1, 5, 8, 8), (3, 3), "<dilations=[2,2], pads=[2,2,2,2], group=5>"),
+    "large windows": ((1, 5, 8, 8), (5, 5), "<pads=[2,2,2,2], group=5>"),
+    "strides of three": ((1, 5, 9, 9), (3, 3), "<strides=[3,3], group=5>"),
+}
+
+
+def is_right(kind: str, shape: tuple[int, ...], window: tuple[int, int], attributes: str) -> bool:
+    """Whether a layer took planes, once the evaluator and the assembly agree with the oracle."""
+    random = np.random.default_rng(3)
+    w = random.integers(-128, 128, (shape[1], 1, *window)).astype(np.int8)
+    proto = layer(kind, shape, w, attributes)
+    images = random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
+    x = {"x": np.moveaxis(images, 1, -1)}
+    (wanted,) = exact_session(proto).run(None, x)
+    program = stages(proto, Options(target=TARGET)).program
+    np.testing.assert_array_equal(run(program, x)[0], wanted)
+    np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["y"], wanted)
+    return any(name.startswith("window_") for name in routines(program))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_tile_is_right(name: str, kind: str) -> None:
+    assert is_right(kind, *LAYERS[name])
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_planes_do_not_serve(name: str) -> None:
+    assert not is_right("uint8", *OTHERS[name])
+
+
+@pytest.mark.parametrize(
+    ("strides", "pitch", "kind"), list(product(product(STRIDES, STRIDES), PITCHES, KINDS))
+)
+def test_windows_in_plain_c(strides: tuple[int, int], pitch: int, kind: str, tmp_path: Path) -> None:
+    """The tests above run the assembly."""
+    random = np.random.default_rng(7)
+    plane = random.integers(-128, 256, (9, pitch)).astype(np.int16)
+    w = np.pad(random.integers(-128, 128, (3, 3)), ((0, 0), (0, 1))).astype(np.int8)
+    arrays = {
+        "plane": ("const int16_t", plane),
+        "w": ("const int8_t", w),
+        "y": (f"{kind}_t", np.zeros(40, kind)),
+    }
+    arrays |= {"first": ("const int32_t", np.array([-77])), "scale": ("const float", np.array([0.015625]))}
+    call = "plane, w, first, scale, y, 3, 4, 11, 2, 9"
+    name = window_name(strides, pitch, kind)
+    found = in_plain_c(name, window_routines(), arrays, call, "y", tmp_path)
+    for i, j in np.ndindex(3, 4):
+        window = plane[strides[0] * i :, strides[1] * j :][:3, :3].astype(np.int64)
+        made = np.rint((np.sum(window * w[:, :3]) - 77) / 64) + 9
+        assert found[11 * i + 2 * j] == np.clip(made, np.iinfo(kind).min, np.iinfo(kind).max)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_planes_in_plain_c(kind: str, tmp_path: Path) -> None:
+    x = np.random.default_rng(8).integers(0, 256, 60).astype(np.uint8).astype(kind)
+    arrays = {"x": (f"const {kind}_t", x), "plane": ("int16_t", np.zeros((3, 8), np.int16))}
+    found = in_plain_c(
+        f"plane_{kind}", window_routines(), arrays, "x, plane, 3, 5, 20, 3, 8", "plane", tmp_path
+    )
+    for row in range(3):
+        assert found[8 * row :][:5] == x[20 * row :][:15:3].tolist()
