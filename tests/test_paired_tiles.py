@@ -86,6 +86,32 @@ def test_every_tile_is_right(name: str, kind: str) -> None:
     np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["y"], wanted)
 
 
+DENSE = {
+    "whole blocks": ((1, 12, 1, 1), (16, 12, 1, 1), ""),
+    "odd terms and channels": ((1, 13, 1, 1), (11, 13, 1, 1), ""),
+    "fewer channels than a block": ((1, 8, 1, 1), (5, 8, 1, 1), ""),
+    "a window as large as its image": ((1, 3, 4, 5), (9, 3, 4, 5), ""),
+    "a padded window": ((1, 3, 4, 5), (9, 3, 5, 7), "<pads=[1,1,0,1]>"),
+    "groups": ((1, 12, 1, 1), (18, 6, 1, 1), "<group=2>"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", DENSE)
+def test_one_point(name: str, kind: str) -> None:
+    shape, weights, attributes = DENSE[name]
+    random = np.random.default_rng(9)
+    w = random.integers(-127, 128, weights).astype(np.int8)
+    images = random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
+    x = {"x": np.moveaxis(images, 1, -1)}
+    proto = layer(kind, shape, w, attributes)
+    (wanted,) = exact_session(proto).run(None, x)
+    program = stages(proto, Options(target=TARGET)).program
+    assert f"dot2_row_{kind}" in routines(program)
+    np.testing.assert_array_equal(run(program, x)[0], wanted)
+    np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["y"], wanted)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("then", ["", "addition", "clip"])
 def test_what_becomes_of_the_bytes(kind: str, then: str) -> None:
@@ -227,6 +253,28 @@ def test_bytes_in_plain_c(tmp_path: Path) -> None:
     call = f"a, w, first, scale, y, 2, 6, 11, {zero}, (int)0x80808080"
     found = in_plain_c("dot2_bytes", dot2_routines(), arrays, call, "y", tmp_path)
     assert [found[:8], found[11:19]] == made.tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loads", [1, 2, 3, 6])
+def test_rows_in_plain_c(kind: str, loads: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(loads)
+    x = random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, 4 * loads).astype(kind)
+    weights = random.integers(-127, 128, (16, 4 * loads))
+    first = random.integers(-999, 999, 16).astype(np.int32)
+    scale = random.uniform(0.0005, 0.002, 16).astype(np.float32)
+    sums = (weights @ x.astype(np.int64) + first).astype(np.float32)
+    wanted = (np.rint(sums * scale) + 5).clip(0, 255)
+    # block, pair of channels, channel, load, term of the half, half -> block, load, pair, half, term
+    by = weights.reshape(2, 4, 2, loads, 2, 2).transpose(2, 0, 3, 1, 5, 4)
+    first[1::2] = 256 * first[1::2] + first[::2]
+    scale[1::2] /= 256
+    w = ("const int16_t", (by[0] + 256 * by[1]).astype(np.int16))
+    arrays = {"x": (f"const {kind}_t", x), "w": w, "first": ("const int32_t", first)}
+    arrays |= {"scale": ("const float", scale), "y": ("uint8_t", np.zeros(16, np.uint8))}
+    call = f"x, w, first, scale, y, 2, {loads}, {5 * 65537}, 0"
+    found = in_plain_c(f"dot2_row_{kind}", dot2_routines(), arrays, call, "y", tmp_path)
+    assert found == wanted.tolist()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,6 +2,7 @@
 
     widen2(a0, a1, to, rows, step, terms)               bytes of two points as pairs of 16 bits
     dot2_bytes(a, w, first, scale, y, blocks, ...)      bytes of two points and all channels, by fours
+    dot2_row(x, w, first, scale, y, blocks, ...)        bytes of one point and all channels, by eights
     dot2_tile(a, w, sums, pairs)                        sums of two points and four channels
 
 In: nothing. Out: the C of functions; the loops that they stand for give their meaning. Beside the assembly
@@ -65,6 +66,17 @@ def dot2_routines() -> Mapping[str, str]:
                 _widen(kind[0]),
                 _WIDEN,
                 "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0.",
+            )
+            for kind in ("uint8", "int8")
+        },
+        **{
+            f"dot2_row_{kind}": routine(
+                f"dot2_row_{kind}",
+                f"const {kind}_t *x, const int16_t *w, const int32_t *first, const float *scale, void *to,"
+                " int blocks, int loads, int zero, int flip",
+                _row("uxtb16" if kind == "uint8" else "sxtb16"),
+                _ROW,
+                "Products of one point and eight channels a block, scaled, rounded and limited to bytes.",
             )
             for kind in ("uint8", "int8")
         },
@@ -135,10 +147,18 @@ def _bytes() -> Iterator[str]:
     yield from ("2:", "ldrd r2, r3, [sp]", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}", "vldm r3!, {s0-s3}")
     yield from ("strd r2, r3, [sp]", "ldr r0, [sp, #8]")
     yield from _all_products(pairs, "[sp, #12]")
+    yield from _limited("s0 s1 s2 s3 s0 s1 s2 s3", zero)
+    yield from (f"ldr r2, {y}", f"ldr r3, {step}")
+    yield from ("str r8, [r2, r3]", "str r4, [r2], #4", f"str r2, {y}")
+    yield from ("ldr r3, [sp, #16]", "cmp r2, r3", "bne 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
+
+
+def _limited(scales: str, zero: str) -> Iterator[str]:
+    """Two words of four bytes each in r4 and r8, of the sums in r4-r11."""
     yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
     yield from (f"vmov s{n}, s{n + 1}, r{n}, r{n + 1}" for n in (4, 6, 8, 10))
     yield from (f"vcvt.f32.s32 s{n}, s{n}" for n in range(4, 12))
-    yield from (f"vmul.f32 s{n}, s{n}, s{n % 4}" for n in range(4, 12))
+    yield from (f"vmul.f32 s{n}, s{n}, {by}" for n, by in enumerate(scales.split(), 4))
     yield from (f"vcvtr.s32.f32 s{n}, s{n}" for n in range(4, 12))
     yield from (f"vmov r{n}, r{n + 1}, s{n}, s{n + 1}" for n in (4, 6, 8, 10))
     yield f"ldrd r2, r3, {zero}"
@@ -149,9 +169,7 @@ def _bytes() -> Iterator[str]:
             f"usat16 r{n}, #8, r{n}",
         )
     yield from (f"orr r{n}, r{n}, r{n + 1}, lsl #8" for n in (4, 8))
-    yield from ("eor r4, r4, r3", "eor r8, r8, r3", f"ldr r2, {y}", f"ldr r3, {step}")
-    yield from ("str r8, [r2, r3]", "str r4, [r2], #4", f"str r2, {y}")
-    yield from ("ldr r3, [sp, #16]", "cmp r2, r3", "bne 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
+    yield from ("eor r4, r4, r3", "eor r8, r8, r3")
 
 
 _BYTES = """\
@@ -170,6 +188,61 @@ _BYTES = """\
                 const int limited = y < 0 ? 0 : y > 255 ? 255 : y;
                 ((uint8_t *)to)[4 * block + point * step + c] = (uint8_t)(limited ^ (flip & 255));
             }
+        }
+    }
+"""
+
+
+# -- one point
+
+
+def _row(extend: str) -> Iterator[str]:
+    """On the stack: first, scale, x, its end, the end of y; registers; then y, blocks, loads, zero, flip."""
+    y, blocks, loads, zero = (f"[sp, #{56 + 4 * i}]" for i in range(4))
+    yield from ("push {r4-r11, lr}", "sub sp, sp, #20", f"ldr r4, {y}", f"ldr r5, {blocks}")
+    yield from ("add r5, r4, r5, lsl #3", f"ldr r6, {loads}", "add r6, r0, r6, lsl #2")
+    yield from ("strd r2, r3, [sp]", "strd r0, r6, [sp, #8]", "str r5, [sp, #16]")
+    yield from ("2:", "ldrd r2, r3, [sp]", "ldm r2!, {r4-r11}", "vldm r3!, {s0-s3}", "vldm r3!, {s12-s15}")
+    yield from (
+        "strd r2, r3, [sp]",
+        "ldr r0, [sp, #8]",
+        f"ldr lr, {loads}",
+        "lsrs lr, lr, #1",
+        "bcs 5f",
+        "4:",
+    )
+    yield from _four_terms(extend)
+    yield "5:"
+    yield from _four_terms(extend)
+    yield from ("ldr r2, [sp, #12]", "cmp r0, r2", "bne 4b")
+    yield from _limited("s0 s1 s2 s3 s12 s13 s14 s15", zero)
+    yield from (f"ldr r2, {y}", "str r4, [r2], #4", "str r8, [r2], #4", f"str r2, {y}")
+    yield from ("ldr r3, [sp, #16]", "cmp r2, r3", "bne 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
+
+
+def _four_terms(extend: str) -> Iterator[str]:
+    """Adds the products of four terms and eight channels to the sums in r4-r11."""
+    yield from ("ldr r2, [r0], #4", f"{extend} r3, r2, ror #8", f"{extend} r2, r2")
+    for low in (4, 6, 8, 10):
+        yield from ("ldrd r12, lr, [r1], #8", f"smlad r{low + 1}, r12, r2, r{low + 1}")
+        yield from (f"smlad r{low + 1}, lr, r3, r{low + 1}", "sxtb16 r12, r12", "sxtb16 lr, lr")
+        yield from (f"smlad r{low}, r12, r2, r{low}", f"smlad r{low}, lr, r3, r{low}")
+
+
+_ROW = """\
+    for (int block = 0; block < blocks; block++, first += 8, scale += 8, w += 16 * loads) {
+        uint32_t sums[8];
+        for (int c = 0; c < 8; c++) sums[c] = (uint32_t)first[c];
+        for (int i = 0; i < 16 * loads; i++) {
+            const int both = w[i], duo = i % 16 / 4 * 2, term = x[i / 16 * 4 + i % 2 * 2 + i / 2 % 2];
+            sums[duo] += (uint32_t)((int8_t)both * term);
+            sums[duo + 1] += (uint32_t)(both * term);
+        }
+        for (int c = 0; c < 8; c++) {
+            const float made = (float)(int32_t)(c % 2 ? sums[c] - sums[c - 1] : sums[c]) * scale[c];
+            const int y = (int)(made + 12582912.0f - 12582912.0f) + (int16_t)zero;
+            const int limited = y < 0 ? 0 : y > 255 ? 255 : y;
+            ((uint8_t *)to)[8 * block + c] = (uint8_t)(limited ^ (flip & 255));
         }
     }
 """

@@ -36,6 +36,7 @@ from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Sta
 from ingot.formula.types import INT8, INT16, INT32, UINT8
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.byte_product import Product, byte_product
+from ingot.loops.kernels.contraction.dense_bytes import DenseBytes, is_dense
 from ingot.loops.kernels.contraction.dot_loops import GROUP, HALVES, POINTS, DotLoops
 from ingot.loops.kernels.contraction.paired_bytes import PairedBytes, made_bytes
 from ingot.loops.kernels.contraction.paired_tiles import PairedTiles, is_paired
@@ -63,6 +64,8 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
         made = made_bytes(product) if space.results else None
         tiles = PairedTiles(product, storage) if made is None else PairedBytes(product, storage, made)
         return tiles.statements()
+    if group == GROUP and is_dense(product, space, target) and (made := made_bytes(product)) is not None:
+        return DenseBytes(product, storage, made).statements()
     return _Generator(product, storage, group).statements()
 
 

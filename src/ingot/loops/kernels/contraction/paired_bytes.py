@@ -33,7 +33,7 @@ from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
 from ingot.formula.types import FLOAT32, INT8, INT32, DType
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.byte_product import Product
-from ingot.loops.kernels.contraction.dot_loops import POINTS
+from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
 from ingot.loops.kernels.contraction.paired_tiles import CHANNELS, PairedTiles
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.requantise import Requantised, limited, requantised
@@ -67,30 +67,7 @@ class PairedBytes(PairedTiles):
     def __init__(self, p: Product, storage: Storage, found: Requantised) -> None:
         super().__init__(p, storage)
         self.found = found
-        assert isinstance(p.c.init, Const | Load)
-        self.first = self._constant(p.c.init, INT32, "first", _shared_sums)
-        self.scale = self._constant(found.scale, FLOAT32, "scale", _shared_scales)
-
-    def _constant(
-        self, e: Const | Load, type: DType, what: str, of_two: Callable[[Array, Array], Array]
-    ) -> Tensor:
-        """[groups.., block, channel] of a constant, of two channels what the routine begins or ends with."""
-        axes = (*self.moving, self.c.vector)
-        extents = tuple(static(v.extent) for v in axes)
-        grid = dict(zip((v.name for v in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
-
-        def pack(array: Array) -> Array:
-            read = replace(e, tensor=replace(e.tensor, value=array)) if isinstance(e, Load) else e
-            every = np.broadcast_to(evaluate(read, {}, grid), extents)
-            short = [*[(0, 0)] * len(self.moving), (0, -self.c.channels % CHANNELS)]
-            blocks = np.pad(every, short).reshape(*extents[:-1], self.blocks, CHANNELS)
-            made = blocks.astype(type.numpy)
-            made[..., 1::2] = of_two(blocks[..., ::2], blocks[..., 1::2])
-            return made
-
-        of, part = (e.tensor, e.index) if isinstance(e, Load) else (self.c.b.tensor, (e,))
-        how = ("paired", what, part, tuple(v.name for v in axes))
-        return self.storage.derived(of, how, pack, type, what)
+        self.first, self.scale = constants_of_channels(self, found, CHANNELS)
 
     def channels(self, first: int, blocks: int, size: int, count: int) -> tuple[Statement, ...]:
         """Bytes of blocks of channels: where they belong, or in scratch for what else becomes of them."""
@@ -127,9 +104,7 @@ class PairedBytes(PairedTiles):
             apart = blocks * CHANNELS
         else:
             apart = step(self.c.to, self.x.name) or 0 if self.x is not None and count == POINTS else 0
-        is_signed = self.found.node.type is INT8
-        zero, flip = self.found.zero + (SIGN if is_signed else 0), SIGN if is_signed else 0
-        numbers = (blocks, self.pairs, apart, _signed(zero & 0xFFFF, 16), _signed(flip, 8))
+        numbers = (blocks, self.pairs, apart, *limits_of_halves(self.found))
         body = (*self._sums(block), *self._limited(block, count, to))
         call = Routine("dot2_bytes", addresses, numbers)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
@@ -148,25 +123,79 @@ class PairedBytes(PairedTiles):
 
     def _limited(self, block: Expr, count: int, to: Callable[[int, Expr, int], Load]) -> Iterator[Statement]:
         """The sums as bytes."""
-        kind = self.found.node.type
         for p in range(count):
             for r in range(CHANNELS):
-                total: Expr = Var(f"c{p}_{r}", None, INT32)
-                scale = Load(self.scale, (*self.moving, block, Const(r)))
-                scaled = cast(total * SHIFT if r % 2 else total, FLOAT32) * scale
-                moved = cast(Unary("round", scaled), INT32) + self.found.zero
-                yield Store(to(p, block, r), limited(moved, kind))
+                total, scale = (
+                    Var(f"c{p}_{r}", None, INT32),
+                    Load(self.scale, (*self.moving, block, Const(r))),
+                )
+                yield Store(to(p, block, r), as_byte(total, scale, r, self.found))
 
     def _store(self, made: Tensor, first: int, point: int) -> Statement:
         """What becomes of one byte."""
-        byte: Expr = Load(made, (Const(point), simplify(self.c.vector - first * CHANNELS)))
-        if not self.found.is_whole:
-            lo, hi = (Const(v, INT32) for v in self.found.limits)
-            byte = cast(Binary("min", Binary("max", cast(byte, INT32), lo), hi), self.found.node.type)
-        value = transform(self.c.value, lambda n: byte if n == self.found.node else None)
-        to, value = (self.moved(e, Const(point)) for e in (self.c.to, value))
+        byte = Load(made, (Const(point), simplify(self.c.vector - first * CHANNELS)))
+        to, value = (
+            self.moved(e, Const(point)) for e in (self.c.to, with_byte(self.c.value, self.found, byte))
+        )
         assert isinstance(to, Load)
         return Store(to, value)
+
+
+def with_byte(value: Expr, found: Requantised, made: Load) -> Expr:
+    """The value that reads a byte as a routine made it: limited to its type."""
+    byte: Expr = made
+    if not found.is_whole:
+        lo, hi = (Const(v, INT32) for v in found.limits)
+        byte = cast(Binary("min", Binary("max", cast(byte, INT32), lo), hi), found.node.type)
+    return transform(value, lambda n: byte if n == found.node else None)
+
+
+def as_byte(total: Expr, scale: Load, channel: int, found: Requantised) -> Expr:
+    """What a routine makes of a sum; of the second of two channels the scale is a 256th."""
+    scaled = cast(total * SHIFT if channel % 2 else total, FLOAT32) * scale
+    return limited(cast(Unary("round", scaled), INT32) + found.zero, found.node.type)
+
+
+def limits_of_halves(found: Requantised) -> tuple[int, int]:
+    """The zero point for both halves of a register, and what makes four unsigned bytes signed ones."""
+    is_signed = found.node.type is INT8
+    zero, flip = found.zero + (SIGN if is_signed else 0), SIGN if is_signed else 0
+    return _signed(zero & 0xFFFF, 16), _signed(flip, 8)
+
+
+def constants_of_channels(loops: DotLoops, found: Requantised, size: int) -> tuple[Tensor, Tensor]:
+    """[groups.., block, channel] for blocks of so many channels: first values, and scales."""
+    init = loops.c.init
+    assert isinstance(init, Const | Load)
+    first = _constant(loops, init, INT32, ("first", size), _shared_sums)
+    return first, _constant(loops, found.scale, FLOAT32, ("scale", size), _shared_scales)
+
+
+def _constant(
+    loops: DotLoops,
+    e: Const | Load,
+    type: DType,
+    what: tuple[str, int],
+    of_two: Callable[[Array, Array], Array],
+) -> Tensor:
+    """A constant of each channel, of two channels what the routine begins or ends with."""
+    c, (name, size) = loops.c, what
+    axes = (*loops.moving, c.vector)
+    extents = tuple(static(v.extent) for v in axes)
+    grid = dict(zip((v.name for v in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
+
+    def pack(array: Array) -> Array:
+        read = replace(e, tensor=replace(e.tensor, value=array)) if isinstance(e, Load) else e
+        every = np.broadcast_to(evaluate(read, {}, grid), extents)
+        short = [*[(0, 0)] * len(loops.moving), (0, -c.channels % size)]
+        blocks = np.pad(every, short).reshape(*extents[:-1], -1, size)
+        made = blocks.astype(type.numpy)
+        made[..., 1::2] = of_two(blocks[..., ::2], blocks[..., 1::2])
+        return made
+
+    of, part = (e.tensor, e.index) if isinstance(e, Load) else (c.b.tensor, (e,))
+    how = ("paired", what, part, tuple(v.name for v in axes))
+    return loops.storage.derived(of, how, pack, type, name)
 
 
 def _shared_sums(low: Array, high: Array) -> Array:
