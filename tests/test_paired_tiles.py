@@ -132,7 +132,7 @@ def test_what_becomes_of_the_bytes(kind: str, then: str) -> None:
     x = {"x": random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, (1, 5, 3, 4)).astype(kind)}
     (wanted,) = exact_session(proto).run(None, x)
     program = stages(proto, Options(target=TARGET)).program
-    assert "dot2_bytes" in routines(program)
+    assert any(name.startswith("dot2_bytes") for name in routines(program))
     np.testing.assert_array_equal(run(program, x)[0], wanted)
     (found,) = ingot.compile(proto, target=TARGET).run(x).values()
     np.testing.assert_array_equal(found, wanted)

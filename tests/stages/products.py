@@ -204,6 +204,9 @@ def bytes_product(dice: Dice, target: Target) -> Drawn:
     if dice.chance(40):
         g, group = geometry(dice, 4, (2, 2, 1)), dice.choice((1, 1, 1, 2, 3))
         each, outputs = dice.number(1, 20), dice.number(2, 13)
+        if dice.chance(40):  # a dense layer
+            none = (0,) * len(g.pads)
+            g = replace(g, batch=1, size=g.kernel, dilations=tuple(1 for _ in g.kernel), pads=none)
         _quantised_convolution(dice, f, x_type, (outputs * group, each), g, group)
         return stored(dice, f, target, TIDY_BYTES, with_plain_products)
     if dice.chance(60):

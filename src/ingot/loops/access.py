@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from ingot.formula.expr import (
@@ -110,11 +112,31 @@ def has_nearest(a: Expr) -> bool:
 
 
 def is_small(a: Expr) -> bool:
-    """Whether a float is limited to numbers of which a float32 still holds the halves."""
+    """Whether a float is limited to numbers of which a float32 still holds the halves, or made of such."""
     match a:
         case Binary("min", Binary("larger", _, Const(lo)), Const(hi)):
             return a.dtype is FLOAT32 and -SMALL <= float(lo) <= float(hi) <= SMALL
-    return False
+    return a.dtype is FLOAT32 and _magnitude(a) < SMALL
+
+
+def _magnitude(e: Expr) -> float:
+    """What a number never exceeds that is made of bytes and constants, roundings of floats aside."""
+    match e:
+        case Const(value, _):
+            return abs(float(value))
+        case Load(tensor) if tensor.type.kind in "iu" and tensor.type.bits <= 8:
+            return float(max(abs(int(tensor.type.lowest)), int(tensor.type.highest)))
+        case Cast(a, to) if to.bits <= 8 and to.kind in "iu":
+            return min(_magnitude(a), float(max(abs(int(to.lowest)), int(to.highest))))
+        case Cast(a, _):
+            return _magnitude(a)
+        case Binary("add" | "sub", a, b):
+            return _magnitude(a) + _magnitude(b)
+        case Binary("mul", a, b):
+            return _magnitude(a) * _magnitude(b)
+        case Binary("div", a, Const(value, _)) if value:
+            return _magnitude(a) / abs(float(value))
+    return inf
 
 
 def is_scaled_sum(a: Expr) -> bool:

@@ -41,6 +41,11 @@ static void {name}({parameters}) {{
 #endif"""
 
 
+def from_zero(name: str, plain: bool) -> str:
+    """The routine for unsigned bytes with a zero point of 0, where `plain`, or for all others."""
+    return f"{name}_plain" if plain else name
+
+
 def dot2_routines() -> Mapping[str, str]:
     """The routines of products of two points, by name."""
     return {
@@ -51,14 +56,17 @@ def dot2_routines() -> Mapping[str, str]:
             _TILE,
             "Adds products of two points and four channels; an int16 of w holds two: 256 * b + a.",
         ),
-        "dot2_bytes": routine(
-            "dot2_bytes",
-            "const int16_t *a, const int16_t *w, const int32_t *first, const float *scale, void *to,"
-            " int blocks, int pairs, int step, int zero, int flip",
-            _bytes(),
-            _BYTES,
-            "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
-        ),
+        **{
+            from_zero("dot2_bytes", plain): routine(
+                from_zero("dot2_bytes", plain),
+                "const int16_t *a, const int16_t *w, const int32_t *first, const float *scale, void *to,"
+                " int blocks, int pairs, int step, int zero, int flip",
+                _bytes(plain),
+                _BYTES,
+                "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
+            )
+            for plain in (False, True)
+        },
         **{
             f"widen2_{kind}": routine(
                 f"widen2_{kind}",
@@ -70,15 +78,16 @@ def dot2_routines() -> Mapping[str, str]:
             for kind in ("uint8", "int8")
         },
         **{
-            f"dot2_row_{kind}": routine(
-                f"dot2_row_{kind}",
+            from_zero(f"dot2_row_{kind}", plain): routine(
+                from_zero(f"dot2_row_{kind}", plain),
                 f"const {kind}_t *x, const int16_t *w, const int32_t *first, const float *scale, void *to,"
                 " int blocks, int loads, int zero, int flip",
-                _row("uxtb16" if kind == "uint8" else "sxtb16"),
+                _row("uxtb16" if kind == "uint8" else "sxtb16", plain),
                 _ROW,
                 "Products of one point and eight channels a block, scaled, rounded and limited to bytes.",
             )
             for kind in ("uint8", "int8")
+            for plain in (False, True)
         },
     }
 
@@ -136,7 +145,7 @@ _TILE = """\
 """
 
 
-def _bytes() -> Iterator[str]:
+def _bytes(plain: bool) -> Iterator[str]:
     """On the stack: first, scale, a, end of a, end of y; then registers; then y, blocks, pairs, step, zero,
     flip.
     """
@@ -147,29 +156,32 @@ def _bytes() -> Iterator[str]:
     yield from ("2:", "ldrd r2, r3, [sp]", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}", "vldm r3!, {s0-s3}")
     yield from ("strd r2, r3, [sp]", "ldr r0, [sp, #8]")
     yield from _all_products(pairs, "[sp, #12]")
-    yield from _limited("s0 s1 s2 s3 s0 s1 s2 s3", zero)
+    yield from _limited("s0 s1 s2 s3 s0 s1 s2 s3", "" if plain else zero)
     yield from (f"ldr r2, {y}", f"ldr r3, {step}")
     yield from ("str r8, [r2, r3]", "str r4, [r2], #4", f"str r2, {y}")
     yield from ("ldr r3, [sp, #16]", "cmp r2, r3", "bne 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
 
 
 def _limited(scales: str, zero: str) -> Iterator[str]:
-    """Two words of four bytes each in r4 and r8, of the sums in r4-r11."""
+    """Two words of four bytes each in r4 and r8, of the sums in r4-r11; the zero point and `flip` lie at
+    `zero`, if they are not 0.
+    """
     yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
     yield from (f"vmov s{n}, s{n + 1}, r{n}, r{n + 1}" for n in (4, 6, 8, 10))
     yield from (f"vcvt.f32.s32 s{n}, s{n}" for n in range(4, 12))
     yield from (f"vmul.f32 s{n}, s{n}, {by}" for n, by in enumerate(scales.split(), 4))
     yield from (f"vcvtr.s32.f32 s{n}, s{n}" for n in range(4, 12))
     yield from (f"vmov r{n}, r{n + 1}, s{n}, s{n + 1}" for n in (4, 6, 8, 10))
-    yield f"ldrd r2, r3, {zero}"
+    if zero:
+        yield f"ldrd r2, r3, {zero}"
     for n in (4, 5, 8, 9):
-        yield from (
-            f"pkhbt r{n}, r{n}, r{n + 2}, lsl #16",
-            f"sadd16 r{n}, r{n}, r2",
-            f"usat16 r{n}, #8, r{n}",
-        )
+        yield f"pkhbt r{n}, r{n}, r{n + 2}, lsl #16"
+        if zero:
+            yield f"sadd16 r{n}, r{n}, r2"
+        yield f"usat16 r{n}, #8, r{n}"
     yield from (f"orr r{n}, r{n}, r{n + 1}, lsl #8" for n in (4, 8))
-    yield from ("eor r4, r4, r3", "eor r8, r8, r3")
+    if zero:
+        yield from ("eor r4, r4, r3", "eor r8, r8, r3")
 
 
 _BYTES = """\
@@ -196,7 +208,7 @@ _BYTES = """\
 # -- one point
 
 
-def _row(extend: str) -> Iterator[str]:
+def _row(extend: str, plain: bool) -> Iterator[str]:
     """On the stack: first, scale, x, its end, the end of y; registers; then y, blocks, loads, zero, flip."""
     y, blocks, loads, zero = (f"[sp, #{56 + 4 * i}]" for i in range(4))
     yield from ("push {r4-r11, lr}", "sub sp, sp, #20", f"ldr r4, {y}", f"ldr r5, {blocks}")
@@ -207,15 +219,16 @@ def _row(extend: str) -> Iterator[str]:
         "strd r2, r3, [sp]",
         "ldr r0, [sp, #8]",
         f"ldr lr, {loads}",
-        "lsrs lr, lr, #1",
-        "bcs 5f",
-        "4:",
+        "lsls lr, lr, #31",  # N: one load on top, C: two
+        "bpl 3f",
     )
     yield from _four_terms(extend)
+    yield from ("bcs 5f", "ldr r2, [sp, #12]", "cmp r0, r2", "beq 6f", "b 4f", "3:", "bcs 5f", "4:")
+    yield from (line for _ in range(2) for line in _four_terms(extend))
     yield "5:"
-    yield from _four_terms(extend)
-    yield from ("ldr r2, [sp, #12]", "cmp r0, r2", "bne 4b")
-    yield from _limited("s0 s1 s2 s3 s12 s13 s14 s15", zero)
+    yield from (line for _ in range(2) for line in _four_terms(extend))
+    yield from ("ldr r2, [sp, #12]", "cmp r0, r2", "bne 4b", "6:")
+    yield from _limited("s0 s1 s2 s3 s12 s13 s14 s15", "" if plain else zero)
     yield from (f"ldr r2, {y}", "str r4, [r2], #4", "str r8, [r2], #4", f"str r2, {y}")
     yield from ("ldr r3, [sp, #16]", "cmp r2, r3", "bne 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
 

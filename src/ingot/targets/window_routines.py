@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from ingot.targets.routines import routine
+from ingot.targets.routines import from_zero, routine
 
 PITCHES = (16, 64)  # elements of a row of a plane
 STRIDES = (1, 2)
@@ -22,9 +22,11 @@ TAPS = 3  # of a window, along and down
 PADDED = 4  # weights of a row, the last one 0
 
 
-def window_name(strides: tuple[int, int], pitch: int, kind: str) -> str:
-    """The routine for windows that move so far down and along, and results of a type."""
-    return f"window_{strides[0]}_{strides[1]}_{pitch}_{kind}"
+def window_name(strides: tuple[int, int], pitch: int, kind: str, plain: bool = False) -> str:
+    """The routine for windows that move so far down and along, and results of a type; `plain`: unsigned ones
+    with a zero point of 0.
+    """
+    return from_zero(f"window_{strides[0]}_{strides[1]}_{pitch}_{kind}", plain)
 
 
 def window_routines() -> Mapping[str, str]:
@@ -39,7 +41,8 @@ def window_routines() -> Mapping[str, str]:
         )
         for kind in ("uint8", "int8")
     }
-    made = product(product(STRIDES, STRIDES), PITCHES, ("uint8", "int8"))
+    kinds = (("uint8", False), ("uint8", True), ("int8", False))
+    made = [(s, p, *k) for s, p, k in product(product(STRIDES, STRIDES), PITCHES, kinds)]
     return planes | {window_name(*how): _window(*how) for how in made}
 
 
@@ -72,8 +75,8 @@ _PLANE = """\
 # -- windows
 
 
-def _window(strides: tuple[int, int], pitch: int, kind: str) -> str:
-    name = window_name(strides, pitch, kind)
+def _window(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool) -> str:
+    name = window_name(strides, pitch, kind, is_plain)
     low, high = (0, 255) if kind == "uint8" else (-128, 127)
     plain = _WINDOW
     words = {"DOWN": strides[0], "ALONG": strides[1], "PITCH": pitch, "KIND": kind, "LOW": low, "HIGH": high}
@@ -83,7 +86,15 @@ def _window(strides: tuple[int, int], pitch: int, kind: str) -> str:
         name,
         "const int16_t *plane, const int8_t *w, const int32_t *first, const float *scale,"
         f" {kind}_t *y, int rows, int columns, int down, int along, int zero",
-        (*_start(strides), "2:", *_row_start(), "1:", *_tile(strides, pitch, kind), *_ends(strides, pitch)),
+        (
+            *_start(strides),
+            "2:",
+            *_row_start(),
+            "1:",
+            *_tile(strides, pitch),
+            *_limited(kind, is_plain),
+            *_ends(strides, pitch),
+        ),
         plain,
         "Windows of a plane multiplied by three rows of four weights, the last one 0, as bytes.",
     )
@@ -128,17 +139,22 @@ def _row_start() -> Iterator[str]:
     yield from ("ldrd r0, r1, [sp]", "ldr r2, [sp, #8]", "vmov s8, r2")
 
 
-def _tile(strides: tuple[int, int], pitch: int, kind: str) -> Iterator[str]:
+def _tile(strides: tuple[int, int], pitch: int) -> Iterator[str]:
     """Two by two results: sums in r9-r12."""
     yield from ("vmov r9, r10, s2, s3", "vmov r11, r12, s2, s3")
     for row in range(strides[0] + TAPS):
         yield from _row(strides, row, 2 * pitch * row)
+
+
+def _limited(kind: str, is_plain: bool) -> Iterator[str]:
+    """The sums as bytes, where they belong."""
     yield from ("vmov s4, s5, r9, r10", "vmov s6, s7, r11, r12")
     for how in ("vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, s0", "vcvtr.s32.f32 {0}, {0}"):
         yield from (how.format(f"s{n}") for n in range(4, 8))
-    yield from ("vmov r9, r10, s4, s5", "vmov r11, r12, s6, s7", "vmov r2, s1")
-    limit = "usat" if kind == "uint8" else "ssat"
-    yield from (line for n in range(9, 13) for line in (f"add r{n}, r{n}, r2", f"{limit} r{n}, #8, r{n}"))
+    yield from ("vmov r9, r10, s4, s5", "vmov r11, r12, s6, s7")
+    if not is_plain:
+        yield from ("vmov r2, s1", *(f"add r{n}, r{n}, r2" for n in range(9, 13)))
+    yield from (f"{'usat' if kind == 'uint8' else 'ssat'} r{n}, #8, r{n}" for n in range(9, 13))
     yield from ("vmov r2, s8", "vmov lr, s10", "add lr, lr, r1", "strb r12, [lr, r2]", "strb r11, [lr]")
     yield from ("strb r10, [r1, r2]", "strb r9, [r1]")
 

@@ -27,6 +27,7 @@ from ingot.loops.kernels.contraction.paired_bytes import (
     SHIFT,
     as_byte,
     constants_of_channels,
+    is_plain,
     limits_of_halves,
     with_byte,
 )
@@ -35,6 +36,7 @@ from ingot.loops.kernels.contraction.requantise import Requantised
 from ingot.loops.layout import Storage
 from ingot.loops.sum_range import Room
 from ingot.targets.record import Target
+from ingot.targets.routines import from_zero
 
 CHANNELS = 8  # of a block
 FEWEST = 4  # channels for which a block pays
@@ -148,7 +150,7 @@ class DenseBytes(DotLoops):
             )
             for r in range(CHANNELS)
         )
-        call = Routine(f"dot2_row_{self.kind.name}", addresses, numbers)
+        call = Routine(from_zero(f"dot2_row_{self.kind.name}", is_plain(self.found)), addresses, numbers)
         body = (*self._sums(block), *stores)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
 

@@ -39,6 +39,7 @@ from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.requantise import Requantised, limited, requantised
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.layout import Storage
+from ingot.targets.routines import from_zero
 
 SUM = Var("acc", None, INT32)
 SHIFT = 256  # of the second of two channels in a register
@@ -106,7 +107,7 @@ class PairedBytes(PairedTiles):
             apart = step(self.c.to, self.x.name) or 0 if self.x is not None and count == POINTS else 0
         numbers = (blocks, self.pairs, apart, *limits_of_halves(self.found))
         body = (*self._sums(block), *self._limited(block, count, to))
-        call = Routine("dot2_bytes", addresses, numbers)
+        call = Routine(from_zero("dot2_bytes", is_plain(self.found)), addresses, numbers)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
 
     def _sums(self, block: Expr) -> Iterator[Statement]:
@@ -154,6 +155,11 @@ def as_byte(total: Expr, scale: Load, channel: int, found: Requantised) -> Expr:
     """What a routine makes of a sum; of the second of two channels the scale is a 256th."""
     scaled = cast(total * SHIFT if channel % 2 else total, FLOAT32) * scale
     return limited(cast(Unary("round", scaled), INT32) + found.zero, found.node.type)
+
+
+def is_plain(found: Requantised) -> bool:
+    """Whether the bytes are unsigned, from 0 on."""
+    return found.zero == 0 and found.node.type is not INT8
 
 
 def limits_of_halves(found: Requantised) -> tuple[int, int]:

@@ -16,21 +16,23 @@ from dataclasses import dataclass
 
 from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Unary, cast, rebuild, transform, walk
 from ingot.formula.types import FLOAT32, INT32, DType
-from ingot.loops.access import SMALL, is_scaled_sum
+from ingot.loops.access import SMALL, is_scaled_sum, is_small
 from ingot.targets.record import Target
 
 MOST_MOVED = 1 << 16  # a zero point
 
 
-def in_integers(value: Expr) -> Expr:
-    """The value with its last cast from integers, where it is a sum that is scaled, moved and limited."""
+def in_integers(value: Expr, small: bool = False) -> Expr:
+    """The value with its last cast from integers, where it is a sum that is scaled, moved and limited; with
+    `small`, also where it is any small number.
+    """
     match value:
         case Cast(Binary("min", Binary("larger", Binary("add", Unary("round") as y, Const(z)), lo), hi), to):
             pass
         case _:
             return value
     whole = isinstance(lo, Const) and isinstance(hi, Const) and _are_whole(z, lo, hi)
-    if not whole or not is_scaled_sum(y):
+    if not whole or not (is_scaled_sum(y) or (small and is_small(y.a))):
         return value
     moved = cast(y, INT32) + Const(int(z), INT32) if z else cast(y, INT32)
     limits = (Const(int(v.value), INT32) for v in (lo, hi) if isinstance(v, Const))
@@ -49,7 +51,7 @@ def for_scalars(target: Target) -> Callable[[Expr], Expr]:
         inner = rebuild(node, lambda e: transform(e, written))  # what a sum adds may be requantised itself
         if not isinstance(inner, Cast):
             return inner
-        whole = in_integers(inner) if rounds else inner
+        whole = in_integers(inner, True) if rounds else inner
         return limited_first(inner) if whole is inner else whole
 
     return lambda e: transform(e, written)

@@ -24,6 +24,7 @@ from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
 from ingot.formula.types import FLOAT32, INT8, INT16, INT32, DType
 from ingot.loops.access import step
 from ingot.loops.axes import normal_axes
+from ingot.loops.kernels.contraction.paired_bytes import is_plain
 from ingot.loops.kernels.contraction.requantise import Requantised, requantised
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.kernels.windows.depthwise_match import SumOfBytes, sum_of_bytes
@@ -97,7 +98,9 @@ def _is_constant(e: Load, axes: tuple[Var, ...]) -> bool:
 
 
 def _sides(d: SumOfBytes, axes: tuple[Var, ...], taps: tuple[Var, ...]) -> tuple[_Side, _Side] | None:
-    """Down and along: each tap axis with the axis of results that moves through the same elements."""
+    """Down and along: each tap axis with the axis of results that moves through the same elements. Along goes
+    where there are more: a row costs what several results cost.
+    """
     if len(taps) != 2 or any(step(e, a.name) is None for e in (d.x, d.to) for a in (*axes, *taps)):
         return None
     found = []
@@ -111,7 +114,7 @@ def _sides(d: SumOfBytes, axes: tuple[Var, ...], taps: tuple[Var, ...]) -> tuple
         if rest or stride not in STRIDES or mentions(d.w, outs[0].name):
             return None
         found.append(_Side(outs[0], tap, stride, apart))
-    down, along = sorted(found, key=lambda side: -side.apart)
+    down, along = sorted(found, key=lambda side: static(side.out.extent))
     return (down, along) if down.out is not along.out else None
 
 
@@ -206,7 +209,7 @@ class _Planes:
         far = (step(self.d.to, side.out.name) or 0 for side in (self.down, self.along))
         numbers = (rows[1] - rows[0], columns[1] - columns[0], *far, self.found.zero)
         addresses = (self._at(Const(0), Const(0)), w, *constants, start)
-        return Routine(window_name(strides, self.pitch, kind), addresses, numbers)
+        return Routine(window_name(strides, self.pitch, kind, is_plain(self.found)), addresses, numbers)
 
     # -- constants of each channel
 
