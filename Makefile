@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras rtl compression cortex-m4 targets light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras rtl compression cortex-m4 targets packages light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -115,6 +115,12 @@ targets: ## a corpus on every target: compiled, audited, run where QEMU, Node or
 	@tools/debian-packages.sh
 	@tools/debian-packages.sh tools/target-packages.txt
 	@$(BIN)/python -m tests.everywhere --workers $(WORKERS) --update docs/targets.md
+
+packages: ## every kind of package built and run by its ecosystem's tools, as far as they are here
+	@tools/bootstrap.sh test
+	@tools/debian-packages.sh
+	@$(BIN)/python -m pip install --quiet platformio idf-component-manager || echo "make packages: no PlatformIO, no ESP-IDF"
+	@PATH="$(abspath $(BIN)):$$PATH" INGOT_PACKAGES=1 $(BIN)/python -m pytest tests/packages
 
 light: ## the nine light models of the onnx package, random weights, beside onnxruntime
 	@tools/bootstrap.sh test

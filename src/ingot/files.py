@@ -208,7 +208,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], remove: Collection[str
             new.mkdir()
             old.mkdir()
             for name, content in files.items():
-                (new / name).write_bytes(content)
+                _room(new / name).write_bytes(content)
             _exchange(folder, new, old, files, remove)
     except (OSError, ValueError) as error:  # ValueError: a NUL in a name
         for path in made:
@@ -226,11 +226,12 @@ def _exchange(folder: Path, new: Path, old: Path, files: Collection[str], remove
         for name in (*remove, *files):
             touched.append(name)
             if os.path.lexists(folder / name):
-                _keep(folder / name, old / name)
+                _keep(folder / name, _room(old / name))
             if name in files:
-                os.replace(new / name, folder / name)
+                os.replace(new / name, _room(folder / name))
             else:
                 (folder / name).unlink(missing_ok=True)
+                _without_empty(folder, (folder / name).parent)
     except BaseException:
         for name in touched:
             if os.path.lexists(old / name):
@@ -238,6 +239,19 @@ def _exchange(folder: Path, new: Path, old: Path, files: Collection[str], remove
             elif name in files and not (new / name).exists():
                 (folder / name).unlink(missing_ok=True)
         raise
+
+
+def _room(path: Path) -> Path:
+    """The path, with the directories that it lies in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _without_empty(folder: Path, inner: Path) -> None:
+    """Directories inside `folder` that hold nothing any more go, from the innermost out."""
+    while inner != folder and inner.is_dir() and not any(inner.iterdir()):
+        inner.rmdir()
+        inner = inner.parent
 
 
 def _keep(path: Path, under: Path) -> None:

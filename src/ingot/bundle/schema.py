@@ -30,7 +30,10 @@ Bytes = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Identifier = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", max_length=4096)]
 Processor = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_.+-]*$", max_length=255)]
-FileName = Annotated[str, Meta(pattern=r"^\.?[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=255)]
+FileName = Annotated[
+    str, Meta(pattern=r"^\.?[A-Za-z0-9_][A-Za-z0-9_.-]*(/\.?[A-Za-z0-9_][A-Za-z0-9_.-]*)*$", max_length=255)
+]
+"""In a package it may lie in directories of its own."""
 Extent = Count | Annotated[str, Meta(pattern=r"^[A-Za-z0-9_ ()+*/%,-]+$", max_length=4096)]
 
 
@@ -130,7 +133,7 @@ class Manifest(Struct):
     files: dict[FileName, Hash]
     manifest_sha256: Hash
     variants: list[Processor] = []
-    package: Literal["kbuild"] | None = None
+    package: Annotated[str, Meta(pattern="^[a-z-]+$")] | None = None
 
 
 # What each kind of port is made of.

@@ -40,8 +40,23 @@ EmitList = Annotated[
     ),
 ]
 Threads = Annotated[bool, typer.Option(help="Give the entry a parallel_for of the caller's.")]
+PackageName = Literal[
+    "cmake",
+    "make",
+    "pkg-config",
+    "cargo",
+    "python",
+    "wasm",
+    "arduino",
+    "platformio",
+    "zephyr",
+    "esp-idf",
+    "cmsis-pack",
+    "kbuild",
+]
 Package = Annotated[
-    Literal["kbuild"] | None, typer.Option(help="kbuild: a module of the Linux kernel, ready for make.")
+    PackageName | None,
+    typer.Option(help="A directory that the users of an ecosystem build; kbuild: a module of Linux."),
 ]
 Prebuilt = Annotated[bool, typer.Option(help="Of a kernel module: ship objects, not their C.")]
 Rename = Annotated[list[str] | None, typer.Option(metavar="A=B", help="Call the tensor A B in the header.")]
@@ -130,8 +145,8 @@ def compile(
         huffman=huffman,
         strict_speed=strict_speed,
     )
-    if prebuilt and package is None:
-        raise InputError("--prebuilt says how a package is made", remedy="add --package kbuild")
+    if prebuilt and package != "kbuild":
+        raise InputError("--prebuilt says how a kernel module is made", remedy="add --package kbuild")
     wish = quant.scheme(
         schema=schema,
         calibration=calibration,
@@ -147,7 +162,7 @@ def compile(
         max_drop=max_drop,
     )
     source, wanted = quant.quantized_first(model, profile, wish, wanted, data, labels)
-    bundle = packaged(source, wanted, prebuilt) if package else compiled(source, wanted)
+    bundle = packaged(source, wanted, package, prebuilt) if package else compiled(source, wanted)
     directory = bundle.save(output or Path(bundle.name), force=force)
     files = {file: len(content) for file, content in sorted(bundle.files.items())}
     summary = {"directory": str(directory), "files": files, "manifest": bundle.manifest}
@@ -167,13 +182,16 @@ def _title(model: Path | bytes, wanted: Options) -> str:
     return model.name if isinstance(model, Path) else str(wanted.name)
 
 
-def packaged(model: Path | bytes, wanted: Options, prebuilt: bool) -> Bundle:
-    """A kernel module of a model, with a progress bar."""
+def packaged(model: Path | bytes, wanted: Options, kind: str, prebuilt: bool) -> Bundle:
+    """A package of a model, with a progress bar."""
     with progress(f"Compiling {_title(model, wanted)}"):
         from ingot.driver import compile_with
         from ingot.packaging.kbuild import kbuild
+        from ingot.packaging.project import project
 
-        return kbuild(model, wanted, compile_with, prebuilt)
+        if kind == "kbuild":
+            return kbuild(model, wanted, compile_with, prebuilt)
+        return project(model, wanted, compile_with, kind)
 
 
 def loaded(model_or_directory: Path, wanted: Options) -> Bundle:

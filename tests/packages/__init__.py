@@ -1,0 +1,1 @@
+"""Packages, built and run by the tools of their ecosystems (`make packages`), and what they must hold."""

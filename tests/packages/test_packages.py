@@ -1,0 +1,294 @@
+"""Every kind of package: what is in it, and that it builds, runs and answers as it should."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import onnx
+import pytest
+import yaml
+
+from ingot.cli.compiling import PackageName
+from ingot.driver import compile_with
+from ingot.errors import InputError
+from ingot.options import Options
+from ingot.packaging.project import KINDS, project
+from tests.packages.models import MODELS, model, package
+
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-fno-strict-aliasing", "-ffp-contract=off")
+ALL = os.environ.get("INGOT_PACKAGES") == "1"
+"""Whether tools are installed that take minutes or the network: `make packages`."""
+
+
+def run(command: Sequence[str | Path], folder: Path, **environment: str) -> str:
+    if not shutil.which(command[0]):
+        pytest.skip(f"{command[0]} is not installed")
+    env = {**os.environ, **environment}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def require_right(answer: str) -> None:
+    assert answer.rstrip().endswith("OK"), answer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_in_it(kind: str, tmp_path: Path) -> None:
+    made = package(kind, "floats", tmp_path / "p")
+    assert set(made.files) == {
+        str(p.relative_to(tmp_path / "p")) for p in (tmp_path / "p").rglob("*") if p.is_file()
+    }
+    assert {"README.md", "LICENSE"} <= made.files.keys() and made.manifest["package"] == kind
+    for name, content in made.files.items():
+        assert b"@{" not in content and "NAME" not in name, name
+    readme = made.files["README.md"].decode()
+    assert "image" in readme and "1x2x6x6" in readme and "scores" in readme
+    again = project(model("floats"), Options(name="floats_net"), compile_with, kind)
+    assert again.files == made.files
+
+
+def test_the_command_line_knows_the_kinds() -> None:
+    assert set(get_args(PackageName)) == {*KINDS, "kbuild"}
+
+
+@pytest.mark.parametrize(("name", "shared"), [("floats", "ON"), ("mixed", "OFF"), ("state", "ON")])
+def test_cmake(name: str, shared: str, tmp_path: Path) -> None:
+    """Built, installed elsewhere, found from a scratch project."""
+    package("cmake", name, tmp_path / "p")
+    found = f"{name}_net"
+    run(["cmake", "-S", "p", "-B", "b", f"-DBUILD_SHARED_LIBS={shared}"], tmp_path)
+    run(["cmake", "--build", "b"], tmp_path)
+    require_right(run([tmp_path / "b" / f"{found}_example"], tmp_path))
+    run(["cmake", "--install", "b", "--prefix", str(tmp_path / "i")], tmp_path)
+    scratch = tmp_path / "s"
+    scratch.mkdir()
+    text = f"cmake_minimum_required(VERSION 3.16)\nproject(s C)\nfind_package({found} 1.0 REQUIRED)\n"
+    text += (
+        f"add_executable(s ../p/examples/{found}_main.c)\ntarget_link_libraries(s PRIVATE {found}::{found})\n"
+    )
+    (scratch / "CMakeLists.txt").write_text(text)
+    run(["cmake", "-S", ".", "-B", "b", f"-DCMAKE_PREFIX_PATH={tmp_path / 'i'}"], scratch)
+    run(["cmake", "--build", "b"], scratch)
+    require_right(run([scratch / "b" / "s"], scratch))
+    where = next((tmp_path / "i").rglob("*.pc")).parent
+    flags = run(["pkg-config", "--cflags", "--libs", found], tmp_path, PKG_CONFIG_PATH=str(where)).split()
+    assert Path(flags[0][2:]).resolve() == (tmp_path / "i" / "include").resolve()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_make_and_pkg_config(name: str, tmp_path: Path) -> None:
+    package("pkg-config", name, tmp_path / "p")
+    require_right(run(["make", "-s", "run"], tmp_path / "p"))
+    run(["make", "-s", "install", f"PREFIX={tmp_path / 'i'}"], tmp_path / "p")
+    where = str(tmp_path / "i" / "lib")
+    asked = ["pkg-config", "--cflags", "--libs", f"{name}_net"]
+    flags = run(asked, tmp_path, PKG_CONFIG_PATH=f"{where}/pkgconfig").split()
+    run(["gcc", f"p/examples/{name}_net_main.c", *flags, "-o", "m"], tmp_path)
+    require_right(run([tmp_path / "m"], tmp_path, LD_LIBRARY_PATH=where))
+    assert "so.1" in run(["readelf", "-d", "m"], tmp_path)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_cargo(name: str, tmp_path: Path) -> None:
+    package("cargo", name, tmp_path / "p")
+    offline = ["cargo", "run", "--offline", "--quiet", "--example", "golden"]
+    require_right(run(offline, tmp_path / "p", RUSTFLAGS="-D warnings"))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_python(name: str, tmp_path: Path) -> None:
+    """As it lies there; with `make packages` as a wheel in an environment of its own."""
+    package("python", name, tmp_path / "p")
+    require_right(run([sys.executable, "-m", f"{name}_net"], tmp_path / "p"))
+    if ALL:
+        run([sys.executable, "-m", "venv", "v"], tmp_path)
+        run([tmp_path / "v" / "bin" / "pip", "install", "--quiet", "./p"], tmp_path)
+        require_right(run([tmp_path / "v" / "bin" / "python", "-m", f"{name}_net"], tmp_path / "v"))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_wasm(name: str, tmp_path: Path) -> None:
+    """As it lies there, and installed as a package of another project."""
+    package("wasm", name, tmp_path / "p")
+    require_right(run(["node", "example.mjs"], tmp_path / "p"))
+    (tmp_path / "package.json").write_text("{}")
+    run(["npm", "install", "--offline", "--no-audit", "./p"], tmp_path)
+    text = (
+        f'import {{ load, inputs }} from "{name}-net"; await load(); console.log(inputs.length ? "OK" : "");'
+    )
+    (tmp_path / "use.mjs").write_text(text)
+    require_right(run(["node", "use.mjs"], tmp_path))
+    if ALL:
+        assert "All good" in run(["npx", "-y", "publint", "p"], tmp_path)
+
+
+ARDUINO = """
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+static struct {
+    void begin(long) {}
+    void print(const char *text) { fputs(text, stdout); }
+    void print(unsigned long n) { printf("%lu", n); }
+    void println(const char *text) { puts(text); }
+} Serial;
+static unsigned long micros() { return 1; }
+static void delay(int) {}
+"""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_arduino(name: str, tmp_path: Path) -> None:
+    """The sketch as C++ behind a stand-in for the board's library; the properties that its rules ask for."""
+    made = package("arduino", name, tmp_path / "p")
+    found, here = f"{name}_net", tmp_path / "p" / "examples" / f"{name}_net_example"
+    rows = dict(line.split("=", 1) for line in made.files["library.properties"].decode().splitlines())
+    asked = ["name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url"]
+    asked += ["architectures", "includes"]
+    assert list(rows) == asked and all(rows.values()) and re.fullmatch(r"[\w .-]{1,63}", rows["name"])
+    assert rows["category"] == "Data Processing" and (tmp_path / "p" / "src" / rows["includes"]).exists()
+    sketch = (
+        ARDUINO
+        + (here / f"{found}_example.ino").read_text()
+        + "\nint main() { setup(); loop(); return 0; }\n"
+    )
+    (tmp_path / "sketch.cpp").write_text(sketch)
+    sources = [p for p in (tmp_path / "p" / "src").iterdir() if p.suffix == ".c"]
+    flags = ["-O2", "-Wall", "-Werror", f"-I{tmp_path / 'p' / 'src'}", f"-I{here}"]
+    for source in (*sources, here / f"{found}_check.c"):
+        run(["gcc", *flags, "-c", source], tmp_path)
+    run(["g++", *flags, "sketch.cpp", *sorted(str(p) for p in tmp_path.glob("*.o")), "-o", "m"], tmp_path)
+    answer = run([tmp_path / "m"], tmp_path)
+    assert "right, two inferences" in answer and "0 of " in answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "example"), [("platformio", "golden/src/"), ("cmsis-pack", ""), ("zephyr", "")]
+)
+def test_sources_and_examples_are_c(kind: str, example: str, tmp_path: Path) -> None:
+    made = package(kind, "mixed", tmp_path / "p")
+    mains = [n for n in made.files if n.endswith("_main.c")]
+    assert len(mains) == 1 and example in mains[0]
+    sources = [n for n in made.files if n.endswith(".c")]
+    flags = [f for f in STRICT if kind != "cmsis-pack" or f != "-std=c99"]
+    run(["gcc", *flags, "-Ip/src", *(f"p/{n}" for n in sources), "-o", "m"], tmp_path)
+    require_right(run([tmp_path / "m"], tmp_path))
+
+
+def test_platformio(tmp_path: Path) -> None:
+    made = package("platformio", "floats", tmp_path / "p")
+    library = json.loads(made.files["library.json"])
+    assert library["name"] == "floats_net" and f"src/{library['headers']}" in made.files
+    for example in library["examples"]:
+        assert all(f"{example['base']}/{f}" in made.files for f in example["files"])
+
+
+def test_cmsis_pack(tmp_path: Path) -> None:
+    made = package("cmsis-pack", "floats", tmp_path / "p")
+    tree = xml.fromstring(made.files["Ingot.floats_net.pdsc"])
+    named = [e.attrib["name"] for e in tree.iter("file")] + [tree.findtext("license") or "?"]
+    assert len(named) == 6 and set(named) <= made.files.keys()
+
+
+ZEPHYR = """
+cmake_minimum_required(VERSION 3.16)
+project(stand_in C)
+set(CONFIG_MIXED_NET y)
+macro(zephyr_library_named name)
+  add_library(${name} STATIC)
+  set(here ${name})
+endmacro()
+macro(zephyr_include_directories)
+  target_include_directories(${here} PUBLIC ${ARGV})
+endmacro()
+macro(zephyr_library_sources)
+  target_sources(${here} PRIVATE ${ARGV})
+endmacro()
+macro(zephyr_library_compile_options)
+  target_compile_options(${here} PRIVATE ${ARGV})
+endmacro()
+add_subdirectory(p)
+add_executable(m p/samples/mixed_net/src/mixed_net_main.c)
+target_link_libraries(m PRIVATE mixed_net)
+"""
+IDF = """
+cmake_minimum_required(VERSION 3.16)
+project(stand_in C)
+macro(idf_component_register)
+  cmake_parse_arguments(IDF "" "" "SRCS;INCLUDE_DIRS" ${ARGN})
+  set(COMPONENT_LIB mixed_net)
+  add_library(mixed_net STATIC ${IDF_SRCS})
+  target_include_directories(mixed_net PUBLIC ${IDF_INCLUDE_DIRS})
+endmacro()
+add_subdirectory(p)
+add_executable(m p/examples/basic/main/main.c start.c)
+target_link_libraries(m PRIVATE mixed_net)
+"""
+
+
+@pytest.mark.parametrize(("kind", "text"), [("zephyr", ZEPHYR), ("esp-idf", IDF)])
+def test_modules_of_other_builds(kind: str, text: str, tmp_path: Path) -> None:
+    """By CMake, with a stand-in for the functions of Zephyr's build and of ESP-IDF's."""
+    made = package(kind, "mixed", tmp_path / "p")
+    (tmp_path / "CMakeLists.txt").write_text(text)
+    (tmp_path / "start.c").write_text("void app_main(void);\nint main(void) { app_main(); return 0; }\n")
+    for name in ("zephyr/module.yml", "samples/mixed_net/sample.yaml", "idf_component.yml"):
+        assert name not in made.files or yaml.safe_load(made.files[name])
+    run(["cmake", "-S", ".", "-B", "b"], tmp_path)
+    run(["cmake", "--build", "b"], tmp_path)
+    require_right(run([tmp_path / "b" / "m"], tmp_path))
+    if ALL and kind == "esp-idf":
+        run(["compote", "manifest", "lint"], tmp_path / "p")
+
+
+def test_a_target_of_the_users(tmp_path: Path) -> None:
+    """C for the processor, and its flags where the build does not know them."""
+    made = package("make", "floats", tmp_path / "a", target="stm32f4")
+    assert "-mcpu=cortex-m4" in made.files["Makefile"].decode() and made.manifest["target"] == "armv7e-m"
+    board = package("arduino", "floats", tmp_path / "b", target="stm32f4")
+    assert b"-mcpu" not in b"".join(d for n, d in board.files.items() if not n.endswith((".json", ".c")))
+
+
+def test_what_cannot_be_packed_is_one_error(tmp_path: Path) -> None:
+    varies = onnx.parser.parse_model(f"{HEAD}g (float[N] x) => (float[N] y) {{ y = Relu (x) }}")
+    for kind, options, message in (
+        ("wasm", {"target": "x86-64"}, "cannot be made for x86-64"),
+        ("python", {"target": "armv7e-m"}, "no wheels are made for armv7e-m"),
+        ("make", {"api": "static"}, "calls the bundle itself"),
+    ):
+        with pytest.raises(InputError, match=message):
+            package(kind, "floats", tmp_path, **options)
+    with pytest.raises(InputError, match="fixed shapes, but N varies"):
+        project(varies, Options(name="net", define={"N": (1, 4)}), compile_with, "cargo")
+    made = project(varies, Options(name="net", define={"N": (1, 4)}), compile_with, "make")
+    made.save(tmp_path / "m")
+    require_right(run(["make", "-s", "run"], tmp_path / "m"))
+
+
+HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
+
+
+def test_many_constants_are_for_builds_with_an_assembler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingot.emit.weights.MOST_TEXT", 0)
+    with pytest.raises(InputError, match="compiles constants as C, and 1,728 bytes are too many"):
+        package("arduino", "floats", tmp_path / "a")
+    package("make", "floats", tmp_path / "m")
+    require_right(run(["make", "-s", "run"], tmp_path / "m"))
+    package("cmake", "floats", tmp_path / "c")
+    run(["cmake", "-S", "c", "-B", "b"], tmp_path)
+    run(["cmake", "--build", "b"], tmp_path)
+    require_right(run([tmp_path / "b" / "floats_net_example"], tmp_path))
+    package("cargo", "floats", tmp_path / "r")
+    require_right(run(["cargo", "run", "--offline", "--quiet", "--example", "golden"], tmp_path / "r"))
