@@ -65,6 +65,7 @@ from ingot.passes.prune import prune
 from ingot.quantize.profile import Profile, require_profile_of
 from ingot.quantize.quantize import Quantized, quantize
 from ingot.quantize.scheme import Scheme
+from ingot.targets.machine import Machine, adapted
 from ingot.targets.record import Target
 from ingot.targets.records import find, find_all
 
@@ -286,7 +287,8 @@ def lowering_of(options: Options, target: Target, ways: Ways | None = None) -> L
 
 def target_of(options: Options) -> Target:
     """The processor, with what the options say of it."""
-    found = find(options.target)
+    machine = Machine(options.cpu, options.features, options.float_abi, options.code_model)
+    found = adapted(find(options.target), machine, options.cc)
     return replace(found, frame_bytes=options.frame_bytes or found.frame_bytes)
 
 

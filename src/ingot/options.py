@@ -44,6 +44,7 @@ class Options:
     are what to import of a TensorFlow graph; `model_inputs` (NAME,TYPE,[SHAPE]) describe the inputs of
     Caffe2's nets. `fix` makes inputs constants, by name: a number, which fills the input, nested lists or
     an array.
+    `cpu`, `features` (LLVM's words, as +sse4a or -fma), `float_abi`, `code_model` say more of the target.
     """
 
     name: str | None = None
@@ -53,6 +54,10 @@ class Options:
     emit: tuple[Emit, ...] = ()
     weights: Literal["embedded", "external"] | None = None
     relocation: Literal["static", "pic"] | None = None
+    cpu: str | None = None
+    features: tuple[str, ...] = ()
+    float_abi: Literal["hard", "softfp", "soft"] | None = None
+    code_model: Literal["tiny", "small", "kernel", "medium", "large"] | None = None
     cc: str | None = None
     cflags: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from ingot.bundle.binding import Manifest, State, bind, blank, capacity
 from ingot.bundle.harness import GO_ON, ONLY_START, START, TIMER, harness, profiler, program
 from ingot.errors import InputError, ToolchainError
 from ingot.formula.expr import Array
+from ingot.targets.machine import Machine, adapted
 from ingot.targets.process import Content
 from ingot.targets.record import Target
 from ingot.targets.records import find
@@ -63,7 +64,7 @@ def runner(name: str, files: Files, manifest: Manifest) -> Runner:
         raise InputError(f"the bundle has no {' and no '.join(missing)}", remedy="compile with --emit obj")
     if manifest["weights"] == "external" and f"{name}.weights.bin" not in files:
         raise InputError(f"the bundle has no {name}.weights.bin", remedy="compile with --emit weights-bin")
-    target = find(manifest["target"])
+    target = adapted(find(manifest["target"]), Machine.of(manifest["options"]))
     if reason := obstacle(target):
         raise ToolchainError(f"cannot run the object: {reason}")
     relocation = manifest["options"]["relocation"] or target.relocation

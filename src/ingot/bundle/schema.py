@@ -106,6 +106,10 @@ class Choices(Struct):
     relocation: Literal["static", "pic"] | None
     profile: bool
     cflags: list[str]
+    cpu: str | None = None
+    features: list[str] = []
+    float_abi: Literal["hard", "softfp", "soft"] | None = None
+    code_model: Literal["tiny", "small", "kernel", "medium", "large"] | None = None
 
 
 class Manifest(Struct):

@@ -58,7 +58,7 @@ def finish(
     """Compile and describe what is printed; `face` is what the user calls, `units` hold the kernels."""
     name = face.name
     options = replace(options, emit=options.emit or _default_emit(face))
-    _require_kinds(face, options.emit)
+    _require_kinds(face, options)
     code = build(face, units, files, options)
     stack = stack_of(face, code)
     files[f"{name}.h"] = header(face, stack).encode()
@@ -114,9 +114,14 @@ LACKING = {
 """What is not made for a format: their linkers are the systems' own, and programs want libraries."""
 
 
-def _require_kinds(face: Unit, emit: Sequence[Emit]) -> None:
-    target = face.target
+def _require_kinds(face: Unit, options: Options) -> None:
+    target, emit = face.target, options.emit
     lacking = [kind for kind in emit if kind in LACKING.get(target.format, ())]
+    if options.relocation == "pic" and target.format == "coff":
+        raise InputError(
+            f"--relocation-model pic is none of {target.name}'s: its code may lie anywhere as it is",
+            remedy="--relocation-model static",
+        )
     if "module" in emit and (reason := _module_obstacle(face)):
         raise InputError(f"no module is made: {reason}", remedy="--target wasm32-simd128 --api direct")
     if lacking:

@@ -31,6 +31,21 @@ Weights = Annotated[
 Relocation = Annotated[
     Literal["static", "pic"] | None, typer.Option("--relocation-model", help="(default: the target's)")
 ]
+Cpu = Annotated[
+    str | None, typer.Option("--cpu", help="A processor of the target's, as the compiler calls it.")
+]
+Features = Annotated[
+    str | None,
+    typer.Option("--features", metavar="LIST", help="More or fewer instructions: +avx512fp16,-fma."),
+]
+FloatAbi = Annotated[
+    Literal["hard", "softfp", "soft"] | None,
+    typer.Option("--float-abi", help="32-bit Arm: how floats are passed."),
+]
+CodeModel = Annotated[
+    Literal["tiny", "small", "kernel", "medium", "large"] | None,
+    typer.Option("--code-model", help="How far apart code and data may be."),
+]
 EmitList = Annotated[
     str | None,
     typer.Option(
@@ -87,7 +102,11 @@ def compile(
     infer_shapes: arg.InferShapes = False,
     seed_input: arg.SeedInput = False,
     weights: Weights = None,
+    cpu: Cpu = None,
+    features: Features = None,
+    float_abi: FloatAbi = None,
     relocation: Relocation = None,
+    code_model: CodeModel = None,
     emit: EmitList = None,
     rename: Rename = None,
     inputs: arg.Feeds = None,
@@ -135,7 +154,11 @@ def compile(
         api=api,
         emit=arg.parse_emit(emit),
         weights=weights,
+        cpu=cpu,
+        features=tuple(f for f in (features or "").split(",") if f),
+        float_abi=float_abi,
         relocation=relocation,
+        code_model=code_model,
         rename=arg.parse_rename(rename),
         **arg.edges(inputs, outputs, model_inputs),
         threads=threads,

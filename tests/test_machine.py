@@ -1,0 +1,117 @@
+"""--cpu, --features, --float-abi, --code-model: what is valid runs, what is not is one error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import parser
+from typer.testing import CliRunner
+
+import ingot
+from ingot.cli import app
+from ingot.errors import InputError
+from ingot.targets.machine import Machine, adapted
+from ingot.targets.records import find
+from tests.here import require_runs
+
+MODEL = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[1,8] x) => (float[1,8] y) <float[8] k = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}> 
+{ t = Mul (x, k) y = Tanh (t) }"""
+X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(1, 8)
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        ("x86-64-v3", {"cpu": "skylake"}),
+        ("x86-64", {"features": ("+sse4.1", "+popcnt"), "code_model": "small"}),
+        ("armv7e-m", {"float_abi": "softfp"}),
+        ("armv7e-m", {"float_abi": "softfp", "cpu": "cortex-m7"}),
+        ("cortex-m0", {"float_abi": "soft", "cpu": "cortex-m0plus"}),
+        ("aarch64", {"cpu": "cortex-a72", "code_model": "tiny"}),
+        ("riscv64", {"cpu": "sifive-u74", "code_model": "medium"}),
+    ],
+)
+def test_a_machine_of_the_users_runs(target: str, options: dict[str, Any]) -> None:
+    require_runs(target)
+    bundle = ingot.compile(parser.parse_model(MODEL), target=target, name="net", **options)
+    assert np.allclose(bundle.run({"x": X})["y"], np.tanh(X * np.arange(1, 9)), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        (
+            "armv7e-m",
+            {"cpu": "cortex-m9"},
+            "--cpu cortex-m9 is no processor of armv7e-m; did you mean cortex-",
+        ),
+        ("x86-64", {"cpu": "skylke"}, "did you mean skylake"),
+        (
+            "x86-64-v3",
+            {"cpu": "x86-64-v2"},
+            "--cpu x86-64-v2 has no .*avx.*, which code for x86-64-v3 uses; --target x86-64-v2",
+        ),
+        (
+            "x86-64-v3",
+            {"features": ("-fma",)},
+            "--features -fma has no fma, which code for x86-64-v3 uses; --target",
+        ),
+        (
+            "x86-64",
+            {"features": ("+avx512vnn",)},
+            r"--features \+avx512vnn is none of .*; did you mean \+avx512vnni",
+        ),
+        ("x86-64", {"features": ("avx2",)}, r"write \+NAME or -NAME"),
+        (
+            "cortex-m0",
+            {"float_abi": "hard"},
+            "--float-abi hard: cortex-m0 has no unit for floats; --float-abi soft",
+        ),
+        ("armv7e-m", {"float_abi": "soft"}, "--float-abi soft has no .*arm_fp, .*; --target cortex-m4-nofp"),
+        ("x86-64", {"float_abi": "hard"}, "--float-abi is for 32-bit Arm; x86-64 has one way"),
+        (
+            "x86-64",
+            {"code_model": "tiny"},
+            "--code-model tiny is none of x86-64's; know small, kernel, medium, large",
+        ),
+        ("armv7e-m", {"code_model": "large"}, "--code-model large is none of armv7e-m's; leave it out"),
+        ("windows-x86-64", {"relocation": "pic"}, "--relocation-model pic is none of windows-x86-64's"),
+        (
+            "x86-64",
+            {"features": ("+avx",), "cc": "gcc"},
+            "--features are words of the pinned compiler; with --cc",
+        ),
+    ],
+)
+def test_a_wrong_combination_is_one_error(target: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        ingot.compile(parser.parse_model(MODEL), target=target, name="net", **options)
+    assert "\n" not in str(caught.value) and caught.value.exit_code == 2
+
+
+def test_what_is_not_asked_for_changes_nothing() -> None:
+    assert adapted(find("armv7e-m"), Machine()) is find("armv7e-m")
+    kept = adapted(find("armv8.1m"), Machine(cpu="cortex-m85"))
+    assert kept.flags == ("-mcpu=cortex-m85+nomve.fp",)  # which the record was written for
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnxtxt"
+    path.write_text(MODEL)
+    words = [
+        "--target",
+        "cortex-m4",
+        "--float-abi",
+        "softfp",
+        "-o",
+        str(tmp_path / "b"),
+        "--features",
+        "+dsp",
+    ]
+    result = CliRunner().invoke(app, ["compile", str(path), *words])
+    assert result.exit_code == 0, result.output
+    assert ingot.load(tmp_path / "b").manifest["options"]["float_abi"] == "softfp"
