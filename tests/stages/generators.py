@@ -18,6 +18,7 @@ from ingot.loops.kernels.contraction.int_dot import int_dot
 from ingot.loops.kernels.contraction.tiles import Tile, cheapest_tiles, is_tile
 from ingot.loops.kernels.elementwise import elementwise
 from ingot.loops.kernels.family import Family, Request
+from ingot.loops.kernels.interleave import interleave
 from ingot.loops.kernels.rows.row_reduction import row_reductions
 from ingot.loops.kernels.rows.selection import selection
 from ingot.loops.kernels.sparse.csc import csc, saved_bytes
@@ -250,6 +251,7 @@ GENERATORS: dict[str, Generator] = {
     "elementwise": Generator(maps.elementwise_stage, one(elementwise), ("elementwise.py",)),
     "row_reduction": Generator(maps.rows_stage, _by_rows, ("rows/row_reduction.py", "rows/row_stages.py")),
     "selection": Generator(maps.selected, _by_selection, ("rows/selection.py",), share=0.4),
+    "interleave": Generator(maps.interleaved, one(interleave), ("interleave.py",), share=0.4),
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py", "shuffles.py"), share=0.25),
     "depthwise_dot": Generator(
         products.depthwise_bytes,

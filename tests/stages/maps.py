@@ -193,6 +193,34 @@ def turned(dice: Dice, target: Target) -> Drawn:
     return with_layouts(dice, (c,), (c.out,), target, Habits(last=15, halo=10, parts=15))
 
 
+def interleaved(dice: Dice, target: Target) -> Drawn:
+    """Two to four planes side by side, as they are or quantised."""
+    dtype = dice.choice((FLOAT32, FLOAT32, FLOAT32, FLOAT64))
+    planes, lanes = dice.number(2, 4), target.lanes(dtype.bytes)
+    edges = (lanes, 2 * lanes, lanes + 1, 3 * lanes + 5, 2 * lanes + 3)
+    width = dice.choice(edges) if dice.chance(70) else dice.number(1, 40)
+    shape = (*(dice.number(1, 4) for _ in range(dice.number(0, 2))), width, planes)
+    axes = axes_of(shape)
+    *rest, i, c = axes
+    whole = dice.chance(80)
+    source = dice.tensor("x", dtype, [*(shape[:-2] if whole else ()), planes, width])
+    value: Expr = source[(*(rest if whole else ()), c, i)]
+    if dice.chance(30):
+        each = dice.chance(50)
+        other = dice.tensor("z", dtype, [planes] if each else list(shape))
+        value = _joined(dice, value, other[(c,) if each else axes])
+    habits = Habits(last=0, halo=10, parts=10)
+    if dice.chance(40) and dtype is FLOAT32:
+        kind = dice.choice((UINT8, INT8))
+        lowest, highest = (Const(float(v), dtype) for v in (kind.lowest, kind.highest))
+        rounded = call("round", value * 0.5) + float(dice.number(0, 9))
+        limited = binary("min", binary("larger", rounded, lowest), highest)
+        made = Compute(Tensor("y", kind, shape), axes, cast(limited, kind))
+    else:
+        made, _ = with_epilogue(dice, Compute(Tensor("y", dtype, shape), axes, value))
+    return with_layouts(dice, (made,), (made.out,), target, habits)
+
+
 def numbered(dice: Dice, target: Target) -> Drawn:
     """Statistics of rows, numbers made of them, maps of both; every stage names its axes otherwise."""
     dtype = dice.choice(FLOATS)

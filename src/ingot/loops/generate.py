@@ -19,6 +19,7 @@ from ingot.loops.kernels.contraction.dot_product import dot_product
 from ingot.loops.kernels.contraction.int_dot import int_dot
 from ingot.loops.kernels.elementwise import elementwise
 from ingot.loops.kernels.family import Family, Request, Written, of_stage, of_stages
+from ingot.loops.kernels.interleave import interleave
 from ingot.loops.kernels.naive import compute as naive
 from ingot.loops.kernels.naive import guarded, loop
 from ingot.loops.kernels.peel import peeled
@@ -146,6 +147,7 @@ FAMILIES: tuple[Family, ...] = (
     of_stage("narrow_pooling", "pooling of few channels", narrow_pooling),
     of_stage("sliding_window", "depthwise convolutions and pooling", sliding_window),
     of_stage("elementwise", "maps, and reductions over outer axes", elementwise),
+    of_stage("interleave", "maps of few planes to elements side by side", interleave),
     of_stage("transpose", "maps that turn memory around", transpose),
     Family("naive", "everything else", _naive),
 )
