@@ -250,7 +250,7 @@ def test_bytes_in_plain_c(tmp_path: Path) -> None:
     arrays = {"a": ("const int16_t", a), "w": ("const int16_t", w), "first": ("const int32_t", first)}
     arrays |= {"scale": ("const float", scale), "y": ("uint8_t", np.zeros(20, np.uint8))}
     zero = 131 * 65537
-    call = f"a, w, first, scale, y, 2, 6, 11, {zero}, (int)0x80808080"
+    call = f"a, w, first, scale, y, 11, 2, 6, {zero}, (int)0x80808080"
     found = in_plain_c("dot2_bytes", dot2_routines(), arrays, call, "y", tmp_path)
     assert [found[:8], found[11:19]] == made.tolist()
 

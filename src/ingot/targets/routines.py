@@ -60,7 +60,7 @@ def dot2_routines() -> Mapping[str, str]:
             from_zero("dot2_bytes", plain): routine(
                 from_zero("dot2_bytes", plain),
                 "const int16_t *a, const int16_t *w, const int32_t *first, const float *scale, void *to,"
-                " int blocks, int pairs, int step, int zero, int flip",
+                " int step, int blocks, int pairs, int zero, int flip",
                 _bytes(plain),
                 _BYTES,
                 "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
@@ -146,32 +146,31 @@ _TILE = """\
 
 
 def _bytes(plain: bool) -> Iterator[str]:
-    """On the stack: first, scale, a, end of a, end of y; then registers; then y, blocks, pairs, step, zero,
-    flip.
+    """On the stack: room for eight sums, first, scale, a, end of a, end of y; then registers; then y, step,
+    blocks, pairs, zero, flip.
     """
-    y, blocks, pairs, step, zero = (f"[sp, #{56 + 4 * i}]" for i in range(5))
-    yield from ("push {r4-r11, lr}", "sub sp, sp, #20", f"ldr r4, {y}", f"ldr r5, {blocks}")
+    y, blocks, pairs, zero = (f"[sp, #{88 + n}]" for n in (0, 8, 12, 16))
+    yield from ("push {r4-r11, lr}", "sub sp, sp, #52", f"ldr r4, {y}", f"ldr r5, {blocks}")
     yield from ("add r5, r4, r5, lsl #2", f"ldr r6, {pairs}", "add r6, r0, r6, lsl #3")
-    yield from ("strd r2, r3, [sp]", "strd r0, r6, [sp, #8]", "str r5, [sp, #16]")
-    yield from ("2:", "ldrd r2, r3, [sp]", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}", "vldm r3!, {s0-s3}")
-    yield from ("strd r2, r3, [sp]", "ldr r0, [sp, #8]")
-    yield from _all_products(pairs, "[sp, #12]")
+    yield from ("strd r2, r3, [sp, #32]", "strd r0, r6, [sp, #40]", "str r5, [sp, #48]")
+    yield from ("2:", "ldrd r2, r3, [sp, #32]", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}", "vldm r3!, {s0-s3}")
+    yield from ("strd r2, r3, [sp, #32]", "ldr r0, [sp, #40]")
+    yield from _all_products(pairs, "[sp, #44]")
     yield from _limited("s0 s1 s2 s3 s0 s1 s2 s3", "" if plain else zero)
-    yield from (f"ldr r2, {y}", f"ldr r3, {step}")
-    yield from ("str r8, [r2, r3]", "str r4, [r2], #4", f"str r2, {y}")
-    yield from ("ldr r3, [sp, #16]", "cmp r2, r3", "bne 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
+    yield from (f"ldrd r2, r3, {y}", "str r8, [r2, r3]", "str r4, [r2], #4", f"str r2, {y}")
+    yield from ("ldr r3, [sp, #48]", "cmp r2, r3", "bne 2b", "add sp, sp, #52", "pop {r4-r11, pc}")
 
 
 def _limited(scales: str, zero: str) -> Iterator[str]:
-    """Two words of four bytes each in r4 and r8, of the sums in r4-r11; the zero point and `flip` lie at
-    `zero`, if they are not 0.
+    """Two words of four bytes each in r4 and r8, of the sums in r4-r11, by way of memory at sp; zero
+    point and `flip` lie at `zero`, if they are not 0.
     """
     yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
-    yield from (f"vmov s{n}, s{n + 1}, r{n}, r{n + 1}" for n in (4, 6, 8, 10))
+    yield from ("stm sp, {r4-r11}", "vldm sp, {s4-s11}")
     yield from (f"vcvt.f32.s32 s{n}, s{n}" for n in range(4, 12))
     yield from (f"vmul.f32 s{n}, s{n}, {by}" for n, by in enumerate(scales.split(), 4))
     yield from (f"vcvtr.s32.f32 s{n}, s{n}" for n in range(4, 12))
-    yield from (f"vmov r{n}, r{n + 1}, s{n}, s{n + 1}" for n in (4, 6, 8, 10))
+    yield from ("vstm sp, {s4-s11}", "ldm sp, {r4-r11}")
     if zero:
         yield f"ldrd r2, r3, {zero}"
     for n in (4, 5, 8, 9):
@@ -209,28 +208,25 @@ _BYTES = """\
 
 
 def _row(extend: str, plain: bool) -> Iterator[str]:
-    """On the stack: first, scale, x, its end, the end of y; registers; then y, blocks, loads, zero, flip."""
-    y, blocks, loads, zero = (f"[sp, #{56 + 4 * i}]" for i in range(4))
-    yield from ("push {r4-r11, lr}", "sub sp, sp, #20", f"ldr r4, {y}", f"ldr r5, {blocks}")
+    """On the stack: room for eight sums, first, scale, x, its end, the end of y; registers; then y, blocks,
+    loads, zero, flip.
+    """
+    y, blocks, loads, zero = (f"[sp, #{88 + 4 * i}]" for i in range(4))
+    yield from ("push {r4-r11, lr}", "sub sp, sp, #52", f"ldr r4, {y}", f"ldr r5, {blocks}")
     yield from ("add r5, r4, r5, lsl #3", f"ldr r6, {loads}", "add r6, r0, r6, lsl #2")
-    yield from ("strd r2, r3, [sp]", "strd r0, r6, [sp, #8]", "str r5, [sp, #16]")
-    yield from ("2:", "ldrd r2, r3, [sp]", "ldm r2!, {r4-r11}", "vldm r3!, {s0-s3}", "vldm r3!, {s12-s15}")
-    yield from (
-        "strd r2, r3, [sp]",
-        "ldr r0, [sp, #8]",
-        f"ldr lr, {loads}",
-        "lsls lr, lr, #31",  # N: one load on top, C: two
-        "bpl 3f",
-    )
+    yield from ("strd r2, r3, [sp, #32]", "strd r0, r6, [sp, #40]", "str r5, [sp, #48]")
+    yield from ("2:", "ldrd r2, r3, [sp, #32]", "ldm r2!, {r4-r11}", "vldm r3!, {s0-s3}")
+    yield from ("vldm r3!, {s12-s15}", "strd r2, r3, [sp, #32]", "ldr r0, [sp, #40]")
+    yield from (f"ldr lr, {loads}", "lsls lr, lr, #31", "bpl 3f")  # N: one load on top, C: two
     yield from _four_terms(extend)
-    yield from ("bcs 5f", "ldr r2, [sp, #12]", "cmp r0, r2", "beq 6f", "b 4f", "3:", "bcs 5f", "4:")
+    yield from ("bcs 5f", "ldr r2, [sp, #44]", "cmp r0, r2", "beq 6f", "b 4f", "3:", "bcs 5f", "4:")
     yield from (line for _ in range(2) for line in _four_terms(extend))
     yield "5:"
     yield from (line for _ in range(2) for line in _four_terms(extend))
-    yield from ("ldr r2, [sp, #12]", "cmp r0, r2", "bne 4b", "6:")
+    yield from ("ldr r2, [sp, #44]", "cmp r0, r2", "bne 4b", "6:")
     yield from _limited("s0 s1 s2 s3 s12 s13 s14 s15", "" if plain else zero)
     yield from (f"ldr r2, {y}", "str r4, [r2], #4", "str r8, [r2], #4", f"str r2, {y}")
-    yield from ("ldr r3, [sp, #16]", "cmp r2, r3", "bne 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
+    yield from ("ldr r3, [sp, #48]", "cmp r2, r3", "bne 2b", "add sp, sp, #52", "pop {r4-r11, pc}")
 
 
 def _four_terms(extend: str) -> Iterator[str]:

@@ -5,8 +5,8 @@
 
 In: nothing. Out: the C of functions, by name; see `routines.py`. In a plane neighbours of one channel are
 neighbours in memory, so that one instruction multiplies two of them. Results are made two by two, from the
-right to the left. Where their number is odd one of two is made of anything and goes where the other is
-written behind it.
+right to the left. Where a row has an odd number of them the last of two is made of anything, and goes where
+the other is written behind it.
 """
 
 from __future__ import annotations
@@ -86,15 +86,7 @@ def _window(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool) -> 
         name,
         "const int16_t *plane, const int8_t *w, const int32_t *first, const float *scale,"
         f" {kind}_t *y, int rows, int columns, int down, int along, int zero",
-        (
-            *_start(strides),
-            "2:",
-            *_row_start(),
-            "1:",
-            *_tile(strides, pitch),
-            *_limited(kind, is_plain),
-            *_ends(strides, pitch),
-        ),
+        tuple(_assembly(strides, pitch, kind, is_plain)),
         plain,
         "Windows of a plane multiplied by three rows of four weights, the last one 0, as bytes.",
     )
@@ -113,6 +105,17 @@ _WINDOW = """\
             y[oh * down + ow * along] = (KIND_t)(made < LOW ? LOW : made > HIGH ? HIGH : made);
         }
 """
+
+
+def _assembly(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool) -> Iterator[str]:
+    """Two rows of results at a time, then the one that is left, if there is one."""
+    yield from _start(strides)
+    yield from ("2:", "ldr r2, [sp, #12]", "subs r2, r2, #2", "str r2, [sp, #12]", "bmi 3f")
+    yield from (*_row_start(), "1:", *_tile(strides, pitch, 2), *_limited(kind, is_plain, 2))
+    yield from (*_next_tile(strides), "bne 1b", *_next_rows(strides, pitch), "b 2b")
+    yield from ("3:", "adds r2, r2, #1", "bne 5f", *_row_start(), "4:", *_tile(strides, pitch, 1))
+    yield from (*_limited(kind, is_plain, 1), *_next_tile(strides), "bne 4b")
+    yield from ("5:", "add sp, sp, #20", "pop {r4-r11, pc}")
 
 
 def _start(strides: tuple[int, int]) -> Iterator[str]:
@@ -135,36 +138,24 @@ def _start(strides: tuple[int, int]) -> Iterator[str]:
 
 
 def _row_start() -> Iterator[str]:
-    yield from ("ldr r2, [sp, #12]", "cmp r2, #1", "bne 3f", "movs r2, #0", "vmov s10, r2", "3:")
     yield from ("ldrd r0, r1, [sp]", "ldr r2, [sp, #8]", "vmov s8, r2")
 
 
-def _tile(strides: tuple[int, int], pitch: int) -> Iterator[str]:
-    """Two by two results: sums in r9-r12."""
-    yield from ("vmov r9, r10, s2, s3", "vmov r11, r12, s2, s3")
-    for row in range(strides[0] + TAPS):
-        yield from _row(strides, row, 2 * pitch * row)
+def _tile(strides: tuple[int, int], pitch: int, rows: int) -> Iterator[str]:
+    """Two results of one or two rows: sums in r9-r12."""
+    yield from (f"vmov r{9 + 2 * n}, r{10 + 2 * n}, s2, s3" for n in range(rows))
+    for row in range(strides[0] * (rows - 1) + TAPS):
+        mine = [(n, row - strides[0] * n) for n in range(rows) if 0 <= row - strides[0] * n < TAPS]
+        yield from _row(strides, mine, 2 * pitch * row)
 
 
-def _limited(kind: str, is_plain: bool) -> Iterator[str]:
-    """The sums as bytes, where they belong."""
-    yield from ("vmov s4, s5, r9, r10", "vmov s6, s7, r11, r12")
-    for how in ("vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, s0", "vcvtr.s32.f32 {0}, {0}"):
-        yield from (how.format(f"s{n}") for n in range(4, 8))
-    yield from ("vmov r9, r10, s4, s5", "vmov r11, r12, s6, s7")
-    if not is_plain:
-        yield from ("vmov r2, s1", *(f"add r{n}, r{n}, r2" for n in range(9, 13)))
-    yield from (f"{'usat' if kind == 'uint8' else 'ssat'} r{n}, #8, r{n}" for n in range(9, 13))
-    yield from ("vmov r2, s8", "vmov lr, s10", "add lr, lr, r1", "strb r12, [lr, r2]", "strb r11, [lr]")
-    yield from ("strb r10, [r1, r2]", "strb r9, [r1]")
-
-
-def _row(strides: tuple[int, int], row: int, at: int) -> Iterator[str]:
-    """The products of a row of the plane; of every other column the second results begin two behind."""
-    mine = [(oy, row - strides[0] * oy) for oy in range(2) if 0 <= row - strides[0] * oy < TAPS]
+def _row(strides: tuple[int, int], mine: list[tuple[int, int]], at: int) -> Iterator[str]:
+    """The products of a row of the plane, for rows of results and of weights; of every other column the
+    second results begin two behind.
+    """
     yield f"ldrd r2, lr, [r0, #{at}]"
-    for oy, k in mine:
-        a, b, w01, w12 = f"r{9 + 2 * oy}", f"r{10 + 2 * oy}", f"r{3 + 2 * k}", f"r{4 + 2 * k}"
+    for n, k in mine:
+        a, b, w01, w12 = f"r{9 + 2 * n}", f"r{10 + 2 * n}", f"r{3 + 2 * k}", f"r{4 + 2 * k}"
         yield from (f"smlad {a}, r2, {w01}, {a}", f"smlabt {a}, lr, {w12}, {a}")
         if strides[1] == 1:
             yield from (f"smlatb {b}, r2, {w01}, {b}", f"smlad {b}, lr, {w12}, {b}")
@@ -172,15 +163,34 @@ def _row(strides: tuple[int, int], row: int, at: int) -> Iterator[str]:
             yield f"smlad {b}, lr, {w01}, {b}"
     if strides[1] != 1:
         yield f"ldr r2, [r0, #{at + 8}]"
-        yield from (f"smlabt r{10 + 2 * oy}, r2, r{4 + 2 * k}, r{10 + 2 * oy}" for oy, k in mine)
+        yield from (f"smlabt r{10 + 2 * n}, r2, r{4 + 2 * k}, r{10 + 2 * n}" for n, k in mine)
 
 
-def _ends(strides: tuple[int, int], pitch: int) -> Iterator[str]:
-    """To the tile on the left, or to the next two rows."""
+def _limited(kind: str, is_plain: bool, rows: int) -> Iterator[str]:
+    """The sums as bytes, where they belong."""
+    pairs = [(f"s{4 + 2 * n}, s{5 + 2 * n}", f"r{9 + 2 * n}, r{10 + 2 * n}") for n in range(rows)]
+    yield from (f"vmov {s}, {r}" for s, r in pairs)
+    for how in ("vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, s0", "vcvtr.s32.f32 {0}, {0}"):
+        yield from (how.format(f"s{n}") for n in range(4, 4 + 2 * rows))
+    yield from (f"vmov {r}, {s}" for s, r in pairs)
+    made = range(9, 9 + 2 * rows)
+    if not is_plain:
+        yield from ("vmov r2, s1", *(f"add r{n}, r{n}, r2" for n in made))
+    yield from (f"{'usat' if kind == 'uint8' else 'ssat'} r{n}, #8, r{n}" for n in made)
+    yield "vmov r2, s8"
+    if rows == 2:
+        yield from ("vmov lr, s10", "add lr, lr, r1", "strb r12, [lr, r2]", "strb r11, [lr]")
+    yield from ("strb r10, [r1, r2]", "strb r9, [r1]")
+
+
+def _next_tile(strides: tuple[int, int]) -> Iterator[str]:
+    """To the tile on the left, if there is one."""
     yield from ("vmov.f32 s8, s9", "vmov r2, s11", "sub r1, r1, r2", f"sub r0, r0, #{4 * strides[1]}")
-    yield from ("ldr r2, [sp, #16]", "cmp r0, r2", "bne 1b")
+    yield from ("ldr r2, [sp, #16]", "cmp r0, r2")
+
+
+def _next_rows(strides: tuple[int, int], pitch: int) -> Iterator[str]:
     apart = 4 * strides[0] * pitch
     yield from ("ldr r0, [sp]", f"add r0, r0, #{apart}", "str r0, [sp]")
     yield from (f"add r2, r2, #{apart}", "str r2, [sp, #16]", "ldr r1, [sp, #4]", "ldr r2, [sp, #68]")
-    yield from ("add r1, r1, r2, lsl #1", "str r1, [sp, #4]", "ldr r2, [sp, #12]", "subs r2, r2, #2")
-    yield from ("str r2, [sp, #12]", "bgt 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
+    yield from ("add r1, r1, r2, lsl #1", "str r1, [sp, #4]")

@@ -105,7 +105,7 @@ class PairedBytes(PairedTiles):
             apart = blocks * CHANNELS
         else:
             apart = step(self.c.to, self.x.name) or 0 if self.x is not None and count == POINTS else 0
-        numbers = (blocks, self.pairs, apart, *limits_of_halves(self.found))
+        numbers = (apart, blocks, self.pairs, *limits_of_halves(self.found))
         body = (*self._sums(block), *self._limited(block, count, to))
         call = Routine(from_zero("dot2_bytes", is_plain(self.found)), addresses, numbers)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
