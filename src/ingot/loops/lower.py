@@ -63,6 +63,9 @@ def _views(steps: Iterable[Step], storage: Storage) -> dict[Tensor, Alias]:
     return {view: Alias(base) for view, base in storage.views.items() if view in found}
 
 
+WORD = 4  # bytes of a register of integers
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     """What lowering carries along: the tensors' storage, each kernel by what it does (`_key`)."""
@@ -222,7 +225,7 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     storage = work.storage
     whole = [c.out for c in computes(stages) if choices[c].band is None]
     halos = tuple(dict.fromkeys(t for t in whole if storage.layout(t).has_halo))
-    filled = (f for t in halos for f in fill_halo(t, storage, work.target.lanes(max(t.type.bytes, 4))))
+    filled = (f for t in halos for f in fill_halo(t, storage, _at_once(t, work.target)))
     twice = (c.out for c in computes(stages) if is_cut(c, storage, work.target))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages), *twice)))
     body = without_single_iterations((*filled, *generate(stages, storage, work.target, None, choices)))
@@ -232,6 +235,13 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     scratch = frozenset(storage.scratches.intersection(parameters))
     how = work.choose.named(choices)
     return Kernel(nodes[0], parameters, body, nodes, macs(stages), params, scratch=scratch, choices=how)
+
+
+def _at_once(t: Tensor, target: Target) -> int:
+    """How many elements of a halo are written at once: vectors, or bytes that fill a register."""
+    lanes = target.lanes(max(t.type.bytes, WORD))
+    alone = lanes == t.type.bytes == 1 and list(target.narrow_operations) == [WORD]
+    return WORD if alone else lanes
 
 
 def _shared(stages: tuple[Stage, ...]) -> Iterator[Tensor]:
