@@ -45,6 +45,7 @@ class Options:
     Caffe2's nets. `fix` makes inputs constants, by name: a number, which fills the input, nested lists or
     an array.
     `cpu`, `features` (LLVM's words, as +sse4a or -fma), `float_abi`, `code_model` say more of the target.
+    `max_ram` and `max_flash` are bytes: a bundle that takes more is refused.
     """
 
     name: str | None = None
@@ -72,6 +73,8 @@ class Options:
     string_bytes: int = 64
     infer_shapes: bool = False
     fuse: bool = True
+    max_ram: int | None = None
+    max_flash: int | None = None
     threads: bool = False
     profile: bool = False
     pauses: bool = False

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import get_args
 
 from ingot.binary.note import with_note
+from ingot.bundle.budget import require_room
 from ingot.bundle.build import build, libraries, sources, stack_of, wanted
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.golden import golden_run
@@ -65,6 +66,7 @@ def finish(
     shown = manifest(face, options, origin, code, stack)
     if len(units) > 1:
         shown["variants"] = [u.target.name for u in units]
+    require_room(face, options, shown["sizes"])
     files[f"{name}.o"] = with_note(code, json.dumps(facts(shown)))
     keep = wanted(face, units, options.emit)
     if "main" in options.emit:

@@ -233,6 +233,19 @@ def parse_flags(words: Sequence[str] | None) -> tuple[str, ...]:
         raise InputError(f"--cflags: {error}") from None
 
 
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
+
+
+def parse_bytes(word: str | None, flag: str) -> int | None:
+    """`65536`, `64K`, `1M`."""
+    if word is None:
+        return None
+    number, unit = (word[:-1], word[-1:].upper()) if word[-1:].isalpha() else (word, "")
+    if not number.isdecimal() or unit not in UNITS:
+        raise InputError(f"{flag} {word}: write a number of bytes, as 65536, 64K or 1M")
+    return int(number) * UNITS[unit]
+
+
 def options(
     target: str,
     define: Sequence[str] | None,

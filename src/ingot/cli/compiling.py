@@ -46,6 +46,13 @@ CodeModel = Annotated[
     Literal["tiny", "small", "kernel", "medium", "large"] | None,
     typer.Option("--code-model", help="How far apart code and data may be."),
 ]
+MaxRam = Annotated[
+    str | None, typer.Option("--max-ram", metavar="BYTES", help="Refuse a bundle that takes more: 96K, 1M.")
+]
+MaxFlash = Annotated[
+    str | None,
+    typer.Option("--max-flash", metavar="BYTES", help="Refuse a bundle that takes more: 256K, 1M."),
+]
 EmitList = Annotated[
     str | None,
     typer.Option(
@@ -107,6 +114,8 @@ def compile(
     float_abi: FloatAbi = None,
     relocation: Relocation = None,
     code_model: CodeModel = None,
+    max_ram: MaxRam = None,
+    max_flash: MaxFlash = None,
     emit: EmitList = None,
     rename: Rename = None,
     inputs: arg.Feeds = None,
@@ -159,6 +168,8 @@ def compile(
         float_abi=float_abi,
         relocation=relocation,
         code_model=code_model,
+        max_ram=arg.parse_bytes(max_ram, "--max-ram"),
+        max_flash=arg.parse_bytes(max_flash, "--max-flash"),
         rename=arg.parse_rename(rename),
         **arg.edges(inputs, outputs, model_inputs),
         threads=threads,

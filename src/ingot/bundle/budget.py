@@ -1,0 +1,62 @@
+"""What a bundle may take of a device's memory: one that takes more is refused, and what takes most is named.
+
+In: a unit, the limits of the options, the sizes of its manifest. Out: nothing, or an InputError. Called by
+`write`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ingot.emit.unit import Unit
+from ingot.errors import InputError
+from ingot.formula.expr import Tensor
+from ingot.options import Options
+
+NAMED = 3
+QUANTIZE = "ingot quantize makes floats bytes, a quarter of them"
+
+
+def require_room(unit: Unit, options: Options, sizes: Mapping[str, int]) -> None:
+    """InputError where RAM (arena, state, Glow's mutable memory) or flash (code, constants) are exceeded."""
+    ram = sizes["arena_bytes"] + sizes["state_bytes"] + sizes["mutable_bytes"] + sizes["static_bytes"]
+    if options.max_ram is not None and ram > options.max_ram:
+        step, live = _peak(unit)
+        raise InputError(
+            f"{_over(unit, ram, 'RAM', options.max_ram)}; step {step} keeps {_largest(live)}", remedy=QUANTIZE
+        )
+    flash = sizes["flash_bytes"] + (sizes["weights_bytes"] if unit.external else 0)
+    if options.max_flash is not None and flash > options.max_flash:
+        kept = {t: t.bytes for t in unit.program.constants}
+        over = _over(unit, flash, "flash", options.max_flash)
+        raise InputError(
+            f"{over}: code and constants, of these {_largest(kept)}",
+            remedy=f"{QUANTIZE}; ingot compress prunes and shares weights",
+        )
+
+
+def _over(unit: Unit, bytes_: int, what: str, limit: int) -> str:
+    return (
+        f"{unit.name} takes {bytes_:,} bytes of {what} on {unit.target.name}, {bytes_ - limit:,} more than "
+        f"--max-{what.lower()} {limit:,}"
+    )
+
+
+def _peak(unit: Unit) -> tuple[int, dict[Tensor, int]]:
+    """The step at which most bytes of the arena are live, and what they hold."""
+    lifetimes = unit.plan.lifetimes
+    steps = {start for life in lifetimes for start, _ in life.spans}
+    live = {
+        step: {life.tensor: life.bytes for life in lifetimes if any(a <= step < b for a, b in life.spans)}
+        for step in sorted(steps)
+    }
+    most = max(live, key=lambda step: sum(live[step].values()), default=0)
+    return most, live.get(most, {})
+
+
+def _largest(sizes: Mapping[Tensor, int]) -> str:
+    """The tensors that take most, by name."""
+    ordered: Iterable[tuple[Tensor, int]] = sorted(sizes.items(), key=lambda row: -row[1])
+    named = [f"'{t.name}' ({n:,} bytes)" for t, n in ordered]
+    more = len(named) - NAMED
+    return ", ".join(named[:NAMED]) + (f" and {more} more" if more > 0 else "") if named else "nothing"
