@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import ingot
 from ingot.driver import stages
 from ingot.loops.evaluate import run
 from ingot.options import Options
+from ingot.targets.records import find
 from ingot.targets.window_routines import PITCHES, STRIDES, window_name, window_routines
 from tests.oracles import exact_session
 from tests.test_paired_tiles import KINDS, TARGET, in_plain_c, layer, routines
@@ -61,6 +64,16 @@ def is_right(kind: str, shape: tuple[int, ...], window: tuple[int, int], attribu
 @pytest.mark.parametrize("name", LAYERS)
 def test_every_tile_is_right(name: str, kind: str) -> None:
     assert is_right(kind, *LAYERS[name])
+
+
+@pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed")
+def test_gcc_finds_nothing_to_warn_of(tmp_path: Path) -> None:
+    shape, window, attributes = LAYERS["odd sides"]
+    w = np.ones((shape[1], 1, *window), np.int8)
+    bundle = ingot.compile(layer("uint8", shape, w, attributes), target=TARGET, name="net", emit=("c",))
+    bundle.save(tmp_path)
+    flags = ("-O2", "-std=gnu99", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-c", "net.c")
+    subprocess.run([*(find(TARGET).gcc or ()), *flags], cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize("name", OTHERS)

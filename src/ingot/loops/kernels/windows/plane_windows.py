@@ -24,7 +24,7 @@ from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
 from ingot.formula.types import FLOAT32, INT8, INT16, INT32, DType
 from ingot.loops.access import step
 from ingot.loops.axes import normal_axes
-from ingot.loops.kernels.contraction.paired_bytes import is_plain
+from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_plain
 from ingot.loops.kernels.contraction.requantise import Requantised, requantised
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.kernels.windows.depthwise_match import SumOfBytes, sum_of_bytes
@@ -189,11 +189,11 @@ class _Planes:
         x, w = self._at(row, column), Load(self.weights, (*self.channels, kh, kw))
         add = Assign("sum", Var("sum", None, INT32) + cast(x, INT32) * cast(w, INT32))
         taps = For(kw.name, Const(0), Const(along.taps), 1, (add,))
-        scaled = substitute(self.d.value, {"acc": Var("sum", None, INT32)})
+        made = as_byte(Var("sum", None, INT32), Load(self.scale, self.channels), 0, self.found)
         body = (
             Let("sum", Load(self.first, self.channels), mutable=True),
             For(kh.name, Const(0), Const(down.taps), 1, (taps,)),
-            Store(self.d.to, scaled),
+            Store(self.d.to, made),
         )
         inner = For(ow.name, Const(columns[0]), Const(columns[1]), 1, body)
         call = self._call(rows, columns)
