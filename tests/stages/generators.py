@@ -256,7 +256,7 @@ GENERATORS: dict[str, Generator] = {
     "depthwise_dot": Generator(
         products.depthwise_bytes,
         one(depthwise_dot),
-        ("windows/depthwise_dot.py", "windows/depthwise_match.py", "contraction/requantise.py"),
+        ("windows/depthwise_dot.py", "windows/depthwise_match.py"),
         ("x86-64-v4-vnni", "aarch64-dotprod", "aarch64-i8mm"),
         share=0.3,
     ),

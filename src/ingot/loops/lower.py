@@ -19,13 +19,13 @@ from ingot.formula.types import FLOAT32, INT64
 from ingot.loops.choice import LOWERING, Choices, Chooser, LoweringOptions
 from ingot.loops.generate import generate
 from ingot.loops.interchange import in_common, parameters_of_layers
-from ingot.loops.kernels.contraction.requantise import for_scalars
 from ingot.loops.kernels.peel import is_cut
 from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of, touched
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
 from ingot.loops.region_passes.bands import merge_bands
 from ingot.loops.region_passes.subviews import is_nothing
+from ingot.loops.requantise import for_scalars
 from ingot.loops.rewrite import rewritten, without_single_iterations
 from ingot.loops.sum_range import room
 from ingot.targets.record import Target

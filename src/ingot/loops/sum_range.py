@@ -18,7 +18,7 @@ from ingot.formula.compute import Compute, accumulator
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import Array, Binary, Cast, Expr, Load, Var, loads, static, walk
 from ingot.formula.types import INT8, INT32
-from ingot.loops.kernels.contraction.requantise import Requantised, requantised
+from ingot.loops.requantise import Requantised, requantised
 from ingot.targets.routines import HALF_LIMIT, SUM_LIMIT
 
 SMALLEST = 2.0**-100  # of a scale: a 256th of it is exact

@@ -33,10 +33,10 @@ from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, align_constants, has_vector_cast, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
-from ingot.loops.kernels.contraction.requantise import in_integers
 from ingot.loops.kernels.joint_axes import join
 from ingot.loops.kernels.naive import clip
 from ingot.loops.layout import Storage, bind
+from ingot.loops.requantise import in_integers
 from ingot.targets.record import Target
 
 LONG = 16  # vectors in a row: what is left over behind them counts little

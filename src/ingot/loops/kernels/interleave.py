@@ -20,9 +20,9 @@ from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
-from ingot.loops.kernels.contraction.requantise import in_integers
 from ingot.loops.kernels.transpose import Turn, match
 from ingot.loops.layout import Storage
+from ingot.loops.requantise import in_integers
 from ingot.targets.record import Target
 
 MOST_PLANES = 4

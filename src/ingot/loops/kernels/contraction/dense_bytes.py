@@ -32,8 +32,8 @@ from ingot.loops.kernels.contraction.paired_bytes import (
     with_byte,
 )
 from ingot.loops.kernels.contraction.paired_tiles import LOWEST
-from ingot.loops.kernels.contraction.requantise import Requantised
 from ingot.loops.layout import Storage
+from ingot.loops.requantise import Requantised
 from ingot.loops.sum_range import Room
 from ingot.targets.record import Target
 from ingot.targets.routines import from_zero

@@ -36,9 +36,9 @@ from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
 from ingot.loops.kernels.contraction.paired_tiles import CHANNELS, PairedTiles
 from ingot.loops.kernels.contraction.products import SIGN
-from ingot.loops.kernels.contraction.requantise import Requantised, limited, requantised
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.layout import Storage
+from ingot.loops.requantise import Requantised, limited, requantised
 from ingot.targets.routines import from_zero
 
 SUM = Var("acc", None, INT32)

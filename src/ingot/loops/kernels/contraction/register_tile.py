@@ -22,11 +22,11 @@ from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Mad
 from ingot.formula.types import INT32, DType
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.cuts import parts
-from ingot.loops.kernels.contraction.requantise import in_integers
 from ingot.loops.kernels.contraction.roles import Contraction
 from ingot.loops.kernels.contraction.tiles import Segment, Tile, is_by_element, terms_per_iteration
 from ingot.loops.kernels.contraction.vector_operand import VectorOperand
 from ingot.loops.nearby import Place, placer
+from ingot.loops.requantise import in_integers
 from ingot.targets.record import Target
 
 UNROLLED_TAPS = 4

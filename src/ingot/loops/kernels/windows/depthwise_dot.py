@@ -47,11 +47,11 @@ from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.instructions import GROUP_BYTES, packed_lanes
 from ingot.loops.kernels.contraction.products import Product, cost, instructions_of, products_of_bytes
-from ingot.loops.kernels.contraction.requantise import in_integers, limited, unlimited
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.kernels.shuffles import Network
 from ingot.loops.kernels.windows.depthwise_match import Depthwise, match
 from ingot.loops.layout import Storage
+from ingot.loops.requantise import in_integers, limited, unlimited
 from ingot.targets.record import Target
 
 TAPS = 4  # that an instruction multiplies

@@ -25,10 +25,10 @@ from ingot.formula.types import FLOAT32, INT8, INT16, INT32, DType
 from ingot.loops.access import step
 from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_plain
-from ingot.loops.kernels.contraction.requantise import Requantised, requantised
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.kernels.windows.depthwise_match import SumOfBytes, sum_of_bytes
 from ingot.loops.layout import Storage
+from ingot.loops.requantise import Requantised, requantised
 from ingot.targets.record import Target
 from ingot.targets.window_routines import PADDED, PITCHES, STRIDES, TAPS, window_name
 
