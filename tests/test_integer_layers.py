@@ -174,6 +174,24 @@ def test_a_float_bias_is_added_to_scaled_sums(name: str) -> None:
             np.testing.assert_array_equal(run(program, fed)[0], wanted, target)
 
 
+@pytest.mark.parametrize("target", (*TARGETS, "armv8.1m", "riscv64"))
+@pytest.mark.parametrize("rows", (1, 2, 5))
+def test_a_bias_for_each_row(target: str, rows: int) -> None:
+    """What a sum begins with belongs to its row: tiles of two rows took that of the first for both."""
+    bias = np.random.default_rng(rows).integers(-30000, 30000, (rows, 1)).astype(np.int32)
+    proto = parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> g (uint8[{rows},24] q) => (uint8 y)
+        {{ y = com.microsoft.QGemm <transB=1> (q, s, z0, mt, ws, wz, rows, big, z) }}"""
+    )
+    arrays = {n: CONSTANTS[n] for n in ("s", "z0", "mt", "ws", "wz", "big", "z")} | {"rows": bias}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in arrays.items())
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    fed = {"q": np.random.default_rng(8).integers(0, 256, (rows, 24)).astype(np.uint8)}
+    (wanted,) = exact_session(proto).run(None, fed)
+    (got,) = run(stages(proto, Options(target=target)).program, fed)
+    np.testing.assert_array_equal(got, wanted)
+
+
 KEPT: dict[str, tuple[str, set[str]]] = {
     "others read the product": (
         CONV + "c = Conv(x, fw) r = Relu(c) a = Add(c, r) y = QuantizeLinear(a, big, z)",

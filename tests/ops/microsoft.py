@@ -20,7 +20,9 @@ def mapped(op: str, kind: Any, zero: int, *shape: int, **attributes: Any) -> Row
     return Row(op, inputs, attributes, constant=(1, 2, 3, 4), note=np.dtype(kind).name, **DOMAIN)
 
 
-def gemm(kind: Any, weights: Any, columns: int, late: bool = False, **attributes: Any) -> Row:
+def gemm(
+    kind: Any, weights: Any, columns: int, late: bool = False, bias: tuple[int, ...] = (5,), **attributes: Any
+) -> Row:
     """A row of QGemm: zero points, a bias, a scale per column where there are several."""
     m, k, n = 4, 9, 5
     a = integers(*((k, m) if attributes.get("transA") else (m, k)), dtype=kind)
@@ -30,9 +32,10 @@ def gemm(kind: Any, weights: Any, columns: int, late: bool = False, **attributes
     scales, zeros = scale(*[0.01 + 0.002 * j for j in range(columns)]), np.zeros(columns, weights)
     zero = np.array(3, kind)
     inputs = [a, scale(0.02), zero, b, scales, zeros if columns > 1 else np.array(2, weights)]
-    inputs += [integers(n, dtype=np.int32, low=-900, high=900), scale(0.9), np.array(7, kind)]
+    inputs += [integers(*bias, dtype=np.int32, low=-900, high=900), scale(0.9), np.array(7, kind)]
     fixed = () if late else (1, 2, 3, 4, 5, 6, 7, 8)
-    return Row("QGemm", inputs, attributes, constant=fixed, note=f"{np.dtype(kind).name}_{columns}", **DOMAIN)
+    note = f"{np.dtype(kind).name}_{columns}_{'x'.join(map(str, bias))}"
+    return Row("QGemm", inputs, attributes, constant=fixed, note=note, **DOMAIN)
 
 
 def parts(kind: Any, axis: int) -> Row:
@@ -130,6 +133,7 @@ QUANTISED = [
     gemm(np.uint8, np.int8, 5, transB=1),
     gemm(np.int8, np.int8, 1, transA=1, alpha=0.5),
     gemm(np.uint8, np.int8, 1, late=True),
+    *(gemm(np.int8, np.int8, 1, bias=shape) for shape in ((4, 1), (4, 5), (1, 5), (1,))),
 ]
 FUSED = [
     Row("QuickGelu", [floats(3, 7)], **DOMAIN),

@@ -99,12 +99,12 @@ class DotLoops:
 
         return Load(self.derived("totals", (), add, INT32), (self.c.vector, *self.moving))
 
-    def corrected(self, total: Expr) -> Expr:
-        """A sum of all products, with what zero points and the first value add to it."""
+    def corrected(self, total: Expr, point: Expr) -> Expr:
+        """A sum of all products at a point, with what zero points and the first value add to it."""
         zero = self.p.zero - Const(self.sign, INT32) if self.sign else self.p.zero
         if zero != Const(0, INT32):
             total = total - zero * self.totals()
-        return total if self.c.init == Const(0, INT32) else self.c.init + total
+        return total if self.c.init == Const(0, INT32) else self.moved(self.c.init, point) + total
 
     def moved(self, e: Expr, by: Expr) -> Expr:
         """The expression at a later point of the tile."""

@@ -132,7 +132,7 @@ class _Generator(DotLoops):
 
     def store(self, point: Var) -> Statement:
         """The result of one channel at one point."""
-        total = self.corrected(Load(self.sums, (point, self.c.vector)))
+        total = self.corrected(Load(self.sums, (point, self.c.vector)), point)
         to, value = (self.moved(e, point) for e in (self.c.to, self.c.value))
         assert isinstance(to, Load)
         return Store(to, substitute(value, {"acc": total}))

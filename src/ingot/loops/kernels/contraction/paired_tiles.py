@@ -140,20 +140,23 @@ class PairedTiles(DotLoops):
         sums = self.storage.scratch(self.c.to.tensor, (POINTS, CHANNELS), "sums", INT32)
         block = Var("block", first + blocks)
         body = (
-            *self._first(sums, block, size),
+            *self._first(sums, block, size, count),
             self._summed(sums, block),
             *self._results(sums, block, size, count),
         )
         return (For(block.name, Const(first), Const(first + blocks), 1, body),)
 
-    def _first(self, sums: Tensor, block: Expr, size: int) -> Iterator[Statement]:
-        """What the sums begin with: the same at both points."""
-        for r in range(CHANNELS):
-            first = self.corrected(Const(0, INT32)) if r < size else Const(0, INT32)
-            yield Let(f"first{r}", self.of_channel(first, block, r))
+    def _first(self, sums: Tensor, block: Expr, size: int, count: int) -> Iterator[Statement]:
+        """What the sums begin with: the same at both points, unless the first value moves with them."""
+        starts = [self.corrected(Const(0, INT32), Const(min(p, count - 1))) for p in range(POINTS)]
+        apart = [f"{p}_" if start != starts[0] else "" for p, start in enumerate(starts)]
+        for p, start in enumerate(starts):
+            for r in range(CHANNELS if p == 0 or apart[p] else 0):
+                first = start if r < size else Const(0, INT32)
+                yield Let(f"first{apart[p]}{r}", self.of_channel(first, block, r))
         for p in range(POINTS):
             for r in range(CHANNELS):
-                yield Store(Load(sums, (Const(p), Const(r))), Var(f"first{r}", None, INT32))
+                yield Store(Load(sums, (Const(p), Const(r))), Var(f"first{apart[p]}{r}", None, INT32))
 
     def of_channel(self, e: Expr, block: Expr, lane: int) -> Expr:
         channel = block * CHANNELS + lane

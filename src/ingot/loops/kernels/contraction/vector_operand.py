@@ -83,6 +83,8 @@ class VectorOperand:
     def first(self, s: Segment) -> First:
         """What the accumulators of a segment begin with, by the offset and the width of a register."""
         init, loads = self.c.init, list[Load]()
+        if any(mentions(init, x.name) for x in self.c.tile):
+            raise NotVectorizable("the first value of the sums moves from point to point")
         if mentions(init, self.c.vector.name):
             if not isinstance(init, Load) or init.tensor.value is None:
                 raise NotVectorizable("the first value of the sums is no constant")
