@@ -296,9 +296,14 @@ def _expand_at_run_time(f: Builder, x: Tensor, shape: Tensor) -> Tensor:
 
 @op("Tile")
 def tile_1(f: Builder, x: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
-    """Tile-1: one axis, repeated."""
-    a = f.axis(f.integers(axis, "axis")[0], x.rank)
-    times = f.integers(tiles, "tiles")[0]
+    """Tile-1: one axis, repeated. Both numbers have the type of the elements there, floats too."""
+    numbers = []
+    for tensor, what in ((axis, "axis"), (tiles, "tiles")):
+        found = f.static(tensor, what).reshape(-1)
+        whole = found.size == 1 and np.isfinite(found).all() and (found == np.floor(found)).all()
+        f.require(bool(whole), f"{what} {found[:9].tolist()} is no whole number")
+        numbers.append(int(found[0]))
+    a, times = f.axis(numbers[0], x.rank), numbers[1]
     return _tile(f, x, tuple(extent(as_expr(n) * times) if i == a else n for i, n in enumerate(x.shape)))
 
 
