@@ -83,7 +83,8 @@ def _prepared(
 ) -> tuple[Contraction, bool] | None:
     """The contraction with its loops merged and its tile axes chosen, and whether it goes by rows."""
     normal = normal_axes(c)
-    found = match(normal, storage, bounds) or _of_bytes(normal, storage, target, bounds)
+    found = match(normal, storage, bounds, in_place=target.vector_bytes > 0)
+    found = found or _of_bytes(normal, storage, target, bounds)
     if found is None:
         return None
     found = merge_vectors(merge_terms(found, storage), storage)

@@ -274,7 +274,8 @@ class _Loops:
         yield from self._added(i, side)
         total = Var(f"sum{i}", None, d.init.dtype)
         from_zero = d.init == Const(0.0, d.init.dtype)
-        value = substitute(d.value, {"acc": total if from_zero else Binary("add", d.init, total), **here})
+        summed = total if from_zero else Binary("add", d.init, total)
+        value = substitute(substitute(d.value, {"acc": summed}), here)
         to = substitute(d.to, here)
         try:
             if step(d.to, d.along.name) != 1:

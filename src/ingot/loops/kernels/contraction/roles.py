@@ -72,10 +72,13 @@ def around(load: Load, axes: Iterable[Var]) -> tuple[Var, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def match(c: Compute, storage: Storage, bounds: Bounds, integers: bool = False) -> Contraction | None:
+def match(
+    c: Compute, storage: Storage, bounds: Bounds, integers: bool = False, in_place: bool = False
+) -> Contraction | None:
     """Recognise a sum of products of two affine loads and give its axes their roles.
 
-    With `integers`: of bytes that are widened to int32, instead of floats.
+    With `integers`: of bytes that are widened to int32, instead of floats. With `in_place` an operand may be
+    read along its vectors where it lies, its constant factor broadcast, where the results lie alike.
     """
     r = c.reduction
     if r is None or r.combine != "sum" or not r.axes:
@@ -91,10 +94,12 @@ def match(c: Compute, storage: Storage, bounds: Bounds, integers: bool = False) 
         return None
     index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
-    found = [(a, b, roles) for a, b in (factors, factors[::-1]) if (roles := _roles(a, b, to, c.axes))]
+    ways = [(a, b) for a, b in (factors, factors[::-1]) if in_place or not _is_swapped(a, b)]
+    found = [(a, b, roles) for a, b in ways if (roles := _roles(a, b, to, c.axes))]
     if not found:
         return None
-    a, b, (vector, tile, outer) = next((f for f in found if step(to, f[2][0].name) == 1), found[0])
+    beside = (f for f in found if in_place and step(to, f[2][0].name) == 1)
+    a, b, (vector, tile, outer) = next(beside, found[0])
     reduce = tuple(sorted(r.axes, key=lambda k: -abs(step(a, k.name) or 0)))
     value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
     return Contraction(a, b, to, value, init, vector, tile, outer, reduce, inner)
@@ -110,6 +115,11 @@ def _factors(term: Expr, integers: bool) -> tuple[Load, Load] | None:
     return None
 
 
+def _is_swapped(a: Load, b: Load) -> bool:
+    """Whether the constant is what is broadcast, and the vectors are of the other operand."""
+    return a.tensor.value is not None and b.tensor.value is None
+
+
 def _roles(
     a: Load, b: Load, to: Load, axes: tuple[Var, ...]
 ) -> tuple[Var, tuple[Var, ...], tuple[Var, ...]] | None:
@@ -120,7 +130,7 @@ def _roles(
     if b.tensor.type.compute is not b.tensor.type:
         return None  # a narrow float is widened one element at a time
     usable = [x for x, (p, q, _) in moves.items() if p == 0 and q != 0]
-    if a.tensor.value is not None and b.tensor.value is None:  # unless packed, as they lie and are stored
+    if _is_swapped(a, b):  # not packed: as they lie and are stored
         usable = [x for x in usable if moves[x][1:] == (1, 1) and a.tensor.codebook is None]
     if not usable:
         return None
@@ -156,8 +166,10 @@ def merge_points(c: Contraction, storage: Storage) -> Contraction:
 
 
 def merge_vectors(c: Contraction, storage: Storage) -> Contraction:
-    """The vector axis made one with an outer axis where everything runs on through both: rows of an image."""
-    for outer in reversed(c.outer):
+    """The vector axis of an operand that is read where it lies, made one with an outer axis where everything
+    runs on through both: rows of an image.
+    """
+    for outer in reversed(c.outer) if _is_swapped(c.a, c.b) else ():
         merged = _merged(c, storage, outer, c.vector)
         if merged is not None:
             axis, changed = merged
