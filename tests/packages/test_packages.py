@@ -282,7 +282,7 @@ def test_many_constants_are_for_builds_with_an_assembler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ingot.emit.weights.MOST_TEXT", 0)
-    with pytest.raises(InputError, match="compiles constants as C, and 1,728 bytes are too many"):
+    with pytest.raises(InputError, match=r"compiles constants as C, and [0-9,]+ bytes are too many"):
         package("arduino", "floats", tmp_path / "a")
     package("make", "floats", tmp_path / "m")
     require_right(run(["make", "-s", "run"], tmp_path / "m"))
