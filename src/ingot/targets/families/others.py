@@ -8,6 +8,7 @@ from ..record import Target
 from ..spelling import FMA_BUILTIN, fma_scalar
 
 POWER = FMA_BUILTIN  # square roots are an option
+NO_ALTIVEC = "-mno-altivec"  # vectors of floats lose denormal numbers, as most systems set it
 STATIC_MIPS = ("-mno-abicalls", "-G0")
 
 TARGETS = (
@@ -29,8 +30,8 @@ TARGETS = (
         "64-bit PowerPC, big-endian, the second ABI (FreeBSD, musl)",
         triple="powerpc64-linux-musl",
         aliases=("powerpc64",),
-        flags=("-mabi=elfv2",),
-        gcc=("powerpc64-linux-gnu-gcc", "-mabi=elfv2"),
+        flags=("-mabi=elfv2", NO_ALTIVEC),
+        gcc=("powerpc64-linux-gnu-gcc", "-mabi=elfv2", NO_ALTIVEC),
         endian="big",
         registers=32,
         runner=("qemu-ppc64",),
