@@ -114,7 +114,7 @@ HOSTILE: list[tuple[Any, str]] = [
     (lambda a: a.update(aggregate_function="MEDIAN"), "aggregate_function 'MEDIAN' is unknown"),
     (lambda a: a.update(post_transform="EXP"), "post_transform 'EXP' is none of"),
     (lambda a: a.update(n_targets=1 << 62), "n_targets is"),
-    (lambda a: a.update(nodes_featureids=3), "cannot take"),
+    (lambda a: a.update(nodes_featureids=3), "is of type INT, INTS is needed"),
 ]
 
 
