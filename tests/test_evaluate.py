@@ -180,6 +180,7 @@ MISUSED = {
     "no data": ([], "there is no data"),
     "no labels": (["--data", "{d}/x.npy"], "nothing to evaluate by"),
     "too few labels": (["--data", "{d}/x.npy", "--labels", "{d}/few.npy"], "10 labels of 11 samples"),
+    "one label": (["--data", "{d}/x.npy", "--labels", "{d}/one.npy"], "are one number"),
     "no such output": (["--data", "{d}/x.npy", "--labels", "{d}/y.npy", "--output", "z"], "no tensor 'z'"),
     "a pickle": (["--data", "{d}/x.npy", "--labels", "{d}/evil.npy"], "not a .npy file"),
 }
@@ -191,6 +192,7 @@ def test_misuse_is_one_error(words: list[str], message: str, tmp_path: Path) -> 
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", X.argmax(1))
     np.save(tmp_path / "few.npy", X.argmax(1)[:10])
+    np.save(tmp_path / "one.npy", np.int64(3))
     np.save(tmp_path / "evil.npy", np.array([{}], object), allow_pickle=True)
     ran = CliRunner().invoke(app, ["evaluate", str(model), *(w.format(d=tmp_path) for w in words)])
     assert ran.exit_code == 2 and message in ran.stderr and "Traceback" not in ran.stderr, ran.stderr

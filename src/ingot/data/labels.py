@@ -32,8 +32,16 @@ def class_names(path: Path) -> list[str]:
 
 
 def read_labels(path: Path) -> Array:
-    """Return the array of a .npy file, or that called `labels` of a .npz archive. Raises InputError."""
-    return read_member(path, LABELS) if path.suffix == ".npz" else mapped(path)
+    """Return the array of a .npy file, or that called `labels` of a .npz archive. Its first axis counts the
+    samples. Raises InputError.
+    """
+    return _of_samples(path, read_member(path, LABELS) if path.suffix == ".npz" else mapped(path))
+
+
+def _of_samples(path: Path, labels: Array) -> Array:
+    if labels.ndim == 0:
+        raise InputError(f"the labels in {path} are one number, not one for each sample")
+    return labels
 
 
 def labels_beside(words: Sequence[str]) -> Array | None:
@@ -41,7 +49,7 @@ def labels_beside(words: Sequence[str]) -> Array | None:
     import numpy as np
 
     paths = [Path(w) for w in words if w.endswith(".npz") and Path(w).is_file()]
-    found = [read_member(p, LABELS) for p in paths if LABELS in member_names(p)]
+    found = [_of_samples(p, read_member(p, LABELS)) for p in paths if LABELS in member_names(p)]
     return np.concatenate(found) if found else None
 
 
