@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from itertools import product
 from pathlib import Path
@@ -16,6 +15,7 @@ from ingot.loops.evaluate import run
 from ingot.options import Options
 from ingot.targets.records import find
 from ingot.targets.window_routines import PITCHES, STRIDES, window_name, window_routines
+from tests.here import require_program
 from tests.oracles import exact_session
 from tests.test_paired_tiles import KINDS, TARGET, in_plain_c, layer, routines
 
@@ -66,8 +66,8 @@ def test_every_tile_is_right(name: str, kind: str) -> None:
     assert is_right(kind, *LAYERS[name])
 
 
-@pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed")
 def test_gcc_finds_nothing_to_warn_of(tmp_path: Path) -> None:
+    require_program("arm-none-eabi-gcc")
     shape, window, attributes = LAYERS["odd sides"]
     w = np.ones((shape[1], 1, *window), np.int8)
     bundle = ingot.compile(layer("uint8", shape, w, attributes), target=TARGET, name="net", emit=("c",))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from onnx import parser
 import ingot
 from ingot.binary.objects import undefined_symbols
 from ingot.errors import InputError
+from tests.here import require_program
 
 Array = np.ndarray[Any, Any]
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
@@ -67,8 +67,7 @@ def in_node(
 
 @pytest.fixture(autouse=True)
 def _node() -> None:
-    if not shutil.which("node"):
-        pytest.skip("node is not installed")
+    require_program("node")
 
 
 def inputs(name: str) -> dict[str, Array]:

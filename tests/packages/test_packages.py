@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -22,6 +21,7 @@ from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.options import Options
 from ingot.packaging.project import KINDS, project
+from tests.here import require_program
 from tests.packages.models import MODELS, model, package
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-fno-strict-aliasing", "-ffp-contract=off")
@@ -30,8 +30,7 @@ ALL = os.environ.get("INGOT_PACKAGES") == "1"
 
 
 def run(command: Sequence[str | Path], folder: Path, **environment: str) -> str:
-    if not shutil.which(command[0]):
-        pytest.skip(f"{command[0]} is not installed")
+    require_program(str(command[0]))
     env = {**os.environ, **environment}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"

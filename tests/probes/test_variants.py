@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from ingot.binary.objects import undefined_symbols, writable_bytes
 from ingot.bundle.run import ProcessRunner
 from ingot.emit.dispatch import CPUID, condition
 from ingot.targets.records import TARGETS
+from tests.here import require_program
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
@@ -55,11 +54,7 @@ def test_conventions_without_variants_say_so() -> None:
 @pytest.mark.parametrize("processor", ["qemu64", "max"])
 def test_a_processor_without_avx_gets_the_fallback(processor: str) -> None:
     """Under an emulated processor with SSE2 only, a wrong choice is an illegal instruction."""
-    if shutil.which("qemu-x86_64") is None:
-        assert os.environ.get("CI") != "true", (
-            "qemu-x86_64 is missing; tools/debian-packages.txt lists qemu-user"
-        )
-        pytest.skip("qemu-x86_64 is not installed")
+    require_program("qemu-x86_64")
     bundle = ingot.compile(DIGITS / "digits.onnx", name="digits", target="+".join(LEVELS))
     emulated = replace(TARGETS["x86-64"], runner=("qemu-x86_64", "-cpu", processor))
     with np.load(DIGITS / "test_images.npz") as tests:

@@ -131,6 +131,14 @@ class Formula:
         return tuple(computes(self.stages))
 
 
+def copying(source: Tensor, copy: Tensor) -> Compute:
+    """copy[n, c, h, w] = source[n, c, h, w]"""
+    rank = source.rank
+    names = ["n", "c", *["d", "h", "w"][5 - rank :]] if rank <= 5 else [f"i{d}" for d in range(rank)]
+    axes = tuple(Var(name, n) for name, n in zip(names, source.shape, strict=True))
+    return Compute(copy, axes, source[axes])
+
+
 def computes(stages: tuple[Stage, ...]) -> Iterator[Compute]:
     """Every Compute, those inside Scans included, in the order they stand."""
     for stage in stages:

@@ -24,14 +24,14 @@ from functools import reduce
 from itertools import product as combinations
 from math import prod
 
-from ingot.formula.compute import Compute, Reduction, Stage
+from ingot.formula.compute import Compute, Reduction, Stage, copying
 from ingot.formula.expr import Binary, Const, Expr, Load, Tensor, Var, binary, static, substitute
 from ingot.formula.index import coefficient, interval, linear, simplify
 from ingot.loops.region import Group, Region
 from ingot.targets.record import Target
 
 FEWEST_INPUTS = 8  # channels; with fewer, writing and reading the columns takes longer than the product
-MOST_OUTPUTS = 4  # with more, vectors along the channels of the result are full
+FEW_CHANNELS = 4  # of a result: with more, vectors along them are full
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,11 @@ def sum_columns(region: Region, target: Target) -> set[Tensor]:
         phases = _phases(group, region, target)
         if not phases:
             continue
-        x, at = phases[0].x.tensor, region.items.index(group)
-        made = list(_groups(group, phases, copies.get(x, x)))
+        x, at, made = phases[0].x.tensor, region.items.index(group), list[Group]()
         if x not in region.inputs and x not in copies:
             copies[x] = Tensor(f"{x.name}_channels_first", x.type, x.shape)
-            copying = Group((f"import_{x.name}",), (_moving(x, copies[x]),))
-            made = [copying, *_groups(group, phases, copies[x])]
-        region.items[at : at + 1] = made
+            made.append(Group((f"import_{x.name}",), (copying(x, copies[x]),)))
+        region.items[at : at + 1] = [*made, *_groups(group, phases, copies.get(x, x))]
     return set(copies.values())
 
 
@@ -70,7 +68,7 @@ def _phases(group: Group, region: Region, target: Target) -> list[Phase]:
     if any((p.stage.out, p.x.tensor, p.w.tensor) != (out, x, w) for p in found):
         return []
     channels, lanes = static(out.shape[1]), target.lanes(out.type.bytes)
-    suits = channels == 1 or (channels <= MOST_OUTPUTS and out in region.outputs)
+    suits = channels == 1 or (channels <= FEW_CHANNELS and out in region.outputs)
     columns = prod(map(static, (out.shape[0], *w.shape[1:], *x.shape[2:])))
     pays = static(x.shape[1]) >= FEWEST_INPUTS and prod(map(static, x.shape[2:])) >= lanes > 1
     return found if suits and pays and columns * out.type.bytes <= target.caches[1] else []
@@ -190,8 +188,3 @@ def _added(t: Tap, axes: tuple[Var, ...], phase: Tensor, columns: Tensor) -> Com
     at = tuple(places.values())
     index = tuple(simplify(substitute(i, places)) for i in t.index)
     return Compute(phase, inner, binary("add", phase[at], columns[index]), None, at)
-
-
-def _moving(source: Tensor, copy: Tensor) -> Compute:
-    axes = tuple(Var(f"f{d}", n) for d, n in enumerate(source.shape))
-    return Compute(copy, axes, source[axes])

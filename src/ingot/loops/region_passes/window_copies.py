@@ -20,14 +20,13 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from math import prod
 
-from ingot.formula.compute import Compute, Scan, Stage, computes, writes
+from ingot.formula.compute import Compute, Scan, Stage, computes, copying, writes
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, substitute, walk
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.loops.region import Group, Region, read_instead
-from ingot.loops.region_passes.columns import sum_columns
+from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
 from ingot.targets.record import Target
 
-FEW_CHANNELS = 4
 SHORTEST_ROW = 4
 EXPORT = 6.0  # the terms that are multiplied in the time in which an element is exported
 
@@ -135,7 +134,7 @@ def _is_own(c: Compute, load: Load) -> bool:
 
 def _insert_import(region: Region, t: Tensor) -> None:
     copy = Tensor(f"{t.name}_padded", t.type, t.shape)
-    first = Group((f"import_{t.name}",), (_copying(t, copy),))
+    first = Group((f"import_{t.name}",), (copying(t, copy),))
     for group in _groups(region):
         group.stages = tuple(read_instead(s, t, copy) for s in group.stages)
     region.items.insert(0, first)
@@ -153,7 +152,7 @@ def _import_rows(region: Region) -> Fills:
             t, key = load.tensor, _source(load)
             if key not in made and (_leaves(load) or t not in region.inputs):
                 made[key] = Tensor(f"{t.name}_channels_first", t.type, t.shape)
-                copy = Group((f"import_{t.name}",), (_copying(t, made[key]),))
+                copy = Group((f"import_{t.name}",), (copying(t, made[key]),))
                 region.items.insert(region.items.index(group), copy)
         woven: list[Compute] = []
         group.stages = tuple(_in_rows(s, made, dense, woven) for s in group.stages)
@@ -286,12 +285,4 @@ def _insert_export(region: Region, t: Tensor) -> None:
         group.stages = tuple(
             replace(s, out=inner) if isinstance(s, Compute) and s.out is t else s for s in read
         )
-    region.items.insert(last + 1, Group((f"export_{t.name}",), (_copying(inner, t),)))
-
-
-def _copying(source: Tensor, copy: Tensor) -> Compute:
-    """copy[n, c, h, w] = source[n, c, h, w]"""
-    rank = source.rank
-    names = ["n", "c", *["d", "h", "w"][5 - rank :]] if rank <= 5 else [f"i{d}" for d in range(rank)]
-    axes = tuple(Var(name, n) for name, n in zip(names, source.shape, strict=True))
-    return Compute(copy, axes, source[axes])
+    region.items.insert(last + 1, Group((f"export_{t.name}",), (copying(inner, t),)))

@@ -140,7 +140,7 @@ def _golden_files(kind: Kind, bundle: Bundle, golden: Golden) -> dict[str, bytes
         arrays = {f"in_{i}": golden.inputs[t["name"]] for i, t in enumerate(m["inputs"])}
         arrays |= {f"out_{i}": golden.outputs[t["name"]] for i, t in enumerate(m["outputs"])}
         file = io.BytesIO()
-        np.savez(file, **{n: _bits(a) for n, a in arrays.items()})  # type: ignore[arg-type]
+        np.savez(file, **{n: _bits(a) for n, a in arrays.items()})  # type: ignore[arg-type]  # names, not its option
         manifest = json.dumps(
             {k: m[k] for k in ("inputs", "outputs", "params", "measured", "state", "sizes")}
         )
