@@ -113,7 +113,6 @@ cortex-m4: ## both LeNets on a Cortex-M4 under QEMU: mistakes, instructions, fla
 targets: ## a corpus on every target: compiled, audited, run where QEMU, Node or wine can; into docs/targets.md
 	@tools/bootstrap.sh test
 	@tools/debian-packages.sh
-	@tools/debian-packages.sh tools/target-packages.txt
 	@$(BIN)/python -m tests.everywhere --workers $(WORKERS) --update docs/targets.md
 
 packages: ## every kind of package built and run by its ecosystem's tools, as far as they are here

@@ -40,7 +40,8 @@ from ingot.targets.toolchain import (
 from tests.here import require_program, require_runs
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
-GCCS = (Path(__file__).parents[1] / "tools" / "debian-packages.txt").read_text().split()
+PACKAGES = Path(__file__).parents[1] / "tools" / "debian-packages.txt"
+GCCS = PACKAGES.read_text().split()
 BUILDS = [
     (name, kind)
     for name, target in TARGETS.items()
@@ -192,6 +193,15 @@ def test_compiles_without_undefined_symbols(name, kind):
         assert [n for n in undefined_symbols(made) if not (runtime and n.startswith("__"))] == []
         assert defined_symbols(made) == ["clear", "copy", "dot", "matmul"]
         assert sections(made).text > 100 and sections(made).rodata >= 32
+
+
+def test_continuous_integration_installs_every_runner():
+    """`qemu-user` has the emulators of all processors; each other program is listed by its name."""
+    lines = [line.split() for line in PACKAGES.read_text().splitlines() if not line.startswith("#")]
+    assert "qemu-user" in {package for package, _ in lines}
+    runners = {target.runner[0] for target in TARGETS.values() if target.runner}
+    alone = {name for name in runners if not name.startswith("qemu-") or name.startswith("qemu-system")}
+    assert {"wine", "node"} <= alone <= {program for _, program in lines}
 
 
 @pytest.mark.parametrize("name", HOSTED)
