@@ -16,6 +16,7 @@ from ingot.loops.region import Group, Region
 from ingot.loops.region_passes.fold import fold_stages
 from ingot.loops.region_passes.zero_points import with_plain_products
 from ingot.ops.contract import conv, gemm, matmul
+from ingot.ops.microsoft import qgemm
 from ingot.ops.quantize import conv_integer, matmul_integer, qlinear_conv, qlinear_matmul
 from ingot.ops.registry import Builder
 from ingot.targets.record import Target
@@ -42,8 +43,7 @@ def multiplied(dice: Dice, target: Target) -> Drawn:
         turned, other = dice.below(2), dice.below(2)
         x = dice.tensor("x", dtype, (k, m) if turned else (m, k))
         b = _operand(dice, "w", dtype, (n, k) if other else (k, n))
-        c = dice.constant("c", dtype, (n,)) if dice.chance(50) else None
-        gemm(f, x, b, c, transA=turned, transB=other, alpha=dice.choice((1.0, 2.0)))
+        gemm(f, x, b, _bias(dice, dtype, m, n), transA=turned, transB=other, alpha=dice.choice((1.0, 2.0)))
     else:
         batch = dice.choice(((), (2,), (2, 3)))
         x = dice.tensor("x", dtype, (*batch, m, k) if dice.chance(90) else (k,))
@@ -71,14 +71,21 @@ def inner(dice: Dice, target: Target) -> Drawn:
         dice.tensor("x", dtype, (*batch, few if dice.chance(80) else m, k)),
         dice.tensor("w", dtype, (n, k)),
     )
-    c = dice.constant("c", dtype, (n,)) if dice.chance(50) else None
     if batch:
         axes = f.axes((*x.shape[:-1], n), "a b m n" if len(batch) == 2 else "a m n")
         terms = f.axes((k,), "k")
         f.reduce("sum", axes, terms, x[(*axes[:-1], *terms)] * w[(axes[-1], *terms)])
     else:
-        gemm(f, x, w, c, transB=1, alpha=dice.choice((1.0, 2.0)))
+        rows = few if static(x.shape[0]) == few else m
+        gemm(f, x, w, _bias(dice, dtype, rows, n), transB=1, alpha=dice.choice((1.0, 2.0)))
     return stored(dice, f, target, replace(PLAIN, last=0))
+
+
+def _bias(dice: Dice, dtype: DType, m: int, n: int) -> Tensor | None:
+    """What a product of m rows and n columns is added to: mostly one number a column, as in a dense layer."""
+    if dice.chance(50):
+        return None
+    return dice.constant("c", dtype, dice.choice(((n,), (n,), (n,), (m, 1), (m, n), (1, n), ())))
 
 
 def _operand(dice: Dice, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
@@ -137,14 +144,24 @@ def _matrix_of_bytes(dice: Dice, f: Builder, x: Tensor, w: Tensor) -> None:
     values = w.codebook
     turned = replace(constant(np.ascontiguousarray(w.value.T), w.name), codebook=values)
     zero = _zero(dice, "z", x.type)
-    if dice.chance(50):
+    if dice.chance(40):
         matmul_integer(f, x, turned, zero)
+    elif dice.chance(40):
+        _qgemm(dice, f, x, turned, zero)
     else:
         scales = [_scale(dice, n) for n in ("xs", "ws", "ys")]
         at_zero = _at_zero(dice, w, w.shape[0])
         qlinear_matmul(
             f, x, scales[0], zero, turned, scales[1], at_zero, scales[2], _zero(dice, "yz", UINT8, True)
         )
+
+
+def _qgemm(dice: Dice, f: Builder, x: Tensor, w: Tensor, zero: Tensor) -> None:
+    """With a bias for each column, each row or each result."""
+    (m, _), (_, n) = (tuple(map(static, t.shape)) for t in (x, w))
+    bias = _bias(dice, INT32, m, n)
+    result = (_scale(dice, "ys"), _zero(dice, "yz", UINT8, True)) if dice.chance(70) else ()
+    qgemm(f, x, _scale(dice, "xs"), zero, w, _scale(dice, "ws"), _at_zero(dice, w, n), bias, *result)
 
 
 def _convolution(

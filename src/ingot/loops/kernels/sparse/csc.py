@@ -380,11 +380,13 @@ class _Generator:
 
     def stored(self, p: int) -> Statement:
         c, row = self.c, Var("row", self.c.channels)
-        made = self.sum_at(row, p)
-        start = made if c.init == self.zero else Binary("add", c.init, made)
-        moved = {c.vector.name: row}
-        to, value = (simplify(substitute(self.moved(e, p), moved), c.bounds) for e in (c.to, c.value))
+        at_row = {c.vector.name: row}
+        to, value, init = (
+            simplify(substitute(self.moved(e, p), at_row), c.bounds) for e in (c.to, c.value, c.init)
+        )
         assert isinstance(to, Load)
+        made = self.sum_at(row, p)
+        start = made if c.init == self.zero else Binary("add", init, made)
         body = Store(to, substitute(value, {"acc": start}))
         return For("row", Const(0), Const(c.channels), 1, (body,))
 
