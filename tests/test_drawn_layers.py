@@ -91,7 +91,46 @@ class Draw:
         x = self.node("DequantizeLinear", ["q", *self.scaled("x", scale, kind)], "x")
         y = self.layer(x, shape, float(scale))
         y = self.node("Relu", [y], "relu") if self.number(0, 1) else y
-        self.node("QuantizeLinear", [y, *self.scaled("y", self.power(-5, -1), made)], "y")
+        return self.ended(y, self.scaled("y", self.power(-5, -1), made), kind, made, shape)
+
+    def keeping_model(self) -> tuple[onnx.ModelProto, Array]:
+        """What gives bytes of its operand's scale, mostly, and bytes for it: a mean, or numbers cut off."""
+        kind = str(self.rng.choice(["uint8", "int8"]))
+        shape = (self.number(1, 2), self.number(1, 5), self.number(4, 9), self.number(4, 9))
+        to = self.scaled("x", self.power(-6, -2), kind)
+        x = self.node("DequantizeLinear", ["q", *to], "x")
+        y = self.mean(x) if self.number(0, 1) else self.cut_off(x, float(self.constants["x_scale"]))
+        if self.number(0, 3) == 0:
+            to = self.scaled("y", self.power(-7, -1), kind)
+        return self.ended(y, to, kind, kind, shape)
+
+    def mean(self, x: str) -> str:
+        """Of an image, or of windows of up to twelve elements, with padding that counts or does not."""
+        if self.number(0, 3) == 0:
+            return self.node("GlobalAveragePool", [x], "mean")
+        kernel = [self.number(1, 4), self.number(1, 3)]
+        window = {"pads": [self.number(0, k - 1) for k in kernel * 2], "strides": [self.number(1, 2), 1]}
+        with_pad = self.number(0, 1)
+        return self.node(
+            "AveragePool", [x], "mean", kernel_shape=kernel, count_include_pad=with_pad, **window
+        )
+
+    def cut_off(self, x: str, scale: float) -> str:
+        """A Clip at steps of the operand's, or between them; within what bytes stand for or beyond."""
+        ends = sorted(scale * self.number(-600, 600) / self.number(1, 2) for _ in range(2))
+        names = [self.constant(n, np.float32(v)) for n, v in zip(("least", "most"), ends, strict=True)]
+        match self.number(0, 2):
+            case 0:
+                names = names[:1]
+            case 1:
+                names[0] = ""
+        return self.node("Clip", [x, *names], "cut")
+
+    def ended(
+        self, y: str, to: list[str], kind: str, made: str, shape: tuple[int, ...]
+    ) -> tuple[onnx.ModelProto, Array]:
+        """The model whose last layer gives `y`, quantised as `to` says, and bytes for its input."""
+        self.node("QuantizeLinear", [y, *to], "y")
         edge = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
         values = [helper.make_tensor_value_info("q", edge, shape)]
         results = [helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(np.dtype(made)), None)]
@@ -103,7 +142,16 @@ class Draw:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_layer_is_what_the_model_says(seed: int) -> None:
-    proto, q = Draw(seed).model()
+    judge(seed, *Draw(seed).model())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_means_and_what_is_cut_off_are_what_the_model_says(seed: int) -> None:
+    judge(seed, *Draw(seed).keeping_model())
+
+
+def judge(seed: int, proto: onnx.ModelProto, q: Array) -> None:
+    """onnxruntime, told to compute what is written, gives the same bytes."""
     as_written = onnxruntime.SessionOptions()
     as_written.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     (wanted,) = exact_session(proto, as_written).run(None, {"q": q})

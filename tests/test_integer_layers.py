@@ -363,6 +363,22 @@ def test_other_averages_stay_floats(nodes: str) -> None:
     np.testing.assert_array_equal(ingot.compile(proto, target="c99").run(feed())["y"], wanted)
 
 
+@pytest.mark.parametrize("scale", [0.023529412, 0.03, 0.7, 1.0])
+@pytest.mark.parametrize("target", ["x86-64-v3", "c99", "armv7e-m"])
+def test_a_mean_half_way_between_two_integers_is_rounded_to_the_even_one(scale: float, target: str) -> None:
+    proto = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> agraph (int8[1,1,2,300] q) => (int8[1,1,1,100] y)'
+        f"<float s = {{{scale}}}, int8 z = {{0}}> {{ x = DequantizeLinear(q, s, z) "
+        "p = AveragePool<kernel_shape=[2,3], strides=[2,3]>(x) y = QuantizeLinear(p, s, z) }"
+    )
+    q = np.zeros((1, 1, 2, 300), np.int8)
+    q[0, 0, 0, ::3] = np.arange(-50, 50)  # six times the mean
+    q[0, 0, 1, ::3] = q[0, 0, 1, 1::3] = np.arange(-50, 50)
+    wanted = np.rint(np.arange(-50, 50) / 2).astype(np.int8)
+    (got,) = run(stages(proto, Options(target=target)).program, {"q": q})
+    np.testing.assert_array_equal(got.ravel(), wanted)
+
+
 @pytest.mark.parametrize("nodes", POOLED)
 @pytest.mark.parametrize("target", ["x86-64-v3", "c99"])
 def test_averages_read_bytes(nodes: str, target: str) -> None:

@@ -2,7 +2,7 @@
 
 In: an equation such as `...ij,...jk->...ik` and its operands. Out: one contraction, or a chain of them in
 which each operand is multiplied into what came before, and an axis is summed as soon as nothing later names
-it.
+it: an axis of one operand alone before anything is multiplied.
 """
 
 from __future__ import annotations
@@ -36,12 +36,31 @@ def einsum(f: Builder, *inputs: Tensor, equation: str) -> Tensor:
     dtype = inputs[0].type
     last = {s: i for i, (_, labels) in enumerate(operands) for s in labels}  # who names each
     last.update(dict.fromkeys(output, len(operands)))
+    operands = [_summed(f, operands, i, output, sizes, dtype.compute) for i in range(len(operands))]
     done = operands[0]
     for i, operand in enumerate(operands[1:-1], 1):
         both = dict.fromkeys((*done[1], *operand[1]))
         keep = tuple(s for s in both if last[s] > i)
         done = _product(f, [done, operand], keep, sizes, dtype.compute, "partial"), keep
     return _product(f, [done, *operands[1:][-1:]], output, sizes, dtype, "y")
+
+
+def _summed(
+    f: Builder,
+    operands: list[Operand],
+    i: int,
+    output: tuple[str, ...],
+    sizes: dict[str, Extent],
+    dtype: DType,
+) -> Operand:
+    """One of several operands, summed over the axes that it alone names."""
+    tensor, labels = operands[i]
+    named = {*output, *(s for j, (_, others) in enumerate(operands) if j != i for s in others)}
+    if len(operands) == 1 or named.issuperset(labels):
+        return tensor, labels
+    keep = tuple(s for s in dict.fromkeys(labels) if s in named)
+    own = dict(zip(labels, tensor.shape, strict=True))
+    return _product(f, [(tensor, labels)], keep, {**sizes, **own}, dtype, "partial"), keep
 
 
 def _expanded(term: str, dots: tuple[str, ...]) -> tuple[str, ...]:

@@ -162,7 +162,7 @@ def qlinear_average_pool(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
-    """y = saturate(round(sum of (x - zero) * (x_scale / (y_scale * count))) + zero), over the elements of a
+    """y = saturate(round(sum of (x - zero) * (x_scale / y_scale) / count) + zero), over the elements of a
     window that AveragePool counts (com.microsoft QLinearAveragePool-1).
 
     onnxruntime adds floats, which where it falls between two integers may give the other one.
@@ -189,7 +189,7 @@ def qlinear_global_average_pool(
     *,
     channels_last: int = 0,
 ) -> Tensor:
-    """y = saturate(round(sum of (x - zero) * (x_scale / (y_scale * count))) + zero), over all of an image
+    """y = saturate(round(sum of (x - zero) * (x_scale / y_scale) / count) + zero), over all of an image
     (com.microsoft QLinearGlobalAveragePool-1).
     """
     f.same_type((x,), "iu")
@@ -207,9 +207,18 @@ def qlinear_global_average_pool(
 def _requantised(
     f: Builder, count: Expr, x_scale: Tensor, y_scale: Tensor, y_zero_point: Tensor | None, to: DType
 ) -> Callable[[Expr], Expr]:
-    """What becomes of a sum of `count` integers: their mean in the result's units."""
-    scale = _number(f, x_scale) / (_number(f, y_scale) * counted(count, FLOAT32))
-    return lambda acc: saturated(cast(acc, FLOAT32) * scale, _number(f, y_zero_point), to)
+    """What becomes of a sum of `count` integers: their mean in the result's units.
+
+    It is divided by the count, not multiplied by its inverse: means of equal scales lie half-way between two
+    integers often, and have to stay there to be rounded to the even one.
+    """
+    units = _number(f, x_scale) / _number(f, y_scale)
+
+    def post(acc: Expr) -> Expr:
+        mean = cast(acc, FLOAT32) * units / counted(count, FLOAT32)
+        return saturated(mean, _number(f, y_zero_point), to)
+
+    return post
 
 
 @op("QLinearSoftmax", domain="com.microsoft")

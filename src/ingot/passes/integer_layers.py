@@ -165,7 +165,7 @@ class _Layers:
             or (x is not None and x.constant is not None)
         ):
             return False
-        if not all(map(how.holds, limits)):
+        if not how.holds(*limits):
             return False  # what is cut off becomes a number between those of the integers
         return self.dequantised(node, self.clip(node, how.q, how, limits), how)
 

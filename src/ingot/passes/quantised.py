@@ -48,10 +48,13 @@ class Quantisation:
         moved = np.rint(np.float32(number) / self.scale.item()) + self.zero.item()
         return int(min(max(float(moved), lo), hi))  # not np.clip, whose ends are floats: 2^31 is no int32
 
-    def holds(self, limit: float) -> bool:
-        """Whether a limit is a number that integers stand for, or beyond all of these."""
-        lo, hi = (self.number(int(end)) for end in (self.type.lowest, self.type.highest))
-        return not lo < limit < hi or self.number(self.integer(limit)) == np.float32(limit)
+    def holds(self, least: float, most: float) -> bool:
+        """Whether integers stand for every number that is left by cutting off what lies beyond two limits."""
+        lowest, highest = (self.number(int(end)) for end in (self.type.lowest, self.type.highest))
+        return all(
+            is_beyond or self.number(self.integer(limit)) == np.float32(limit)
+            for limit, is_beyond in ((least, least <= lowest), (most, most >= highest))
+        )
 
     def number(self, integer: int) -> float:
         """What an integer stands for."""
