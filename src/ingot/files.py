@@ -188,11 +188,22 @@ def write_file(path: Path, data: bytes) -> None:
     """Write a file by way of a temporary one beside it; folders that are missing are made.
 
     Raises InputError where it cannot, and for what is there and no file: a folder, a device."""
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: {os.strerror(EISDIR)}")
-    if path.exists() and not path.is_file():
-        raise InputError(f"cannot write {path}: not a regular file")
+    require_place(path)
     write_files(path.parent, {path.name: data})
+
+
+def require_place(*paths: Path | None) -> None:
+    """What a command that writes several files asks before it begins, so that it leaves none or all.
+
+    Raises InputError where a folder or a device stands, or a file where a folder has to be."""
+    for path in filter(None, paths):
+        if path.is_dir():
+            raise InputError(f"cannot write {path}: {os.strerror(EISDIR)}")
+        if path.exists() and not path.is_file():
+            raise InputError(f"cannot write {path}: not a regular file")
+        nearest = next(p for p in path.parents if os.path.lexists(p))
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+            raise InputError(f"cannot write {path}: {nearest} is no folder to write in")
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], remove: Collection[str] = ()) -> None:

@@ -81,6 +81,15 @@ def test_sparse_initializers_are_weights(tmp_path: Path) -> None:
     assert answers(onnx.load(tmp_path / "out.onnx"))[0].shape == answers(onnx.load(MODEL))[0].shape
 
 
+def test_a_report_that_finds_no_place_leaves_no_model(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for report in (tmp_path, tmp_path / "file" / "r.md"):
+        made = tmp_path / "out" / "m.onnx"
+        refused = ingot("compress", MODEL, "-o", made, "--report", report)
+        assert refused.exit_code == 2 and f"cannot write {report}" in refused.stderr
+        assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
 def test_reports_as_files(tmp_path: Path) -> None:
     for name in ("r.md", "r.json"):
         assert ingot("compress", MODEL, "-o", tmp_path / "m.onnx", "--report", tmp_path / name).exit_code == 0

@@ -14,6 +14,7 @@ from ingot.cli import arguments as arg
 from ingot.cli.show import note, progress, report, table, write_text
 from ingot.data.arrays import read_array
 from ingot.errors import InputError
+from ingot.files import require_place
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -86,6 +87,7 @@ def run(
     """Simulate the dense and recurrent layers of a compressed model, cycle by cycle."""
     from ingot.eie.machine import Machine
 
+    require_place(svg, html)
     machine = Machine(
         pes,
         fifo,

@@ -10,7 +10,7 @@ import typer
 from ingot.cli import arguments as arg
 from ingot.cli.show import note, progress, report, table
 from ingot.errors import InputError
-from ingot.files import read_file, write_file
+from ingot.files import read_file, require_place, write_file
 
 if TYPE_CHECKING:
     from ingot.compress.finetune import Training
@@ -109,6 +109,7 @@ def compress(
 ) -> None:
     """Compress a model's weights: pruning, weight sharing, relative indices, Huffman coding."""
     path = output or Path(f"{model.stem}.ingot.onnx")
+    require_place(path, report_file)
     with progress(f"Compressing {model.name}"):
         from ingot.compress.model import Wish
         from ingot.driver import compress_model, container_of
