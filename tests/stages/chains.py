@@ -97,8 +97,10 @@ def peeled_stage(dice: Dice, target: Target) -> Drawn:
             r = Reduction("sum", (j,), zero, x[reads])
         case _:
             r = Reduction("max", (j,), Const(FLOAT32.lowest, FLOAT32), x[reads])
-    y = Tensor("y", FLOAT32, tuple(sizes[a] for a in axes))
-    return _in_part(dice, Compute(y, axes, value, r, axes), target)
+    behind = 1 if dice.chance(10) else 0  # a row that stays what it was: the axis is no index of its own
+    y = Tensor("y", FLOAT32, tuple(sizes[a] + (behind if a == n else 0) for a in axes))
+    at = tuple(a + behind if behind and a == n else a for a in axes)
+    return _in_part(dice, Compute(y, axes, value, r, at), target)
 
 
 def _in_part(dice: Dice, c: Compute, target: Target) -> Drawn:
@@ -107,11 +109,12 @@ def _in_part(dice: Dice, c: Compute, target: Target) -> Drawn:
     axes = tuple(Var(f"i{d}", n) for d, n in enumerate(c.out.shape))
     if dice.chance(50):
         outputs.append(Tensor("z", FLOAT32, c.out.shape))
-        around, at = (c.axes, c.axes) if dice.chance(60) else (axes, axes)
+        around, to = (c.axes, c.index) if dice.chance(60) else (axes, axes)
+        at = to
         if dice.chance(30):  # of another turn of the loop
             at = (*(Const(0) for _ in at[1:]), at[-1])
         value = c.out[at] * dice.number(2, 5)
-        stages.append(Compute(outputs[1], around, value, None, around))
+        stages.append(Compute(outputs[1], around, value, None, to))
     filled = tuple(Compute(t, axes, Const(7.0, FLOAT32)) for t in outputs)
     groups = (Group(("before",), filled), Group(("subject",), tuple(stages)))
     return Drawn(tuple(stages), groups, tuple(outputs), {}, target, math="standard")

@@ -51,13 +51,17 @@ One = Callable[[Compute, Storage, Target, Bounds], tuple[Statement, ...] | None]
 
 @dataclass(frozen=True)
 class Generator:
-    """`draw` makes stages that it claims to serve, of which it must serve `share` at least."""
+    """`draw` makes stages that it claims to serve, of which it must serve `share` at least.
+
+    Files that the lowering asks before it generates anything are traced `throughout`.
+    """
 
     draw: Callable[[Dice, Target], Drawn]
     write: Writer
     files: tuple[str, ...]
     targets: tuple[str, ...] = VECTORS
     share: float = 0.5
+    throughout: bool = False
 
 
 def one(generator: One) -> Writer:
@@ -307,7 +311,9 @@ GENERATORS: dict[str, Generator] = {
     "banded": Generator(
         chains.banded_chain, among_others("banded"), ("banded.py",), (*VECTORS, "c99"), share=0.2
     ),
-    "peel": Generator(chains.peeled_stage, among_others("peeled"), ("peel.py",), (*VECTORS, "c99")),
+    "peel": Generator(
+        chains.peeled_stage, among_others("peeled"), ("peel.py",), (*VECTORS, "c99"), throughout=True
+    ),
 }
 
 

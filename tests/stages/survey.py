@@ -10,8 +10,9 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from tests.stages.judge import (
     served,
 )
 
+Around = Callable[[], AbstractContextManager[object]]
+"""What the lowering of a stage stands in."""
 CHUNK, BATCH = 200, 60  # seeds of a process at a time, stages of a C program
 MOST_DRAWN = 40  # for each stage that shall be served
 FOLDER = Path(ingot.loops.kernels.__file__).parent
@@ -91,8 +94,11 @@ def measured(name: str, seeds: Sequence[int], count: int, folder: str) -> Survey
     """The stages of some seeds, and in the folder what was reached of the generator's files."""
     os.environ.setdefault("INGOT_CHECK", "2")
     measure = coverage.Coverage(f"{folder}/reached", data_suffix=True, branch=True, include=_files(name))
+    generator = GENERATORS[name]
     try:
-        return surveyed(name, seeds, count, traced(GENERATORS[name].write, measure))
+        if generator.throughout:
+            return surveyed(name, seeds, count, generator.write, measure.collect)
+        return surveyed(name, seeds, count, traced(generator.write, measure))
     finally:
         measure.save()
 
@@ -107,13 +113,15 @@ def traced(write: Writer, measure: coverage.Coverage) -> Writer:
     return watched
 
 
-def surveyed(name: str, seeds: Sequence[int], count: int, write: Writer | None = None) -> Survey:
+def surveyed(
+    name: str, seeds: Sequence[int], count: int, write: Writer | None = None, around: Around = nullcontext
+) -> Survey:
     """The stages of some seeds, until so many are served, in the evaluator and as C."""
     found, right = Survey(), list[Served]()
     for seed in seeds:
         if found.verdicts["served"] >= count:
             break
-        verdict, made = judged(name, Dice((name, seed)), seed, write)
+        verdict, made = judged(name, Dice((name, seed)), seed, write, around)
         found.verdicts[verdict if verdict in ("impossible", "declined") else "served"] += 1
         if made is not None:
             right.append(made)
@@ -126,10 +134,13 @@ def surveyed(name: str, seeds: Sequence[int], count: int, write: Writer | None =
     return found
 
 
-def judged(name: str, dice: Dice, seed: int, write: Writer | None = None) -> tuple[str, Served | None]:
+def judged(
+    name: str, dice: Dice, seed: int, write: Writer | None = None, around: Around = nullcontext
+) -> tuple[str, Served | None]:
     """What the verifier and the evaluator say of one stage: nothing, and then the stage as it is served."""
     try:
-        made = served(drawn(name, dice), write or GENERATORS[name].write, seed)
+        with around():
+            made = served(drawn(name, dice), write or GENERATORS[name].write, seed)
         if is_evaluated(made):
             by_evaluator(made)
     except Impossible:
