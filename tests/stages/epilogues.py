@@ -36,7 +36,14 @@ def with_epilogue(dice: Dice, c: Compute, kinds: tuple[str, ...] = ALL) -> tuple
         value = _mapped(dice, dice.choice(kinds), c, c.value, read)
         c = replace(c, value=value)
     is_exact = not any(isinstance(n, Unary) and n.op in ROUNDING for n in walk(c.value))
-    if "bytes" in kinds and c.out.type is c.value.dtype is FLOAT32 and is_exact and dice.chance(12):
+    is_whole = not c.at  # else other stages write the rest of the tensor, of its type
+    if (
+        "bytes" in kinds
+        and is_whole
+        and c.out.type is c.value.dtype is FLOAT32
+        and is_exact
+        and dice.chance(12)
+    ):
         to = dice.choice((UINT8, INT8, INT16))
         quantised = saturated(c.value * dice.choice((0.25, 0.5, 2.0)), float(dice.choice((0, 3, 100))), to)
         c = replace(c, value=quantised, out=replace(c.out, type=to))

@@ -50,7 +50,7 @@ def edge_scales(graph: Graph) -> Graph:
     readers = uses(graph)
     makers = {v: n for n in graph.nodes for v in n.outputs if v is not None}
     for v in graph.inputs:
-        found = {_read(n, v) for n in readers.get(v, ())}
+        found = {_read(n, v) for n in dict.fromkeys(readers.get(v, ()))}  # a node reads a value many times
         if len(found) == 1 and (scale := found.pop()) is not None:
             graph.scales.setdefault(v.name, scale)
     for v in graph.outputs:
@@ -69,7 +69,7 @@ def _read(node: Node, value: Value) -> Scale | None:
 
 def _scale(node: Node, at: int) -> Scale | None:
     """Of one number: its scale, and its zero point, which may be left out."""
-    scale, zero, *_ = (*node.inputs[at:], None, None)
+    scale, zero, *_ = (*node.inputs[at : at + 2], None, None)
     if scale is None or scale.constant is None or scale.constant.size != 1 or scale.type is not FLOAT32:
         return None
     if zero is None:

@@ -27,9 +27,10 @@ def rounded(x: float) -> int:
 def in_float32(product: Sequence[float], by: float) -> float:
     """A product of scales divided by another, each step in float32, where TFLite's kernels have it so."""
     made = np.float32(1)
-    for scale in product:
-        made = made * np.float32(scale)
-    return float(made / np.float32(by))
+    with np.errstate(over="ignore"):  # infinity is refused by what makes a multiplier of it
+        for scale in product:
+            made = made * np.float32(scale)
+        return float(made / np.float32(by))
 
 
 def multiplier_of(factor: float) -> tuple[int, int]:

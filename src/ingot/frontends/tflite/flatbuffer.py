@@ -30,6 +30,8 @@ SCALARS = {
 }
 EXPANSION = 64
 """Elements that may be read for each byte of a file."""
+TABLE = 64
+"""As many elements a table counts for, which takes as long to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Bytes:
 
     def table(self, at: int, name: str) -> Table:
         """The table at `at`, its vtable checked."""
-        self.spend(1)
+        self.spend(TABLE)
         vtable = at - int(self.number(at, "i"))
         size, extent = int(self.number(vtable, "H")), int(self.number(vtable + 2, "H"))
         self.inside(vtable, size)
