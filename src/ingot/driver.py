@@ -20,7 +20,7 @@ from ingot.compress.merge import merge_equal
 from ingot.compress.model import Compressed, Wish, compress, floats, inlined, to_container
 from ingot.files import read_file, sha256_of
 from ingot.formula.expr import Array
-from ingot.frontends.canonical import canonical, is_foreign, source_files
+from ingot.frontends.canonical import canonical, is_foreign, source_files, traced
 from ingot.frontends.onnx import opsets as model_opsets
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.frontends.onnx.narrow import require_narrow
@@ -75,17 +75,22 @@ PLAN = Level("plan", plan_text, check)
 
 def compile(
     model: Any,
+    example_inputs: Any = None,
     *,
+    dynamic_shapes: Any = None,
     target: str = "native",
     name: str | None = None,
     define: Define | None = None,
     **options: Any,
 ) -> Bundle:
-    """Compile a model (a path, bytes or an `onnx.ModelProto`) to a bundle.
+    """Compile a model (a path, bytes, an `onnx.ModelProto`, or a module of PyTorch's) to a bundle.
 
-    `define` gives symbolic dimensions a value; the other options are the fields of `ingot.Options`. Raises
+    A module is traced with `example_inputs` (a tensor, a tuple of them, or a dict by names) by
+    torch.onnx.export, which takes `dynamic_shapes` too: sizes that `define` may then speak of. `define`
+    gives symbolic dimensions a value; the other options are the fields of `ingot.Options`. Raises
     InputError for a model that cannot be compiled, ToolchainError where a compiler fails.
     """
+    model = traced(model, example_inputs, dynamic_shapes)
     return compile_with(model, Options(name=name, target=target, define=dict(define or {}), **options))
 
 

@@ -77,6 +77,7 @@ READ: dict[str, tuple[bytes, str]] = {
         archive(configDOTjson=b"{}", metadataDOTjson=b"{}", modelDOTweightsDOTh5=b""),
         "a Keras model",
     ),
+    "pt2": (archive(m__archive_format=b"pt2", m__models__modelDOTjson=b"{}"), "a program of torch.export"),
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(40), "a Keras model"),
 }
 
@@ -106,8 +107,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         archive(m__dataDOTpkl=b"", m__constantsDOTpkl=b"", m__code__mDOTpy=b""),
         rf"is a TorchScript archive; .*{TORCH}",
     ),
-    "pt2": (archive(m__archive_format=b"pt2", m__models__modelDOTjson=b"{}"), rf"torch\.export; .*{TORCH}"),
-    "an older pt2": (archive(serialized_exported_programDOTjson=b"{}"), rf"torch\.export; .*{TORCH}"),
+    "an older pt2": (archive(serialized_exported_programDOTjson=b"{}"), r"older .*; load and save it with"),
     "an old PyTorch pickle": (pickle.dumps({"a": 1}, 2), f"is a Python pickle; .*{TORCH}"),
     "numpy": (array(), "is a NumPy array; give the model itself"),
     "npz": (archive(xDOTnpy=array()), "is an archive of NumPy arrays"),
@@ -142,7 +142,7 @@ NONE: dict[str, tuple[bytes, str]] = {
     "zeros": (bytes(100), "no known format"),
     "words": (b"hello, world", "no known format"),
     "other keys": (b'layer { name: "conv" }', "no known format"),
-    "half a zip archive": (archive(configDOTjson=b"{}", metadataDOTjson=b"{}")[:40], "unpack it"),
+    "half a zip archive": (archive(configDOTjson=b"{}", metadataDOTjson=b"{}")[:40], "damaged or cut short"),
     "a field of no format": (b"\xaa\x06\x01x", "no known format"),
 }
 

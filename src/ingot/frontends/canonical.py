@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from onnx import ModelProto
+
 from ingot.errors import InputError
 from ingot.frontends.formats import FORMATS, Format, format_of
 from ingot.options import Options
@@ -38,6 +40,21 @@ def canonical(model: Any, options: Options) -> Any:
     if options.fix:
         return _fixed(model, options)
     return _in_onnx(model, options)
+
+
+def traced(model: Any, example_inputs: Any, dynamic_shapes: Any) -> Any:
+    """The ModelProto of a module of PyTorch's; any other model as it is. Raises InputError."""
+    if isinstance(model, str | bytes | Path | ModelProto):
+        is_module = False
+    else:
+        from ingot.frontends.pytorch import exported, is_torch
+
+        is_module = is_torch(model)
+    if is_module:
+        return exported(model, example_inputs, dynamic_shapes)
+    if example_inputs is not None or dynamic_shapes is not None:
+        raise InputError("example_inputs and dynamic_shapes are for a module of PyTorch's")
+    return model
 
 
 def _fixed(model: Any, options: Options) -> Any:

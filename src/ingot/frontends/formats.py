@@ -25,13 +25,16 @@ ONNX = "ingot.frontends.onnx:read_proto"
 TENSORFLOW = "ingot.frontends.tensorflow:import_tensorflow"
 TFLITE = "ingot.frontends.tflite:import_tflite"
 KERAS = "ingot.frontends.keras:import_keras"
+PYTORCH = "ingot.frontends.pytorch:import_pytorch"
 CAFFE2 = "ingot.frontends.caffe2:import_caffe2"
 SAID = ("model_inputs",)
 EDGES = ("inputs", "outputs", "config")
 NUMBER, BYTES = 0, 2
 """Wire types of protobuf's."""
-EXPORT = "export ONNX: torch.onnx.export(module, example_inputs, 'model.onnx', dynamo=True)"
-PROGRAM = f"load it with torch.export.load and {EXPORT}"
+EXPORT = "ingot.compile(module, example_inputs), or torch.onnx.export(module, example_inputs, dynamo=True)"
+PROGRAM = (
+    "load and save it with PyTorch 2.9 or newer: torch.export.save(torch.export.load(PATH), 'model.pt2')"
+)
 PICKLE = f"load it; a module of PyTorch's: {EXPORT}; of scikit-learn: skl2onnx.to_onnx(model, X[:1])"
 CONFIG = "give the graph; the configuration goes to `ingot import --config`"
 ONNX_FIELDS = {
@@ -194,6 +197,11 @@ def zipped(*endings: str) -> Test:
     return test
 
 
+def _is_damaged(s: Sample) -> bool:
+    """A zip archive whose list of entries cannot be read; of bytes in memory it is not asked."""
+    return s.path is not None and s.head.startswith(b"PK\x03\x04") and not s.entries
+
+
 def _is_checkpoint(s: Sample) -> bool:
     """A checkpoint's index, or the folder of one."""
     if s.is_folder:
@@ -283,23 +291,25 @@ FORMATS = (
     Format("an ONNX model", binary(_is_onnx), ONNX, form="binary"),
     Format("an ONNX model as protobuf text", keyed(ONNX_KEYS, ("graph", "ir_version")), ONNX, form="text"),
     Format("an ONNX model in ONNX's own syntax", _is_syntax, ONNX, form="syntax"),
-    Format("a program of torch.export", zipped("/serialized_exported_program.json"), remedy=PROGRAM),
-    Format("a program of torch.export", zipped("/archive_format"), remedy=PROGRAM),
-    Format("a TorchScript archive", zipped("/constants.pkl"), remedy=f"from the module behind it, {EXPORT}"),
-    Format("a PyTorch pickle", zipped("/data.pkl"), remedy=f"load the module and {EXPORT}"),
+    Format("a program of torch.export", zipped("/archive_format"), PYTORCH),
+    Format("an older program of torch.export", zipped("/serialized_exported_program.json"), remedy=PROGRAM),
+    Format("a TorchScript archive", zipped("/constants.pkl"), remedy=f"from the module behind it: {EXPORT}"),
+    Format("a PyTorch pickle", zipped("/data.pkl"), remedy=f"load the weights into their module: {EXPORT}"),
     Format("an archive of NumPy arrays", zipped(".npy"), remedy=ITSELF),
+    Format("a zip archive that is damaged or cut short", _is_damaged, remedy="fetch it or save it again"),
     Format("a zip archive", zipped(), remedy="unpack it, and name the model in it"),
     Format("a Python pickle", _is_pickle, remedy=PICKLE),
     Format("a safetensors file: weights without a graph", _is_safetensors, remedy=ONNX_AGAIN),
     Format("an ORT format model", flatbuffer(b"ORTM"), remedy="give the .onnx file that it was made of"),
-    Format("an ExecuTorch program", flatbuffer(b"ET12"), remedy=f"from the module behind it, {EXPORT}"),
+    Format("an ExecuTorch program", flatbuffer(b"ET12"), remedy=f"from the module behind it: {EXPORT}"),
     *(Format(name, starts(magic), remedy=remedy) for magic, (name, remedy) in OTHERS.items()),
     Format("a web page", _is_web_page, remedy="the download failed: fetch the model itself"),
     Format("XML, perhaps an OpenVINO network", _is_xml, remedy=ONNX_AGAIN),
     Format("JSON, perhaps a network without its weights", _is_json, remedy=ITSELF),
 )
 KNOWN = (
-    "ONNX (binary and text), TensorFlow (GraphDef, checkpoint, SavedModel), TensorFlow Lite, Keras and Caffe2"
+    "ONNX (binary and text), TensorFlow (GraphDef, checkpoint, SavedModel), TensorFlow Lite, Keras, "
+    "PyTorch (.pt2) and Caffe2"
 )
 
 
