@@ -168,6 +168,11 @@ class Stages:
 
 def compile_with(model: Any, options: Options) -> Bundle:
     """All steps; see `compile`."""
+    return built(model, options)[1]
+
+
+def built(model: Any, options: Options) -> tuple[list[Stages], Bundle]:
+    """What `compile_with` returns, and the levels that it came from, of each target."""
     source, model = model, canonical(model, options)
     made = [stages(model, replace(options, target=t.name)) for t in find_all(options.target)]
     announce("compile C")
@@ -175,8 +180,8 @@ def compile_with(model: Any, options: Options) -> Bundle:
     graph = made[0].graph
     origin = Origin(digest(source), opsets(graph), graph.ports, in_bytes, graph.scales)
     if len(made) > 1:
-        return write_variants([(m.program, m.plan, m.target) for m in made], options, origin)
-    return write(made[0].program, made[0].plan, made[0].target, options, origin)
+        return made, write_variants([(m.program, m.plan, m.target) for m in made], options, origin)
+    return made, write(made[0].program, made[0].plan, made[0].target, options, origin)
 
 
 def front(model: Any, options: Options) -> Graph:

@@ -183,4 +183,5 @@ def _kernel(unit: Unit, call: Call) -> dict[str, Any]:
         "weights_bytes": weights,
         "choices": dict(k.choices),
         "notes": list(k.notes),
+        "generators": list(k.generators),
     }

@@ -98,6 +98,7 @@ class Kernel(Struct):
     weights_bytes: Bytes
     choices: dict[str, str]
     notes: list[str]
+    generators: list[str] = []
 
 
 class Choices(Struct):

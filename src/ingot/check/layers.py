@@ -51,15 +51,17 @@ class Subject:
     allowed: Allowed
 
     def seen(self, names: list[str], inputs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Values of the model, Ingot's and the oracle's. What is looked at is computed as it ships."""
+        """Values of the model, Ingot's and the oracle's."""
+        return self.ours(names, inputs), oracle(with_outputs(self.court.proto, names)).run(inputs)
+
+    def ours(self, names: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the model as Ingot computes them, as they ship but for fusion."""
         plain = replace(
             self.options, fuse=False, name="layers", api="direct", weights="embedded", rename={}, state={}
         )
-        proto = self.court.proto
-        shown, copies = with_copies(proto, names)
+        shown, copies = with_copies(self.court.proto, names)
         found = self.build(shown, plain).run(inputs)
-        right = oracle(with_outputs(proto, names)).run(inputs)
-        return {copies.get(name, name): value for name, value in found.items()}, right
+        return {copies.get(name, name): value for name, value in found.items()}
 
 
 def layer_by_layer(subject: Subject, inputs: Mapping[str, Any]) -> Iterator[Difference]:

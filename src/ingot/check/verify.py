@@ -119,7 +119,7 @@ class Verification:
         return f", held to {n * PROMISED:.0%} of max|y|: {why}"
 
 
-def _require_certain(graph: Graph) -> None:
+def require_certain(graph: Graph) -> None:
     """Raise InputError for a model that draws random numbers: no oracle draws the same."""
     for node in drawing(graph)[:1]:
         raise InputError(
@@ -144,8 +144,8 @@ def verify(
     proto = with_inputs(whole(model), options.state.values())
     truth = truth_of(source, proto)
     graph = infer(read_with(proto, options))
-    _require_certain(graph)
-    makers, in_bytes = _makers(proto, graph), int(bundle.manifest["byte_layers"])
+    require_certain(graph)
+    makers, in_bytes = makers_of(proto, graph), int(bundle.manifest["byte_layers"])
     allowed = Allowed(tolerance, in_bytes * PROMISED or None)
     runs = list(_runs(graph, bundle, truth, inputs or {}, seed))
     cases = tuple(Case(r.extents, compared(r.found, r.right, allowed, makers), r.step) for r in runs)
@@ -154,7 +154,7 @@ def verify(
     if (result.ok and not layers) or is_own(proto):  # no oracle knows single layers of such a model
         return result
     formulas = formulas_of(graph, makers)
-    courts = [Court(proto, formulas, _named(r.extents, bundle)) for r in runs]
+    courts = [Court(proto, formulas, named(r.extents, bundle.manifest)) for r in runs]
     first = next((i for i, case in enumerate(cases) if not case.ok), -1)
     seen = tuple(layer_by_layer(Subject(courts[first], makers, options, build, allowed), runs[first].fed))
     result = replace(result, layers=seen)
@@ -202,9 +202,9 @@ def _judged(case: Case, court: Court, run: _Run, allowed: Allowed, is_trusted: b
     return replace(case, outputs=tuple(outputs))
 
 
-def _named(extents: Extents, bundle: Bundle) -> Extents:
+def named(extents: Extents, manifest: Mapping[str, Any]) -> Extents:
     """The extents by the names that formulas have for them."""
-    return {extent_name(p["name"]): extents[p["symbol"]] for p in bundle.manifest["params"]}
+    return {extent_name(p["name"]): extents[p["symbol"]] for p in manifest["params"]}
 
 
 def _random(graph: Graph, bundle: Bundle, extents: Extents, seed: int) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def corners(
     return [low] if low == high else [low, high]
 
 
-def _makers(proto: onnx.ModelProto, graph: Graph) -> Makers:
+def makers_of(proto: onnx.ModelProto, graph: Graph) -> Makers:
     """In the graph's order, what the file's own nodes compute at run time."""
     made_in_file = {name for node in proto.graph.node for name in node.output}
     return {

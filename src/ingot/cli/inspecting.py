@@ -207,7 +207,13 @@ def _bundle(directory: Path, as_json: bool) -> None:
         tables.append(table(what.capitalize(), ("name", "in C", "type", "shape"), rows))
     tables.append(cost_table(manifest))
     kernels = [
-        (k["name"], " + ".join(k["nodes"]), k["macs"], k["bytes"], "; ".join(k.get("notes", ())))
+        (
+            k["name"],
+            " + ".join(k["nodes"]),
+            k["macs"],
+            k["bytes"],
+            "; ".join((", ".join(k.get("generators", ())), *k.get("notes", ()))).removeprefix("; "),
+        )
         for k in manifest["kernels"]
     ]
     tables.append(table("Kernels", ("kernel", "nodes", "MACs>", "bytes>", "how"), kernels))

@@ -89,7 +89,7 @@ def _rectangle(
     x, width = LEFT + span[0] * column, (span[1] - span[0]) * column
     top, height = y(at + life.bytes), y(at) - y(at + life.bytes)
     tip = f"{life.tensor.name}: {life.bytes:,} B at {at:,}, steps {span[0]} to {span[1] - 1}"
-    canvas.rect(x, top, width, height, f"hsl({hue:.0f},60%,82%)", tip)
+    canvas.rect(x, top, width, height, f"hsl({hue:.0f},60%,82%)", tip, kind="tensor")
     _name(canvas, life.tensor.name, life.bytes, (x, top, width, height))
 
 
@@ -111,9 +111,9 @@ def _name(canvas: Canvas, name: str, size: int, box: tuple[float, float, float, 
     x, y, width, height = box
     room = int((width - 6) / (CHARACTER * 0.9))
     if height >= 12 and room >= 3:
-        canvas.text(x + 3, y + 11, clean(name, room), font_size="10")
+        canvas.text(x + 3, y + 11, clean(name, room), font_size="10", kind="inside")
     if height >= 26 and room >= len(f"{size:,} B"):
-        canvas.text(x + 3, y + 23, f"{size:,} B", font_size="10", fill="#555555")
+        canvas.text(x + 3, y + 23, f"{size:,} B", font_size="10", fill="#444444", kind="inside")
 
 
 def _axes(canvas: Canvas, plan: Plan, labels: list[str], steps: int, column: float, floor: float) -> None:

@@ -102,6 +102,20 @@ def bars_svg(title: str, y: Axis, labels: Sequence[str], groups: Sequence[Bars])
     return chart.canvas.svg()
 
 
+def histogram_svg(counts: Sequence[float], low: str, high: str) -> str:
+    """A small histogram without an axis of counts; below it what its first and last bins hold."""
+    wide, tall = 240.0, 64.0
+    canvas = Canvas(wide, tall + 16)
+    most, step = max(max(counts, default=0), 1), wide / max(len(counts), 1)
+    heights = [tall * (1 - c / most) for c in counts]
+    stairs = [((k + side) * step, y) for k, y in enumerate(heights) for side in (0, 1)]
+    canvas.area([(0, tall), *stairs, (wide, tall)], PALETTE[0])
+    canvas.line([(0, tall), (wide, tall)], "#444444")
+    canvas.text(0, tall + 12, low, font_size="10")
+    canvas.text(wide, tall + 12, high, anchor="end", font_size="10")
+    return canvas.svg()
+
+
 class _Chart:
     """The frame, its title and the axis on the left."""
 

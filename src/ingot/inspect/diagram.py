@@ -22,11 +22,15 @@ LINE_LIMIT = 36
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """`kind` chooses the colour: the model's edge, an operation with weights, one without, control flow."""
+    """`kind` chooses the colour: the model's edge, an operation with weights, one without, control flow.
+
+    `nodes` are the model's nodes that it stands for.
+    """
 
     title: str
     lines: tuple[str, ...] = ()
     kind: Kind = "plain"
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -68,7 +72,8 @@ def _node_box(node: Node) -> Box:
     lines += [f"{name}: {len(sub.nodes)} nodes" for name, sub in node.subgraphs.items()]
     lines += [f"-> {_type(v)}" for v in node.outputs if v is not None]
     weighted = any(v is not None and v.constant is not None and v.constant.ndim > 1 for v in node.inputs)
-    return Box(node.op, tuple(lines), "control" if node.subgraphs else "weighted" if weighted else "plain")
+    kind: Kind = "control" if node.subgraphs else "weighted" if weighted else "plain"
+    return Box(node.op, tuple(lines), kind, (node.name or node.op,))
 
 
 def _wrapped(words: list[str]) -> Iterator[str]:
@@ -133,11 +138,13 @@ def _step_box(step: Step, where: str) -> tuple[Box, tuple[Tensor, ...], tuple[Te
     inside = (where.strip(),) if where else ()
     match step:
         case Call(kernel):
-            lines = (*inside, *_wrapped(list(step.nodes or kernel.nodes)))
+            nodes = step.nodes or kernel.nodes
+            lines = (*inside, *_wrapped(list(nodes)))
             lines += (f"{kernel.macs:,} MACs",) if kernel.macs else ()
             lines += tuple(f"-> {t.name} {_tensor(t)}" for t in step.writes)
             weighted = any(t.value is not None for t in step.arguments)
-            return Box(kernel.name, lines, "weighted" if weighted else "plain"), step.reads, step.writes
+            box = Box(kernel.name, lines, "weighted" if weighted else "plain", nodes)
+            return box, step.reads, step.writes
         case Copy(source, to):
             return Box("copy", (*inside, f"-> {to.name} {_tensor(to)}")), (source,), (to,)
         case Branch(condition):

@@ -1,19 +1,19 @@
-"""A page of tables and pictures. In: titles, cells, SVG texts; out: one HTML file. Called by `ingot eie`."""
+"""Pages of HTML, by the templates beside this module. In: plain data; out: one self-contained file's text.
+
+Called by `ingot eie` and `report_page`. Jinja2 is in the extra `report`. It escapes all that is no picture of
+ours: names in models may hold markup, control characters, ten thousand letters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from typing import Any
 
+from ingot.errors import InputError
 from ingot.inspect.svg import clean
 
-STYLE = (
-    "body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em;color:#222}"
-    "table{border-collapse:collapse;margin:.6em 0}td,th{padding:.2em .7em;border-bottom:1px solid #ddd}"
-    "td:not(:first-child),th:not(:first-child){text-align:right}td{font-variant-numeric:tabular-nums}"
-    "svg{max-width:100%;height:auto}p{max-width:48em}"
-)
+LIMIT = 400  # characters of one name
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +28,29 @@ class Section:
 
 
 def page(title: str, sections: Sequence[Section]) -> str:
-    """The text of the file."""
-    body = "\n".join(map(_section, sections))
-    head = f'<meta charset="utf-8"><title>{escape(clean(title, 200))}</title><style>{STYLE}</style>'
-    heading = f"<h1>{escape(clean(title, 200))}</h1>"
-    return f"<!doctype html>\n<html><head>{head}</head><body>\n{heading}\n{body}\n</body></html>\n"
+    """A page of tables and pictures."""
+    return render("page.html", title=title, sections=sections)
 
 
-def _section(s: Section) -> str:
-    parts = [f"<h2>{escape(clean(s.title, 200))}</h2>"]
-    if s.text:
-        parts.append(f"<p>{escape(s.text)}</p>")
-    if s.columns:
-        parts.append(f"<table><tr>{_cells('th', s.columns)}</tr>")
-        parts += [f"<tr>{_cells('td', row)}</tr>" for row in s.rows]
-        parts.append("</table>")
-    return "\n".join([*parts, *s.pictures])
+def render(template: str, filters: Mapping[str, Callable[[Any], str]] | None = None, **context: Any) -> str:
+    """The text of a template's file. Raises InputError where Jinja2 is not installed."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise InputError("pages of HTML need Jinja2", remedy="pip install 'ingot[report]'") from None
 
+    def printable(value: Any) -> Any:
+        return clean(value, LIMIT) if type(value) is str else value
 
-def _cells(tag: str, texts: Sequence[str]) -> str:
-    return "".join(f"<{tag}>{escape(clean(t, 200))}</{tag}>" for t in texts)
+    environment = Environment(
+        loader=PackageLoader("ingot.inspect"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=printable,
+    )
+    # Pictures come from `svg.Canvas`, which escapes what it is given.
+    environment.filters.update({"svg": Markup, **(filters or {})})
+    return environment.get_template(template).render(context)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ingot.inspect.diagram import Box, Diagram
 from ingot.inspect.layered import place
 from ingot.inspect.svg import CHARACTER, COLOURS, Canvas, clean
@@ -9,19 +11,24 @@ from ingot.inspect.svg import CHARACTER, COLOURS, Canvas, clean
 LINE_HEIGHT, PADDING = 15.0, 8.0
 
 
-def diagram_svg(diagram: Diagram) -> str:
-    """Boxes of text, arrows between them."""
+def diagram_svg(diagram: Diagram, layers: Mapping[int, int] | None = None) -> str:
+    """Boxes of text, arrows between them; `layers`: numbers that boxes carry, for a page that is clicked."""
     sizes = [_size(box) for box in diagram.boxes]
     placed = place(sizes, diagram.arrows)
     canvas = Canvas(placed.width, placed.height)
     for route in placed.routes:
         canvas.arrow(list(route))
-    for box, (w, h), (x, y) in zip(diagram.boxes, sizes, placed.centres, strict=True):
-        canvas.rect(x - w / 2, y - h / 2, w, h, COLOURS[box.kind], radius=5)
+    for i, (box, (w, h), (x, y)) in enumerate(zip(diagram.boxes, sizes, placed.centres, strict=True)):
+        if layers is not None:
+            linked = {"data_layer": str(layers[i])} if i in layers else {}
+            canvas.open_group(**{"class": "box"}, **linked)
+        canvas.rect(x - w / 2, y - h / 2, w, h, COLOURS[box.kind], radius=5, kind=box.kind)
         at = y - h / 2 + PADDING + 10
         canvas.text(x, at, clean(box.title), anchor="middle", font_weight="bold")
         for k, line in enumerate(box.lines, 1):
             canvas.text(x, at + k * LINE_HEIGHT, clean(line), anchor="middle", font_size="11")
+        if layers is not None:
+            canvas.close_group()
     return canvas.svg()
 
 

@@ -14,9 +14,12 @@ LIMIT = 44
 HEAD = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}" '
     'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{size}">\n'
+    "{defs}"
+    '<rect class="paper" width="100%" height="100%" fill="white"/>\n'
+)
+TIP = (
     '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
-    'orient="auto"><path d="M0,0.5 L8,4 L0,7.5 z" fill="#555555"/></marker></defs>\n'
-    '<rect width="100%" height="100%" fill="white"/>\n'
+    'orient="auto"><path class="tip" d="M0,0.5 L8,4 L0,7.5 z" fill="#555555"/></marker></defs>\n'
 )
 
 
@@ -28,27 +31,54 @@ def clean(text: str, limit: int = LIMIT) -> str:
 
 @dataclass(slots=True)
 class Canvas:
-    """Collects elements; `svg` closes the file."""
+    """Collects elements; `svg` closes the file.
+
+    Colours are attributes, which hold in a file of its own; a page's style sheet says otherwise by the
+    elements' classes.
+    """
 
     width: float
     height: float
     parts: list[str] = field(default_factory=list)
 
     def rect(
-        self, x: float, y: float, w: float, h: float, fill: str, tip: str = "", radius: float = 0
+        self,
+        x: float,
+        y: float,
+        w: float,
+        h: float,
+        fill: str,
+        tip: str = "",
+        radius: float = 0,
+        kind: str = "mark",
     ) -> None:
-        """A framed rectangle; `tip` shows when the pointer rests on it."""
+        """A framed rectangle; `tip` shows when the pointer rests on it, `kind` is its class."""
         inner = f"<title>{escape(clean(tip, 200))}</title>" if tip else ""
         self.parts.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{radius:g}" '
+            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{radius:g}" '
             f'fill="{fill}" stroke="#666666" stroke-width="0.8">{inner}</rect>'
         )
 
     def text(
-        self, x: float, y: float, text: str, *, anchor: str = "start", turn: float = 0, **style: str
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        anchor: str = "start",
+        turn: float = 0,
+        kind: str = "ink",
+        **style: str,
     ) -> None:
-        """Text with its base line at y, turned by degrees around its start."""
-        attributes = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor, "fill": INK, **style}
+        """Text with its base line at y, turned by degrees around its start; `kind` is its class."""
+        attributes = {
+            "class": kind,
+            "x": f"{x:.1f}",
+            "y": f"{y:.1f}",
+            "text-anchor": anchor,
+            "fill": INK,
+            **style,
+        }
         if turn:
             attributes["transform"] = f"rotate({turn:g} {x:.1f} {y:.1f})"
         named = " ".join(f"{k.replace('_', '-')}={quoteattr(v)}" for k, v in attributes.items())
@@ -60,7 +90,7 @@ class Canvas:
         """A polyline."""
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(
-            f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="{width:g}"'
+            f'<polyline class="line" points="{places}" fill="none" stroke="{colour}" stroke-width="{width:g}"'
             + (f' stroke-dasharray="{dash}"/>' if dash else "/>")
         )
 
@@ -72,10 +102,24 @@ class Canvas:
             middle = (y + v) / 2
             path.append(f"C{x:.1f},{middle:.1f} {u:.1f},{middle:.1f} {u:.1f},{v:.1f}")
             x, y = u, v
-        style = 'fill="none" stroke="#555555" stroke-width="1.1" marker-end="url(#tip)"'
+        style = 'class="arrow" fill="none" stroke="#555555" stroke-width="1.1" marker-end="url(#tip)"'
         self.parts.append(f'<path d="{" ".join(path)}" {style}/>')
+
+    def area(self, points: list[tuple[float, float]], colour: str) -> None:
+        """A filled polygon."""
+        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.parts.append(f'<polygon class="area" points="{places}" fill="{colour}"/>')
+
+    def open_group(self, **attributes: str) -> None:
+        """What follows belongs together until `close_group`."""
+        named = "".join(f" {k.replace('_', '-')}={quoteattr(clean(v, 200))}" for k, v in attributes.items())
+        self.parts.append(f"<g{named}>")
+
+    def close_group(self) -> None:
+        self.parts.append("</g>")
 
     def svg(self) -> str:
         """The text of the file."""
-        head = HEAD.format(w=self.width, h=self.height, size=FONT_SIZE)
+        defs = TIP if any("url(#tip)" in part for part in self.parts) else ""
+        head = HEAD.format(w=self.width, h=self.height, size=FONT_SIZE, defs=defs)
         return head + "\n".join(self.parts) + "\n</svg>\n"

@@ -6,6 +6,7 @@ come last and serve everything.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from ingot.formula.compute import Scan, Stage
@@ -49,9 +50,11 @@ def generate(
     target: Target,
     bounds: Bounds | None = None,
     choices: Choices = NO_CHOICES,
+    served: list[str] | None = None,
 ) -> tuple[Statement, ...]:
-    """The statements of a group's stages, in order."""
-    return _all(Request(stages, storage, target, bounds or {}, choices, _all))
+    """The statements of a group's stages, in order; `served` is given the families that wrote them."""
+    names = [] if served is None else served
+    return _all(Request(stages, storage, target, bounds or {}, choices, _all, names))
 
 
 def _all(request: Request) -> tuple[Statement, ...]:
@@ -67,7 +70,12 @@ def _all(request: Request) -> tuple[Statement, ...]:
 
 def _first(request: Request) -> Written:
     """Statements for the first stages, and for how many: several that walk the same rows go together."""
-    return next(w for family in FAMILIES if (w := family.write(request)) is not None)
+    for family in FAMILIES:
+        inner = list[str]()  # a family may ask others before it declines: then they wrote nothing
+        if (written := family.write(replace(request, served=inner))) is not None:
+            request.served.extend((family.name, *inner))
+            return written
+    raise AssertionError("naive loops serve every stage")
 
 
 def _scan(r: Request) -> Written | None:

@@ -228,13 +228,16 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     filled = (f for t in halos for f in fill_halo(t, storage, _at_once(t, work.target)))
     twice = (c.out for c in computes(stages) if is_cut(c, storage, work.target))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages), *twice)))
-    body = without_single_iterations((*filled, *generate(stages, storage, work.target, None, choices)))
+    served = list[str]()
+    written = generate(stages, storage, work.target, None, choices, served)
+    body = without_single_iterations((*filled, *written))
     if work.target.lanes(FLOAT32.bytes) == 1:
         body = rewritten(body, for_scalars(work.target))
     parameters, params = _touched(body)
     scratch = frozenset(storage.scratches.intersection(parameters))
     how = work.choose.named(choices)
-    return Kernel(nodes[0], parameters, body, nodes, macs(stages), params, scratch=scratch, choices=how)
+    made_by = tuple(dict.fromkeys(served))
+    return Kernel(nodes[0], parameters, body, nodes, macs(stages), params, "", scratch, how, made_by)
 
 
 def _at_once(t: Tensor, target: Target) -> int:

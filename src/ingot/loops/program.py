@@ -30,7 +30,8 @@ class Kernel:
     """One C function. `nodes` are the model's nodes it computes, `macs` its multiply-accumulates per call.
 
     `scratch` are the parameters that hold nothing before the call and nothing after it (`Storage.scratch`);
-    `choices` says how it computes the stages that could be computed otherwise, by their keys.
+    `choices` says how it computes the stages that could be computed otherwise, by their keys. `generators`
+    are the families that wrote it (`loops/generate.py`), outer ones first.
     What it reads and writes is found once: every call of it asks.
     """
 
@@ -43,6 +44,7 @@ class Kernel:
     remark: str = ""
     scratch: frozenset[Tensor] = frozenset()
     choices: tuple[tuple[str, str], ...] = ()
+    generators: tuple[str, ...] = ()
 
     @cached_property
     def read(self) -> frozenset[Tensor]:

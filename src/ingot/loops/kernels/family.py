@@ -8,7 +8,7 @@ them, or does not pay. `loops/generate.py` holds the families in the order in wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ingot.formula.compute import Compute, Scan, Stage, reads
 from ingot.formula.expr import Var
@@ -26,7 +26,10 @@ OfStages = Callable[[tuple[Stage, ...], Storage, Target, Bounds], Written | None
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Stages of one kernel, the first of them to be written now; `generate` writes all stages of another."""
+    """Stages of one kernel, the first of them to be written now; `generate` writes all stages of another.
+
+    `served` collects the names of the families that wrote, outer ones before those that they asked.
+    """
 
     stages: tuple[Stage, ...]
     storage: Storage
@@ -34,6 +37,7 @@ class Request:
     bounds: Bounds
     choices: Choices
     generate: Callable[[Request], tuple[Statement, ...]]
+    served: list[str] = field(default_factory=list)
 
     @property
     def compute(self) -> Compute:
