@@ -92,6 +92,7 @@ def lowered(drawn: Drawn, write: Writer | None) -> Program:
         target: Target,
         bounds: Bounds | None = None,
         choices: Choices = MappingProxyType({}),
+        served: list[str] | None = None,
     ) -> tuple[Statement, ...]:
         if write is None or not _is_subject(stages, drawn, choices):
             return naive(stages, storage, bounds)

@@ -26,6 +26,8 @@ def test_random_stages(name: str) -> None:
 FOUND = {
     # Three channels in planes, three elements apart as neighbours of channels last are: an image of width 3.
     ("narrow_pooling", 780401): "0,0,1,4,0,1,1,0,0,3,0,0,0,0,0,0,0,0,0,0,1,1,0,0,0,0,0,0,1,0,0,0,6,0,0,9",
+    # Twelve features in blocks of two vectors of four: the last block stored a vector beyond the tensor.
+    ("winograd", 1973): "0,4,2,0,0,0,0,0,0,0,0,0,0,3,0,0,0,3,0,9,0,11,0,0,0,0,18,0,95,0,0,0,7",
 }
 """Stages that were wrong once, by their choices."""
 

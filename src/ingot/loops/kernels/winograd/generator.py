@@ -137,7 +137,7 @@ class _Generator(Products):
         lane = Var(f"{v.name}_lane")
         if self.tile_out is None:
             body = tuple(self._transform_outputs(lane, self._store))
-            return self._tiles((For(lane.name, Const(0), Const(b.block), b.lanes, body),))
+            return self._tiles((For(lane.name, Const(0), self._lanes(self.conv.features), b.lanes, body),))
         body = tuple(self._transform_outputs(lane, self._keep))
         return self._tiles((For(lane.name, Const(0), Const(b.block), b.lanes, body), *self._drain()))
 
