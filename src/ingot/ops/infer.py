@@ -32,6 +32,8 @@ from ingot.ops.refused import refuse
 from ingot.ops.registry import find, formulate
 
 CONTROL = {"If": infer_if, "Loop": infer_loop}
+OPERANDS_LIMIT = 1 << 14
+"""The most inputs of one node: compiling takes longer than linear in them."""
 
 
 @dataclass(slots=True)
@@ -109,6 +111,10 @@ def _drop_unread(graph: Graph) -> None:
 
 def infer_node(node: Node, budget: Budget) -> None:
     """Type, shape and constants of what one node makes, its inputs inferred; folded if that is affordable."""
+    if len(node.inputs) > OPERANDS_LIMIT:
+        raise UnsupportedError(
+            f"{node.label}: {len(node.inputs):,} inputs; join them in steps of at most {OPERANDS_LIMIT:,}"
+        )
     inputs = [None if v is None else v.tensor() for v in node.inputs]
     formula = formulate(node, inputs)
     if len([v for v in node.outputs if v is not None]) > len(formula.outputs):
