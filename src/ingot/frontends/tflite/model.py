@@ -157,7 +157,7 @@ def _buffer(t: Table) -> memoryview:
     if offset > 1:
         t.file.inside(offset, size)
         return memoryview(t.file.data)[offset : offset + size]
-    return memoryview(t.numbers("data"))
+    return t.numbers("data").data
 
 
 def _subgraph(index: int, t: Table, codes: list[str], buffers: list[memoryview]) -> Subgraph:
