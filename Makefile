@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras rtl compression cortex-m4 targets packages light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras rtl report-test compression cortex-m4 targets packages light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -98,6 +98,12 @@ rtl: ## the accelerator's Verilog under Verilator beside its simulator, and its 
 	@tools/bootstrap.sh test rtl
 	@tools/debian-packages.sh verilator yosys g++ make
 	@$(BIN)/python -m tests.rtl --update
+
+report-test: ## pages of `ingot report` in headless Chromium, clicked and measured at two widths, a minute
+	@tools/bootstrap.sh test
+	@tools/debian-packages.sh chromium chromium-driver
+	@$(BIN)/python -m pip install --quiet 'selenium>=4.20'
+	$(BIN)/python -m pytest tests/report/browser.py
 
 compression: ## an AlexNet's sizes; two LeNets on digits, 46 times smaller, five seeds (10 minutes; TRAINER=python3)
 	@[ "$(TRAINER)" != "$(BIN)/python" ] || tools/bootstrap.sh test train
