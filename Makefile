@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras rtl report-test compression cortex-m4 targets packages light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch rtl report-test compression cortex-m4 targets packages light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -93,6 +93,11 @@ keras: ## layers and networks of Keras 3 beside its own answers, into docs/keras
 	@$(if $(KERAS),,$(BIN)/python -m pip install --quiet 'keras>=3.15,<3.16' jax)
 	@PYTHONPATH=src:. $(or $(KERAS),$(BIN)/python) -m tests.keras.oracle layers
 	@PYTHONPATH=src:. $(or $(KERAS),$(BIN)/python) -m tests.keras.oracle networks --update docs/keras.md
+
+pytorch: ## networks of PyTorch and scikit-learn beside their own answers, into docs/pytorch.md (PYTORCH=a Python that has them)
+	@tools/bootstrap.sh test
+	@$(if $(PYTORCH),,tools/bootstrap.sh test torch && $(BIN)/python -m pip install --quiet scikit-learn skl2onnx)
+	@PYTHONPATH=src:. $(or $(PYTORCH),$(BIN)/python) -m tests.pytorch.oracle --update docs/pytorch.md
 
 rtl: ## the accelerator's Verilog under Verilator beside its simulator, and its cells; writes docs/hardware.md
 	@tools/bootstrap.sh test rtl
