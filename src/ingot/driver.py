@@ -276,7 +276,7 @@ def stages(model: Any, options: Options) -> Stages:
     program = programs(
         keep_states, program, graph.states
     )  # after both: who reads last, and where a run may end
-    placed = PLAN(plan, program)  # last: the kernels decide what lives when
+    placed = PLAN(plan, program, options.memory)  # last: the kernels decide what lives when
     return Stages(graph, region, program, placed, target)
 
 

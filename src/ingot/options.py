@@ -45,7 +45,9 @@ class Options:
     Caffe2's nets. `fix` makes inputs constants, by name: a number, which fills the input, nested lists or
     an array.
     `cpu`, `features` (LLVM's words, as +sse4a or -fma), `float_abi`, `code_model` say more of the target.
-    `max_ram` and `max_flash` are bytes: a bundle that takes more is refused.
+    `max_ram` and `max_flash` are bytes: a bundle that takes more is refused. `memory` and `flash` give
+    regions their bytes, fastest first: what lies in which is decided here, and the sections are named after
+    them; the code is in the first of `flash`.
     """
 
     name: str | None = None
@@ -75,6 +77,8 @@ class Options:
     fuse: bool = True
     max_ram: int | None = None
     max_flash: int | None = None
+    memory: Mapping[str, int] = field(default_factory=dict)
+    flash: Mapping[str, int] = field(default_factory=dict)
     threads: bool = False
     profile: bool = False
     pauses: bool = False

@@ -15,6 +15,7 @@ from ingot.bundle.binding import capacity
 from ingot.emit.conventions import CONVENTIONS, public
 from ingot.emit.header import header
 from ingot.emit.module import declarations, script
+from ingot.emit.regions import linker_script, memory_source
 from ingot.emit.source import source
 from ingot.emit.unit import Unit
 from ingot.emit.weights import assembly, image, in_assembly, weights_file, weights_source, weights_text
@@ -33,6 +34,10 @@ def sources(unit: Unit) -> dict[str, bytes]:
         files[weights] = weights_source(unit).encode()
     if unit.has_weights:
         files[f"{name}.weights.bin"] = data
+    if unit.plan.regions:
+        files[f"{name}_memory.c"] = memory_source(unit).encode()
+    if unit.plan.regions or unit.flash:
+        files[f"{name}.ld"] = linker_script(unit).encode()
     return files
 
 
@@ -143,7 +148,15 @@ def wanted(face: Unit, units: Sequence[Unit], emit: tuple[Emit, ...]) -> set[str
     if "main" in emit and "obj" not in emit:  # variants need flags of their own each: link their object
         kinds["main"] |= texts if list(units) == [face] else kinds["obj"]
     found = set().union(*(kinds[e] for e in emit))
-    return found | ({f"{name}.h"} if set(emit) & {"c", "obj", "lib", "shared", "main"} else set())
+    if set(emit) & {"c", "obj", "lib", "shared", "main"}:
+        found |= {f"{name}.h", *_regional(face)}
+    return found
+
+
+def _regional(face: Unit) -> set[str]:
+    """What places the memory of a bundle in regions."""
+    found = {f"{face.name}_memory.c"} if face.plan.regions else set()
+    return found | ({f"{face.name}.ld"} if face.plan.regions or face.flash else set())
 
 
 def _texts(unit: Unit) -> set[str]:

@@ -197,7 +197,18 @@ def _call(manifest: Manifest) -> str:
     arguments += [f"harness_p[{i}]" for i in range(len(manifest["inputs"]) + len(manifest["outputs"]))]
     arguments += ["harness_state(harness_p)"] if manifest["state"] else []
     arguments += ["0", "0"] if manifest["threaded"] else []  # one task after the other
-    return f"{name}({', '.join([*arguments, 'harness_m[2]'])})"
+    return f"{name}({', '.join([*arguments, *_arenas(manifest)])})"
+
+
+def _arenas(manifest: Manifest) -> Iterator[str]:
+    """The arena, or its regions behind each other."""
+    at, regions = 0, manifest.get("memory", ())
+    for region in regions:
+        if region["arena_bytes"]:
+            yield f"(unsigned char *)harness_m[2] + {at}"
+        at += region["arena_bytes"]
+    if not regions:
+        yield "harness_m[2]"
 
 
 def program(manifest: Manifest, bytes_of: Sequence[int]) -> str:

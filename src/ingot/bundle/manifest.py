@@ -19,13 +19,14 @@ from ingot.binary.objects import sections
 from ingot.bundle.containers import described
 from ingot.emit.conventions import public
 from ingot.emit.unit import Unit
-from ingot.emit.weights import size
+from ingot.emit.weights import room_of, size
 from ingot.formula.expr import Expr, Param, Tensor, text, transform
 from ingot.formula.index import upper
 from ingot.graph.ir import Port, Scale
 from ingot.loops.operations import work
 from ingot.loops.program import Call, Kept, calls, params_of
 from ingot.memory.plan import ALIGN
+from ingot.memory.regions import Region
 from ingot.memory.tree import base_of
 from ingot.options import Options
 
@@ -74,6 +75,8 @@ def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: i
         "threaded": unit.is_threaded,
         "symbols": public(unit),
         "sizes": _sizes(unit, code, stack),
+        "memory": [_region(unit, r) for r in unit.plan.regions],
+        "flash": _flash(unit, sections(code).text),
         "kernels": [_kernel(unit, c) for c in calls(program.steps)],
     }
 
@@ -81,7 +84,8 @@ def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: i
 def facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What a caller of the object relies on, which the object therefore says too (`binary/note.py`)."""
     keys = "name target api weights inputs outputs measured ports params state threaded symbols sizes"
-    return {**{key: manifest[key] for key in keys.split()}, "kernels": len(manifest["kernels"])}
+    regions = {"memory": manifest["memory"]} if manifest.get("memory") else {}
+    return {**{key: manifest[key] for key in keys.split()}, **regions, "kernels": len(manifest["kernels"])}
 
 
 def _ports(unit: Unit, origin: Origin) -> dict[str, Any] | None:
@@ -126,6 +130,31 @@ def _sizes(unit: Unit, code: bytes, stack: int | None) -> dict[str, Any]:
         "stack_bytes": stack,
         "weights_bytes": size(unit),
     }
+
+
+def _region(unit: Unit, region: Region) -> dict[str, Any]:
+    """A region of RAM: its section, what the arena and the state take of it, and what there is."""
+    return {
+        "name": region.name,
+        "section": f".ingot.{region.name}",
+        "arena_bytes": region.bytes,
+        "state_bytes": region.state_bytes,
+        "room_bytes": region.room,
+    }
+
+
+def _flash(unit: Unit, code_bytes: int) -> list[dict[str, Any]]:
+    """The regions of flash: the code is in the first."""
+    return [
+        {
+            "name": name,
+            "section": f".ingot.{name}",
+            "code_bytes": 0 if i else code_bytes,
+            "weights_bytes": sum(map(room_of, constants)),
+            "room_bytes": room,
+        }
+        for i, (name, (constants, room)) in enumerate(unit.flash.items())
+    ]
 
 
 def _measured(unit: Unit) -> list[dict[str, Any]]:

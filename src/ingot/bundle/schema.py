@@ -89,6 +89,26 @@ class Sizes(Struct):
     weights_bytes: Bytes
 
 
+class Ram(Struct):
+    """A region of RAM."""
+
+    name: Identifier
+    section: str
+    arena_bytes: Bytes
+    state_bytes: Bytes
+    room_bytes: Bytes
+
+
+class Flash(Struct):
+    """A region of flash."""
+
+    name: Identifier
+    section: str
+    code_bytes: Bytes
+    weights_bytes: Bytes
+    room_bytes: Bytes
+
+
 class Kernel(Struct):
     name: Identifier
     nodes: list[str]
@@ -138,6 +158,8 @@ class Manifest(Struct):
     files: dict[FileName, Hash]
     manifest_sha256: Hash
     variants: list[Processor] = []
+    memory: list[Ram] = []
+    flash: list[Flash] = []
     package: Annotated[str, Meta(pattern="^[a-z-]+$")] | None = None
 
 

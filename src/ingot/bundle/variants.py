@@ -30,6 +30,10 @@ Made = tuple[Program, Plan, Target]
 def write_variants(made: Sequence[Made], options: Options, origin: Origin) -> Bundle:
     """Print, compile and describe; `made` in the order of the targets' strength, weakest first."""
     check_options(options)
+    if options.memory or options.flash:
+        raise InputError(
+            "several targets in one bundle have one memory", remedy="leave out --memory and --flash"
+        )
     if options.api != "direct" or options.weights == "external" or options.threads or options.profile:
         raise InputError(
             "several targets in one bundle need --api direct with embedded weights, no threads and no profile"

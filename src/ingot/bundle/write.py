@@ -15,9 +15,11 @@ from dataclasses import replace
 from typing import get_args
 
 from ingot.binary.note import with_note
+from ingot.binary.objects import sections
 from ingot.bundle.budget import require_room
-from ingot.bundle.build import build, libraries, sources, stack_of, wanted
+from ingot.bundle.build import build, libraries, object_of, sources, stack_of, wanted
 from ingot.bundle.bundle import Bundle
+from ingot.bundle.flash import in_flash
 from ingot.bundle.golden import golden_run
 from ingot.bundle.manifest import Origin, facts, manifest
 from ingot.emit.conventions import CONVENTIONS, check
@@ -34,10 +36,30 @@ from ingot.targets.record import Target
 def write(program: Program, plan: Plan, target: Target, options: Options, origin: Origin) -> Bundle:
     """The bundle of one program."""
     check_options(options)
+    require_regional(target, options)
     external = check(options.api, options.weights, bool(program.params), options.threads)
-    unit = Unit(
+    code_bytes = 0
+    if options.flash:  # how much of the first region the code takes is known when it is compiled
+        anywhere = _unit(program, plan, target, replace(options, flash={}), origin, external, 0)
+        code_bytes = sections(object_of(anywhere, sources(anywhere), options)).text
+    made = _unit(program, plan, target, options, origin, external, code_bytes)
+    return finish(made, [made], sources(made), options, origin)
+
+
+def _unit(
+    program: Program,
+    plan: Plan,
+    target: Target,
+    options: Options,
+    origin: Origin,
+    external: bool,
+    code_bytes: int,
+) -> Unit:
+    """The bundle of one program about to be printed, its constants in their regions beside so much code."""
+    program, flash = in_flash(program, options.flash, code_bytes)
+    return Unit(
         program,
-        plan,
+        replace(plan, program=program),
         target,
         program.name,
         provenance_rows(target, options, origin),
@@ -49,8 +71,8 @@ def write(program: Program, plan: Plan, target: Target, options: Options, origin
         pauses=options.pauses,
         rename=options.rename,
         scales=origin.scales,
+        flash=flash,
     )
-    return finish(unit, [unit], sources(unit), options, origin)
 
 
 def finish(
@@ -108,6 +130,22 @@ def check_options(options: Options) -> None:
         raise InputError("a bundle that pauses has no threads", remedy="leave out one of pauses and threads")
 
 
+def require_regional(target: Target, options: Options) -> None:
+    """InputError where regions of memory are asked for and nothing could place them."""
+    flag = "--memory" if options.memory else "--flash" if options.flash else ""
+    if flag and target.format != "elf":
+        raise InputError(f"{flag}: {target.name} has no linker that places sections", remedy="leave it out")
+    if options.memory and options.api != "direct":
+        raise InputError(
+            f"--memory: --api {options.api} has one memory for everything", remedy="use --api direct"
+        )
+    if options.flash and (options.weights == "external" or CONVENTIONS[options.api].brings_weights):
+        raise InputError("--flash: the weights are the caller's", remedy="use --weights embedded")
+    both = {n.lower() for n in options.memory} & {n.lower() for n in options.flash}
+    if both:
+        raise InputError(f"{sorted(both)[0]!r} is a region of --memory and of --flash: name them apart")
+
+
 LACKING = {
     "coff": ("shared", "main"),
     "macho": ("shared", "main"),
@@ -147,15 +185,16 @@ def _given(options: Options) -> list[str]:
     """The options that differ from their defaults."""
     plain = Options()
     return [
-        f"{f.name}={_shown(getattr(options, f.name))}"
+        f"{f.name}={_shown(getattr(options, f.name), f.name in ('memory', 'flash'))}"
         for f in dataclasses.fields(options)
         if f.name not in ("name", "target", "emit") and getattr(options, f.name) != getattr(plain, f.name)
     ]
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, is_ordered: bool = False) -> str:
     if isinstance(value, Mapping) and isinstance(value.get("choices"), Mapping):
         return f"{len(value['choices'])} stages"  # a tuning file; the manifest has all of it
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k}: {v}" for k, v in sorted(value.items())) + "}"
+        items = value.items() if is_ordered else sorted(value.items())
+        return "{" + ", ".join(f"{k}: {v}" for k, v in items) + "}"
     return str(value)

@@ -233,6 +233,7 @@ def parse_flags(words: Sequence[str] | None) -> tuple[str, ...]:
         raise InputError(f"--cflags: {error}") from None
 
 
+MOST_DIGITS = 15
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
@@ -241,9 +242,23 @@ def parse_bytes(word: str | None, flag: str) -> int | None:
     if word is None:
         return None
     number, unit = (word[:-1], word[-1:].upper()) if word[-1:].isalpha() else (word, "")
-    if not number.isdecimal() or unit not in UNITS:
+    if not number.isdecimal() or len(number) > MOST_DIGITS or unit not in UNITS:
         raise InputError(f"{flag} {word}: write a number of bytes, as 65536, 64K or 1M")
     return int(number) * UNITS[unit]
+
+
+def parse_regions(text: str | None, flag: str, plain: str) -> dict[str, int]:
+    """`tcm:64K,sram:256K`: regions with their bytes, fastest first; `256K` alone is one, called `plain`."""
+    out: dict[str, int] = {}
+    for word in () if text is None else text.split(","):
+        name, colon, size = word.strip().rpartition(":")
+        name = name if colon or "," in str(text) else plain
+        if name in out:
+            raise InputError(f"{flag}: two regions are called {name!r}")
+        bytes_ = parse_bytes(size, f"{flag} {name}")
+        assert bytes_ is not None
+        out[name] = bytes_
+    return out
 
 
 def options(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -52,6 +53,20 @@ MaxRam = Annotated[
 MaxFlash = Annotated[
     str | None,
     typer.Option("--max-flash", metavar="BYTES", help="Refuse a bundle that takes more: 256K, 1M."),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="REGIONS",
+        help="Regions of RAM, fastest first, to lay tensors in: tcm:64K,sram:256K.",
+    ),
+]
+Flash = Annotated[
+    str | None,
+    typer.Option(
+        "--flash", metavar="REGIONS", help="Regions of flash, fastest first: 1M, or flash:1M,qspi:8M."
+    ),
 ]
 EmitList = Annotated[
     str | None,
@@ -116,6 +131,8 @@ def compile(
     code_model: CodeModel = None,
     max_ram: MaxRam = None,
     max_flash: MaxFlash = None,
+    memory: Memory = None,
+    flash: Flash = None,
     emit: EmitList = None,
     rename: Rename = None,
     inputs: arg.Feeds = None,
@@ -170,6 +187,8 @@ def compile(
         code_model=code_model,
         max_ram=arg.parse_bytes(max_ram, "--max-ram"),
         max_flash=arg.parse_bytes(max_flash, "--max-flash"),
+        memory=arg.parse_regions(memory, "--memory", "ram"),
+        flash=arg.parse_regions(flash, "--flash", "flash"),
         rename=arg.parse_rename(rename),
         **arg.edges(inputs, outputs, model_inputs),
         threads=threads,
@@ -244,6 +263,16 @@ def is_bundle(path: Path) -> bool:
     return path.suffix == ".json" or (path.is_dir() and not is_foreign(path))
 
 
+def _region_rows(manifest: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
+    """RAM and flash by region."""
+    for r in manifest.get("memory", ()):
+        state = f", {r['state_bytes']:,} of state" if r["state_bytes"] else ""
+        yield f"RAM in {r['name']}", r["arena_bytes"] + r["state_bytes"], f"of {r['room_bytes']:,}{state}"
+    for r in manifest.get("flash", ()):
+        code = f", {r['code_bytes']:,} of code" if r["code_bytes"] else ""
+        yield f"flash in {r['name']}", r["weights_bytes"] + r["code_bytes"], f"of {r['room_bytes']:,}{code}"
+
+
 def cost_table(manifest: dict[str, Any]) -> Table:
     """What the bundle costs, as its manifest says."""
     from ingot.targets.records import find
@@ -253,6 +282,7 @@ def cost_table(manifest: dict[str, Any]) -> Table:
     rows = [
         ("flash", sizes["flash_bytes"], f"of which weights {sizes['weights_bytes']:,}"),
         ("RAM (arena)", sizes["arena_bytes"], f"no plan needs less than {sizes['arena_bound_bytes']:,}"),
+        *_region_rows(manifest),
         ("stack", sizes["stack_bytes"], "" if sizes["stack_bytes"] is not None else "unknown"),
         ("MACs", sum(k["macs"] for k in kernels), f"in {len(kernels)} kernel calls"),
     ]

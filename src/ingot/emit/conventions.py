@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from ingot.emit.entry import entry_parameters
 from ingot.emit.extents import prototype, size_lines
+from ingot.emit.regions import declarations
 from ingot.emit.statement import INDENT
-from ingot.emit.unit import Unit, padded
+from ingot.emit.unit import Unit
 from ingot.emit.weights import offsets, size
 from ingot.errors import InputError
 from ingot.formula.expr import Tensor
 from ingot.memory.plan import ALIGN
+from ingot.memory.tree import padded
 
 Lines = Iterator[str]
 
@@ -43,7 +45,7 @@ class Convention:
 def public(unit: Unit) -> list[str]:
     """The names of every public symbol."""
     found = CONVENTIONS[unit.api].symbols(unit.name)
-    if unit.program.params:
+    if unit.program.params and not unit.plan.regions:
         found.append(f"{unit.name}_arena_size")
     if unit.program.states:
         found += [f"{unit.name}_state_init", f"{unit.name}_state_reset"]
@@ -73,24 +75,28 @@ def _direct_header(unit: Unit) -> Lines:
         yield "/* Runs task(context, i) for 0 <= i < n, in any order, at once if it can; NULL: one by one. */"
         task = "void (*task)(void *context, int i)"
         yield f"typedef void (*{unit.name}_parallel_for)(void *user, int n, {task}, void *context);"
-    if unit.program.params and not unit.variant_of:
+    if unit.program.params and not unit.variant_of and not unit.plan.regions:
         yield "/* The bytes of arena that a run with these extents needs, at most"
         yield f" * {unit.upper}_ARENA_SIZE; {unit.upper}_ERR_CAPACITY where they are out of bounds. */"
         yield f"{prototype(unit)};"
     yield f"/* One inference: {unit.upper}_OK or an error. {_memory(unit)} */"
     yield f"int {unit.name}({entry_parameters(unit)});"
+    yield from declarations(unit)
 
 
 def _memory(unit: Unit) -> str:
     """What the caller brings, in words."""
     weights = f"weights: the bytes of {unit.name}.weights.bin, aligned to {ALIGN}; " if unit.external else ""
+    if unit.plan.regions:
+        sizes = [f"{a.parameter}: {unit.upper}_{a.macro}_SIZE bytes" for a in unit.arenas]
+        return f"{weights}{', '.join(sizes)}, aligned to {ALIGN}, of any content." if sizes else weights
     if not unit.plan.arena_bytes:
         return f"{weights}arena: may be NULL."
     return f"{weights}arena: {unit.upper}_ARENA_SIZE bytes, aligned to {ALIGN}, of any content."
 
 
 def _direct_code(unit: Unit) -> Lines:
-    if unit.program.params and not unit.variant_of:
+    if unit.program.params and not unit.variant_of and not unit.plan.regions:
         yield from size_lines(unit, [unit])
 
 

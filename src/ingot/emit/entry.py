@@ -11,7 +11,7 @@ from ingot.emit.expression import Printer
 from ingot.emit.extents import bounds_checks
 from ingot.emit.state import final_copies, state_parameter
 from ingot.emit.statement import INDENT
-from ingot.emit.unit import Unit
+from ingot.emit.unit import Part, Unit
 from ingot.emit.weights import tag
 from ingot.formula.expr import Param, Tensor, static
 from ingot.formula.index import product, simplify
@@ -37,7 +37,7 @@ def pointer(t: Tensor, const: bool) -> str:
 
 def entry_parameters(unit: Unit) -> str:
     """Parameters of the direct convention: [weights] [extents] inputs outputs [state] [parallel_for,
-    user] arena.
+    user] arenas.
     """
     rows = ["const void *weights"] if unit.external else []
     rows += [f"int {unit.extent(p)}" for p in unit.program.params]
@@ -45,7 +45,7 @@ def entry_parameters(unit: Unit) -> str:
     rows += [f"{t.type.edge} *{unit.argument(t)}" for t in unit.program.outputs]
     rows += [state_parameter(unit)] if unit.program.states else []
     rows += [f"{unit.name}_parallel_for parallel_for", "void *user"] if unit.is_threaded else []
-    return ", ".join([*rows, "void *arena"])
+    return ", ".join([*rows, *(f"void *{a.parameter}" for a in unit.arenas)]) or "void"
 
 
 def entry_text(unit: Unit, used: Used) -> Iterator[str]:
@@ -72,25 +72,26 @@ def _account(unit: Unit, step: Step | None) -> Iterator[str]:
 
 
 def _locals(unit: Unit) -> Iterator[str]:
-    if unit.has_weights:
-        yield f"const struct {unit.name}_weights *const w = {_weights(unit)};"
-    if unit.plan.arena_bytes:
-        yield "unsigned char *const a = arena;"
+    for part in unit.parts:
+        yield f"const struct {part.name} *const {part.local} = {_weights(unit, part)};"
+    for a in unit.arenas:
+        if a.bytes:
+            yield f"unsigned char *const {a.local} = {a.parameter};"
     if any(c.kernel.may_fail for c in calls(unit.program.steps)):
         yield "int status;"
 
 
-def _weights(unit: Unit) -> str:
-    return "weights" if unit.external else f"&{unit.name}_weights_data"
+def _weights(unit: Unit, part: Part) -> str:
+    return "weights" if unit.external else f"&{part.name}_data"
 
 
 def _checks(unit: Unit) -> Iterator[str]:
     """What can be said about the arguments before they are used."""
     upper = unit.upper
     aligned = [("weights", "WEIGHTS")] if unit.external else []
-    aligned += [("arena", "ARENA")] if unit.plan.arena_bytes else []
+    aligned += [(a.parameter, "ARENA") for a in unit.arenas if a.bytes]
     names = [*map(unit.argument, unit.edge), *(["state"] if unit.program.states else [])]
-    pointers = [n for n, _ in aligned if n == "weights"] + names + [n for n, _ in aligned if n == "arena"]
+    pointers = [n for n, _ in aligned if n == "weights"] + names + [n for n, _ in aligned if n != "weights"]
     if len(pointers) > MOST_TESTED:
         yield f"const void *const given[] = {{{', '.join(pointers)}}};"
         yield f"for (int i = 0; i < {len(pointers)}; i++) if (!given[i]) return {upper}_ERR_NULL;"
@@ -101,7 +102,7 @@ def _checks(unit: Unit) -> Iterator[str]:
     if unit.external:
         low, high = tag(unit)
         yield f"if (w->tag[0] != 0x{low:08x}u || w->tag[1] != 0x{high:08x}u) return {upper}_ERR_WEIGHTS;"
-    if not unit.plan.arena_bytes:
+    if not unit.plan.regions and not unit.plan.arena_bytes:
         yield "(void)arena; /* nothing to keep between kernels: may be NULL */"
     if unit.is_threaded and not unit.has_tasks:
         yield "(void)parallel_for; /* no kernel has enough work to share */"
@@ -201,11 +202,12 @@ def _address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:
     place = unit.program.place(t)
     base = place.base
     if base in unit.constants:
-        member = f"w->{unit.constant(base)}"
+        member = f"{unit.part_of[base].local}->{unit.constant(base)}"
         return member if base is t and wanted == own else f"({wanted}){member}"
     if base in unit.plan.offsets:
-        offset = unit.plan.offsets[base] + place.start * t.type.bytes
-        return f"({wanted})(a + {offset})" if offset else f"({wanted})a"
+        arena, offset = unit.located(unit.plan.offsets[base])
+        offset += place.start * t.type.bytes
+        return f"({wanted})({arena} + {offset})" if offset else f"({wanted}){arena}"
     name = f"state->{unit.member(base)}" if base in unit.states else unit.argument(base)
     if place.start:
         start = place.start * (t.type.bytes if t.type.is_text else 1)

@@ -44,7 +44,8 @@ def _macros(unit: Unit, stack_bytes: int | None) -> Iterator[str]:
     upper = unit.upper
     yield f"#define {upper}_ABI {ABI}"
     yield f'#define {upper}_MODEL_SHA256 "{unit.sha256}"'
-    yield f"#define {upper}_ARENA_SIZE {unit.plan.arena_bytes}u"
+    for a in unit.arenas:
+        yield f"#define {upper}_{a.macro}_SIZE {a.bytes}u" + (f" /* in {a.section} */" if a.section else "")
     yield f"#define {upper}_ARENA_ALIGN {ALIGN}u"
     yield from tagged(unit)
     if stack_bytes is not None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from ingot.emit.conventions import public
 from ingot.emit.literals import quoted
 from ingot.emit.statement import INDENT
-from ingot.emit.unit import Unit, padded, provenance
+from ingot.emit.unit import Arena, Unit, provenance
 from ingot.emit.weights import size, weights_file, words
 from ingot.emit.wrap import COLUMNS, wrap
 from ingot.formula.expr import Array, Tensor
 from ingot.memory.plan import ALIGN
+from ingot.memory.tree import padded
 from ingot.options import Options
 
 Lines = Iterator[str]
@@ -113,29 +114,35 @@ def _direct_memory(unit: Unit) -> Lines:
     if unit.external:
         yield f"static const unsigned char {_own(unit, 'weights')}[{size(unit)}] {aligned} = {{"
         yield from _included(unit)
-    yield f"static unsigned char {_own(unit, 'arena')}[{padded(unit.plan.arena_bytes)}] {aligned};"
-    if unit.program.states:
+    if not unit.plan.regions:
+        yield f"static unsigned char {_own(unit, 'arena')}[{padded(unit.plan.arena_bytes)}] {aligned};"
+    if unit.program.states and not unit.plan.regions:
         yield f"static struct {unit.name}_state {_own(unit, 'state')};"
 
 
+def _arena(unit: Unit, arena: Arena) -> str:
+    """The array of this file, or of NAME_memory.c."""
+    return arena.symbol if unit.plan.regions else _own(unit, arena.parameter)
+
+
 def _direct_run(unit: Unit, golden: Golden) -> Lines:
-    arena = _own(unit, "arena")
+    arenas = [_arena(unit, arena) for arena in unit.arenas]
     rows = [_own(unit, "weights")] if unit.external else []
     rows += [str(n) for n in golden.extents]
     rows += [_passed(t, _in(unit, t)) for t in unit.program.inputs]
     rows += [_passed(t, _out(unit, t)) for t in unit.program.outputs]
-    state = _own(unit, "state")
+    state = unit.own_state if unit.plan.regions else _own(unit, "state")
     rows += [f"&{state}"] if unit.program.states else []
     rows += ["NULL", "NULL"] if unit.is_threaded else []  # one task after the other
     yield f"static int {_own(unit, 'run')}(void) {{"
-    yield f"{INDENT}memset({arena}, 0xFF, sizeof {arena}); /* may hold anything */"
+    yield from (f"{INDENT}memset({a}, 0xFF, sizeof {a}); /* may hold anything */" for a in arenas)
     if not unit.program.states:
-        yield f"{INDENT}return {unit.name}({', '.join([*rows, arena])});"
+        yield f"{INDENT}return {unit.name}({', '.join([*rows, *arenas])});"
         yield "}"
         return
     yield f"{INDENT}int status;"
     yield f"{INDENT}{unit.name}_state_init(&{state});"
-    yield f"{INDENT}status = {unit.name}({', '.join([*rows, arena])});"
+    yield f"{INDENT}status = {unit.name}({', '.join([*rows, *arenas])});"
     yield from _state_out(unit, f"{state}.")
     yield f"{INDENT}return status;"
     yield "}"
@@ -346,6 +353,7 @@ def makefile(unit: Unit, options: Options, has_object: bool) -> str:
     weights = weights_file(unit)
     static = (options.relocation or target.relocation) == "static"
     parts = [f"{name}.o"] if has_object else [f"{name}.c", *([weights] if weights else [])]
+    parts += [f"{name}_memory.c"] if unit.plan.regions else []
     needs = [f"{name}.h", *([f"{name}.weights.txt"] if unit.external else [])]
     needs += [f"{name}.weights.bin"] if weights and weights.endswith(".S") else []
     machine = " ".join(target.gcc[1:] if target.gcc else ())

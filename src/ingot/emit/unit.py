@@ -16,7 +16,8 @@ from ingot.formula.expr import Param, Tensor, text
 from ingot.graph.ir import Scale
 from ingot.loops.program import Kernel, Program, Step, calls
 from ingot.loops.program_passes.parallel import is_parallel
-from ingot.memory.plan import ALIGN, Plan
+from ingot.memory.plan import Plan
+from ingot.memory.tree import padded
 from ingot.options import Api
 from ingot.targets.record import Target
 
@@ -35,7 +36,7 @@ SYMBOLS = (
         "profile",
         "pause",
     ),
-    *("state", "state_init", "state_reset", "get_state", "arena_size"),
+    *("state", "state_init", "state_reset", "get_state", "arena_size", "own_state"),
 )
 """Our own names of the file scope, each behind `NAME_`."""
 MACROS = (
@@ -46,6 +47,36 @@ MACROS = (
 """Our own macros, each behind `NAME_` in capitals."""
 
 
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """RAM that the caller brings: the entry's parameter and local pointer for it, its macro behind `NAME_`,
+    the first of the plan's addresses that lie in it; of a region its section, and the array of NAME_memory.c.
+    """
+
+    parameter: str
+    local: str
+    macro: str
+    start: int
+    bytes: int
+    section: str = ""
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Constants that lie together: the struct of them and the object `NAME_data`, its macros, the local
+    pointer to it; of a region of flash its section, and the bytes there are.
+    """
+
+    name: str
+    macro: str
+    local: str
+    constants: tuple[Tensor, ...]
+    section: str = ""
+    region: str = ""
+    room: int = 0
+
+
 @dataclass
 class Unit:
     """One bundle to be printed.
@@ -53,7 +84,7 @@ class Unit:
     `external`: the caller brings the weights; `is_threaded`: the caller may bring threads; `is_profiled`: the
     caller brings a clock; `pauses`: the caller is called now and then; `rename` gives inputs, outputs and
     states their C names; `scales`: what their integers stand for. A variant has the struct of its state from
-    the bundle `variant_of`.
+    the bundle `variant_of`. `flash`: the regions' constants, in the program's order, and how large they are.
     """
 
     program: Program
@@ -70,6 +101,7 @@ class Unit:
     rename: Mapping[str, str] = field(default_factory=dict)
     scales: Mapping[str, Scale] = field(default_factory=dict)
     variant_of: str = ""
+    flash: Mapping[str, tuple[tuple[Tensor, ...], int]] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
     macros: Scope = field(default_factory=Scope)
@@ -84,6 +116,10 @@ class Unit:
         self.scope = Scope(
             {self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", "state", "i", "a", "w"}
         )
+        for a in self.arenas:
+            self.scope.take((a.parameter, a.local, a.symbol))
+        for p in self.parts:
+            self.scope.take((p.name, f"{p.name}_data", p.local))
         self.scope.take(("parallel_for", "user", "task", "context"))
         self.scope.take(MACROS)  # `static` makes offset macros NAME_x of the arguments
         self._rename((*self.edge, *self.program.members))
@@ -126,6 +162,60 @@ class Unit:
     def entry(self) -> str:
         """The function with the direct convention: public, or behind the other conventions."""
         return self.name if self.api == "direct" else f"{self.name}_direct"
+
+    @property
+    def arenas(self) -> tuple[Arena, ...]:
+        """What the caller brings for the plan's addresses: one, or of several regions each that holds any."""
+        if not self.plan.regions:
+            return (Arena("arena", "a", "ARENA", 0, self.plan.arena_bytes),)
+        return tuple(
+            Arena(
+                f"arena_{r.name}",
+                f"a_{r.name}",
+                f"ARENA_{r.name.upper()}",
+                r.start,
+                r.bytes,
+                f".ingot.{r.name}",
+                f"{self.name}_arena_{r.name}",
+            )
+            for r in self.plan.regions
+            if r.bytes
+        )
+
+    def located(self, offset: int) -> tuple[str, int]:
+        """The local pointer to the arena in which an offset of the plan lies, and how far from it."""
+        arena = next(a for a in reversed(self.arenas) if a.start <= offset)
+        return arena.local, offset - arena.start
+
+    @property
+    def own_state(self) -> str:
+        """The struct that NAME_memory.c defines."""
+        return f"{self.name}_own_state"
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The structs of constants: one of all, or one for each region of flash that holds any."""
+        if not self.flash:
+            part = Part(f"{self.name}_weights", f"{self.upper}_WEIGHTS", "w", self.program.constants)
+            return (part,) if self.has_weights else ()
+        return tuple(
+            Part(
+                f"{self.name}_weights_{name}",
+                f"{self.upper}_WEIGHTS_{name.upper()}",
+                f"w_{name}",
+                constants,
+                f".ingot.{name}",
+                name,
+                room,
+            )
+            for name, (constants, room) in self.flash.items()
+            if constants
+        )
+
+    @cached_property
+    def part_of(self) -> dict[Tensor, Part]:
+        """The struct in which each constant is a member."""
+        return {t: part for part in self.parts for t in part.constants}
 
     @property
     def has_tasks(self) -> bool:
@@ -217,11 +307,6 @@ class Unit:
 def _alignment(t: Tensor) -> int:
     """What C asks for a type of so many bytes."""
     return t.type.bytes if t.type.bytes in (2, 4, 8) else 1
-
-
-def padded(size: int) -> int:
-    """Bytes a tensor takes where all are aligned; never 0, for C has no empty arrays."""
-    return -(-max(size, 1) // ALIGN) * ALIGN
 
 
 def describe(t: Tensor, comma: str = ",") -> str:

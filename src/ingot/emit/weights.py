@@ -16,10 +16,11 @@ import numpy as np
 from ingot.emit.helpers import text_types
 from ingot.emit.literals import literal, quoted
 from ingot.emit.statement import INDENT
-from ingot.emit.unit import Unit, padded, provenance
+from ingot.emit.unit import Part, Unit, provenance
 from ingot.formula.expr import Array, Tensor, static
 from ingot.formula.types import DType
 from ingot.memory.plan import ALIGN
+from ingot.memory.tree import padded
 
 MOST_TEXT = 4 << 20
 """Bytes of constants that are still printed as C; more are taken from a file by the assembler."""
@@ -32,18 +33,18 @@ def offsets(unit: Unit) -> dict[Tensor, int]:
     out, at = {}, ALIGN if unit.external else 0
     for t in unit.program.constants:
         out[t] = at
-        at += _room(t)
+        at += room_of(t)
     return out
 
 
-def _room(t: Tensor) -> int:
+def room_of(t: Tensor) -> int:
     """Bytes of a member; `_array` gives an empty dimension one element."""
     return padded(math.prod(max(static(n), 1) for n in t.shape) * t.type.bytes)
 
 
 def size(unit: Unit) -> int:
     """Bytes of the image."""
-    return (ALIGN if unit.external else 0) + sum(map(_room, unit.program.constants))
+    return (ALIGN if unit.external else 0) + sum(map(room_of, unit.program.constants))
 
 
 def image(unit: Unit) -> bytes:
@@ -83,21 +84,22 @@ def _plain(array: Array, dtype: DType) -> Array:
 
 def weights_struct(unit: Unit) -> str:
     """The type of the constants, and the object that holds them unless the caller does."""
-    if not unit.has_weights:
-        return ""
-    rows = [f"{INDENT}uint32_t tag[2] {ALIGNED};"] if unit.external else []
-    rows += [f"{INDENT}{t.type.c} {unit.constant(t)}{_array(t)} {ALIGNED};" for t in unit.program.constants]
-    struct = [f"struct {unit.name}_weights {{", *rows, "};"]
-    struct += [
-        f"typedef char {unit.name}_assert_weights_size",
-        f"{INDENT}[sizeof(struct {unit.name}_weights) == {unit.upper}_WEIGHTS_SIZE ? 1 : -1];",
-    ]
+    return "\n".join(line for part in unit.parts for line in _struct(unit, part))
+
+
+def _struct(unit: Unit, part: Part) -> Iterator[str]:
+    """The constants of one region of flash, or all."""
+    yield f"struct {part.name} {{"
+    if unit.external:
+        yield f"{INDENT}uint32_t tag[2] {ALIGNED};"
+    for t in part.constants:
+        yield f"{INDENT}{t.type.c} {unit.constant(t)}{_array(t)} {ALIGNED};"
+    yield "};"
+    yield f"typedef char {unit.name}_assert_{part.name.removeprefix(f'{unit.name}_')}_size"
+    yield f"{INDENT}[sizeof(struct {part.name}) == {part.macro}_SIZE ? 1 : -1];"
     if not unit.external:
-        struct += [
-            '__attribute__((visibility("hidden")))',
-            f"extern const struct {unit.name}_weights {unit.name}_weights_data;",
-        ]
-    return "\n".join(struct)
+        yield '__attribute__((visibility("hidden")))'
+        yield f"extern const struct {part.name} {part.name}_data;"
 
 
 def _array(t: Tensor) -> str:
@@ -118,36 +120,50 @@ def weights_source(unit: Unit) -> str:
 
 
 def _c_source(unit: Unit) -> str:
-    members = ",\n".join(_member(unit, t) for t in unit.program.constants)
-    section = f"{unit.upper}_WEIGHTS_SECTION"
     types = text_types(t.type for t in unit.program.constants)
     types += "\n\n" if types else ""
+    return f'{provenance(unit)}\n\n#include "{unit.name}.h"\n\n{types}{weights_struct(unit)}\n\n' + "\n".join(
+        _definition(unit, part) for part in unit.parts
+    )
+
+
+def _definition(unit: Unit, part: Part) -> str:
+    """One struct's object, in the section of its region or the user's."""
+    members = ",\n".join(_member(unit, t) for t in part.constants)
+    section = f"{part.macro}_SECTION"
+    region = f'#else\n__attribute__((section("{part.section}")))\n' if part.section else ""
     return (
-        f'{provenance(unit)}\n\n#include "{unit.name}.h"\n\n{types}{weights_struct(unit)}\n\n'
         f"#ifdef {section} /* a string: where the linker puts the constants */\n"
-        f"__attribute__((section({section})))\n#endif\n"
-        f"const struct {unit.name}_weights {unit.name}_weights_data = {{\n{members}\n}};\n"
+        f"__attribute__((section({section})))\n{region}#endif\n"
+        f"const struct {part.name} {part.name}_data = {{\n{members}\n}};\n"
     )
 
 
 def assembly(unit: Unit) -> str:
     """The constants as the assembler takes them, out of NAME.weights.bin."""
-    section = f"{unit.upper}_WEIGHTS_SECTION"
-    lines = [f"    {line}" if not line.endswith(":") else line for line in _directives(unit, section)]
-    end = STACK_MARK if unit.target.format == "elf" else ""
-    return f"""{provenance(unit)}
+    parts = "\n".join(_assembled(unit, part) for part in unit.parts)
+    return f"{provenance(unit)}\n{parts}{STACK_MARK if unit.target.format == 'elf' else ''}"
 
+
+def _assembled(unit: Unit, part: Part) -> str:
+    section = f"{part.macro}_SECTION"
+    lines = [f"    {line}" if not line.endswith(":") else line for line in _directives(unit, part, section)]
+    return f"""
 #ifndef {section}
-#define {section} {_section(unit)}
+#define {section} {_section(unit, part)}
 #endif
 
 {chr(10).join(lines)}
-{end}"""
+"""
 
 
 def in_assembly(unit: Unit) -> str:
     """The same inside a file of C, where no linker makes one object of two."""
-    rows = (quoted(line.encode() + b"\n") for line in _directives(unit, _section(unit)))
+    rows = (
+        quoted(line.encode() + b"\n")
+        for part in unit.parts
+        for line in _directives(unit, part, _section(unit, part))
+    )
     lines = "\n".join(f"        {row}" for row in rows)
     return f"__asm__(\n{lines});\n"
 
@@ -168,17 +184,24 @@ DIRECTIVES = {
 """How each format's assembler is told of read-only data, by the format."""
 
 
-def _section(unit: Unit) -> str:
-    return SECTIONS[unit.target.format].format(f"{unit.name}_weights_data")
+def _section(unit: Unit, part: Part) -> str:
+    return f'"{part.section}"' if part.section else SECTIONS[unit.target.format].format(f"{part.name}_data")
 
 
-def _directives(unit: Unit, section: str) -> list[str]:
+def part_bytes(part: Part) -> int:
+    """Bytes of the constants of one region."""
+    return sum(map(room_of, part.constants))
+
+
+def _directives(unit: Unit, part: Part, section: str) -> list[str]:
+    start, length = offsets(unit)[part.constants[0]], part_bytes(part)
+    which = f", {start}, {length}" if part.section else ""
     text = DIRECTIVES[unit.target.format].format(
         section=section,
         align=ALIGN,
-        symbol=f"{unit.name}_weights_data",
-        size=size(unit),
-        content=f'.incbin "{unit.name}.weights.bin"',
+        symbol=f"{part.name}_data",
+        size=length,
+        content=f'.incbin "{unit.name}.weights.bin"{which}',
     )
     return text.split("\n")
 
@@ -240,6 +263,12 @@ def _nest(items: list[str], t: Tensor) -> str:
 
 def tagged(unit: Unit) -> Iterator[str]:
     """Header macros about the weights."""
+    for part in unit.parts:
+        length = part_bytes(part) if part.section else size(unit)
+        yield f"#define {part.macro}_SIZE {length}u{_where(part)}"
     if unit.has_weights:
-        yield f"#define {unit.upper}_WEIGHTS_SIZE {size(unit)}u"
         yield f"#define {unit.upper}_WEIGHTS_ALIGN {ALIGN}u"
+
+
+def _where(part: Part) -> str:
+    return f" /* in {part.section} */" if part.section else ""

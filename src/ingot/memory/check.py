@@ -1,6 +1,7 @@
 """The independent proof of a plan: no line of it is shared with the planner.
 
-In: a Plan. `check` raises InternalError unless (1) no two tensors whose lives the plan draws overlap, and (2)
+In: a Plan. `check` raises InternalError unless (1) no two tensors whose lives the plan draws overlap, every
+tensor of an arena in several regions lies in one of them, and no region holds more than it has, and (2)
 walking through the program, whichever way its branches go and more than one iteration of its loops, every
 step still finds in the arena what was written there for it. The second needs no lifetimes: it keeps account
 of whose content lies where.
@@ -20,6 +21,7 @@ from ingot.memory.plan import ALIGN, Plan
 
 def check(plan: Plan) -> None:
     check_overlaps(plan)
+    check_regions(plan)
     replay(plan)
 
 
@@ -49,6 +51,21 @@ def check_overlaps(plan: Plan) -> None:
         for low, length, other in live[max(where - 1, 0) : where + 1]:
             _require(low + length <= at or at + size <= low, f"{name} overlaps {other}")
         live.insert(where, (at, size, name))
+
+
+def check_regions(plan: Plan) -> None:
+    """Regions follow each other and hold what they have room for; each tensor lies in one."""
+    at = 0
+    for r in plan.regions:
+        _require(
+            r.start == at and 0 <= r.bytes <= r.room - r.state_bytes, f"region {r.name} has no such room"
+        )
+        at = r.start + r.bytes
+    _require(not plan.regions or at == plan.arena_bytes, "the regions are not the arena")
+    for t, start in plan.offsets.items():
+        end = start + max(t.bytes, 1)
+        inside = [r for r in plan.regions if r.start <= start and end <= r.start + r.bytes]
+        _require(not plan.regions or len(inside) == 1, f"{t.name} lies in {len(inside)} regions")
 
 
 def _without(spans: tuple[tuple[int, int], ...], steps: set[int]) -> Iterator[tuple[int, int]]:

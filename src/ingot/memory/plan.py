@@ -8,23 +8,28 @@ with any of that.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ingot.errors import InputError
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Call, Kernel, Program, calls
 from ingot.memory.arena import Offsets, height, place
 from ingot.memory.lifetimes import Lifetime, lifetimes
-from ingot.memory.share import Overwrite, Sharing, sharings
+from ingot.memory.regions import Lacking, Region, require_regions, spread_buffers
+from ingot.memory.share import Buffer, Overwrite, Sharing, sharings
+from ingot.memory.traffic import traffic
 from ingot.memory.tree import ALIGN as ALIGN
-from ingot.memory.tree import tree
+from ingot.memory.tree import padded, tree
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Offsets into a program's arena, its size, the least any offsets could need (the peak of live bytes).
 
-    Two tensors may be alive in the same bytes for one step only, and only where `overwrites` says so.
+    Two tensors may be alive in the same bytes for one step only, and only where `overwrites` says so. Of an
+    arena in several `regions` the offsets go on from one to the next; no tensor lies in two.
     """
 
     program: Program
@@ -33,6 +38,7 @@ class Plan:
     overwrites: tuple[Overwrite, ...]
     arena_bytes: int
     bound_bytes: int
+    regions: tuple[Region, ...] = ()
 
     def aliasing(self, kernel: Kernel) -> frozenset[Tensor]:
         """The kernel's parameters that some call binds to the same bytes."""
@@ -59,10 +65,12 @@ class Plan:
         return {p for p, at in zip(call.kernel.parameters, places, strict=True) if times[at] > 1}
 
 
-def plan(program: Program) -> Plan:
-    """Offsets for everything that lives in the arena."""
+def plan(program: Program, rooms: Mapping[str, int] | None = None) -> Plan:
+    """Offsets for everything that lives in the arena, or in regions of so many bytes, fastest first."""
     nodes = tree(program)
     lives = lifetimes(program, nodes)
+    if rooms:
+        return _in_regions(program, lives, sharings(program, nodes, lives), rooms)
     best: tuple[Sharing, Offsets] | None = None
     for sharing in sharings(program, nodes, lives):
         found = place(sharing.buffers, sharing.bound_bytes)
@@ -74,6 +82,64 @@ def plan(program: Program) -> Plan:
     sharing, placed = best
     offsets = {t: at for buffer, at in placed.items() for t in buffer.tensors}
     return Plan(program, offsets, lives, sharing.overwrites, height(placed), sharing.bound_bytes)
+
+
+def _in_regions(
+    program: Program, lives: tuple[Lifetime, ...], ways: tuple[Sharing, ...], rooms: Mapping[str, int]
+) -> Plan:
+    """The first way of sharing bytes that fits, the state in the first region that leaves the rest room."""
+    require_regions(rooms, "--memory")
+    state = padded(sum(max(t.count, 1) * t.type.bytes for t in program.members)) if program.states else 0
+    touched, nearest = traffic(program), None
+    for sharing in ways:
+        heat = {b: sum(touched[t] for t in b.tensors) / b.bytes for b in sharing.buffers}
+        for home in rooms:
+            if (left := {name: room - state * (name == home) for name, room in rooms.items()})[home] < 0:
+                continue
+            found = spread_buffers(sharing.buffers, heat, left)
+            if not isinstance(found, Lacking):
+                return _placed(program, lives, sharing, found, rooms, {home: state})
+            nearest = found if nearest is None or found.bytes < nearest.bytes else nearest
+            if not state:
+                break
+    raise _no_room(program, nearest, state, rooms)
+
+
+def _placed(
+    program: Program,
+    lives: tuple[Lifetime, ...],
+    sharing: Sharing,
+    found: Mapping[str, Offsets],
+    rooms: Mapping[str, int],
+    state: Mapping[str, int],
+) -> Plan:
+    """The plan of buffers in their regions: the regions' addresses follow each other."""
+    regions: list[Region] = []
+    offsets: dict[Tensor, int] = {}
+    for name, placed in found.items():
+        start = regions[-1].end if regions else 0
+        regions.append(Region(name, rooms[name], start, height(placed), state.get(name, 0)))
+        offsets |= {t: start + at for buffer, at in placed.items() for t in buffer.tensors}
+    total = regions[-1].end
+    return Plan(program, offsets, lives, sharing.overwrites, total, sharing.bound_bytes, tuple(regions))
+
+
+def _no_room(program: Program, lacking: Lacking | None, state: int, rooms: Mapping[str, int]) -> InputError:
+    """What did not fit, by name, and by how much."""
+    given = ", ".join(f"{name} of {room:,} bytes" for name, room in rooms.items())
+    if lacking is None:
+        name, size = "the state", state
+        region = max(rooms, key=lambda r: rooms[r])
+        more = size - rooms[region]
+    else:
+        assert isinstance(lacking.thing, Buffer)
+        name, size = f"'{lacking.thing.tensors[0].name}'", lacking.thing.bytes
+        region, more = lacking.region, lacking.bytes
+    return InputError(
+        f"{program.name} does not fit into {given}: {name} ({size:,} bytes) has no place, "
+        f"{region} lacks {more:,} bytes",
+        remedy="ingot quantize makes floats bytes, a quarter of them",
+    )
 
 
 def bound_bytes(program: Program) -> int:
@@ -91,4 +157,5 @@ def plan_text(plan: Plan) -> str:
         for life in plan.lifetimes
     ]
     over = [f"at step {o.number} {o.y.name} is written over {o.x.name}" for o in plan.overwrites]
-    return "\n".join([head, *rows, *over])
+    regions = [f"region {r.name}: {r.start}..{r.end} of {r.room} bytes" for r in plan.regions]
+    return "\n".join([head, *regions, *rows, *over])

@@ -38,9 +38,14 @@ def base_of(program: Program, t: Tensor) -> Tensor:
     return program.place(t).base
 
 
+def padded(size: int) -> int:
+    """Bytes of something where everything is aligned; never 0, for C has no empty arrays."""
+    return -(-max(size, 1) // ALIGN) * ALIGN
+
+
 def arena_bytes(t: Tensor) -> int:
     """The bytes a tensor occupies in an arena."""
-    return -(-max(t.bytes, 1) // ALIGN) * ALIGN
+    return padded(t.bytes)
 
 
 def outside(program: Program) -> frozenset[Tensor]:

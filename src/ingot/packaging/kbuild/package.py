@@ -34,6 +34,8 @@ MOST_BYTES = 0x7FFFF000 - 5 * 64  # the kernel's MAX_RW_COUNT, less what aligns 
 
 def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -> Bundle:
     """The module's files, as a bundle to be saved. Raises InputError for what no kernel module can be."""
+    if options.memory or options.flash:
+        raise InputError("a kernel module has one memory", remedy="leave out --memory and --flash")
     variants = _variants(options.target)
     stem = Path(model).stem if isinstance(model, str | Path) else "network"
     name = Scope(LIBRARY).fresh((options.name or stem)[:LONGEST_NAME], "network")

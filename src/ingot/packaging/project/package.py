@@ -69,6 +69,10 @@ def _require(kind: Kind, target: Target, options: Options) -> None:
         )
     if "shared" in kind.emit and target.triple.partition("-")[0] not in PLATFORMS:
         raise InputError(f"no wheels are made for {target.name}", remedy=f"know {', '.join(PLATFORMS)}")
+    if options.memory or options.flash:
+        raise InputError(
+            f"--package {kind.name} brings one memory of its own", remedy="leave out --memory and --flash"
+        )
     if options.api != "direct" or options.weights == "external" or options.threads or options.profile:
         raise InputError(
             f"--package {kind.name} calls the bundle itself",
