@@ -221,6 +221,18 @@ def test_a_stack_pointer_that_was_saved_is_found_again() -> None:
     assert found.why == "" and found.stack == 8 + 8 + 3 * 8 + 40
 
 
+@pytest.mark.parametrize("release", ["addeq sp, #24", "addeq sp, sp, #24", "nopeq"])
+def test_a_return_on_a_condition_leaves_the_depth_known(release: str) -> None:
+    """As clang leaves a loop of no turns early: what is stacked later counts from the deeper place."""
+    text = f"push {{r4, r7, lr}}\n sub sp, #24\n cmp r0, #0\n itt eq\n {release}\n popeq {{r4, r7, pc}}\n"
+    text = (
+        f".thumb\n.type f,%function\n.thumb_func\nf: {text} push {{r5, r6}}\n pop {{r5, r6}}\n add sp, #24\n"
+    )
+    made = assemble(f"{text} pop {{r4, r7, pc}}\n.size f, .-f\n", ROWS["armv7e-m"].triple)
+    (found,) = audit(made, None, TARGETS["armv7e-m"]).functions
+    assert found.why == "" and found.stack == 3 * 4 + 24 + 2 * 4
+
+
 def test_what_is_known_of_an_unknown_depth() -> None:
     found = x86("subq $40, %rsp\n callq elsewhere\n addq $40, %rsp\n ret").functions[0]
     assert (found.deepest, found.least) == (None, 48) and found.why == "'elsewhere' is not in this file"

@@ -163,11 +163,15 @@ def _a64_flow(op: str, operands: str) -> Flow:
 _THUMB_READS = ("st", "vst", "vld", "ld", "cmp", "cmn", "tst", "b", "cb", "it", "nop", "vcmp", "vmov")
 
 
-_CONDITIONS = re.compile("b(eq|ne|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|cs|cc)")
+_CONDITION = "(eq|ne|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|cs|cc)"
+_CONDITIONS = re.compile(f"b{_CONDITION}")
+_RELEASES = re.compile(f"(add|addw|pop|vpop){_CONDITION}")
 
 
 def _thumb_moves(op: str, operands: str) -> Move | None:
     op = op.removesuffix(".w")
+    if _RELEASES.fullmatch(op) and re.fullmatch(r"sp, (sp, )?#\w+|{.*}", operands):
+        return None  # on a condition, as of an early return: below is how deep the stack is without it
     if op in ("push", "vpush", "pop", "vpop") or operands.startswith("sp!, {"):
         registers = operands.strip("sp!, {}").split(", ")
         size = sum(8 if name.startswith("d") else 4 for name in registers)
