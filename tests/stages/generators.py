@@ -269,7 +269,7 @@ GENERATORS: dict[str, Generator] = {
         one(plane_windows),
         ("windows/plane_windows.py",),
         ("armv7e-m", "armv8.1m"),
-        share=0.1,
+        share=0.2,
     ),
     "int_dot": Generator(
         products.bytes_product,
