@@ -15,7 +15,7 @@ from pathlib import Path
 
 IMAGE = "linux-image-cloud-amd64"
 PROGRAMS = ("apt-cache", "apt-get", "dpkg", "gcc", "make", "cpio", "busybox", "qemu-system-x86_64")
-SECONDS = 300
+SECONDS = 600
 COUNTED = ("-smp", "1", "-icount", "shift=0")
 """One CPU whose clock is its instructions, a nanosecond each: times are exact, and the same in every run."""
 UNKIND = "slub_debug=FZPU init_on_alloc=0 init_on_free=0"
