@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -41,7 +42,7 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, object]]:
+def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     path = tmp_path_factory.mktemp("report") / "report.html"
     options = ["--no-time", "--json", "--against", "math=exact"]
     found = ingot("report", DIGITS, "-o", path, *options, "--target", "c99")
@@ -49,11 +50,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, objec
     return path.read_text(), json.loads(found.stdout)
 
 
-def test_the_figures_are_those_of_manifest_and_plan(page: tuple[str, dict[str, object]]) -> None:
+def test_the_figures_are_those_of_manifest_and_plan(page: tuple[str, dict[str, Any]]) -> None:
     text, told = page
     (stages,), bundle = built(DIGITS, Options(target="c99"))
     manifest = bundle.manifest
-    for row, kernel in zip(told["layers"], manifest["kernels"], strict=True):  # type: ignore[call-overload]
+    for row, kernel in zip(told["layers"], manifest["kernels"], strict=True):
         for key in ("nodes", "macs", "bytes", "weights_bytes", "scalar_share", "generators", "notes"):
             assert row[key] == kernel[key]
         assert row["generators"] and row["alive_bytes"] <= stages.plan.arena_bytes
@@ -67,7 +68,7 @@ def test_the_figures_are_those_of_manifest_and_plan(page: tuple[str, dict[str, o
     assert all(p.ours is p.other for p in paired(whole, whole))
 
 
-def test_the_page_needs_nothing_from_elsewhere(page: tuple[str, dict[str, object]]) -> None:
+def test_the_page_needs_nothing_from_elsewhere(page: tuple[str, dict[str, Any]]) -> None:
     found = Page(page[0])
     assert not [t for t, a in found.tags if t in ("link", "img", "iframe") or "src" in a or "href" in a]
     assert "http" not in re.sub(r'xmlns="[^"]*"', "", page[0]) and len(page[0]) < 200_000

@@ -44,7 +44,10 @@ def tensor_meta(*sizes: Any) -> dict[str, Any]:
 
 def program() -> dict[str, Any]:
     """y = x + w, of vectors whose length is a symbol; w has one element."""
-    name: Callable[[str], dict[str, Any]] = lambda n: {"as_tensor": {"name": n}}  # noqa: E731
+
+    def name(n: str) -> dict[str, Any]:
+        return {"as_tensor": {"name": n}}
+
     given = [{"name": k, "arg": name(v), "kind": 1} for k, v in (("self", "x"), ("other", "p_w"))]
     node = {
         "target": "torch.ops.aten.add.Tensor",
@@ -148,8 +151,15 @@ def with_size(expression: Any) -> bytes:
 
 
 def with_structure(text: str, key: str = "in_spec") -> bytes:
-    calls = lambda d: d["graph_module"]["module_call_graph"][0]["signature"]  # noqa: E731
-    return changed(lambda d: calls(d).update({key: text}))
+    return changed(lambda d: d["graph_module"]["module_call_graph"][0]["signature"].update({key: text}))
+
+
+def with_range(name: str) -> bytes:
+    return changed(lambda d: d["range_constraints"].update({name: {}}))
+
+
+def with_operand(operand: dict[str, Any]) -> bytes:
+    return changed(lambda d: d["graph_module"]["graph"]["nodes"][0]["inputs"].append(operand))
 
 
 def with_payload(**fields: Any) -> bytes:
@@ -280,9 +290,8 @@ def _documents() -> Iterator[tuple[str, bytes]]:
         yield f"the program {text[:20]!r}", packed(held | {PROGRAM: text})
         yield f"the weights {text[:20]!r}", packed(held | {WEIGHTS: text})
     for name in ("s", "__x", "s77; 1", "u999999999"):
-        yield f"a range of {name!r}", changed(lambda d, n=name: d["range_constraints"].update({n: {}}))  # type: ignore[misc]
-    graph = lambda d: d["graph_module"]["graph"]  # noqa: E731
+        yield f"a range of {name!r}", with_range(name)
     operator = {"name": "f", "arg": {"as_operator": "torch.os.system"}, "kind": 1}
-    yield "a function as an argument", changed(lambda d: graph(d)["nodes"][0]["inputs"].append(operator))
+    yield "a function as an argument", with_operand(operator)
     custom = {"name": "f", "arg": {"as_custom_obj": {"name": "o", "class_fqn": "C"}}, "kind": 1}
-    yield "an object as an argument", changed(lambda d: graph(d)["nodes"][0]["inputs"].append(custom))
+    yield "an object as an argument", with_operand(custom)

@@ -158,8 +158,8 @@ def _region(model: Path, wanted: Options, stage: str, picture: Path | None, as_j
 
 
 def _program(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) -> None:
+    from ingot.inspect.costs import kernel_costs
     from ingot.inspect.diagram import program_diagram
-    from ingot.inspect.report import kernel_costs
     from ingot.loops.program import program_text
 
     _draw(program_diagram(made.program), dot, svg)
@@ -172,7 +172,7 @@ def _program(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) ->
 
 def _plan(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) -> None:
     from ingot.inspect.arena import arena_svg
-    from ingot.inspect.report import kernel_costs, placed_tensors
+    from ingot.inspect.costs import kernel_costs, placed_tensors
 
     if dot:
         raise InputError("--dot draws the stages graph and program; the plan's picture is --svg")
@@ -198,7 +198,7 @@ def _plan(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) -> No
 
 def _bundle(directory: Path, as_json: bool) -> None:
     from ingot.bundle.bundle import load
-    from ingot.inspect.report import object_facts
+    from ingot.inspect.costs import object_facts
 
     bundle = load(directory)
     manifest, tables = bundle.manifest, []

@@ -98,26 +98,12 @@ def report(
     if is_bundle(subject) and (error or profile):
         raise InputError("--error and --profile are of a model", remedy="report the model, not its bundle")
     with progress(f"Reporting on {subject.name}"):
-        from ingot.inspect.report_page import Subject, report_page
-
         ours = _built(subject, wanted, time, error)
         other = None if against is None else _other(subject, wanted, against, time)
         listings, missing = _listings(ours.bundle, wanted) if assembly else ({}, "")
-        stages = ours.stages
-        page = report_page(
-            Subject(
-                ours.bundle.name,
-                ours.account,
-                None if stages is None else stages.graph,
-                None if stages is None else (stages.program, stages.plan),
-                listings,
-                _histograms(subject, wanted, stages, profile),
-                None if other is None else other.account,
-                against or "",
-                [text for text in (_absent(ours), missing) if text],
-                _sources(subject, ours, error),
-            )
-        )
+        drawn = _histograms(subject, wanted, ours.stages, profile)
+        gaps = [text for text in (_absent(ours), missing) if text]
+        page = _page(ours, other, against or "", listings, drawn, gaps, _sources(subject, ours, error))
     write_text(output, page)
     data = {"page": str(output), "layers": [asdict(layer) for layer in ours.account.layers]}
     if other is not None:
@@ -126,6 +112,35 @@ def report(
         note(f"no times: {ours.account.untimed}")
     if as_json:
         show(data, True)
+
+
+def _page(
+    ours: _Build,
+    other: _Build | None,
+    against: str,
+    listings: dict[str, str],
+    drawn: list[Drawn],
+    gaps: list[str],
+    sources: list[tuple[str, str]],
+) -> str:
+    """The page's text."""
+    from ingot.inspect.report_page import Subject, report_page
+
+    stages = ours.stages
+    return report_page(
+        Subject(
+            ours.bundle.name,
+            ours.account,
+            None if stages is None else stages.graph,
+            None if stages is None else (stages.program, stages.plan),
+            listings,
+            drawn,
+            None if other is None else other.account,
+            against,
+            gaps,
+            sources,
+        )
+    )
 
 
 def _built(subject: Path, wanted: Options, time: bool, error: bool) -> _Build:

@@ -65,7 +65,7 @@ class Arena:
 @dataclass(frozen=True, slots=True)
 class Part:
     """Constants that lie together: the struct of them and the object `NAME_data`, its macros, the local
-    pointer to it; of a region of flash its section, and the bytes there are.
+    pointer to it; of a region of flash its name and section.
     """
 
     name: str
@@ -74,7 +74,6 @@ class Part:
     constants: tuple[Tensor, ...]
     section: str = ""
     region: str = ""
-    room: int = 0
 
 
 @dataclass
@@ -206,9 +205,8 @@ class Unit:
                 constants,
                 f".ingot.{name}",
                 name,
-                room,
             )
-            for name, (constants, room) in self.flash.items()
+            for name, (constants, _) in self.flash.items()
             if constants
         )
 
