@@ -44,14 +44,11 @@ def canonical(model: Any, options: Options) -> Any:
 
 def traced(model: Any, example_inputs: Any, dynamic_shapes: Any) -> Any:
     """The ModelProto of a module of PyTorch's; any other model as it is. Raises InputError."""
-    if isinstance(model, str | bytes | Path | ModelProto):
-        is_module = False
-    else:
+    if not isinstance(model, str | bytes | Path | ModelProto):
         from ingot.frontends.pytorch import exported, is_torch
 
-        is_module = is_torch(model)
-    if is_module:
-        return exported(model, example_inputs, dynamic_shapes)
+        if is_torch(model):
+            return exported(model, example_inputs, dynamic_shapes)
     if example_inputs is not None or dynamic_shapes is not None:
         raise InputError("example_inputs and dynamic_shapes are for a module of PyTorch's")
     return model
