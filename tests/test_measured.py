@@ -425,6 +425,20 @@ def test_an_axis_that_is_squeezed_must_have_one_element() -> None:
             bundle.run({"x": x, "keep": np.array(keep)})
 
 
+def test_what_is_squeezed_without_axes_keeps_those_that_are_data() -> None:
+    """With one element the axis would go, and the rank with it: that is told when it happens."""
+    text = """g (float[3,1,2] x, bool[3] keep) => (float[K,2] y) {
+      kept = Compress<axis=0>(x, keep)
+      y = Squeeze(kept)
+    }"""
+    bundle, x = ingot.compile(_model(text), target="c99"), np.arange(6, dtype=np.float32).reshape(3, 1, 2)
+    for keep in ([True, False, True], [True, True, True], [False, False, False]):
+        found = bundle.run({"x": x, "keep": np.array(keep)})["y"]
+        np.testing.assert_array_equal(found, x[np.array(keep), 0])
+    with pytest.raises(InputError, match="ERR_CAPACITY"):
+        bundle.run({"x": x, "keep": np.array([False, True, False])})
+
+
 def test_indices_of_a_measured_shape_must_fit_the_data() -> None:
     text = """g (float[2,3] x, int64[3,3] i, bool[3] keep) => (float[K,3] y) {
       kept = Compress<axis=0>(i, keep)

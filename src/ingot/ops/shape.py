@@ -164,29 +164,38 @@ def flatten(f: Builder, x: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Squeeze")
 def squeeze_1(f: Builder, data: Tensor, *, axes: tuple[int, ...] | None = None) -> Tensor:
-    """Squeeze-1, -11: the axes are an attribute. Without them no extent may leave open whether it is one."""
+    """Squeeze-1, -11: the axes are an attribute. Without them no extent may leave open whether it is one; of
+    an extent that is data the run tells, and the bundle returns ERR_CAPACITY where it is.
+    """
     if axes is None:
-        ends = [interval(n) for n in data.shape]
-        open_ = [str(d) for d, (lo, hi) in enumerate(ends) if lo <= 1 <= hi and lo != hi]
+        drop, open_ = {d for d, n in enumerate(data.shape) if n == 1}, _may_be_one(data)
+        chosen = [str(d) for d in open_ if not is_data(data.shape[d])]
         f.require(
-            not open_,
-            f"without axes, and axis {', '.join(open_)} of {shapes_text((data.shape,))} may have one element"
+            not chosen,
+            f"without axes, and axis {', '.join(chosen)} of {shapes_text((data.shape,))} may have one element"
             " or more: the rank would depend on the run. Give the axes, or another bound of the dimension",
         )
-        return reshape_to(f, data, tuple(n for n in data.shape if n != 1))
-    drop = {f.axis(a, data.rank) for a in axes}
+    else:
+        drop = {f.axis(a, data.rank) for a in axes}
+        open_ = [a for a in sorted(drop) if is_data(data.shape[a])]
+        for a in sorted(drop - {*open_}):
+            f.require(data.shape[a] == 1, f"axis {a} of {list(data.shape)} has more than one element")
     kept = tuple(n for i, n in enumerate(data.shape) if i not in drop)
-    late = [a for a in sorted(drop) if is_data(data.shape[a])]
-    for a in sorted(drop - {*late}):
-        f.require(data.shape[a] == 1, f"axis {a} of {list(data.shape)} has more than one element")
-    if not late:
+    if not open_:
         return reshape_to(f, data, kept)
-    for a in late:  # whether it has one element shows when the bundle runs
-        f.confirm(f.map((), cast(as_expr(data.shape[a]), INT64), name="count"), 1)
+    for a in open_:  # whether it has one element shows when the bundle runs
+        is_one = equal(as_expr(data.shape[a]), 1)
+        f.confirm(f.map((), select(is_one, Const(1, INT64), Const(0, INT64)), name="one"), int(a in drop))
     points = f.axes(kept)
     rest = iter(points)
     index = tuple(Const(0) if i in drop else next(rest) for i in range(data.rank))
     return f.map(points, data.at(index, outside=0), data.type)
+
+
+def _may_be_one(t: Tensor) -> list[int]:
+    """The axes that may have one element or another number."""
+    ends = [interval(n) for n in t.shape]
+    return [d for d, (lo, hi) in enumerate(ends) if lo <= 1 <= hi and lo != hi]
 
 
 @op("Squeeze", since=13)
