@@ -45,7 +45,26 @@ DILATED: list[tuple[Any, dict[str, Any]]] = [
         },
     ),
 ]
+# Windows that leave gaps: padding SAME is negative then, for MaxPool where both oracles agree on how much.
+GAPS: list[tuple[Any, str, dict[str, Any]]] = [
+    (floats(1, 2, 31), "MaxPool", {"kernel_shape": [1], "strides": [4], "auto_pad": "SAME_UPPER"}),
+    (floats(1, 2, 7, 30), "MaxPool", {"kernel_shape": [1, 1], "strides": [3, 3], "auto_pad": "SAME_UPPER"}),
+    (floats(1, 17, 9, 30), "LpPool", {"kernel_shape": [1, 1], "strides": [3, 4], "auto_pad": "SAME_UPPER"}),
+    (floats(1, 2, 10, 10), "LpPool", {"kernel_shape": [2, 1], "strides": [5, 4], "auto_pad": "SAME_LOWER"}),
+    (floats(1, 2, 10), "AveragePool", {"kernel_shape": [2], "strides": [5], "auto_pad": "SAME_LOWER"}),
+    (
+        floats(1, 16, 10, 6),
+        "AveragePool",
+        {"kernel_shape": [2, 1], "strides": [5, 4], "auto_pad": "SAME_LOWER", "count_include_pad": 1},
+    ),
+]
+OF_GAPS = [
+    Row(kind, [x], a, opset=22, note=f"gaps{i}", oracle="reference" if kind == "MaxPool" else "ort")
+    for i, (x, kind, a) in enumerate(GAPS)
+]
 MAX = [
+    Row("MaxPool", [GAPS[0][0]], GAPS[0][2], opset=22, outputs=2, note="gaps, indices"),
+    *OF_GAPS,
     *(Row("MaxPool", [x], a, opset=12) for x, a in (*WINDOWS, *DILATED)),
     Row("MaxPool", [X2], SQUARE, opset=8),
     Row("MaxPool", [special().reshape(1, 1, 5, 5)], {"kernel_shape": [1, 1]}, note="special"),

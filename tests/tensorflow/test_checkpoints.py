@@ -108,7 +108,8 @@ VARIABLES: dict[str, tuple[bytes, str]] = {
     "2^62 elements": (entry(0, 4, (1 << 31, 1 << 31)), "too large"),
     "a negative extent": (entry(0, 4, (-1,)), "negative or too large"),
     "another part": (entry(shard=7), "there is no part 7"),
-    "8 GB of a file of 64 bytes": (entry(0, 8 << 28, (1 << 29,)), "leave m.data"),
+    "1 GB of a file of 64 bytes": (entry(0, 1 << 30, (1 << 28,)), "leave m.data"),
+    "2 GB": (entry(0, 1 << 31, (1 << 29,)), "more than 2,147,483,647 bytes"),
 }
 
 
@@ -121,6 +122,17 @@ def test_variable(case: str, tmp_path: Path) -> None:
     with limit(SECONDS), pytest.raises(InputError, match="variable 'a'") as caught:
         made.read("a")
     assert words in str(caught.value)
+
+
+def test_variables_count_once(tmp_path: Path) -> None:
+    """What is read again is no more of a model; what is not there twice over is."""
+    save_checkpoint(tmp_path / "m", {"v": floats(3), "w": floats(5)})
+    made = open_checkpoint(tmp_path / "m")
+    made.room = 31
+    for _ in range(3):
+        made.read("w")
+    with pytest.raises(InputError, match=r"'v'.* more than"):
+        made.read("v")
 
 
 @pytest.mark.parametrize("name", ["m.index", "m.data-00000-of-00001"])

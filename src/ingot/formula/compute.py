@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 from ingot.formula.expr import (
@@ -148,8 +149,13 @@ def computes(stages: tuple[Stage, ...]) -> Iterator[Compute]:
             yield stage
 
 
-def reads(stage: Stage) -> Iterator[Tensor]:
+@lru_cache(maxsize=1024)  # passes ask for those of one stage many times in a row
+def reads(stage: Stage) -> tuple[Tensor, ...]:
     """The tensors a stage loads from (constants included) and those that hold its extents, repeatedly."""
+    return tuple(_reads(stage))
+
+
+def _reads(stage: Stage) -> Iterator[Tensor]:
     for s in _nested(stage):
         if isinstance(s, Scan):
             yield from measures(s.axis.extent or 0)

@@ -37,11 +37,8 @@ def pooling_window(
     strides: tuple[int, ...] | None,
     ceil_mode: int,
 ) -> Window:
-    """A pool's window, which may be so wide that it gives nothing."""
-    size = x.shape[2:]
-    return window(
-        f, size, tuple(kernel), auto_pad, dilations, pads, strides, bool(ceil_mode), may_be_empty=True
-    )
+    size, rounded_up = x.shape[2:], bool(ceil_mode)
+    return window(f, size, tuple(kernel), auto_pad, dilations, pads, strides, rounded_up, of_pool=True)
 
 
 def window_axes(f: Builder, x: Tensor, where: Window) -> tuple[Axes, Axes]:

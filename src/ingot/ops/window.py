@@ -63,11 +63,12 @@ def window(
     pads: tuple[int, ...] | None,
     strides: tuple[int, ...] | None,
     ceil_mode: bool = False,
-    may_be_empty: bool = False,
+    of_pool: bool = False,
 ) -> Window:
     """Resolve ONNX's window attributes (Conv-22 and MaxPool-22: auto_pad, ceil_mode). Raises ShapeError.
 
-    Unless it `may_be_empty` there must be a window along each axis.
+    Along each axis there must be a window, unless it is `of_pool`: a pool may have none, and its padding SAME
+    cuts elements off where windows leave gaps (docs/math.md).
     """
     rank = len(size)
     strides = tuple(strides or (1,) * rank)
@@ -89,21 +90,23 @@ def window(
     for i, (n, k, s, d) in enumerate(zip(size, kernel, strides, dilations, strict=True)):
         span = (k - 1) * d + 1
         if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-            before[i], after[i] = _same(n, span, s, auto_pad)
+            before[i], after[i] = _same(n, span, s, auto_pad, of_pool)
             out.append(extent((as_expr(n) + (s - 1)) // s))
             continue
         f.require(auto_pad in ("NOTSET", "VALID"), f"auto_pad {auto_pad!r} is unknown")
         start, end = (0, 0) if auto_pad == "VALID" else (pads[i], pads[rank + i])
         before[i], after[i] = start, end
-        out.append(_extent(f, n, span, s, start, end, ceil_mode, may_be_empty))
+        out.append(_extent(f, n, span, s, start, end, ceil_mode, of_pool))
     return Window(size, tuple(out), kernel, strides, dilations, tuple(before), tuple(after))
 
 
-def _same(n: Extent, span: int, stride: int, auto_pad: str) -> tuple[Extent, Extent]:
+def _same(n: Extent, span: int, stride: int, auto_pad: str, of_pool: bool) -> tuple[Extent, Extent]:
     """ONNX Conv: output ceil(n / stride); the odd element goes to the end for UPPER, else to the start."""
-    total = maximum(span - 1 - (as_expr(n) - 1) % stride, 0)  # the last window starts (n - 1) % stride early
-    small, large = extent(total // 2), extent((total + 1) // 2)
-    return (small, large) if auto_pad == "SAME_UPPER" else (large, small)
+    total = span - 1 - (as_expr(n) - 1) % stride  # the last window starts (n - 1) % stride early
+    first = total if auto_pad == "SAME_UPPER" else total + 1
+    before = maximum(first, 0) // 2 - (maximum(-first, 0) // 2 if of_pool else 0)  # rounded towards 0
+    after = (total if of_pool else maximum(total, 0)) - before
+    return extent(before), extent(after)
 
 
 def _extent(
@@ -114,7 +117,7 @@ def _extent(
     before: int,
     after: int,
     ceil_mode: bool,
-    may_be_empty: bool,
+    of_pool: bool,
 ) -> Extent:
     if not isinstance(n, int):
         return _late_extent(f, n, span, stride, before, after, ceil_mode)
@@ -124,7 +127,7 @@ def _extent(
         count -= (count - 1) * stride >= n + before
     is_rounded = room < 0 and room % stride != 0 and not ceil_mode
     f.require(
-        count > 0 or (count == 0 and may_be_empty and not is_rounded),
+        count > 0 or (count == 0 and of_pool and not is_rounded),
         f"a window of {span} does not fit {n} elements padded by {before} and {after}",
     )
     return count

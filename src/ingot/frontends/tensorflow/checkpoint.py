@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ingot.errors import ModelError, UnsupportedError
-from ingot.files import read_file, read_part
+from ingot.files import MODEL_BYTES, read_file, read_part
 from ingot.formula.expr import Array
 from ingot.frontends.tensorflow.pieces import WHOLE, piece_key, slices
 from ingot.frontends.tensorflow.protos import parse
@@ -31,15 +31,17 @@ RESTART_INTERVAL = 16  # one of so many keys stands whole, the others repeat the
 SHOWN = 80
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Checkpoint:
     """The variables of a checkpoint by key, each read when it is asked for. `pieces` are those of partitioned
-    variables, by `piece_key`."""
+    variables, by `piece_key`; `room` is how many bytes more may be read, each entry counted once."""
 
     prefix: Path
     entries: dict[str, Any]
     pieces: dict[bytes, Any]
     shards: int
+    room: int = MODEL_BYTES
+    _counted: set[tuple[int, int]] = field(default_factory=set)  # shards and offsets
 
     def __contains__(self, key: str) -> bool:
         return key in self.entries
@@ -86,6 +88,7 @@ class Checkpoint:
     def _bytes(self, entry: Any, what: str) -> bytes:
         if not 0 <= entry.shard_id < self.shards:
             raise ModelError(f"{what}: there is no part {entry.shard_id}")
+        self._count(entry, what)
         path = Path(f"{self.prefix}.data-{entry.shard_id:05d}-of-{self.shards:05d}")
         data = read_part(path, entry.offset, entry.size)
         if len(data) != entry.size:
@@ -93,6 +96,15 @@ class Checkpoint:
         if entry.crc32c and len(data) <= CHECKED_BYTES and masked_crc32c(data) != entry.crc32c:
             raise ModelError(f"{what}: the checksum does not fit; the file is damaged")
         return data
+
+    def _count(self, entry: Any, what: str) -> None:
+        """ModelError where the variables are more than one message holds: so much becomes a model."""
+        place = entry.shard_id, entry.offset
+        if place not in self._counted:
+            self._counted.add(place)
+            self.room -= entry.size
+        if self.room < 0:
+            raise ModelError(f"with {what} the model has more than {MODEL_BYTES:,} bytes")
 
 
 CHECKED_BYTES = 1 << 16

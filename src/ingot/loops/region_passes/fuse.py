@@ -87,7 +87,7 @@ def _producer(
         producer = items[makers[t]]
         assert isinstance(producer, Group)
         alone = all(w is t or not readers[w] for w in producer.writes)  # else the group could not move down
-        if alone and _joins(producer, consumer, t) and len(producer.nodes) + len(item.nodes) <= MOST_NODES:
+        if alone and len(producer.nodes) + len(item.nodes) <= MOST_NODES and _joins(producer, consumer, t):
             return makers[t], t
     return None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Binary, Const, Expr, Unary, call, minimum, transform
+from ingot.formula.expr import Binary, Const, Expr, Unary, call, minimum, rebuild
 from ingot.formula.types import FLOAT32
 from ingot.loops.region import Region, replace_computes
 
@@ -42,29 +42,72 @@ def _with_joined(c: Compute) -> Compute:
 
 def joined(e: Expr) -> Expr:
     """The expression with one division where quotients are multiplied or added."""
+    return _Joiner().joined(e)
 
-    def one(node: Expr) -> Expr | None:
-        if node.dtype is not FLOAT32 or not isinstance(node, Binary):
+
+class _Joiner:
+    """Joins the quotients of one expression; what was found of a node is kept, for nodes above ask again.
+
+    The tables name nodes by identity and hold them: to compare two nodes is to walk all that is below.
+    """
+
+    def __init__(self) -> None:
+        self._joined: dict[int, tuple[Expr, Expr]] = {}
+        self._quotients: dict[int, tuple[Expr, Quotient | None]] = {}
+
+    def joined(self, e: Expr) -> Expr:
+        known = self._joined.get(id(e))
+        if known is None:
+            known = self._joined[id(e)] = e, self._one_division(e) or rebuild(e, self.joined)
+        return known[1]
+
+    def _one_division(self, e: Expr) -> Expr | None:
+        if e.dtype is not FLOAT32 or not isinstance(e, Binary):
             return None
-        found = _quotient(node)
+        found = self.quotient(e)
         return found.over / found.under if found is not None and 1 < found.count <= MOST else None
 
-    return transform(e, one)
+    def quotient(self, e: Expr) -> Quotient | None:
+        """The expression as one quotient, if it is made of such."""
+        known = self._quotients.get(id(e))
+        if known is None:
+            known = self._quotients[id(e)] = e, self._quotient(e)
+        return known[1]
 
+    def _quotient(self, e: Expr) -> Quotient | None:
+        match e:
+            case Unary("sigmoid", x):
+                return Quotient(_one(), _shrunk(self.joined(x), -1.0) + 1.0, 1)
+            case Unary("tanh", x):
+                t = _shrunk(self.joined(x), -2.0)
+                return Quotient(1.0 - t, t + 1.0, 1)
+            case Binary("mul", a, b):
+                return self._product(a, b)
+            case Binary("add" | "sub" as op, a, b):
+                return self._sum(op, a, b)
+        return None
 
-def _quotient(e: Expr) -> Quotient | None:
-    """The expression as one quotient, if it is made of such."""
-    match e:
-        case Unary("sigmoid", x):
-            return Quotient(_one(), _shrunk(joined(x), -1.0) + 1.0, 1)
-        case Unary("tanh", x):
-            t = _shrunk(joined(x), -2.0)
-            return Quotient(1.0 - t, t + 1.0, 1)
-        case Binary("mul", a, b):
-            return _product(a, b)
-        case Binary("add" | "sub" as op, a, b):
-            return _sum(op, a, b)
-    return None
+    def _product(self, a: Expr, b: Expr) -> Quotient | None:
+        p, q = self.quotient(a), self.quotient(b)
+        match p, q:
+            case None, None:
+                return None
+            case None, Quotient(over, under, count):
+                return Quotient(_times(over, self.joined(a)), under, count)
+            case Quotient(over, under, count), None:
+                return Quotient(_times(over, self.joined(b)), under, count)
+        assert p is not None and q is not None
+        return Quotient(_times(p.over, q.over), p.under * q.under, p.count + q.count)
+
+    def _sum(self, op: str, a: Expr, b: Expr) -> Quotient | None:
+        """Of quotients only, or 1 less one: a summand of any size must not be multiplied by a denominator."""
+        p, q = self.quotient(a), self.quotient(b)
+        if q is not None and p is None and a == _one() and op == "sub":
+            return Quotient(q.under - q.over, q.under, q.count)
+        if p is None or q is None:
+            return None
+        over = Binary(op, _times(p.over, q.under), _times(q.over, p.under))
+        return Quotient(over, p.under * q.under, p.count + q.count)
 
 
 def _one() -> Expr:
@@ -74,30 +117,6 @@ def _one() -> Expr:
 def _shrunk(x: Expr, factor: float) -> Expr:
     """exp(factor * x), limited; NaN stays NaN."""
     return call("exp", minimum(-x if factor == -1.0 else x * factor, LARGEST))
-
-
-def _product(a: Expr, b: Expr) -> Quotient | None:
-    p, q = _quotient(a), _quotient(b)
-    match p, q:
-        case None, None:
-            return None
-        case None, Quotient(over, under, count):
-            return Quotient(_times(over, joined(a)), under, count)
-        case Quotient(over, under, count), None:
-            return Quotient(_times(over, joined(b)), under, count)
-    assert p is not None and q is not None
-    return Quotient(_times(p.over, q.over), p.under * q.under, p.count + q.count)
-
-
-def _sum(op: str, a: Expr, b: Expr) -> Quotient | None:
-    """Of quotients only, or 1 less one: a summand of any size must not be multiplied by a denominator."""
-    p, q = _quotient(a), _quotient(b)
-    if q is not None and p is None and a == _one() and op == "sub":
-        return Quotient(q.under - q.over, q.under, q.count)
-    if p is None or q is None:
-        return None
-    over = Binary(op, _times(p.over, q.under), _times(q.over, p.under))
-    return Quotient(over, p.under * q.under, p.count + q.count)
 
 
 def _times(a: Expr, b: Expr) -> Expr:

@@ -84,7 +84,7 @@ def _axis(group: Group, whole: Tensor) -> Var | None:
     if others or not isinstance(stage, Compute) or not weighs(stage) or stage.reduction is None:
         return None
     r = stage.reduction
-    if list(reads(stage)).count(whole) != 1 or r.term.dtype is not stage.out.type:
+    if reads(stage).count(whole) != 1 or r.term.dtype is not stage.out.type:
         return None
     load = next((x for x in loads(r.term) if x.tensor is whole), None)
     along = next(d for d, n in enumerate(whole.shape) if n != 1)
