@@ -71,7 +71,12 @@ def routines(program: object) -> list[str]:
 
 
 def exact_routines(
-    kind: str, shape: tuple[int, ...], weights: tuple[int, ...], attributes: str, seed: int
+    kind: str,
+    shape: tuple[int, ...],
+    weights: tuple[int, ...],
+    attributes: str,
+    seed: int,
+    target: str = TARGET,
 ) -> list[str]:
     """The routines of a layer's program, whose loops and C answer with the oracle's bytes."""
     random = np.random.default_rng(seed)
@@ -80,9 +85,9 @@ def exact_routines(
     x = {"x": np.moveaxis(images, 1, -1)}
     proto = layer(kind, shape, w, attributes)
     (wanted,) = exact_session(proto).run(None, x)
-    program = stages(proto, Options(target=TARGET)).program
+    program = stages(proto, Options(target=target)).program
     np.testing.assert_array_equal(run(program, x)[0], wanted)
-    np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["y"], wanted)
+    np.testing.assert_array_equal(ingot.compile(proto, target=target).run(x)["y"], wanted)
     return routines(program)
 
 

@@ -279,6 +279,7 @@ GENERATORS: dict[str, Generator] = {
             "contraction/dot_loops.py",
             "contraction/paired_tiles.py",
             "contraction/paired_bytes.py",
+            "contraction/long_bytes.py",
             "contraction/dense_bytes.py",
             "contraction/byte_product.py",
         ),

@@ -228,6 +228,8 @@ def _armv81m(code: bytes, at: int) -> tuple[str, str] | None:
         if not first & 1 << 5:
             return "vldr", ""
         return "step", _NAMES[first & (15 if second & 0x1000 else 7)]  # those that widen have r0 to r7 only
+    if first & 0xEFB1 == 0xEE31 and second & 0x0F51 == 0x0E01:  # VQMOVN, VQMOVUN
+        return "vorr", "q0"
     if first & 0xFF80 == 0xEE00 and second & 0x0F70 == 0x0F40:  # a vector and a number make a vector
         return "vorr", "q0"
     return ("vorr", "q0") if first & 0xEF00 == 0xEF00 else None  # among vectors

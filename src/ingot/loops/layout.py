@@ -144,6 +144,25 @@ class Storage:
             self.recipes[made] = lambda others: self.derived(self.again(t, others), how, make, type, what)
         return self.packed[t, how]
 
+    def combined(
+        self,
+        a: Tensor,
+        b: Tensor,
+        how: Hashable,
+        make: Callable[[Array, Array], Array],
+        type: DType,
+        what: str,
+    ) -> Tensor:
+        """A constant made of two physical ones once for each `how`; named after the first."""
+        if (a, (b, how)) not in self.packed:
+            assert a.value is not None and b.value is not None
+            value = make(a.value, b.value)
+            made = self.packed[a, (b, how)] = Tensor(f"{a.name}_{what}", type, value.shape, value)
+            self.recipes[made] = lambda others: self.combined(
+                self.again(a, others), self.again(b, others), how, make, type, what
+            )
+        return self.packed[a, (b, how)]
+
     def view(self, t: Tensor, shape: tuple[Extent, ...], spans: tuple[Extent, ...]) -> Tensor:
         """The elements of a physical tensor in row-major order under another shape.
 

@@ -24,13 +24,19 @@ HALF_LIMIT = 1 << 15
 """What results stay below before they are limited to bytes: two share a register."""
 
 
-def routine(name: str, parameters: str, assembly: Iterable[str], plain: str, what: str) -> str:
+HAS_PAIRS = "defined(__ARM_FEATURE_DSP) && defined(__ARM_FP)"
+"""Where a compiler has the instructions that multiply pairs of 16 bits."""
+
+
+def routine(
+    name: str, parameters: str, assembly: Iterable[str], plain: str, what: str, where: str = HAS_PAIRS
+) -> str:
     """The C of a function: naked assembly where a compiler takes it, else what stands beside it."""
     text = "\n".join(f'        "{line}\\n\\t"' for line in assembly)
     unused = ", ".join(f"__attribute__((__unused__)) {p.strip()}" for p in parameters.split(","))
     return f"""\
 /* {what} */
-#if defined(__GNUC__) && defined(__ARM_FEATURE_DSP) && defined(__ARM_FP)
+#if defined(__GNUC__) && {where}
 __attribute__((__naked__, __noinline__)) static void {name}({unused}) {{
     __asm__(
 {text});

@@ -4,6 +4,7 @@ a subset of what Linux on Armv7-A runs, there.
 
 from __future__ import annotations
 
+from ..long_routines import long_routines
 from ..record import Target
 from ..routines import dot2_routines
 from ..spelling import DSP, MVE, fma_scalar, fpv5_rounding, vfp_nearest
@@ -11,6 +12,7 @@ from ..userland import AN385, AN500, AN505, AN547
 from ..window_routines import window_routines
 
 ROUTINES = {**dot2_routines(), **window_routines()}
+VECTOR_ROUTINES = {**ROUTINES, **long_routines()}
 
 
 def emulated(board: str) -> tuple[str, ...]:
@@ -191,7 +193,7 @@ TARGETS = (
     ),
     Target(
         "armv8.1m",
-        "Cortex-M55 with vectors of bytes (Helium), hard-float calls, floats one at a time",
+        "Cortex-M55 with Helium for integers and floats, of which C takes bytes only; hard-float calls",
         triple="thumbv8.1m.main-none-eabihf",
         aliases=("cortex-m55", "armv8.1-m", "stm32n6", "alif-e7", "corstone-300"),
         flags=("-mcpu=cortex-m55+nomve.fp",),
@@ -203,7 +205,7 @@ TARGETS = (
         board=AN547,
         header="#include <arm_mve.h>\n",
         narrow_operations={4: DSP, 16: MVE},
-        routines=ROUTINES,
+        routines=VECTOR_ROUTINES,
         scalar_operations={
             **fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
             **fpv5_rounding("float32", "float64"),
@@ -212,7 +214,7 @@ TARGETS = (
     ),
     Target(
         "cortex-m85",
-        "Cortex-M85 with vectors of bytes (Helium), hard-float calls, floats one at a time",
+        "Cortex-M85 with Helium for integers and floats, of which C takes bytes only; hard-float calls",
         triple="thumbv8.1m.main-none-eabihf",
         aliases=("ra8m1", "ra8d1", "ra8e1"),
         flags=("-mcpu=cortex-m85+nomve.fp",),
@@ -224,7 +226,7 @@ TARGETS = (
         board=AN547,
         header="#include <arm_mve.h>\n",
         narrow_operations={4: DSP, 16: MVE},
-        routines=ROUTINES,
+        routines=VECTOR_ROUTINES,
         scalar_operations={
             **fma_scalar(("vsqrt.f32 %0, %1", "t"), ("vsqrt.f64 %P0, %P1", "w")),
             **fpv5_rounding("float32", "float64"),

@@ -38,6 +38,7 @@ from ingot.loops.access import step
 from ingot.loops.kernels.contraction.byte_product import Product, byte_product
 from ingot.loops.kernels.contraction.dense_bytes import DenseBytes, is_dense
 from ingot.loops.kernels.contraction.dot_loops import GROUP, HALVES, POINTS, DotLoops
+from ingot.loops.kernels.contraction.long_bytes import LongBytes, is_long
 from ingot.loops.kernels.contraction.paired_bytes import PairedBytes, made_bytes
 from ingot.loops.kernels.contraction.paired_tiles import PairedTiles, is_paired
 from ingot.loops.kernels.contraction.products import SIGN
@@ -60,6 +61,8 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     merged = merge_points(merge_terms(found.c, storage), storage)
     product, group = replace(found, c=merged), _group(merged, target)
     space = room(c)
+    if is_long(product, target) and space.results and (made := made_bytes(product)) is not None:
+        return LongBytes(product, storage, made).statements()
     if group == GROUP and is_paired(product, space, target):
         made = made_bytes(product) if space.results else None
         tiles = PairedTiles(product, storage) if made is None else PairedBytes(product, storage, made)

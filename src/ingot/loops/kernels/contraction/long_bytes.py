@@ -1,0 +1,227 @@
+"""Products of bytes that become bytes by routines that multiply sixteen at once: of two points, or of one.
+
+    row[p][k] = x[p][k], signed                                           by the routine `bytes2`, `bytes1`
+    y[p][c]   = limited(round((first[c] + sum of row[p][k] * w[c][k]) * scale[c]) + zero)  `long2`, `long1`
+
+The terms of a point are copied side by side, so that all vectors but the last are whole however windows lie;
+128 is taken from each unsigned one, which first values make up for. In: a product that becomes bytes
+(`paired_bytes.made_bytes`). What else is made of the bytes reads them from scratch. Out: statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from ingot.formula.evaluate import value as evaluate
+from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, cast, static, substitute
+from ingot.formula.index import as_expr, simplify
+from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
+from ingot.formula.types import FLOAT32, INT8, INT32, UINT8
+from ingot.loops.access import step
+from ingot.loops.kernels.contraction.byte_product import Product
+from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
+from ingot.loops.kernels.contraction.paired_bytes import as_byte, with_byte
+from ingot.loops.kernels.contraction.products import SIGN
+from ingot.loops.layout import Storage
+from ingot.loops.requantise import Requantised
+from ingot.targets.long_routines import LONG, SUMS
+from ingot.targets.record import Target
+
+FEWEST = 4  # channels for which a block pays
+
+
+def is_long(p: Product, target: Target) -> bool:
+    """Whether the routines serve a product of bytes that becomes bytes: its last terms lie side by side."""
+    if "long1_uint8" not in target.routines or p.c.channels < FEWEST:
+        return False
+    return step(p.c.a, p.c.reduce[-1].name) == 1
+
+
+class LongBytes(DotLoops):
+    """Builds the loops."""
+
+    def __init__(self, p: Product, storage: Storage, found: Requantised) -> None:
+        super().__init__(p, storage, LONG, SIGN if p.c.a.tensor.type is UINT8 else 0)
+        self.found = found
+        self.each = 1 if self.x is None or static(self.x.extent) < POINTS else POINTS
+        self.size = len(SUMS) // self.each
+        self.terms = prod(static(k.extent) for k in self.c.reduce)
+        self.vectors = -(-self.terms // LONG)
+        self.packed = self.derived("long", (self.size,), self._packed, INT8)
+        self.first = self._first()
+        self.scale = self._scale()
+        self.row = storage.scratch(self.c.to.tensor, (self.each, self.vectors * LONG), "row", INT8)
+
+    # -- constants
+
+    def _packed(self, array: Array) -> Array:
+        """int8 [groups.., block, vector, channel of the block, term]."""
+        w = np.moveaxis(self.weights(array), 0, len(self.moving))
+        groups = w.shape[: len(self.moving)]
+        w = w.reshape(*groups, self.c.channels, self.terms)
+        short = ((0, -self.c.channels % self.size), (0, -self.terms % LONG))
+        w = np.pad(w, [*[(0, 0)] * len(groups), *short])
+        w = w.reshape(*groups, -1, self.size, self.vectors, LONG)
+        return np.ascontiguousarray(np.swapaxes(w, -3, -2).astype(np.int8))
+
+    def _blocks(self, e: Const | Load, array: Array | None) -> Array:
+        """[groups.., channel] of a number for each channel."""
+        axes = (*self.moving, self.c.vector)
+        extents = tuple(static(v.extent) for v in axes)
+        grid = dict(zip((v.name for v in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
+        read = replace(e, tensor=replace(e.tensor, value=array)) if isinstance(e, Load) else e
+        return np.broadcast_to(evaluate(read, {}, grid), extents)
+
+    def _in_blocks(self, numbers: Array) -> Array:
+        short = [*[(0, 0)] * len(self.moving), (0, -self.c.channels % self.size)]
+        return np.pad(numbers, short).reshape(*numbers.shape[:-1], -1, self.size)
+
+    def _first(self) -> Tensor:
+        """int32 [groups.., block, channel]: with what was taken from the operand."""
+        init = self.c.init
+        assert isinstance(init, Const | Load)
+
+        def make(array: Array, own: Array | None = None) -> Array:
+            w = self.weights(array)
+            totals = w.sum(tuple(range(w.ndim - len(self.c.reduce), w.ndim)), dtype=np.int64)
+            first = self._blocks(init, own) + self.sign * np.moveaxis(totals, 0, -1)
+            return self._in_blocks(first.astype(np.int32))
+
+        if isinstance(init, Const):
+            return self.derived(f"first{init.value}_", (self.size,), make, INT32)
+        how = ("long", self.size, init.index, *self._own())
+        return self.storage.combined(self.c.b.tensor, init.tensor, how, make, INT32, "first")
+
+    def _scale(self) -> Tensor:
+        scale = self.found.scale
+
+        def make(array: Array) -> Array:
+            return self._in_blocks(self._blocks(scale, array).astype(np.float32))
+
+        of, part = (scale.tensor, scale.index) if isinstance(scale, Load) else (self.c.b.tensor, (scale,))
+        return self.storage.derived(of, ("long", self.size, part, *self._own()), make, FLOAT32, "scale")
+
+    def _own(self) -> tuple[object, ...]:
+        names = tuple(v.name for v in (*self.moving, self.c.vector))
+        return (*names, self.c.channels, self.c.b.index, self.p.shift, self.sign)
+
+    # -- the loops
+
+    def points(self, count: int) -> tuple[Statement, ...]:
+        """The terms of the points, then the bytes of blocks of channels."""
+        whole, rest = divmod(self.c.channels, self.size)
+        out = list(self._copied(count))
+        for first, blocks, size in ((0, whole, self.size), (whole, 1, rest)):
+            if blocks and size:
+                out += self._channels(first, blocks, size, count)
+        return tuple(out)
+
+    def _copied(self, count: int) -> tuple[Statement, ...]:
+        """Where there is one point of two it is there twice."""
+        *outer, inner = self.c.reduce
+        at: Expr = Const(0)
+        for k in self.c.reduce:
+            at = at * static(k.extent) + k
+        reads = [self._x(min(p, count - 1), {}) for p in range(self.each)]
+        flipped = (cast(Binary("xor", r, Const(SIGN, UINT8)), INT8) if self.sign else r for r in reads)
+        body: tuple[Statement, ...] = tuple(
+            Store(Load(self.row, (Const(p), simplify(at))), r) for p, r in enumerate(flipped)
+        )
+        body = (For(inner.name, Const(0), as_expr(inner.extent or 0), 1, body),)
+        along = outer[-1] if outer else Var("row", 1)
+        start = {along.name: Const(0), inner.name: Const(0)}
+        addresses = [self._x(min(p, count - 1), start) for p in range(self.each)]
+        to = Load(self.row, (Const(0), simplify(substitute(at, start))))
+        numbers = (static(along.extent), step(self.c.a, along.name) or 0, static(inner.extent))
+        pitch = (self.vectors * LONG,) if self.each == POINTS else ()
+        name = f"bytes{self.each}_{self.c.a.tensor.type.name}"
+        call = Routine(name, (*addresses, to), (*numbers, *pitch))
+        out: tuple[Statement, ...] = (
+            For(along.name, Const(0), as_expr(along.extent or 0), 1, body, routine=call),
+        )
+        for k in reversed(outer[:-1]):
+            out = (For(k.name, Const(0), as_expr(k.extent or 0), 1, out),)
+        return out
+
+    def _x(self, point: int, at: Mapping[str, Expr]) -> Load:
+        found = simplify(substitute(self.moved(self.c.a, Const(point)), at), self.c.bounds)
+        assert isinstance(found, Load)
+        return found
+
+    def _channels(self, first: int, blocks: int, size: int, count: int) -> Iterator[Statement]:
+        """Bytes of blocks of channels: where they belong, or in scratch for what else becomes of them."""
+        whole = self.found.node == self.c.value and self.found.is_whole
+        if whole and size == self.size and step(self.c.to, self.c.vector.name) == 1:
+            yield self._made(first, blocks, count, None)
+            return
+        shape = (self.each, blocks * self.size)
+        made = self.storage.scratch(self.c.to.tensor, shape, "made", self.found.node.type)
+        yield self._made(first, blocks, self.each, made)
+        span = (first * self.size, min((first + blocks) * self.size, self.c.channels))
+        for p in range(count):
+            byte = Load(made, (Const(p), simplify(self.c.vector - span[0])))
+            to, value = (
+                self.moved(e, Const(p)) for e in (self.c.to, with_byte(self.c.value, self.found, byte))
+            )
+            assert isinstance(to, Load)
+            yield For(self.c.vector.name, Const(span[0]), Const(span[1]), 1, (Store(to, value),))
+
+    def _made(self, first: int, blocks: int, count: int, made: Tensor | None) -> Statement:
+        """The call of the routine. Where there is one point of two it is made twice, at the same place."""
+        block, none = Var("block", first + blocks), Const(0)
+
+        def to(p: int, block: Expr, r: int) -> Load:
+            if made is not None:
+                return Load(made, (Const(p), simplify((block - first) * self.size + r)))
+            channel = {self.c.vector.name: block * self.size + r}
+            found = simplify(substitute(self.moved(self.c.to, Const(p)), channel), self.c.bounds)
+            assert isinstance(found, Load)
+            return found
+
+        begin = (*self.moving, Const(first), none)
+        w = Load(self.packed, (*begin, none, none))
+        addresses = (Load(self.row, (none, none)), w, Load(self.first, begin), Load(self.scale, begin))
+        body = (*self._sums(block), *self._limited(block, count, to))
+        numbers = (blocks, self.terms, self.found.zero)
+        apart = () if self.each == 1 else (self._apart(blocks, count, made),)
+        name = f"long{self.each}_{self.found.node.type.name}"
+        call = Routine(name, (*addresses, to(0, Const(first), 0)), (*apart, *numbers))
+        return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
+
+    def _apart(self, blocks: int, count: int, made: Tensor | None) -> int:
+        """From the bytes of a point to those of the next."""
+        if made is not None:
+            return blocks * self.size
+        return step(self.c.to, self.x.name) or 0 if self.x is not None and count == POINTS else 0
+
+    def _sums(self, block: Expr) -> Iterator[Statement]:
+        """What the routine does with a block of channels, up to its sums."""
+        for p in range(self.each):
+            for r in range(self.size):
+                first = Load(self.first, (*self.moving, block, Const(r)))
+                yield Let(f"c{p}_{r}", first, mutable=True)
+        whole, rest = divmod(self.terms, LONG)
+        for vector, vectors, lanes in ((Var("vector", whole), whole, LONG), (Const(whole), 1, rest)):
+            if not vectors or not lanes:
+                continue
+            term = Var("term", lanes)
+            body = (For(term.name, Const(0), Const(lanes), 1, tuple(self._products(block, vector, term))),)
+            yield For(vector.name, Const(0), Const(whole), 1, body) if isinstance(vector, Var) else body[0]
+
+    def _products(self, block: Expr, vector: Expr, term: Expr) -> Iterator[Statement]:
+        for p in range(self.each):
+            a = cast(Load(self.row, (Const(p), simplify(vector * LONG + term))), INT32)
+            for r in range(self.size):
+                w = cast(Load(self.packed, (*self.moving, block, vector, Const(r), term)), INT32)
+                yield Assign(f"c{p}_{r}", Var(f"c{p}_{r}", None, INT32) + a * w)
+
+    def _limited(self, block: Expr, count: int, to: Callable[[int, Expr, int], Load]) -> Iterator[Statement]:
+        """The sums as bytes."""
+        for p in range(count):
+            for r in range(self.size):
+                scale = Load(self.scale, (*self.moving, block, Const(r)))
+                yield Store(to(p, block, r), as_byte(Var(f"c{p}_{r}", None, INT32), scale, 0, self.found))
