@@ -29,6 +29,7 @@ from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
 from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
 from ingot.loops.kernels.windows.narrow_pooling import narrow_pooling
 from ingot.loops.kernels.windows.plane_windows import plane_windows
+from ingot.loops.kernels.windows.quad_windows import quad_windows
 from ingot.loops.kernels.windows.sliding_window import sliding_window
 from ingot.loops.kernels.winograd.generator import winograd
 from ingot.loops.kernels.winograd.match import match
@@ -267,9 +268,16 @@ GENERATORS: dict[str, Generator] = {
     "plane_windows": Generator(
         products.small_windows,
         one(plane_windows),
-        ("windows/plane_windows.py",),
+        ("windows/plane_windows.py", "windows/byte_windows.py"),
         ("armv7e-m", "armv8.1m"),
         share=0.2,
+    ),
+    "quad_windows": Generator(
+        products.small_windows,
+        one(quad_windows),
+        ("windows/quad_windows.py", "windows/byte_windows.py"),
+        ("armv8.1m",),
+        share=0.05,
     ),
     "int_dot": Generator(
         products.bytes_product,

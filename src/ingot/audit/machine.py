@@ -228,9 +228,15 @@ def _armv81m(code: bytes, at: int) -> tuple[str, str] | None:
         if not first & 1 << 5:
             return "vldr", ""
         return "step", _NAMES[first & (15 if second & 0x1000 else 7)]  # those that widen have r0 to r7 only
-    if first & 0xEFB1 == 0xEE31 and second & 0x0F51 == 0x0E01:  # VQMOVN, VQMOVUN
+    if first & 0xFF81 == 0xEE01 and second & 0x1F7E == 0x0F6E:  # VIDUP, VDDUP: a number and the next ones
+        return "vidup", f"r{(first >> 1 & 7) << 1}"
+    if first & 0xFFA0 == 0xEEA0 and second & 0x1FF0 == 0x0FC0:  # VSHLC: what falls out goes to a register
+        return "vshlc", f"r{second & 15}"
+    if first & 0xEFB1 == 0xEE31 and (second & 0x0F51 == 0x0E01 or second & 0x0F70 == 0x0E60):
+        return "vorr", "q0"  # VQMOVN, VQMOVUN, or VMUL of floats by a number
+    if first & 0xFF80 == 0xEE00 and second & 0x0F50 == 0x0F40:  # a vector and a number make a vector
         return "vorr", "q0"
-    if first & 0xFF80 == 0xEE00 and second & 0x0F70 == 0x0F40:  # a vector and a number make a vector
+    if first & 0xFFBF == 0xFE31 and second & 0x1FFF == 0x0F4D:  # VPST
         return "vorr", "q0"
     return ("vorr", "q0") if first & 0xEF00 == 0xEF00 else None  # among vectors
 

@@ -35,6 +35,7 @@ from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
 from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
 from ingot.loops.kernels.windows.narrow_pooling import narrow_pooling
 from ingot.loops.kernels.windows.plane_windows import plane_windows
+from ingot.loops.kernels.windows.quad_windows import quad_windows
 from ingot.loops.kernels.windows.sliding_window import sliding_window
 from ingot.loops.kernels.winograd.generator import winograd
 from ingot.loops.layout import Storage
@@ -150,6 +151,7 @@ FAMILIES: tuple[Family, ...] = (
     of_stage("dot_product", "products along memory that runs on in both operands", dot_product),
     Family("contract", "sums of products", _contract),
     of_stages("row_reduction", "reductions along contiguous memory", row_reductions),
+    of_stage("quad_windows", "depthwise convolutions of bytes where sixteen are multiplied", quad_windows),
     of_stage("plane_windows", "depthwise convolutions of bytes where pairs are multiplied", plane_windows),
     of_stage("depthwise_dot", "depthwise convolutions of bytes", depthwise_dot),
     of_stage("narrow_pooling", "pooling of few channels", narrow_pooling),

@@ -5,6 +5,7 @@ a subset of what Linux on Armv7-A runs, there.
 from __future__ import annotations
 
 from ..long_routines import long_routines
+from ..quad_routines import quad_routines
 from ..record import Target
 from ..routines import dot2_routines
 from ..spelling import DSP, MVE, fma_scalar, fpv5_rounding, vfp_nearest
@@ -12,7 +13,7 @@ from ..userland import AN385, AN500, AN505, AN547
 from ..window_routines import window_routines
 
 ROUTINES = {**dot2_routines(), **window_routines()}
-VECTOR_ROUTINES = {**ROUTINES, **long_routines()}
+VECTOR_ROUTINES = {**ROUTINES, **long_routines(), **quad_routines()}
 
 
 def emulated(board: str) -> tuple[str, ...]:

@@ -1,0 +1,166 @@
+"""Depthwise sums of bytes whose windows slide by constant steps, for routines that make a part of an image.
+
+    acc = sum over kh, kw of x[oh * stride + kh][ow * stride + kw][c] * w[c][kh][kw]
+    y[oh, ow, c] = limited(round(acc * scale[c]) + zero)
+
+In: a depthwise sum of bytes of windows of two or three by two or three, that moves by one or two, the halo
+filled. Out: what its axes are, what becomes of its sums, and its constants of each channel; or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ingot.formula.compute import Compute
+from ingot.formula.evaluate import value as evaluate
+from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, static, substitute
+from ingot.formula.index import Bounds, mentions, simplify
+from ingot.formula.types import INT8, INT32, DType
+from ingot.loops.access import step
+from ingot.loops.axes import normal_axes
+from ingot.loops.kernels.contraction.roles import around
+from ingot.loops.kernels.windows.depthwise_match import SumOfBytes, sum_of_bytes
+from ingot.loops.layout import Storage
+from ingot.loops.requantise import Requantised, requantised
+from ingot.targets.window_routines import STRIDES, TAPS
+
+SUM = Var("acc", None, INT32)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One direction of the windows: results, taps and how far apart they read in rows or columns; `apart`:
+    bytes from one of these to the next.
+    """
+
+    out: Var
+    tap: Var
+    stride: int
+    apart: int
+
+    @property
+    def taps(self) -> int:
+        return static(self.tap.extent)
+
+    def read(self, results: int) -> int:
+        """Rows or columns that so many results read."""
+        return self.stride * (results - 1) + self.taps
+
+
+@dataclass(frozen=True, slots=True)
+class ByteWindows:
+    """A matched stage: `down` and `along` are its windows' directions, `outer` all other axes, of which those
+    in `channels` have weights of their own. `found` is what becomes of the sums.
+    """
+
+    d: SumOfBytes
+    found: Requantised
+    down: Side
+    along: Side
+    outer: tuple[Var, ...]
+    channels: tuple[Var, ...]
+    storage: Storage
+
+    def moved(self, e: Load, where: Mapping[str, Expr]) -> Load:
+        """An access with axes replaced."""
+        found = simplify(substitute(e, where), self.d.bounds)
+        assert isinstance(found, Load)
+        return found
+
+    def weights(self, what: str, shape: tuple[int, ...], place: Callable[[Array, Array], None]) -> Tensor:
+        """int8 [channel.., *shape], zeros but where `place` puts weights of [channel.., kh, kw]."""
+        d, axes = self.d, (*self.channels, self.down.tap, self.along.tap)
+
+        def pack(array: Array) -> Array:
+            every = _evaluated(replace(d.w, tensor=replace(d.w.tensor, value=array)), axes)
+            made = np.zeros((*every.shape[:-2], *shape), np.int8)
+            place(made, every)
+            return made
+
+        how = (what, d.w.index, tuple(a.name for a in axes))
+        return self.storage.derived(d.w.tensor, how, pack, INT8, what)
+
+    def of_channels(self, e: Expr, type: DType, what: str) -> Tensor:
+        """A number for each channel."""
+
+        def pack(array: Array) -> Array:
+            read = replace(e, tensor=replace(e.tensor, value=array)) if isinstance(e, Load) else e
+            return np.ascontiguousarray(_evaluated(read, self.channels).astype(type.numpy))
+
+        of, part = (e.tensor, e.index) if isinstance(e, Load) else (self.d.w.tensor, (e,))
+        how = ("windows", what, part, tuple(a.name for a in self.channels))
+        return self.storage.derived(of, how, pack, type, what)
+
+    def first(self, taken: int) -> Tensor:
+        """int32 of each channel: what sums begin with, where `taken` was taken from every element of `x`."""
+        d, init = self.d, self.d.init
+        axes = (*self.channels, self.down.tap, self.along.tap)
+
+        def make(weights: Array, own: Array | None = None) -> Array:
+            w = _evaluated(replace(d.w, tensor=replace(d.w.tensor, value=weights)), axes)
+            start = replace(init, tensor=replace(init.tensor, value=own)) if isinstance(init, Load) else init
+            totals = w.sum((-2, -1), dtype=np.int64)
+            return np.asarray(_evaluated(start, self.channels) + taken * totals).astype(np.int32)
+
+        how = ("windows", taken, d.w.index, tuple(a.name for a in axes))
+        if isinstance(init, Load):
+            return self.storage.combined(d.w.tensor, init.tensor, (*how, init.index), make, INT32, "first")
+        return self.storage.derived(d.w.tensor, (*how, init), make, INT32, "first")
+
+
+def byte_windows(c: Compute, storage: Storage, bounds: Bounds) -> ByteWindows | None:
+    """The roles of a stage's axes, or None where it is no depthwise sum of bytes that is served."""
+    c = normal_axes(c)
+    d = sum_of_bytes(c, storage, bounds)
+    sides = None if d is None or c.reduction is None else _sides(d, c.axes, c.reduction.axes)
+    if d is None or sides is None:
+        return None
+    outer = tuple(a for a in c.axes if a not in (sides[0].out, sides[1].out))
+    found = _made(d, outer, sides)
+    channels = tuple(a for a in outer if step(d.w, a.name) != 0)
+    return None if found is None else ByteWindows(d, found, *sides, outer, channels, storage)
+
+
+def _made(d: SumOfBytes, outer: tuple[Var, ...], sides: tuple[Side, Side]) -> Requantised | None:
+    """What the sums become, where the routine can tell: bytes by constants of the channels."""
+    found = requantised(d.value, SUM)
+    if found is None or found.node != d.value or not found.is_whole:
+        return None
+    for e in (found.scale, d.init):
+        if not isinstance(e, Const) and not (isinstance(e, Load) and _is_constant(e, outer)):
+            return None
+    return found if _is_constant(d.w, (*outer, *(side.tap for side in sides))) else None
+
+
+def _is_constant(e: Load, axes: tuple[Var, ...]) -> bool:
+    return e.tensor.value is not None and e.outside is None and not around(e, axes)
+
+
+def _sides(d: SumOfBytes, axes: tuple[Var, ...], taps: tuple[Var, ...]) -> tuple[Side, Side] | None:
+    """Down and along: each tap axis with the axis of results that moves through the same elements. Along goes
+    where there are more: a row costs what several results cost.
+    """
+    if len(taps) != 2 or any(step(e, a.name) is None for e in (d.x, d.to) for a in (*axes, *taps)):
+        return None
+    found = []
+    for tap in taps:
+        apart = step(d.x, tap.name) or 0
+        dims = [i for i in d.x.index if mentions(i, tap.name)]
+        outs = [a for a in axes if len(dims) == 1 and mentions(dims[0], a.name)]
+        if len(outs) != 1 or apart <= 0 or static(tap.extent) not in (2, TAPS):
+            return None
+        stride, rest = divmod(step(d.x, outs[0].name) or 0, apart)
+        if rest or stride not in STRIDES or mentions(d.w, outs[0].name):
+            return None
+        found.append(Side(outs[0], tap, stride, apart))
+    down, along = sorted(found, key=lambda side: static(side.out.extent))
+    return (down, along) if down.out is not along.out else None
+
+
+def _evaluated(e: Expr, axes: tuple[Var, ...]) -> Array:
+    extents = tuple(static(a.extent) for a in axes)
+    grid = dict(zip((a.name for a in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
+    return np.broadcast_to(evaluate(e, {}, grid), extents)

@@ -1,0 +1,180 @@
+"""Functions in assembly for depthwise windows of three by three bytes or fewer, by vectors of bytes (Helium).
+
+    quads(x, to, rows, columns, down, along, channels)      four rows of up to sixteen channels, interleaved
+    quad_windows(a, w, first, scale, y, rows, columns, ...) bytes of windows, one channel after the other
+
+In: nothing. Out: the C of functions, by name; see `routines.py`. Four rows of each channel of a column are
+interleaved, so that one vector, gathered, holds four by four elements of a channel. It times four vectors of
+weights, the window shifted to each of its places, gives the results of two rows and two columns of windows
+that move by one; of those that move by two it holds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ingot.targets.long_routines import HAS_VECTORS, KINDS
+from ingot.targets.routines import routine
+
+QUAD = 4  # rows that are interleaved, and columns of a vector
+LANES = 16  # channels of a block
+
+
+def quad_name(stride: int, kind: str) -> str:
+    """The routine for windows that move so far both ways, and results of a type."""
+    return f"quad_windows_{stride}_{kind}"
+
+
+def quad_routines() -> Mapping[str, str]:
+    """The routines by name."""
+    made = {f"quads_{kind}": _interleaving(kind) for kind in KINDS}
+    return made | {quad_name(stride, kind): _windows(stride, kind) for stride in (1, 2) for kind in KINDS}
+
+
+# -- four rows interleaved
+
+
+def _interleaving(kind: str) -> str:
+    flip = " ^ 128" if kind == "uint8" else ""
+    plain = f"""\
+    for (int column = 0; column < columns; column++)
+        for (int channel = 0; channel < channels; channel++)
+            for (int row = 0; row < rows; row++)
+                to[64 * column + 4 * channel + row] =
+                    (int8_t)(x[row * down + column * along + channel]{flip});
+"""
+    return routine(
+        f"quads_{kind}",
+        f"const {kind}_t *x, int8_t *to, int rows, int columns, int down, int along, int channels",
+        tuple(_quads(kind)),
+        plain,
+        "Up to four rows of up to sixteen channels: four signed bytes of each channel side by side.",
+        HAS_VECTORS,
+    )
+
+
+def _quads(kind: str) -> Iterator[str]:
+    """r0, r4, r5, r6: the rows, the last one again where there are fewer; r7: to the next column."""
+    yield from ("push {r4-r7, lr}", "ldr r7, [sp, #20]")
+    for label, row, before in ((1, 4, 0), (2, 5, 4), (3, 6, 5)):
+        yield from (f"mov r{row}, r{before}", f"cmp r2, #{label + 1}", f"blt {label}f")
+        yield from (f"add r{row}, r{row}, r7", f"{label}:")
+    yield from ("ldr r7, [sp, #24]", "ldr r2, [sp, #28]", "vctp.8 r2", "mov r12, #128", "dls lr, r3", "4:")
+    yield from ("vpstttt", *(f"vldrbt.u8 q{n}, [r{row}]" for n, row in enumerate((0, 4, 5, 6))))
+    if kind == "uint8":
+        yield from (f"vadd.i8 q{n}, q{n}, r12" for n in range(QUAD))
+    yield from (f"add r{row}, r{row}, r7" for row in (0, 4, 5, 6))
+    yield from (f"vst4{n}.8 {{q0, q1, q2, q3}}, [r1]{'!' if n == 3 else ''}" for n in range(QUAD))
+    yield from ("le lr, 4b", "pop {r4-r7, pc}")
+
+
+# -- windows
+
+
+def _windows(stride: int, kind: str) -> str:
+    low, high = (0, 255) if kind == "uint8" else (-128, 127)
+    words = {"STRIDE": stride, "KIND": kind, "LOW": low, "HIGH": high}
+    plain = _WINDOWS
+    for word, value in words.items():
+        plain = plain.replace(word, str(value))
+    return routine(
+        quad_name(stride, kind),
+        f"const int8_t *a, const int8_t *w, const int32_t *first, const float *scale, {kind}_t *y, int rows,"
+        " int columns, int channels, int down, int along, int apart, int zero",
+        tuple(_by_one(kind) if stride == 1 else _by_two(kind)),
+        plain,
+        f"Windows that move by {stride}, of interleaved rows, as bytes; w: columns of four weights.",
+        HAS_VECTORS,
+    )
+
+
+_WINDOWS = """\
+    for (int c = 0; c < channels; c++)
+        for (int oh = 0; oh < rows; oh++)
+            for (int ow = 0; ow < columns; ow++) {
+                const int8_t *const at = a + (STRIDE * ow) * 64 + 4 * c + STRIDE * oh;
+                int sum = first[c];
+                for (int k = 0; k < 3; k++)
+                    for (int l = 0; l < 3; l++) sum += at[64 * l + k] * w[16 * c + 4 * l + k];
+                const float x = (float)sum * scale[c];
+                const float near = x < -66000.0f ? -66000.0f : x > 66000.0f ? 66000.0f : x;
+                const int made = (int)(near + 12582912.0f - 12582912.0f) + zero;
+                const int limited = made < LOW ? LOW : made > HIGH ? HIGH : made;
+                y[oh * down + ow * along + c * apart] = (KIND_t)limited;
+            }
+"""
+
+SAVED = 144  # bytes of the stack below the arguments
+A, W, FIRST, FAR, ROW = "[sp, #16]", "[sp, #20]", "[sp, #24]", "[sp, #32]", "[sp, #36]"
+Y, ROWS, COLUMNS, CHANNELS, DOWN, ALONG, APART, ZERO = (f"[sp, #{SAVED + 4 * i}]" for i in range(8))
+
+
+def _by_one(kind: str) -> Iterator[str]:
+    """Two rows by four columns at a time. Where there is one row both are written to it, its own last."""
+    yield from (*_start(), f"ldr r4, {ROWS}", f"ldr r5, {DOWN}", "sub r4, r4, #1", "mul r5, r5, r4")
+    yield from (f"str r5, {ROW}", "1:", *_channel(), *_places(), f"ldr r0, {ROW}", "add r11, r3, r0", "2:")
+    for sums in (("r0", "r2", "r4", "r6"), ("r8", "r10", "r12", "lr")):
+        yield "vldrw.u32 q0, [q3, #128]!"
+        yield from (f"vmladav.s8 {r}, q0, q{4 + i}" for i, r in enumerate(sums))
+    yield from (*_four("q1", "r0 r2 r8 r10"), *_four("q2", "r4 r6 r12 lr"), *_limited(kind))
+    yield from ("vldrw.u32 q0, [sp]", "vctp.32 r1", "vpstt", "vstrbt.32 q2, [r11, q0]")
+    yield from ("vstrbt.32 q1, [r3, q0]", f"ldr r0, {FAR}", "add r3, r3, r0", "add r11, r11, r0")
+    yield from ("subs r1, r1, #4", "bgt 2b", *_end())
+
+
+def _by_two(kind: str) -> Iterator[str]:
+    """Eight columns of a row at a time."""
+    yield from (*_start(), "1:", *_channel(), "vldrw.u32 q5, [sp]", "2:")
+    for r in (0, 2, 4, 6, 8, 10, 12):
+        yield from ("vldrw.u32 q0, [q3, #128]!", f"vmladav.s8 r{r}, q0, q4")
+    yield from ("vldrw.u32 q0, [q3, #128]!", "vmladav.s8 lr, q0, q4")
+    yield from (*_four("q1", "r0 r2 r4 r6"), *_four("q2", "r8 r10 r12 lr"), *_limited(kind))
+    yield from ("vctp.32 r1", "vpst", "vstrbt.32 q1, [r3, q5]", f"ldr r0, {FAR}", "add r3, r3, r0")
+    yield from ("subs r1, r1, #4", "ble 3f", "vctp.32 r1", "vpst", "vstrbt.32 q2, [r3, q5]")
+    yield from ("add r3, r3, r0", "subs r1, r1, #4", "bgt 2b", "3:", *_end())
+
+
+def _start() -> Iterator[str]:
+    """On the stack: offsets of four results, `a` before its first vector, w, first, scale, four results
+    further, the second row; registers; then y, rows, columns, channels, down, along, apart, zero. r9: zero.
+    """
+    yield from (".arch_extension mve.fp", "push {r4-r11, lr}", "vpush {d8-d15}", "sub sp, sp, #44")
+    yield "sub r0, r0, #128"
+    yield from (f"strd r0, r1, {A}", f"strd r2, r3, {FIRST}", f"ldr r5, {ALONG}", "mov r4, #0")
+    yield from ("lsl r6, r5, #1", "add r7, r5, r6", "strd r4, r5, [sp]", "strd r6, r7, [sp, #8]")
+    yield from ("lsl r4, r5, #2", f"str r4, {FAR}", f"ldr r9, {ZERO}")
+
+
+def _channel() -> Iterator[str]:
+    """What a channel begins with. r1: columns, r3: results, r5: first value, r7: scale; q3: columns to gather
+    from, q4: weights.
+    """
+    yield from (f"ldrd r0, r1, {A}", "add r3, r0, #4", "mov r2, #0", "vidup.u32 q3, r2, #8")
+    yield from ("vshl.i32 q3, q3, #3", "vadd.i32 q3, q3, r0", "vldrw.u32 q4, [r1], #16", f"strd r3, r1, {A}")
+    yield from (f"ldrd r4, r6, {FIRST}", "ldr r5, [r4], #4", "ldr r7, [r6], #4", f"strd r4, r6, {FIRST}")
+    yield from (f"ldr r3, {Y}", f"ldr r1, {APART}", "add r1, r1, r3", f"str r1, {Y}", f"ldr r1, {COLUMNS}")
+
+
+def _places() -> Iterator[str]:
+    """The weights at the other places of the window, in q5-q7: one column further, one row, and both."""
+    yield from ("mov r0, #0", "vmov q5, q4", "vmov q6, q4", "vshlc q5, r0, #32", "vshlc q6, r0, #8")
+    yield from ("vmov q7, q5", "vshlc q7, r0, #8")
+
+
+def _four(q: str, sums: str) -> Iterator[str]:
+    a, b, c, d = sums.split()
+    yield from (f"vmov {q}[2], {q}[0], {a}, {c}", f"vmov {q}[3], {q}[1], {b}, {d}")
+
+
+def _limited(kind: str) -> Iterator[str]:
+    """The sums in q1 and q2 as bytes, in every fourth byte."""
+    narrow = "vqmovunb.s16" if kind == "uint8" else "vqmovnb.s16"
+    scaled = ("vadd.i32 {0}, {0}, r5", "vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, r7")
+    rounded = ("vcvtn.s32.f32 {0}, {0}", "vqadd.s32 {0}, {0}, r9", "vqmovnb.s32 {0}, {0}")
+    steps = (*scaled, *rounded, f"{narrow} {{0}}, {{0}}")
+    yield from (step.format(q) for step in steps for q in ("q1", "q2"))
+
+
+def _end() -> Iterator[str]:
+    yield from (f"ldr r0, {CHANNELS}", "subs r0, r0, #1", f"str r0, {CHANNELS}", "bne 1b")
+    yield from ("add sp, sp, #44", "vpop {d8-d15}", "pop {r4-r11, pc}")
