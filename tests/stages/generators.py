@@ -268,7 +268,7 @@ GENERATORS: dict[str, Generator] = {
     "plane_windows": Generator(
         products.small_windows,
         one(plane_windows),
-        ("windows/plane_windows.py", "windows/byte_windows.py"),
+        ("windows/plane_windows.py",),
         ("armv7e-m", "armv8.1m"),
         share=0.2,
     ),

@@ -260,7 +260,8 @@ def wide_bytes(dice: Dice, target: Target) -> Drawn:
 
 def small_windows(dice: Dice, target: Target) -> Drawn:
     """A depthwise convolution of bytes with windows of at most three by three, mostly of two or three."""
-    x_type, g, channels = dice.choice((UINT8, INT8)), geometry(dice, 3, (2,)), dice.number(2, 12)
+    x_type, g = dice.choice((UINT8, INT8)), geometry(dice, 3, (2,))
+    channels = dice.choice((16, 17, 35)) if dice.chance(25) else dice.number(2, 12)
     if dice.chance(80):
         kernel, stride = (dice.choice((3, 2)), dice.choice((3, 2))), dice.choice((1, 2))
         g = replace(g, kernel=kernel, strides=(stride, stride), dilations=(1, 1))
