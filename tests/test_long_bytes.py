@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
 import pytest
 
-from tests.test_paired_tiles import DENSE, KINDS, LAYERS, exact_routines
+import ingot
+from tests.oracles import exact_session
+from tests.test_paired_tiles import DENSE, KINDS, LAYERS, exact_routines, layer
+from tests.test_quad_windows import MORE
 
 TARGET = "armv8.1m"
 VECTORS = {
@@ -28,3 +33,21 @@ def test_one_point(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", VECTORS)
 def test_every_number_of_vectors_is_right(name: str) -> None:
     assert "long2_uint8" in exact_routines("uint8", *VECTORS[name], seed=3, target=TARGET)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_what_leaves_int32_is_limited(kind: str, depthwise: bool) -> None:
+    """Scaled by so much that no int32 holds it, a sum becomes the largest byte, not what is left of it."""
+    shape, window, attributes = MORE["blocks by two"]
+    random = np.random.default_rng(4)
+    w = random.integers(-128, 128, (32, 1 if depthwise else 32, *window)).astype(np.int8)
+    proto = layer(kind, shape, w, attributes if depthwise else "")
+    for i, constant in enumerate(proto.graph.initializer):
+        if constant.name == "ys":
+            proto.graph.initializer[i].CopyFrom(onnx.numpy_helper.from_array(np.float32(1e-9), "ys"))
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max
+    x = {"x": np.moveaxis(random.integers(low, high + 1, shape).astype(kind), 1, -1)}
+    (wanted,) = exact_session(proto).run(None, x)
+    assert {low, high} == set(np.unique(wanted).tolist())
+    np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["y"], wanted)
