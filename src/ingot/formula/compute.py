@@ -149,7 +149,7 @@ def computes(stages: tuple[Stage, ...]) -> Iterator[Compute]:
             yield stage
 
 
-@lru_cache(maxsize=1024)  # passes ask for those of one stage many times in a row
+@lru_cache(maxsize=32)  # passes ask for those of one stage many times in a row
 def reads(stage: Stage) -> tuple[Tensor, ...]:
     """The tensors a stage loads from (constants included) and those that hold its extents, repeatedly."""
     return tuple(_reads(stage))
