@@ -19,6 +19,7 @@ from ingot.loops.evaluate import run
 from ingot.options import Options
 from ingot.targets.records import find
 from ingot.targets.routines import SUM_LIMIT, dot2_routines
+from tests.here import require_program
 from tests.oracles import exact_session
 
 TARGET = "armv7e-m"
@@ -297,3 +298,11 @@ def test_widening_in_plain_c(kind: str, terms: int, tmp_path: Path) -> None:
 
 def test_targets_without_the_instruction_have_no_routine() -> None:
     assert not find("c99").routines and find(TARGET).routines.keys() >= dot2_routines().keys()
+
+
+def without_warnings(model: onnx.ModelProto, target: str, where: Path) -> None:
+    """Compiles what is emitted by GCC, every warning an error."""
+    require_program("arm-none-eabi-gcc")
+    ingot.compile(model, target=target, name="net", emit=("c",)).save(where)
+    flags = ("-O2", "-std=gnu99", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-c", "net.c")
+    subprocess.run([*(find(target).gcc or ()), *flags], cwd=where, check=True)

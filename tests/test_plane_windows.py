@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -13,11 +12,9 @@ import ingot
 from ingot.driver import stages
 from ingot.loops.evaluate import run
 from ingot.options import Options
-from ingot.targets.records import find
 from ingot.targets.window_routines import PITCHES, STRIDES, window_name, window_routines
-from tests.here import require_program
 from tests.oracles import exact_session
-from tests.test_paired_tiles import KINDS, TARGET, in_plain_c, layer, routines
+from tests.test_paired_tiles import KINDS, TARGET, in_plain_c, layer, routines, without_warnings
 
 LAYERS = {
     "odd sides": ((1, 5, 5, 7), (3, 3), "<pads=[1,1,1,1], group=5>"),
@@ -69,13 +66,9 @@ def test_every_tile_is_right(name: str, kind: str) -> None:
 
 
 def test_gcc_finds_nothing_to_warn_of(tmp_path: Path) -> None:
-    require_program("arm-none-eabi-gcc")
     shape, window, attributes = LAYERS["odd sides"]
     w = np.ones((shape[1], 1, *window), np.int8)
-    bundle = ingot.compile(layer("uint8", shape, w, attributes), target=TARGET, name="net", emit=("c",))
-    bundle.save(tmp_path)
-    flags = ("-O2", "-std=gnu99", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-c", "net.c")
-    subprocess.run([*(find(TARGET).gcc or ()), *flags], cwd=tmp_path, check=True)
+    without_warnings(layer("uint8", shape, w, attributes), TARGET, tmp_path)
 
 
 @pytest.mark.parametrize("name", OTHERS)

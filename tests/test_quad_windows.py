@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ingot
-from ingot.targets.quad_routines import quad_name, quad_routines
-from ingot.targets.records import find
-from tests.here import require_program
-from tests.test_paired_tiles import KINDS, in_plain_c, layer
+from ingot.targets.mve_windows import quad_name, quad_routines
+from tests.test_paired_tiles import KINDS, in_plain_c, layer, without_warnings
 from tests.test_plane_windows import LAYERS, taken
 
 TARGET = "armv8.1m"
@@ -46,13 +43,9 @@ def test_the_stack_is_bounded(name: str) -> None:
 
 
 def test_gcc_finds_nothing_to_warn_of(tmp_path: Path) -> None:
-    require_program("arm-none-eabi-gcc")
     shape, window, attributes = MORE["blocks by two"]
     w = np.ones((shape[1], 1, *window), np.int8)
-    bundle = ingot.compile(layer("uint8", shape, w, attributes), target=TARGET, name="net", emit=("c",))
-    bundle.save(tmp_path)
-    flags = ("-O2", "-std=gnu99", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-c", "net.c")
-    subprocess.run([*(find(TARGET).gcc or ()), *flags], cwd=tmp_path, check=True)
+    without_warnings(layer("uint8", shape, w, attributes), TARGET, tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 
 from ingot.formula.expr import (
@@ -77,6 +76,7 @@ class Compute:
     value: Expr
     reduction: Reduction | None = None
     at: tuple[Expr, ...] = ()
+    known_reads: tuple[Tensor, ...] | None = field(init=False, default=None, repr=False)
 
     @property
     def index(self) -> tuple[Expr, ...]:
@@ -99,6 +99,7 @@ class Scan:
     body: tuple[Stage, ...]
     carried: tuple[Tensor, ...]
     active: Tensor | None = None
+    known_reads: tuple[Tensor, ...] | None = field(init=False, default=None, repr=False)
 
 
 Stage = Compute | Scan
@@ -149,10 +150,16 @@ def computes(stages: tuple[Stage, ...]) -> Iterator[Compute]:
             yield stage
 
 
-@lru_cache(maxsize=32)  # passes ask for those of one stage many times in a row
 def reads(stage: Stage) -> tuple[Tensor, ...]:
-    """The tensors a stage loads from (constants included) and those that hold its extents, repeatedly."""
-    return tuple(_reads(stage))
+    """The tensors a stage loads from (constants included) and those that hold its extents, repeatedly.
+
+    Passes ask for them many times, so a stage keeps them, though it is frozen: they follow from its fields.
+    """
+    found = stage.known_reads
+    if found is None:
+        found = tuple(_reads(stage))
+        object.__setattr__(stage, "known_reads", found)
+    return found
 
 
 def _reads(stage: Stage) -> Iterator[Tensor]:

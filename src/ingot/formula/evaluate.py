@@ -7,7 +7,7 @@ reduction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from ingot.formula.expr import (
     Text,
     Unary,
     Var,
+    static,
 )
 from ingot.formula.operations import BINARY, REDUCE, UNARY, convert, fma
 from ingot.formula.types import DType
@@ -191,6 +192,17 @@ def value(e: Expr, arrays: Mapping[Tensor, Array], grid: Grid, guarded: bool = F
             _require(inside, f"an index or a count is out of range ({e.error})")
             return index
     raise TypeError(f"no meaning for {e!r}")
+
+
+def grid_over(names: Iterable[str], extents: Iterable[int]) -> Grid:
+    """The points of a box: for each name its indices, along a dimension of its own."""
+    return dict(zip(names, np.ogrid[tuple(map(slice, extents))], strict=True))
+
+
+def value_over(e: Expr, axes: Sequence[Var]) -> Array:
+    """An expression of constants at every point of axes of known extents: an array with their shape."""
+    extents = tuple(static(a.extent) for a in axes)
+    return np.broadcast_to(value(e, {}, grid_over((a.name for a in axes), extents)), extents)
 
 
 def byte_of(strings: Any, dtype: DType, k: Any) -> Array:

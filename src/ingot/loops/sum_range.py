@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from ingot.formula.compute import Compute, accumulator
+from ingot.formula.evaluate import grid_over
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import Array, Binary, Cast, Expr, Load, Var, loads, static, walk
 from ingot.formula.types import INT8, INT32
@@ -67,9 +68,7 @@ def _grid(c: Compute, constants: tuple[Expr, ...]) -> dict[str, Array] | None:
     unknown = names - {a.name for a in axes}
     if unknown or any(t.value is None for e in constants for t in (n.tensor for n in loads(e))):
         return None
-    return dict(
-        zip((a.name for a in axes), np.ogrid[tuple(slice(static(a.extent)) for a in axes)], strict=True)
-    )
+    return grid_over((a.name for a in axes), (static(a.extent) for a in axes))
 
 
 def _sums(c: Compute, w: Load, x: tuple[int, int], grid: dict[str, Array]) -> tuple[Array, Array]:

@@ -70,12 +70,16 @@ def first_fit(buffers: Iterable[Buffer]) -> Offsets:
         for low, _, other in placed:
             if at + b.bytes <= low:
                 break
-            if _meet(b, other):
-                at = max(at, low + other.bytes)
+            if low + other.bytes > at and _meet(b, other):
+                at = low + other.bytes
         offsets[b] = at
         insort(placed, (at, len(placed), b), key=lambda p: p[:2])
     return offsets
 
 
 def _meet(a: Buffer, b: Buffer) -> bool:
-    return any(p < s and r < q for p, q in a.spans for r, s in b.spans)
+    for p, q in a.spans:
+        for r, s in b.spans:
+            if p < s and r < q:
+                return True
+    return False

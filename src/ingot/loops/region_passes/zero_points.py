@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 
 from ingot.formula.compute import Compute, accumulator
-from ingot.formula.evaluate import value as evaluate
+from ingot.formula.evaluate import value_over
 from ingot.formula.expr import (
     Array,
     Binary,
@@ -172,7 +172,7 @@ def _total(c: Compute, w: Load) -> Expr:
     assert c.reduction is not None
     own, summed = (list(_moving(w, axes)) for axes in (c.axes, c.reduction.axes))
     over = prod(static(k.extent) for k in c.reduction.axes if k not in summed)
-    read = _evaluated(w, [*own, *summed])
+    read = value_over(w, [*own, *summed])
     array = read.sum(axis=tuple(range(len(own), read.ndim)), dtype=np.int32) * np.int32(over)
     return constant(np.asarray(array, np.int32), f"{w.tensor.name}_totals")[tuple(own)]
 
@@ -185,16 +185,9 @@ def _known(c: Compute, first: list[Expr]) -> Expr:
     for e in first[1:]:
         total = total + e
     own = list(_moving(total, c.axes))
-    return constant(_evaluated(total, own).astype(np.int32), f"{c.out.name}_first")[tuple(own)]
+    return constant(value_over(total, own).astype(np.int32), f"{c.out.name}_first")[tuple(own)]
 
 
 def _moving(e: Expr, axes: tuple[Var, ...]) -> Iterator[Var]:
     names = {n.name for n in walk(e) if isinstance(n, Var)}
     return (a for a in axes if a.name in names)
-
-
-def _evaluated(e: Expr, axes: list[Var]) -> Array:
-    """The value of an expression of constants for every point of the axes."""
-    extents = tuple(static(a.extent) for a in axes)
-    grid = dict(zip((a.name for a in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
-    return np.broadcast_to(evaluate(e, {}, grid), extents)

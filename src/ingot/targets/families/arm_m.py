@@ -4,8 +4,8 @@ a subset of what Linux on Armv7-A runs, there.
 
 from __future__ import annotations
 
-from ..long_routines import long_routines
-from ..quad_routines import quad_routines
+from ..mve_products import long_routines
+from ..mve_windows import quad_routines
 from ..record import Target
 from ..routines import dot2_routines
 from ..spelling import DSP, MVE, fma_scalar, fpv5_rounding, vfp_nearest

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ingot.formula.evaluate import value as evaluate
+from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, static, substitute
 from ingot.formula.index import as_expr, simplify
 from ingot.formula.statements import For, Statement
@@ -77,10 +77,8 @@ class DotLoops:
     def weights(self, array: Array) -> Array:
         """Of the constant: int32 [channel, groups.., terms..], shifted."""
         axes = (self.c.vector, *self.moving, *self.c.reduce)
-        extents = tuple(static(v.extent) for v in axes)
         read = replace(self.c.b, tensor=replace(self.c.b.tensor, value=array))
-        grid = dict(zip((v.name for v in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
-        return np.broadcast_to(evaluate(read, {}, grid), extents).astype(np.int32) - self.p.shift
+        return value_over(read, axes).astype(np.int32) - self.p.shift
 
     def derived(
         self, what: str, part: tuple[int, ...], make: Callable[[Array], Array], type: DType

@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from ingot.formula.evaluate import value as evaluate
+from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, cast, static, substitute
 from ingot.formula.index import as_expr, simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
@@ -24,11 +24,11 @@ from ingot.formula.types import FLOAT32, INT8, INT32, UINT8
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
-from ingot.loops.kernels.contraction.paired_bytes import as_byte, with_byte
+from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_direct, stores
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import Requantised
-from ingot.targets.long_routines import LONG, SUMS
+from ingot.targets.mve_products import LONG, SUMS
 from ingot.targets.record import Target
 
 FEWEST = 4  # channels for which a block pays
@@ -70,11 +70,8 @@ class LongBytes(DotLoops):
 
     def _blocks(self, e: Const | Load, array: Array | None) -> Array:
         """[groups.., channel] of a number for each channel."""
-        axes = (*self.moving, self.c.vector)
-        extents = tuple(static(v.extent) for v in axes)
-        grid = dict(zip((v.name for v in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
         read = replace(e, tensor=replace(e.tensor, value=array)) if isinstance(e, Load) else e
-        return np.broadcast_to(evaluate(read, {}, grid), extents)
+        return value_over(read, (*self.moving, self.c.vector))
 
     def _in_blocks(self, numbers: Array) -> Array:
         short = [*[(0, 0)] * len(self.moving), (0, -self.c.channels % self.size)]
@@ -154,21 +151,14 @@ class LongBytes(DotLoops):
 
     def _channels(self, first: int, blocks: int, size: int, count: int) -> Iterator[Statement]:
         """Bytes of blocks of channels: where they belong, or in scratch for what else becomes of them."""
-        whole = self.found.node == self.c.value and self.found.is_whole
-        if whole and size == self.size and step(self.c.to, self.c.vector.name) == 1:
+        if size == self.size and is_direct(self, self.found):
             yield self._made(first, blocks, count, None)
             return
         shape = (self.each, blocks * self.size)
         made = self.storage.scratch(self.c.to.tensor, shape, "made", self.found.node.type)
         yield self._made(first, blocks, self.each, made)
         span = (first * self.size, min((first + blocks) * self.size, self.c.channels))
-        for p in range(count):
-            byte = Load(made, (Const(p), simplify(self.c.vector - span[0])))
-            to, value = (
-                self.moved(e, Const(p)) for e in (self.c.to, with_byte(self.c.value, self.found, byte))
-            )
-            assert isinstance(to, Load)
-            yield For(self.c.vector.name, Const(span[0]), Const(span[1]), 1, (Store(to, value),))
+        yield from stores(self, self.found, made, span, count)
 
     def _made(self, first: int, blocks: int, count: int, made: Tensor | None) -> Statement:
         """The call of the routine. Where there is one point of two it is made twice, at the same place."""

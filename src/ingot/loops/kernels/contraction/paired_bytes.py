@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ingot.formula.evaluate import value as evaluate
+from ingot.formula.evaluate import value_over
 from ingot.formula.expr import (
     Array,
     Binary,
@@ -25,7 +25,6 @@ from ingot.formula.expr import (
     Unary,
     Var,
     cast,
-    static,
     transform,
 )
 from ingot.formula.index import simplify
@@ -72,20 +71,13 @@ class PairedBytes(PairedTiles):
 
     def channels(self, first: int, blocks: int, size: int, count: int) -> tuple[Statement, ...]:
         """Bytes of blocks of channels: where they belong, or in scratch for what else becomes of them."""
-        if self._is_direct(size):
+        if size == CHANNELS and is_direct(self, self.found):
             return (self._made(first, blocks, count, None),)
         made = self.storage.scratch(
             self.c.to.tensor, (POINTS, blocks * CHANNELS), "made", self.found.node.type
         )
-        end = min((first + blocks) * CHANNELS, self.c.channels)
-        span = (Const(first * CHANNELS), Const(end))
-        stores = (For(self.c.vector.name, *span, 1, (self._store(made, first, p),)) for p in range(count))
-        return (self._made(first, blocks, POINTS, made), *stores)
-
-    def _is_direct(self, size: int) -> bool:
-        """Whether the bytes are the results, and four of them lie side by side."""
-        whole = self.found.node == self.c.value and self.found.is_whole
-        return whole and size == CHANNELS and step(self.c.to, self.c.vector.name) == 1
+        span = (first * CHANNELS, min((first + blocks) * CHANNELS, self.c.channels))
+        return (self._made(first, blocks, POINTS, made), *stores(self, self.found, made, span, count))
 
     def _made(self, first: int, blocks: int, count: int, made: Tensor | None) -> Statement:
         """The call of the routine. Where there is one point it is made twice, at the same place."""
@@ -132,14 +124,22 @@ class PairedBytes(PairedTiles):
                 )
                 yield Store(to(p, block, r), as_byte(total, scale, r, self.found))
 
-    def _store(self, made: Tensor, first: int, point: int) -> Statement:
-        """What becomes of one byte."""
-        byte = Load(made, (Const(point), simplify(self.c.vector - first * CHANNELS)))
-        to, value = (
-            self.moved(e, Const(point)) for e in (self.c.to, with_byte(self.c.value, self.found, byte))
-        )
+
+def is_direct(loops: DotLoops, found: Requantised) -> bool:
+    """Whether the bytes are the results, and those of the channels lie side by side."""
+    return found.node == loops.c.value and found.is_whole and step(loops.c.to, loops.c.vector.name) == 1
+
+
+def stores(
+    loops: DotLoops, found: Requantised, made: Tensor, span: tuple[int, int], count: int
+) -> Iterator[Statement]:
+    """What becomes of the bytes [point, channel] that a routine left in scratch, of a span of channels."""
+    c = loops.c
+    for p in range(count):
+        byte = Load(made, (Const(p), simplify(c.vector - span[0])))
+        to, value = (loops.moved(e, Const(p)) for e in (c.to, with_byte(c.value, found, byte)))
         assert isinstance(to, Load)
-        return Store(to, value)
+        yield For(c.vector.name, Const(span[0]), Const(span[1]), 1, (Store(to, value),))
 
 
 def with_byte(value: Expr, found: Requantised, made: Load) -> Expr:
@@ -186,15 +186,14 @@ def _constant(
 ) -> Tensor:
     """A constant of each channel, of two channels what the routine begins or ends with."""
     c, (name, size) = loops.c, what
+
     axes = (*loops.moving, c.vector)
-    extents = tuple(static(v.extent) for v in axes)
-    grid = dict(zip((v.name for v in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
 
     def pack(array: Array) -> Array:
         read = replace(e, tensor=replace(e.tensor, value=array)) if isinstance(e, Load) else e
-        every = np.broadcast_to(evaluate(read, {}, grid), extents)
+        every = value_over(read, axes)
         short = [*[(0, 0)] * len(loops.moving), (0, -c.channels % size)]
-        blocks = np.pad(every, short).reshape(*extents[:-1], -1, size)
+        blocks = np.pad(every, short).reshape(*every.shape[:-1], -1, size)
         made = blocks.astype(type.numpy)
         made[..., 1::2] = of_two(blocks[..., ::2], blocks[..., 1::2])
         return made

@@ -18,6 +18,7 @@ from operator import add
 
 import numpy as np
 
+from ingot.formula.evaluate import grid_over
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import (
     Array,
@@ -116,7 +117,7 @@ class VectorOperand:
         extents = (s.blocks, s.size, *(static(x.extent) for x in (*axes, *summed)))
 
         def pack(array: Array) -> Array:
-            grid = _grid(["block", "lane", *names], extents)
+            grid = grid_over(["block", "lane", *names], extents)
             exists = self._channels(grid, s)
             every = np.broadcast_to(evaluate(_with(load, array), {}, grid), extents)
             terms = tuple(range(2 + len(axes), every.ndim))
@@ -139,7 +140,7 @@ class VectorOperand:
         names = [x.name for x in (*axes, *self.c.reduce)]
 
         def pack(array: Array) -> Array:
-            grid = _grid(["block", *names, "lane", "term"], (*extents, group))
+            grid = grid_over(["block", *names, "lane", "term"], (*extents, group))
             exists = self._channels(grid, s) & self._terms(grid)
             packed = np.broadcast_to(evaluate(_with(b, array), {}, grid), (*extents, group))
             shape = (*extents[:-1], extents[-1] * group)
@@ -225,7 +226,3 @@ def _fixed(axes: tuple[Var, ...], load: Load) -> tuple[Var, ...]:
 def _with(load: Load, array: Array) -> Load:
     """The load from a constant of these elements."""
     return replace(load, tensor=replace(load.tensor, value=array))
-
-
-def _grid(names: list[str], extents: tuple[int, ...]) -> Grid:
-    return dict(zip(names, np.ogrid[tuple(slice(n) for n in extents)], strict=True))

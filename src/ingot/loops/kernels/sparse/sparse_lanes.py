@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ingot.formula.compute import Compute
+from ingot.formula.evaluate import grid_over
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import (
     Array,
@@ -179,7 +180,7 @@ def matrix_of(c: Contraction, most: int) -> Matrix | None:
     assert c.b.tensor.codebook is not None
     extents = tuple(static(k.extent) for k in c.reduce)
     names = [c.vector.name, *(k.name for k in c.reduce)]
-    grid = dict(zip(names, np.ogrid[tuple(slice(n) for n in (c.channels, *extents))], strict=True))
+    grid = grid_over(names, (c.channels, *extents))
     moves = [(step(c.a, k.name) or 0) * grid[k.name] for k in c.reduce]
     places = np.broadcast_to(sum(moves[1:], moves[0]), (1, *extents)).reshape(-1)
     order = np.argsort(places, kind="stable")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ingot.formula.compute import Compute
-from ingot.formula.evaluate import value as evaluate
+from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, static, substitute
 from ingot.formula.index import Bounds, mentions, simplify
 from ingot.formula.types import INT8, INT32, DType
@@ -75,7 +75,7 @@ class ByteWindows:
         d, axes = self.d, (*self.channels, self.down.tap, self.along.tap)
 
         def pack(array: Array) -> Array:
-            every = _evaluated(replace(d.w, tensor=replace(d.w.tensor, value=array)), axes)
+            every = value_over(replace(d.w, tensor=replace(d.w.tensor, value=array)), axes)
             made = np.zeros((*every.shape[:-2], *shape), np.int8)
             place(made, every)
             return made
@@ -88,7 +88,7 @@ class ByteWindows:
 
         def pack(array: Array) -> Array:
             read = replace(e, tensor=replace(e.tensor, value=array)) if isinstance(e, Load) else e
-            return np.ascontiguousarray(_evaluated(read, self.channels).astype(type.numpy))
+            return np.ascontiguousarray(value_over(read, self.channels).astype(type.numpy))
 
         of, part = (e.tensor, e.index) if isinstance(e, Load) else (self.d.w.tensor, (e,))
         how = ("windows", what, part, tuple(a.name for a in self.channels))
@@ -100,10 +100,10 @@ class ByteWindows:
         axes = (*self.channels, self.down.tap, self.along.tap)
 
         def make(weights: Array, own: Array | None = None) -> Array:
-            w = _evaluated(replace(d.w, tensor=replace(d.w.tensor, value=weights)), axes)
+            w = value_over(replace(d.w, tensor=replace(d.w.tensor, value=weights)), axes)
             start = replace(init, tensor=replace(init.tensor, value=own)) if isinstance(init, Load) else init
             totals = w.sum((-2, -1), dtype=np.int64)
-            return np.asarray(_evaluated(start, self.channels) + taken * totals).astype(np.int32)
+            return np.asarray(value_over(start, self.channels) + taken * totals).astype(np.int32)
 
         how = ("windows", taken, d.w.index, tuple(a.name for a in axes))
         if isinstance(init, Load):
@@ -158,9 +158,3 @@ def _sides(d: SumOfBytes, axes: tuple[Var, ...], taps: tuple[Var, ...]) -> tuple
         found.append(Side(outs[0], tap, stride, apart))
     down, along = sorted(found, key=lambda side: static(side.out.extent))
     return (down, along) if down.out is not along.out else None
-
-
-def _evaluated(e: Expr, axes: tuple[Var, ...]) -> Array:
-    extents = tuple(static(a.extent) for a in axes)
-    grid = dict(zip((a.name for a in axes), np.ogrid[tuple(map(slice, extents))], strict=True))
-    return np.broadcast_to(evaluate(e, {}, grid), extents)

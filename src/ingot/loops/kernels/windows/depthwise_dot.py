@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from ingot.formula.compute import Compute
+from ingot.formula.evaluate import grid_over
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import (
     Array,
@@ -254,8 +255,7 @@ class _Generator:
 
         def pack(array: Array) -> Array:
             channels = self._channels(s)
-            axes = np.ogrid[tuple(map(slice, extents))] if extents else []
-            grid = {k.name: g for k, g in zip(summed, axes, strict=True)}
+            grid = grid_over((k.name for k in summed), extents)
             grid[d.vector.name] = channels.reshape(*channels.shape, *(1 for _ in extents))
             found = evaluate(replace(load, tensor=replace(load.tensor, value=array)), {}, grid)
             every = np.broadcast_to(found, (*channels.shape, *extents))

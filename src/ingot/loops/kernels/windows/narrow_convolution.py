@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 
 from ingot.formula.compute import Compute
+from ingot.formula.evaluate import grid_over
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import (
     Array,
@@ -134,7 +135,7 @@ class _Generator:
 
         def make(array: Array) -> Array:
             names = [*(a.name for a in axes), self.p.channel.name]
-            grid = dict(zip(names, np.ogrid[tuple(slice(n) for n in extents)], strict=True))
+            grid = grid_over(names, extents)
             lane = grid[self.p.channel.name] % self.channels
             grid[self.p.channel.name] = np.minimum(lane, self.count - 1)
             read = Load(Tensor(load.tensor.name, load.tensor.type, array.shape, array), load.index)

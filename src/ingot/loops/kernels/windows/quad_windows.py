@@ -25,7 +25,7 @@ from ingot.loops.kernels.contraction.paired_bytes import as_byte
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.windows.byte_windows import ByteWindows, byte_windows
 from ingot.loops.layout import Storage
-from ingot.targets.quad_routines import LANES, QUAD, quad_name
+from ingot.targets.mve_windows import LANES, QUAD, quad_name
 from ingot.targets.record import Target
 
 COLUMNS = 64  # of results, at most, in a part of an image

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ingot.formula.compute import Compute
+from ingot.formula.evaluate import grid_over
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import Array, Const, Load, Var, static
 from ingot.formula.index import Bounds, coefficient
@@ -105,7 +106,7 @@ def taps_of(conv: Convolution, features: Array) -> Array:
     names += [w.tap.name for w in conv.windows]
     extents = [*(static(x.extent) for x in moving(conv)), len(features), conv.channels]
     extents += [conv.taps] * len(conv.windows)
-    grid = dict(zip(names, np.ogrid[tuple(slice(n) for n in extents)], strict=True))
+    grid = grid_over(names, extents)
     grid[conv.c.vector.name] = features.reshape(grid[conv.c.vector.name].shape)
     return np.broadcast_to(evaluate(conv.c.b, {}, grid), extents)
 

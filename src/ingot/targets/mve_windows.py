@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ingot.targets.long_routines import HAS_VECTORS, KINDS
+from ingot.targets.mve import HAS_MVE, KINDS, narrowed
 from ingot.targets.routines import routine
 
 QUAD = 4  # rows that are interleaved, and columns of a vector
@@ -49,7 +49,7 @@ def _interleaving(kind: str) -> str:
         tuple(_quads(kind)),
         plain,
         "Up to four rows of up to sixteen channels: four signed bytes of each channel side by side.",
-        HAS_VECTORS,
+        HAS_MVE,
     )
 
 
@@ -84,7 +84,7 @@ def _windows(stride: int, kind: str) -> str:
         tuple(_by_one(kind) if stride == 1 else _by_two(kind)),
         plain,
         f"Windows that move by {stride}, of interleaved rows, as bytes; w: columns of four weights.",
-        HAS_VECTORS,
+        HAS_MVE,
     )
 
 
@@ -168,11 +168,9 @@ def _four(q: str, sums: str) -> Iterator[str]:
 
 def _limited(kind: str) -> Iterator[str]:
     """The sums in q1 and q2 as bytes, in every fourth byte."""
-    narrow = "vqmovunb.s16" if kind == "uint8" else "vqmovnb.s16"
-    scaled = ("vadd.i32 {0}, {0}, r5", "vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, r7")
-    rounded = ("vcvtn.s32.f32 {0}, {0}", "vqadd.s32 {0}, {0}, r9", "vqmovnb.s32 {0}, {0}")
-    steps = (*scaled, *rounded, f"{narrow} {{0}}, {{0}}")
-    yield from (step.format(q) for step in steps for q in ("q1", "q2"))
+    for step in ("vadd.i32 {0}, {0}, r5", "vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, r7"):
+        yield from (step.format(q) for q in ("q1", "q2"))
+    yield from (*narrowed(kind, "q1", "r9"), *narrowed(kind, "q2", "r9"))
 
 
 def _end() -> Iterator[str]:

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ingot.targets.mve import HAS_MVE, KINDS, narrowed
 from ingot.targets.routines import routine
 
 SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
 LONG = 16  # bytes of a vector
-KINDS = ("uint8", "int8")
-HAS_VECTORS = "defined(__ARM_FEATURE_MVE) && defined(__ARM_FP)"
 
 
 def long_routines() -> Mapping[str, str]:
@@ -52,7 +51,7 @@ def _copy(points: int, kind: str) -> str:
         tuple(_copy2(kind) if points == 2 else _copy1(kind)),
         plain,
         "Rows of bytes one behind the other, signed.",
-        HAS_VECTORS,
+        HAS_MVE,
     )
 
 
@@ -95,7 +94,7 @@ def _products(points: int, kind: str) -> str:
         tuple(_long(points, kind)),
         _plain(points, kind),
         f"Products of {points} x {8 // points} points and channels, scaled, rounded and limited to bytes.",
-        HAS_VECTORS,
+        HAS_MVE,
     )
 
 
@@ -165,7 +164,4 @@ def _limited(kind: str, points: int, zero: str) -> Iterator[str]:
     yield from ("vadd.i32 q1, q1, q2", "vldrw.32 q2, [r7], #16", "vcvt.f32.s32 q0, q0", "vcvt.f32.s32 q1, q1")
     yield from ("vmul.f32 q0, q0, q2", *(() if points == 2 else ("vldrw.32 q2, [r7], #16",)))
     yield "vmul.f32 q1, q1, q2"
-    narrow = "vqmovunb.s16" if kind == "uint8" else "vqmovnb.s16"
-    for q in ("q0", "q1"):
-        yield from (f"vcvtn.s32.f32 {q}, {q}", f"vadd.i32 {q}, {q}, r11", f"vqmovnb.s32 {q}, {q}")
-        yield f"{narrow} {q}, {q}"
+    yield from (*narrowed(kind, "q0", "r11"), *narrowed(kind, "q1", "r11"))

@@ -1,0 +1,21 @@
+"""What the routines for Helium (MVE), the vectors of Cortex-M55 and M85, have in common.
+
+In: nothing. Out: the condition of their assembly, and the instructions that they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+HAS_MVE = "defined(__ARM_FEATURE_MVE) && defined(__ARM_FP)"
+KINDS = ("uint8", "int8")
+
+
+def narrowed(kind: str, q: str, zero: str) -> Iterator[str]:
+    """Floats of a register, rounded to even, plus a zero point, limited: bytes, each in four.
+
+    What no int32 holds is limited by the conversion, so the zero point is added with saturation.
+    """
+    narrow = "vqmovunb.s16" if kind == "uint8" else "vqmovnb.s16"
+    yield from (f"vcvtn.s32.f32 {q}, {q}", f"vqadd.s32 {q}, {q}, {zero}", f"vqmovnb.s32 {q}, {q}")
+    yield f"{narrow} {q}, {q}"
