@@ -232,10 +232,14 @@ def _armv81m(code: bytes, at: int) -> tuple[str, str] | None:
         return "vidup", f"r{(first >> 1 & 7) << 1}"
     if first & 0xFFA0 == 0xEEA0 and second & 0x1FF0 == 0x0FC0:  # VSHLC: what falls out goes to a register
         return "vshlc", f"r{second & 15}"
-    if first & 0xEFB1 == 0xEE31 and (second & 0x0F51 == 0x0E01 or second & 0x0F70 == 0x0E60):
-        return "vorr", "q0"  # VQMOVN, VQMOVUN, or VMUL of floats by a number
+    if first & 0xEFB1 == 0xEE31 and (second & 0x0F51 == 0x0E01 or second & 0x0F50 == 0x0E40):
+        return "vorr", "q0"  # VQMOVN, VQMOVUN, or VFMA and VMUL of floats by a number
+    if first & 0xFF81 == 0xEE01 and second & 0x1F70 == 0x1E60:  # VMUL of integers by a number
+        return "vorr", "q0"
     if first & 0xFF80 == 0xEE00 and second & 0x0F50 == 0x0F40:  # a vector and a number make a vector
         return "vorr", "q0"
+    if first in (0xEEED, 0xEEFD) and second & 0x0FFF == 0x0A10:  # VMSR and VMRS of a loop's predicates
+        return ("vorr", "q0") if first == 0xEEED else ("vmladav", f"r{second >> 12}")
     if first & 0xFFBF == 0xFE31 and second & 0x1FFF == 0x0F4D:  # VPST
         return "vorr", "q0"
     return ("vorr", "q0") if first & 0xEF00 == 0xEF00 else None  # among vectors

@@ -36,7 +36,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import as_expr, from_linear, linear, simplify
 from ingot.formula.statements import Routine
-from ingot.formula.types import BOOL, INDEX, INT32, DType
+from ingot.formula.types import BOOL, FLOAT32, INDEX, INT32, DType
 from ingot.loops.access import has_nearest, is_small
 from ingot.targets.record import Target
 
@@ -141,7 +141,10 @@ class Printer:
     def routine(self, routine: Routine) -> str:
         """A call of a function that the target's record spells."""
         addresses = (f"&{self.element(a)}" for a in routine.arguments)
-        return self.call("routine", (routine.name,), *addresses, *map(str, routine.numbers))
+        numbers = (
+            self.scalar(Const(n, FLOAT32)) if isinstance(n, float) else str(n) for n in routine.numbers
+        )
+        return self.call("routine", (routine.name,), *addresses, *numbers)
 
     def not_vectorized(self) -> str:
         """What stands before a loop that a compiler must not vectorize: `helpers` says why."""

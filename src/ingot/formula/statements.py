@@ -20,7 +20,7 @@ class Routine:
 
     name: str
     arguments: tuple[Load, ...]
-    numbers: tuple[int, ...]
+    numbers: tuple[int | float, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ingot.formula.index import as_expr, upper
 from ingot.formula.signature import signature
 from ingot.formula.statements import Statement, Store, expressions, flatten
 from ingot.formula.types import FLOAT32, INT64
+from ingot.loops.byte_maps import with_byte_maps
 from ingot.loops.choice import LOWERING, Choices, Chooser, LoweringOptions
 from ingot.loops.generate import generate
 from ingot.loops.interchange import in_common, parameters_of_layers
@@ -230,7 +231,7 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages), *twice)))
     served = list[str]()
     written = generate(stages, storage, work.target, None, choices, served)
-    body = without_single_iterations((*filled, *written))
+    body = with_byte_maps(without_single_iterations((*filled, *written)), work.target)
     if work.target.lanes(FLOAT32.bytes) == 1:
         body = rewritten(body, for_scalars(work.target))
     parameters, params = _touched(body)

@@ -44,7 +44,7 @@ def _aligned_pairs(kernel: Kernel) -> list[Pair]:
     spoiled: set[Tensor] = set()
     for s in flatten(kernel.body):
         if not isinstance(s, Store):
-            spoiled.update(load.tensor for e in expressions(s) for load in loads(e))
+            spoiled.update(load.tensor for e in _read(s) for load in loads(e))
             continue
         spoiled.add(s.to.tensor)
         spoiled.update(load.tensor for i in s.to.index for load in loads(i))
@@ -56,6 +56,14 @@ def _aligned_pairs(kernel: Kernel) -> list[Pair]:
     only = [(x, next(iter(ys))) for x, ys in users.items() if len(ys) == 1 and x not in spoiled]
     whole = [(x, y) for x, y in only if x.pitch is None and y.pitch is None]  # no corner of something larger
     return [(x, y) for x, y in whole if x.type is y.type and x.shape == y.shape and x.value is None]
+
+
+def _read(s: Statement) -> tuple[Expr, ...]:
+    """What a statement reads, but the first accesses of a routine, which its loop tells of like all others.
+
+    It reads an element before it writes it, in whatever order it takes them.
+    """
+    return (s.lo, s.hi) if isinstance(s, For) else expressions(s)
 
 
 def _same_place(load: Load, s: Store) -> bool:

@@ -4,6 +4,7 @@ a subset of what Linux on Armv7-A runs, there.
 
 from __future__ import annotations
 
+from ..mve_maps import byte_map_routines
 from ..mve_products import long_routines
 from ..mve_windows import quad_routines
 from ..record import Target
@@ -13,7 +14,7 @@ from ..userland import AN385, AN500, AN505, AN547
 from ..window_routines import window_routines
 
 ROUTINES = {**dot2_routines(), **window_routines()}
-VECTOR_ROUTINES = {**ROUTINES, **long_routines(), **quad_routines()}
+VECTOR_ROUTINES = {**ROUTINES, **long_routines(), **quad_routines(), **byte_map_routines()}
 
 
 def emulated(board: str) -> tuple[str, ...]:

@@ -1,0 +1,167 @@
+"""Loops of maps that end in bytes, for routines that compute several elements at once.
+
+    for c: to[c] = limited(round(((x[c] - zx) * sx + (y[c] - zy) * sy) / s) + z)      add_bytes(x, y, to, ..)
+    for p: for c: to[p][c] = limited(round(x[c][p] / s) + z)          for c: for p:   to_bytes(x, to, ..)
+
+In: statements of a kernel. Out: equal ones, in which such loops have the routine of the target that does what
+they do. A residual addition and the quantisation of a model's inputs are such maps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Unary, substitute
+from ingot.formula.statements import For, Routine, Statement, Store, When
+from ingot.formula.types import FLOAT32, INT32, DType
+from ingot.loops.access import step
+from ingot.loops.requantise import MOST_MOVED, in_integers
+from ingot.targets.mve_maps import FAR, SCALES
+from ingot.targets.record import Target
+
+FEWEST = 4  # elements for which a call pays
+
+
+def with_byte_maps(statements: tuple[Statement, ...], target: Target) -> tuple[Statement, ...]:
+    """The statements, with routines where the target has them."""
+    return tuple(_with_routine(s, target) for s in statements)
+
+
+def _with_routine(s: Statement, target: Target) -> Statement:
+    match s:
+        case For(routine=None, body=body):
+            found = _called(s, target)
+            return replace(s, body=with_byte_maps(body, target)) if found is None else found
+        case When(_, body, other):
+            return replace(s, body=with_byte_maps(body, target), other=with_byte_maps(other, target))
+    return s
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """Loops around one store, the outermost first."""
+
+    loops: tuple[For, ...]
+    store: Store
+
+    def inside(self, x: For, routine: Routine) -> For:
+        """The nest with one of its loops as the innermost, which has a routine."""
+        made = replace(x, body=(self.store,), routine=routine)
+        for around in reversed([f for f in self.loops if f is not x]):
+            made = replace(around, body=(made,))
+        return made
+
+
+def _called(outermost: For, target: Target) -> For | None:
+    """The nest with a routine inside, or None."""
+    nest = _nest(outermost)
+    if nest is None:
+        return None
+    kind = nest.store.to.tensor.type
+    for name, call in ((f"add_bytes_{kind.name}", _sum), (f"to_bytes_{kind.name}", _bytes)):
+        if name in target.routines and (found := call(nest, name, kind)) is not None:
+            return found
+    return None
+
+
+def _nest(s: Statement) -> _Nest | None:
+    loops: list[For] = []
+    while isinstance(s, For) and s.routine is None and not s.parallel and len(s.body) == 1 and s.step == 1:
+        if not isinstance(s.lo, Const) or not isinstance(s.hi, Const):
+            return None
+        loops.append(s)
+        s = s.body[0]
+    return _Nest(tuple(loops), s) if isinstance(s, Store) and loops else None
+
+
+def _sum(nest: _Nest, name: str, kind: DType) -> For | None:
+    """The innermost loop adds bytes that lie side by side."""
+    x, to = nest.loops[-1], nest.store.to
+    match in_integers(nest.store.value, True):
+        case Cast(Binary("min", Binary("max", moved, Const(lo)), Const(hi)), of) if of is kind:
+            pass
+        case _:
+            return None
+    zero, parts, scale = 0, None, 1.0
+    match moved:
+        case Binary("add", rounded, Const(z)):
+            moved, zero = rounded, int(z)
+    match moved:
+        case Cast(Unary("round", Binary("div", Binary("add", a, b), Const(by)))):
+            parts, scale = [_scaled(e, kind) for e in (a, b)], float(by)
+    if parts is None or None in parts or (lo, hi) != (kind.lowest, kind.highest):
+        return None
+    (a, a_zero, a_scale), (b, b_zero, b_scale) = (p for p in parts if p is not None)
+    scales = (a_scale, b_scale, scale)
+    if _count(x) < FEWEST or not all(map(_is_moderate, scales)) or abs(zero) > MOST_MOVED:
+        return None
+    if any(step(e, x.var) != 1 for e in (a, b, to)):
+        return None
+    numbers = (_count(x), a_zero, b_zero, zero, *scales, _reciprocal(scale))
+    return nest.inside(x, Routine(name, _at_first(x, a, b, to), numbers))
+
+
+def _scaled(e: Expr, kind: DType) -> tuple[Load, int, float] | None:
+    """A byte, its zero point and its scale in (byte - zero point) * scale."""
+    match e:
+        case Binary("mul", Cast(whole, to), Const(scale)) if to is FLOAT32:
+            zero = 0
+            match whole:
+                case Binary("sub", inner, Const(z)):
+                    whole, zero = inner, int(z)
+            match whole:
+                case Cast(Load(tensor, outside=None) as load, of) if of is INT32 and tensor.type is kind:
+                    return load, zero, float(scale)
+    return None
+
+
+def _bytes(nest: _Nest, name: str, kind: DType) -> For | None:
+    """Some loop walks floats that lie side by side."""
+    match nest.store.value:
+        case Cast(Binary("min", Binary("larger", Binary("add", Unary("round", y), Const(z)), lo), hi), of):
+            pass
+        case _:
+            return None
+    limits = tuple(v.value if isinstance(v, Const) else None for v in (lo, hi))
+    if (
+        of is not kind
+        or limits != (kind.lowest, kind.highest)
+        or z != int(z)
+        or abs(z) > max(map(abs, limits))
+    ):
+        return None
+    match y:
+        case Binary("div", Load(tensor, outside=None) as x, Const(scale)) if tensor.type is FLOAT32:
+            walks = [f for f in nest.loops if step(x, f.var) == 1 and (step(nest.store.to, f.var) or 0) > 0]
+        case _:
+            return None
+    if not walks or not _is_moderate(float(scale)):
+        return None
+    along = max(walks, key=_count)
+    if _count(along) < FEWEST:
+        return None
+    far = float(np.float32(FAR) * np.float32(scale))
+    apart = step(nest.store.to, along.var) or 0
+    numbers = (_count(along), apart, int(z), float(scale), _reciprocal(float(scale)), far)
+    return nest.inside(along, Routine(name, _at_first(along, x, nest.store.to), numbers))
+
+
+def _count(f: For) -> int:
+    assert isinstance(f.lo, Const) and isinstance(f.hi, Const), "a nest has loops of known lengths"
+    return int(f.hi.value) - int(f.lo.value)
+
+
+def _at_first(f: For, *loads: Load) -> tuple[Load, ...]:
+    """The accesses of the first iteration."""
+    found = (substitute(load, {f.var: f.lo}) for load in loads)
+    return tuple(load for load in found if isinstance(load, Load))
+
+
+def _is_moderate(scale: float) -> bool:
+    return SCALES[0] <= scale <= SCALES[1]
+
+
+def _reciprocal(scale: float) -> float:
+    return float(np.float32(1) / np.float32(scale))

@@ -1,0 +1,104 @@
+"""Functions in assembly for maps that end in bytes, four elements at a time (Helium).
+
+    add_bytes(x, y, to, count, ...)     round(((x - zero) * scale + (y - zero) * scale) / scale) + zero
+    to_bytes(x, to, count, apart, ...)  round(x / scale) + zero of floats, bytes as far apart as is said
+
+In: nothing. Out: the C of functions, by name; see `routines.py`. Helium does not divide. A quotient is a
+product with the nearest float of 1 / scale, corrected by what it leaves of the dividend, which a fused
+multiplication gives exactly (P. W. Markstein, "Computation of elementary functions on the IBM RISC
+System/6000 processor", 1990).
+
+Vectors of floats take denormals for 0: scales between `SCALES` keep that from every byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ingot.targets.mve import HAS_MVE, KINDS, narrowed
+from ingot.targets.routines import routine
+
+SCALES = (1e-15, 1e15)
+FAR = 1024.0  # quotients beyond it are limited, whatever the zero point
+WHERE = f"{HAS_MVE} && defined(__ARM_PCS_VFP)"
+
+
+def byte_map_routines() -> Mapping[str, str]:
+    """The routines by name."""
+    sums = {f"add_bytes_{kind}": _sums(kind) for kind in KINDS}
+    return sums | {f"to_bytes_{kind}": _bytes(kind) for kind in KINDS}
+
+
+def _sums(kind: str) -> str:
+    return routine(
+        f"add_bytes_{kind}",
+        f"const {kind}_t *x, const {kind}_t *y, {kind}_t *to, int count, int x_zero, int y_zero, int zero,"
+        " float x_scale, float y_scale, float scale, float per",
+        tuple(_sum_of_four(kind)),
+        f"""\
+    (void)per;
+    for (int i = 0; i < count; i++) {{
+        const float x_part = (float)(x[i] - x_zero) * x_scale, y_part = (float)(y[i] - y_zero) * y_scale;
+        const float found = (x_part + y_part) / scale;
+{_limits(kind)}
+        to[i] = ({kind}_t)limited;
+    }}
+""",
+        "Bytes of two tensors, added as the numbers they stand for; per: 1 / scale.",
+        WHERE,
+    )
+
+
+def _sum_of_four(kind: str) -> Iterator[str]:
+    """r0, r1: operands, r2: where sums go; r4, r5: their scales; r6: 1 / scale, q3: scale; r8-r10: zeros."""
+    load = f"vldrb.{kind[0].replace('i', 's')}32"
+    yield from (".arch_extension mve.fp", "push {r4-r10, lr}", "vmov r4, s0", "vmov r5, s1", "vmov r7, s2")
+    yield from ("vmov r6, s3", "vdup.32 q3, r7", "ldrd r8, r9, [sp, #32]", "ldr r10, [sp, #40]")
+    yield from ("dlstp.32 lr, r3", "1:", f"{load} q0, [r0], #4", f"{load} q1, [r1], #4")
+    yield from ("vsub.i32 q0, q0, r8", "vsub.i32 q1, q1, r9", "vcvt.f32.s32 q0, q0", "vcvt.f32.s32 q1, q1")
+    yield from ("vmul.f32 q0, q0, r4", "vmul.f32 q1, q1, r5", "vadd.f32 q0, q0, q1", *_quotient("r6"))
+    yield from (*narrowed(kind, "q1", "r10"), "vstrb.32 q1, [r2], #4", "letp lr, 1b", "pop {r4-r10, pc}")
+
+
+def _bytes(kind: str) -> str:
+    return routine(
+        f"to_bytes_{kind}",
+        f"const float *x, {kind}_t *to, int count, int apart, int zero, float scale, float per, float far",
+        tuple(_four_bytes(kind)),
+        f"""\
+    (void)per, (void)far;
+    for (int i = 0; i < count; i++) {{
+        const float found = x[i] / scale;
+{_limits(kind)}
+        to[i * apart] = ({kind}_t)limited;
+    }}
+""",
+        "Floats as bytes; per: 1 / scale, far: what is limited and so is all beyond it.",
+        WHERE,
+    )
+
+
+def _four_bytes(kind: str) -> Iterator[str]:
+    """r0: floats, r1: where bytes go, q2: how far apart, r3: to the next four; r4: 1 / scale, q3: scale;
+    r5: the zero point; q4, q5: limits. The larger of a limit and no number is the limit.
+    """
+    yield from (".arch_extension mve.fp", "push {r4-r7, lr}", "vpush {d8-d11}", "vmov r4, s1", "vmov r5, s0")
+    yield from ("vmov r6, s2", "vdup.32 q3, r5", "vdup.32 q4, r6", "vneg.f32 q5, q4", "mov r6, #0")
+    yield from ("vidup.u32 q2, r6, #1", "vmul.i32 q2, q2, r3", "lsl r3, r3, #2", "ldr r5, [sp, #52]")
+    yield from ("dlstp.32 lr, r2", "1:", "vldrw.u32 q0, [r0], #16", "vmaxnm.f32 q0, q0, q5")
+    yield from ("vminnm.f32 q0, q0, q4", *_quotient("r4"), *narrowed(kind, "q1", "r5"))
+    yield from ("vstrb.32 q1, [r1, q2]", "add r1, r1, r3", "letp lr, 1b", "vpop {d8-d11}", "pop {r4-r7, pc}")
+
+
+def _quotient(per: str) -> Iterator[str]:
+    """q1 = q0 / q3, where a register holds what one in q3 is."""
+    yield from (f"vmul.f32 q1, q0, {per}", "vfms.f32 q0, q1, q3", f"vfma.f32 q1, q0, {per}")
+
+
+def _limits(kind: str) -> str:
+    """`limited`: the nearest integer of `found`, moved by `zero`, as a byte."""
+    low, high = (0, 255) if kind == "uint8" else (-128, 127)
+    return f"""\
+        const float near = found > {FAR}f ? {FAR}f : found > -{FAR}f ? found : -{FAR}f;
+        const int made = (int)(near + 12582912.0f - 12582912.0f) + zero;
+        const int limited = made < {low} ? {low} : made > {high} ? {high} : made;"""
