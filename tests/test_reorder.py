@@ -6,14 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
+import pytest
 from onnx import numpy_helper, parser
 
+import ingot
 from ingot.driver import stages
 from ingot.formula.box import Box, covered, meet, without
 from ingot.formula.expr import Array
+from ingot.loops.evaluate import run
 from ingot.loops.program import program_text
 from ingot.loops.region import region_text
 from ingot.options import Options
+from tests.oracles import exact_session
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18]>\n'
 
@@ -87,3 +91,18 @@ def test_boxes() -> None:
         assert answer == bool((marks(*others)[marks(a) > 0] > 0).all())
         seen.add(answer)
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize("target", ["c99", "native"])
+def test_a_tensor_that_is_resized_was_repeated(target: str) -> None:
+    """The sum of two weighted neighbours reads its places from a table, and the source modulo its extent."""
+    made = model(
+        "tiled (float[1,18,23] x) => (float[1,18,145] y) {"
+        ' t = Tile(x, r) y = Resize<mode="linear">(t, , s) }',
+        r=np.array([1, 1, 3]),
+        s=np.float32([1, 1, 2.1130939]),
+    )
+    x = {"x": np.random.default_rng(0).standard_normal((1, 18, 23)).astype(np.float32)}
+    (wanted,) = exact_session(made).run(None, x)
+    np.testing.assert_allclose(run(stages(made, Options(target=target)).program, x)[0], wanted, atol=2e-6)
+    np.testing.assert_allclose(ingot.compile(made, target=target).run(x)["y"], wanted, atol=2e-6)

@@ -39,7 +39,10 @@ def is_inner_product(c: Compute) -> bool:
         return False
     if not all(isinstance(a.extent, int) for a in (*c.axes, *r.axes)):
         return False
-    (a, b), (k,) = loads(r.term), r.axes
+    found, (k,) = tuple(loads(r.term)), r.axes
+    if len(found) > 2:  # a tensor of places tells which element is read
+        return False
+    a, b = found
     if not all(_runs_along(load, k) and load.tensor.value is None for load in (a, b)):
         return False
     few, many = sorted(_alone(p, q, c) for p, q in ((a, b), (b, a)))
