@@ -101,7 +101,7 @@ def quantised(kind: str, dims: str, scale: float, zero: int, first: str = "") ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scale", [0.037, 1.0, 0.5, 1.7e-9, 3.1e11])
+@pytest.mark.parametrize("scale", [0.037, 1.0, 0.5, 1.1e-15, 9.3e14])
 def test_floats_of_any_size(kind: str, scale: float) -> None:
     """Halves, both neighbours of each, what is too large or infinite, denormals and both zeros."""
     halves = (np.arange(-300, 300, dtype=np.float32) / 2 * np.float32(scale)).astype(np.float32)
@@ -132,7 +132,7 @@ def test_images_to_channels_last(kind: str, shape: tuple[int, ...]) -> None:
         "fdee102a": ("vmladav", "r2"),  # vmrs r2, p0
     }.items(),
 )
-def test_the_audit_knows_what_changes_no_register_of_addresses(code: str, wanted: tuple[str, str]) -> None:
+def test_the_audit_reads_what_the_routines_and_clang_write(code: str, wanted: tuple[str, str]) -> None:
     assert MACHINES["EM_ARM"].beyond(bytes.fromhex(code), 0) == wanted
 
 
@@ -149,6 +149,13 @@ def test_no_number_is_the_lowest_byte() -> None:
 def test_scales_near_the_ends_of_floats_are_divided_by(scale: float) -> None:
     program = stages(quantised("uint8", "8", scale, 9), Options(target=TARGET)).program
     assert routines(program) == []
+
+
+@pytest.mark.parametrize("scale", [1.1e-15, 9.3e14])
+def test_additions_by_the_smallest_and_largest_scales(scale: float) -> None:
+    random = np.random.default_rng(8)
+    x = {n: random.integers(0, 256, (40, 50)).astype(np.uint8) for n in "xy"}
+    found(added("uint8", (40, 50), (scale, scale, 1.05 * scale), (7, 3, 12)), x, "add_bytes_uint8")
 
 
 def test_gcc_finds_nothing_to_warn_of(tmp_path: Path) -> None:

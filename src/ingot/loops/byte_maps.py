@@ -17,7 +17,7 @@ from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Unary, substitut
 from ingot.formula.statements import For, Routine, Statement, Store, When
 from ingot.formula.types import FLOAT32, INT32, DType
 from ingot.loops.access import step
-from ingot.loops.requantise import MOST_MOVED, in_integers
+from ingot.loops.requantise import in_integers, without_zero_point
 from ingot.targets.mve_maps import FAR, SCALES
 from ingot.targets.record import Target
 
@@ -81,30 +81,36 @@ def _sum(nest: _Nest, name: str, kind: DType) -> For | None:
     x, to = nest.loops[-1], nest.store.to
     match in_integers(nest.store.value, True):
         case Cast(Binary("min", Binary("max", moved, Const(lo)), Const(hi)), of) if of is kind:
-            pass
+            rounded, zero = without_zero_point(moved)
         case _:
             return None
-    zero, parts, scale = 0, None, 1.0
-    match moved:
-        case Binary("add", rounded, Const(z)):
-            moved, zero = rounded, int(z)
-    match moved:
-        case Cast(Unary("round", Binary("div", Binary("add", a, b), Const(by)))):
-            parts, scale = [_scaled(e, kind) for e in (a, b)], float(by)
-    if parts is None or None in parts or (lo, hi) != (kind.lowest, kind.highest):
+    match rounded:
+        case Cast(Unary("round", Binary("div", Binary("add", a, b), Const(scale)))):
+            one, other = _scaled(a, kind), _scaled(b, kind)
+        case _:
+            return None
+    if one is None or other is None or not _is_whole(kind, lo, hi, zero):
         return None
-    (a, a_zero, a_scale), (b, b_zero, b_scale) = (p for p in parts if p is not None)
-    scales = (a_scale, b_scale, scale)
-    if _count(x) < FEWEST or not all(map(_is_moderate, scales)) or abs(zero) > MOST_MOVED:
+    scales = (one.scale, other.scale, float(scale))
+    if _count(x) < FEWEST or not all(map(_is_moderate, scales)):
         return None
-    if any(step(e, x.var) != 1 for e in (a, b, to)):
+    if any(step(e, x.var) != 1 for e in (one.load, other.load, to)):
         return None
-    numbers = (_count(x), a_zero, b_zero, zero, *scales, _reciprocal(scale))
-    return nest.inside(x, Routine(name, _at_first(x, a, b, to), numbers))
+    numbers = (_count(x), one.zero, other.zero, zero, *scales, _reciprocal(float(scale)))
+    return nest.inside(x, Routine(name, _at_first(x, one.load, other.load, to), numbers))
 
 
-def _scaled(e: Expr, kind: DType) -> tuple[Load, int, float] | None:
-    """A byte, its zero point and its scale in (byte - zero point) * scale."""
+@dataclass(frozen=True, slots=True)
+class _Scaled:
+    """(load - zero) * scale, in floats."""
+
+    load: Load
+    zero: int
+    scale: float
+
+
+def _scaled(e: Expr, kind: DType) -> _Scaled | None:
+    """A byte as the number that it stands for."""
     match e:
         case Binary("mul", Cast(whole, to), Const(scale)) if to is FLOAT32:
             zero = 0
@@ -113,39 +119,37 @@ def _scaled(e: Expr, kind: DType) -> tuple[Load, int, float] | None:
                     whole, zero = inner, int(z)
             match whole:
                 case Cast(Load(tensor, outside=None) as load, of) if of is INT32 and tensor.type is kind:
-                    return load, zero, float(scale)
+                    return _Scaled(load, zero, float(scale))
     return None
 
 
 def _bytes(nest: _Nest, name: str, kind: DType) -> For | None:
     """Some loop walks floats that lie side by side."""
     match nest.store.value:
-        case Cast(Binary("min", Binary("larger", Binary("add", Unary("round", y), Const(z)), lo), hi), of):
+        case Cast(
+            Binary("min", Binary("larger", Binary("add", Unary("round", y), Const(z)), Const(lo)), Const(hi)),
+            of,
+        ) if of is kind and _is_whole(kind, lo, hi, z):
             pass
         case _:
             return None
-    limits = tuple(v.value if isinstance(v, Const) else None for v in (lo, hi))
-    if (
-        of is not kind
-        or limits != (kind.lowest, kind.highest)
-        or z != int(z)
-        or abs(z) > max(map(abs, limits))
-    ):
-        return None
     match y:
-        case Binary("div", Load(tensor, outside=None) as x, Const(scale)) if tensor.type is FLOAT32:
-            walks = [f for f in nest.loops if step(x, f.var) == 1 and (step(nest.store.to, f.var) or 0) > 0]
+        case Binary("div", Load(tensor, outside=None) as x, Const(by)) if tensor.type is FLOAT32:
+            scale, to = float(by), nest.store.to
         case _:
             return None
-    if not walks or not _is_moderate(float(scale)):
-        return None
-    along = max(walks, key=_count)
-    if _count(along) < FEWEST:
+    walks = [f for f in nest.loops if step(x, f.var) == 1 and (step(to, f.var) or 0) > 0]
+    along = max(walks, key=_count, default=None)
+    if along is None or _count(along) < FEWEST or not _is_moderate(scale):
         return None
     far = float(np.float32(FAR) * np.float32(scale))
-    apart = step(nest.store.to, along.var) or 0
-    numbers = (_count(along), apart, int(z), float(scale), _reciprocal(float(scale)), far)
-    return nest.inside(along, Routine(name, _at_first(along, x, nest.store.to), numbers))
+    numbers = (_count(along), step(to, along.var) or 0, int(z), scale, _reciprocal(scale), far)
+    return nest.inside(along, Routine(name, _at_first(along, x, to), numbers))
+
+
+def _is_whole(kind: DType, lo: float, hi: float, zero: float) -> bool:
+    """Whether limits are those of the type, and a zero point is one of its numbers."""
+    return (lo, hi) == (kind.lowest, kind.highest) and lo <= zero <= hi and zero == int(zero)
 
 
 def _count(f: For) -> int:

@@ -40,7 +40,7 @@ def is_inner_product(c: Compute) -> bool:
     if not all(isinstance(a.extent, int) for a in (*c.axes, *r.axes)):
         return False
     found, (k,) = tuple(loads(r.term)), r.axes
-    if len(found) > 2:  # a tensor of places tells which element is read
+    if len(found) != 2:  # a tensor of places tells which element is read
         return False
     a, b = found
     if not all(_runs_along(load, k) and load.tensor.value is None for load in (a, b)):

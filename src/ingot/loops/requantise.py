@@ -127,11 +127,16 @@ def _without(value: Expr, node: Expr) -> Expr:
 
 def _scaled(moved: Expr, acc: Expr) -> tuple[Const | Load, int] | None:
     """The scale and the zero point of int32(round(float32(acc) * scale)) + zero."""
-    zero = 0
-    match moved:
-        case Binary("add", rounded, Const(z)):
-            moved, zero = rounded, int(z)
-    match moved:
+    rounded, zero = without_zero_point(moved)
+    match rounded:
         case Cast(Unary("round", Binary("mul", Cast(a, kind), Const() | Load() as scale))) if a == acc:
             return (scale, zero) if kind is FLOAT32 else None
     return None
+
+
+def without_zero_point(moved: Expr) -> tuple[Expr, int]:
+    """An integer and the constant that is added to it, 0 where none is."""
+    match moved:
+        case Binary("add", rounded, Const(z)):
+            return rounded, int(z)
+    return moved, 0
