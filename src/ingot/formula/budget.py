@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ingot.formula.compute import Scan, Stage, is_one_by_one, points
-from ingot.formula.expr import Expr, Tensor, walk
+from ingot.formula.expr import Expr, Tensor, node_count
 
 WORK = 1 << 30  # operations of a model: some ten seconds in the evaluator
 WORK_PER_ELEMENT = 256  # of a constant, beside these
@@ -67,4 +67,4 @@ def _work(stage: Stage) -> int:
 
 
 def _nodes(*expressions: Expr) -> int:
-    return sum(1 for e in expressions for _ in walk(e))
+    return sum(map(node_count, expressions))

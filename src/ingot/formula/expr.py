@@ -533,6 +533,17 @@ def walk(e: Expr) -> Iterator[Expr]:
             waiting += of(node)[::-1]
 
 
+def node_count(e: Expr) -> int:
+    """How many nodes `walk` yields."""
+    waiting, count = [e], 0
+    while waiting:
+        count += 1
+        of = CHILDREN.get(type(node := waiting.pop()))
+        if of is not None:
+            waiting += of(node)
+    return count
+
+
 def loads(e: Expr) -> Iterator[Load]:
     return (n for n in walk(e) if isinstance(n, Load))
 

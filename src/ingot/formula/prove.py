@@ -54,6 +54,10 @@ class Scope:
     numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     dead: bool = False
     answers: dict[tuple[Expr, Extent, int], bool] = field(default_factory=dict, compare=False)
+    entered: dict[tuple[tuple[str, Extent | None, DType], ...], Scope] = field(
+        default_factory=dict, compare=False
+    )
+    """The scopes inside loops over some axes, by names, extents and types."""
 
     # -- what is known
 

@@ -42,14 +42,19 @@ def verify_formula(formula: Formula, where: str) -> None:
 
 
 def verify_stages(
-    stages: tuple[Stage, ...], known: set[Tensor], where: str, sound: set[Stage] | None = None
+    stages: tuple[Stage, ...],
+    known: set[Tensor],
+    where: str,
+    sound: set[Stage] | None = None,
+    outside: Scope | None = None,
 ) -> None:
     """Stages run on memory in which `known` is written; what they write is added to it.
 
-    Those of `sound` are proved already; what is proved now is added.
+    Those of `sound` are proved already; what is proved now is added. `outside` is the scope around them,
+    which remembers the loops that were entered: groups of one model loop over the same extents.
     """
     sound = set() if sound is None else sound
-    _stages(tuple(s for s in stages if s not in sound), Scope(), where)
+    _stages(tuple(s for s in stages if s not in sound), outside or Scope(), where)
     sound.update(stages)
     _flow(stages, known, where)
 
@@ -135,12 +140,17 @@ def _reduction(r: Reduction, scope: Scope, here: str) -> None:
 
 def _over(axes: tuple[Var, ...], scope: Scope, here: str) -> Scope:
     """Inside loops over the axes."""
+    key = tuple((a.name, a.extent, a.dtype) for a in axes)
+    if (entered := scope.entered.get(key)) is not None:
+        return entered
+    outer = scope
     for a in axes:
         if a.extent is None or a.dtype is not INDEX:
             raise InternalError(f"{here}: axis {a.name} has no extent")
         if a.name in scope.order:
             raise InternalError(f"{here}: two axes are called {a.name}")
         scope = scope.variable(a.name, as_expr(0), as_expr(a.extent))
+    outer.entered[key] = scope
     return scope
 
 

@@ -27,7 +27,7 @@ from ingot.formula.types import DType
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, reads
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.graph.to_onnx import to_onnx
-from ingot.ops.infer import infer
+from ingot.ops.infer import infer_written
 
 AnyBuilder = TypeVar("AnyBuilder", bound="Builder")
 OPSET = 18
@@ -132,7 +132,7 @@ class Builder:
         name = self.names.fresh(f"{self.names.place}/{op}")
         node = Node(op, operands, list(outputs), given, name, domain, version)
         try:
-            infer(Graph("", [], [], [node]))
+            infer_written(node)
         except IngotError as error:
             raise type(error)(f"{self.names.label}: {error}") from None
         if any(v.constant is None for v in outputs):

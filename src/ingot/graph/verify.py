@@ -34,7 +34,7 @@ def _verify(graph: Graph, outside: set[Value], made: set[Value], depth: int) -> 
         raise ModelError(f"subgraphs are nested more than {DEPTH_LIMIT} deep")
     seen = outside
     for value in graph.inputs:
-        _enter(value, f"graph {graph.name!r}: input", made)
+        _enter(value, graph, "input", made)
         if value.constant is not None:
             raise ModelError(f"graph {graph.name!r}: the input {value.name!r} is a constant")
     added = list(graph.inputs)
@@ -42,58 +42,66 @@ def _verify(graph: Graph, outside: set[Value], made: set[Value], depth: int) -> 
     for node in graph.nodes:
         added += _node(node, seen, made, depth)
     for value in graph.outputs:
-        _readable(value, f"graph {graph.name!r}: the output", seen)
+        if value not in seen:
+            _constant(value, graph, "the output")
     seen.difference_update(added)
 
 
 def _node(node: Node, seen: set[Value], made: set[Value], depth: int) -> list[Value]:
     """Check a node and return what it makes, now part of `seen`."""
     for value in node.inputs:
-        if value is not None:
-            _readable(value, f"{node.label}: the input", seen)
-    for sub in node.subgraphs.values():
-        _verify(sub, seen, made, depth + 1)
+        if value is not None and value not in seen:
+            _constant(value, node, "the input")
+    for sub in node.attributes.values():
+        if isinstance(sub, Graph):
+            _verify(sub, seen, made, depth + 1)
     outputs = [v for v in node.outputs if v is not None]
     if not outputs:
         raise ModelError(f"{node.label}: makes nothing")
     for value in outputs:
-        _enter(value, f"{node.label}: output", made)
+        _enter(value, node, "output", made)
     seen.update(outputs)
     return outputs
 
 
-def _enter(value: Value, what: str, made: set[Value]) -> None:
+def _enter(value: Value, owner: Graph | Node, role: str, made: set[Value]) -> None:
     if value in made:
-        raise ModelError(f"{what} {value.name!r} is made twice")
+        raise ModelError(f"{_named(owner, role)} {value.name!r} is made twice")
     made.add(value)
-    _sane(value, what)
+    _sane(value, owner, role)
 
 
-def _readable(value: Value, what: str, seen: set[Value]) -> None:
-    if value in seen:
-        return
+def _constant(value: Value, owner: Graph | Node, role: str) -> None:
+    """What nothing makes is a constant."""
     if value.constant is None:
-        raise ModelError(f"{what} {value.name!r} is read before anything makes it")
-    _sane(value, what)
+        raise ModelError(f"{_named(owner, role)} {value.name!r} is read before anything makes it")
+    _sane(value, owner, role)
 
 
-def _sane(value: Value, what: str) -> None:
+def _sane(value: Value, owner: Graph | Node, role: str) -> None:
     """Type, shape and elements of one value fit each other."""
     if value.shape is not None:
         if len(value.shape) > RANK_LIMIT:
-            raise ModelError(f"{what} {value.name!r}: {len(value.shape)} axes, more than {RANK_LIMIT}")
+            what = f"{_named(owner, role)} {value.name!r}"
+            raise ModelError(f"{what}: {len(value.shape)} axes, more than {RANK_LIMIT}")
         count = 1
         for n in value.shape:
-            count *= upper(n)
-            if upper(n) < 0 or count >= COUNT_LIMIT:
-                raise ModelError(f"{what} {value.name!r}: its shape is negative or too large")
+            most = n if isinstance(n, int) else upper(n)
+            count *= most
+            if most < 0 or count >= COUNT_LIMIT:
+                what = f"{_named(owner, role)} {value.name!r}"
+                raise ModelError(f"{what}: its shape is negative or too large")
     array = value.constant
     if array is None:
         return
     if value.type is None or array.dtype != value.type.numpy or tuple(array.shape) != value.shape:
-        raise ModelError(
-            f"{what} {value.name!r}: its elements are {array.dtype}{list(array.shape)}, not as it says"
-        )
+        what = f"{_named(owner, role)} {value.name!r}"
+        raise ModelError(f"{what}: its elements are {array.dtype}{list(array.shape)}, not as it says")
+
+
+def _named(owner: Graph | Node, role: str) -> str:
+    """How an error calls a value's place; made for errors only, since a graph is verified many times."""
+    return f"{owner.label if isinstance(owner, Node) else f'graph {owner.name!r}'}: {role}"
 
 
 def _repeated(names: Iterable[str]) -> str | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
-from ingot.formula.compute import Compute, Formula, Scan, Stage, reads, stages_text, writes
+from ingot.formula.compute import Compute, Formula, Scan, Stage, computes, reads, stages_text, writes
 from ingot.formula.expr import (
     Const,
     Expr,
@@ -46,12 +47,11 @@ class Group:
     @property
     def reads(self) -> frozenset[Tensor]:
         """What comes from outside the group."""
-        made = self.writes
-        return frozenset(t for s in self.stages for t in reads(s) if t not in made)
+        return frozenset(chain.from_iterable(map(reads, self.stages))) - self.writes
 
     @property
     def writes(self) -> frozenset[Tensor]:
-        return frozenset(t for s in self.stages for t in writes(s))
+        return frozenset(c.out for c in computes(self.stages))
 
 
 @dataclass(slots=True, eq=False)

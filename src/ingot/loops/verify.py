@@ -488,27 +488,27 @@ def verify_region(region: Region, sound: set[Stage] | None = None) -> None:
     Stages of `sound` are proved already; it grows.
     """
     known: set[Tensor] = set()
-    _region(region, known, set() if sound is None else sound)
+    _region(region, known, set() if sound is None else sound, Scope())
     for t in region.outputs:
         if t not in known and t.value is None:
             raise InternalError(f"output {t.name} is never written")
 
 
-def _region(region: Region, known: set[Tensor], sound: set[Stage]) -> None:
+def _region(region: Region, known: set[Tensor], sound: set[Stage], outside: Scope) -> None:
     known.update(region.inputs)
     for item in region.items:
         match item:
             case Group():
-                verify_stages(item.stages, known, " + ".join(item.nodes), sound)
+                verify_stages(item.stages, known, " + ".join(item.nodes), sound, outside)
                 _, base = item.view or (None, None)
                 if base is not None and base not in known and base.value is None:
                     raise InternalError(
                         f"{' + '.join(item.nodes)}: a view of {base.name}, which nothing writes"
                     )
             case Either():
-                _region(item.then, set(known), sound)
-                _region(item.other, set(known), sound)
+                _region(item.then, set(known), sound, outside)
+                _region(item.other, set(known), sound, outside)
                 known.update(item.results)
             case Iterate():
-                _region(item.body, set(known), sound)
+                _region(item.body, set(known), sound, outside)
                 known.update(item.writes)

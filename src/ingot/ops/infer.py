@@ -7,7 +7,7 @@ from the definitions' own formulas; constants are folded by evaluating them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -51,7 +51,7 @@ def infer(graph: Graph, *, left: _Left | None = None, again: bool = False) -> Gr
 
     `again`: copies of these nodes were inferred before, for the same loop.
     """
-    left = left or _Left(Budget.of((a.size, a.nbytes) for a in _constants(graph)))
+    left = left or _Left(Budget.of((a.size, a.nbytes) for a in _read_constants(graph.nodes)))
     _require_known(graph)
     _drop_unread(graph)
     spread_declared(graph)
@@ -59,16 +59,28 @@ def infer(graph: Graph, *, left: _Left | None = None, again: bool = False) -> Gr
         left.nodes -= again
         if left.nodes < 0:
             raise UnsupportedError(f"{node.label}: loops within loops, all of growing shapes, are too many")
-        if node.op in CONTROL and node.domain == "":
-            CONTROL[node.op](node, partial(infer, left=left, again=again))
-        else:
-            infer_node(node, left.folding)
+        _infer_any(node, left, again)
     return graph
 
 
-def _constants(graph: Graph) -> Iterator[Array]:
+def infer_written(node: Node) -> None:
+    """Infer a node that an importer has just written, whose inputs are inferred; raises what `infer` does."""
+    left = _Left(Budget.of((a.size, a.nbytes) for a in _read_constants([node])))
+    if find(node) is None:
+        _require_known(Graph("", [], [], [node]))
+    _infer_any(node, left, False)
+
+
+def _infer_any(node: Node, left: _Left, again: bool) -> None:
+    if node.op in CONTROL and node.domain == "":
+        CONTROL[node.op](node, partial(infer, left=left, again=again))
+    else:
+        infer_node(node, left.folding)
+
+
+def _read_constants(nodes: Iterable[Node]) -> Iterator[Array]:
     """What the model brings along, each once."""
-    return (v.constant for v in {v for n in graph.nodes for v in reads_of(n)} if v.constant is not None)
+    return (v.constant for v in {v for n in nodes for v in reads_of(n)} if v.constant is not None)
 
 
 def unknown(graph: Graph) -> list[Node]:
@@ -193,12 +205,8 @@ def _declare(node: Node, value: Value, tensor: Tensor) -> None:
 def is_constant(formula: Formula) -> bool:
     """Whether the outputs follow from constants alone, run-time extents excluded."""
     made = {t for s in formula.stages for t in writes(s)}
+    if not all(t.value is not None or t in made for s in formula.stages for t in reads(s)):
+        return False  # asked first: stages keep what they read, and most read something that is not known
     extents = [n for c in formula.computes for n in (*c.out.shape, *(a.extent or 0 for a in c.axes))]
     used = [*map(as_expr, extents), *(e for c in formula.computes for e in c.expressions)]
-    if any(isinstance(n, Param) and n.source not in made for e in used for n in walk(e)):
-        return False
-    return all(t.value is not None or t in made for s in formula.stages for t in reads(s)) and all(
-        t.value is not None
-        for t in formula.inputs
-        if t not in made and t in {r for s in formula.stages for r in reads(s)}
-    )
+    return not any(isinstance(n, Param) and n.source not in made for e in used for n in walk(e))

@@ -119,8 +119,10 @@ def operators() -> Iterator[Operator]:
 
 def find(node: Node) -> Operator | None:
     """The definition that a node means by its opset, or None."""
-    versions = _OPERATORS.get((node.domain, node.op), [])
-    return next((o for o in versions if o.since <= node.version), None)
+    for operator in _OPERATORS.get((node.domain, node.op), ()):
+        if operator.since <= node.version:
+            return operator
+    return None
 
 
 @dataclass(slots=True)

@@ -28,6 +28,9 @@ SCALARS = {
     "ulong": "Q",
     "float": "f",
 }
+PACKED = {form: struct.Struct("<" + form) for form in (*SCALARS.values(), "H")}
+"""Little-endian numbers by their form."""
+NUMPY = {kind: np.dtype("<" + form.replace("q", "i8").replace("Q", "u8")) for kind, form in SCALARS.items()}
 EXPANSION = 64
 """Elements that may be read for each byte of a file."""
 TABLE = 64
@@ -61,9 +64,9 @@ class Bytes:
 
     def number(self, at: int, form: str) -> Any:
         """A little-endian number. Raises ModelError where it does not lie in the file."""
-        size = struct.calcsize("<" + form)
-        self.inside(at, size)
-        return struct.unpack_from("<" + form, self.data, at)[0]
+        packed = PACKED[form]
+        self.inside(at, packed.size)
+        return packed.unpack_from(self.data, at)[0]
 
     def inside(self, at: int, size: int) -> None:
         if not 0 <= at <= len(self.data) - size or size < 0:
@@ -142,7 +145,7 @@ class Table:
     def numbers(self, name: str) -> np.ndarray[Any, Any]:
         """A vector of scalars, as a view of the file."""
         f = self.file.schema[self.name][name]
-        dtype = np.dtype("<" + SCALARS[f.kind[1:-1]].replace("q", "i8").replace("Q", "u8"))
+        dtype = NUMPY[f.kind[1:-1]]
         at = self._place(f)
         if not at:
             return np.zeros(0, dtype)

@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from ingot.formula.compute import Compute, same_point
+from ingot.formula.compute import Compute, reads, same_point
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, transform
 from ingot.formula.types import FLOAT32
@@ -98,8 +98,8 @@ def _byte_of(number: Expr, source: Compute) -> Const | None:
 
 def _reading_bytes(c: Compute, made: dict[Tensor, Compute]) -> Compute:
     axes = (*c.axes, *(c.reduction.axes if c.reduction is not None else ()))
-    if not all(isinstance(a.extent, int) for a in axes):
-        return c
+    if not any(t in made for t in reads(c)) or not all(isinstance(a.extent, int) for a in axes):
+        return c  # the very stage: it is known to be sound
     points = prod(int(a.extent) for a in axes if isinstance(a.extent, int))
 
     def replaced(node: Expr) -> Expr | None:

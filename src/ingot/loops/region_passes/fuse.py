@@ -18,7 +18,7 @@ from collections import Counter, deque
 from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage, reads, same_point, writes
-from ingot.formula.expr import Expr, Load, Tensor, Var, loads, transform, walk
+from ingot.formula.expr import Expr, Load, Tensor, Var, loads, node_count, transform
 from ingot.loops.region import Either, Group, Item, Iterate, Region
 from ingot.loops.region_passes.subviews import move_of
 
@@ -116,8 +116,8 @@ def _joins(producer: Group, consumer: Compute, t: Tensor) -> bool:
     here = [load for load in loads(consumer.value) if load.tensor is t]
     if not all(same_point(load, consumer.axes) for load in here):
         return False
-    after = sum(1 for _ in walk(consumer.value))
-    sizes = [sum(1 for _ in walk(w.value)) * len(here) + after for w in writers]
+    after = node_count(consumer.value)
+    sizes = [node_count(w.value) * len(here) + after for w in writers]
     once = len(here) == 1 or all(w.reduction is not None for w in writers)
     return once and max(sizes) <= DEEPEST and len(writers) <= MOST_PARTS
 
