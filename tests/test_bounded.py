@@ -130,6 +130,23 @@ def batch() -> onnx.ModelProto:
     return made(nodes, {"x": [4, 3, 16, "N"]}, {"y": [4, 3, 20, "N"], "z": [4, 3, "N", 5]}, held)
 
 
+def regions() -> onnx.ModelProto:
+    """Windows into an image that the data chooses, of channels that stand last for a convolution's sake."""
+    held = {
+        "w": weights(7, 7, 3, 4),
+        "v": weights(7, 7, 3, 3),
+        "rois": np.float32([[0, 0, 3, 3], [1, 1, 4, 5]]),
+    }
+    held["which"] = np.zeros(2, np.int64)
+    how = {"output_height": 2, "output_width": 3, "sampling_ratio": 2}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 3, 2, 0]),
+        helper.make_node("RoiAlign", ["x", "rois", "which"], ["r"], **how),
+        helper.make_node("Conv", ["r", "v"], ["z"], pads=[1, 1, 1, 1]),
+    ]
+    return made(nodes, {"x": ["N", 7, 4, 17]}, {"y": ["N", 7, None, None], "z": [2, 7, 2, 3]}, held)
+
+
 MODELS: dict[str, onnx.ModelProto] = {
     "cnn": cnn(),
     "transformer": transformer(),
@@ -139,6 +156,7 @@ MODELS: dict[str, onnx.ModelProto] = {
     "mlp": mlp(),
     "batch": batch(),
     "transposed": transposed(),
+    "regions": regions(),
 }
 CASES: list[tuple[str, Bounds, dict[str, int], list[dict[str, int]]]] = [
     ("cnn", {"N": (1, 64)}, {"H": 12, "W": 12}, [{"N": n} for n in (1, 7, 63, 64)]),
@@ -158,6 +176,7 @@ CASES: list[tuple[str, Bounds, dict[str, int], list[dict[str, int]]]] = [
     ("gru", {"T": (0, 5), "N": (1, 17)}, {}, [{"T": 0, "N": 2}, {"T": 5, "N": 17}, {"T": 2, "N": 9}]),
     ("mlp", {"N": (1, 64)}, {}, [{"N": n} for n in (1, 7, 63, 64)]),
     ("transposed", {"N": (1, 9)}, {}, [{"N": n} for n in (1, 2, 8, 9)]),
+    ("regions", {"N": (1, 3)}, {}, [{"N": 1}, {"N": 3}]),
     ("batch", {"N": (1, 64)}, {}, [{"N": n} for n in (1, 7, 63, 64)]),
 ]
 

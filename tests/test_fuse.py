@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from onnx import parser
@@ -114,3 +116,49 @@ def test_whatever_follows_a_product_has_a_form_in_its_registers(target: str) -> 
     found, wanted = (ingot.compile(model, target=t).run(feeds) for t in (target, "c99"))
     for name, array in wanted.items():
         np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+CONDITIONS = {
+    "less": "b = Less(t, c) y = Cast<to=1>(b)",
+    "twice": "b = Less(t, c) d = Greater(t, e) f = And(b, d) y = Cast<to=1>(f)",
+    "either": "b = Less(t, c) d = Greater(t, e) f = Xor(b, d) y = Cast<to=1>(f)",
+    "alike": "b = Less(t, c) d = Greater(t, e) f = Equal(b, d) y = Cast<to=1>(f)",
+    "not": "b = Less(t, c) d = Not(b) y = Cast<to=1>(d)",
+    "masked": "b = Less(t, c) d = Cast<to=1>(b) y = Mul(t, d)",
+    "chosen": "b = Less(t, c) d = Greater(t, e) f = Xor(b, d) y = Where(f, t, c)",
+    "nan": "b = IsNaN(t) d = Not(b) y = Cast<to=1>(d)",
+    "zero": "b = Cast<to=9>(t) y = Cast<to=1>(b)",
+    "whole": "b = Cast<to=6>(t) d = Abs(b) f = Equal(d, i) y = Cast<to=1>(f)",
+    "wide": "b = Cast<to=7>(t) d = Cast<to=7>(c) f = Less(b, d) y = Cast<to=1>(f)",
+    "limits": "b = Mul(t, large) d = Cast<to=6>(b) y = Cast<to=1>(d)",
+}
+PRODUCTS = {
+    "MatMul": ("float[5,8] x, float[8,19] w", "t = MatMul(x, w)", "5,19"),
+    "transposed": ("float[5,8] x, float[19,8] w", "t = Gemm<transB=1>(x, w)", "5,19"),
+    "Conv": ("float[1,16,9,7] x, float[16,16,3,3] w", "t = Conv<pads=[1,1,1,1]>(x, w)", "1,16,9,7"),
+    "depthwise": ("float[1,16,9,7] x, float[16,1,3,3] w", "t = Conv<group=16>(x, w)", "1,16,7,5"),
+    "mean": ("float[1,16,9,7] x, float[1] w", "t = AveragePool<kernel_shape=[3,3]>(x)", "1,16,7,5"),
+}
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4", "aarch64"])
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_conditions_after_a_product(target: str, product: str) -> None:
+    """Comparisons and casts, which registers of sums have no form for, are made element by element."""
+    require_runs(target)
+    inputs, made, shape = PRODUCTS[product]
+    constants = "<float c = {0.2}, float e = {-0.3}, int32 i = {1}, float large = {1e10}>"
+    outputs = ", ".join(f"float[{shape}] y_{name}" for name in CONDITIONS)
+    nodes = " ".join(
+        re.sub(r"\b[tbdfy]\b", rf"\g<0>_{name}", f"{made} {after}") for name, after in CONDITIONS.items()
+    )
+    text = f'<ir_version: 10, opset_import: ["" : 20]> g ({inputs}) => ({outputs}) {constants} {{ {nodes} }}'
+    model, rng = parser.parse_model(text), np.random.default_rng(4)
+    feeds = {
+        i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim], np.float32)
+        for i in model.graph.input
+    }
+    found, wanted = (ingot.compile(model, target=t).run(feeds) for t in (target, "c99"))
+    for name, array in wanted.items():
+        near = 1e-4 * max(1.0, float(abs(array).max()))
+        np.testing.assert_allclose(found[name], array, rtol=0, atol=near, err_msg=name)

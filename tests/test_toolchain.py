@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ingot.emit.expression import Printer
 from ingot.emit.helpers import helper
 from ingot.emit.statement import lines
 from ingot.emit.vector import VectorPrinter
-from ingot.formula.expr import Binary, Const, Load, Select, Tensor, Var
+from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Select, Tensor, Unary, Var
 from ingot.formula.statements import For, Store
-from ingot.formula.types import FLOAT32
+from ingot.formula.types import FLOAT32, INT32, UINT8
 from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c, exported, link_shared
 from tests.here import require_runs
@@ -90,6 +91,22 @@ def test_loops_with_nested_conditions_are_marked() -> None:
         loop = For("i", Const(0), Const(4), 1, (Store(Load(y, (i,)), value),))
         printed = list(lines((loop,), VectorPrinter(find("c99"), lambda t: t.name), {}))
         assert printed.count("NOT_VECTORIZED") == marks, printed
+
+
+def test_each_part_of_an_expression_is_printed_once() -> None:
+    """Text that is made twice at each level, and thrown away once, would take 2^depth steps."""
+    x, seen = Tensor("x", FLOAT32, (4,)), list[str]()
+    value: Expr = Load(x, (Const(0),))
+    for _ in range(3):  # what a chain of QuantizeLinear and DequantizeLinear is
+        byte = Cast(Binary("sub", Cast(Unary("round", value), INT32), Const(3, INT32)), UINT8)
+        value = Binary("mul", Cast(Cast(byte, INT32), FLOAT32), Const(0.5, FLOAT32))
+
+    def name_of(tensor: Tensor) -> str:
+        seen.append(tensor.name)
+        return tensor.name
+
+    Printer(find("c99"), name_of).scalar(value)
+    assert seen == ["x"]
 
 
 def _turns(object_: bytes, target: str, folder: Path) -> None:

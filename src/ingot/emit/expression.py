@@ -266,7 +266,13 @@ class Printer:
         if a.dtype.is_text:
             both = (self.address(a), self.address(b))
             return f"({self.call('compare', (a.dtype.name,), *both)} {COMPARE[op]} 0)"
-        x, y, t = self.scalar(a), self.scalar(b), a.dtype
+        t = a.dtype
+        if op in WRAPPING and not t.is_float:
+            return f"({t.c})({self._modular(a)} {INFIX[op]} {self._modular(b)})"
+        x, y = (
+            self.scalar(a),
+            self.scalar(b),
+        )  # once: text that is made twice at each level takes 2^depth steps
         if op in COMPARE:
             return f"({x} {COMPARE[op]} {y})"
         if op in LOGICAL and _is_condition(a) and _is_condition(b):  # compilers warn of & between those
@@ -274,8 +280,6 @@ class Printer:
         if op in ("and", "or", "xor") or (t.is_float and op in INFIX):
             text = f"({x} {INFIX[op]} {y})"
             return text if t.is_float or t.bits >= 32 or t is BOOL else f"({t.c}){text}"
-        if op in WRAPPING:
-            return f"({t.c})({self._modular(a)} {INFIX[op]} {self._modular(b)})"
         if op in ("max", "min") and isinstance(a, Const):  # second: what a compiler knows to be no NaN
             x, y = y, x
         return self.call(op, (t.name,), x, y)
@@ -288,11 +292,11 @@ class Printer:
 
     def _nearest_scalar(self, a: Expr, to: DType) -> str:
         """A float that fits as the nearest integer, ties to even."""
-        x, spelled = self.scalar(a), self.target.spelling("nearest_int32", a.dtype.name, 0)
+        spelled = self.target.spelling("nearest_int32", a.dtype.name, 0)
         if spelled is not None:
-            return spelled.format(a=bare(x))
+            return spelled.format(a=bare(self.scalar(a)))
         if is_small(a):
-            return self.call("nearest", (a.dtype.name,), x)
+            return self.call("nearest", (a.dtype.name,), self.scalar(a))
         return self._cast(Unary("round", a), to)
 
     def _cast(self, a: Expr, to: DType) -> str:
@@ -301,14 +305,12 @@ class Printer:
         if a.dtype.is_narrow:
             assert to is a.dtype.compute, f"{a.dtype} becomes {to} by way of {a.dtype.compute}"
             return self._widened(self.scalar(a), a.dtype)
-        x, t = self.scalar(a), a.dtype
+        t = a.dtype
         if to is BOOL:
-            return f"({x} != 0)"
-        if t.is_float and not to.is_float:
-            return self.call(
-                "to", (t.name, INT32.name if to is INDEX else to.name), x
-            )  # one name, one helper
-        return f"({to.c}){self._parenthesised(a)}" if t is not to else x
+            return f"({self.scalar(a)} != 0)"
+        if t.is_float and not to.is_float:  # one name, one helper
+            return self.call("to", (t.name, INT32.name if to is INDEX else to.name), self.scalar(a))
+        return f"({to.c}){self._parenthesised(a)}" if t is not to else self.scalar(a)
 
 
 def bare(text: str) -> str:

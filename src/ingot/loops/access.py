@@ -7,24 +7,31 @@ from math import inf
 import numpy as np
 
 from ingot.formula.expr import (
+    COMPARISONS,
     Binary,
     Cast,
     Const,
     Expr,
     Gathered,
     Load,
+    Select,
     Tensor,
     Unary,
     Var,
+    text,
     transform,
+    walk,
     with_lanes,
 )
 from ingot.formula.index import coefficient, mentions
-from ingot.formula.types import FLOAT32, INT32, DType
+from ingot.formula.types import BOOL, FLOAT32, INDEX, INT32, DType
 from ingot.loops.layout import Storage
 
 LARGEST_SCALE = 0.99
 SMALL = float(1 << 22)
+SUM = "acc"  # the result of a reduction, in the value of its stage
+VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "larger", "pow"})
+INTEGER_OPERATIONS = frozenset({"add", "sub", "mul", "max", "min", "and", "or", "xor"})
 
 
 class NotVectorizable(Exception):
@@ -63,14 +70,44 @@ def step(load: Load, name: str) -> int | None:
     return total
 
 
+def has_vector_form(e: Expr) -> bool:
+    """Whether every operation of the expression exists on vectors, of numbers of 32 bits and fewer or all of
+    one width.
+    """
+    nodes = [n for n in walk(e) if n.dtype is not INDEX]
+    widths = {n.dtype.bits for n in nodes if n.dtype is not BOOL}
+    return (max(widths, default=0) <= 32 or len(widths) == 1) and all(map(_has_vector_form, nodes))
+
+
+def _has_vector_form(n: Expr) -> bool:
+    match n:
+        case Load(tensor=t):
+            return t.type.kind in "iuf" and t.type.compute is t.type
+        case Binary(op, a, _) if op in COMPARISONS:
+            return a.dtype.is_float
+        case Binary(op, a, _):
+            return op in (VECTOR_OPERATIONS if a.dtype.is_float else INTEGER_OPERATIONS)
+        case Select(condition, _, _):
+            parts = [x for x in walk(condition) if isinstance(x, Binary) and x.dtype is BOOL]
+            compared = {x.a.dtype.bits for x in parts if x.op in COMPARISONS}
+            masks = all(x.op in COMPARISONS or x.op in ("and", "or") for x in parts)
+            return isinstance(condition, Binary) and masks and compared <= {n.dtype.bits}
+        case Cast(a, to):  # of an index: a number per point, such as how many taps a pool counts
+            return a.dtype is INDEX or has_vector_cast(a, to)
+        case Unary(op, a):
+            return op not in ("isnan", "isinf", "not") and (a.dtype.is_float or op == "neg")
+    return True
+
+
 def vectorize(e: Expr, name: str, lanes: int) -> Expr:
     """The expression for `lanes` consecutive values of variable `name`.
 
     Loads that move by one become vector loads, those that stay are broadcast. Raises NotVectorizable
-    otherwise.
+    otherwise, and for what a stage makes of its sum by operations that vectors do not have.
     """
     if lanes == 1:
         return e
+    summed = mentions(e, SUM)  # it differs from lane to lane, too
 
     def vector(node: Expr) -> Expr | None:
         match node:
@@ -82,6 +119,8 @@ def vectorize(e: Expr, name: str, lanes: int) -> Expr:
                 raise NotVectorizable("a data-dependent index")
             case Cast(a, to) if mentions(a, name) and not has_vector_cast(a, to):
                 raise NotVectorizable(f"no cast of {a.dtype} to {to}")
+            case _ if summed and not _has_vector_form(node) and mentions(node, SUM):
+                raise NotVectorizable(f"no vector form of {text(node)}")
         return None
 
     return transform(e, vector)

@@ -13,14 +13,10 @@ from itertools import product
 
 from ingot.formula.compute import COMBINERS, Compute, Reduction
 from ingot.formula.expr import (
-    COMPARISONS,
     Binary,
-    Cast,
     Const,
     Expr,
     Load,
-    Select,
-    Unary,
     Var,
     static,
     substitute,
@@ -30,7 +26,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
 from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
 from ingot.formula.types import BOOL, INDEX
-from ingot.loops.access import NotVectorizable, align_constants, has_vector_cast, step, vectorize
+from ingot.loops.access import NotVectorizable, align_constants, has_vector_form, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
 from ingot.loops.kernels.joint_axes import join
@@ -44,8 +40,6 @@ TILE = 4
 VECTORS = 8  # accumulators of a reduction that has no tile
 UNROLLED_TAPS = 8
 IN_FLIGHT = 8  # results of a reduction under way at once: hides the latency of an addition
-VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "larger", "pow"})
-INTEGER_OPERATIONS = frozenset({"add", "sub", "mul", "max", "min", "and", "or", "xor"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,35 +118,6 @@ def _lengthened(v: Vertical, storage: Storage, target: Target) -> Vertical:
     rest, bounds = tuple(a for a in v.outer if a is not outer), {**v.bounds, axis.name: interval(axis)}
     longer = replace(v, to=to, value=value, reduction=reduction, vector=axis, outer=rest, bounds=bounds)
     return _lengthened(longer, storage, target)
-
-
-def has_vector_form(e: Expr) -> bool:
-    """Whether every operation of the expression exists on vectors, of numbers of 32 bits and fewer or all of
-    one width.
-    """
-    nodes = [n for n in walk(e) if n.dtype is not INDEX]
-    widths = {n.dtype.bits for n in nodes if n.dtype is not BOOL}
-    return (max(widths, default=0) <= 32 or len(widths) == 1) and all(map(_has_vector_form, nodes))
-
-
-def _has_vector_form(n: Expr) -> bool:
-    match n:
-        case Load(tensor=t):
-            return t.type.kind in "iuf" and t.type.compute is t.type
-        case Binary(op, a, _) if op in COMPARISONS:
-            return a.dtype.is_float
-        case Binary(op, a, _):
-            return op in (VECTOR_OPERATIONS if a.dtype.is_float else INTEGER_OPERATIONS)
-        case Select(condition, _, _):
-            compared = {
-                x.a.dtype.bits for x in walk(condition) if isinstance(x, Binary) and x.op in COMPARISONS
-            }
-            return isinstance(condition, Binary) and compared <= {n.dtype.bits}
-        case Cast(a, to):  # of an index: a number per point, such as how many taps a pool counts
-            return a.dtype is INDEX or has_vector_cast(a, to)
-        case Unary(op, a):
-            return op not in ("sign", "isnan", "isinf", "not") and (a.dtype.is_float or op == "neg")
-    return True
 
 
 def _lanes(v: Vertical, target: Target) -> int:

@@ -16,10 +16,9 @@ from ingot.formula.expr import Const, Expr, Load, Var, loads, static, substitute
 from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, INDEX
-from ingot.loops.access import NotVectorizable, step, vectorize
+from ingot.loops.access import NotVectorizable, has_vector_form, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.instructions import GROUP_BYTES
-from ingot.loops.kernels.elementwise import has_vector_form
 from ingot.loops.kernels.joint_axes import join
 from ingot.loops.kernels.shuffles import Network
 from ingot.loops.layout import Storage, bind

@@ -275,17 +275,18 @@ class _Loops:
         total = Var(f"sum{i}", None, d.init.dtype)
         from_zero = d.init == Const(0.0, d.init.dtype)
         summed = total if from_zero else Binary("add", d.init, total)
-        value = substitute(substitute(d.value, {"acc": summed}), here)
+        value = substitute(d.value, here)
         to = substitute(d.to, here)
         try:
             if step(d.to, d.along.name) != 1:
                 raise NotVectorizable("outputs that do not lie side by side")
-            yield self._stored(to, vectorize(value, d.along.name, side), side)
+            vector = substitute(vectorize(value, d.along.name, side), {"acc": summed})
+            yield self._stored(to, vector, side)
         except NotVectorizable:
             for j in range(side):
                 there = {d.along.name: d.along + j}
                 lane: Expr = Lane(total, j) if side > 1 else total
-                one = substitute(value, {total.name: lane, **there})
+                one = substitute(substitute(value, {"acc": summed}), {total.name: lane, **there})
                 yield self._stored(substitute(to, there), one, 1)
 
     def _stored(self, to: Expr, value: Expr, lanes: int) -> Store:

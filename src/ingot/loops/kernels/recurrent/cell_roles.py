@@ -24,10 +24,9 @@ from ingot.formula.expr import (
     walk,
 )
 from ingot.formula.index import Bounds, linear, simplify
-from ingot.loops.access import step
+from ingot.loops.access import has_vector_form, step
 from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.contraction.roles import Contraction, match
-from ingot.loops.kernels.elementwise import has_vector_form
 from ingot.loops.layout import Storage, bind
 
 

@@ -26,9 +26,8 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import Bounds, interval, simplify
 from ingot.formula.types import FLOAT32, FLOAT64, DType
-from ingot.loops.access import step
+from ingot.loops.access import has_vector_form, step
 from ingot.loops.axes import normal_axes
-from ingot.loops.kernels.elementwise import has_vector_form
 from ingot.loops.kernels.joint_axes import join
 from ingot.loops.layout import Storage, bind
 

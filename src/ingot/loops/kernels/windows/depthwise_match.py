@@ -12,8 +12,7 @@ from ingot.formula.compute import Compute
 from ingot.formula.expr import Binary, Cast, Expr, Load, Var, static
 from ingot.formula.index import Bounds, coefficient, interval, mentions, simplify
 from ingot.formula.types import INT8, INT32, UINT8
-from ingot.loops.access import step
-from ingot.loops.kernels.elementwise import has_vector_form
+from ingot.loops.access import has_vector_form, step
 from ingot.loops.layout import Storage, bind
 
 

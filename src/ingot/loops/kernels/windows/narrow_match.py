@@ -16,9 +16,8 @@ from ingot.formula.expr import (
     static,
 )
 from ingot.formula.index import Bounds, coefficient, interval, simplify
-from ingot.loops.access import step
+from ingot.loops.access import has_vector_form, step
 from ingot.loops.kernels.contraction.roles import around
-from ingot.loops.kernels.elementwise import has_vector_form
 from ingot.loops.kernels.naive import clip
 from ingot.loops.layout import Storage, bind
 

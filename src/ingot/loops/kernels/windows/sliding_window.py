@@ -290,8 +290,10 @@ class _Generator:
             return e
 
         def kept(node: Expr) -> Expr | None:
-            if not isinstance(node, Load) or self._moves(node, *self.rolled):
+            if not isinstance(node, Load):
                 return None
+            if self._moves(node, *self.rolled):
+                return node  # what its index reads is a number, not a vector
             return self.kept.setdefault(node, Var(f"kept{len(self.kept)}", None, node.dtype))
 
         return transform(e, kept)
