@@ -113,6 +113,13 @@ def test_false_shapes_are_forgotten_on_request() -> None:
         infer(read(told))
 
 
+def test_false_types_are_forgotten_on_request() -> None:
+    told = text("{ y = Less(x, x) }", "(float[2] x) => (float[2] y)")
+    assert str(infer(read(told, infer_shapes=True)).outputs[0].type) == "bool"
+    with pytest.raises(ModelError, match="--infer-shapes"):
+        infer(read(told))
+
+
 def test_outputs_of_training_that_nobody_reads() -> None:
     call = node("BatchNormalization", "x s b m v", "y m1 v1 m2 v2")
     weights = tuple(numpy_helper.from_array(np.ones(3, np.float32), name) for name in "sbmv")

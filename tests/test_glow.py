@@ -26,6 +26,10 @@ def box_cox(x: Array, p: Array, shift: Array) -> Array:
 
 
 X, M = floats(2, 3, 4), floats(2, 5, 4)
+LENGTHS = np.int32([2, 0, 3])
+PLACES = np.int64([3, 0, 3])
+BOXES = np.float32([[0, 0, 1, 1], [0, 0.05, 1, 1.05], [0, 3, 1, 4], [0, 5, 1, 6]])
+KEPT = [BOXES, np.float32([0.7, 0.9, 0.3, 0.8]), np.int64([3]), np.float32([0.5]), np.float32([0.4])]
 HOLES = np.float32([[1, np.nan], [np.inf, -0.0]])
 CASES: dict[str, tuple[str, list[Array], Callable[..., Array]]] = {
     "BatchBoxCox": ("", [floats(4, 3) + 1, np.float32([0, 0.5, 2]), np.float32([0.1, 0.2, -5])], box_cox),
@@ -42,6 +46,9 @@ CASES: dict[str, tuple[str, list[Array], Callable[..., Array]]] = {
         lambda a, b: a.swapaxes(2, 3) @ b,
     ),
     "BatchMatMul_2": ("<trans_b = 1>", [floats(3, 4), floats(2, 4)], lambda a, b: a @ b.T),
+    "CmpEQ": ("", [HOLES, HOLES.T.copy()], np.equal),
+    "CmpLTE": ("", [X, X[::-1].copy()], np.less_equal),
+    "CumSum": ("<reverse = 1>", [X, np.int32([1])], lambda x, a: x[:, ::-1].cumsum(1)[:, ::-1]),
     "DotProduct": ("", [X, X], lambda a, b: (a * b).sum((1, 2))),
     "ExpandDims": ("<dims = [0, 3]>", [floats(2, 3)], lambda x: x[None, ..., None]),
     "FC": ("", [X, floats(5, 12), floats(5)], lambda x, w, b: x.reshape(2, 12) @ w.T + b),
@@ -57,25 +64,44 @@ CASES: dict[str, tuple[str, list[Array], Callable[..., Array]]] = {
     "Glow_MatMul": ('<o0_elemKind = "float">', [floats(2, 3), floats(3, 4)], np.matmul),
     "Glow_Mul": ("", [X, X], np.multiply),
     "Glow_Sub": ("", [X, X + 1], np.subtract),
+    "LengthsSum": (
+        "",
+        [floats(5, 2, 3), LENGTHS],
+        lambda x, n: np.stack([x[:2].sum(0), x[:0].sum(0), x[2:].sum(0)]),
+    ),
+    "LengthsToRanges": ("", [LENGTHS], lambda n: np.int32([[0, 2], [2, 0], [2, 3]])),
+    "NonMaxSuppressionV4": ("", KEPT, lambda *a: np.int32([1, 3])),
+    "NonMaxSuppressionV4_padded": ("<pad_to_max_output_size = 1>", KEPT, lambda *a: np.int32([1, 3, 0])),
     "ReplaceNaN": ("", [HOLES], lambda x: np.where(np.isnan(x), np.float32(0), x)),
     "ReplaceNaN_by": ("<value = 2.5>", [HOLES], lambda x: np.where(np.isnan(x), np.float32(2.5), x)),
+    "SparseToDense": (
+        "",
+        [PLACES, floats(3, 2), floats(4, 2)],
+        lambda i, v, like: np.stack([v[1], 0 * v[0], 0 * v[0], v[0] + v[2]]),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_means_what_glow_means(name: str) -> None:
     attributes, given, meant = CASES[name]
-    kinds = ", ".join(f"float[{','.join(map(str, a.shape))}] x{i}" for i, a in enumerate(given))
+    kinds = ", ".join(
+        f"{str(a.dtype).removesuffix('32') if a.dtype == np.float32 else a.dtype}"
+        f"[{','.join(map(str, a.shape))}] x{i}"
+        for i, a in enumerate(given)
+    )
     operands = ", ".join(f"x{i}" for i in range(len(given)))
-    variant = name.endswith(("_both", "_inner", "_by", "_4", "_4t", "_2", "_axes"))
+    variant = name.endswith(("_both", "_inner", "_by", "_4", "_4t", "_2", "_axes", "_padded"))
     operator = name.rpartition("_")[0] if variant else name
     model = onnx.parser.parse_model(
         f'<ir_version: 8, opset_import: ["" : 9]> g ({kinds}) => (float[] y) '
         f"{{ y = {operator} {attributes} ({operands}) }}"
     )
     model.graph.output[0].type.tensor_type.ClearField("shape")
-    found = ingot.compile(model, target="c99").run({f"x{i}": a for i, a in enumerate(given)})["y"]
+    made = ingot.compile(model, target="c99", infer_shapes=True, capacity={"": 8})
+    found = made.run({f"x{i}": a for i, a in enumerate(given)})["y"]
     wanted = meant(*given)
+    assert found.dtype.kind == wanted.dtype.kind
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
@@ -101,6 +127,39 @@ def test_attributes_that_would_be_dropped_are_refused(call: str, attribute: str)
     operator = call.partition(" ")[0]
     with pytest.raises(UnsupportedError, match=f"^{operator} node 'y': the attribute '{attribute}' "):
         ingot.compile(model)
+
+
+def test_where_a_node_runs_is_not_what_it_means() -> None:
+    call = '<partitionName = "p0", NodeOpt_Interpreter_order = "late"> (x, x)'
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 9]> g (float[2] x) => (float[2] y) {{ y = Glow_Add {call} }}'
+    )
+    assert ingot.compile(model, target="c99").run({"x": np.ones(2, np.float32)})["y"].tolist() == [2, 2]
+
+
+def test_tf2onnx_need_not_import_its_domain() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 10]> g (float[4,4] boxes, float[4] scores) => (int32[2] y)'
+        "<int64 n = {2}, float half = {0.5}, float least = {0.0}>"
+        "{ y = ai.onnx.converters.tensorflow.NonMaxSuppressionV4 <pad_to_max_output_size = 1>"
+        " (boxes, scores, n, half, least) }"
+    )
+    found = ingot.compile(model, target="c99").run({"boxes": BOXES, "scores": KEPT[1]})
+    assert found["y"].tolist() == [1, 3]
+
+
+def test_bilinear_is_linear() -> None:
+    model = (
+        '<ir_version: 8, opset_import: ["" : 11]> g (float[1,1,2,3] x) => (float[1,1,4,6] y)'
+        "<float[4] scales = {1, 1, 2, 2}, float[0] none = {}>"
+        '{ y = Resize <mode = "MODE", coordinate_transformation_mode = "asymmetric"> (x, none, scales) }'
+    )
+    given = {"x": floats(1, 1, 2, 3)}
+    found = [
+        ingot.compile(onnx.parser.parse_model(model.replace("MODE", mode)), target="c99").run(given)["y"]
+        for mode in ("bilinear", "linear")
+    ]
+    assert (found[0] == found[1]).all()
 
 
 def test_an_error_names_the_operator_of_the_file() -> None:

@@ -23,7 +23,7 @@ class Options:
     gives values whose extents only the data tells their largest ones: a number for all axes or one per
     axis; that of "" is for every value not named. `string_bytes` is the room of a string, its last zero
     included; constants may need more. `state` pairs outputs with inputs {next: previous}: what one run
-    leaves to the next. `infer_shapes` believes the operators where the model declares other shapes of
+    leaves to the next. `infer_shapes` believes the operators where the model declares other shapes or types of
     what they make. `fuse` off keeps one kernel per node (for verification layer by layer). `generators`
     off keeps naive loops everywhere. `strict_speed` makes it an error that kernels which count compute one
     element at a time although the target has vectors. `math` "exact" adds and multiplies what the model

@@ -64,7 +64,8 @@ StringBytes = Annotated[
 InferShapes = Annotated[
     bool,
     typer.Option(
-        "--infer-shapes", help="Believe the operators where the model declares another shape of an output."
+        "--infer-shapes",
+        help="Believe the operators where the model declares another shape or type of an output.",
     ),
 ]
 States = Annotated[

@@ -486,19 +486,18 @@ def _agree(node: Node, results: tuple[Tensor, ...]) -> None:
     for value, tensor in zip(node.outputs, results, strict=False):
         if value is None:
             continue
+        if value.is_doubted:
+            continue
         said = tensor.shape if value.shape is None else value.shape
-        fits = value.is_doubted or (
-            len(said) == tensor.rank
-            and all(
-                a == b or not (isinstance(a, int) and isinstance(b, int))
-                for a, b in zip(said, tensor.shape, strict=True)
-            )
+        fits = len(said) == tensor.rank and all(
+            a == b or not (isinstance(a, int) and isinstance(b, int))
+            for a, b in zip(said, tensor.shape, strict=True)
         )
         if value.type not in (None, tensor.type) or not fits:
             declared = f"{value.type or tensor.type}{shapes_text((said,))}"
             reason = f"declared as {declared}, but it is {tensor.type}{shapes_text((tensor.shape,))}"
-            said_wrong = "" if fits else "correct the model, or give --infer-shapes to believe the operators"
-            raise ModelError(f"{node.label}: the output {value.name!r} is {reason}", remedy=said_wrong)
+            remedy = "correct the model, or give --infer-shapes to believe the operators"
+            raise ModelError(f"{node.label}: the output {value.name!r} is {reason}", remedy=remedy)
 
 
 def _positional(operator: Operator, node: Node, inputs: list[Tensor | None]) -> list[Tensor | None]:

@@ -139,6 +139,10 @@ def _common(ratios: list[Number], policy: str) -> Number:
     return out
 
 
+LINEAR = {"bilinear": "linear"}
+"""Upsample-1 calls it so, and exporters did after it."""
+
+
 @op("Resize", since=11)
 def resize(
     f: Builder,
@@ -160,7 +164,7 @@ def resize(
     """Each axis sampled at the places its scale, or its new size, gives (Resize-19)."""
     where = [f.axis(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
     how = How(
-        mode,
+        LINEAR.get(mode, mode),
         coordinate_transformation_mode,
         nearest_mode,
         cubic_coeff_a,
@@ -186,7 +190,7 @@ def resize(
 def resize_10(f: Builder, x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
     """Resize-10, Upsample-9: asymmetric places, rounded down, or up where the axis shrinks."""
     lines = _by_scales(f, x, scales, range(x.rank), None)
-    return resample(f, x, lines, How("linear" if mode == "bilinear" else mode, "asymmetric", "simple"))
+    return resample(f, x, lines, How(LINEAR.get(mode, mode), "asymmetric", "simple"))
 
 
 @op("Upsample", since=7)

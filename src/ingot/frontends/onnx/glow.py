@@ -22,6 +22,11 @@ FUNCTIONS: Mapping[str, str] = {
         power = Pow (base, p) less = Sub (power, one)
         none = Equal (p, zero) q = Where (none, one, p) root = Div (less, q) y = Where (none, log, root) }""",
     "BatchMatMul": '(a, b) => (y) { y = Einsum <equation = "EQUATION"> (a, b) }',
+    "CmpEQ": "(x, y) => (z) { z = Equal (x, y) }",
+    "CmpLTE": "(x, y) => (z) { z = LessOrEqual (x, y) }",
+    "CumSum": """<exclusive: int = 0, reverse: int = 0> (x, axis) => (y) {
+        at = Squeeze (axis)
+        y = CumSum <exclusive: int = @exclusive, reverse: int = @reverse> (x, at) }""",
     "DotProduct": """(x, y) => (z) {
         products = Mul (x, y) rows = Flatten (products) last = Constant <value_ints = [1]> ()
         z = ReduceSum <keepdims = 0> (rows, last) }""",
@@ -37,15 +42,56 @@ FUNCTIONS: Mapping[str, str] = {
     "Glow_MatMul": "(x, y) => (z) { z = MatMul (x, y) }",
     "Glow_Mul": "(x, y) => (z) { z = Mul (x, y) }",
     "Glow_Sub": "(x, y) => (z) { z = Sub (x, y) }",
+    "LengthsSum": """(x, lengths) => (y) {
+        zero = Constant <value_int = 0> () one = Constant <value_int = 1> ()
+        first = Constant <value_ints = [0]> () last = Constant <value_ints = [1]> ()
+        long = Cast <to = 7> (lengths) ends = CumSum (long, zero) across = Unsqueeze (ends, first)
+        rows = Shape <start = 0, end = 1> (x) all = Squeeze (rows) places = Range (zero, all, one)
+        down = Unsqueeze (places, last) is_behind = GreaterOrEqual (down, across)
+        behind = Cast <to = 7> (is_behind) segment = ReduceSum <keepdims = 1> (behind, last)
+        count = Shape (lengths) more = Add (count, last) inner = Shape <start = 1> (x)
+        extents = Concat <axis = 0> (more, inner) zeros = ConstantOfShape (extents)
+        empty = CastLike (zeros, x) sums = ScatterND <reduction = "add"> (empty, segment, x)
+        y = Slice (sums, first, count, first) }""",
+    "LengthsToRanges": """(lengths) => (y) {
+        zero = Constant <value_int = 0> () last = Constant <value_ints = [1]> ()
+        ends = CumSum (lengths, zero) starts = Sub (ends, lengths)
+        left = Unsqueeze (starts, last) right = Unsqueeze (lengths, last)
+        y = Concat <axis = 1> (left, right) }""",
+    "NonMaxSuppressionV4": """<center_point_box: int = 0>
+        (boxes, scores, most, overlap, least) => (places, found) {
+        zero = Constant <value_ints = [0]> () one = Constant <value_ints = [1]> ()
+        two = Constant <value_int = 2> () both = Constant <value_ints = [0, 1]> ()
+        batch = Unsqueeze (boxes, zero) class = Unsqueeze (scores, both)
+        many = Cast <to = 7> (most) room = Reshape (many, one)
+        chosen = NonMaxSuppression <center_point_box: int = @center_point_box>
+            (batch, class, room, overlap, least)
+        indices = Gather <axis = 1> (chosen, two) PADDING
+        places = Cast <to = 6> (long) count = Size (indices) found = Cast <to = 6> (count) }""",
     "ReplaceNaN": """<value: float = 0.0> (x) => (y) {
         with = Constant <value_float: float = @value> () is = IsNaN (x) y = Where (is, with, x) }""",
+    "SparseToDense": """(indices, values, like) => (y) {
+        rows = Shape <start = 0, end = 1> (like) inner = Shape <start = 1> (values)
+        extents = Concat <axis = 0> (rows, inner) zeros = ConstantOfShape (extents)
+        empty = CastLike (zeros, values) last = Constant <value_ints = [1]> ()
+        places = Unsqueeze (indices, last) y = ScatterND <reduction = "add"> (empty, places, values) }""",
 }
 """Bodies by name, in ONNX's notation and of opset 17."""
+PADDED = """none = ConstantOfShape (room) zeros = Cast <to = 7> (none)
+        start = Constant <value_int = 0> () step = Constant <value_int = 1> () size = Size (indices)
+        numbers = Range (start, size, step) rows = Unsqueeze (numbers, one)
+        long = ScatterND (zeros, rows, indices)"""
+"""NonMaxSuppressionV4's places, zeros behind them."""
+TF2ONNX = "ai.onnx.converters.tensorflow"
+"""The domain of what tf2onnx takes over from TensorFlow."""
 HELD = {
     *((op, name, 1) for op in ("FC", "FCTransposed") for name in ("axis", "axis_w")),
+    *(("NonMaxSuppressionV4", "pad_to_max_output_size", value) for value in (0, 1)),
     *(("BatchMatMul", name, value) for name in ("trans_a", "trans_b") for value in (0, 1)),
 }
 """Values of attributes that a body has without reading them."""
+PLACEMENT = re.compile(r"partitionName|NodeOpt_\w+")
+"""Where Glow runs a node, and how its backends do: nothing of what the node means."""
 TYPE_OF_OPERAND = re.compile(r"[io]\d+_(elemKind|shape|strides|layout)")
 PLAIN_KINDS = {"float", "float16", "bfloat16", "float64", "index32", "index64", "bool"}
 """What Glow's writer says of a node's operands; of types that are not quantised, the body knows it all."""
@@ -54,10 +100,14 @@ PLAIN_KINDS = {"float", "float16", "bfloat16", "float64", "index32", "index64", 
 def glow_function(call: onnx.NodeProto) -> onnx.FunctionProto | None:
     """What a node of the default domain means to Glow; None where that is not known."""
     text = FUNCTIONS.get(call.op_type)
-    if text is None or call.domain not in ("", "ai.onnx"):
+    if text is None or call.domain not in ("", "ai.onnx", TF2ONNX):
         return None
+    given = {a.name: a.i for a in call.attribute}
+    if call.op_type == "NonMaxSuppressionV4":
+        text = text.replace(
+            "PADDING", PADDED if given.get("pad_to_max_output_size") else "long = Identity (indices)"
+        )
     if call.op_type == "BatchMatMul":
-        given = {a.name: a.i for a in call.attribute}
         left, right = "km" if given.get("trans_a") else "mk", "nk" if given.get("trans_b") else "kn"
         text = text.replace("EQUATION", f"...{left},...{right}->...mn")
     function = onnx.parser.parse_function(f'<domain: "", opset_import: ["" : 17]> {call.op_type} {text}')
@@ -74,7 +124,7 @@ def _unread(call: onnx.NodeProto, function: onnx.FunctionProto) -> Iterator[str]
     read = {a.ref_attr_name for node in function.node for a in node.attribute}
     for a in call.attribute:
         is_held = a.type == onnx.AttributeProto.INT and (call.op_type, a.name, a.i) in HELD
-        if a.name in read or is_held:
+        if a.name in read or is_held or PLACEMENT.fullmatch(a.name):
             continue
         kind = TYPE_OF_OPERAND.fullmatch(a.name)
         if kind is None or (kind[1] == "elemKind" and a.s.decode(errors="replace") not in PLAIN_KINDS):

@@ -30,6 +30,7 @@ from ingot.frontends.onnx.functions import (
     light,
     normal,
 )
+from ingot.frontends.onnx.glow import TF2ONNX
 from ingot.frontends.onnx.handlers import is_handled
 from ingot.frontends.onnx.interface import give_inputs, give_outputs, ports
 from ingot.frontends.onnx.objects import Object
@@ -209,7 +210,7 @@ class GraphReader:
         require_text(domain, proto.op_type, proto.name, *proto.input, *names)
         if not proto.op_type or not all(map(str.isprintable, (domain, proto.op_type, *names))):
             raise ModelError(f"node {proto.name!r}: {proto.op_type!r} of {domain!r} is not an operator")
-        version = scope.opsets.get(domain, 0)
+        version = scope.opsets.get(domain, int(domain == TF2ONNX))  # files of Glow's do not import it
         if domain == NEWEST:
             domain, version = "", onnx.defs.onnx_opset_version()
         node = Node(proto.op_type, [], [], {}, proto.name, domain, version, self.text, caller=scope.caller)
