@@ -23,11 +23,11 @@ class Options:
     gives values whose extents only the data tells their largest ones: a number for all axes or one per
     axis; that of "" is for every value not named. `string_bytes` is the room of a string, its last zero
     included; constants may need more. `state` pairs outputs with inputs {next: previous}: what one run
-    leaves to the next. `infer_shapes` believes the operators where the model declares other shapes or types of
-    what they make. `fuse` off keeps one kernel per node (for verification layer by layer). `generators`
-    off keeps naive loops everywhere. `strict_speed` makes it an error that kernels which count compute one
-    element at a time although the target has vectors. `math` "exact" adds and multiplies what the model
-    says, as it says it: no fast convolution algorithms, every sigmoid and tanh to its last digits.
+    leaves to the next. `infer_shapes` believes the operators where the model declares other shapes or
+    types of what they make. `fuse` off keeps one kernel per node, for verification layer by layer. With
+    `generators` off there are only naive loops. `strict_speed` makes it an error that kernels which count
+    compute one element at a time although the target has vectors. `math` "exact" adds and multiplies what
+    the model says, as it says it: no fast convolution algorithms, every sigmoid and tanh to its last digits.
     `activations` "int8" multiplies encoded weights in bytes, by activations that are quantised as the bundle
     runs, where a layer stays within 1 % of max|y| unless rounding errors share a sign. `huffman` stores
     encoded weights in Huffman codes, which the bundle expands some columns at a time. `target` may name
