@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch rtl report-test compression cortex-m4 targets packages light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch jax tensorflow rtl report-test compression cortex-m4 targets packages light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -98,6 +98,18 @@ pytorch: ## networks of PyTorch and scikit-learn beside their own answers, into 
 	@tools/bootstrap.sh test
 	@$(if $(PYTORCH),,tools/bootstrap.sh test torch && $(BIN)/python -m pip install --quiet scikit-learn skl2onnx)
 	@PYTHONPATH=src:. $(or $(PYTORCH),$(BIN)/python) -m tests.pytorch.oracle --update docs/pytorch.md
+
+jax: ## networks of Flax beside JAX's own answers, into docs/pytorch.md (JAX=a Python that has them, else build/jax)
+	@tools/bootstrap.sh test
+	@$(if $(JAX),,$(BIN)/python -m venv build/jax && build/jax/bin/pip install --quiet '.[test]' jax flax jax2onnx)
+	@PYTHONPATH=src:. $(or $(JAX),build/jax/bin/python) -m tests.jax.oracle --update docs/pytorch.md
+
+tensorflow: ## networks as SavedModels and TFLite beside TensorFlow's own answers (TENSORFLOW=a Python, else build/tensorflow)
+	@tools/bootstrap.sh test
+	@$(if $(TENSORFLOW),,$(BIN)/python -m venv build/tensorflow && \
+	  build/tensorflow/bin/pip install --quiet '.[test]' tensorflow-cpu)
+	@KERAS_BACKEND=tensorflow TF_CPP_MIN_LOG_LEVEL=3 PYTHONPATH=src:. \
+	  $(or $(TENSORFLOW),build/tensorflow/bin/python) -m tests.tensorflow.networks --update
 
 rtl: ## the accelerator's Verilog under Verilator beside its simulator, and its cells; writes docs/hardware.md
 	@tools/bootstrap.sh test rtl

@@ -86,7 +86,8 @@ def test_the_bundle_computes_the_same_integers(
 def test_the_documentation_lists_the_operators() -> None:
     text = (Path(__file__).parent.parent / "docs" / "tflite.md").read_text()
     listed = text.partition("<!-- operators -->")[2].partition("<!-- end -->")[0]
-    assert listed.replace("`", "").replace(",", "").split() == sorted(OPS)
+    named = sorted(kind for kind in OPS if not kind.startswith("CUSTOM"))
+    assert listed.replace("`", "").replace(",", "").split() == named
 
 
 def test_every_case_is_recorded(golden: Mapping[str, Array]) -> None:

@@ -59,6 +59,14 @@ def test_sequential_without_an_input_layer(tmp_path: Path) -> None:
     np.testing.assert_allclose(run(path, x)[0], np.where(y > 0.2, y, 0), atol=1e-5)
 
 
+def test_layer_scale_of_convnext(tmp_path: Path) -> None:
+    """It is no layer of Keras' own, but of keras.applications."""
+    config = sequential(layer("LayerScale", "s", batch_input_shape=[None, 2, 3], init_values=1e-6))
+    gamma, x = floats(3), floats(1, 2, 3)
+    path = hdf5(tmp_path / "a.h5", config, {"s": [("s/gamma:0", gamma)]})
+    np.testing.assert_allclose(run(path, x)[0], x * gamma, rtol=1e-6)
+
+
 def test_list_of_layers_of_the_first_versions(tmp_path: Path) -> None:
     config = {
         "class_name": "Sequential",

@@ -19,6 +19,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 import ingot
 from tests.keras.networks import networks
@@ -87,7 +88,8 @@ def off(found: Array, wanted: Array) -> float:
 
 def lite(model: Any, function: Any, rng: np.random.Generator, is_int8: bool) -> bytes:
     """What TensorFlow's converter makes of the model."""
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()], model)
+    frozen = convert_variables_to_constants_v2(function.get_concrete_function())
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([frozen])
     if is_int8:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.representative_dataset = lambda: (drawn(model, rng) for _ in range(CALIBRATION))

@@ -118,6 +118,17 @@ def prelu(c: Call) -> Result:
     return same(c, c.b.one("PRelu", x.value, c.b.held(Tensor(slope), x.order)))
 
 
+def _gamma(layer: Layer, settings: Settings) -> Spec:
+    return Spec(("gamma",))
+
+
+@layer("LayerScale", weights=_gamma)
+def layer_scale(c: Call) -> Result:
+    """x times a factor for each channel: the layer that keras.applications defines for ConvNeXt."""
+    factor = c.weight("gamma", [c.x.shape[-1]])
+    return Tensor(c.b.one("Mul", c.plain(c.x), factor))
+
+
 @layer("Gelu", "GELU", mask="keep")
 def gelu_layer(c: Call) -> Result:
     write = gelu_by_tanh if c.settings.flag("approximate") else gelu

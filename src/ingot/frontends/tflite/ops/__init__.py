@@ -4,6 +4,7 @@ from ingot.frontends.tflite.ops import (  # noqa: F401  (these fill the table)
     activation,
     arithmetic,
     control,
+    detection,
     elementwise,
     matrix,
     moving,
