@@ -28,6 +28,8 @@ Array = np.ndarray[Any, Any]
 TOLERANCE = 1e-4
 BEGIN, END = "<!-- networks: begin -->", "<!-- networks: end -->"
 CALIBRATION = 8
+UNCALIBRATED = ("lstm text", "gru text", "conv lstm")
+"""TensorFlow's calibrator (2.21) crashes on their loops."""
 NUMBER = re.compile(r"in(\d+)")
 SAVED, LITE = Path("docs/tensorflow.md"), Path("docs/tflite.md")
 
@@ -128,6 +130,8 @@ def lite_rows(name: str, model: Any, function: Any, given: list[Array]) -> tuple
     """A row of TFLite's table: floats by their difference, integers by the share that differs."""
     rng = np.random.default_rng(1)
     floats = max(off(y, w) for y, w in ran(lite(model, function, rng, False), rng, given))
+    if name in UNCALIBRATED:
+        return f"| {name} | {floats:.1e} | |", floats <= TOLERANCE
     try:
         data = lite(model, function, rng, True)
     except Exception as error:
