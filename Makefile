@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch jax tensorflow rtl report-test compression cortex-m4 targets packages light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch jax tensorflow rtl report-test compression cortex-m4 targets pythons release packages light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -147,6 +147,14 @@ packages: ## every kind of package built and run by its ecosystem's tools, as fa
 light: ## the nine light models of the onnx package, random weights, beside onnxruntime
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.light
+
+pythons: ## the wheel and each extra in bare environments of every CPython here (4 minutes each), into docs/install.md
+	@tools/bootstrap.sh test
+	@$(BIN)/python -m tests.install --update docs/install.md $(PYTHONS)
+
+release: ## the source archive and the wheel, twice and compared, from a clean tree, into dist/ (VERSION= asks for one)
+	@tools/bootstrap.sh test
+	@$(BIN)/python tools/release.py $(VERSION)
 
 clean: ## remove build products and caches (keeps .venv)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache
