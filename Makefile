@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch jax tensorflow rtl report-test compression cortex-m4 targets pythons release packages light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch jax tensorflow rtl report-test compression cortex-m4 targets pythons docs docs-test tutorials release packages light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -151,6 +151,26 @@ light: ## the nine light models of the onnx package, random weights, beside onnx
 pythons: ## the wheel and each extra in bare environments of every CPython here (4 minutes each), into docs/install.md
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m tests.install --update docs/install.md $(PYTHONS)
+
+docs: ## the documentation site into build/site; every link and anchor is checked
+	@tools/bootstrap.sh docs
+	@PYTHONPATH=src $(BIN)/python tools/site_pages.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "the site is build/site/index.html"
+
+docs-test: docs ## every page of the site in headless Chromium at two widths: width, contrast, scripts
+	@tools/bootstrap.sh test
+	@tools/debian-packages.sh chromium chromium-driver
+	@$(BIN)/python -m pip install --quiet 'selenium>=4.20'
+	$(BIN)/python -m pytest tests/site/browser.py
+
+tutorials: ## every command of every tutorial, into docs/tutorials/index.md (TUTORIALS=a Python that has PyTorch, Keras, JAX)
+	@tools/bootstrap.sh test
+	@tools/debian-packages.sh
+	@tools/debian-packages.sh tools/kernel-packages.txt
+	@tools/debian-packages.sh chromium
+	@$(if $(TUTORIALS),,tools/bootstrap.sh test torch && $(BIN)/python -m pip install --quiet 'keras>=3.15,<3.16' jax)
+	@$(BIN)/python -m tests.tutorials --update $(if $(TUTORIALS),--python $(TUTORIALS))
 
 release: ## the source archive and the wheel, twice and compared, from a clean tree, into dist/ (VERSION= asks for one)
 	@tools/bootstrap.sh test

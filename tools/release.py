@@ -2,7 +2,7 @@
 
     python tools/release.py [VERSION]
 
-In: the tree of the last commit. Out: dist/ingot-VERSION.tar.gz, dist/ingot-VERSION-py3-none-any.whl, dist/SHA256SUMS.
+In: the tree of the last commit. Out, in dist/: the archive, the wheel and SHA256SUMS with the hash of each.
 It refuses a tree that differs from its commit, a version that is not that of `src/ingot/__init__.py`, and a
 changelog without an entry for it. Both files are built twice and compared; their times are the commit's
 (SOURCE_DATE_EPOCH).

@@ -3,7 +3,7 @@
     python -m tests.install [--update docs/install.md] [PYTHON...]
 
 For each Python: the wheel by pip with what it depends on, the probe's formats, what is said without extras,
-and each extra by itself in an environment of its own. Needs the package index. The status is 1 if anything fails.
+and each extra by itself in an environment of its own. Needs the package index. The status is 1 if any fails.
 """
 
 from __future__ import annotations
