@@ -5,14 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-import pytest
-
-from tests.install.wheel import ROOT, borrow_dependencies, build_wheel, environment, install, prepare, probe
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("dist"))
+from tests.install.wheel import ROOT, borrow_dependencies, environment, install, prepare, probe
 
 
 def test_it_holds_the_package_whole_and_nothing_else(wheel: Path) -> None:

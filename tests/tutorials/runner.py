@@ -2,9 +2,10 @@
 
 A fenced block with a title is a file, written as it stands. A block `console` is a session. Its lines that
 begin with `$ ` are commands (a line that ends in a backslash goes on in the next). Below one stands what it
-prints, with `...` for any text within a line and, alone on a line, for any lines. A command that shows nothing
-may print anything. All output counts, errors too, and a command that fails fails the page. Other blocks are
-only read.
+prints; there, `...` stands for any text within a line, and alone on a line for any lines.
+
+A command that shows nothing may print anything. All output counts, errors too, and a command that fails fails
+the page. Other blocks are only read.
 
 What a page needs besides the base install stands in its comment `<!-- needs: NAME... -->`.
 """

@@ -1,0 +1,46 @@
+"""The pictures of the documents are true: drawn anew by the command beside them, or named as the code is.
+
+`pytest --update-golden tests/test_pictures.py` draws docs/arena.svg anew.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import ingot
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_arena_is_what_the_readme_s_command_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    (command,) = re.findall(
+        r"^    \.venv/bin/ingot (inspect .*--svg) \S+", (ROOT / "README.md").read_text(), re.M
+    )
+    monkeypatch.chdir(ROOT)
+    drawn = tmp_path / "arena.svg"
+    assert ingot(*command.split(), drawn).exit_code == 0
+    kept = ROOT / "docs" / "arena.svg"
+    if request.config.getoption("--update-golden"):
+        kept.write_text(drawn.read_text())
+    assert drawn.read_text() == kept.read_text()
+
+
+def test_the_levels_name_steps_of_the_code() -> None:
+    picture = (ROOT / "docs" / "levels.svg").read_text()
+    steps = re.findall(r'class="step"[^>]*>([^<]+)', picture)
+    names = {name for text in steps for name in re.findall(r"[a-z_]+", text)}
+    source = "".join(p.read_text() for p in (ROOT / "src" / "ingot").rglob("*.py"))
+    assert len(names) > 8
+    assert not {name for name in names if not re.search(rf"^def {name}\w*\(", source, re.M)}
+
+
+def test_every_picture_is_shown_and_checked() -> None:
+    pictures = {p.name for p in (ROOT / "docs").rglob("*.svg")}
+    assert pictures == {"arena.svg", "levels.svg"}
+    pages = "".join(p.read_text() for p in (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"))
+    assert all(f"{name})" in pages for name in pictures)
