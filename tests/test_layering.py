@@ -28,7 +28,7 @@ LEVELS = [
     {"targets"},
     {"binary"},
     {"files", "workers"},
-    {"options", "errors", "log"},
+    {"options", "errors", "log", "tables"},
 ]
 RANK = {room: i for i, level in enumerate(LEVELS) for room in level}
 BRANCH = {"frontends", "passes", "compress", "quantize"}

@@ -35,9 +35,9 @@ from ingot.cli import (
     tuning,
     verifying,
 )
-from ingot.cli.show import single_line
 from ingot.errors import IngotError, ToolchainError
 from ingot.log import forget
+from ingot.tables import single_line
 
 INTERNAL = 70
 LONGEST = 1500  # characters of a message

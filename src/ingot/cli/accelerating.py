@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import note, progress, report, table, write_text
+from ingot.cli.show import note, progress, report, write_text
 from ingot.data.arrays import read_array
 from ingot.errors import InputError
 from ingot.files import require_place
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ingot.eie.exhibit import Plot
     from ingot.eie.layers import Product
     from ingot.eie.run import Report

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.show import note, progress, report
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ingot.audit.audit import Audit, Fixup
     from ingot.audit.policy import Policy, Verdict
 

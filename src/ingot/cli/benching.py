@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import note, progress, report, table, text_block
+from ingot.cli.show import note, progress, report, text_block
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ingot.check.bench import Benchmark
     from ingot.check.profile import Profile as Profiled
 

@@ -10,13 +10,12 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli import quantizing as quant
-from ingot.cli.show import progress, report, table
+from ingot.cli.show import progress, report
 from ingot.errors import InputError
 from ingot.options import Api, Options
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ingot.bundle.bundle import Bundle
 
 Directory = Annotated[

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
 from ingot.files import read_file, require_place, write_file
+from ingot.tables import table
 
 if TYPE_CHECKING:
     from ingot.compress.finetune import Training

@@ -12,12 +12,11 @@ import typer
 from ingot.cli import arguments as arg
 from ingot.cli import picturing as pic
 from ingot.cli.compiling import loaded
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ingot.check.evaluate import Contender, Score
     from ingot.data.images import Preprocessing
     from ingot.formula.expr import Array

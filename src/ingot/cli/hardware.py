@@ -11,12 +11,11 @@ import typer
 
 from ingot.cli import accelerating as arg
 from ingot.cli.arguments import Inputs, Json, options
-from ingot.cli.show import note, progress, report, table, write_text
+from ingot.cli.show import note, progress, report, write_text
 from ingot.errors import MismatchError
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ingot.eie.machine import Machine
     from ingot.eie.rtl.compare import Comparison
     from ingot.eie.rtl.synthesize import Block

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import progress, report, table
+from ingot.cli.show import progress, report
 from ingot.errors import InputError
 from ingot.files import write_file
+from ingot.tables import table
 
 Model = Annotated[
     Path,

@@ -10,8 +10,9 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.compiling import cost_table, is_bundle
-from ingot.cli.show import note, progress, report, table, text_block, write_text
+from ingot.cli.show import note, progress, report, text_block, write_text
 from ingot.errors import InputError
+from ingot.tables import table
 
 if TYPE_CHECKING:
     from ingot.driver import Stages
@@ -190,7 +191,7 @@ def _plan(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) -> No
     kernels = table("Kernels", ("kernel", "nodes", "MACs>", "bytes>"), [*rows, total])
     arena = table(
         f"Arena: {plan.arena_bytes:,} bytes; no plan needs less than {plan.bound_bytes:,}",
-        ("tensor", "type", "shape", "bytes>", "offset>", "first step>", "last step>"),
+        ("tensor", "type", "shape", "bytes>", "offset>", "from step>", "to>"),
         [(t.name, t.dtype, "x".join(t.shape), t.bytes, t.offset, t.first, t.last) for t in tensors],
     )
     report(data, as_json, kernels, arena)

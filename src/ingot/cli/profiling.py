@@ -10,12 +10,11 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli import picturing as pic
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ingot.check.calibrate import Profiled
     from ingot.data.images import Preprocessing
     from ingot.options import Options

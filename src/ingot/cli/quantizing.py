@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
 from ingot.files import write_file
 from ingot.quantize.scheme import (
@@ -24,6 +24,7 @@ from ingot.quantize.scheme import (
     parse_calibration,
     parse_drop,
 )
+from ingot.tables import table
 
 if TYPE_CHECKING:
     from ingot.check.evidence import LabelledData

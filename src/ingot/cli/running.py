@@ -13,13 +13,12 @@ import typer
 from ingot.cli import arguments as arg
 from ingot.cli import picturing as pic
 from ingot.cli.compiling import loaded
-from ingot.cli.show import report, table
+from ingot.cli.show import report
 from ingot.errors import InputError
 from ingot.files import write_files
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ingot.bundle.bundle import Bundle
     from ingot.data.images import Preprocessing
     from ingot.formula.expr import Array

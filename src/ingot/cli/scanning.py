@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import note, progress, report, table, write_text
+from ingot.cli.show import note, progress, report, write_text
 from ingot.errors import InputError
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
     import onnx
-    from rich.table import Table
 
     from ingot.check.sensitivity import Judge, Scan
     from ingot.compress.layers import Layer

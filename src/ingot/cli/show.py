@@ -1,7 +1,6 @@
 """What the commands show: tables, JSON, notes, progress, text files. Called by all of them; knows no models.
 
-Reports go to standard output, notes and progress to standard error. Names out of model files are shown
-through `shown`: they may hold escape sequences, Rich's markup, or ten thousand characters.
+Reports go to standard output, notes and progress to standard error.
 """
 
 from __future__ import annotations
@@ -9,31 +8,19 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ingot.files import write_file
 from ingot.log import listening
+from ingot.tables import Table, shown, single_line
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 WIDE = 240  # columns where the output is no terminal
-NAME_LIMIT = 64
-
-
-def shown(text: str, limit: int = NAME_LIMIT) -> str:
-    """A name fit for a terminal: printable, on one line, not too long."""
-    line = single_line(text)
-    return line if len(line) <= limit else f"{line[: limit - 3]}..."
-
-
-def single_line(text: str) -> str:
-    """The text with line breaks and control characters written as escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def text_block(text: str) -> None:
@@ -48,7 +35,8 @@ def report(data: Any, as_json: bool, *tables: Table) -> None:
         return
     console = _console()
     for table in tables:
-        console.print(table)
+        for part in table.rich(console.width):
+            console.print(part)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -60,28 +48,6 @@ def write_text(path: Path, text: str) -> None:
 def note(text: str) -> None:
     """A line for the human, on standard error."""
     print(f"ingot: {single_line(text)}", file=sys.stderr)
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table; a column whose title ends in `>` is aligned to the right. Numbers get thousands separators."""
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(title=Text(single_line(title), "bold"), title_justify="left", title_style="")
-    for column in columns:
-        right = column.endswith(">")
-        made.add_column(column.rstrip(">"), justify="right" if right else "left", no_wrap=right)
-    for row in rows:
-        made.add_row(*(Text(_cell(value)) for value in row))
-    return made
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "-"}[value]
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.3g}" if isinstance(value, float) else shown(str(value), 4 * NAME_LIMIT)
 
 
 def _strict(data: Any) -> Any:

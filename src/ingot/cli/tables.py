@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import report, table
+from ingot.cli.show import report
+from ingot.tables import table
 from ingot.targets.record import Target
 
 Named = Annotated[

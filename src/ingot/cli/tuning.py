@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.show import note, progress, report
+from ingot.tables import table
 
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="(default: MODEL.tune.json)")

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import note, progress, report, table
+from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
+from ingot.tables import Table, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ingot.check.compare import Difference
     from ingot.check.verify import Verification
     from ingot.options import Options
