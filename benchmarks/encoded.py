@@ -33,7 +33,7 @@ from ingot.bundle.run import WALL_CLOCK, aligned, load_library
 from ingot.check.bench import in_turns
 from ingot.check.machine import machine, pinned
 from ingot.check.opponent import Arena, opponent
-from ingot.compress.model import Wish
+from ingot.compression.model import Wish
 from ingot.driver import compile_with, compress_model
 from ingot.formula.expr import Array
 from ingot.options import Activations, Options

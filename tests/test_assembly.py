@@ -13,8 +13,8 @@ from ingot import compile as compile_model
 from ingot.bundle.schema import sealed, text_of
 from ingot.cli import app
 from ingot.driver import compile_with
-from ingot.inspect.assembly import layers_of, listed, parsed, units
-from ingot.inspect.objects import read
+from ingot.inspection.assembly import layers_of, listed, parsed, units
+from ingot.inspection.objects import read
 from ingot.options import Options
 from ingot.packaging.kbuild import kbuild
 from tests.models import SECONDS, limit

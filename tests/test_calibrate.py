@@ -21,8 +21,8 @@ from ingot.data.samples import Input, open_samples
 from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.options import Options
-from ingot.quantize.profile import Profile, graph_digest, read_profile
-from ingot.quantize.tally import Tally
+from ingot.quantization.profile import Profile, graph_digest, read_profile
+from ingot.quantization.tally import Tally
 
 RNG = np.random.default_rng(3)
 DATA = RNG.normal(size=(37, 3, 6, 6)).astype(np.float32)

@@ -15,11 +15,11 @@ from ingot.cli import app
 from ingot.driver import REGION_STEPS, Stages, stages
 from ingot.formula.expr import Tensor
 from ingot.formula.types import BOOL, FLOAT32, INT64
-from ingot.inspect.arena import arena_svg, step_names
-from ingot.inspect.diagram import Box, Diagram, graph_diagram, program_diagram
-from ingot.inspect.dot import dot_text
-from ingot.inspect.layered import ACROSS, place
-from ingot.inspect.picture import diagram_svg
+from ingot.inspection.arena import arena_svg, step_names
+from ingot.inspection.diagram import Box, Diagram, graph_diagram, program_diagram
+from ingot.inspection.dot import dot_text
+from ingot.inspection.layered import ACROSS, place
+from ingot.inspection.picture import diagram_svg
 from ingot.loops.program import Branch, Copy, Program, Repeat
 from ingot.options import Options
 

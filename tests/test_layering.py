@@ -13,14 +13,14 @@ LEVELS = [
     {"__main__"},
     {"cli", "__init__", "onnx_backend"},
     {"driver"},
-    {"packaging", "inspect", "check", "eie"},
+    {"packaging", "inspection", "check", "eie"},
     {"bundle"},
     {"audit", "peers"},
     {"emit"},
     {"memory"},
     {"loops"},
-    {"quantize"},
-    {"frontends", "passes", "compress"},
+    {"quantization"},
+    {"frontends", "passes", "compression"},
     {"ops"},
     {"graph"},
     {"data"},
@@ -31,7 +31,7 @@ LEVELS = [
     {"options", "errors", "log", "tables"},
 ]
 RANK = {room: i for i, level in enumerate(LEVELS) for room in level}
-BRANCH = {"frontends", "passes", "compress", "quantize"}
+BRANCH = {"frontends", "passes", "compression", "quantization"}
 LATE = {("ingot.formula.expr", "ingot.formula.index")}
 """Tensors stand in the expressions whose algebra knows how many elements a tensor has at most."""
 
@@ -71,7 +71,7 @@ def test_imports_go_down(path: Path) -> None:
     for other in {room(MODULES[m]) for m in imported(path) - {"ingot"}} - {here}:
         assert RANK[other] > RANK[here], f"{here} imports {other}, which stands above or beside it"
         assert (
-            here in BRANCH | {"driver", "cli", "__init__", "onnx_backend", "check", "inspect"}
+            here in BRANCH | {"driver", "cli", "__init__", "onnx_backend", "check", "inspection"}
             or other not in BRANCH
         )
 

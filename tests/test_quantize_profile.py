@@ -13,8 +13,8 @@ import onnx.numpy_helper as nh
 import pytest
 
 from ingot.errors import InputError
-from ingot.quantize import profile as q
-from ingot.quantize.glow_profile import read_glow_profile
+from ingot.quantization import profile as q
+from ingot.quantization.glow_profile import read_glow_profile
 
 
 def statistics(values: np.ndarray) -> q.Statistics:

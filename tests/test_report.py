@@ -15,9 +15,9 @@ from ingot.check.rounding import layer_errors
 from ingot.cli.reporting import _changed
 from ingot.driver import built, compile_with
 from ingot.errors import InputError
-from ingot.inspect.account import account, paired
-from ingot.inspect.arena import bytes_alive
-from ingot.inspect.report_page import Subject, report_page
+from ingot.inspection.account import account, paired
+from ingot.inspection.arena import bytes_alive
+from ingot.inspection.report_page import Subject, report_page
 from ingot.options import Options
 from tests.test_cli import ingot
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ingot.compress.accounting import Account, Sizes, sizes_of
-from ingot.compress.encode import AUTO, CODED, Choice, encode
+from ingot.compression.accounting import Account, Sizes, sizes_of
+from ingot.compression.encode import AUTO, CODED, Choice, encode
 from ingot.formula.expr import Array
 
 # Rows, columns, the share that stays, bits of a code.

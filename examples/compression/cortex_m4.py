@@ -26,8 +26,8 @@ from rich.table import Table
 
 import ingot
 from ingot.bundle.bundle import Bundle
-from ingot.compress.finetune import Training
-from ingot.compress.script import Script
+from ingot.compression.finetune import Training
+from ingot.compression.script import Script
 from ingot.driver import compress_model
 from ingot.targets.process import produce, run, zig, zig_version
 from ingot.targets.records import find

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ingot.compress.finetune import Training
-from ingot.compress.model import Wish
-from ingot.compress.script import Script
+from ingot.compression.finetune import Training
+from ingot.compression.model import Wish
+from ingot.compression.script import Script
 from ingot.driver import compress_model
 
 

@@ -15,9 +15,9 @@ from ingot.bundle.manifest import Origin
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
 from ingot.check.evidence import LabelledData, evidence_of
-from ingot.compress.layers import Layer, layers_of
-from ingot.compress.merge import merge_equal
-from ingot.compress.model import Compressed, Wish, compress, floats, inlined, to_container
+from ingot.compression.layers import Layer, layers_of
+from ingot.compression.merge import merge_equal
+from ingot.compression.model import Compressed, Wish, compress, floats, inlined, to_container
 from ingot.files import read_file, sha256_of
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical, is_foreign, source_files, traced
@@ -62,9 +62,9 @@ from ingot.passes.integer_layers import integer_layers
 from ingot.passes.number_calls import number_calls
 from ingot.passes.pair_states import pair_states
 from ingot.passes.prune import prune
-from ingot.quantize.profile import Profile, require_profile_of
-from ingot.quantize.quantize import Quantized, quantize
-from ingot.quantize.scheme import Scheme
+from ingot.quantization.profile import Profile, require_profile_of
+from ingot.quantization.quantize import Quantized, quantize
+from ingot.quantization.scheme import Scheme
 from ingot.targets.machine import Machine, adapted
 from ingot.targets.record import Target
 from ingot.targets.records import find, find_all
@@ -95,14 +95,14 @@ def compile(
 
 
 def compress_model(model: Any, wish: Wish) -> Compressed:
-    """A model (of any format that `compile` reads) with encoded weights; see `ingot.compress`."""
+    """A model (of any format that `compile` reads) with encoded weights; see `ingot.compression`."""
     return compress(self_contained(model, Options()), _read, wish)
 
 
 def quantize_model(
     model: Any, profile: Profile, scheme: Scheme, options: Options, data: LabelledData | None = None
 ) -> Quantized:
-    """A float model (of any format that `compile` reads) quantised by its profile; see `ingot.quantize`.
+    """A float model (of any format that `compile` reads) quantised by its profile; see `ingot.quantization`.
 
     Raises InputError for a profile of another model, and for what the scheme asks and the model has not.
     """

@@ -11,11 +11,11 @@ import torch
 from onnx import numpy_helper
 
 from ingot.check.sensitivity import by_script, scan
-from ingot.compress.bonds import bind
-from ingot.compress.finetune import Training
-from ingot.compress.layers import layers_of
-from ingot.compress.model import Wish, compress, floats
-from ingot.compress.script import load_script
+from ingot.compression.bonds import bind
+from ingot.compression.finetune import Training
+from ingot.compression.layers import layers_of
+from ingot.compression.model import Wish, compress, floats
+from ingot.compression.script import load_script
 from ingot.errors import InputError
 from tests.compress.models import answers, model, read
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ingot.compress.accounting import Account, Part, Sizes, as_json, as_markdown, sizes_of
-from ingot.compress.encode import Choice, encode
-from ingot.compress.model import Wish, compress
-from ingot.compress.propose import Scale
+from ingot.compression.accounting import Account, Part, Sizes, as_json, as_markdown, sizes_of
+from ingot.compression.encode import Choice, encode
+from ingot.compression.model import Wish, compress
+from ingot.compression.propose import Scale
 from ingot.errors import InputError
 from ingot.graph import huffman
 from ingot.graph.encoding import Codebook, Sparse

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ingot.compress.container import Form, Stored, read_container, write_container
-from ingot.compress.model import Wish, compress, to_container
+from ingot.compression.container import Form, Stored, read_container, write_container
+from ingot.compression.model import Wish, compress, to_container
 from ingot.errors import InputError, ModelError
 from ingot.graph.encoding import Sparse
 from tests.compress.models import answers, model, read

@@ -10,9 +10,9 @@ import onnx.version_converter
 import pytest
 from onnx import helper, numpy_helper, parser
 
-from ingot.compress.encode import Form
-from ingot.compress.layers import is_encoded, layers_of
-from ingot.compress.model import Wish, compress
+from ingot.compression.encode import Form
+from ingot.compression.layers import is_encoded, layers_of
+from ingot.compression.model import Wish, compress
 from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Codebook, Sparse

@@ -10,8 +10,8 @@ import onnx
 import pytest
 
 from ingot.check.sensitivity import Curve, Scan, by_outputs, scan
-from ingot.compress.layers import layers_of
-from ingot.compress.model import Wish, compress
+from ingot.compression.layers import layers_of
+from ingot.compression.model import Wish, compress
 from ingot.errors import InputError
 from tests.compress.models import model, read, with_weights
 from tests.compress.test_model import CHOICE, CONSTANT, HALF, ROW, SMALL, SQUARE, TURNS

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ingot.compress.accounting import sizes_of
-from ingot.compress.encode import AUTO, CODED, Choice, encode, entries
-from ingot.compress.prune import largest
-from ingot.compress.share import STARTS, centroids, distortion, nearest
+from ingot.compression.accounting import sizes_of
+from ingot.compression.encode import AUTO, CODED, Choice, encode, entries
+from ingot.compression.prune import largest
+from ingot.compression.share import STARTS, centroids, distortion, nearest
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Codebook, Sparse
 
@@ -55,7 +55,7 @@ def test_many_values(start: str) -> None:
 def test_many_clusters_are_almost_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(5).laplace(size=4000).astype(np.float32)
     found = distortion(values, centroids(values, 255, "optimal"))
-    monkeypatch.setattr("ingot.compress.share.WORK", 1 << 30)
+    monkeypatch.setattr("ingot.compression.share.WORK", 1 << 30)
     assert found <= 1.01 * distortion(values, centroids(values, 255, "optimal"))
 
 

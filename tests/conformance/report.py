@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx
 
-from ingot.inspect.operators import supported
+from ingot.inspection.operators import supported
 from ingot.ops.refused import REFUSED
 
 from .cases import KINDS

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from ingot.inspect.operators import supported
+from ingot.inspection.operators import supported
 
 from . import ledger, report, workers
 from .cases import Case, cases

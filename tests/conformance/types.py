@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tests.ops
 from ingot.errors import IngotError
 from ingot.frontends.onnx import read_model
-from ingot.inspect.operators import Supported
+from ingot.inspection.operators import Supported
 from ingot.ops.infer import infer
 from tests.ops import rows
 

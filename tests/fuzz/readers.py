@@ -23,8 +23,8 @@ from onnx import helper, parser
 
 import ingot
 from ingot.bundle.bundle import load
-from ingot.compress.container import Form, Stored, read_container, write_container
-from ingot.compress.model import Wish
+from ingot.compression.container import Form, Stored, read_container, write_container
+from ingot.compression.model import Wish
 from ingot.data.arrays import read_array
 from ingot.driver import compress_model, front
 from ingot.errors import InputError
@@ -324,7 +324,7 @@ READERS: dict[str, Reader] = {
         compressible,
         compress,
         either(onnx.ModelProto),
-        ("compress/layers.py", "compress/model.py", "compress/opset.py"),
+        ("compression/layers.py", "compression/model.py", "compression/opset.py"),
     ),
     "onnx-text": Reader(
         "m.onnxtxt", lambda: [t.encode() for t in texts()], read_model, mutate_text, (CODE["onnx"],)
@@ -386,7 +386,7 @@ READERS: dict[str, Reader] = {
         containers,
         lambda path: read_container(read_file(path), FORMS),
         mutate_bytes,
-        ("compress/container.py", "graph/encoding.py"),
+        ("compression/container.py", "graph/encoding.py"),
     ),
 }
 

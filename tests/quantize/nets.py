@@ -12,9 +12,9 @@ from onnx import numpy_helper, parser
 
 from ingot.check.oracle import with_copies
 from ingot.formula.expr import Array
-from ingot.quantize.profile import BINS, Profile, Statistics, exponent_of, graph_digest
-from ingot.quantize.quantize import Quantized, quantize
-from ingot.quantize.scheme import Scheme
+from ingot.quantization.profile import BINS, Profile, Statistics, exponent_of, graph_digest
+from ingot.quantization.quantize import Quantized, quantize
+from ingot.quantization.scheme import Scheme
 from tests.oracles import exact_session
 
 Feeds = Sequence[dict[str, Array]]

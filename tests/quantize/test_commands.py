@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from ingot.quantize.profile import write_profile
+from ingot.quantization.profile import write_profile
 from tests.quantize.nets import answers, profile_of, sqnr
 from tests.test_cli import MODEL, ingot
 

@@ -10,14 +10,14 @@ import pytest
 
 from ingot.check.evidence import oracle_runner
 from ingot.errors import InputError
-from ingot.quantize.equalize import chains, equalize
-from ingot.quantize.evidence import Evidence
-from ingot.quantize.fold import fold
-from ingot.quantize.network import closed, opened
-from ingot.quantize.profile import write_profile
-from ingot.quantize.quantize import Quantized, quantize
-from ingot.quantize.scheme import Scheme
-from ingot.quantize.search import search
+from ingot.quantization.equalize import chains, equalize
+from ingot.quantization.evidence import Evidence
+from ingot.quantization.fold import fold
+from ingot.quantization.network import closed, opened
+from ingot.quantization.profile import write_profile
+from ingot.quantization.quantize import Quantized, quantize
+from ingot.quantization.scheme import Scheme
+from ingot.quantization.search import search
 from tests.quantize.nets import Feeds, answers, images, net, normal, profile_of
 from tests.test_cli import ingot
 
@@ -138,7 +138,7 @@ def test_sensitive_layers_stay_float_or_get_16_bits(precision: str) -> None:
 
 
 def _minmax() -> object:
-    from ingot.quantize.scheme import Calibration
+    from ingot.quantization.scheme import Calibration
 
     return Calibration("minmax")
 

@@ -10,8 +10,8 @@ import ingot
 from ingot.driver import front
 from ingot.errors import InputError
 from ingot.options import Options
-from ingot.quantize.quantize import quantize
-from ingot.quantize.scheme import Scheme, parse_calibration
+from ingot.quantization.quantize import quantize
+from ingot.quantization.scheme import Scheme, parse_calibration
 from tests.quantize.nets import answers, images, net, normal, profile_of, quantized, residual, sqnr
 
 RNG = np.random.default_rng(3)

@@ -20,7 +20,7 @@ from onnx import helper
 
 from benchmarks.models import GROUPS, MODELS
 from benchmarks.random_models import SEED, draw
-from ingot.compress.model import Wish
+from ingot.compression.model import Wish
 from ingot.driver import compress_model
 from tests.corpus import CASES
 from tests.encoded import one_node, random_codes, sparse

@@ -26,8 +26,8 @@ from ingot.graph.ir import Graph, Value
 from ingot.log import announce
 from ingot.ops.infer import infer
 from ingot.options import Options
-from ingot.quantize.profile import VERSION, Profile, graph_digest
-from ingot.quantize.tally import Tally
+from ingot.quantization.profile import VERSION, Profile, graph_digest
+from ingot.quantization.tally import Tally
 from ingot.workers import spread
 
 RUNS_A_TASK = 16  # never more or fewer: sums are added task by task, in whatever process

@@ -21,7 +21,7 @@ from ingot.data.samples import LABELS, open_samples
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.options import Options
-from ingot.quantize.evidence import Evidence, Run
+from ingot.quantization.evidence import Evidence, Run
 
 MOST_RUNS = 1 << 16
 

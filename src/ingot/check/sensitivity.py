@@ -15,10 +15,10 @@ import onnx
 from onnx import helper
 
 from ingot.check.oracle import oracle
-from ingot.compress.bonds import bind
-from ingot.compress.layers import Layer, take_out
-from ingot.compress.prune import kept_by, largest
-from ingot.compress.script import Script
+from ingot.compression.bonds import bind
+from ingot.compression.layers import Layer, take_out
+from ingot.compression.prune import kept_by, largest
+from ingot.compression.script import Script
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.log import announce

@@ -234,7 +234,7 @@ def _numbers(name: str, text: str) -> tuple[int, ...]:
 
 def _sweep_picture(points: Sequence[Point]) -> str:
     """Microseconds over the PEs, one curve for each layer, at the first queue, width and precision."""
-    from ingot.inspect.chart import Axis, Curve, curves_svg
+    from ingot.inspection.chart import Axis, Curve, curves_svg
 
     def rest(p: Point) -> tuple[int, int, int]:
         return p.machine.fifo, p.machine.sram_width, p.machine.precision
@@ -258,7 +258,7 @@ def paper(
     """Every table and figure of the paper's evaluation beside what is published (two minutes)."""
     from ingot.eie.paper import evaluate
     from ingot.eie.sweep import executor_of
-    from ingot.inspect.page import Section, page
+    from ingot.inspection.page import Section, page
 
     with progress("The paper's evaluation"), executor_of(workers, scheduler) as executor:
         exhibits = evaluate(executor)
@@ -281,7 +281,7 @@ def _right(columns: Sequence[str]) -> list[str]:
 
 
 def _plot_svg(plot: Plot) -> str:
-    from ingot.inspect.chart import Axis, Bars, Curve, bars_svg, curves_svg
+    from ingot.inspection.chart import Axis, Bars, Curve, bars_svg, curves_svg
 
     y = Axis(plot.y, plot.is_log_y, plot.low)
     if plot.labels:
@@ -408,7 +408,7 @@ def _total_table(made: Report) -> Table:
 
 
 def _picture(made: Report) -> str:
-    from ingot.inspect.chart import Axis, Bars, bars_svg
+    from ingot.inspection.chart import Axis, Bars, bars_svg
 
     labels = [x.name for x in made.layers]
     groups = (
@@ -420,7 +420,7 @@ def _picture(made: Report) -> str:
 
 
 def _page(name: str, made: Report) -> str:
-    from ingot.inspect.page import Section, page
+    from ingot.inspection.page import Section, page
 
     columns = tuple(c.rstrip(">") for c in _COLUMNS)
     layers = Section("Layers", "", columns, _layer_rows(made), [_picture(made)])

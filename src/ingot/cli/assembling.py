@@ -15,7 +15,7 @@ from ingot.errors import InputError
 from ingot.files import read_text
 
 if TYPE_CHECKING:
-    from ingot.inspect.assembly import Listed
+    from ingot.inspection.assembly import Listed
     from ingot.options import Options
 
 Subject = Annotated[
@@ -68,7 +68,7 @@ def asm(
     if as_json:
         report([asdict(f) for f in found], True)
         return
-    from ingot.inspect.assembly import shown
+    from ingot.inspection.assembly import shown
 
     for f in found:
         mark = marks[f.file]
@@ -80,7 +80,7 @@ def _listed(
     subject: Path, wanted: Options, functions: list[str] | None
 ) -> tuple[list[Listed], dict[str, str]]:
     """The functions asked for, and what begins a comment in each file."""
-    from ingot.inspect.assembly import comment_mark, listed, units
+    from ingot.inspection.assembly import comment_mark, listed, units
 
     parts = units(loaded(subject, wanted), (), wanted.cc)
     marks = {u.file: comment_mark(u.how.listing(u.text)) for u in parts}
@@ -103,7 +103,7 @@ def _file(
 ) -> None:
     """A .s file as it stands, or the part of it behind the labels named."""
     from ingot.audit.listing import Assembly
-    from ingot.inspect.assembly import comment_mark, parsed, shown, split
+    from ingot.inspection.assembly import comment_mark, parsed, shown, split
     from ingot.targets.records import find
 
     how = Assembly.of_triple(triple) if triple else Assembly.of_target(find(target), flags, of_user=True)

@@ -58,7 +58,7 @@ def audit(
     """Follow every fixup of an object to its end; stack, instructions, symbols, and rules to keep."""
     with progress(f"Reading {path.name}"):
         from ingot.audit.policy import judge
-        from ingot.inspect.objects import read
+        from ingot.inspection.objects import read
 
         results = []
         for subject in read(path, triple, target, arg.parse_flags(cflags)):

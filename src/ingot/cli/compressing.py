@@ -14,8 +14,8 @@ from ingot.files import read_file, require_place, write_file
 from ingot.tables import table
 
 if TYPE_CHECKING:
-    from ingot.compress.finetune import Training
-    from ingot.compress.model import Compressed
+    from ingot.compression.finetune import Training
+    from ingot.compression.model import Compressed
 
 CONTAINER_BYTES = 1 << 28
 Output = Annotated[
@@ -112,7 +112,7 @@ def compress(
     path = output or Path(f"{model.stem}.ingot.onnx")
     require_place(path, report_file)
     with progress(f"Compressing {model.name}"):
-        from ingot.compress.model import Wish
+        from ingot.compression.model import Wish
         from ingot.driver import compress_model, container_of
 
         wish = Wish(
@@ -138,7 +138,7 @@ def compress(
 
 
 def _training(script: Path | None, rounds: int | None, steps: int | None) -> Training | None:
-    from ingot.compress.finetune import ROUNDS, STEPS, Training
+    from ingot.compression.finetune import ROUNDS, STEPS, Training
 
     if script is not None:
         return Training(script, rounds or ROUNDS, steps or STEPS)
@@ -151,7 +151,7 @@ def show(made: Compressed, path: Path, size: int, report_file: Path | None, as_j
     """The account of a compressed model."""
     import json
 
-    from ingot.compress import accounting
+    from ingot.compression import accounting
 
     data = {"file": str(path), "bytes": size, **accounting.as_json(made.account), "scores": dict(made.scores)}
     if report_file is not None:

@@ -17,7 +17,7 @@ from ingot.tables import table
 if TYPE_CHECKING:
     from ingot.driver import Stages
     from ingot.graph.ir import Graph
-    from ingot.inspect.diagram import Diagram
+    from ingot.inspection.diagram import Diagram
     from ingot.options import Options
 
 Stage = Annotated[
@@ -95,7 +95,7 @@ def _no_graph(model: Path, wanted: Options) -> str:
 def _declared(model: Path, wanted: Options, reason: str, as_json: bool) -> None:
     from ingot.frontends.canonical import canonical
     from ingot.frontends.onnx import read_proto
-    from ingot.inspect.declared import declared, declared_text
+    from ingot.inspection.declared import declared, declared_text
 
     found = declared(read_proto(canonical(model, wanted)))
     if as_json:
@@ -111,7 +111,7 @@ def _graph(model: Path, wanted: Options, dot: Path | None, svg: Path | None, as_
     with progress(f"Reading {model.name}"):
         from ingot.driver import front
         from ingot.graph.text import graph_text
-        from ingot.inspect.diagram import graph_diagram
+        from ingot.inspection.diagram import graph_diagram
 
         graph = front(model, wanted)
     _draw(graph_diagram(graph), dot, svg)
@@ -159,8 +159,8 @@ def _region(model: Path, wanted: Options, stage: str, picture: Path | None, as_j
 
 
 def _program(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) -> None:
-    from ingot.inspect.costs import kernel_costs
-    from ingot.inspect.diagram import program_diagram
+    from ingot.inspection.costs import kernel_costs
+    from ingot.inspection.diagram import program_diagram
     from ingot.loops.program import program_text
 
     _draw(program_diagram(made.program), dot, svg)
@@ -172,8 +172,8 @@ def _program(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) ->
 
 
 def _plan(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) -> None:
-    from ingot.inspect.arena import arena_svg
-    from ingot.inspect.costs import kernel_costs, placed_tensors
+    from ingot.inspection.arena import arena_svg
+    from ingot.inspection.costs import kernel_costs, placed_tensors
 
     if dot:
         raise InputError("--dot draws the stages graph and program; the plan's picture is --svg")
@@ -199,7 +199,7 @@ def _plan(made: Stages, dot: Path | None, svg: Path | None, as_json: bool) -> No
 
 def _bundle(directory: Path, as_json: bool) -> None:
     from ingot.bundle.bundle import load
-    from ingot.inspect.costs import object_facts
+    from ingot.inspection.costs import object_facts
 
     bundle = load(directory)
     manifest, tables = bundle.manifest, []
@@ -232,8 +232,8 @@ def _bundle(directory: Path, as_json: bool) -> None:
 
 
 def _draw(diagram: Diagram, dot: Path | None, svg: Path | None) -> None:
-    from ingot.inspect.dot import dot_text
-    from ingot.inspect.picture import diagram_svg
+    from ingot.inspection.dot import dot_text
+    from ingot.inspection.picture import diagram_svg
 
     if dot:
         write_text(dot, dot_text(diagram))

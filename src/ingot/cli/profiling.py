@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ingot.check.calibrate import Profiled
     from ingot.data.images import Preprocessing
     from ingot.options import Options
-    from ingot.quantize.profile import Profile
+    from ingot.quantization.profile import Profile
 
 NAMED = 5  # tensors that a note lists
 Model = Annotated[
@@ -108,7 +108,7 @@ def _profiled(
 
 
 def _write(path: Path, made: Profile, as_json: bool) -> None:
-    from ingot.quantize.profile import write_profile
+    from ingot.quantization.profile import write_profile
 
     write_profile(path, made)
     note(f"wrote {path}")
@@ -118,7 +118,7 @@ def _write(path: Path, made: Profile, as_json: bool) -> None:
 def _from_glow(path: Path, model: Path, wanted: Options) -> Profile:
     """A profile of Glow's as ours; what fits no tensor is said."""
     from ingot.check.calibrate import subject
-    from ingot.quantize.glow_profile import read_glow_profile
+    from ingot.quantization.glow_profile import read_glow_profile
 
     made, unknown = read_glow_profile(path, subject(model, wanted).proto)
     if unknown:
@@ -128,7 +128,7 @@ def _from_glow(path: Path, model: Path, wanted: Options) -> Profile:
 
 
 def _merged(paths: Sequence[Path]) -> Profile:
-    from ingot.quantize.profile import merged, read_profile
+    from ingot.quantization.profile import merged, read_profile
 
     return merged(read_profile(path) for path in paths)
 

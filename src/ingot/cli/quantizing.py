@@ -13,7 +13,7 @@ from ingot.cli import arguments as arg
 from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
 from ingot.files import write_file
-from ingot.quantize.scheme import (
+from ingot.quantization.scheme import (
     OPTIONS,
     BiasPrecision,
     Edge,
@@ -29,7 +29,7 @@ from ingot.tables import table
 if TYPE_CHECKING:
     from ingot.check.evidence import LabelledData
     from ingot.options import Options
-    from ingot.quantize.quantize import Quantized
+    from ingot.quantization.quantize import Quantized
 
 AUTO, MAX_DROP = "auto", "0.5%"
 COLUMNS = ("layer", "operator", "float bytes>", "bytes>", "SQNR dB>", "activations", "")
@@ -151,7 +151,7 @@ def quantize(
     options = arg.options("native", define, fix=fix, **edges)
     with progress(f"Quantising {model.name}"):
         from ingot.driver import quantize_model
-        from ingot.quantize.profile import read_profile
+        from ingot.quantization.profile import read_profile
 
         known = labelled(data, labels)
         made = quantize_model(model, read_profile(profile), wish, options, known)
@@ -216,7 +216,7 @@ def quantized_first(
         return model, wanted
     with progress(f"Quantising {model.name}"):
         from ingot.driver import quantized_source
-        from ingot.quantize.profile import read_profile
+        from ingot.quantization.profile import read_profile
 
         known = labelled(data, labels)
         return quantized_source(model, read_profile(profile), wish, wanted, known)

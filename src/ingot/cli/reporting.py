@@ -18,8 +18,8 @@ from ingot.files import require_place
 if TYPE_CHECKING:
     from ingot.bundle.bundle import Bundle
     from ingot.driver import Stages
-    from ingot.inspect.account import Account
-    from ingot.inspect.report_page import Drawn
+    from ingot.inspection.account import Account
+    from ingot.inspection.report_page import Drawn
     from ingot.options import Options
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the page goes.")]
@@ -124,7 +124,7 @@ def _page(
     sources: list[tuple[str, str]],
 ) -> str:
     """The page's text."""
-    from ingot.inspect.report_page import Subject, report_page
+    from ingot.inspection.report_page import Subject, report_page
 
     stages = ours.stages
     return report_page(
@@ -145,7 +145,7 @@ def _page(
 
 def _built(subject: Path, wanted: Options, time: bool, error: bool) -> _Build:
     """The build of a model, or the bundle in a directory."""
-    from ingot.inspect.account import account
+    from ingot.inspection.account import account
 
     if is_bundle(subject):
         from ingot.bundle.bundle import load
@@ -218,7 +218,7 @@ def _changed(text: str) -> dict[str, Any]:
 
 def _listings(bundle: Bundle, wanted: Options) -> tuple[dict[str, str], str]:
     """Function -> its assembly; or why there is none."""
-    from ingot.inspect.assembly import comment_mark, listed, shown, units
+    from ingot.inspection.assembly import comment_mark, listed, shown, units
 
     found: dict[str, str] = {}
     try:
@@ -236,8 +236,8 @@ def _listings(bundle: Bundle, wanted: Options) -> tuple[dict[str, str], str]:
 
 
 def _histograms(subject: Path, wanted: Options, stages: Stages | None, profile: Path | None) -> list[Drawn]:
-    from ingot.inspect.histograms import of_profile, of_weights
-    from ingot.inspect.report_page import Drawn
+    from ingot.inspection.histograms import of_profile, of_weights
+    from ingot.inspection.report_page import Drawn
 
     drawn = []
     if stages is not None:
@@ -247,7 +247,7 @@ def _histograms(subject: Path, wanted: Options, stages: Stages | None, profile: 
         drawn.append(Drawn("Quantised weights", text, list(of_weights(stages.graph))))
     if profile is not None:
         from ingot.driver import self_contained
-        from ingot.quantize.profile import read_profile, require_profile_of
+        from ingot.quantization.profile import read_profile, require_profile_of
 
         found = read_profile(profile)
         require_profile_of(found, self_contained(subject, wanted))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import onnx
 
     from ingot.check.sensitivity import Judge, Scan
-    from ingot.compress.layers import Layer
+    from ingot.compression.layers import Layer
     from ingot.formula.expr import Array
     from ingot.options import Options
 
@@ -75,7 +75,7 @@ def sensitivity(
 
 def _densities(text: str | None) -> tuple[float, ...]:
     from ingot.check.sensitivity import DENSITIES
-    from ingot.compress import choose
+    from ingot.compression import choose
 
     try:
         found = {choose.density(word.strip()) for word in text.split(",")} if text else set(DENSITIES)
@@ -98,7 +98,7 @@ def _outputs(
 
 def _score(path: Path, layers: list[Layer], constants: dict[str, Array]) -> Judge:
     from ingot.check.sensitivity import by_script
-    from ingot.compress.script import load_script
+    from ingot.compression.script import load_script
 
     return by_script(load_script(path), layers, constants)
 
@@ -111,7 +111,7 @@ def _table(name: str, made: Scan) -> Table:
 
 
 def _picture(made: Scan) -> str:
-    from ingot.inspect.chart import Axis, Curve, curves_svg
+    from ingot.inspection.chart import Axis, Curve, curves_svg
 
     curves = [Curve(c.name, tuple(sorted(zip(made.densities, c.values, strict=True)))) for c in made.curves]
     title = "Score" if made.is_score else "Error of the outputs"

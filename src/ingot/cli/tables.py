@@ -70,7 +70,7 @@ def _words(value: object) -> object:
 
 def ops(as_json: arg.Json = False) -> None:
     """List the operators Ingot compiles."""
-    from ingot.inspect.operators import supported
+    from ingot.inspection.operators import supported
 
     found = supported()
     data = [{"domain": o.domain, "name": o.name, "opsets": list(o.opsets), "how": o.how} for o in found]

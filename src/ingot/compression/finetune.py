@@ -1,0 +1,197 @@
+"""Pruning and weight sharing with training between. In: layers, their choices, a training script; out:
+encodings.
+
+    rounds of: prune a little more, train the weights that are left
+    share, then train the centroids: the gradient of one is the sum of the gradients of its weights
+
+Both kinds of training are hooks on gradients: 0 where a weight is pruned; for shared weights the sum over
+their cluster, so that weights that begin equal stay equal under any optimiser that treats elements alike.
+The script's own `train` knows nothing of it. Called by `compress`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ingot.compression.bonds import Bond, bind
+from ingot.compression.encode import Choice, encode, share
+from ingot.compression.layers import Layer
+from ingot.compression.prune import kept_by, largest
+from ingot.compression.script import Script, load_script
+from ingot.errors import InputError
+from ingot.formula.expr import Array
+from ingot.graph.encoding import Encoding
+from ingot.log import announce
+
+ROUNDS, STEPS = 4, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A script and its plan: rounds of pruning, and steps of the optimiser in each of them and for
+    centroids."""
+
+    script: Path | Script
+    rounds: int = ROUNDS
+    steps: int = STEPS
+
+
+@dataclass(slots=True, eq=False)
+class Trained:
+    """What training leaves: encodings, the elements of all other constants, and how good the network was
+    when.
+
+    `frozen` are parameters that no constant of the model has; they were not trained.
+    """
+
+    encodings: dict[Layer, Encoding] = field(default_factory=dict)
+    constants: dict[str, Array] = field(default_factory=dict)
+    scores: list[tuple[str, float]] = field(default_factory=list)
+    frozen: list[str] = field(default_factory=list)
+
+
+def finetune(
+    layers: Sequence[Layer], choices: Sequence[Choice], constants: Mapping[str, Array], training: Training
+) -> Trained:
+    """Prune, share and train. `constants`: the floats of the model, by name.
+
+    Raises InputError for a script that fails, and for layers whose weights its network does not have.
+    """
+    script = training.script if isinstance(training.script, Script) else load_script(training.script)
+    network = script.model()
+    bonds = bind(network, constants)
+    jobs = [
+        _Job(la, c, _bond(la, bonds, script))
+        for la, c in zip(layers, choices, strict=True)
+        if _encoded(la, c)
+    ]
+    trained = Trained(frozen=_freeze(network, bonds))
+    _score(trained, "before", script, network)
+    for number in range(1, training.rounds + 1):
+        announce("prune and train", number - 1, training.rounds + 1)
+        _train(script, network, training.steps, [job.prune(number / training.rounds) for job in jobs])
+        _score(trained, f"pruned, round {number}", script, network)
+    announce("train centroids", training.rounds, training.rounds + 1)
+    hooks = [job.share() for job in jobs]
+    _score(trained, "shared", script, network)
+    _train(script, network, training.steps, hooks)
+    trained.encodings = {job.layer: job.finish() for job in jobs}
+    _score(trained, "centroids trained", script, network)
+    trained.constants = {name: bond.read() for name, bond in bonds.items()}
+    return trained
+
+
+Hook = Callable[[Any], Any]
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One layer on its way. `kept`: bool of the constant's shape; `found`: its encoding once shared."""
+
+    layer: Layer
+    choice: Choice
+    bond: Bond
+    kept: Array = field(default_factory=lambda: np.ones(0, np.bool_))
+    found: Encoding | None = None
+
+    def prune(self, progress: float) -> tuple[Bond, Hook, Hook]:
+        """Leave the largest weights; the density falls in equal factors to what was chosen."""
+        weights = self.bond.read()
+        self.kept = largest(weights, kept_by(weights, self.choice.density**progress))
+        mask = self._tensor(self.kept)
+
+        def project(tensor: Any) -> Any:
+            return tensor * mask
+
+        return self.bond, project, project
+
+    def share(self) -> tuple[Bond, Hook, Hook]:
+        """Share what is left of the weights."""
+        import torch
+
+        self.found = share(self.bond.read(), self.kept, self.choice)
+        codes = self._tensor(self.found.dense().codes.astype(np.int64)).reshape(-1)
+        mask, count = self._tensor(self.kept).reshape(-1), len(self.found.values)
+
+        def project(tensor: Any) -> Any:
+            sizes = torch.bincount(codes[mask], minlength=count).clamp(min=1)
+            return (_sums(tensor) / sizes)[codes].mul(mask).reshape(tensor.shape)
+
+        def gradient(tensor: Any) -> Any:
+            return _sums(tensor)[codes].mul(mask).reshape(tensor.shape)
+
+        def _sums(tensor: Any) -> Any:
+            flat = tensor.reshape(-1) * mask
+            return torch.zeros(count, dtype=flat.dtype, device=flat.device).index_add_(0, codes, flat)
+
+        return self.bond, project, gradient
+
+    def finish(self) -> Encoding:
+        """The encoding with the centroids as trained."""
+        assert self.found is not None, "layers are shared before they are finished"
+        codes, weights = self.found.dense().codes.reshape(-1), self.bond.read().reshape(-1)
+        values = self.found.values.copy()
+        used = np.unique(codes[self.kept.reshape(-1)])
+        first = np.zeros(len(values), np.int64)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]
+        values[used] = weights[first[used]]
+        return replace(self.found, values=values)
+
+    def _tensor(self, array: Array) -> Any:
+        """As a tensor beside the parameter."""
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(self.bond.turned(array))).to(self.bond.tensor.device)
+
+
+def _train(script: Script, network: Any, steps: int, held: Sequence[tuple[Bond, Hook, Hook]]) -> None:
+    """Train while each tensor keeps its form: projected before and after, its gradients meanwhile."""
+    import torch
+
+    def project() -> None:
+        with torch.no_grad():
+            for bond, onto, _ in held:
+                bond.tensor.copy_(onto(bond.tensor))
+
+    project()
+    handles = [bond.tensor.register_hook(gradient) for bond, _, gradient in held]
+    try:
+        script.train(network, steps)
+    finally:
+        for handle in handles:
+            handle.remove()
+    project()
+
+
+def _encoded(layer: Layer, choice: Choice) -> bool:
+    return encode(layer.weights, choice) is not None
+
+
+def _bond(layer: Layer, bonds: Mapping[str, Bond], script: Script) -> Bond:
+    if layer.name not in bonds:
+        raise InputError(
+            f"{script.path}: no parameter of model() has the weights of layer {layer.name!r}",
+            shapes=[tuple(layer.weights.shape)],
+            remedy="model() must return the network of the ONNX file, with its weights; where an exporter "
+            "folds batch normalisation into them, export without, or fold it in model() too",
+        )
+    return bonds[layer.name]
+
+
+def _freeze(network: Any, bonds: Mapping[str, Bond]) -> list[str]:
+    """Keep what could not be written back from changing."""
+    known = {id(bond.tensor) for bond in bonds.values()}
+    frozen = [name for name, p in network.named_parameters() if id(p) not in known]
+    for name, parameter in network.named_parameters():
+        if name in frozen:
+            parameter.requires_grad_(False)
+    return frozen
+
+
+def _score(trained: Trained, when: str, script: Script, network: Any) -> None:
+    trained.scores.append((when, script.evaluate(network)))

@@ -1,0 +1,244 @@
+"""A model compressed. In: a ModelProto and what was wished; out: the model with encodings, and the account.
+
+Called by the driver, which reads the file, and by tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import onnx
+import onnx.inliner
+from onnx import helper, numpy_helper
+
+from ingot.compression import choose
+from ingot.compression.accounting import Account, sizes_of, unchanged
+from ingot.compression.encode import AUTO, UNCHANGED, Choice, Form, encode
+from ingot.compression.finetune import Training, finetune
+from ingot.compression.layers import FLOATS, Kind, Layer, Read, is_encoded, layers_of
+from ingot.compression.merge import merge_equal
+from ingot.compression.opset import modernise, opset_of
+from ingot.compression.propose import Goal, Scale, propose
+from ingot.compression.share import Start
+from ingot.compression.transplant import pack, slots, unpack
+from ingot.compression.write import write
+from ingot.errors import InputError, ModelError
+from ingot.formula.expr import Array
+from ingot.graph.encoding import Encoding
+from ingot.graph.onnx_form import is_ours
+from ingot.log import announce
+
+CONV_BITS, FC_BITS = 8, 4
+SCALE: Scale = "sensitivity"
+OPTIONS = {
+    "density": "--density",
+    "bits": "--bits",
+    "gap_bits": "--gap-bits",
+    "ratio": "--target-ratio",
+    "total_density": "--total-density",
+    "scale": "--prune-by",
+    "form": "--form",
+    "start": "--centroids",
+    "seed": "--seed",
+    "training": "--finetune",
+}
+"""How the command line calls what can be wished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a user asks for; words as `choose.per_layer` reads them.
+
+    With a `ratio` (as in 35x) layers without a density get one such that all together reach it, with a
+    `total_density` (as in 10%) such that all together keep that share of their weights. With a
+    `container` its content takes the place of the model's weights, and nothing else can be wished.
+    """
+
+    density: tuple[str, ...] = ()
+    bits: tuple[str, ...] = ()
+    gap_bits: tuple[str, ...] = ()
+    ratio: str = ""
+    total_density: str = ""
+    scale: Scale | None = None
+    form: Form = "auto"
+    start: Start = "optimal"
+    seed: int = 0
+    training: Training | None = None
+    container: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compressed:
+    """The model, each layer's encoding by the name of its constant, and what it all takes.
+
+    Of training: `scores` say how good the network was when, `frozen` parameters were left as they are.
+    """
+
+    model: onnx.ModelProto
+    encodings: dict[str, Encoding]
+    choices: dict[str, Choice]
+    account: Account
+    scores: tuple[tuple[str, float], ...] = ()
+    frozen: tuple[str, ...] = ()
+
+
+def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
+    """The compressed model; `model` is changed. Raises InputError for wishes and models that do not fit."""
+    model = modernise(inlined(model))
+    if wish.container is None and wish.training is None:  # these have a place for each of equal layers
+        merge_equal(model)
+    layers = layers_of(model, read)
+    if wish.container is not None:
+        _require_container_alone(wish)
+        encodings, biases = unpack(wish.container, slots(model, layers, floats(model, read)))
+        put(model, biases)
+        return finished(model, layers, encodings, [Choice() for _ in layers])
+    choices = choices_of(layers, wish)
+    if wish.training is not None:
+        trained = finetune(layers, choices, floats(model, read), wish.training)
+        put(model, trained.constants)
+        made = finished(model, layers, trained.encodings, choices)
+        return replace(made, scores=tuple(trained.scores), frozen=tuple(trained.frozen))
+    encodings = {}
+    for i, (layer, choice) in enumerate(zip(layers, choices, strict=True)):
+        announce(f"encode {layer.name}", i, len(layers))
+        encoding = encode(layer.weights, choice)
+        if encoding is not None:
+            encodings[layer] = encoding
+    return finished(model, layers, encodings, choices)
+
+
+def finished(
+    model: onnx.ModelProto,
+    layers: Sequence[Layer],
+    encodings: dict[Layer, Encoding],
+    choices: Sequence[Choice],
+) -> Compressed:
+    """The model written, and counted."""
+    announce("write", len(layers), len(layers))
+    write(model, encodings, opset_of(model))
+    sizes = [
+        sizes_of(layer.name, layer.kind, encodings[layer])
+        if layer in encodings
+        else unchanged(layer.name, layer.kind, layer.weights)
+        for layer in layers
+    ]
+    left = sum(layer.weights.size * _width(layer.dtype) for layer in layers if layer not in encodings)
+    account = Account(tuple(sizes), _other_bits(model.graph) - left)
+    named = {layer.name: choice for layer, choice in zip(layers, choices, strict=True)}
+    return Compressed(model, {layer.name: e for layer, e in encodings.items()}, named, account)
+
+
+def to_container(model: onnx.ModelProto, read: Read) -> bytes:
+    """A compressed model's weights in the container of the method's authors. Raises InputError if they do
+    not fit."""
+    layers, constants = layers_of(model, read), floats(model, read)
+    encodings = {layer.name: layer.encoding for layer in layers if layer.encoding is not None}
+    return pack(slots(model, layers, constants), encodings, constants)
+
+
+def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
+    """What becomes of each layer."""
+    nothing: dict[Kind, float | None] = {"conv": None, "fc": None}
+    densities = choose.per_layer(wish.density, layers, choose.density, "--density", nothing)
+    bits: dict[Kind, int] = {"conv": CONV_BITS, "fc": FC_BITS}
+    codes = choose.per_layer(wish.bits, layers, choose.code_bits, "--bits", bits)
+    gaps = choose.per_layer(wish.gap_bits, layers, choose.gap_bits, "--gap-bits", {"conv": AUTO, "fc": AUTO})
+    _require_numbers(layers, codes)
+    found = [
+        Choice(1.0 if d is None else d, b, g, wish.form, wish.start, wish.seed)
+        for d, b, g in zip(densities, codes, gaps, strict=True)
+    ]
+    goal = _goal(wish)
+    return found if goal is None else propose(layers, found, [d is None for d in densities], goal)
+
+
+def _goal(wish: Wish) -> Goal | None:
+    """What all layers together are to reach. Raises InputError for two such wishes."""
+    if wish.ratio and wish.total_density:
+        raise InputError("--target-ratio and --total-density are two ways to choose densities: take one")
+    if wish.ratio:
+        return Goal(choose.ratio(wish.ratio), wish.scale or SCALE)
+    if wish.total_density:
+        try:
+            return Goal(1 / choose.density(wish.total_density), wish.scale or SCALE, of_weights=True)
+        except ValueError as error:
+            raise InputError(f"--total-density {wish.total_density}: {error}") from None
+    if wish.scale is not None:
+        raise InputError(f"--prune-by {wish.scale}: of what? Name a --target-ratio or a --total-density")
+    return None
+
+
+def _require_numbers(layers: Sequence[Layer], codes: Sequence[int]) -> None:
+    """Raises ModelError for weights to be encoded that are no numbers of float32."""
+    for layer, bits in zip(layers, codes, strict=True):
+        if bits != UNCHANGED and not np.isfinite(layer.weights).all():
+            raise ModelError(
+                f"the weights {layer.name!r} hold NaN or infinity (as float32), which no code stands for",
+                remedy=f"--bits {layer.name}={UNCHANGED} leaves them as they are",
+            )
+
+
+def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without functions of its own but those of encodings: weights are seen where they are used.
+
+    Raises ModelError for functions that call each other in a circle.
+    """
+    others = [(f.domain, f.name) for f in model.functions if not is_ours(f)]
+    if not others:
+        return model
+    try:
+        return onnx.inliner.inline_selected_functions(model, others)
+    except (RuntimeError, ValueError, onnx.checker.ValidationError) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ModelError(f"the functions of the model cannot be inlined: {reason}") from None
+
+
+def _require_container_alone(wish: Wish) -> None:
+    """Raises InputError where a container is to be transplanted and something else is wished too."""
+    rest = replace(wish, container=None)
+    said = [f.name for f in fields(Wish) if getattr(rest, f.name) != getattr(Wish(), f.name)]
+    if said:
+        raise InputError(
+            f"--from: a container's weights are pruned and shared already, {OPTIONS[said[0]]} says nothing",
+            remedy="write the model first, then compress that one",
+        )
+
+
+def floats(model: onnx.ModelProto, read: Read) -> dict[str, Array]:
+    """The constants of the outermost graph that training can change, by name."""
+    found = {t.name: read(t, f"tensor {t.name!r}") for t in model.graph.initializer if t.data_type in FLOATS}
+    return {name: array.astype(np.float32) for name, array in found.items()}
+
+
+def put(model: onnx.ModelProto, constants: Mapping[str, Array]) -> None:
+    """Give constants other elements."""
+    for tensor in model.graph.initializer:
+        if tensor.name in constants:
+            kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            tensor.CopyFrom(numpy_helper.from_array(constants[tensor.name].astype(kind), tensor.name))
+
+
+def _other_bits(graph: onnx.GraphProto) -> int:
+    """The size of all constants that are no part of an encoding."""
+    parts = {name for node in graph.node if is_encoded(node) for name in node.input}
+    bits = sum(_bits(t) for t in graph.initializer if t.name not in parts)
+    for node in graph.node:
+        for attribute in node.attribute:
+            bits += sum(_bits(t) for t in (attribute.t, *attribute.tensors))
+            bits += sum(_other_bits(inner) for inner in (attribute.g, *attribute.graphs))
+    return bits
+
+
+def _bits(tensor: onnx.TensorProto) -> int:
+    if tensor.data_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
+        return 0
+    return int(math.prod(tensor.dims)) * _width(tensor.data_type)
+
+
+def _width(dtype: int) -> int:
+    """The bits of an element."""
+    return 8 * int(helper.tensor_dtype_to_np_dtype(dtype).itemsize)
