@@ -21,11 +21,12 @@ from benchmarks import encoded, run
 from benchmarks.generators import generated, prepared
 from benchmarks.models import GROUPS, MODELS
 from benchmarks.random_models import draw
+from ingot.api import checking
 from ingot.check import bench as measuring
 from ingot.check.bench import Benchmark, Rival, Timing, bench, in_turns
 from ingot.check.machine import pinned
 from ingot.check.opponent import Arena, labelled, opponent
-from ingot.check.report import as_data, chart, geometric_means, markdown, write
+from ingot.check.report import chart, geometric_means, markdown, write
 from ingot.cli import app
 from ingot.driver import compile_with
 from ingot.errors import InputError, UnsupportedError
@@ -289,7 +290,7 @@ def test_the_reports_are_written(digits: Benchmark, tmp_path: Path) -> None:
     write(found, tmp_path / "new", "\nmore\n", {"profile": 1})
     assert (tmp_path / "new" / "report.md").read_text() == markdown(found) + "\nmore\n"
     data = json.loads((tmp_path / "new" / "report.json").read_text())
-    assert data["profile"] == 1 and data["benchmarks"][0] == json.loads(json.dumps(as_data(found[0])))
+    assert data["profile"] == 1 and data["benchmarks"][0] == json.loads(json.dumps(found[0].as_dict()))
     assert data["benchmarks"][0]["best"] == "swift" and data["benchmarks"][0]["ratio_to_best"] == 4.0
     assert (tmp_path / "new" / "report.svg").read_text() == chart(found)
 
@@ -311,7 +312,7 @@ def test_the_command_reports(monkeypatch: pytest.MonkeyPatch, digits: Benchmark,
         asked.append(how)
         return digits
 
-    monkeypatch.setattr(measuring, "bench", measured)
+    monkeypatch.setattr(checking, "measured", measured)
     plain = CliRunner().invoke(
         app, ["bench", str(DIGITS), "--against", "onnxruntime,torch", "--against", "c:x.c"]
     )
@@ -321,7 +322,7 @@ def test_the_command_reports(monkeypatch: pytest.MonkeyPatch, digits: Benchmark,
     CliRunner().invoke(app, ["bench", str(DIGITS), "--report", str(tmp_path)])
     assert (tmp_path / "report.md").read_text() == markdown([digits])
     bad = replace(digits, rivals=tuple(replace(r, agrees=False) for r in digits.rivals))
-    monkeypatch.setattr(measuring, "bench", lambda *a, **k: bad)
+    monkeypatch.setattr(checking, "measured", lambda *a, **k: bad)
     assert CliRunner().invoke(app, ["bench", str(DIGITS)]).exit_code == 1
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import onnx
 import pytest
 
+from ingot.api.reporting import _changed
 from ingot.check.rounding import layer_errors
-from ingot.cli.reporting import _changed
 from ingot.driver import built, compile_with
 from ingot.errors import InputError
 from ingot.inspection.account import account, paired

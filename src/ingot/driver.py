@@ -20,7 +20,7 @@ from ingot.compression.merge import merge_equal
 from ingot.compression.model import Compressed, Wish, compress, floats, inlined, to_container
 from ingot.files import read_file, sha256_of
 from ingot.formula.expr import Array
-from ingot.frontends.canonical import canonical, is_foreign, source_files, traced
+from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import opsets as model_opsets
 from ingot.frontends.onnx import read_proto, read_with
 from ingot.frontends.onnx.narrow import require_narrow
@@ -54,7 +54,7 @@ from ingot.memory.check import check
 from ingot.memory.order import order
 from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
-from ingot.options import Define, Options
+from ingot.options import Options
 from ingot.passes.byte_activations import byte_activations, layers_in_a_row
 from ingot.passes.edge_scales import edge_scales
 from ingot.passes.inline_if import inline_if
@@ -69,29 +69,8 @@ from ingot.targets.machine import Machine, adapted
 from ingot.targets.record import Target
 from ingot.targets.records import find, find_all
 
-GRAPH = Level("graph", graph_text, verify)
-PLAN = Level("plan", plan_text, check)
-
-
-def compile(
-    model: Any,
-    example_inputs: Any = None,
-    *,
-    dynamic_shapes: Any = None,
-    target: str = "native",
-    name: str | None = None,
-    define: Define | None = None,
-    **options: Any,
-) -> Bundle:
-    """Compile a model (a path, bytes, an `onnx.ModelProto`, or a module of PyTorch's) to a bundle.
-
-    A module is traced with `example_inputs` (a tensor, a tuple of them, or a dict by names) by
-    torch.onnx.export, which takes `dynamic_shapes` too: sizes that `define` may then speak of. `define`
-    gives symbolic dimensions a value; the other options are the fields of `ingot.Options`. Raises
-    InputError for a model that cannot be compiled, ToolchainError where a compiler fails.
-    """
-    model = traced(model, example_inputs, dynamic_shapes)
-    return compile_with(model, Options(name=name, target=target, define=dict(define or {}), **options))
+GRAPH = Level("graph", "reading the model", graph_text, verify)
+PLAN = Level("plan", "placing tensors in memory", plan_text, check)
 
 
 def compress_model(model: Any, wish: Wish) -> Compressed:
@@ -167,7 +146,10 @@ class Stages:
 
 
 def compile_with(model: Any, options: Options) -> Bundle:
-    """All steps; see `compile`."""
+    """Return the bundle of a model (a path, bytes, or an `onnx.ModelProto`): all steps.
+
+    Raises InputError for a model that cannot be compiled, ToolchainError where a compiler fails.
+    """
     return built(model, options)[1]
 
 
@@ -175,7 +157,7 @@ def built(model: Any, options: Options) -> tuple[list[Stages], Bundle]:
     """What `compile_with` returns, and the levels that it came from, of each target."""
     source, model = model, canonical(model, options)
     made = [stages(model, replace(options, target=t.name)) for t in find_all(options.target)]
-    announce("compile C")
+    announce("compiling C")
     in_bytes = max(layers_in_a_row(m.graph) for m in made)
     graph = made[0].graph
     origin = Origin(digest(source), opsets(graph), graph.ports, in_bytes, graph.scales)
@@ -244,7 +226,7 @@ REGION_STEPS = (
 
 def region_of(graph: Graph, options: Options, last: str = "") -> Region:
     """The region of a graph after all steps that the options ask for, or after the step named `last`."""
-    regions = Level("region", region_text, partial(verify_region, sound=set()))
+    regions = Level("region", "joining layers", region_text, partial(verify_region, sound=set()))
     region = regions(formulate_graph, graph)
     for step in REGION_STEPS:
         region = regions(step.run, region) if step.when(options) else region
@@ -260,7 +242,7 @@ def stages(model: Any, options: Options) -> Stages:
     graph = front(model, options)
     region = region_of(graph, options)
     # what stays the same from step to step is proved once
-    programs = Level("program", program_text, partial(require_proved, proved={}))
+    programs = Level("program", "writing loops", program_text, partial(require_proved, proved={}))
     layouts, how = assign_layouts(region, target), lowering_of(options, target)
     program = programs(lower, region, layouts, bundle_name(options.name, model, graph.name), target, how)
     if options.fuse and options.generators and options.math == "standard":

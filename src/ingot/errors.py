@@ -14,6 +14,7 @@ A message of InputError names node, op and shapes where there are any, and says 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 
@@ -44,6 +45,11 @@ class InputError(IngotError):
     ) -> None:
         self.message, self.node, self.op, self.shapes, self.remedy = message, node, op, shapes or [], remedy
         super().__init__(self._text())
+
+    def reword(self, words: Callable[[str], str]) -> None:
+        """Put message and remedy in other words."""
+        self.message, self.remedy = words(self.message), words(self.remedy)
+        self.args = (self._text(),)
 
     def _text(self) -> str:
         who = f"node '{self.node}'" + (f" ({self.op})" if self.op else "") if self.node else self.op

@@ -26,6 +26,8 @@ Listener = Callable[[str, int, int], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
+_wording: ContextVar[Callable[[str], str]] = ContextVar("wording", default=lambda text: text)
+
 _said: ContextVar[frozenset[str]] = ContextVar("said", default=frozenset())
 
 
@@ -36,15 +38,19 @@ def strictness() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Level(Generic[R]):
-    """A representation: how it is shown, what must hold of it. Calling it runs one step that ends there."""
+    """A representation: how it is shown, what must hold of it. Calling it runs one step that ends there.
+
+    `doing` tells a user what steps of this level are about.
+    """
 
     name: str
+    doing: str
     text: Callable[[R], str]
     verify: Callable[[R], object] = lambda _: None
 
     def __call__(self, step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """step(*args, **kwargs), verified; dumped where INGOT_DUMP names the level, and timed."""
-        announce(step.__name__)
+        announce(self.doing)
         dumped = self.name in os.environ.get("INGOT_DUMP", "").split(",")
         before = {self._try_text(a) for a in args} if dumped else set()
         begin = time.perf_counter()
@@ -86,7 +92,7 @@ def remark(text: str) -> None:
     """Print a line for the human to standard error, the same one once in this context."""
     if text not in _said.get():
         _said.set(_said.get() | {text})
-        line = "".join(c if c.isprintable() else "?" for c in text)
+        line = "".join(c if c.isprintable() else "?" for c in _wording.get()(text))
         print(f"ingot: {line}", file=sys.stderr)
 
 
@@ -98,3 +104,13 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@contextmanager
+def worded(words: Callable[[str], str]) -> Iterator[None]:
+    """Within the block, remarks are put in other words."""
+    token = _wording.set(words)
+    try:
+        yield
+    finally:
+        _wording.reset(token)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypedDict, cast
 
 Define = Mapping[str, int | tuple[int, int]]
 Capacity = int | tuple[int, ...]
@@ -12,6 +12,20 @@ Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"
 Api = Literal["direct", "static", "dynamic", "argument"]
 Math = Literal["exact", "standard"]
 Activations = Literal["float", "int8"]
+Package = Literal[
+    "cmake",
+    "make",
+    "pkg-config",
+    "cargo",
+    "python",
+    "wasm",
+    "arduino",
+    "platformio",
+    "zephyr",
+    "esp-idf",
+    "cmsis-pack",
+    "kbuild",
+]
 PROMISED = 0.01  # max|d| / max|y| of a layer whose activations are int8, if errors are independent
 
 
@@ -89,3 +103,58 @@ class Options:
     math: Math = "standard"
     activations: Activations = "float"
     huffman: bool = False
+
+
+class OptionFields(TypedDict, total=False):
+    """The fields of `Options` as keyword parameters; a test holds the two against each other."""
+
+    name: str | None
+    target: str
+    api: Api
+    define: Define
+    emit: tuple[Emit, ...]
+    weights: Literal["embedded", "external"] | None
+    relocation: Literal["static", "pic"] | None
+    cpu: str | None
+    features: tuple[str, ...]
+    float_abi: Literal["hard", "softfp", "soft"] | None
+    code_model: Literal["tiny", "small", "kernel", "medium", "large"] | None
+    cc: str | None
+    cflags: tuple[str, ...]
+    state: Mapping[str, str]
+    rename: Mapping[str, str]
+    fix: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    model_inputs: tuple[str, ...]
+    keep_inputs: bool
+    seed_input: bool
+    capacity: Mapping[str, Capacity]
+    string_bytes: int
+    infer_shapes: bool
+    fuse: bool
+    max_ram: int | None
+    max_flash: int | None
+    memory: Mapping[str, int]
+    flash: Mapping[str, int]
+    threads: bool
+    profile: bool
+    pauses: bool
+    frame_bytes: int
+    generators: bool
+    strict_speed: bool
+    tuning: Mapping[str, Any]
+    math: Math
+    activations: Activations
+    huffman: bool
+
+
+def fields_of(options: Options) -> OptionFields:
+    """Return the options as keyword arguments."""
+    return cast(OptionFields, {f.name: getattr(options, f.name) for f in fields(options)})
+
+
+def changed_of(options: Options) -> OptionFields:
+    """Return the options that are not the default ones, as keyword arguments."""
+    default = Options()
+    return cast(OptionFields, {k: v for k, v in fields_of(options).items() if v != getattr(default, k)})

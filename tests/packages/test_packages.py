@@ -16,10 +16,10 @@ import onnx
 import pytest
 import yaml
 
-from ingot.cli.compiling import PackageName
 from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.options import Options
+from ingot.options import Package as PackageName
 from ingot.packaging.project import KINDS, project
 from tests.here import require_program
 from tests.packages.models import MODELS, model, package

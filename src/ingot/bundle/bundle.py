@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from ingot.bundle.containers import packed
+from ingot.bundle.costs import cost_table
 from ingot.bundle.run import Runner, runner
 from ingot.bundle.schema import sealed, text_of
 from ingot.bundle.session import Session
 from ingot.bundle.stored import read_stored, store
+from ingot.tables import Result, Table
 
 
-class Bundle:
+class Bundle(Result):
     """What `ingot.compile` returns. `files` maps names to contents; `manifest` is the content of NAME.json.
 
     `parts` holds what running needs beside `files`: the object of a bundle that was asked for its C only.
@@ -31,6 +33,15 @@ class Bundle:
         self.files = {**files, f"{name}.json": text_of(self.manifest).encode()}
         self._parts = parts or files
         self._runner: Runner | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data: the manifest, and the bytes of each file."""
+        files = {file: len(content) for file, content in sorted(self.files.items())}
+        return {"files": files, "manifest": self.manifest}
+
+    def tables(self) -> list[Table]:
+        """Return what the bundle costs."""
+        return [cost_table(self.manifest)]
 
     @property
     def object(self) -> bytes:

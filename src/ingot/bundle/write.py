@@ -26,6 +26,7 @@ from ingot.emit.conventions import CONVENTIONS, check
 from ingot.emit.header import header
 from ingot.emit.main import main_source, makefile
 from ingot.emit.unit import Unit
+from ingot.emit.weights import size
 from ingot.errors import InputError
 from ingot.loops.program import Program
 from ingot.memory.plan import Plan
@@ -88,6 +89,7 @@ def finish(
     shown = manifest(face, options, origin, code, stack)
     if len(units) > 1:
         shown["variants"] = [u.target.name for u in units]
+        shown["sizes"]["weights_bytes"] = sum(map(size, units))
     require_room(face, options, shown["sizes"])
     files[f"{name}.o"] = with_note(code, json.dumps(facts(shown)))
     keep = wanted(face, units, options.emit)

@@ -12,7 +12,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,16 +25,28 @@ from ingot.check.limits import limits
 from ingot.check.machine import machine, pinned
 from ingot.check.opponent import Arena, Opponent, kind_of, labelled, opponent
 from ingot.check.oracle import without_maps
-from ingot.check.profile import sample_inputs
+from ingot.check.profile import Profile, cells, sample_inputs, summary
 from ingot.check.verify import whole
 from ingot.errors import UnsupportedError
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical
 from ingot.log import announce
 from ingot.options import Options
+from ingot.tables import Result, Table, table
 from ingot.targets.records import find
 
 SECONDS = 4.0
+KERNEL_COLUMNS = (
+    "kernel",
+    "us>",
+    "% of time>",
+    "MACs>",
+    "GFLOP/s>",
+    "% of peak>",
+    "bytes>",
+    "GB/s>",
+    "% of bw>",
+)
 TURN_SECONDS = 0.04
 MOST_SAMPLES, FEWEST_SAMPLES = 400, 3
 
@@ -69,11 +81,12 @@ class Rival:
         return f"{self.name} {self.version}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
+@dataclass(frozen=True, slots=True, repr=False)
+class Benchmark(Result):
     """`roofline`: the seconds that `Limits.roofline_seconds` leaves, for this machine and target.
 
     `flash_bytes` and `arena_bytes` are the bundle's; `load` is the machine's when the measuring began.
+    `kernels`: where the time goes, if that was asked for.
     """
 
     model: str
@@ -87,6 +100,20 @@ class Benchmark:
     roofline: float
     ours: Timing
     rivals: tuple[Rival, ...] = ()
+    kernels: Profile | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, with what follows from it."""
+        found, best = asdict(self), self.best
+        kernels = found.pop("kernels")
+        return found | {
+            "gmacs": self.gmacs,
+            "roofline_share": self.roofline_share,
+            "best": best.name if best else None,
+            "ratio_to_best": best.ratio if best else None,
+            "agrees": self.agrees,
+            **({} if kernels is None else {"profile": kernels}),
+        }
 
     @property
     def gmacs(self) -> float:
@@ -107,6 +134,27 @@ class Benchmark:
         """The fastest peer among those that compute the same."""
         timed = [r for r in self.rivals if r.timing is not None and r.agrees]
         return min(timed, key=lambda r: r.timing.median if r.timing else 0, default=None)
+
+    def tables(self) -> list[Table]:
+        """Return the times of all, and those of the kernels."""
+
+        def times(name: str, t: Timing, *ratios: str) -> tuple[Any, ...]:
+            return (name, f"{t.median * 1e6:.3f}", f"{t.minimum * 1e6:.3f}", t.samples, *(ratios or ("", "")))
+
+        rows = [times("ingot", self.ours)]
+        for r in self.rivals:
+            if r.timing is not None:
+                ratios = f"{r.ratio:.2f}", f"{r.timing.minimum / self.ours.minimum:.2f}"
+                rows.append(times(r.title, r.timing, *ratios))
+        best = f"; {self.best.ratio:.2f} times as fast as the best" if self.best and self.best.ratio else ""
+        title = (
+            f"{self.model} on {self.target}, core {self.core}: {self.gmacs:.1f} GMAC/s at best, "
+            f"{100 * self.roofline_share:.0f} % of the roofline{best}"
+        )
+        measured = table(title, ("", "median us>", "minimum us>", "samples>", "ratio>", "of minima>"), rows)
+        if self.kernels is None:
+            return [measured]
+        return [measured, table(summary(self.kernels), KERNEL_COLUMNS, map(cells, self.kernels.kernels))]
 
 
 class _Sampler(Protocol):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +20,10 @@ from ingot.data.samples import Samples
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.log import announce
+from ingot.tables import Result, Table, table
+
+SHARES = ("top-1", "top-5", "AUC", "mean IoU", "pixels", "same class as the first")
+POINTS = SHARES[:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,38 @@ class Score:
     samples: int
     values: Mapping[str, float]
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluation(Result):
+    """The scores of models on the same data, in the order in which they were given."""
+
+    scores: tuple[Score, ...]
+
+    def as_dict(self) -> list[dict[str, Any]]:
+        """Return plain data."""
+        return [asdict(s) for s in self.scores]
+
+    def tables(self) -> list[Table]:
+        """Return a row for each metric and a column for each model, with the difference from the first in
+        points.
+        """
+        names = list(dict.fromkeys(name for s in self.scores for name in s.values))
+        rows = [(name, *(_cell(name, s, self.scores[0]) for s in self.scores)) for name in names]
+        columns = ("", *(f"{Path(s.name).name}>" for s in self.scores))
+        return [table(f"{self.scores[0].samples:,} samples", columns, rows)]
+
+
+def _cell(name: str, score: Score, first: Score) -> str:
+    value = score.values.get(name)
+    if value is None:
+        return ""
+    if name not in SHARES:
+        return f"{value:.4g}"
+    points = (
+        value - first.values[name] if score is not first and name in POINTS and name in first.values else None
+    )
+    return f"{value:.2f} %" + (f" ({points:+.2f})" if points is not None else "")
 
 
 @dataclass(slots=True)
@@ -63,7 +101,7 @@ class Contender:
         return Score(self.name, self.output, self.samples.count, values, seconds)
 
 
-def evaluate(contenders: Sequence[Contender], right: Array | None) -> list[Score]:
+def evaluate(contenders: Sequence[Contender], right: Array | None) -> Evaluation:
     """Run every model over all of its samples; `right` has a row for each sample: classes, or outputs.
 
     Models behind the first are also compared with the first. Raises InputError for what does not fit.
@@ -85,7 +123,7 @@ def evaluate(contenders: Sequence[Contender], right: Array | None) -> list[Score
     for run in range(first.samples.runs):
         announce("samples", run, first.samples.runs)
         _step(contenders, right, run)
-    return [c.score for c in contenders]
+    return Evaluation(tuple(c.score for c in contenders))
 
 
 def _step(contenders: Sequence[Contender], right: Array | None, run: int) -> None:

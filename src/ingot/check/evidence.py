@@ -17,7 +17,7 @@ from ingot.check.calibrate import subject
 from ingot.check.oracle import oracle, with_copies
 from ingot.data.archives import member_names, read_member
 from ingot.data.arrays import read_array
-from ingot.data.samples import LABELS, open_samples
+from ingot.data.samples import LABELS, Data, open_samples
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.options import Options
@@ -28,13 +28,14 @@ MOST_RUNS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class LabelledData:
-    """Files of samples, as `ingot profile` takes them; `labels` is a file of one integer for each sample.
+    """Samples, as `ingot profile` takes them; `labels` is a file, or an array, of one integer for each.
 
-    At most `runs` runs are made. Without such a file an array `labels` in the one archive counts.
+    At most `runs` runs are made. Without such a file an array `labels` in the one archive counts, or that
+    among the arrays.
     """
 
-    words: tuple[str, ...]
-    labels: Path | None = None
+    words: Data
+    labels: Path | Array | None = None
     runs: int = MOST_RUNS
 
 
@@ -52,9 +53,14 @@ def evidence_of(model: Any, options: Options, data: LabelledData) -> Evidence:
 
 def _labels(data: LabelledData) -> Array | None:
     """The labels of a file of their own, or those that lie beside the samples."""
-    if data.labels is not None:
+    if isinstance(data.labels, Path):
         path = data.labels
         found = read_member(path, LABELS) if path.suffix == ".npz" else read_array(path, "int64")
+    elif data.labels is not None or isinstance(data.words, Mapping):
+        given = data.labels if data.labels is not None else data.words.get(LABELS)  # type: ignore[union-attr]
+        if given is None:
+            return None
+        found = np.asarray(given)
     else:
         archives = [Path(word) for word in data.words if word.endswith(".npz")]
         held = [p for p in archives if LABELS in member_names(p)]

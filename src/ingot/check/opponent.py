@@ -20,7 +20,6 @@ from typing import Any
 
 import onnx
 
-import ingot
 from ingot.check.machine import cache_folder
 from ingot.check.oracle import stamped
 from ingot.errors import InputError, UnsupportedError
@@ -127,7 +126,7 @@ def _started(name: str, kind: Kind, arena: Arena, folder: Path) -> Iterator[_Wor
     """A worker process that ends with the block; it sees no more of Ingot than its package."""
     package = folder / "path"
     package.mkdir()
-    (package / "ingot").symlink_to(Path(ingot.__file__).parent)
+    (package / "ingot").symlink_to(Path(__file__).parent.parent)
     here, there = Pipe()
     said = folder / "said.txt"
     command = (arena.python or sys.executable, "-m", "ingot.peers.worker", str(there.fileno()))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -93,18 +92,6 @@ def geometric_means(found: Sequence[Benchmark]) -> list[tuple[str, float, int]]:
     return [(n, statistics.geometric_mean(r), len(r)) for n, r in known if r]
 
 
-def as_data(found: Benchmark) -> dict[str, Any]:
-    """Everything, as JSON has it."""
-    best = found.best
-    return asdict(found) | {
-        "gmacs": found.gmacs,
-        "roofline_share": found.roofline_share,
-        "best": best.name if best else None,
-        "ratio_to_best": best.ratio if best else None,
-        "agrees": found.agrees,
-    }
-
-
 def chart(found: Iterable[Benchmark]) -> str:
     """Bars of how many times as long every peer takes; the line at 1 is ingot."""
     rows = [b for b in found if any(r.ratio for r in b.rivals)]
@@ -149,7 +136,7 @@ def write(
     found: Sequence[Benchmark], folder: Path, more: str = "", data: dict[str, Any] | None = None
 ) -> None:
     """report.md, report.json and report.svg; `more` goes below the table, `data` into the JSON."""
-    everything = {"benchmarks": [as_data(b) for b in found], **(data or {})}
+    everything = {"benchmarks": [b.as_dict() for b in found], **(data or {})}
     texts = {
         "md": markdown(found) + more,
         "json": json.dumps(everything, indent=2) + "\n",

@@ -9,7 +9,7 @@ driver's `compile_with`, which stands above this room).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from ingot.log import announce
 from ingot.ops.infer import infer
 from ingot.ops.random import drawing
 from ingot.options import PROMISED, Options
+from ingot.tables import Result, Table, table
 
 Extents = Mapping[str, int]
 STEPS = 3  # runs in a row where there is a state
@@ -57,8 +58,8 @@ class Case:
         return all(d.ok for d in self.outputs)
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+@dataclass(frozen=True, slots=True, repr=False)
+class Verification(Result):
     """What `verify` found. `layers` is empty where it did not look at them.
 
     `byte_layers`: how many layers behind each other are computed in bytes; floats may differ by 1 % for each
@@ -73,6 +74,7 @@ class Verification:
     cases: tuple[Case, ...]
     layers: tuple[Difference, ...] = ()
     byte_layers: int = 0
+    model: str = ""
 
     @property
     def ok(self) -> bool:
@@ -82,6 +84,24 @@ class Verification:
     def first_bad(self) -> Difference | None:
         """The first layer, in the order of the graph, that is off."""
         return next((d for d in self.layers if not d.ok), None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, the verdict among it."""
+        bad = asdict(self.first_bad) if self.first_bad else None
+        return {**asdict(self), "ok": self.ok, "verdict": self.verdict, "first_bad": bad}
+
+    def tables(self) -> list[Table]:
+        """Return one table of the outputs of each run, and one of the layers that were looked at."""
+        against = f"{self.oracle} ({self.oracle_reason})" if self.oracle_reason else self.oracle
+        found = []
+        for case in self.cases:
+            where = "".join(f", {symbol}={n}" for symbol, n in case.extents.items())
+            where += f", step {case.step + 1}" if any(c.step for c in self.cases) else ""
+            title = f"{self.model or 'model'} on {self.target} against {against}{where}"
+            found.append(_table(title, case.outputs, self.oracle))
+        if self.layers:
+            found.append(_table("Layer by layer, fusion off", self.layers, self.oracle))
+        return found
 
     @property
     def verdict(self) -> str:
@@ -128,6 +148,30 @@ def require_certain(graph: Graph) -> None:
         )
 
 
+def _table(title: str, differences: tuple[Difference, ...], oracle: str) -> Table:
+    columns = ("tensor", "made by", "type", "shape", "max|d|>", "max|d|/max|y|>", "ulp>", "")
+    rows = [
+        (
+            d.name,
+            f"{d.node} ({d.op})" if d.node != d.op else d.op,
+            d.dtype,
+            "x".join(map(str, d.shape)) or "scalar",
+            float(d.max_abs),
+            float(d.relative),
+            d.ulp,
+            _remark(d, oracle),
+        )
+        for d in differences
+    ]
+    return table(title, columns, rows)
+
+
+def _remark(d: Difference, oracle: str) -> str:
+    """Whether a tensor is right, and who says so where the two differ."""
+    said = "" if d.judgement is None else d.judgement.sentence(oracle)
+    return " ".join(part for part in ("ok" if d.ok else "BAD", d.remark, said) if part)
+
+
 def verify(
     model: Any,
     options: Options,
@@ -137,10 +181,14 @@ def verify(
     seed: int = 0,
     tolerance: float | None = None,
     layers: bool = False,
+    bundle: Bundle | None = None,
 ) -> Verification:
-    """Compare the shipped object with the oracle; `layers` looks at every layer even if all is well."""
+    """Compare the shipped object with the oracle; `layers` looks at every layer even if all is well.
+
+    `bundle` is what ships, where it is built already: with the same options, of the same model.
+    """
     source, model = model, canonical(model, options)
-    bundle = build(model, options)
+    bundle = bundle or build(model, options)
     proto = with_inputs(whole(model), options.state.values())
     truth = truth_of(source, proto)
     graph = infer(read_with(proto, options))
@@ -150,7 +198,7 @@ def verify(
     runs = list(_runs(graph, bundle, truth, inputs or {}, seed))
     cases = tuple(Case(r.extents, compared(r.found, r.right, allowed, makers), r.step) for r in runs)
     about = bundle.manifest["target"], truth.name, truth.reason, seed, tolerance
-    result = Verification(*about, cases, byte_layers=in_bytes)
+    result = Verification(*about, cases, byte_layers=in_bytes, model=_name(source))
     if (result.ok and not layers) or is_own(proto):  # no oracle knows single layers of such a model
         return result
     formulas = formulas_of(graph, makers)
@@ -163,6 +211,10 @@ def verify(
     trusted = not any(d.judgement and d.judgement.guilty == ORACLE for d in seen)
     judged_cases = map(partial(_judged, allowed=allowed, is_trusted=trusted), cases, courts, runs)
     return replace(result, cases=tuple(judged_cases))
+
+
+def _name(source: Any) -> str:
+    return Path(source).name if isinstance(source, (str, Path)) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypedDict, get_args
 
 import typer
 
@@ -131,6 +131,14 @@ ModelInputs = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
 
+class Edges(TypedDict):
+    """The fields of the options that say what of a foreign graph is wanted."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    model_inputs: tuple[str, ...]
+
+
 def parse_define(words: Sequence[str] | None) -> dict[str, int | tuple[int, int]]:
     """`N=4` and `N=1..8`; symbols may themselves hold `=`."""
     out: dict[str, int | tuple[int, int]] = {}
@@ -184,11 +192,14 @@ def parse_capacity(words: Sequence[str] | None) -> dict[str, Capacity]:
 
 def edges(
     inputs: Sequence[str] | None, outputs: Sequence[str] | None, model_inputs: Sequence[str] | None = None
-) -> dict[str, tuple[str, ...]]:
+) -> Edges:
     """What of a foreign graph is wanted, as fields of the options; several outputs may share a word."""
     names = (name.strip() for word in outputs or () for name in word.split(","))
-    found = {"inputs": tuple(inputs or ()), "outputs": tuple(n for n in names if n)}
-    return found | {"model_inputs": tuple(model_inputs or ())}
+    return {
+        "inputs": tuple(inputs or ()),
+        "outputs": tuple(n for n in names if n),
+        "model_inputs": tuple(model_inputs or ()),
+    }
 
 
 def parse_rename(words: Sequence[str] | None) -> dict[str, str]:

@@ -10,11 +10,10 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.show import note, progress, report, text_block
-from ingot.tables import Table, table
+from ingot.options import fields_of
 
 if TYPE_CHECKING:
     from ingot.check.bench import Benchmark
-    from ingot.check.profile import Profile as Profiled
 
 BUSY = 1.5
 Against = Annotated[
@@ -81,23 +80,28 @@ def bench(
     wanted = arg.options(target, define, cc, cflags, tuning, capacity, fix=fix, **rest)
     names = [n.strip() for word in against or () for n in word.split(",") if n.strip()]
     with progress(f"Measuring {model.name}"):
-        from ingot.check import bench as measuring
-        from ingot.check import profile as profiling
+        from ingot.api.checking import bench as measured
         from ingot.check import report as reporting
-        from ingot.driver import compile_with
+        from ingot.check.profile import profile_markdown
 
-        peers: dict[str, Any] = {"python": peers_python, "cc": peer_cc, "entry": entry}
-        found = measuring.bench(model, wanted, compile_with, against=names, seconds=seconds, **peers)
-        taken = profiling.profile(model, wanted, compile_with) if profile else None
-    data = {"profile": asdict(taken)} if taken is not None else {}
-    more = f"\n{profiling.profile_markdown(taken)}" if taken is not None else ""
+        found = measured(
+            model,
+            against=names,
+            seconds=seconds,
+            kernels=profile,
+            peers_python=peers_python,
+            peer_cc=peer_cc,
+            entry=entry,
+            **fields_of(wanted),
+        )
+    more = f"\n{profile_markdown(found.kernels)}" if found.kernels is not None else ""
     if report_to is not None:
-        reporting.write([found], report_to, more, data)
+        kernels = {} if found.kernels is None else {"profile": asdict(found.kernels)}
+        reporting.write([found], report_to, more, kernels)
     if markdown and not as_json:
         text_block((reporting.markdown([found]) + more).rstrip("\n"))
     else:
-        tables = [_table(found), *([_profile_table(taken)] if taken is not None else [])]
-        report(reporting.as_data(found) | data, as_json, *tables)
+        report(found.as_dict(), as_json, *found.tables())
     _remarks(found)
 
 
@@ -112,37 +116,3 @@ def _remarks(found: Benchmark) -> None:
             note(f"the outputs of {rival.name} differ by {rival.relative:.3g} of max|y|; see ingot verify")
     if not found.agrees:
         raise typer.Exit(1)
-
-
-def _table(found: Benchmark) -> Table:
-    def times(name: str, t: Any, *ratios: str) -> tuple[Any, ...]:
-        return (name, f"{t.median * 1e6:.3f}", f"{t.minimum * 1e6:.3f}", t.samples, *(ratios or ("", "")))
-
-    rows = [times("ingot", found.ours)]
-    for r in found.rivals:
-        if r.timing is not None:
-            ratios = f"{r.ratio:.2f}", f"{r.timing.minimum / found.ours.minimum:.2f}"
-            rows.append(times(r.title, r.timing, *ratios))
-    best = f"; {found.best.ratio:.2f} times as fast as the best" if found.best and found.best.ratio else ""
-    title = (
-        f"{found.model} on {found.target}, core {found.core}: {found.gmacs:.1f} GMAC/s at best, "
-        f"{100 * found.roofline_share:.0f} % of the roofline{best}"
-    )
-    return table(title, ("", "median us>", "minimum us>", "samples>", "ratio>", "of minima>"), rows)
-
-
-def _profile_table(found: Profiled) -> Table:
-    from ingot.check.profile import cells, summary
-
-    columns = (
-        "kernel",
-        "us>",
-        "% of time>",
-        "MACs>",
-        "GFLOP/s>",
-        "% of peak>",
-        "bytes>",
-        "GB/s>",
-        "% of bw>",
-    )
-    return table(summary(found), columns, map(cells, found.kernels))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli import quantizing as quant
-from ingot.cli.show import progress, report
-from ingot.errors import InputError
-from ingot.options import Api, Options
-from ingot.tables import Table, table
+from ingot.cli.show import note, progress, report
+from ingot.options import Api, Options, fields_of
+from ingot.options import Package as PackageName
+from ingot.tables import table
 
 if TYPE_CHECKING:
     from ingot.bundle.bundle import Bundle
@@ -76,20 +75,6 @@ EmitList = Annotated[
     ),
 ]
 Threads = Annotated[bool, typer.Option(help="Give the entry a parallel_for of the caller's.")]
-PackageName = Literal[
-    "cmake",
-    "make",
-    "pkg-config",
-    "cargo",
-    "python",
-    "wasm",
-    "arduino",
-    "platformio",
-    "zephyr",
-    "esp-idf",
-    "cmsis-pack",
-    "kbuild",
-]
 Package = Annotated[
     PackageName | None,
     typer.Option(help="A directory that the users of an ecosystem build; kbuild: a module of Linux."),
@@ -104,7 +89,7 @@ Force = Annotated[
     bool, typer.Option("--force", help="Replace files in DIR that were edited, or that no bundle wrote.")
 ]
 
-SCALAR, NAMED = 0.5, 3  # a kernel is scalar if more of its operations are; how many are named
+NAMED = 4  # names that a note lists
 
 
 def compile(
@@ -197,8 +182,6 @@ def compile(
         huffman=huffman,
         strict_speed=strict_speed,
     )
-    if prebuilt and package != "kbuild":
-        raise InputError("--prebuilt says how a kernel module is made", remedy="add --package kbuild")
     wish = quant.scheme(
         schema=schema,
         calibration=calibration,
@@ -214,78 +197,42 @@ def compile(
         max_drop=max_drop,
     )
     source, wanted = quant.quantized_first(model, profile, wish, wanted, data, labels)
-    bundle = packaged(source, wanted, package, prebuilt) if package else compiled(source, wanted)
-    directory = bundle.save(output or Path(bundle.name), force=force)
-    files = {file: len(content) for file, content in sorted(bundle.files.items())}
-    summary = {"directory": str(directory), "files": files, "manifest": bundle.manifest}
-    written = table(f"{directory}/", ("file", "bytes>"), files.items())
-    report(summary, as_json, written, cost_table(bundle.manifest))
+    with progress(f"Compiling {model.name}"):
+        from ingot.api.compiling import compile as compiled
+
+        bundle = compiled(source, package=package, prebuilt=prebuilt, **fields_of(wanted))
+        directory = bundle.save(output or Path(bundle.name), force=force)
+    summary = {"directory": str(directory), **bundle.as_dict()}
+    files = [(file, len(content)) for file, content in sorted(bundle.files.items())]
+    report(summary, as_json, table(f"{directory}/", ("file", "bytes>"), files), *bundle.tables())
+    _say_names(bundle, wanted)
 
 
-def compiled(model: Path | bytes, wanted: Options) -> Bundle:
-    """The bundle of a model, with a progress bar."""
-    with progress(f"Compiling {_title(model, wanted)}"):
-        from ingot.driver import compile_with
-
-        return compile_with(model, wanted)
-
-
-def _title(model: Path | bytes, wanted: Options) -> str:
-    return model.name if isinstance(model, Path) else str(wanted.name)
-
-
-def packaged(model: Path | bytes, wanted: Options, kind: str, prebuilt: bool) -> Bundle:
-    """A package of a model, with a progress bar."""
-    with progress(f"Compiling {_title(model, wanted)}"):
-        from ingot.driver import compile_with
-        from ingot.packaging.kbuild import kbuild
-        from ingot.packaging.project import project
-
-        if kind == "kbuild":
-            return kbuild(model, wanted, compile_with, prebuilt)
-        return project(model, wanted, compile_with, kind)
+def _say_names(bundle: Bundle, wanted: Options) -> None:
+    """What is called otherwise in C."""
+    if wanted.name not in (None, bundle.name):
+        note(f"the bundle is called {bundle.name}: {wanted.name!r} is no name in C, or one of its own")
+    renamed = [
+        f"{t['name']!r} is {t['symbol']}"
+        for side in ("inputs", "outputs")
+        for t in bundle.manifest[side]
+        if t["symbol"] != wanted.rename.get(t["name"], t["name"])
+    ]
+    if renamed:
+        more = f" and {len(renamed) - NAMED} more" if len(renamed) > NAMED else ""
+        note(f"names in C: {', '.join(renamed[:NAMED])}{more}; --rename A=B chooses others")
 
 
 def loaded(model_or_directory: Path, wanted: Options) -> Bundle:
     """The bundle in a directory or of a manifest, or the one that a model compiles to."""
-    if not is_bundle(model_or_directory):
-        return compiled(model_or_directory, wanted)
-    from ingot.bundle.bundle import load
+    with progress(f"Compiling {model_or_directory.name}"):
+        from ingot.api.subjects import bundle_of
 
-    return load(model_or_directory)
+        return bundle_of(model_or_directory, wanted)
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether a path is that of a bundle: its directory, or its manifest where there are several."""
-    from ingot.frontends.canonical import is_foreign
+    """Whether a path is that of a bundle; see `ingot.api`."""
+    from ingot.api import subjects
 
-    return path.suffix == ".json" or (path.is_dir() and not is_foreign(path))
-
-
-def _region_rows(manifest: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
-    """RAM and flash by region."""
-    for r in manifest.get("memory", ()):
-        state = f", {r['state_bytes']:,} of state" if r["state_bytes"] else ""
-        yield f"RAM in {r['name']}", r["arena_bytes"] + r["state_bytes"], f"of {r['room_bytes']:,}{state}"
-    for r in manifest.get("flash", ()):
-        code = f", {r['code_bytes']:,} of code" if r["code_bytes"] else ""
-        yield f"flash in {r['name']}", r["weights_bytes"] + r["code_bytes"], f"of {r['room_bytes']:,}{code}"
-
-
-def cost_table(manifest: dict[str, Any]) -> Table:
-    """What the bundle costs, as its manifest says."""
-    from ingot.targets.records import find
-
-    sizes, kernels = manifest["sizes"], manifest["kernels"]
-    scalar = [k["name"] for k in kernels if k["scalar_share"] > SCALAR]
-    rows = [
-        ("flash", sizes["flash_bytes"], f"of which weights {sizes['weights_bytes']:,}"),
-        ("RAM (arena)", sizes["arena_bytes"], f"no plan needs less than {sizes['arena_bound_bytes']:,}"),
-        *_region_rows(manifest),
-        ("stack", sizes["stack_bytes"], "" if sizes["stack_bytes"] is not None else "unknown"),
-        ("MACs", sum(k["macs"] for k in kernels), f"in {len(kernels)} kernel calls"),
-    ]
-    if any(find(name).vector_bytes for name in manifest["target"].split("+")):
-        named = ", ".join(scalar[:NAMED]) + (" ..." if scalar[NAMED:] else "")
-        rows.append(("scalar kernels", len(scalar), named))
-    return table(f"{manifest['name']} on {manifest['target']}", ("cost", "bytes>", ""), rows)
+    return subjects.is_bundle(path)

@@ -12,7 +12,7 @@ from ingot.errors import InputError
 
 if TYPE_CHECKING:
     from ingot.data.images import Preprocessing
-    from ingot.data.samples import Input, Samples
+    from ingot.data.samples import Input
     from ingot.formula.expr import Array
 
 Image = Annotated[
@@ -90,20 +90,3 @@ def images_of(words: Sequence[str], inputs: Sequence[Input], how: Preprocessing)
             raise InputError(f"the model takes {column.per_run} images at once, {column.count} are given")
         found[column.input.name] = column.read(0)
     return found
-
-
-def samples_of(
-    inputs: Sequence[Input], words: Sequence[str], paths: Sequence[Path], how: Preprocessing
-) -> Samples:
-    """The samples that --inputs and --images name. Raises InputError."""
-    from ingot.data.images import image_column
-    from ingot.data.samples import joined, open_samples
-
-    if not paths:
-        return open_samples(words, inputs)
-    column = image_column(inputs, paths, how)
-    others = [i for i in inputs if i is not column.input]
-    more = open_samples(words, others).columns if others else {}
-    if words and not others:
-        raise InputError("--images feeds the only input of the model", remedy="leave --inputs out")
-    return joined({column.input.name: column, **more})

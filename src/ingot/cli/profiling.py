@@ -12,11 +12,10 @@ from ingot.cli import arguments as arg
 from ingot.cli import picturing as pic
 from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
-from ingot.tables import Table, table
+from ingot.options import fields_of
 
 if TYPE_CHECKING:
     from ingot.check.calibrate import Profiled
-    from ingot.data.images import Preprocessing
     from ingot.options import Options
     from ingot.quantization.profile import Profile
 
@@ -79,40 +78,27 @@ def profile(
         if glow is not None:
             return _write(output, _from_glow(glow, model, wanted), as_json)
         how = pic.preprocessing(image_mode, channel_order, layout, mean, std, fit)
-        found = _profiled(model, wanted, (data or [], images, how), workers, dask)
+        with progress(f"Profiling {model.name}"):
+            from ingot.api.shrinking import profiled
+
+            found = profiled(
+                model,
+                data or [],
+                images=images,
+                preprocessing=how,
+                workers=workers,
+                dask=dask,
+                **fields_of(wanted),
+            )
         _say(found)
         made = found.profile
     _write(output, made, as_json)
 
 
-def _profiled(
-    model: Path,
-    wanted: Options,
-    data: tuple[Sequence[str], Path | None, Preprocessing],
-    workers: int,
-    dask: str | None,
-) -> Profiled:
-    words, folder, how = data
-    if not words and folder is None:
-        raise InputError(
-            "there is no data", remedy="give --inputs FILE.npz or a folder, or --images a folder"
-        )
-    with progress(f"Profiling {model.name}"):
-        from ingot.check.calibrate import calibrate, subject
-        from ingot.data.images import image_files
-        from ingot.driver import compile_with
-
-        of = subject(model, wanted)
-        samples = pic.samples_of(of.inputs, words, image_files(folder) if folder is not None else [], how)
-        return calibrate(of, samples, compile_with, workers, dask)
-
-
 def _write(path: Path, made: Profile, as_json: bool) -> None:
-    from ingot.quantization.profile import write_profile
-
-    write_profile(path, made)
+    made.save(path)
     note(f"wrote {path}")
-    report(_described(made), as_json, *([] if as_json else [_table(path, made)]))
+    report(made.as_dict(), as_json, *made.tables())
 
 
 def _from_glow(path: Path, model: Path, wanted: Options) -> Profile:
@@ -141,14 +127,3 @@ def _say(found: Profiled) -> None:
         count, first = sum(found.dropped.values()), list(found.dropped)[:NAMED]
         more = f", and {len(found.dropped) - NAMED} more tensors" if len(found.dropped) > NAMED else ""
         note(f"warning: {count:,} elements are not finite and left out, of {', '.join(first)}{more}")
-
-
-def _described(made: Profile) -> dict[str, Any]:
-    tensors = [{"name": n, "low": s.low, "high": s.high, "count": s.count} for n, s in made.tensors.items()]
-    return {"model": made.model, "samples": made.samples, "tensors": tensors}
-
-
-def _table(path: Path, made: Profile) -> Table:
-    rows = [(name, s.low, s.high, s.count) for name, s in made.tensors.items()]
-    title = f"{path}: {len(rows)} tensors over {made.samples:,} samples"
-    return table(title, ("tensor", "low>", "high>", "elements>"), rows)

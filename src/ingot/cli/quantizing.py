@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +24,6 @@ from ingot.quantization.scheme import (
     parse_calibration,
     parse_drop,
 )
-from ingot.tables import table
 
 if TYPE_CHECKING:
     from ingot.check.evidence import LabelledData
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from ingot.quantization.quantize import Quantized
 
 AUTO, MAX_DROP = "auto", "0.5%"
-COLUMNS = ("layer", "operator", "float bytes>", "bytes>", "SQNR dB>", "activations", "")
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="(default: MODEL.int8.onnx)")
 ]
@@ -147,8 +145,7 @@ def quantize(
         max_drop=max_drop,
     )
     path = output or Path(f"{model.stem}.int8.onnx")
-    edges: dict[str, Any] = arg.edges(inputs, outputs, model_inputs)
-    options = arg.options("native", define, fix=fix, **edges)
+    options = arg.options("native", define, fix=fix, **arg.edges(inputs, outputs, model_inputs))
     with progress(f"Quantising {model.name}"):
         from ingot.driver import quantize_model
         from ingot.quantization.profile import read_profile
@@ -237,29 +234,10 @@ def _said(made: Quantized) -> Iterator[str]:
 
 def show(made: Quantized, path: Path, size: int, as_json: bool) -> None:
     """The layers of a quantised model."""
-    rows = [
-        (
-            r.name,
-            r.operator,
-            r.before,
-            r.after,
-            r.sqnr,
-            r.activations,
-            f"stays float: {r.note}" if r.note else "",
-        )
-        for r in made.rows
-    ]
-    data = {"file": str(path), "bytes": size, "layers": [asdict(r) for r in made.rows]}
-    data |= {"loss": made.loss, "equalized": made.equalized}
-    if made.found is not None:
-        data["search"] = {"kept": sorted(made.found.kept), "alone": dict(made.found.alone)}
-    report(data, as_json, table(f"{path}, {size:,} bytes", COLUMNS, rows))
-    before, after = (sum(getattr(r, key) for r in made.rows) for key in ("before", "after"))
-    if made.found is not None and made.found.alone and not as_json:
-        losses = sorted(made.found.alone.items(), key=lambda item: -item[1])
-        lines = [(name, f"{loss:.3%}", name in made.found.kept) for name, loss in losses]
-        report(data, False, table("What each layer loses alone", ("layer", "loss>", "kept"), lines))
+    report({"file": str(path), "bytes": size, **made.as_dict()}, as_json, *made.tables())
     for text in _said(made):
         note(text)
+    before, after = (sum(getattr(r, key) for r in made.rows) for key in ("before", "after"))
     if after:
         note(f"weights and biases: {before:,} bytes in float, {after:,} quantised: 1/{before / after:.2f}")
+    note(f"wrote {path}, {size:,} bytes")

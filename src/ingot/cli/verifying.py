@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +11,10 @@ import typer
 from ingot.cli import arguments as arg
 from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
-from ingot.tables import Table, table
+from ingot.options import changed_of
+from ingot.tables import table
 
 if TYPE_CHECKING:
-    from ingot.check.compare import Difference
-    from ingot.check.verify import Verification
     from ingot.options import Options
 
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
@@ -41,11 +39,16 @@ Data = Annotated[
         "--data", metavar="[NAME=]FILE", help="Samples for --quantized, as `ingot profile` takes them."
     ),
 ]
+OfModel = Annotated[
+    Path | None,
+    typer.Option("--model", metavar="MODEL", help="The model that the bundle was compiled from."),
+]
 Layers = Annotated[bool, typer.Option("--layers", help="Show every layer, even if all is well.")]
 
 
 def verify(
-    model: arg.ModelFile,
+    model: arg.ModelOrBundle,
+    of_model: OfModel = None,
     inputs: arg.Inputs = None,
     seed: Seed = 0,
     tolerance: Tolerance = None,
@@ -69,7 +72,10 @@ def verify(
     tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Compare the shipped object with onnxruntime; where they differ, find the layer and who is off."""
+    """Compare the shipped object with onnxruntime; where they differ, find the layer and who is off.
+
+    A bundle's directory is compared with the model that --model names, with the options it was compiled with.
+    """
     more: dict[str, Any] = {
         "math": math,
         "activations": activations,
@@ -81,17 +87,19 @@ def verify(
     if quantized is not None or data:
         return _rank(model, quantized, data, wanted, as_json)
     with progress(f"Verifying {model.name}"):
+        from ingot.api.checking import verify as check
         from ingot.check.oracle import excuse
-        from ingot.check.verify import verify as check
-        from ingot.driver import compile_with
 
-        arrays = given(model, inputs, wanted)
         found = check(
-            model, wanted, compile_with, inputs=arrays, seed=seed, tolerance=tolerance, layers=layers
+            model,
+            model=of_model,
+            feeds=given(model if of_model is None else of_model, inputs, wanted),
+            seed=seed,
+            tolerance=tolerance,
+            layers=layers,
+            **changed_of(wanted),
         )
-    told = {**asdict(found), "ok": found.ok, "verdict": found.verdict}
-    told["first_bad"] = asdict(found.first_bad) if found.first_bad else None
-    report(told, as_json, *_tables(model, found))
+    report(found.as_dict(), as_json, *found.tables())
     if found.oracle_reason:
         note(f"warning: {excuse(found.oracle_reason)}")
     note(found.verdict)
@@ -129,37 +137,3 @@ def given(model: Path, words: list[str] | None, wanted: Options) -> dict[str, An
     shown = {"inputs": [{"name": v.name, "dtype": str(v.type)} for v in graph.inputs]}
     ports = {"ports": {"inputs": [described(p) for p in graph.ports[0]]}} if graph.ports[0] else {}
     return arg.read_inputs(words, inputs_of({**shown, **ports}))
-
-
-def _tables(model: Path, found: Verification) -> Iterable[Table]:
-    against = f"{found.oracle} ({found.oracle_reason})" if found.oracle_reason else found.oracle
-    for case in found.cases:
-        where = "".join(f", {symbol}={n}" for symbol, n in case.extents.items())
-        where += f", step {case.step + 1}" if any(c.step for c in found.cases) else ""
-        yield _table(f"{model.name} on {found.target} against {against}{where}", case.outputs, found.oracle)
-    if found.layers:
-        yield _table("Layer by layer, fusion off", found.layers, found.oracle)
-
-
-def _table(title: str, differences: tuple[Difference, ...], oracle: str) -> Table:
-    columns = ("tensor", "made by", "type", "shape", "max|d|>", "max|d|/max|y|>", "ulp>", "")
-    rows = [
-        (
-            d.name,
-            f"{d.node} ({d.op})" if d.node != d.op else d.op,
-            d.dtype,
-            "x".join(map(str, d.shape)) or "scalar",
-            float(d.max_abs),
-            float(d.relative),
-            d.ulp,
-            _judged(d, oracle),
-        )
-        for d in differences
-    ]
-    return table(title, columns, rows)
-
-
-def _judged(d: Difference, oracle: str) -> str:
-    """Whether a tensor is right, and who says so where the two differ."""
-    said = "" if d.judgement is None else d.judgement.sentence(oracle)
-    return " ".join(part for part in ("ok" if d.ok else "BAD", d.remark, said) if part)

@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx.inliner
 from onnx import helper, numpy_helper
 
-from ingot.compression import choose
+from ingot.compression import accounting, choose
 from ingot.compression.accounting import Account, sizes_of, unchanged
 from ingot.compression.encode import AUTO, UNCHANGED, Choice, Form, encode
 from ingot.compression.finetune import Training, finetune
@@ -26,10 +28,12 @@ from ingot.compression.share import Start
 from ingot.compression.transplant import pack, slots, unpack
 from ingot.compression.write import write
 from ingot.errors import InputError, ModelError
+from ingot.files import write_file
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding
 from ingot.graph.onnx_form import is_ours
 from ingot.log import announce
+from ingot.tables import Result, Table, table
 
 CONV_BITS, FC_BITS = 8, 4
 SCALE: Scale = "sensitivity"
@@ -70,8 +74,8 @@ class Wish:
     container: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compressed:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Compressed(Result):
     """The model, each layer's encoding by the name of its constant, and what it all takes.
 
     Of training: `scores` say how good the network was when, `frozen` parameters were left as they are.
@@ -83,6 +87,20 @@ class Compressed:
     account: Account
     scores: tuple[tuple[str, float], ...] = ()
     frozen: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data: the account, and the scores of training."""
+        return {**accounting.as_json(self.account), "scores": dict(self.scores)}
+
+    def tables(self) -> list[Table]:
+        """Return what every layer takes."""
+        title = accounting.summary(self.account)
+        return [table(title, accounting.COLUMNS, accounting.rows(self.account))]
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model, a file of ONNX. Raises InputError."""
+        write_file(Path(path), self.model.SerializeToString())
+        return Path(path)
 
 
 def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:

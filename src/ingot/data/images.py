@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ingot.data.samples import Input
+from ingot.data.samples import Data, Input, Samples, joined, open_samples
 from ingot.errors import InputError
 from ingot.files import read_file
 
@@ -55,6 +55,9 @@ class Preprocessing:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     fit: Fit = "stretch"
+
+
+AS_THEY_ARE = Preprocessing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +253,15 @@ def _fitted(image: Any, frame: Frame, fit: Fit) -> Any:
         dx, dy = (width - scale * wanted[0]) / 2, (height - scale * wanted[1]) / 2
         box = (dx, dy, width - dx, height - dy)
     return image.resize(wanted, Image.Resampling.BILINEAR, box=box)
+
+
+def samples_of(inputs: Sequence[Input], words: Data, paths: Sequence[Path], how: Preprocessing) -> Samples:
+    """Return the samples in files or arrays, and those that are images. Raises InputError."""
+    if not paths:
+        return open_samples(words, inputs)
+    column = image_column(inputs, paths, how)
+    others = [i for i in inputs if i is not column.input]
+    more = open_samples(words, others).columns if others else {}
+    if words and not others:
+        raise InputError("--images feeds the only input of the model", remedy="leave --inputs out")
+    return joined({column.input.name: column, **more})

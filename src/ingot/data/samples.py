@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ingot.data.archives import member_names, read_member
 from ingot.data.arrays import mapped, read_array
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ingot.formula.expr import Array
 
 LABELS = "labels"
+Data: TypeAlias = "Sequence[str] | Mapping[str, Array]"
+"""Words that name files, or arrays by the inputs' names."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,26 @@ def _loaded(path: Path, member: str, dtype: str) -> Array:
 
 
 @dataclass(frozen=True)
+class Held:
+    """An array that a caller holds in memory."""
+
+    name: str
+    content: Array
+
+    def array(self, dtype: str) -> Array:
+        """Return its elements, as they are."""
+        return self.content
+
+    def __str__(self) -> str:
+        return f"the array {self.name!r}"
+
+
+@dataclass(frozen=True)
 class ArrayColumn:
-    """Arrays of files, one behind the other. `is_whole`: a sample is all that a run takes of the input."""
+    """Arrays, one behind the other. `is_whole`: a sample is all that a run takes of the input."""
 
     input: Input
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block | Held, ...]
     counts: tuple[int, ...]
     is_whole: bool
 
@@ -163,12 +180,28 @@ def cast(array: Array, input: Input, source: object) -> Array:
 # ---- from words
 
 
-def open_samples(words: Sequence[str], inputs: Sequence[Input]) -> Samples:
-    """Return the samples that words name: files, folders, or NAME=FILE for one input each.
+def open_samples(data: Data, inputs: Sequence[Input]) -> Samples:
+    """Return the samples in arrays by the inputs' names, or those that words name: files, folders, or
+    NAME=FILE for one input each.
 
     Raises InputError for what does not fit the inputs, names the file and says what would.
     """
     known = {i.name: i for i in inputs}
+    if isinstance(data, Mapping):
+        return joined({name: _column(of, [_held(data, name)]) for name, of in known.items()})
+    return _opened(data, known)
+
+
+def _held(arrays: Mapping[str, Array], name: str) -> Held:
+    import numpy as np
+
+    if name not in arrays:
+        listed = ", ".join(map(repr, arrays)) or "none"
+        raise InputError(f"there is no array for the input {name!r} among: {listed}")
+    return Held(name, np.asarray(arrays[name]))
+
+
+def _opened(words: Sequence[str], known: Mapping[str, Input]) -> Samples:
     blocks: dict[str, list[Block]] = {name: [] for name in known}
     for word in words:
         said, path = _named(word, known)
@@ -239,7 +272,7 @@ def _single(path: Path, members: Sequence[str]) -> str:
     raise InputError(f"{path} has no array of an input's name; its arrays: {listed}")
 
 
-def _column(input: Input, blocks: Sequence[Block]) -> ArrayColumn:
+def _column(input: Input, blocks: Sequence[Block | Held]) -> ArrayColumn:
     """The column of arrays that are all samples of the input, or all whole inputs."""
     fits = [_fit(input, block) for block in blocks]
     is_whole = all(whole for _, whole in fits)
@@ -251,7 +284,7 @@ def _column(input: Input, blocks: Sequence[Block]) -> ArrayColumn:
     return ArrayColumn(input, tuple(blocks), counts, is_whole)
 
 
-def _fit(input: Input, block: Block) -> tuple[int, bool]:
+def _fit(input: Input, block: Block | Held) -> tuple[int, bool]:
     """How many samples an array holds, and whether each is all that a run takes."""
     shape = block.array(input.dtype).shape
     inner = input.shape[1:]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ingot.errors import InputError
 from ingot.files import conform
 from ingot.quantization.document import read_documents, write_document
+from ingot.tables import Result, Table, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,8 +62,8 @@ class Statistics:
         return math.floor(self.low / self.width) * self.width
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+@dataclass(frozen=True, slots=True, repr=False)
+class Profile(Result):
     """Statistics of a model's float tensors by their names in the canonical ONNX model.
 
     `version` is that of the format, `model` what `graph_digest` says of the model, `samples` how many there
@@ -73,6 +74,22 @@ class Profile:
     model: str
     samples: int
     tensors: Mapping[str, Statistics]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data: each tensor's range; histograms are in the file that `save` writes."""
+        rows = [{"name": n, "low": s.low, "high": s.high, "count": s.count} for n, s in self.tensors.items()]
+        return {"model": self.model, "samples": self.samples, "tensors": rows}
+
+    def tables(self) -> list[Table]:
+        """Return the range of every tensor."""
+        rows = [(name, s.low, s.high, s.count) for name, s in self.tensors.items()]
+        title = f"{len(rows)} tensors over {self.samples:,} samples"
+        return [table(title, ("tensor", "low>", "high>", "elements>"), rows)]
+
+    def save(self, path: str | Path) -> Path:
+        """Write the file that `ingot quantize --profile` reads. Raises InputError."""
+        write_profile(Path(path), self)
+        return Path(path)
 
 
 def exponent_of(low: float, high: float) -> int:

@@ -8,11 +8,14 @@ the layers searched that have to stay float.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import onnx
 
 from ingot.errors import InputError
+from ingot.files import write_file
 from ingot.options import Define
 from ingot.quantization.account import Row, account
 from ingot.quantization.adapt import adapt
@@ -28,13 +31,16 @@ from ingot.quantization.roles import PRODUCTS, RECURRENT, matched
 from ingot.quantization.scheme import Scheme
 from ingot.quantization.search import Found, search
 from ingot.quantization.write import write
+from ingot.tables import Result, Table, table
+
+COLUMNS = ("layer", "operator", "float bytes>", "bytes>", "SQNR dB>", "activations", "")
 
 NAMED = 8  # layers that a message lists
 KEPT = "too sensitive"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Quantized:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Quantized(Result):
     """The model, the decisions in it, and what became of each layer.
 
     `equalized`: how many pairs of layers were rescaled, of `pairs` between which that is possible; `found`:
@@ -48,6 +54,36 @@ class Quantized:
     pairs: int = 0
     found: Found | None = None
     loss: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data: what became of each layer."""
+        data: dict[str, Any] = {
+            "layers": [asdict(r) for r in self.rows],
+            "loss": self.loss,
+            "equalized": self.equalized,
+        }
+        if self.found is not None:
+            data["search"] = {"kept": sorted(self.found.kept), "alone": dict(self.found.alone)}
+        return data
+
+    def tables(self) -> list[Table]:
+        """Return the layers, and what each loses alone where that was measured."""
+        notes = [f"stays float: {r.note}" if r.note else "" for r in self.rows]
+        rows = [
+            (r.name, r.operator, r.before, r.after, r.sqnr, r.activations, note)
+            for r, note in zip(self.rows, notes, strict=True)
+        ]
+        made = [table(f"{len(rows)} layers", COLUMNS, rows)]
+        if self.found is not None and self.found.alone:
+            losses = sorted(self.found.alone.items(), key=lambda item: -item[1])
+            lines = [(name, f"{loss:.3%}", name in self.found.kept) for name, loss in losses]
+            made.append(table("What each layer loses alone", ("layer", "loss>", "kept"), lines))
+        return made
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model, a file of ONNX. Raises InputError."""
+        write_file(Path(path), self.model.SerializeToString())
+        return Path(path)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,183 @@
+"""`ingot.profile`, `ingot.quantize` and `ingot.compress`: models that take less."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ingot.api.subjects import Data, Model, opened, options_of, words_of
+from ingot.check.calibrate import Profiled, calibrate, subject
+from ingot.check.evidence import LabelledData
+from ingot.compression.encode import Form
+from ingot.compression.finetune import ROUNDS, STEPS, Training
+from ingot.compression.model import Compressed, Wish
+from ingot.compression.propose import Scale
+from ingot.compression.share import Start
+from ingot.data.images import AS_THEY_ARE, Preprocessing, image_files, samples_of
+from ingot.driver import compile_with, compress_model, quantize_model
+from ingot.errors import InputError
+from ingot.files import read_file
+from ingot.options import Define, OptionFields
+from ingot.quantization.profile import Profile, read_profile
+from ingot.quantization.quantize import Quantized
+from ingot.quantization.scheme import (
+    BiasPrecision,
+    Edge,
+    Precision,
+    Rounding,
+    Schema,
+    Scheme,
+    parse_calibration,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ingot.formula.expr import Array
+
+CONTAINER_BYTES = 1 << 28
+
+
+def profile(
+    model: Model,
+    data: Data = (),
+    *,
+    images: str | Path | None = None,
+    preprocessing: Preprocessing = AS_THEY_ARE,
+    workers: int = 1,
+    dask: str | None = None,
+    **options: Unpack[OptionFields],
+) -> Profile:
+    """Record the range and a histogram of every float tensor over representative data.
+
+    The data is arrays by the inputs' names, files, or a folder of `images`. `workers` processes, or a
+    `dask` scheduler, change the time only. Raises InputError for samples that do not fit the model.
+    """
+    return profiled(
+        model, data, images=images, preprocessing=preprocessing, workers=workers, dask=dask, **options
+    ).profile
+
+
+def profiled(
+    model: Model,
+    data: Data = (),
+    *,
+    images: str | Path | None = None,
+    preprocessing: Preprocessing = AS_THEY_ARE,
+    workers: int = 1,
+    dask: str | None = None,
+    **options: Unpack[OptionFields],
+) -> Profiled:
+    """Return the profile, and what was left out of it; see `profile`."""
+    wanted, words = options_of("profile", options), words_of(data)
+    if not words and images is None:
+        raise InputError(
+            "there is no data", remedy="give --inputs FILE.npz or a folder, or --images a folder"
+        )
+    of = subject(opened(model), wanted)
+    paths = image_files(Path(images)) if images is not None else []
+    return calibrate(of, samples_of(of.inputs, words, paths, preprocessing), compile_with, workers, dask)
+
+
+def quantize(
+    model: Model,
+    profile: Profile | str | Path,
+    *,
+    schema: Schema = "asymmetric",
+    calibration: str = "mse",
+    precision: Precision = "int8",
+    bias_precision: BiasPrecision = "int32",
+    per_tensor: bool = False,
+    keep_float: Sequence[str] = (),
+    max_drop: float | None = None,
+    edge: Edge = "float",
+    bias_correction: bool = True,
+    equalize: bool = True,
+    rounding: Rounding = "nearest",
+    assert_all: bool = False,
+    data: Data | None = None,
+    labels: str | Path | Array | None = None,
+    define: Define | None = None,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    model_inputs: Sequence[str] = (),
+) -> Quantized:
+    """Quantise a float model by its profile: an ordinary QDQ model, which any runtime runs.
+
+    The parameters up to `assert_all` are the fields of `ingot.quantization.scheme.Scheme`; `calibration` is
+    mse, minmax, entropy or percentile:99.99, `max_drop` the share that the model may lose on `data` for
+    layers to be searched that stay float. `data` (with `labels`) also decides on equalisation and rounding.
+    Raises InputError for a profile of another model, and for what the model has not.
+    """
+    scheme = Scheme(
+        schema=schema,
+        calibration=parse_calibration(calibration),
+        precision=precision,
+        bias_precision=bias_precision,
+        per_tensor=per_tensor,
+        keep_float=tuple(keep_float),
+        max_drop=max_drop,
+        edge=edge,
+        bias_correction=bias_correction,
+        equalize=equalize,
+        rounding=rounding,
+        assert_all=assert_all,
+    )
+    edges = {"inputs": tuple(inputs), "outputs": tuple(outputs), "model_inputs": tuple(model_inputs)}
+    given: dict[str, Any] = {"define": dict(define or {}), **edges}
+    known = None
+    if data is not None:
+        known = LabelledData(words_of(data), Path(labels) if isinstance(labels, str) else labels)
+    found = profile if isinstance(profile, Profile) else read_profile(Path(profile))
+    return quantize_model(opened(model), found, scheme, options_of("quantize", given), known)  # type: ignore[arg-type]
+
+
+def compress(
+    model: Model,
+    *,
+    density: float | Mapping[str, float] | None = None,
+    ratio: float | None = None,
+    total_density: float | None = None,
+    prune_by: Scale | None = None,
+    bits: int | Mapping[str, int] | None = None,
+    gap_bits: int | str | Mapping[str, int | str] | None = None,
+    form: Form = "auto",
+    centroids: Start = "optimal",
+    seed: int = 0,
+    container: str | Path | None = None,
+    finetune: str | Path | None = None,
+    rounds: int = ROUNDS,
+    steps: int = STEPS,
+) -> Compressed:
+    """Compress a model's weights: pruning, weight sharing, relative indices, Huffman coding.
+
+    `density` is the share of weights that stay, of all layers or by patterns of layers' names; `ratio`
+    and `total_density` find the densities of layers that are not named: so many times smaller, or such a
+    share, in all. `bits` are those of a code, `gap_bits` those of a relative index (auto, coded). With a
+    `container` its content takes the place of the weights. `finetune` is a script that trains, between
+    `rounds` of pruning, for `steps` each. Raises InputError for what does not fit the model.
+    """
+    wish = Wish(
+        density=_per_layer(density),
+        ratio="" if ratio is None else f"{ratio}x",
+        total_density="" if total_density is None else str(total_density),
+        scale=prune_by,
+        bits=_per_layer(bits),
+        gap_bits=_per_layer(gap_bits),
+        form=form,
+        start=centroids,
+        seed=seed,
+        container=None if container is None else read_file(Path(container), CONTAINER_BYTES),
+        training=None if finetune is None else Training(Path(finetune), rounds, steps),
+    )
+    return compress_model(opened(model), wish)
+
+
+def _per_layer(value: float | str | Mapping[str, Any] | None) -> tuple[str, ...]:
+    """A value for all layers, or values by pattern, as words."""
+    if value is None:
+        return ()
+    if isinstance(value, Mapping):
+        return tuple(f"{layer}={v}" for layer, v in value.items())
+    return (str(value),)

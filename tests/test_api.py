@@ -1,0 +1,191 @@
+"""The Python API: the verbs of the command line, typed, with results that show themselves."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import onnx
+import pytest
+
+import ingot
+from ingot.api.words import in_python
+from ingot.options import OptionFields, Options
+from ingot.tables import Result
+
+DIGITS = Path(__file__).parent.parent / "examples" / "digits"
+MODEL = DIGITS / "digits.onnx"
+VERBS = (
+    "compile",
+    "load",
+    "verify",
+    "inspect",
+    "profile",
+    "quantize",
+    "compress",
+    "evaluate",
+    "bench",
+    "report",
+)
+DYNAMIC = """<ir_version: 10, opset_import: ["" : 21]>
+tiny (float[N, M] x) => (float[N, M] y) { y = Relu(x) }"""
+
+
+@pytest.fixture(scope="module")
+def images() -> dict[str, np.ndarray]:
+    with np.load(DIGITS / "test_images.npz") as tests:
+        return {"image": tests["images"][:32].astype(np.float32), "labels": tests["labels"][:32]}
+
+
+@pytest.fixture(scope="module")
+def bundle() -> ingot.Bundle:
+    return ingot.compile(MODEL, emit=["c", "obj"])
+
+
+def test_every_verb_is_public_and_documented() -> None:
+    assert set(VERBS) <= set(ingot.__all__)
+    for verb in VERBS:
+        assert (getattr(ingot, verb).__doc__ or "").count(".") >= 1, verb
+
+
+def test_options_as_keywords_are_those_of_the_record() -> None:
+    assert get_type_hints(OptionFields) == get_type_hints(Options)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_parameter_is_of_any_type(verb: str) -> None:
+    """`object` is what PyTorch's exporter takes; all else has a type, and `**options` names each."""
+    signature = inspect.signature(inspect.unwrap(getattr(ingot, verb)))
+    for name, parameter in signature.parameters.items():
+        assert parameter.annotation is not inspect.Parameter.empty, name
+        assert "Any" not in str(parameter.annotation), name
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            assert parameter.annotation == "Unpack[OptionFields]"
+    assert "Any" not in str(signature.return_annotation)
+
+
+def shows_itself(found: Result, word: str) -> None:
+    assert word in repr(found), repr(found)
+    page = found._repr_html_()
+    assert page.startswith(("<div><table>", "<pre>")) and word.replace("<", "&lt;") in page
+
+
+def test_a_bundle_shows_its_costs(bundle: ingot.Bundle, tmp_path: Path) -> None:
+    shows_itself(bundle, "134,592 MACs")
+    assert bundle.as_dict()["manifest"]["name"] == "digits"
+    again = ingot.load(bundle.save(tmp_path / "out"))
+    assert again.object == bundle.object
+
+
+def test_verify_a_model_and_a_bundle(bundle: ingot.Bundle, images: dict[str, np.ndarray]) -> None:
+    found = ingot.verify(MODEL, feeds={"image": images["image"][:1]}, math="exact")
+    assert found.ok and found.as_dict()["verdict"] == found.verdict
+    shows_itself(found, "scores")
+    assert ingot.verify(bundle, model=MODEL).ok
+    with pytest.raises(ingot.InputError, match=r"holds no model to be compared with; add model="):
+        ingot.verify(bundle)
+    other = onnx.load(MODEL)
+    other.producer_name = "another"
+    with pytest.raises(ingot.InputError, match="from another model"):
+        ingot.verify(bundle, model=other)
+    with pytest.raises(ingot.InputError, match="target=: a bundle's options are in its manifest"):
+        ingot.verify(bundle, model=MODEL, target="c99")
+
+
+def test_a_bundle_of_other_code_does_not_verify() -> None:
+    """What ships is compared: the object of the bundle, not one that is compiled anew."""
+    shipped = ingot.compile(MODEL)
+    flawed = onnx.load(MODEL)
+    flawed.graph.initializer[0].raw_data = bytes(len(flawed.graph.initializer[0].raw_data))
+    wrong = ingot.compile(flawed, name="digits")
+    wrong.manifest["model_sha256"] = shipped.manifest["model_sha256"]
+    assert not ingot.verify(wrong, model=MODEL).ok
+
+
+def test_inspect_stages_and_bundles(bundle: ingot.Bundle) -> None:
+    graph = ingot.inspect(MODEL)
+    shows_itself(graph, "conv1")
+    assert len(graph.as_dict()["nodes"]) == 11 and "<svg" in graph.svg() and "digraph" in graph.dot()
+    plan = ingot.inspect(MODEL, stage="plan", target="c99")
+    shows_itself(plan, "Arena")
+    with pytest.raises(ingot.InputError, match="draws the stages graph and program"):
+        plan.dot()
+    with pytest.raises(ingot.InputError, match="stage= fusing: there is no such stage"):
+        ingot.inspect(MODEL, stage="fusing")
+    shows_itself(ingot.inspect(bundle), "digits_conv1")
+
+
+def test_profile_quantize_and_evaluate_arrays(images: dict[str, np.ndarray], tmp_path: Path) -> None:
+    found = ingot.profile(MODEL, {"image": images["image"]})
+    assert found.samples == 32
+    shows_itself(found, "image")
+    made = ingot.quantize(MODEL, found, keep_float=["dense"])
+    shows_itself(made, "stays float")
+    assert [r["note"] != "" for r in made.as_dict()["layers"] if r["name"] == "dense"] == [True]
+    onnx.checker.check_model(onnx.load(made.save(tmp_path / "m.onnx")))
+    scores = ingot.evaluate([MODEL, ingot.compile(made)], images)
+    assert scores.scores[0].samples == 32 and scores.as_dict()[1]["values"]["top-1"] > 80
+    shows_itself(scores, "top-1")
+    from_file = ingot.quantize(MODEL, found.save(tmp_path / "p.yaml"), keep_float=["dense"])
+    assert from_file.model.SerializeToString() == made.model.SerializeToString()
+    with pytest.raises(ingot.InputError, match="rounding= adaptive measures; add data="):
+        ingot.quantize(MODEL, found, rounding="adaptive")
+
+
+def test_compress_by_layers(tmp_path: Path) -> None:
+    made = ingot.compress(MODEL, density={"dense": 0.5}, bits={"fc": 5, "conv": 8})
+    assert made.choices["dense.weight"].density == 0.5 and made.choices["dense.weight"].bits == 5
+    shows_itself(made, "dense")
+    assert ingot.compile(made.save(tmp_path / "c.onnx")).name == "c"
+    with pytest.raises(ingot.InputError, match=r"density= nothing=0\.5: the model has no such layer"):
+        ingot.compress(MODEL, density={"nothing": 0.5})
+
+
+def test_bench_and_report(tmp_path: Path) -> None:
+    found = ingot.bench(MODEL, seconds=0.02, kernels=True)
+    assert found.as_dict()["macs"] == 134592 and "profile" in found.as_dict()
+    shows_itself(found, "conv1")
+    with pytest.raises(ingot.InputError, match="armv7e-m cannot be timed on this machine"):
+        ingot.bench(MODEL, target="cortex-m4")
+    made = ingot.report(MODEL, tmp_path / "r.html", time=False, assembly=False, target="c99")
+    assert (tmp_path / "r.html").read_text() == made.page
+    shows_itself(made, "conv2")
+
+
+def test_errors_speak_python(capfd: pytest.CaptureFixture[str]) -> None:
+    model = onnx.parser.parse_model(DYNAMIC)
+    with pytest.raises(ingot.InputError, match=r"define=\{'M': ...\}"):
+        ingot.compile(model)
+    ingot.compile(model, define={"M": 4})
+    assert "note: batch dimension N is 1; define={'N': ...} changes it" in capfd.readouterr().err
+    wrong: dict[str, Any] = {"math": "fast"}
+    with pytest.raises(ingot.InputError, match="math= is 'fast': choose from 'exact', 'standard'"):
+        ingot.compile(MODEL, **wrong)
+    with pytest.raises(ingot.InputError, match="emit= is 'c': choose from 'c', 'obj'"):
+        ingot.compile(MODEL, emit="c")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="'targt'; did you mean 'target'"):
+        ingot.compile(MODEL, targt="c99")  # type: ignore[call-arg]
+    with pytest.raises(ingot.InputError, match="add package='kbuild'"):
+        ingot.compile(MODEL, prebuilt=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("leave out --memory and --flash", "leave out memory= and flash="),
+        ("use --api direct", "use api='direct'"),
+        ("--emit obj, and link it there", "emit=('obj',), and link it there"),
+        ("compile with --emit c,obj", "compile with emit=('c', 'obj')"),
+        ("compile with --string-bytes 80", "compile with string_bytes=80"),
+        (
+            "say --capacity y=AxBx..., or --capacity N for all",
+            "say capacity={'y': AxBx...}, or capacity= N for all",
+        ),
+        ("make it --made-up", "make it --made-up"),
+        ("--relocation-model pic is", "relocation='pic' is"),
+    ],
+)
+def test_words_of_the_command_line_become_parameters(said: str, wanted: str) -> None:
+    assert in_python(said) == wanted
