@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from ingot.cli import app
+from ingot.cli.examples import EXAMPLES
 from ingot.targets.records import FAMILIES
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits"
@@ -153,3 +155,126 @@ def test_the_program_starts_at_once() -> None:
         [sys.executable, "-m", "ingot", "--version"], capture_output=True, text=True, check=True
     )
     assert version.stdout == "ingot 0.1.0\n"
+
+
+def test_options_stand_in_panels_with_examples_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = ingot("compile", "--help").stdout
+    for panel in ("How the model is read", "The target and the arithmetic", "Memory", "What is written"):
+        assert f"─ {panel} ─" in text
+    assert "ingot compile model.onnx --target cortex-m4 --max-ram 96K" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_examples_name_options_that_exist(command: str) -> None:
+    """Each word that begins with dashes is an option of the command."""
+    known = {
+        opt
+        for parameter in get_command(app).commands[command].params  # type: ignore[attr-defined]
+        for opt in (*parameter.opts, *parameter.secondary_opts)
+    }
+    for example in EXAMPLES[command]:
+        words = example.split()
+        assert words[:2] == ["ingot", command]
+        assert {w for w in words if w.startswith("-")} <= known, example
+
+
+def test_every_command_has_an_example() -> None:
+    assert set(get_command(app).commands) - {"import", "eie"} == set(EXAMPLES)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", MODEL, "--inputs", "image=x.npy"], "the elements of an input are --input image=x.npy"),
+        (["run", MODEL, "--input", "image:1x1x8x8"], "write NAME=FILE.npy; the model's inputs are: image"),
+    ],
+)
+def test_input_and_inputs_are_told_apart(arguments: list[str], message: str) -> None:
+    result = ingot(*arguments)
+    assert result.exit_code == 2 and message in result.stderr
+
+
+def test_names_that_are_others_in_c_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(TINY.replace("float[N, 4] x", "float[N, 4] int").replace("Add(x", "Add(int"))
+    result = ingot("compile", path, "-o", tmp_path / "out", "--name", "1st", "--target", "c99")
+    assert result.exit_code == 0
+    assert "the bundle is called" in result.stderr and "'int' is " in result.stderr
+
+
+def test_costs_of_variants_and_of_weights_that_the_caller_brings(tmp_path: Path) -> None:
+    external = ingot("compile", MODEL, "-o", tmp_path / "e", "--weights", "external", "--json")
+    sizes = json.loads(external.stdout)["manifest"]["sizes"]
+    shown = ingot("inspect", tmp_path / "e").stdout
+    assert "no weights" in shown and f"{sizes['weights_bytes']:,} bytes" in shown
+    several = ingot("compile", MODEL, "-o", tmp_path / "v", "--target", "x86-64+x86-64-v3")
+    assert "digits on x86-64+x86-64-v3" in several.stdout and "of 2 variants" in several.stdout
+    found = json.loads((tmp_path / "v" / "digits.json").read_text())["sizes"]
+    assert found["code_bytes"] + found["weights_bytes"] <= found["flash_bytes"]
+    alone = json.loads(ingot("compile", MODEL, "-o", tmp_path / "a", "--target", "x86-64", "--json").stdout)
+    assert found["weights_bytes"] > alone["manifest"]["sizes"]["weights_bytes"]
+
+
+def test_a_target_that_does_not_run_here_is_not_timed() -> None:
+    result = ingot("bench", MODEL, "--target", "cortex-m4")
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert "armv7e-m cannot be timed on this machine" in result.stderr
+
+
+def test_a_bundle_is_verified_with_its_model(bundle: Path) -> None:
+    result = ingot("verify", bundle, "--model", MODEL)
+    assert result.exit_code == 0 and "the bundle agrees with the oracle" in result.stderr
+    alone = ingot("verify", bundle)
+    assert alone.exit_code == 2 and "add --model with the file that it was compiled from" in alone.stderr
+
+
+def test_lists_are_pages_that_one_can_search(tmp_path: Path) -> None:
+    assert ingot("ops", "--html", tmp_path / "ops.html").exit_code == 0
+    page = (tmp_path / "ops.html").read_text()
+    assert page.count("<tr>") == len(json.loads(ingot("ops", "--json").stdout)) + 1
+    assert '<input type="search"' in page and "<td>Conv</td>" in page
+    assert ingot("targets", "--html", tmp_path / "targets.html").exit_code == 0
+    assert "stm32f4" in (tmp_path / "targets.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--emit", "shared", "--target", "stm32f4"],
+            "has no system that loads shared libraries; --emit obj",
+        ),
+        (["--target", "cortex-m44"], "did you mean 'cortex-m4', which is armv7e-m?"),
+        (["--target", "esp8266"], "unknown target 'esp8266'; ingot targets lists them"),  # no near chip is it
+    ],
+)
+def test_what_cannot_be_made_is_said(arguments: list[str], message: str) -> None:
+    result = ingot("compile", MODEL, *arguments)
+    assert result.exit_code == 2 and message in result.stderr
+
+
+def test_dimensions_without_a_name_and_without_elements(tmp_path: Path) -> None:
+    """As sklearn's converter writes them; a batch of 0 is valid, and said."""
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(TINY.replace("float[N, 4]", "float[?, 4]"))
+    free = ingot("compile", path, "-o", tmp_path / "a", "--target", "c99")
+    assert free.exit_code == 0 and "batch dimension x:0 is 1; --define x:0=... changes it" in free.stderr
+    named = ingot("compile", path, "-o", tmp_path / "b", "--target", "c99", "--define", "x:0=3", "--json")
+    assert json.loads(named.stdout)["manifest"]["inputs"][0]["shape"] == [3, 4]
+    none = ingot("compile", path, "-o", tmp_path / "c", "--target", "c99", "--define", "x:0=0")
+    assert none.exit_code == 0 and "note: --define x:0=0 leaves tensors without elements" in none.stderr
+
+
+def test_long_attributes_are_cut(tmp_path: Path) -> None:
+    keys = ", ".join(map(str, range(500)))
+    values = ", ".join(f"{n}.5" for n in range(500))
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(
+        '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 4]>\nm (int64[2] x) => (float[2] y) '
+        f"{{ y = ai.onnx.ml.LabelEncoder<keys_int64s=[{keys}], values_floats=[{values}]>(x) }}"
+    )
+    text = ingot("inspect", path).stdout
+    assert "keys_int64s=[0, 1, 2" in text and "15, ... 500 in all]" in text
+    assert max(map(len, text.splitlines())) < 400

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -90,6 +91,19 @@ def read_text(path: Path, limit: int = TEXT_BYTES) -> str:
         return read_file(path, limit).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text in UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a file of TOML holds. Raises InputError, naming line and column."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        document: dict[str, Any] = tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is no TOML: {error}") from None
+    return document
 
 
 def sha256_of(path: Path, parts: Iterable[tuple[int, int]] | None = None) -> str:

@@ -26,6 +26,10 @@ Package = Literal[
     "cmsis-pack",
     "kbuild",
 ]
+Weights = Literal["embedded", "external"]
+Relocation = Literal["static", "pic"]
+FloatAbi = Literal["hard", "softfp", "soft"]
+CodeModel = Literal["tiny", "small", "kernel", "medium", "large"]
 PROMISED = 0.01  # max|d| / max|y| of a layer whose activations are int8, if errors are independent
 
 
@@ -69,12 +73,12 @@ class Options:
     api: Api = "direct"
     define: Define = field(default_factory=dict)
     emit: tuple[Emit, ...] = ()
-    weights: Literal["embedded", "external"] | None = None
-    relocation: Literal["static", "pic"] | None = None
+    weights: Weights | None = None
+    relocation: Relocation | None = None
     cpu: str | None = None
     features: tuple[str, ...] = ()
-    float_abi: Literal["hard", "softfp", "soft"] | None = None
-    code_model: Literal["tiny", "small", "kernel", "medium", "large"] | None = None
+    float_abi: FloatAbi | None = None
+    code_model: CodeModel | None = None
     cc: str | None = None
     cflags: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)
@@ -113,12 +117,12 @@ class OptionFields(TypedDict, total=False):
     api: Api
     define: Define
     emit: tuple[Emit, ...]
-    weights: Literal["embedded", "external"] | None
-    relocation: Literal["static", "pic"] | None
+    weights: Weights | None
+    relocation: Relocation | None
     cpu: str | None
     features: tuple[str, ...]
-    float_abi: Literal["hard", "softfp", "soft"] | None
-    code_model: Literal["tiny", "small", "kernel", "medium", "large"] | None
+    float_abi: FloatAbi | None
+    code_model: CodeModel | None
     cc: str | None
     cflags: tuple[str, ...]
     state: Mapping[str, str]

@@ -27,6 +27,7 @@ from ingot.cli import (
     importing,
     inspecting,
     profiling,
+    project,
     quantizing,
     reporting,
     running,
@@ -35,6 +36,7 @@ from ingot.cli import (
     tuning,
     verifying,
 )
+from ingot.cli.examples import epilog
 from ingot.errors import IngotError, ToolchainError
 from ingot.log import forget
 from ingot.tables import single_line
@@ -78,11 +80,11 @@ app = typer.Typer(
     cls=_Group,
     help="Compile neural networks to self-contained C.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
+    project.init,
     compiling.compile,
     running.run,
     verifying.verify,
@@ -100,7 +102,7 @@ for command in (
     tables.targets,
     tables.ops,
 ):
-    app.command()(command)
+    app.command(cls=project.ProjectCommand, epilog=epilog(command.__name__))(command)
 app.command("import")(importing.import_)
 accelerating.app.command()(hardware.rtl)
 app.add_typer(accelerating.app)

@@ -17,10 +17,17 @@ from ingot.errors import InputError
 from ingot.files import parse_json
 from ingot.options import Capacity, Emit, Options
 
+READING, TARGET, MEMORY = "How the model is read", "The target and the arithmetic", "Memory"
+CALLING, WRITING, QUANTISING, DATA = "How it is called", "What is written", "Quantisation", "Data"
+"""The panels of the help texts."""
+
 ModelFile = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="An .onnx or .onnxtxt file, or a model of TensorFlow's.", show_default=False
+        metavar="MODEL",
+        help="A model: ONNX, TensorFlow, TensorFlow Lite, Keras, PyTorch (.pt2) or Caffe2. Where there is an "
+        "ingot.toml, none is the one that it names.",
+        show_default=False,
     ),
 ]
 ModelOrBundle = Annotated[
@@ -31,10 +38,17 @@ ModelOrBundle = Annotated[
         show_default=False,
     ),
 ]
-TargetName = Annotated[str, typer.Option("--target", help="What to compile for; see `ingot targets`.")]
+TargetName = Annotated[
+    str, typer.Option("--target", help="What to compile for; see `ingot targets`.", rich_help_panel=TARGET)
+]
 Defines = Annotated[
     list[str] | None,
-    typer.Option("--define", metavar="SYMBOL=N", help="A dynamic dimension: N=4, or N=1..8 for a range."),
+    typer.Option(
+        "--define",
+        metavar="SYMBOL=N",
+        help="A dynamic dimension: N=4, or N=1..8 for a range.",
+        rich_help_panel=READING,
+    ),
 ]
 Fixed = Annotated[
     list[str] | None,
@@ -42,6 +56,7 @@ Fixed = Annotated[
         "--fix",
         metavar="INPUT=VALUE",
         help="Make an input a constant: a number (which fills it), a list as in [1,2,3], or @FILE.npy.",
+        rich_help_panel=READING,
     ),
 ]
 Capacities = Annotated[
@@ -51,6 +66,7 @@ Capacities = Annotated[
         metavar="[VALUE=]N",
         help="The largest extents of a value whose shape only the data tells: 64, or y=8x64; without a name "
         "for all values.",
+        rich_help_panel=READING,
     ),
 ]
 StringBytes = Annotated[
@@ -59,6 +75,7 @@ StringBytes = Annotated[
         "--string-bytes",
         metavar="N",
         help="The room of a string, the zero at its end included; constants may need more.",
+        rich_help_panel=READING,
     ),
 ]
 InferShapes = Annotated[
@@ -66,41 +83,67 @@ InferShapes = Annotated[
     typer.Option(
         "--infer-shapes",
         help="Believe the operators where the model declares another shape or type of an output.",
+        rich_help_panel=READING,
     ),
 ]
 States = Annotated[
     list[str] | None,
     typer.Option(
-        "--state", metavar="NEXT=PREV", help="Keep the output NEXT in a struct: the next run's input PREV."
+        "--state",
+        metavar="NEXT=PREV",
+        help="Keep the output NEXT in a struct: the next run's input PREV.",
+        rich_help_panel=READING,
     ),
 ]
-Compiler = Annotated[str | None, typer.Option("--cc", metavar="CMD", help="Your own C compiler.")]
+Compiler = Annotated[
+    str | None, typer.Option("--cc", metavar="CMD", help="Your own C compiler.", rich_help_panel=TARGET)
+]
 Flags = Annotated[
-    list[str] | None, typer.Option("--cflags", metavar="FLAGS", help="More flags for the C compiler.")
+    list[str] | None,
+    typer.Option("--cflags", metavar="FLAGS", help="More flags for the C compiler.", rich_help_panel=TARGET),
 ]
 Arithmetic = Annotated[
     Literal["exact", "standard"],
-    typer.Option("--math", help="exact: no fast convolution algorithms, only the model's own sums."),
+    typer.Option(
+        "--math",
+        help="exact: no fast convolution algorithms, only the model's own sums.",
+        rich_help_panel=TARGET,
+    ),
 ]
 Activations = Annotated[
     Literal["float", "int8"],
-    typer.Option("--activations", help="int8: encoded weights meet activations quantised to bytes."),
+    typer.Option(
+        "--activations",
+        help="int8: encoded weights meet activations quantised to bytes.",
+        rich_help_panel=TARGET,
+    ),
 ]
 Huffman = Annotated[
     bool,
-    typer.Option("--huffman", help="Encoded weights in Huffman codes: less flash, more time."),
+    typer.Option(
+        "--huffman", help="Encoded weights in Huffman codes: less flash, more time.", rich_help_panel=TARGET
+    ),
 ]
 SeedInput = Annotated[
     bool,
-    typer.Option("--seed-input", help="An input more, seed: random operators draw other numbers for others."),
+    typer.Option(
+        "--seed-input",
+        help="An input more, seed: random operators draw other numbers for others.",
+        rich_help_panel=READING,
+    ),
 ]
 TuningFile = Annotated[
-    Path | None, typer.Option("--tuning", metavar="FILE", help="What `ingot tune` measured.")
+    Path | None,
+    typer.Option("--tuning", metavar="FILE", help="What `ingot tune` measured.", rich_help_panel=TARGET),
 ]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(
-        "--input", metavar="NAME=FILE.npy", help="An input's elements; a sequence takes one file each."
+        "--input",
+        metavar="NAME=FILE.npy",
+        help="The elements of an input for one run (`--inputs` is another option); a sequence takes "
+        "one file each.",
+        rich_help_panel=DATA,
     ),
 ]
 Data = Annotated[
@@ -109,16 +152,29 @@ Data = Annotated[
         "--inputs",
         "--data",
         metavar="[NAME=]FILE",
-        help="Samples: a .npz file with arrays of the inputs' names, a .npy file, or a folder of them. "
+        help="Many samples: a .npz file with arrays of the inputs' names, a .npy file, or a folder of them. "
         "An array holds one sample, or many along its first axis.",
+        rich_help_panel=DATA,
     ),
 ]
 Feeds = Annotated[
     list[str] | None,
-    typer.Option("--inputs", metavar="NAME:SHAPE", help="An input of a TensorFlow graph, as in x:1x28x28x1."),
+    typer.Option(
+        "--inputs",
+        metavar="NAME:SHAPE",
+        help="Which tensor of a TensorFlow or Keras graph is an input, and its shape, as in x:1x28x28x1; "
+        "elements are `--input NAME=FILE.npy`.",
+        rich_help_panel=READING,
+    ),
 ]
 Fetches = Annotated[
-    list[str] | None, typer.Option("--outputs", metavar="NAME", help="An output of a TensorFlow graph.")
+    list[str] | None,
+    typer.Option(
+        "--outputs",
+        metavar="NAME",
+        help="Which tensor of a TensorFlow or Keras graph is an output.",
+        rich_help_panel=READING,
+    ),
 ]
 ModelInputs = Annotated[
     list[str] | None,
@@ -126,9 +182,10 @@ ModelInputs = Annotated[
         "--model-input",
         metavar="NAME,TYPE,SHAPE",
         help="An input of Caffe2's nets, as in data,float,[1,3,224,224].",
+        rich_help_panel=READING,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Report as JSON.", rich_help_panel=WRITING)]
 
 
 class Edges(TypedDict):

@@ -19,38 +19,69 @@ if TYPE_CHECKING:
 
 Directory = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="DIR", help="Where the bundle goes (default: the bundle's name)"),
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="Where the bundle goes (default: the bundle's name)",
+        rich_help_panel=arg.WRITING,
+    ),
 ]
-Name = Annotated[str | None, typer.Option(help="The bundle's name in C (default: the file's name)")]
-ApiName = Annotated[Api, typer.Option(help="The calling convention.")]
+Name = Annotated[
+    str | None,
+    typer.Option(help="The bundle's name in C (default: the file's name)", rich_help_panel=arg.WRITING),
+]
+ApiName = Annotated[Api, typer.Option(help="The calling convention.", rich_help_panel=arg.CALLING)]
 Weights = Annotated[
     Literal["embedded", "external"] | None,
-    typer.Option(help="In the object, or the caller's (default: as the api has it)."),
+    typer.Option(
+        help="In the object, or the caller's (default: as the api has it).", rich_help_panel=arg.CALLING
+    ),
 ]
 Relocation = Annotated[
-    Literal["static", "pic"] | None, typer.Option("--relocation-model", help="(default: the target's)")
+    Literal["static", "pic"] | None,
+    typer.Option("--relocation-model", help="(default: the target's)", rich_help_panel=arg.TARGET),
 ]
 Cpu = Annotated[
-    str | None, typer.Option("--cpu", help="A processor of the target's, as the compiler calls it.")
+    str | None,
+    typer.Option(
+        "--cpu", help="A processor of the target's, as the compiler calls it.", rich_help_panel=arg.TARGET
+    ),
 ]
 Features = Annotated[
     str | None,
-    typer.Option("--features", metavar="LIST", help="More or fewer instructions: +avx512fp16,-fma."),
+    typer.Option(
+        "--features",
+        metavar="LIST",
+        help="More or fewer instructions: +avx512fp16,-fma.",
+        rich_help_panel=arg.TARGET,
+    ),
 ]
 FloatAbi = Annotated[
     Literal["hard", "softfp", "soft"] | None,
-    typer.Option("--float-abi", help="32-bit Arm: how floats are passed."),
+    typer.Option("--float-abi", help="32-bit Arm: how floats are passed.", rich_help_panel=arg.TARGET),
 ]
 CodeModel = Annotated[
     Literal["tiny", "small", "kernel", "medium", "large"] | None,
-    typer.Option("--code-model", help="How far apart code and data may be."),
+    typer.Option("--code-model", help="How far apart code and data may be.", rich_help_panel=arg.TARGET),
 ]
 MaxRam = Annotated[
-    str | None, typer.Option("--max-ram", metavar="BYTES", help="Refuse a bundle that takes more: 96K, 1M.")
+    str | None,
+    typer.Option(
+        "--max-ram",
+        metavar="BYTES",
+        help="Refuse a bundle that takes more: 96K, 1M.",
+        rich_help_panel=arg.MEMORY,
+    ),
 ]
 MaxFlash = Annotated[
     str | None,
-    typer.Option("--max-flash", metavar="BYTES", help="Refuse a bundle that takes more: 256K, 1M."),
+    typer.Option(
+        "--max-flash",
+        metavar="BYTES",
+        help="Refuse a bundle that takes more: 256K, 1M.",
+        rich_help_panel=arg.MEMORY,
+    ),
 ]
 Memory = Annotated[
     str | None,
@@ -58,12 +89,16 @@ Memory = Annotated[
         "--memory",
         metavar="REGIONS",
         help="Regions of RAM, fastest first, to lay tensors in: tcm:64K,sram:256K.",
+        rich_help_panel=arg.MEMORY,
     ),
 ]
 Flash = Annotated[
     str | None,
     typer.Option(
-        "--flash", metavar="REGIONS", help="Regions of flash, fastest first: 1M, or flash:1M,qspi:8M."
+        "--flash",
+        metavar="REGIONS",
+        help="Regions of flash, fastest first: 1M, or flash:1M,qspi:8M.",
+        rich_help_panel=arg.MEMORY,
     ),
 ]
 EmitList = Annotated[
@@ -72,21 +107,42 @@ EmitList = Annotated[
         metavar="LIST",
         help="What to write: c,obj,lib,shared,weights-bin,weights-txt,main,module "
         "(default: c,obj,weights-bin; external weights also as text, WebAssembly as a module)",
+        rich_help_panel=arg.WRITING,
     ),
 ]
-Threads = Annotated[bool, typer.Option(help="Give the entry a parallel_for of the caller's.")]
+Threads = Annotated[
+    bool, typer.Option(help="Give the entry a parallel_for of the caller's.", rich_help_panel=arg.CALLING)
+]
 Package = Annotated[
     PackageName | None,
-    typer.Option(help="A directory that the users of an ecosystem build; kbuild: a module of Linux."),
+    typer.Option(
+        help="A directory that the users of an ecosystem build; kbuild: a module of Linux.",
+        rich_help_panel=arg.WRITING,
+    ),
 ]
-Prebuilt = Annotated[bool, typer.Option(help="Of a kernel module: ship objects, not their C.")]
-Rename = Annotated[list[str] | None, typer.Option(metavar="A=B", help="Call the tensor A B in the header.")]
+Prebuilt = Annotated[
+    bool, typer.Option(help="Of a kernel module: ship objects, not their C.", rich_help_panel=arg.WRITING)
+]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A=B", help="Call the tensor A B in the header.", rich_help_panel=arg.WRITING),
+]
 
 StrictSpeed = Annotated[
-    bool, typer.Option("--strict-speed", help="Refuse kernels that leave the target's vectors unused.")
+    bool,
+    typer.Option(
+        "--strict-speed",
+        help="Refuse kernels that leave the target's vectors unused.",
+        rich_help_panel=arg.TARGET,
+    ),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace files in DIR that were edited, or that no bundle wrote.")
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace files in DIR that were edited, or that no bundle wrote.",
+        rich_help_panel=arg.WRITING,
+    ),
 ]
 
 NAMED = 4  # names that a note lists

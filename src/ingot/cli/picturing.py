@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ingot.cli import arguments as arg
 from ingot.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,11 +22,17 @@ Image = Annotated[
         "--image",
         metavar="[NAME=]FILE",
         help="A PNG, JPEG, PPM or BMP for the input that is an image; as many as the model takes at once.",
+        rich_help_panel=arg.DATA,
     ),
 ]
 Images = Annotated[
     Path | None,
-    typer.Option("--images", metavar="DIR", help="Samples: the images in a folder and in folders of it."),
+    typer.Option(
+        "--images",
+        metavar="DIR",
+        help="Samples: the images in a folder and in folders of it.",
+        rich_help_panel=arg.DATA,
+    ),
 ]
 ImageMode = Annotated[
     Literal["0to1", "neg1to1", "0to255", "neg128to127", "imagenet"] | None,
@@ -33,23 +40,38 @@ ImageMode = Annotated[
         "--image-mode",
         help="What pixels become; imagenet: 0 to 1, then torchvision's mean and deviation "
         "(default: 0to1; as they are for inputs of integers).",
+        rich_help_panel=arg.DATA,
     ),
 ]
 ChannelOrder = Annotated[
-    Literal["RGB", "BGR"], typer.Option("--channel-order", help="What the model expects.")
+    Literal["RGB", "BGR"],
+    typer.Option("--channel-order", help="What the model expects.", rich_help_panel=arg.DATA),
 ]
 ImageLayout = Annotated[
     Literal["NCHW", "NHWC"] | None,
-    typer.Option("--layout", help="(default: found from the input's shape, by its 1 or 3 channels)"),
+    typer.Option(
+        "--layout",
+        help="(default: found from the input's shape, by its 1 or 3 channels)",
+        rich_help_panel=arg.DATA,
+    ),
 ]
 Mean = Annotated[
     str | None,
-    typer.Option(metavar="A,B,C", help="Taken off what the mode gives; one number, or one for each channel."),
+    typer.Option(
+        metavar="A,B,C",
+        help="Taken off what the mode gives; one number, or one for each channel.",
+        rich_help_panel=arg.DATA,
+    ),
 ]
-Std = Annotated[str | None, typer.Option(metavar="A,B,C", help="What the rest is divided by.")]
+Std = Annotated[
+    str | None, typer.Option(metavar="A,B,C", help="What the rest is divided by.", rich_help_panel=arg.DATA)
+]
 Fit = Annotated[
     Literal["stretch", "crop"],
-    typer.Option(help="An image of another size: stretched, or its middle; bilinear, antialiased."),
+    typer.Option(
+        help="An image of another size: stretched, or its middle; bilinear, antialiased.",
+        rich_help_panel=arg.DATA,
+    ),
 ]
 
 

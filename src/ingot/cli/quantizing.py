@@ -39,13 +39,17 @@ ProfileFile = Annotated[
 ]
 AnyProfile = Annotated[
     Path | None,
-    typer.Option("--profile", metavar="P.yaml", help="Quantise first, by what `ingot profile` wrote."),
+    typer.Option(
+        "--profile",
+        metavar="P.yaml",
+        help="Quantise first, by what `ingot profile` wrote.",
+        rich_help_panel=arg.QUANTISING,
+    ),
 ]
 SchemaName = Annotated[
     Schema,
     typer.Option(
-        "--schema",
-        help="Zero points and scales, as Glow has them.",
+        "--schema", help="Zero points and scales, as Glow has them.", rich_help_panel=arg.QUANTISING
     ),
 ]
 CalibrationName = Annotated[
@@ -54,14 +58,22 @@ CalibrationName = Annotated[
         "--calibration",
         metavar="METHOD",
         help="Ranges from histograms: mse, minmax, entropy or percentile[:99.99].",
+        rich_help_panel=arg.QUANTISING,
     ),
 ]
 PrecisionName = Annotated[
     Precision,
-    typer.Option("--precision", help="int16x8: activations of 16 bits."),
+    typer.Option("--precision", help="int16x8: activations of 16 bits.", rich_help_panel=arg.QUANTISING),
 ]
-BiasName = Annotated[BiasPrecision, typer.Option("--bias-precision", help="Of biases.")]
-PerTensor = Annotated[bool, typer.Option("--per-tensor", help="One scale for all of a layer's weights.")]
+BiasName = Annotated[
+    BiasPrecision, typer.Option("--bias-precision", help="Of biases.", rich_help_panel=arg.QUANTISING)
+]
+PerTensor = Annotated[
+    bool,
+    typer.Option(
+        "--per-tensor", help="One scale for all of a layer's weights.", rich_help_panel=arg.QUANTISING
+    ),
+]
 KeepFloat = Annotated[
     list[str] | None,
     typer.Option(
@@ -69,17 +81,29 @@ KeepFloat = Annotated[
         metavar="PATTERN,...",
         help="Nodes that stay float: names or operator types, with * and ?; auto: the fewest weights that "
         "keep the loss on --data within --max-drop (with int16x8: that get 16 bits instead).",
+        rich_help_panel=arg.QUANTISING,
     ),
 ]
-EdgeName = Annotated[Edge, typer.Option("--io", help="What the caller gives and gets in place of floats.")]
+EdgeName = Annotated[
+    Edge,
+    typer.Option(
+        "--io", help="What the caller gives and gets in place of floats.", rich_help_panel=arg.QUANTISING
+    ),
+]
 AssertAll = Annotated[
-    bool, typer.Option("--assert-all-quantized", help="Refuse models with nodes that stay float.")
+    bool,
+    typer.Option(
+        "--assert-all-quantized",
+        help="Refuse models with nodes that stay float.",
+        rich_help_panel=arg.QUANTISING,
+    ),
 ]
 MaxDrop = Annotated[
     str | None,
     typer.Option(
         metavar="0.5%",
         help="What --keep-float auto may lose: points of right answers where labels are, else |d| / |y|.",
+        rich_help_panel=arg.QUANTISING,
     ),
 ]
 Evidence = Annotated[
@@ -89,18 +113,38 @@ Evidence = Annotated[
         metavar="[NAME=]FILE",
         help="Samples to measure by, as `ingot profile` takes them: for equalisation, adaptive rounding and "
         "--keep-float auto.",
+        rich_help_panel=arg.QUANTISING,
     ),
 ]
 Labels = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="The samples' classes, .npy (default: the array labels beside them)"),
+    typer.Option(
+        metavar="FILE",
+        help="The samples' classes, .npy (default: the array labels beside them)",
+        rich_help_panel=arg.QUANTISING,
+    ),
 ]
-Rounds = Annotated[Rounding, typer.Option(help="Of weights; adaptive: by --data (AdaRound's objective).")]
+Rounds = Annotated[
+    Rounding,
+    typer.Option(
+        help="Of weights; adaptive: by --data (AdaRound's objective).", rich_help_panel=arg.QUANTISING
+    ),
+]
 NoEqualize = Annotated[
-    bool, typer.Option("--no-equalize", help="Do not rescale channels between layers, even where that helps.")
+    bool,
+    typer.Option(
+        "--no-equalize",
+        help="Do not rescale channels between layers, even where that helps.",
+        rich_help_panel=arg.QUANTISING,
+    ),
 ]
 NoCorrection = Annotated[
-    bool, typer.Option("--no-bias-correction", help="Leave the mean error of rounded weights.")
+    bool,
+    typer.Option(
+        "--no-bias-correction",
+        help="Leave the mean error of rounded weights.",
+        rich_help_panel=arg.QUANTISING,
+    ),
 ]
 
 

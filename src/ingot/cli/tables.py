@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import report
+from ingot.cli.show import report, write_text
 from ingot.tables import table
 from ingot.targets.record import Target
 
 Named = Annotated[
     str | None, typer.Argument(metavar="NAME", help="Show all of one target, by its name or an alias.")
 ]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a page that one can search, instead of the tables."),
+]
 COLUMNS = ("target", "for", "vectors>", "runs by")
 
 
-def targets(name: Named = None, as_json: arg.Json = False) -> None:
+OPERATOR_COLUMNS = ("domain", "operator", "from opset", "how")
+
+
+def targets(name: Named = None, html: Html = None, as_json: arg.Json = False) -> None:
     """List what Ingot compiles for, by family."""
     from ingot.targets.records import FAMILIES, find
 
@@ -29,7 +38,20 @@ def targets(name: Named = None, as_json: arg.Json = False) -> None:
         return
     by_family = {family: [_facts(t, family) for t in members] for family, members in FAMILIES.items()}
     tables = [table(family, COLUMNS, map(_row, members)) for family, members in by_family.items()]
+    if html is not None:
+        every = [fact for members in by_family.values() for fact in members]
+        named = [(*_row(fact), ", ".join(fact["aliases"])) for fact in every]
+        return _write_page(html, "Targets", (*COLUMNS, "also called"), named)
     report([fact for members in by_family.values() for fact in members], as_json, *tables)
+
+
+def _write_page(path: Path, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Write a page with one table and a field that filters its rows."""
+    from ingot.inspection.page import listing
+    from ingot.tables import cell
+
+    names = [column.rstrip(">") for column in columns]
+    write_text(path, listing(f"Ingot: {title}", names, [[cell(value) for value in row] for row in rows]))
 
 
 def _facts(t: Target, family: str) -> dict[str, Any]:
@@ -68,12 +90,14 @@ def _words(value: object) -> object:
     return ", ".join(map(str, value)) or None if isinstance(value, list) else value
 
 
-def ops(as_json: arg.Json = False) -> None:
+def ops(html: Html = None, as_json: arg.Json = False) -> None:
     """List the operators Ingot compiles."""
     from ingot.inspection.operators import supported
 
     found = supported()
     data = [{"domain": o.domain, "name": o.name, "opsets": list(o.opsets), "how": o.how} for o in found]
     rows = [(o.domain or "onnx", o.name, ", ".join(map(str, o.opsets)), o.how) for o in found]
+    if html is not None:
+        return _write_page(html, "Operators", OPERATOR_COLUMNS, rows)
     title = f"{len(found)} operators"
-    report(data, as_json, table(title, ("domain", "operator", "from opset", "how"), rows))
+    report(data, as_json, table(title, OPERATOR_COLUMNS, rows))

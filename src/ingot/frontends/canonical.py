@@ -108,4 +108,6 @@ def _require_taken(found: Format, given: dict[str, Any]) -> None:
     for key in given:
         if key not in found.takes:
             whose = " and ".join(dict.fromkeys(f.name for f in FORMATS if key in f.takes))
-            raise InputError(f"{SPELLED[key]} is for {whose}; this is {found.name}")
+            files = [word for word in given[key] if key == "inputs" and word.endswith((".npy", ".npz"))]
+            remedy = f"the elements of an input are --input {files[0]}" if files else ""
+            raise InputError(f"{SPELLED[key]} is for {whose}; this is {found.name}", remedy=remedy)

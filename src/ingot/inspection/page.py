@@ -32,6 +32,11 @@ def page(title: str, sections: Sequence[Section]) -> str:
     return render("page.html", title=title, sections=sections)
 
 
+def listing(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A page of one table, with a field that leaves the rows that hold what is typed."""
+    return render("listing.html", title=title, columns=columns, rows=rows)
+
+
 def render(template: str, filters: Mapping[str, Callable[[Any], str]] | None = None, **context: Any) -> str:
     """The text of a template's file. Raises InputError where Jinja2 is not installed."""
     try:
