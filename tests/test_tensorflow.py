@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import ingot
 from ingot.cli import app
 from ingot.errors import InputError, ModelError
-from ingot.frontends.canonical import is_foreign
+from ingot.frontends.canonical import is_foreign, source_files
 from ingot.frontends.tensorflow import import_tensorflow
 from tests.models import SECONDS, limit
 from tests.tensorflow.graphs import BOOL, FLOAT, INT32, Graph, floats, imported, ops, run, save_checkpoint
@@ -297,9 +297,11 @@ def test_a_saved_model(tmp_path: Path) -> None:
     (tmp_path / "variables").mkdir()
     (tmp_path / "saved_model.pb").write_bytes(saved.SerializeToString())
     save_checkpoint(tmp_path / "variables" / "variables", {"_/w": w, "_/other": floats(4, 3)})
-    model = import_tensorflow(tmp_path)
-    assert (model.graph.input[0].name, model.graph.output[0].name) == ("x", "scores")
-    np.testing.assert_allclose(run(model, x=x), x @ w, rtol=1e-5)
+    for named in (tmp_path, tmp_path / "saved_model.pb"):  # the folder, or the graph in it
+        model = import_tensorflow(named)
+        assert (model.graph.input[0].name, model.graph.output[0].name) == ("x", "scores")
+        np.testing.assert_allclose(run(model, x=x), x @ w, rtol=1e-5)
+    assert source_files(tmp_path) == source_files(tmp_path / "saved_model.pb")
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

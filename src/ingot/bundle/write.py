@@ -159,6 +159,11 @@ LACKING = {
 def _require_kinds(face: Unit, options: Options) -> None:
     target, emit = face.target, options.emit
     lacking = [kind for kind in emit if kind in LACKING.get(target.format, ())]
+    if "shared" in emit and "-none-" in target.triple:
+        raise InputError(
+            f"{target.name} has no system that loads shared libraries",
+            remedy="--emit obj or lib, and link it",
+        )
     if options.relocation == "pic" and target.format == "coff":
         raise InputError(
             f"--relocation-model pic is none of {target.name}'s: its code may lie anywhere as it is",

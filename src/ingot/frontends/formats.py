@@ -20,7 +20,7 @@ from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.frontends.sample import Field, Sample, fields_of
 
 Test = Callable[[Sample], bool]
-Form = Literal["", "binary", "text", "syntax", "meta", "checkpoint", "folder"]
+Form = Literal["", "binary", "text", "syntax", "meta", "checkpoint", "folder", "saved"]
 ONNX = "ingot.frontends.onnx:read_proto"
 TENSORFLOW = "ingot.frontends.tensorflow:import_tensorflow"
 TFLITE = "ingot.frontends.tflite:import_tflite"
@@ -250,6 +250,18 @@ def _checkpoint(path: Path) -> list[Path]:
     return sorted(p for p in path.parent.glob(f"{escape(path.stem)}.*") if p.is_file())
 
 
+def _beside(path: Path) -> list[Path]:
+    """The files of the SavedModel whose graph this is."""
+    return _checkpoint(path.parent)
+
+
+def _is_saved_file(s: Sample) -> bool:
+    """The graph of a SavedModel under its own name: its folder is meant."""
+    if s.path is None or s.path.name not in SAVED:
+        return False
+    return binary(_is_saved)(s) or keyed(SAVED_KEYS, SAVED_KEYS)(s)
+
+
 def _caffe2_files(path: Path) -> list[Path]:
     """Both nets, in order."""
     return [p for p in caffe2_nets(path) if p is not None]
@@ -281,6 +293,7 @@ FORMATS = (
     Format("TensorFlow's MetaGraph", binary(_is_meta), TENSORFLOW, EDGES, form="meta", files=_checkpoint),
     Format("TensorFlow's GraphDef", binary(_is_graph), TENSORFLOW, EDGES, form="binary"),
     Format("TensorFlow's GraphDef", keyed(GRAPH_KEYS, ("node", "library")), TENSORFLOW, EDGES, form="text"),
+    Format("TensorFlow's SavedModel", _is_saved_file, TENSORFLOW, EDGES, form="saved", files=_beside),
     Format("the graph of a SavedModel", binary(_is_saved), remedy=FOLDER),
     Format("the graph of a SavedModel", keyed(SAVED_KEYS, SAVED_KEYS), remedy=FOLDER),
     Format("a MetaGraph as text", keyed(META_KEYS, META_KEYS), remedy="save it in its binary form"),

@@ -8,6 +8,9 @@ import numpy as np
 
 from ingot.formula.expr import text
 from ingot.graph.ir import Attribute, Graph, Node, Value
+from ingot.tables import shown
+
+MOST = 16  # elements of an attribute that are written
 
 
 def graph_text(graph: Graph) -> str:
@@ -50,4 +53,7 @@ def _node(node: Node) -> str:
 def _attribute(value: Attribute) -> str:
     if isinstance(value, np.ndarray):
         return f"tensor{list(value.shape)}"
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        more = f", ... {len(value):,} in all" if len(value) > MOST else ""
+        return f"[{', '.join(shown(str(v)) for v in value[:MOST])}{more}]"
+    return shown(str(value))

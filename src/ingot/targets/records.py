@@ -30,7 +30,7 @@ FAMILIES = MappingProxyType(
 )
 TARGETS = MappingProxyType({t.name: t for family in FAMILIES.values() for t in family})
 ALIASES = MappingProxyType({alias: t for t in TARGETS.values() for alias in t.aliases})
-CLOSE = 0.6  # of difflib's ratio: below, a name is no misspelling
+CLOSE = 0.72  # of difflib's ratio: below, a name is no misspelling
 _MACHINE = platform.machine()
 
 

@@ -67,6 +67,8 @@ def open_source(path: Path) -> Source:
     match format_of(path).form:
         case "folder":
             return _saved_model(path)
+        case "saved":
+            return _saved_model(path.parent)
         case "checkpoint":
             return _checkpoint(_prefix(path) if path.is_dir() else path.with_suffix(""))
         case "meta":
