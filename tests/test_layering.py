@@ -29,7 +29,7 @@ LEVELS = [
     {"formula"},
     {"targets"},
     {"binary"},
-    {"files", "workers"},
+    {"files", "workers", "drawing"},
     {"options", "errors", "log", "tables"},
 ]
 RANK = {room: i for i, level in enumerate(LEVELS) for room in level}

@@ -8,15 +8,12 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from ingot.check.bench import Benchmark, Rival, Timing
+from ingot.drawing.chart import Axis, Bars, bars_svg
 from ingot.files import write_files
-
-BAR, GAP, LABEL, WIDTH, MOST = 16, 10, 190, 760, 4.0
-COLOURS = ("#1b6ca8", "#e07a1f", "#3a9a5b", "#a83b6b", "#7a5cc0", "#8a8a8a", "#b8a12e", "#2aa6a6")
 
 
 def rivals_of(found: Sequence[Benchmark]) -> list[str]:
@@ -93,43 +90,21 @@ def geometric_means(found: Sequence[Benchmark]) -> list[tuple[str, float, int]]:
 
 
 def chart(found: Iterable[Benchmark]) -> str:
-    """Bars of how many times as long every peer takes; the line at 1 is ingot."""
-    rows = [b for b in found if any(r.ratio for r in b.rivals)]
+    """Bars of how many times as long every peer takes; without peers, of how long Ingot takes."""
+    rows = list(found)
+    labels = [b.model for b in rows]
     names = rivals_of(rows)
-    parts, y = [_legend_svg(names)], 2 * BAR + GAP
-    for b in rows:
-        bars = [r for r in b.rivals if r.ratio and r.agrees]
-        parts.append(_text(LABEL - 6, y + BAR * max(len(bars), 1) / 2 + 4, b.model, "end"))
-        for r in bars:
-            parts.append(_bar(y, r.ratio or 0, COLOURS[names.index(r.name) % len(COLOURS)]))
-            y += BAR
-        y += GAP
-    line = LABEL + (WIDTH - LABEL) / MOST
-    parts.append(f'<line x1="{line:.0f}" y1="{2 * BAR}" x2="{line:.0f}" y2="{y}" stroke="#000"/>')
-    style = "font: 12px sans-serif"
-    size = f'width="{WIDTH + 60}" height="{y + GAP}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{style}">\n' + "\n".join(parts) + "\n</svg>\n"
-    )
+    if not any(_ratio(b, name) for b in rows for name in names):
+        own = Bars("ingot", tuple(1e6 * b.ours.median for b in rows))
+        return bars_svg("Time of one inference", Axis("us, median", low=0), labels, [own])
+    groups = [Bars(name, tuple(_ratio(b, name) for b in rows)) for name in names]
+    title = "Time of one inference, as a multiple of Ingot's"
+    return bars_svg(title, Axis("time / Ingot's", low=0), labels, groups)
 
 
-def _bar(y: float, ratio: float, colour: str) -> str:
-    width = (WIDTH - LABEL) * min(ratio, MOST) / MOST
-    shape = f'<rect x="{LABEL}" y="{y}" width="{width:.1f}" height="{BAR - 2}" fill="{colour}"/>'
-    return shape + _text(LABEL + width + 4, y + BAR - 5, f"{ratio:.2f}{' ...' if ratio > MOST else ''}")
-
-
-def _legend_svg(names: Sequence[str]) -> str:
-    parts, x = [], float(LABEL)
-    for i, name in enumerate(names):
-        parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{COLOURS[i % len(COLOURS)]}"/>')
-        parts.append(_text(x + 16, 14, name))
-        x += 30 + 7 * len(name)
-    return "".join(parts) + _text(LABEL - 6, 14, "time / ingot's:", "end")
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{escape(text)}</text>'
+def _ratio(found: Benchmark, name: str) -> float | None:
+    """How many times as long a peer takes, if it computes the same."""
+    return next((r.ratio for r in found.rivals if r.name == name and r.agrees), None)
 
 
 def write(

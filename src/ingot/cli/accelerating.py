@@ -234,7 +234,7 @@ def _numbers(name: str, text: str) -> tuple[int, ...]:
 
 def _sweep_picture(points: Sequence[Point]) -> str:
     """Microseconds over the PEs, one curve for each layer, at the first queue, width and precision."""
-    from ingot.inspection.chart import Axis, Curve, curves_svg
+    from ingot.drawing.chart import Axis, Curve, curves_svg
 
     def rest(p: Point) -> tuple[int, int, int]:
         return p.machine.fifo, p.machine.sram_width, p.machine.precision
@@ -281,7 +281,7 @@ def _right(columns: Sequence[str]) -> list[str]:
 
 
 def _plot_svg(plot: Plot) -> str:
-    from ingot.inspection.chart import Axis, Bars, Curve, bars_svg, curves_svg
+    from ingot.drawing.chart import Axis, Bars, Curve, bars_svg, curves_svg
 
     y = Axis(plot.y, plot.is_log_y, plot.low)
     if plot.labels:
@@ -408,7 +408,7 @@ def _total_table(made: Report) -> Table:
 
 
 def _picture(made: Report) -> str:
-    from ingot.inspection.chart import Axis, Bars, bars_svg
+    from ingot.drawing.chart import Axis, Bars, bars_svg
 
     labels = [x.name for x in made.layers]
     groups = (

@@ -111,7 +111,7 @@ def _table(name: str, made: Scan) -> Table:
 
 
 def _picture(made: Scan) -> str:
-    from ingot.inspection.chart import Axis, Curve, curves_svg
+    from ingot.drawing.chart import Axis, Curve, curves_svg
 
     curves = [Curve(c.name, tuple(sorted(zip(made.densities, c.values, strict=True)))) for c in made.curves]
     title = "Score" if made.is_score else "Error of the outputs"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ingot.inspection.svg import CHARACTER, Canvas, clean
+from ingot.drawing.svg import CHARACTER, Canvas, clean
 from ingot.loops.program import Branch, Call, Copy, Program, Repeat, Step, steps_of
 from ingot.memory.lifetimes import Lifetime
 from ingot.memory.plan import Plan

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ingot.drawing.svg import COLOURS, clean
 from ingot.inspection.diagram import Diagram
-from ingot.inspection.svg import COLOURS, clean
 
 
 def dot_text(diagram: Diagram) -> str:

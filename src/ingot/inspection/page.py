@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ingot.drawing.svg import clean
 from ingot.errors import InputError
-from ingot.inspection.svg import clean
 
 LIMIT = 400  # characters of one name
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ingot.drawing.svg import CHARACTER, COLOURS, Canvas, clean
 from ingot.inspection.diagram import Box, Diagram
 from ingot.inspection.layered import place
-from ingot.inspection.svg import CHARACTER, COLOURS, Canvas, clean
 
 LINE_HEIGHT, PADDING = 15.0, 8.0
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ingot.drawing.chart import histogram_svg
 from ingot.graph.ir import Graph
 from ingot.inspection.account import Account, paired
 from ingot.inspection.arena import arena_svg
-from ingot.inspection.chart import histogram_svg
 from ingot.inspection.diagram import Diagram, graph_diagram, program_diagram
 from ingot.inspection.histograms import Histogram
 from ingot.inspection.page import render

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingot.inspection.svg import CHARACTER, Canvas, clean
+from ingot.drawing.svg import CHARACTER, Canvas, clean
 
 PALETTE = (
     "#1b6ca8",

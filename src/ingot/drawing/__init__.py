@@ -1,0 +1,1 @@
+"""Pictures in SVG: shapes and text that stay in their place; charts of curves, bars and histograms."""
