@@ -119,6 +119,7 @@ def test_whatever_follows_a_product_has_a_form_in_its_registers(target: str) -> 
 
 
 CONDITIONS = {
+    "bool": "y = Less(t, c)",
     "less": "b = Less(t, c) y = Cast<to=1>(b)",
     "twice": "b = Less(t, c) d = Greater(t, e) f = And(b, d) y = Cast<to=1>(f)",
     "either": "b = Less(t, c) d = Greater(t, e) f = Xor(b, d) y = Cast<to=1>(f)",
@@ -134,6 +135,7 @@ CONDITIONS = {
 }
 PRODUCTS = {
     "MatMul": ("float[5,8] x, float[8,19] w", "t = MatMul(x, w)", "5,19"),
+    "narrow": ("float[6,8] x, float[8,5] w", "t = MatMul(x, w)", "6,5"),
     "transposed": ("float[5,8] x, float[19,8] w", "t = Gemm<transB=1>(x, w)", "5,19"),
     "Conv": ("float[1,16,9,7] x, float[16,16,3,3] w", "t = Conv<pads=[1,1,1,1]>(x, w)", "1,16,9,7"),
     "depthwise": ("float[1,16,9,7] x, float[16,1,3,3] w", "t = Conv<group=16>(x, w)", "1,16,7,5"),
@@ -141,14 +143,14 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4", "aarch64"])
+@pytest.mark.parametrize("target", ["x86-64-v4", "aarch64"])
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_conditions_after_a_product(target: str, product: str) -> None:
     """Comparisons and casts, which registers of sums have no form for, are made element by element."""
     require_runs(target)
     inputs, made, shape = PRODUCTS[product]
     constants = "<float c = {0.2}, float e = {-0.3}, int32 i = {1}, float large = {1e10}>"
-    outputs = ", ".join(f"float[{shape}] y_{name}" for name in CONDITIONS)
+    outputs = ", ".join(f"{'bool' if n == 'bool' else 'float'}[{shape}] y_{n}" for n in CONDITIONS)
     nodes = " ".join(
         re.sub(r"\b[tbdfy]\b", rf"\g<0>_{name}", f"{made} {after}") for name, after in CONDITIONS.items()
     )
@@ -160,5 +162,5 @@ def test_conditions_after_a_product(target: str, product: str) -> None:
     }
     found, wanted = (ingot.compile(model, target=t).run(feeds) for t in (target, "c99"))
     for name, array in wanted.items():
-        near = 1e-4 * max(1.0, float(abs(array).max()))
+        near = 1e-4 * max(1.0, float(array.max()))
         np.testing.assert_allclose(found[name], array, rtol=0, atol=near, err_msg=name)

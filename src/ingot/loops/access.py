@@ -108,6 +108,8 @@ def vectorize(e: Expr, name: str, lanes: int) -> Expr:
     if lanes == 1:
         return e
     summed = mentions(e, SUM)  # it differs from lane to lane, too
+    if summed and e.dtype is BOOL:
+        raise NotVectorizable("masks are not stored")
 
     def vector(node: Expr) -> Expr | None:
         match node:
