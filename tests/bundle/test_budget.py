@@ -37,10 +37,10 @@ def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(InputError) as caught:
         ingot.compile(model(), target="cortex-m4", name="net", max_ram=500)
     said = str(caught.value)
-    assert "of RAM on armv7e-m" in said and "more than --max-ram 500" in said and "'bent' (832 bytes)" in said
-    with pytest.raises(InputError, match=r"more than --max-flash 1,024: .* 'first' \(51,200 bytes\)"):
+    assert "of RAM on armv7e-m" in said and "more than max_ram=500" in said and "'bent' (832 bytes)" in said
+    with pytest.raises(InputError, match=r"more than max_flash=1,024: .* 'first' \(51,200 bytes\)"):
         ingot.compile(model(), target="cortex-m4", name="net", max_flash=1024)
-    with pytest.raises(InputError, match=r"more than --max-flash 20,000: "):
+    with pytest.raises(InputError, match=r"more than max_flash=20,000: "):
         ingot.compile(model(), target="cortex-m4", name="net", max_flash=20_000, weights="external")
 
 

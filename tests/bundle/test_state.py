@@ -167,12 +167,12 @@ PLAIN = """g (float[N,4] x, float[4] a, float[2,2] b, int32[4] i) => (float[N,4]
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ({"nn": "a"}, "--state nn=a: the model has no output 'nn'; its outputs: 'n'"),
-        ({"n": "aa"}, "--state n=aa: the model has no input 'aa'; its inputs: 'a'"),
+        ({"nn": "a"}, "state={'nn': 'a'}: the model has no output 'nn'; its outputs: 'n'"),
+        ({"n": "aa"}, "state={'n': 'aa'}: the model has no input 'aa'; its inputs: 'a'"),
         ({"n": "b"}, "the two differ in type or shape: n: float32.4., b: float32.2, 2."),
         ({"n": "i"}, "the two differ in type or shape: n: float32.4., i: int32.4."),
-        ({"y": "x"}, "--state y=x: the shape of x: float32.* is known at run time only; a state keeps"),
-        ({"n": "a", "y": "a"}, "--state y=a: the two differ"),
+        ({"y": "x"}, "state={'y': 'x'}: the shape of x: float32.* is known at run time only; a state keeps"),
+        ({"n": "a", "y": "a"}, "state={'y': 'a'}: the two differ"),
     ],
 )
 def test_pairs_that_cannot_be(state: dict[str, str], message: str) -> None:

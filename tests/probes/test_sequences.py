@@ -336,7 +336,7 @@ def test_a_sequence_that_contradicts_itself(what: str) -> None:
 def test_what_does_not_fit_is_said() -> None:
     text, options, _ = CASES["a position known at run time"]
     proto = parser.parse_model(HEAD + text)
-    with pytest.raises(InputError, match=r"--capacity s=NxAxB"):
+    with pytest.raises(InputError, match=r"capacity={'s': NxAxB"):
         ingot.compile(proto)
     bundle = ingot.compile(proto, target="c99", **options)
     for bad in (THREE * 2, [floats(5, 1)], [floats(1, 1).astype(np.float64)], floats(1, 1)[0, 0], None):

@@ -36,6 +36,8 @@ OTHERS = {
 }
 """Options of the command line that have another name as a parameter."""
 PAIRS = ("define", "capacity", "state", "rename", "fix")
+NAMES = ("state", "rename")
+"""Options that pair names with values, and those whose values are names."""
 HINTS = get_type_hints(OptionFields)
 
 
@@ -47,13 +49,16 @@ def in_python(text: str, parameters: Collection[str] = ()) -> str:
     >>> in_python("give it with --define N=4; or leave out --api static")
     "give it with define={'N': 4}; or leave out api='static'"
     """
-    text = re.sub(
-        rf"--({'|'.join(PAIRS)}) ([^\s=;,]+)=([^\s;,]*(?:\.\.\.|[^\s;,.:]))", r"\1={'\2': \3}", text
-    )
+    text = re.sub(rf"--({'|'.join(PAIRS)}) ([^\s=;,]+)=([^\s;,]*(?:\.\.\.|[^\s;,.:]))", _paired, text)
     kind = f"(?:{'|'.join(get_args(Emit))})"
     text = re.sub(rf"--emit ({kind}(?:,{kind})*)\b", _emitted, text)
     known = {*HINTS, *parameters}
     return re.sub(r"--([a-z][a-z0-9-]*)(?: ([A-Za-z0-9.+_-]+))?", partial(_parameter, known=known), text)
+
+
+def _paired(found: re.Match[str]) -> str:
+    option, name, value = found.groups()
+    return f"{option}={{{name!r}: {repr(value) if option in NAMES else value}}}"
 
 
 def _emitted(found: re.Match[str]) -> str:
