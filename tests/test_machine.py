@@ -83,7 +83,7 @@ def test_a_machine_of_the_users_runs(target: str, options: dict[str, Any]) -> No
         (
             "x86-64",
             {"features": ("+avx",), "cc": "gcc"},
-            "--features are words of the pinned compiler; with --cc",
+            "features= are words of the pinned compiler; with cc=",
         ),
     ],
 )

@@ -55,7 +55,7 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any], int, str]] = [
     ("DFT", [floats(2, 1, 2)], {"axis": 1, "inverse": 1, "onesided": 1}, 17, "a transform of 0 elements"),
     ("STFT", [floats(2, 9, 1), np.array(2), None, np.array(3)], {}, 17, "frame_length"),
     ("STFT", [floats(9), np.array(2), floats(3)], {}, 17, "[batch, length, 1 or 2] is needed"),
-    ("HannWindow", [np.array(2)], {}, 17, "--capacity y0"),
+    ("HannWindow", [np.array(2)], {}, 17, "capacity={'y0'"),
     ("NonMaxSuppression", [floats(1, 6, 4), floats(1, 1, 5), np.array([1])], {}, 11, "do not fit"),
     ("Unique", [F], {"axis": 2}, 11, "axis 2 is out of range for rank 2"),
     ("RoiAlign", [floats(1, 1, 4, 4), F, np.zeros(2, np.int64)], {}, 16, "do not fit"),
