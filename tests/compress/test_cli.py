@@ -38,13 +38,42 @@ def test_a_container_and_back(tmp_path: Path) -> None:
     ):
         result = ingot("compress", MODEL, *words, "-o", tmp_path / file)
         assert result.exit_code == 0, result.output
-    result = ingot("compress", MODEL, *options, "--from", tmp_path / "a.net", "-o", tmp_path / "d.net")
-    assert result.exit_code == 2 and "pruned and shared already, --density says nothing" in result.stderr
     assert (tmp_path / "a.net").read_bytes() == (tmp_path / "c.net").read_bytes()
     (tmp_path / "short.net").write_bytes((tmp_path / "a.net").read_bytes()[:-1])
     result = ingot("compress", MODEL, "--from", tmp_path / "short.net", "-o", tmp_path / "d.onnx")
     assert result.exit_code == 2 and "the container ends at byte" in result.stderr
     assert ingot("compress", MODEL, "--from", tmp_path / "none.net").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--density", "0.3"),
+        ("--bits", "conv=5"),
+        ("--bits", "32"),
+        ("--form", "codebook"),
+        ("--form", "sparse", "--gap-bits", "3"),
+        ("--target-ratio", "9x", "--prune-by", "global"),
+        ("--total-density", "20%"),
+        ("--centroids", "random", "--seed", "3"),
+    ],
+    ids=" ".join,
+)
+def test_weights_of_a_container_are_compressed_as_those_of_its_model_are(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """What `--from` with options makes is what the model written from the container gives."""
+    first = ("--density", "0.5", "--form", "sparse", "--gap-bits", "4")
+    for model, file, options in (
+        (MODEL, "a.net", first),
+        (MODEL, "b.onnx", ("--from", tmp_path / "a.net")),
+        (tmp_path / "b.onnx", "wanted.onnx", words),
+        (MODEL, "found.onnx", ("--from", tmp_path / "a.net", *words)),
+    ):
+        result = ingot("compress", model, *options, "-o", tmp_path / file)
+        assert result.exit_code == 0, result.output
+    (found,), (wanted,) = (answers(onnx.load(tmp_path / f)) for f in ("found.onnx", "wanted.onnx"))
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +37,6 @@ from ingot.tables import Result, Table, table
 
 CONV_BITS, FC_BITS = 8, 4
 SCALE: Scale = "sensitivity"
-OPTIONS = {
-    "density": "--density",
-    "bits": "--bits",
-    "gap_bits": "--gap-bits",
-    "ratio": "--target-ratio",
-    "total_density": "--total-density",
-    "scale": "--prune-by",
-    "form": "--form",
-    "start": "--centroids",
-    "seed": "--seed",
-    "training": "--finetune",
-}
-"""How the command line calls what can be wished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +45,8 @@ class Wish:
 
     With a `ratio` (as in 35x) layers without a density get one such that all together reach it, with a
     `total_density` (as in 10%) such that all together keep that share of their weights. With a
-    `container` its content takes the place of the model's weights, and nothing else can be wished.
+    `container` its content takes the place of the model's weights: as it is if nothing else is wished,
+    else it is what is compressed.
     """
 
     density: tuple[str, ...] = ()
@@ -110,10 +98,13 @@ def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
         merge_equal(model)
     layers = layers_of(model, read)
     if wish.container is not None:
-        _require_container_alone(wish)
         encodings, biases = unpack(wish.container, slots(model, layers, floats(model, read)))
         put(model, biases)
-        return finished(model, layers, encodings, [Choice() for _ in layers])
+        alone = replace(wish, container=None)
+        if alone == Wish():
+            return finished(model, layers, encodings, [Choice() for _ in layers])
+        write(model, encodings, opset_of(model))
+        return compress(model, read, alone)
     choices = choices_of(layers, wish)
     if wish.training is not None:
         trained = finetune(layers, choices, floats(model, read), wish.training)
@@ -213,17 +204,6 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     except (RuntimeError, ValueError, onnx.checker.ValidationError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(f"the functions of the model cannot be inlined: {reason}") from None
-
-
-def _require_container_alone(wish: Wish) -> None:
-    """Raises InputError where a container is to be transplanted and something else is wished too."""
-    rest = replace(wish, container=None)
-    said = [f.name for f in fields(Wish) if getattr(rest, f.name) != getattr(Wish(), f.name)]
-    if said:
-        raise InputError(
-            f"--from: a container's weights are pruned and shared already, {OPTIONS[said[0]]} says nothing",
-            remedy="write the model first, then compress that one",
-        )
 
 
 def floats(model: onnx.ModelProto, read: Read) -> dict[str, Array]:
