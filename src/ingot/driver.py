@@ -62,6 +62,7 @@ from ingot.passes.integer_layers import integer_layers
 from ingot.passes.number_calls import number_calls
 from ingot.passes.pair_states import pair_states
 from ingot.passes.prune import prune
+from ingot.passes.require_use import require_use
 from ingot.quantization.profile import Profile, require_profile_of
 from ingot.quantization.quantize import Quantized, quantize
 from ingot.quantization.scheme import Scheme
@@ -171,6 +172,7 @@ def front(model: Any, options: Options) -> Graph:
     graph = GRAPH(read_with, canonical(model, options), options)
     graph = GRAPH(number_calls, graph, options.seed_input)  # adds nodes and an input: these are inferred too
     graph = require_narrow(GRAPH(infer, graph))  # everything below needs shapes, and constants folded
+    graph = require_use(graph, options)  # constants are folded now, and no pass has rewritten weights
     graph = GRAPH(pair_states, graph, options.state)  # types must be known, passes keep the edge's order
     graph = GRAPH(inline_if, graph)  # conditions that are constants are known now
     graph = GRAPH(edge_scales, graph)  # before integer_layers: the nodes at the edge are still the model's

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ingot.errors import InputError
 from ingot.formula.types import INT64
 from ingot.graph.ir import Graph, Node, Port, Value, constant_value
 from ingot.ops.random import INPUTS, drawing, draws
@@ -20,9 +21,14 @@ VERSION = 14
 
 
 def number_calls(graph: Graph, seed_input: bool) -> Graph:
-    """Number in place and return the graph; `seed_input`: the number of the run is an input named seed."""
+    """Number in place and return the graph; `seed_input`: the number of the run is an input named seed.
+
+    Raises InputError for a `seed_input` where nothing draws.
+    """
     seed = None
-    if seed_input and drawing(graph):
+    if seed_input:
+        if not drawing(graph):
+            raise InputError("--seed-input: no operator of the model draws numbers", remedy="leave it out")
         seed = Value(_free(graph, "seed"), INT64, ())
         graph.inputs.append(seed)
         if any(graph.ports):

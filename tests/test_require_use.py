@@ -1,0 +1,35 @@
+"""Options that would do nothing to a model: one error each, and none where they do something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingot.driver import front
+from ingot.errors import InputError
+from ingot.options import Options
+from tests.test_cli import MODEL, ingot
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"activations": "int8"}, "--activations int8: the model has no encoded weights"),
+        ({"huffman": True}, "--huffman: the model has no encoded weights"),
+        ({"seed_input": True}, "--seed-input: no operator of the model draws numbers"),
+        ({"state": {"nothing": "scores"}}, "--state nothing=scores: the model has no output 'nothing'"),
+    ],
+    ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
+)
+def test_an_option_that_would_do_nothing(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        front(MODEL, Options(**options))
+    assert message in str(error.value)
+
+
+def test_encoded_weights_take_both(tmp_path: Path) -> None:
+    model = tmp_path / "small.onnx"
+    assert ingot("compress", MODEL, "--density", "0.5", "-o", model).exit_code == 0
+    assert front(model, Options(huffman=True, activations="int8")).nodes
