@@ -90,6 +90,14 @@ POINTS = {
 }
 
 
+def test_a_result_of_another_type_than_the_sums() -> None:
+    shape, weights, attributes = TRANSPOSED["no pads"]
+    text = f"a = ConvTranspose <{attributes}> (x, w) c = Less (a, b) y = Cast <to = 11> (c)"
+    proto = model(text, {"w": weights, "b": (1,)}, shape)
+    proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    require_same(proto, {"x": floats(*shape, seed=9)}, 0)
+
+
 @pytest.mark.parametrize("case", POINTS)
 def test_points_where_the_caller_has_them(case: str) -> None:
     shape, channels, then = POINTS[case]

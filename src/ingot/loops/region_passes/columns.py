@@ -82,6 +82,8 @@ def _phase(stage: Stage) -> Phase | None:
     term, is_sum = r.term, r.combine == "sum" and r.init == r.identity
     if not is_sum or not isinstance(term, Binary) or term.op != "mul" or not _is_static(stage.out):
         return None
+    if stage.out.type is not term.dtype:
+        return None  # columns and phases hold sums, and have the type of the result
     if coefficient(stage.index[-1], stage.axes[-1].name) in (None, 1) or len(stage.axes) != rank:
         return None
     for x, w in ((term.a, term.b), (term.b, term.a)):
