@@ -113,3 +113,28 @@ def test_no_undefined_behaviour() -> None:
     for found, (output, wanted) in zip(answer.runs[0], WANTED.items(), strict=True):
         if output.rpartition("_")[2] not in SMALL:  # those are packed
             np.testing.assert_array_equal(found, wanted, err_msg=output)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4-vnni"])
+@pytest.mark.parametrize("groups", [1, 16])
+def test_sums_of_bytes_keep_their_low_bits(groups: int, target: str) -> None:
+    """No product of bytes packs its sums with saturation where the model says a plain cast."""
+    require_runs(target)
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 255, (1, 16, 9, 7)).astype(np.uint8)
+    w = rng.integers(-100, 100, (16, 16 // groups, 3, 3)).astype(np.int8)
+    nodes = [
+        helper.make_node("ConvInteger", ["x", "w"], ["a"], pads=[1] * 4, group=groups),
+        helper.make_node("Cast", ["a"], ["y"], to=onnx.TensorProto.UINT8),
+    ]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [info("x", onnx.TensorProto.UINT8, x.shape)],
+        [info("y", onnx.TensorProto.UINT8, x.shape)],
+        [onnx.numpy_helper.from_array(w, "w")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    found, wanted = (ingot.compile(proto, target=t).run({"x": x})["y"] for t in (target, "c99"))
+    np.testing.assert_array_equal(found, wanted)

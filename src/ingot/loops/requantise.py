@@ -84,6 +84,14 @@ def limited(e: Expr, to: DType) -> Expr:
     return Cast(Binary("min", Binary("max", e, lo), hi), to)
 
 
+def is_limited(value: Cast) -> bool:
+    """Whether what a cast narrows is limited to what its type holds."""
+    match value:
+        case Cast(Binary("min", Binary("max", _, Const(lo)), Const(hi)), to):
+            return to.lowest <= lo <= hi <= to.highest
+    return False
+
+
 def unlimited(value: Cast) -> Expr:
     """What a cast narrows, without limits that are those of its type: for whom `limited` narrows it again."""
     match value:

@@ -14,6 +14,7 @@ from ingot.formula.index import Bounds, coefficient, interval, mentions, simplif
 from ingot.formula.types import INT8, INT32, UINT8
 from ingot.loops.access import has_vector_form, step
 from ingot.loops.layout import Storage, bind
+from ingot.loops.requantise import is_limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Depthwise | None:
     rows = [k for k in r.axes if any(coefficient(i, k.name) for i in x.index)]
     if not along or not rows or not isinstance(value, Cast) or not has_vector_form(value):
         return None
+    if value.a.dtype.is_integer and not is_limited(value):
+        return None  # bytes are packed with saturation, and a cast keeps the low bits
     vector, group = along[0], max(rows, key=lambda k: (static(k.extent), -r.axes.index(k)))
     if sum(mentions(i, group.name) for i in x.index) != 1 or not _moves_by_numbers(x, (*c.axes, *r.axes)):
         return None
