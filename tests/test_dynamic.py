@@ -353,7 +353,7 @@ def test_bounds_of_several_dimensions(name: str, target: str) -> None:
 def test_a_window_that_some_extent_has_no_room_for() -> None:
     text = "g (float[1,1,L] x) => (float[a,b,c] y) { y = MaxPool <kernel_shape=[4]> (x) }"
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
-    with pytest.raises(InputError, match=r"a window of 4 does not fit every extent.*--define"):
+    with pytest.raises(InputError, match=r"a window of 4 does not fit every extent.*define="):
         ingot.compile(model, define={"L": (3, 9)})
     with pytest.raises(InputError, match="ERR_CAPACITY"):
         ingot.compile(model, define={"L": (4, 9)}).run({"x": np.zeros((1, 1, 10), np.float32)})
