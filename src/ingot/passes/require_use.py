@@ -1,6 +1,7 @@
 """Options that would do nothing to a model are errors: who gave one believes that it did.
 
-Needs an inferred graph, whose constants are folded; changes nothing. Called by the driver, before the passes that the options ask for.
+Needs an inferred graph, whose constants are folded; changes nothing. Called by the driver, before the passes
+that the options ask for.
 """
 
 from __future__ import annotations
