@@ -389,6 +389,9 @@ CONFIGS = {
     "a node that is not there": b'feed { id { node_name: "z" } }',
     "a feed of nothing": b"feed { }",
     "another port": b'feed { id { node_name: "x" output_index: 9 } } fetch { id { node_name: "y" } }',
+    "a feed of a negative port": b'feed { id { node_name: "x" output_index: -5 } shape { dim { size: 2 } } }',
+    "a feed of a port that no node has": b'feed { id { node_name: "y" output_index: 2147483647 } '
+    b'shape { dim { size: 2 } } } fetch { id { node_name: "y" } }',
     "a negative port": b'fetch { id { node_name: "y" output_index: -1 } }',
     "an unknown type": b'feed { id { node_name: "x" } type: 999 } fetch { id { node_name: "y" } }',
     "another shape": b'feed { id { node_name: "x" } shape { dim { size: 3 } } }',

@@ -276,6 +276,8 @@ def test_compiler_errors_show_the_line_and_the_command():
     )
     with pytest.raises(ToolchainError, match="no-such-compiler"):
         compile_c("", native(), cc="no-such-compiler -m64")
+    with pytest.raises(ToolchainError, match="no command: No closing quotation"):
+        compile_c("", native(), cc="gcc '-m64")
 
 
 def test_a_small_copy_of_bytes_compiles_on_every_x86():

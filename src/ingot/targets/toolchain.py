@@ -122,7 +122,10 @@ def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[tuple[str
             "-fno-addrsig",
             *CLANG,
         ), zig_version()
-    command = tuple(shlex.split(cc) if isinstance(cc, str) else cc)
+    try:
+        command = tuple(shlex.split(cc) if isinstance(cc, str) else cc)
+    except ValueError as error:
+        raise ToolchainError(f"the C compiler command {cc!r} is no command: {error}") from None
     if not command:
         raise ToolchainError("the C compiler command is empty")
     version = tool_version(command)

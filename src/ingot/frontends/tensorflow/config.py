@@ -13,7 +13,7 @@ from pathlib import Path
 from ingot.errors import InputError, ModelError
 from ingot.files import read_file
 from ingot.formula.types import DType
-from ingot.frontends.tensorflow.model import Body, Node, Ref, plain_ref
+from ingot.frontends.tensorflow.model import PORTS_LIMIT, Body, Node, Ref, plain_ref
 from ingot.frontends.tensorflow.protos import parse_text
 from ingot.frontends.tensorflow.tensors import dtype_of, shape_of
 
@@ -119,9 +119,11 @@ def resolved(feed: Feed, body: Body) -> tuple[DType, tuple[int, ...]]:
     """The element type and the shape of an input: as given, else as its node declares them.
 
     An unknown batch is 1, and so is the unknown time behind it in a sequence, a tensor of three axes. Raises
-    InputError for any other extent that is not known.
+    InputError for any other extent that is not known, and for an output that no node has.
     """
     node = require_node(body, feed.ref[0], "input")
+    if not 0 <= feed.ref[1] < PORTS_LIMIT:
+        raise InputError(f"the input {feed.name!r}: {node.label} has no output {feed.ref[1]}")
     dtype, declared = feed.dtype or _declared_type(node), node.shape("shape")
     if declared == () and feed.shape:
         declared = None  # old files write no shape as that of a scalar

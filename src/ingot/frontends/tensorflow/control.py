@@ -18,10 +18,9 @@ from ingot.formula.types import BOOL, INT32
 from ingot.frontends.orders import Builder, aligned, own
 from ingot.frontends.tensorflow.activation import Activation, Frame, Frames, Variable
 from ingot.frontends.tensorflow.loops import State, Turns, run
-from ingot.frontends.tensorflow.model import Body, Node
+from ingot.frontends.tensorflow.model import PORTS_LIMIT, Body, Node
 from ingot.frontends.tensorflow.values import DEAD, Dead, Guard, Item, Tensor, tensor
 
-PORTS_LIMIT = 1 << 16
 MERGES = frozenset(("Merge", "RefMerge"))
 ENTERS = frozenset(("Enter", "RefEnter"))
 SWITCHES = frozenset(("Switch", "RefSwitch"))

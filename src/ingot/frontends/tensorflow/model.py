@@ -16,6 +16,7 @@ from ingot.formula.types import DType
 from ingot.frontends.tensorflow.protos import entries
 from ingot.frontends.tensorflow.tensors import dtype_of, shape_of
 
+PORTS_LIMIT = 1 << 16
 PORT = re.compile(r"\d{1,9}", re.ASCII)
 Ref = tuple[str, int]
 """Output PORT of the node NAME."""
