@@ -150,6 +150,8 @@ def test_aliases_are_what_users_type():
     assert len(ALIASES) == sum(len(t.aliases) for t in TARGETS.values()) and not ALIASES.keys() & TARGETS
     assert [t.name for t in find_all("cortex-m0+")] == ["cortex-m0"]
     assert [t.name for t in find_all("x86-64+haswell")] == ["x86-64", "x86-64-v3"]
+    with pytest.raises(InputError, match="has c99 twice"):
+        find_all("c99+c99")
 
 
 def test_native_never_exceeds_the_processor():

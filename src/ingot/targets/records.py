@@ -45,10 +45,16 @@ def find(name: str) -> Target:
 
 
 def find_all(names: str) -> list[Target]:
-    """The records of one name, or of several joined by `+`: names may hold one themselves (cortex-m0+)."""
+    """The records of one name, or of several joined by `+`: names may hold one themselves (cortex-m0+).
+
+    Raises InputError for one that is joined with itself."""
     if names in ALIASES or names in TARGETS:
         return [find(names)]
-    return [find(name) for name in names.split("+")]
+    found = [find(name) for name in names.split("+")]
+    for target in found:
+        if found.count(target) > 1:
+            raise InputError(f"target '{names}' has {target.name} twice")
+    return found
 
 
 def _suggestion(name: str) -> str:
