@@ -62,8 +62,11 @@ def edge_scales(graph: Graph) -> Graph:
 
 def _read(node: Node, value: Value) -> Scale | None:
     """What a node takes a value for, wherever it reads it."""
+    scales = READ.get(node.op)
+    if scales is None:  # most operators, of which some read thousands of values
+        return None
     places = [i for i, v in enumerate(node.inputs) if v is value]
-    found = {_scale(node, READ.get(node.op, {}).get(i, len(node.inputs))) for i in places}
+    found = {_scale(node, scales.get(i, len(node.inputs))) for i in places}
     return found.pop() if len(found) == 1 else None
 
 
