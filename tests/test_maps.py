@@ -180,7 +180,7 @@ def test_errors() -> None:
     assert "given twice" in errors(build("ZipMap", x, maps_info("y", INT64), classlabels_int64s=[1, 1]), 0)
     assert "one list of labels" in errors(build("ZipMap", x, maps_info("y", INT64)), 0)
     model = build("CastMap", map_info("x", INT64, FLOAT), tensor("y", FLOAT), map_form="SPARSE", max_map=4)
-    assert "--capacity x=N" in errors(model, {})
+    assert "capacity={'x': N}" in errors(model, {})
     assert "has room for 2" in errors(model, {1: 1.0, 2: 2.0, 3: 3.0}, capacity={"x": 2})
     assert "is a map: give a dict" in errors(model, [1.0], capacity={"x": 2})
     assert "INDEX" in errors(model, {-1: 1.0}, capacity={"x": 2})

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ingot
+from ingot.api import checking
 from ingot.check import limits as limiting
 from ingot.check import profile as profiling
 from ingot.check.limits import Limits, limits
@@ -112,16 +113,16 @@ def test_the_table_has_a_row_per_kernel(taken: Profile) -> None:
 
 
 def test_the_command_shows_it(monkeypatch: pytest.MonkeyPatch, taken: Profile) -> None:
-    from ingot.check import bench as measuring
-
-    found = measuring.bench(DIGITS, Options(), compile_with, seconds=0.01)
-    monkeypatch.setattr(measuring, "bench", lambda *a, **k: found)
-    monkeypatch.setattr(profiling, "profile", lambda *a, **k: taken)
-    said = CliRunner().invoke(app, ["bench", str(DIGITS), "--profile"]).stdout
+    monkeypatch.setattr(checking, "kernels_of", lambda *a, **k: taken)
+    said = CliRunner().invoke(app, ["bench", str(DIGITS), "--seconds", "0.01", "--profile"]).stdout
     assert "% of peak" in said and taken.kernels[0].name in said
-    markdown = CliRunner().invoke(app, ["bench", str(DIGITS), "--profile", "--markdown"]).stdout
-    assert profile_markdown(taken) in markdown
-    data = json.loads(CliRunner().invoke(app, ["bench", str(DIGITS), "--profile", "--json"]).stdout)
+    markdown = (
+        CliRunner().invoke(app, ["bench", str(DIGITS), "--seconds", "0.01", "--profile", "--markdown"]).stdout
+    )
+    assert profile_markdown(taken).rstrip() in markdown
+    data = json.loads(
+        CliRunner().invoke(app, ["bench", str(DIGITS), "--seconds", "0.01", "--profile", "--json"]).stdout
+    )
     assert len(data["profile"]["kernels"]) == len(taken.kernels) and data["macs"] == 134592
 
 
