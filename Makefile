@@ -142,7 +142,7 @@ packages: ## every kind of package built and run by its ecosystem's tools, as fa
 	@tools/bootstrap.sh test
 	@tools/debian-packages.sh
 	@$(BIN)/python -m pip install --quiet platformio idf-component-manager || echo "make packages: no PlatformIO, no ESP-IDF"
-	@PATH="$(abspath $(BIN)):$$PATH" INGOT_PACKAGES=1 $(BIN)/python -m pytest tests/packages tests/test_png.py
+	@PATH="$(abspath $(BIN)):$$PATH" INGOT_PACKAGES=1 $(BIN)/python -m pytest tests/packages tests/test_png.py tests/resnet50_png.py
 
 light: ## the nine light models of the onnx package, random weights, beside onnxruntime
 	@tools/bootstrap.sh test

@@ -90,7 +90,7 @@ def test_verify_a_model_and_a_bundle(bundle: ingot.Bundle, images: dict[str, np.
     other.producer_name = "another"
     with pytest.raises(ingot.InputError, match="from another model"):
         ingot.verify(bundle, model=other)
-    with pytest.raises(ingot.InputError, match="target=: a bundle's options are in its manifest"):
+    with pytest.raises(ingot.InputError, match="target: a bundle's options are in its manifest"):
         ingot.verify(bundle, model=MODEL, target="c99")
 
 
@@ -115,6 +115,18 @@ def test_inspect_stages_and_bundles(bundle: ingot.Bundle) -> None:
     with pytest.raises(ingot.InputError, match="stage= fusing: there is no such stage"):
         ingot.inspect(MODEL, stage="fusing")
     shows_itself(ingot.inspect(bundle), "digits_conv1")
+
+
+def test_an_input_is_fixed_for_a_profile_and_for_what_it_quantises() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    net (float[1, 4] x, float gain) => (float[1, 4] y) <float[4, 4] w = {
+      1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1}> { s = Mul(x, gain) y = MatMul(s, w) }"""
+    model = onnx.parser.parse_model(text)
+    found = ingot.profile(model, {"x": np.eye(4, dtype=np.float32)}, fix={"gain": 2})
+    made = ingot.quantize(model, found, fix={"gain": 2})
+    assert [v.name for v in made.model.graph.input] == ["x"]
+    with pytest.raises(ingot.InputError, match="profile"):
+        ingot.quantize(model, found)
 
 
 def test_profile_quantize_and_evaluate_arrays(images: dict[str, np.ndarray], tmp_path: Path) -> None:
@@ -183,6 +195,7 @@ def test_errors_speak_python(capfd: pytest.CaptureFixture[str]) -> None:
             "say --capacity y=AxBx..., or --capacity N for all",
             "say capacity={'y': AxBx...}, or capacity= N for all",
         ),
+        ("--memory: it is a region of --flash: name", "memory: it is a region of flash=: name"),
         ("make it --made-up", "make it --made-up"),
         ("--relocation-model pic is", "relocation='pic' is"),
     ],

@@ -13,7 +13,6 @@ LEVELS = [
     {"__main__"},
     {"cli", "__init__", "onnx_backend"},
     {"api"},
-    {"api"},
     {"driver"},
     {"packaging", "inspection", "check", "eie"},
     {"bundle"},

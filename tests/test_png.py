@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -16,9 +15,6 @@ from tests.here import require_program
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "png"
 SAID = re.compile(r"(.*\.png): class (\d+), score (\S+)")
-HEAVY = pytest.mark.skipif(
-    os.environ.get("INGOT_PACKAGES") != "1", reason="a minute: `make packages` runs it"
-)
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +60,3 @@ def test_what_is_no_such_image_is_said(build: Path) -> None:
     run("cmake", "--build", str(build), "--target", "digits_float")
     done = subprocess.run([build / "digits_float", EXAMPLE / "classify.c"], capture_output=True, text=True)
     assert done.returncode == 1 and "classify.c" in done.stderr
-
-
-@HEAVY
-@pytest.mark.parametrize("program", ["resnet50_float", "resnet50_int8"])
-def test_resnet50_computes_what_the_model_does(build: Path, program: str) -> None:
-    found = answers(build, program)
-    folder = build / "resnet50"
-    bundle = ingot.compile(folder / "model.onnx")
-    with np.load(folder / "calibration.npz") as held:
-        (samples,) = (held[name] for name in held.files)
-    (given,) = bundle.manifest["inputs"]
-    for i, x in enumerate(samples):
-        (scores,) = bundle.run({given["name"]: x[None]}).values()
-        kind, score = found[f"{i}.png"]
-        near = 1e-3 if program.endswith("float") else 0.2
-        assert abs(score - scores.max()) <= near * np.ptp(scores)
-        assert scores[0, kind] >= scores.max() - near * np.ptp(scores)

@@ -226,9 +226,9 @@ def test_sizes_on_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"memory": {"m": 1 << 20}, "api": "static"}, "memory=: api='static' has one memory"),
-        ({"flash": {"m": 1 << 20}, "weights": "external"}, "flash=: the weights are the caller's"),
-        ({"memory": {"m": 1 << 20}, "target": "wasm32"}, "memory=: wasm32 has no linker"),
+        ({"memory": {"m": 1 << 20}, "api": "static"}, "memory: api='static' has one memory"),
+        ({"flash": {"m": 1 << 20}, "weights": "external"}, "flash: the weights are the caller's"),
+        ({"memory": {"m": 1 << 20}, "target": "wasm32"}, "memory: wasm32 has no linker"),
         ({"memory": {"m": 1 << 20}, "target": "x86-64+x86-64-v3"}, "leave out memory="),
         ({"memory": {"m": 1 << 20}, "flash": {"M": 1 << 20}}, "'m' is a region of memory= and of flash="),
         ({"memory": {"m": 1.5}}, "expected `int`, got `float`"),

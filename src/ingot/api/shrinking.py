@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ingot.api.subjects import Data, Model, opened, options_of, words_of
 from ingot.check.calibrate import Profiled, calibrate, subject
 from ingot.check.evidence import LabelledData
+from ingot.compression.container import CONTAINER_BYTES
 from ingot.compression.encode import Form
 from ingot.compression.finetune import ROUNDS, STEPS, Training
 from ingot.compression.model import Compressed, Wish
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ingot.formula.expr import Array
-
-CONTAINER_BYTES = 1 << 28
 
 
 def profile(
@@ -99,6 +98,7 @@ def quantize(
     data: Data | None = None,
     labels: str | Path | Array | None = None,
     define: Define | None = None,
+    fix: Mapping[str, object] | None = None,
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
     model_inputs: Sequence[str] = (),
@@ -124,13 +124,18 @@ def quantize(
         rounding=rounding,
         assert_all=assert_all,
     )
-    edges = {"inputs": tuple(inputs), "outputs": tuple(outputs), "model_inputs": tuple(model_inputs)}
-    given: dict[str, Any] = {"define": dict(define or {}), **edges}
+    given: OptionFields = {
+        "define": define or {},
+        "fix": fix or {},
+        "inputs": tuple(inputs),
+        "outputs": tuple(outputs),
+        "model_inputs": tuple(model_inputs),
+    }
     known = None
     if data is not None:
         known = LabelledData(words_of(data), Path(labels) if isinstance(labels, str) else labels)
     found = profile if isinstance(profile, Profile) else read_profile(Path(profile))
-    return quantize_model(opened(model), found, scheme, options_of("quantize", given), known)  # type: ignore[arg-type]
+    return quantize_model(opened(model), found, scheme, options_of("quantize", given), known)
 
 
 def compress(

@@ -75,6 +75,9 @@ def _parameter(found: re.Match[str], known: Collection[str]) -> str:
         return f"{name}={word!r}"
     if word is not None and word.isdecimal():
         return f"{name}={word}"
+    is_subject = found.start() == 0 and found.string[found.end() :].startswith(":")
+    if word is None and is_subject:
+        return name
     behind = "" if word is None else f" {word}"
     return (name if "=" in name else f"{name}=") + behind
 

@@ -162,7 +162,7 @@ def _require_kinds(face: Unit, options: Options) -> None:
     if "shared" in emit and target.triple.split("-")[1] == "none":  # a board's; x86-64-unknown-none is a PC's
         raise InputError(
             f"{target.name} has no system that loads shared libraries",
-            remedy="--emit obj or lib, and link it",
+            remedy="--emit obj, and link it",
         )
     if options.relocation == "pic" and target.format == "coff":
         raise InputError(

@@ -56,11 +56,12 @@ def _labels(data: LabelledData) -> Array | None:
     if isinstance(data.labels, Path):
         path = data.labels
         found = read_member(path, LABELS) if path.suffix == ".npz" else read_array(path, "int64")
-    elif data.labels is not None or isinstance(data.words, Mapping):
-        given = data.labels if data.labels is not None else data.words.get(LABELS)  # type: ignore[union-attr]
-        if given is None:
+    elif data.labels is not None:
+        found = np.asarray(data.labels)
+    elif isinstance(data.words, Mapping):
+        if LABELS not in data.words:
             return None
-        found = np.asarray(given)
+        found = np.asarray(data.words[LABELS])
     else:
         archives = [Path(word) for word in data.words if word.endswith(".npz")]
         held = [p for p in archives if LABELS in member_names(p)]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ingot.compression.finetune import Training
     from ingot.compression.model import Compressed
 
-CONTAINER_BYTES = 1 << 28
 Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="FILE", help="A .net is a container (default: MODEL.ingot.onnx)"),
@@ -112,6 +111,7 @@ def compress(
     path = output or Path(f"{model.stem}.ingot.onnx")
     require_place(path, report_file)
     with progress(f"Compressing {model.name}"):
+        from ingot.compression.container import CONTAINER_BYTES
         from ingot.compression.model import Wish
         from ingot.driver import compress_model, container_of
 

@@ -24,6 +24,7 @@ from ingot.formula.expr import Array
 from ingot.graph.encoding import Sparse
 
 GAP_BITS = 4
+CONTAINER_BYTES = 1 << 28  # the largest file that is read
 
 
 @dataclass(frozen=True, slots=True)
