@@ -21,6 +21,8 @@ from pathlib import Path
 
 FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.M | re.S)
 SECONDS = 900
+MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+"""What `make test` tells a make below it, which then prints the folders it enters. A reader's does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ def run(page: str, folder: Path, python: str = sys.executable) -> None:
     """Take every step in the folder. Raises AssertionError that names the first one that is not as shown."""
     # The name as it was called: resolving it would lead out of a virtual environment.
     path = f"{Path(python).absolute().parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    kept = {name: value for name, value in os.environ.items() if name not in MAKE}
+    environment = {**kept, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     for step in steps(page):
         match step:
             case File(name, text):

@@ -64,6 +64,13 @@ def test_what_is_printed_is_held_against_what_is_shown(shown: str, printed: str,
     assert matches(shown, printed) is same
 
 
+def test_a_page_is_read_as_outside_of_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAKEFLAGS", "w")
+    monkeypatch.setenv("MAKELEVEL", "1")
+    page = '```make title="Makefile"\nall:\n\t@echo made\n```\n\n```console\n$ make\nmade\n```\n'
+    run(page, tmp_path)
+
+
 def test_a_wrong_page_is_found(tmp_path: Path) -> None:
     run("```console\n$ echo hello\nhello\n```\n", tmp_path)
     with pytest.raises(AssertionError, match="printed:\nhello"):
