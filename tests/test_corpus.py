@@ -30,7 +30,7 @@ def agrees(case: Case, target: str) -> None:
     """The bundle answers as onnxruntime does, twice the same to the bit, and needs nothing from outside."""
     made = ingot.compile(case.model, target=target, name=case.name, define=case.define)
     first, second = (list(made.run(case.feeds).values()) for _ in range(2))
-    check(first, case.wanted, case.tolerance, f"{case.name} on {target}")
+    case.check(first, f"{case.name} on {target}")
     check(second, first, 0, f"{case.name} on {target}, the second time")
     code = made.files[f"{made.name}.o"]
     assert undefined_symbols(code) == []

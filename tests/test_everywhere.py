@@ -12,7 +12,7 @@ from tests.corpus import CASES
 from tests.everywhere.__main__ import tables
 from tests.everywhere.check import NAMES, Outcome, outcome
 
-LIGHT = ("dense", "quantised")
+LIGHT = ("dense", "resnet_bytes")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -13,7 +13,6 @@ import pytest
 from tests import program
 from tests.bundle.build import need
 from tests.corpus import CASES, Case
-from tests.ops.rows import check
 
 SPLIT = 4
 WATCHED = ("inception", "lstm")
@@ -28,7 +27,7 @@ def agree(cases: Sequence[Case], answers: list[program.Answer]) -> None:
     for case, answer in zip(cases, answers, strict=True):
         assert answer.status == 0, f"{case.name} returned {answer.status}"
         for found in answer.runs:
-            check(found, case.wanted, case.tolerance, case.name)
+            case.check(found, case.name)
 
 
 @pytest.mark.parametrize("part", range(SPLIT))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.corpus import classical, sequence, vision
+from tests.corpus import classical, integer, sequence, vision
 from tests.corpus.cases import Case
 from tests.corpus.net import Array
 
@@ -24,4 +24,4 @@ def _digit() -> dict[str, Array]:
 
 
 CASES = [Case("digits", DIGITS / "digits.onnx", given=_digit), *vision.CASES, *sequence.CASES]
-CASES += classical.CASES
+CASES += [*classical.CASES, *integer.CASES]

@@ -14,6 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 Array = np.ndarray[Any, Any]
+VERSIONS = {"ai.onnx.ml": 3, "com.microsoft": 1}
 
 
 def onnx_type(dtype: Any) -> int:
@@ -101,6 +102,9 @@ class Net:
     def model(self, *outputs: str) -> onnx.ModelProto:
         """The model, its shapes inferred, its format one that every onnxruntime in use opens."""
         others = sorted({n.domain for n in self._nodes} - {""})
-        imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, 3) for d in others)]
+        imports = [
+            helper.make_opsetid("", self.opset),
+            *(helper.make_opsetid(d, VERSIONS[d]) for d in others),
+        ]
         made = helper.make_model(self.graph(*outputs), opset_imports=imports, ir_version=8)
         return onnx.shape_inference.infer_shapes(made)

@@ -19,11 +19,11 @@ from ingot.targets.record import Target
 from ingot.targets.toolchain import obstacle
 from tests.corpus import CASES, Case
 from tests.corpus.net import Array
-from tests.ops.rows import check
 
 NAMES = (
     *("digits", "conv_1d", "grouped", "quantised", "mlp", "lstm", "attention", "branch", "loop", "integers"),
     *("double", "half", "boosted", "codes"),
+    *("resnet_bytes", "keywords_bytes", "mobilenet_bytes", "memory_bytes"),
 )
 """Every kind of generator and type, in models that an emulator answers in seconds."""
 CHOSEN = tuple(c for c in CASES if c.name in NAMES)
@@ -57,7 +57,7 @@ def outcome(case: Case, target: Target) -> Outcome:
         if obstacle(target):
             return Outcome(target.name, case.name, calls=calls)
         answers = list(made.run(case.feeds).values())
-        check(answers, case.wanted, case.tolerance, case.name)
+        case.check(answers, case.name)
         require_same_integers(case, answers)
         return Outcome(target.name, case.name, "", True, distance(answers, case.wanted), calls)
     except (IngotError, AssertionError) as error:
