@@ -37,6 +37,7 @@ from ingot.loops.program_passes.parallel import PARTS, parallelize
 from ingot.loops.program_passes.pauses import pausing
 from ingot.loops.program_passes.share import share
 from ingot.loops.program_passes.state import keep_states
+from ingot.loops.program_passes.whole_numbers import whole_numbers
 from ingot.loops.region import Region, formulate_graph, region_text
 from ingot.loops.region_passes.dequantised import inline_dequantised
 from ingot.loops.region_passes.fold import fold_stages
@@ -251,6 +252,8 @@ def stages(model: Any, options: Options) -> Stages:
         require_used(how.tuned, program)
     if options.threads:
         program = programs(parallelize, program)
+    # after parallelize, which knows floats' kernels; before share: bits tell kernels apart as floats do
+    program = programs(whole_numbers, program, target)
     program = programs(share, program)  # last change to kernels: now it shows which are the same
     program = programs(order, program)  # after everything that makes or merges steps
     if options.strict_speed:  # before pauses: they are no work of the model's

@@ -8,8 +8,9 @@ from ingot.emit.expression import bare, helper_name
 from ingot.emit.statement import INDENT, lines
 from ingot.emit.vector import VectorPrinter, mask_type
 from ingot.formula.statements import Assign, For, Let, Statement
-from ingot.formula.types import DTYPES, DType
+from ingot.formula.types import DTYPES, FLOAT32, DType
 from ingot.loops.math import Function, function
+from ingot.loops.soft_floats import SoftFloats
 from ingot.targets.record import Target
 
 Key = tuple[str, ...]
@@ -21,7 +22,7 @@ def function_text(key: Key, target: Target, used: set[Key]) -> str:
     """The static function that `key` = (op, dtype[, lanes]) names; one seldom called is not inline."""
     op, dtype, *rest = key
     lanes = int(rest[0]) if rest else 1
-    f = function(op, DTYPES[dtype], native_operations(target, DTYPES[dtype], lanes))
+    f = _definition(op, DTYPES[dtype], target, lanes)
     p = VectorPrinter(target, lambda t: t.name)
     for v in f.parameters:
         p.registers[v.name] = (lanes, v.dtype)
@@ -32,6 +33,17 @@ def function_text(key: Key, target: Target, used: set[Key]) -> str:
     kind = "__attribute__((__noinline__))" if op.endswith("_far") else "inline"
     head = f"static {kind} {c} {helper_name(*key)}({parameters}) {{"
     return "\n".join([head, *(INDENT + row for row in rows), "}"])
+
+
+def _definition(op: str, dtype: DType, target: Target, lanes: int) -> Function:
+    """The function, or for `soft_exp` and its kind the one on the bits of floats."""
+    name = op.removeprefix("soft_")
+    if name == op:
+        return function(op, dtype, native_operations(target, dtype, lanes))
+    of_floats, soft = function(name, FLOAT32), SoftFloats()
+    parameters = tuple(replace(p, type=dtype) for p in of_floats.parameters)
+    body, result = soft.statements(of_floats.body), soft.expression(of_floats.result)
+    return replace(of_floats, name=op, parameters=parameters, body=body, result=result)
 
 
 def _widened(body: tuple[Statement, ...], lanes: int) -> tuple[Statement, ...]:

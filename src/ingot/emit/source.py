@@ -11,6 +11,7 @@ from ingot.emit.entry import entry_text, is_static
 from ingot.emit.helpers import helper, is_helper, text_types, vector_types
 from ingot.emit.names import Scope, comment
 from ingot.emit.parallel import OWN_NAMES, body_lines, is_parallel, serial, tasks_text
+from ingot.emit.soft_floats import HELPERS
 from ingot.emit.state import code_lines
 from ingot.emit.statement import INDENT, lines
 from ingot.emit.unit import Unit, describe, provenance
@@ -19,7 +20,7 @@ from ingot.emit.weights import weights_struct
 from ingot.emit.wrap import wrap
 from ingot.formula.expr import Tensor, static
 from ingot.formula.statements import For, Let, flatten
-from ingot.formula.types import DTYPES, DType
+from ingot.formula.types import DTYPES, INT32, DType
 from ingot.loops.program import Kernel, touched
 from ingot.targets.record import Target
 
@@ -85,6 +86,9 @@ def helper_texts(used: set[Key], target: Target) -> list[str]:
 
 def _helper_text(key: Key, target: Target, used: set[Key]) -> str:
     op, *types = key
+    if op in HELPERS:
+        used.update((inner, INT32.name) for inner in HELPERS[op].calls)
+        return HELPERS[op].text
     if is_helper(key) and not (
         types and DTYPES.get(types[0], DTYPES["bool"]).is_float and op in ("pow", "fmod", "mod")
     ):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ingot.formula import soft_floats
 from ingot.formula.types import DType
 
 Array = Any  # numpy scalar or array: the evaluators broadcast
@@ -186,6 +187,7 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "isnan": np.isnan,
     "isinf": np.isinf,
 }
+UNARY |= {f"soft_{op}": soft_floats.on_floats(f) for op, f in UNARY.items()} | soft_floats.UNARY
 
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
@@ -212,6 +214,7 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "ge": np.greater_equal,
     "eq": np.equal,
     "ne": np.not_equal,
+    **soft_floats.BINARY,
 }
 
 

@@ -157,10 +157,10 @@ def is_small(a: Expr) -> bool:
     match a:
         case Binary("min", Binary("larger", _, Const(lo)), Const(hi)):
             return a.dtype is FLOAT32 and -SMALL <= float(lo) <= float(hi) <= SMALL
-    return a.dtype is FLOAT32 and _magnitude(a) < SMALL
+    return a.dtype is FLOAT32 and magnitude(a) < SMALL
 
 
-def _magnitude(e: Expr) -> float:
+def magnitude(e: Expr) -> float:
     """What a number never exceeds that is made of bytes and constants, roundings of floats aside."""
     match e:
         case Const(value, _):
@@ -168,15 +168,15 @@ def _magnitude(e: Expr) -> float:
         case Load(tensor) if tensor.type.kind in "iu" and tensor.type.bits <= 8:
             return float(max(abs(int(tensor.type.lowest)), int(tensor.type.highest)))
         case Cast(a, to) if to.bits <= 8 and to.kind in "iu":
-            return min(_magnitude(a), float(max(abs(int(to.lowest)), int(to.highest))))
+            return min(magnitude(a), float(max(abs(int(to.lowest)), int(to.highest))))
         case Cast(a, _):
-            return _magnitude(a)
+            return magnitude(a)
         case Binary("add" | "sub", a, b):
-            return _magnitude(a) + _magnitude(b)
+            return magnitude(a) + magnitude(b)
         case Binary("mul", a, b):
-            return _magnitude(a) * _magnitude(b)
+            return magnitude(a) * magnitude(b)
         case Binary("div", a, Const(value, _)) if value:
-            return _magnitude(a) / abs(float(value))
+            return magnitude(a) / abs(float(value))
     return inf
 
 

@@ -37,6 +37,7 @@ class Target:
     endian: Literal["little", "big"] = "little"
     pointer_bytes: int = 8
     vector_bytes: int = 0  # 0: scalar
+    has_floats: bool = True  # instructions for them; where not, networks of integers have none
     registers: int = 16  # of vector_bytes each; of scalar floats when vector_bytes is 0
     by_element: bool = False  # multiplies a vector by any element of another one, without repeating it first
     caches: tuple[int, int, int] = (32 << 10, 256 << 10, 8 << 20)  # bytes of L1 data, L2, L3 per core

@@ -153,6 +153,7 @@ TARGETS = (
         joins=False,
         endian="big",
         pointer_bytes=4,
+        has_floats=False,
         runs=False,
     ),
     Target(
