@@ -53,7 +53,7 @@ def test_a_module_has_its_c_a_bundle_per_variant_and_what_make_needs() -> None:
     assert {"policy_x86_64.c", "policy_x86_64.h", "policy_x86_64_v3.c", "policy_x86_64_v3.h"} < files.keys()
     kbuild_file = files["Kbuild"].decode()
     assert "obj-m := policy.o" in kbuild_file
-    assert "CFLAGS_policy_x86_64_v3.o := $(FPU) -msse -msse2" in kbuild_file
+    assert "CFLAGS_policy_x86_64_v3.o := $(OWN) -msse -msse2" in kbuild_file
     assert "-Werror=frame-larger-than=512" in kbuild_file
     assert "$(call level,policy_x86_64_v3,-msse -msse2" in kbuild_file
 
@@ -68,6 +68,38 @@ def test_no_float_is_touched_outside_of_what_is_compiled_for_it() -> None:
     assert "float" not in code.replace("the text has no floats", "") and "double" not in code
     assert "if (!irq_fpu_usable())\n\t\treturn -EBUSY;" in text
     assert "cpu_has_xfeatures(XFEATURE_MASK_YMM, NULL)" in text
+
+
+WHOLE = """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+whole (int8[1,4] a, int8[1,4] b) => (int8[1,4] y)
+<float s = {0.1}, float t = {0.07}, float u = {0.15}, int8 z = {3}> {
+  y = com.microsoft.QLinearAdd(a, s, z, b, t, z, u, z)
+}"""
+
+
+def test_a_network_of_integers_needs_no_fpu() -> None:
+    options = Options(name="whole", target="x86-64-general")
+    for prebuilt in (False, True):
+        files = dict(kbuild(parser.parse_model(WHOLE), options, compile_with, prebuilt).files)
+        text = "\n".join(
+            files[f"whole_{n}"].decode() for n in ("module.c", "check.c", "network.h", "internal.h")
+        )
+        assert "fpu_begin" not in text and "irq_fpu_usable" not in text and "define INGOT_FLOATS" not in text
+        assert "preempt_disable();" in text and "if (raw_cpu_read(ingot_sections.network))" in text
+        assert "NO_FPU :=\nOWN := -mgeneral-regs-only" in files["Kbuild"].decode()
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "message"),
+    [
+        (NET, "x86-64-general", "has no floats, but the network has: seen, before, action, after"),
+        (WHOLE, "x86-64+x86-64-general", "cannot be made for"),
+        (WHOLE, "x86-64-v3", "or x86-64-general alone"),
+    ],
+)
+def test_what_general_registers_cannot_do_is_said(model: str, target: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        kbuild(parser.parse_model(model), Options(name="net", target=target), compile_with)
 
 
 def test_the_state_lives_with_each_user_and_starts_anew() -> None:

@@ -38,6 +38,7 @@ insmod /mixed.ko selftest=1; echo "@mixed $?"
 insmod /kept.ko selftest=1; echo "@kept $?"
 insmod /policy.ko selftest=1; echo "@policy $?"
 insmod /digits.ko selftest=1 section_us=20; echo "@digits $?"
+insmod /integers.ko selftest=1; echo "@integers $?"
 insmod /probe.ko; echo "@probe $?"
 rmmod policy; echo "@used $?"
 rmmod probe; echo "@unused $?"
@@ -86,7 +87,7 @@ loops() {
 loops & loops & wait
 """
 END = """
-for m in policy digits mixed kept; do rmmod $m; echo "@gone $?"; done
+for m in policy digits mixed kept integers; do rmmod $m; echo "@gone $?"; done
 """
 
 
@@ -172,10 +173,14 @@ BOTH: tuple[Check, ...] = (
     ("no complaint of the kernel", without(rf"@dmesg .*({'|'.join(COMPLAINTS)})")),
     ("no corrupted memory", without(r"@dmesg .*(Redzone|Poison overwritten|Object padding)")),
     ("two models are loaded at once", has(r"^@(policy|digits) 0$", 2)),
+    (
+        "a network of integers runs without the FPU",
+        has(r"integers: selftest: 0 of \d+ runs differ, status 0"),
+    ),
     ("golden vectors agree", has(r"(policy|digits): selftest: 0 of \d+ runs differ, status 0", 2)),
     *map(probed, PROBED),
     ("a module that another one uses stays", has(r"^@used 1$")),
-    ("modules are removed", has(r"^@(unused|gone) 0$", 5)),
+    ("modules are removed", has(r"^@(unused|gone) 0$", 6)),
     ("modules of mixed types are loaded", has(r"^@(mixed|kept) 0$", 2)),
     (
         "golden vectors of mixed types agree",

@@ -25,7 +25,10 @@ from ingot.cli import app
 from ingot.driver import compile_with
 from ingot.options import Options
 from ingot.packaging.kbuild import kbuild
+from ingot.packaging.kbuild.variants import GENERAL
 from ingot.targets.linux import FRAME_BYTES
+from ingot.targets.records import find
+from tests.corpus import CASES
 
 from .counting import counting, program
 from .machine import Machine, run
@@ -82,6 +85,17 @@ def policy(machine: Machine, folder: Path) -> Path:
 
 def digits(machine: Machine, folder: Path) -> Path:
     return audited(machine.build(module(onnx.load(DIGITS), "digits", folder, target="+".join(FAST))))
+
+
+def integers(machine: Machine, folder: Path) -> Path:
+    """A module of a network of bytes, which needs no FPU: it calls for none and has no instruction of one."""
+    (case,) = (c for c in CASES if c.name == "mobilenet_bytes")
+    made = audited(machine.build(module(case.model, "integers", folder, target=GENERAL)))
+    found = audit(made.read_bytes(), None, find(GENERAL))
+    unit = [n for n in found.undefined if "fpu" in n or n.startswith(("__float", "__fix"))]
+    if unit or any(f.outside for f in found.functions):
+        raise RuntimeError(f"integers.ko uses the FPU: {unit}, {[f.outside for f in found.functions]}")
+    return made
 
 
 def wrong(machine: Machine, folder: Path) -> Path:

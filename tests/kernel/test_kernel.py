@@ -54,7 +54,7 @@ def booted(name: str, kept: Path, folder: Path) -> str:
             raise
         pytest.skip(str(reason))
     files = [modules.policy(machine, folder), modules.digits(machine, folder), modules.probe(machine, folder)]
-    files += modules.poisoned(machine, folder)
+    files += [modules.integers(machine, folder), *modules.poisoned(machine, folder)]
     if name == "alone":
         files += modules.special(machine, folder)
     wanted = BOOTS[name]

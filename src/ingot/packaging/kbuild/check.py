@@ -12,24 +12,26 @@ from string import Template
 from ingot.formula.types import FORMATS, DType, Format
 from ingot.packaging.kbuild.golden import SelfTest
 from ingot.packaging.kbuild.layout import Layout, Member, assertions
+from ingot.packaging.kbuild.variants import Section
 
 NUMBERS_PER_LINE = 12
-PARTS = {"float32": "1e-4", "float64": "1e-4", "float16": "1e-3", "bfloat16": "1e-2"}
-"""How far numbers may be apart, as a part of the largest: compilers add in other orders. Others: 0."""
+SHARES = {"float32": 10_000, "float64": 10_000, "float16": 1_000, "bfloat16": 100}
+"""By what the largest is divided to say how far numbers may be apart: compilers add in other orders."""
 KINDS = {"f": "FLOAT", "i": "SIGNED", "u": "UNSIGNED", "b": "UNSIGNED", "s": "TEXT"}
 POWERS = Format(8, 0, 127, 254, None, 255)
 """Of float8e8m0, which has no sign."""
 
 
-def check_text(name: str, outputs: Layout) -> str:
+def check_text(name: str, outputs: Layout, section: Section) -> str:
     template = Template(resources("ingot.packaging.kbuild").joinpath("check.c.in").read_text())
-    return template.substitute(name=name, outputs="\n".join(map(_row, outputs.members)))
+    rows = "\n".join(map(_row, outputs.members))
+    return template.substitute(name=name, outputs=rows, enter=section.enter, leave=section.leave)
 
 
 def _row(m: Member) -> str:
-    part = PARTS.get(m.dtype.name, "0")
+    share = SHARES.get(m.dtype.name, 0)
     return (
-        f"\t{{ {m.offset}, {m.count}, {KINDS[m.dtype.kind]}, {m.dtype.bits}, {part}, {_format(m.dtype)} }},"
+        f"\t{{ {m.offset}, {m.count}, {KINDS[m.dtype.kind]}, {m.dtype.bits}, {share}, {_format(m.dtype)} }},"
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from ingot.audit.audit import audit
 from ingot.audit.policy import POLICIES, broken, judge
+from ingot.binary.objects import undefined_symbols
 from ingot.bundle.bundle import Bundle
 from ingot.emit.names import LIBRARY, LONGEST, Scope
 from ingot.errors import InputError
@@ -22,7 +23,7 @@ from ingot.options import Options
 from ingot.packaging.kbuild.golden import golden
 from ingot.packaging.kbuild.layout import layout
 from ingot.packaging.kbuild.text import module_files
-from ingot.packaging.kbuild.variants import BASE, DEFAULT, VARIANTS, Variant
+from ingot.packaging.kbuild.variants import BASE, DEFAULT, GENERAL, VARIANTS, Variant
 from ingot.targets.linux import FRAME_BYTES, PREBUILT, THUNKS
 from ingot.targets.records import find
 
@@ -42,6 +43,8 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
     plain = replace(options, api="direct", weights=None, threads=False, profile=False)
     reference = build(model, replace(plain, name=name, target=variants[0].target, emit=("c", "obj")))
     _require_fixed(reference.manifest)
+    if variants[0].target == GENERAL:
+        _require_integers(reference)
     kernel = replace(plain, pauses=True, frame_bytes=FRAME_BYTES, emit=("obj",) if prebuilt else ("c",))
     made = [
         (v, _made(model, replace(kernel, name=f"{name}_{v.symbol}"), v, build, prebuilt)) for v in variants
@@ -79,16 +82,17 @@ def broken_rules(bundle: Bundle, variant: Variant, prebuilt: bool) -> list[str]:
     allowed = (*THUNKS, f"{bundle.name}_pause")
     rules = replace(POLICIES["kernel"], undefined=allowed)
     rules = rules if prebuilt else replace(rules, frame_bytes=None)
-    return broken(judge(audit(bundle.object, None, find(BASE), variant.flags), rules))
+    target = find(GENERAL if variant.target == GENERAL else BASE)
+    return broken(judge(audit(bundle.object, None, target, variant.flags), rules))
 
 
 def _variants(target: str) -> list[Variant]:
     names = (DEFAULT if target == "native" else target).split("+")
     unknown = [t for t in names if t not in VARIANTS]
-    if unknown or names[0] != DEFAULT.split("+")[0]:
+    if names != [GENERAL] and (unknown or GENERAL in names or names[0] != BASE):
         raise InputError(
             f"a kernel module cannot be made for {'+'.join(names)}",
-            remedy=f"name some of {', '.join(VARIANTS)}, the first of them always",
+            remedy=f"name some of {DEFAULT.replace('+', ', ')}, the first of them always; or {GENERAL} alone",
         )
     return [VARIANTS[t] for t in names]
 
@@ -106,6 +110,18 @@ def _require_fixed(manifest: Mapping[str, Any]) -> None:
             raise InputError(
                 f"a kernel module's outputs have fixed shapes, but data says how many {t['name']} has"
             )
+
+
+def _require_integers(reference: Bundle) -> None:
+    """Floats need the FPU, or functions that no kernel has."""
+    edge = (*reference.manifest["inputs"], *reference.manifest["outputs"])
+    floats = [t["name"] for t in edge if "float" in t["dtype"]]
+    wanted = ", ".join(floats or undefined_symbols(reference.object))
+    if wanted:
+        raise InputError(
+            f"a kernel module for {GENERAL} has no floats, but the network has: {wanted}",
+            remedy=f"ingot quantize --io int8, or --target {DEFAULT}",
+        )
 
 
 def _require_room(manifests: Sequence[Mapping[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from ingot.bundle.bundle import Bundle
 from ingot.packaging.kbuild.check import check_text, selftest_text
 from ingot.packaging.kbuild.golden import SelfTest
 from ingot.packaging.kbuild.layout import Layout, Member, element, layout, struct_text
-from ingot.packaging.kbuild.variants import Variant
+from ingot.packaging.kbuild.variants import FPU, Section, Variant
 from ingot.targets.linux import FRAME_BYTES
 
 SHOWN, LINE_BYTES = 16, 400  # the most elements of an output that are printed, and their text's room
@@ -27,8 +27,8 @@ def module_files(name: str, made: Made, test: SelfTest, prebuilt: bool) -> dict[
     inputs, outputs = layout(manifest["inputs"], "in"), layout(manifest["outputs"], "out")
     text = {
         f"{name}_module.c": _module(name, made, inputs, outputs),
-        f"{name}_check.c": check_text(name, outputs),
-        f"{name}_network.h": _header(name, inputs, outputs),
+        f"{name}_check.c": check_text(name, outputs, made[0][0].section),
+        f"{name}_network.h": _header(name, inputs, outputs, made[0][0].section),
         f"{name}_internal.h": _internal(name, made, test),
         f"{name}_selftest.h": selftest_text(name, inputs, outputs, test),
         "Kbuild": _kbuild(name, made, prebuilt),
@@ -72,6 +72,9 @@ def _module(name: str, made: Made, inputs: Layout, outputs: Layout) -> str:
         variants="\n".join(_variant(name, v, b) for v, b in made),
         choices="\n".join(_choice(v) for v in reversed(others)),
         weakest=weakest.symbol,
+        enter=weakest.section.enter,
+        leave=weakest.section.leave,
+        is_busy=weakest.section.is_busy,
         parameters=_parameters(inputs, outputs),
         parameters_in=_listed(m.name for m in inputs.members),
         parameters_out=_listed(m.name for m in outputs.members),
@@ -175,7 +178,7 @@ void {name}_network_close(struct {name}_network *network);
 void {name}_network_restart(struct {name}_network *network);
 /*
  * One inference; one at a time for each network. can_sleep: process context without spin locks, where the
- * CPU is given up between sections. 0; -EBUSY where the FPU cannot be used (irq_fpu_usable()); -EINVAL for
+ * CPU is given up between sections. 0; -EBUSY where {busy}; -EINVAL for
  * inputs that hold an index or a count out of range; with can_sleep, -EINTR where the process is being
  * killed. After an error the state is what it was before, and the outputs mean nothing.
  */
@@ -187,9 +190,10 @@ int {name}_network_infer(struct {name}_network *network, {parameters},
 """
 
 
-def _header(name: str, inputs: Layout, outputs: Layout) -> str:
+def _header(name: str, inputs: Layout, outputs: Layout, section: Section) -> str:
     return HEADER.format(
         name=name,
+        busy=section.busy,
         guard=f"{name.upper()}_NETWORK_H",
         inputs=struct_text(f"{name}_inputs", inputs),
         outputs=struct_text(f"{name}_outputs", outputs),
@@ -206,8 +210,8 @@ INTERNAL = """\
 #include "{name}_network.h"
 
 enum {{ INGOT_RUNS = {runs}, INGOT_SHOWN = {shown}, INGOT_LINE = {line} }};
-
-/* Golden vectors; called between kernel_fpu_begin() and kernel_fpu_end() where they touch floats. */
+{floats}
+/* Golden vectors; called between {section.enter} and {section.leave}. */
 const struct {name}_inputs *{name}_network_given(int run);
 int {name}_network_agrees(const struct {name}_outputs *found, int run);
 void {name}_network_line(char *line, unsigned long bytes, const struct {name}_outputs *found, int output);
@@ -223,6 +227,8 @@ def _internal(name: str, made: Made, test: SelfTest) -> str:
     return INTERNAL.format(
         name=name,
         guard=f"{name.upper()}_INTERNAL_H",
+        floats="#define INGOT_FLOATS\n" if made[0][0].section is FPU else "",
+        section=made[0][0].section,
         runs=len(test.outputs),
         shown=SHOWN,
         line=LINE_BYTES,
@@ -240,11 +246,17 @@ NO_STACK = (
 )
 LEVELS = ("-O3", "-O2", f"-O2 {NO_STACK}", f"-O1 {NO_STACK}")
 """Flags of gcc, fastest code first: the later ones hold fewer values for later, which takes less stack."""
-FLAGS = f"""\
+FPU_FLAGS = """\
 # The network's C is compiled with vector registers, which it uses between kernel_fpu_begin() and
 # kernel_fpu_end() only.
 NO_FPU := -mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx -msoft-float -mgeneral-regs-only
-FPU := -mhard-float -std=gnu11 -ffreestanding -fno-math-errno -ffp-contract=off \\
+OWN := -mhard-float"""
+PLAIN_FLAGS = """\
+# The network is of integers: its C uses no vector register, as all of the kernel's.
+NO_FPU :=
+OWN := -mgeneral-regs-only"""
+FLAGS = f"""\
+{{registers}} -std=gnu11 -ffreestanding -fno-math-errno -ffp-contract=off \\
 \t-fno-strict-aliasing -fno-jump-tables -fno-tree-loop-distribute-patterns \\
 \t-fno-conserve-stack -Wno-declaration-after-statement -Wno-vla -Wno-misleading-indentation \\
 \t-Wframe-larger-than={FRAME_BYTES} -Werror=frame-larger-than={FRAME_BYTES} \\
@@ -255,25 +267,26 @@ FPU := -mhard-float -std=gnu11 -ffreestanding -fno-math-errno -ffp-contract=off 
 LAST := {LEVELS[-1]}
 TRY = $(CC) $(filter-out $(NO_FPU), \\
 \t$(LINUXINCLUDE) $(KBUILD_CPPFLAGS) $(KBUILD_CFLAGS) $(KBUILD_CFLAGS_MODULE))
-fits = $(shell $(TRY) $(FPU) $2 -I$(src) -c $(src)/$1.c -o /dev/null >/dev/null 2>&1 && echo y)
+fits = $(shell $(TRY) $(OWN) $2 -I$(src) -c $(src)/$1.c -o /dev/null >/dev/null 2>&1 && echo y)
 level = {{choice}}
 """
 
 
-def _flags() -> str:
+def _flags(section: Section) -> str:
     """What the files of the network are compiled with; `level` is asked only where something is compiled."""
     tried = [f"LEVEL{i}" for i in range(len(LEVELS) - 1)]
     choice = "$(LAST)"
     for name in reversed(tried):
         choice = f"$(if $(call fits,$1,$({name}) $2),$({name}),{choice})"
     levels = "\n".join(f"{name} := {flags}" for name, flags in zip(tried, LEVELS, strict=False))
-    return FLAGS.format(levels=levels, choice=f"$(if $(value try-run),{choice})")
+    registers = FPU_FLAGS if section is FPU else PLAIN_FLAGS
+    return FLAGS.format(registers=registers, levels=levels, choice=f"$(if $(value try-run),{choice})")
 
 
 def _kbuild(name: str, made: Made, prebuilt: bool) -> str:
     """What the kernel's build reads."""
     objects = [f"{name}_module.o", f"{name}_check.o"]
-    rows = [_flags()]
+    rows = [_flags(made[0][0].section)]
     compiled = [(f"{name}_check", made[0][0])]
     for variant, bundle in made:
         own = _stems(bundle)
@@ -282,7 +295,7 @@ def _kbuild(name: str, made: Made, prebuilt: bool) -> str:
     for stem, variant in compiled:
         machine = " ".join(variant.flags)
         level = "" if stem.endswith("_weights") else f" $(call level,{stem},{machine})"
-        rows.append(f"CFLAGS_{stem}.o := $(FPU) {machine}{level}")
+        rows.append(f"CFLAGS_{stem}.o := $(OWN) {machine}{level}")
         rows.append(f"CFLAGS_REMOVE_{stem}.o := $(NO_FPU)")
     listed = [stem for _, b in made for stem in _stems(b) if f"{stem}.S" in b.files]
     rows += [f"AFLAGS_{stem}.o := -Wa,-I$(src)" for stem in listed]  # where .incbin finds the weights

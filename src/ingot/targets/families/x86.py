@@ -40,6 +40,17 @@ TARGETS = (
         instructions={("dot2", "int16"): 2},
     ),
     Target(
+        "x86-64-general",
+        "64-bit x86 by its general registers, as in kernels: floats by the compiler's library",
+        triple=X86_64,
+        flags=("-march=x86-64", "-mgeneral-regs-only"),
+        has_floats=False,
+        registers=12,
+        runtime=("-target", "x86_64-freestanding-none", "-mcpu=x86_64+soft_float-sse-sse2-mmx-x87"),
+        runner=("qemu-x86_64",),  # as a program: it passes floats otherwise than libraries do
+        relocation="pic",
+    ),
+    Target(
         "x86-64-v2",
         "x86 since 2009: SSE4.2",
         triple=X86_64,
