@@ -14,7 +14,7 @@ from ingot.audit.decode import instructions
 from ingot.binary.objects import functions, read_object, undefined_symbols
 from ingot.driver import stages
 from ingot.formula.evaluate import value
-from ingot.formula.expr import Binary, Cast, Const, Expr, Tensor, Unary, Var, cast, walk
+from ingot.formula.expr import Binary, Cast, Const, Expr, Select, Tensor, Unary, Var, cast, walk
 from ingot.formula.statements import expressions, flatten
 from ingot.formula.types import FLOAT32, INT8, INT32, UINT8, DType
 from ingot.loops.evaluate import run
@@ -130,3 +130,14 @@ def test_bytes_that_one_byte_decides_are_looked_up() -> None:
     wanted = np.rint(255 / (1 + np.exp(-0.03 * np.arange(256))))
     assert np.max(np.abs(table.value.astype(int) - wanted)) <= 1
     assert floats.expression(y) == found and len(floats.tables) == 1
+
+
+def test_bytes_that_their_place_decides_too_are_computed() -> None:
+    """A part of a concatenation, padded where it ends."""
+    i, x = Var("i", 4), Tensor("x", UINT8, (4,))
+    known = Select(i < 3, cast(cast(x[i], INT32), FLOAT32) * Const(0.03, FLOAT32), Const(0.5, FLOAT32))
+    y = Cast(Binary("min", Unary("round", known / Const(0.07, FLOAT32)), Const(255.0, FLOAT32)), UINT8)
+    floats = SoftFloats()
+    found, given = floats.expression(y), {x: np.array([3, 200, 91, 7], np.uint8)}
+    grid = {"i": np.arange(4)}
+    assert not floats.tables and np.array_equal(value(found, given, grid), value(y, given, grid))

@@ -25,6 +25,7 @@ from ingot.formula.expr import (
     Const,
     Expr,
     Load,
+    Param,
     Select,
     Tensor,
     Unary,
@@ -173,8 +174,8 @@ class SoftFloats:
         if len(inner) != 1 or sum(1 for _ in walk(e)) - sum(1 for _ in walk(*inner)) < FEWEST:
             return None
         (byte,) = inner
-        if any(isinstance(n, Load) for n in walk(_with(e, byte, Const(0, byte.dtype)))):
-            return None
+        if any(isinstance(n, Load | Var | Param) for n in walk(_with(e, byte, Const(0, byte.dtype)))):
+            return None  # where it stands decides, too
         values = np.ascontiguousarray(_of_every_byte(e, byte))
         table = Tensor("table", e.type, (256,), values)
         table = next((t for t in self.tables if _is_same(t, table)), table)
