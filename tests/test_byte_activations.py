@@ -82,7 +82,7 @@ def used(graph: Graph) -> set[str]:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products of all sizes are in bytes."""
-    monkeypatch.setattr("ingot.passes.byte_activations.pays", lambda *_: True)
+    monkeypatch.setattr("ingot.passes.byte_activations.slower", lambda *_: "")
     monkeypatch.setattr("ingot.passes.byte_activations.in_floats", lambda *_: 1e30)
 
 
@@ -390,7 +390,7 @@ def test_convolutions_in_bytes_keep_one_percent(
     how: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ingot.passes.byte_activations.convolution_pays", lambda *_: True)
+    monkeypatch.setattr("ingot.passes.byte_activations.convolution_slower", lambda *_: "")
     model = convolution(shape, 24, taps, 0.2, **how)
     made = stages(model, Options(target=target, activations="int8", name="net"))
     assert "MatMulInteger" in used(made.graph)
@@ -428,3 +428,61 @@ def test_convolutions_are_in_bytes_where_that_is_faster(
     model = convolution(shape, features, taps, density, **how)
     graph = front(model, Options(target="x86-64-v4-vnni", activations="int8"))
     assert ("MatMulInteger" in used(graph)) == wanted
+
+
+def left(model: onnx.ModelProto, target: str, **options: Any) -> dict[str, str]:
+    return front(model, Options(target=target, activations="int8", **options)).left_float
+
+
+@pytest.mark.parametrize(
+    "node, shapes, target, wanted",
+    [
+        (("Gemm", {"transA": 1}), ((300, 1), (300, 64)), "c99", "Gemm without transA"),
+        (("MatMul", {}), ((1, 64), (64, 300)), "x86-64-v4-vnni", "64 terms, a step of bytes sees 128"),
+        (("Conv", {}), ((1, 256, 6, 6), (64, 256, 1, 1)), "cortex-m4", "ingot quantize"),
+        (("Conv", {"group": 2}), ((1, 256, 6, 6), (64, 128, 1, 1)), "x86-64-v3", "one group"),
+        (("ConvTranspose", {}), ((1, 256, 6, 6), (256, 64, 1, 1)), "x86-64-v3", "of products"),
+        (("MatMul", {}), ((1, 784), (784, 300)), "x86-64-v4-vnni", None),
+    ],
+    ids=str,
+)
+def test_a_layer_that_stays_float_says_why(
+    node: tuple[str, dict[str, int]],
+    shapes: tuple[tuple[int, ...], tuple[int, ...]],
+    target: str,
+    wanted: str | None,
+) -> None:
+    op, attributes = node
+    made = helper.make_node(op, ["x", "w"], ["y"], "layer", **attributes)
+    model = one_node(
+        made, {"x": shapes[0]}, {}, {"w": sparse(random_codes(shapes[1], 0.1))}, rank=len(shapes[0])
+    )
+    found = left(model, target)
+    if wanted is None:
+        assert not found
+    else:
+        assert list(found) == [f"{op} node 'layer'"] and wanted in next(iter(found.values()))
+
+
+def test_many_values_and_huffman_say_why_too() -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    codes = random_codes((784, 300), 0.1, 1, 8)
+    (why,) = left(one_node(node, {"x": (1, 784)}, {}, {"w": sparse(codes)}), "x86-64-v4-vnni").values()
+    assert "registers pick among 32" in why or "keep the promise" in why
+    lstm = recurrent("LSTM", (4, 1, 140), 136)
+    assert "--huffman" in next(iter(left(lstm, "x86-64-v3", huffman=True).values()))
+    assert "slower" in next(iter(left(recurrent("LSTM", (4, 1, 20), 20), "x86-64-v3").values()))
+
+
+def test_bundles_and_variants_say_which_layers_stay_float() -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"], "fc")
+    model = one_node(node, {"x": (1, 64)}, {}, {"w": sparse(random_codes((64, 300), 0.1))})
+    bundle = compile_with(model, Options(target="x86-64-v3", activations="int8"))
+    ((layer, why),) = [(x["layer"], x["why"]) for x in bundle.manifest["float_layers"]]
+    assert layer == "MatMul node 'fc'" and why and why in str(bundle.tables()[1].rows)
+    both = compile_with(model, Options(target="x86-64-v3+x86-64-v4", activations="int8"))
+    assert [x["layer"] for x in both.manifest["float_layers"]] == [
+        "MatMul node 'fc' on x86-64-v3",
+        "MatMul node 'fc' on x86-64-v4",
+    ]
+    assert not compile_with(model, Options(target="x86-64-v3")).manifest["float_layers"]

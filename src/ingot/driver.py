@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -162,10 +162,18 @@ def built(model: Any, options: Options) -> tuple[list[Stages], Bundle]:
     announce("compiling C")
     in_bytes = max(layers_in_a_row(m.graph) for m in made)
     graph = made[0].graph
-    origin = Origin(digest(source), opsets(graph), graph.ports, in_bytes, graph.scales)
+    left = _left_float(made)
+    origin = Origin(digest(source), opsets(graph), graph.ports, in_bytes, graph.scales, left)
     if len(made) > 1:
         return made, write_variants([(m.program, m.plan, m.target) for m in made], options, origin)
     return made, write(made[0].program, made[0].plan, made[0].target, options, origin)
+
+
+def _left_float(made: Sequence[Stages]) -> dict[str, str]:
+    """Which layers stay in floats, and why: of several targets, on which."""
+    if len(made) == 1:
+        return made[0].graph.left_float
+    return {f"{layer} on {m.target.name}": why for m in made for layer, why in m.graph.left_float.items()}
 
 
 def front(model: Any, options: Options) -> Graph:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ingot.bundle.containers import packed
-from ingot.bundle.costs import cost_table
+from ingot.bundle.costs import cost_table, float_table
 from ingot.bundle.run import Runner, runner
 from ingot.bundle.schema import sealed, text_of
 from ingot.bundle.session import Session
@@ -40,8 +40,8 @@ class Bundle(Result):
         return {"files": files, "manifest": self.manifest}
 
     def tables(self) -> list[Table]:
-        """Return what the bundle costs."""
-        return [cost_table(self.manifest)]
+        """Return what the bundle costs, and which layers that were to be in bytes are not."""
+        return [cost_table(self.manifest), *float_table(self.manifest)]
 
     @property
     def object(self) -> bytes:

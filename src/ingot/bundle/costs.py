@@ -34,6 +34,12 @@ def cost_table(manifest: Mapping[str, Any]) -> Table:
     return table(f"{manifest['name']} on {target}", ("", "cost>", "of which"), rows)
 
 
+def float_table(manifest: Mapping[str, Any]) -> list[Table]:
+    """Return which layers `--activations int8` left in floats, and why; nothing where there are none."""
+    rows = [(x["layer"], x["why"]) for x in manifest.get("float_layers", ())]
+    return [table("layers left in floats", ("layer", "because"), rows)] if rows else []
+
+
 def _bytes(count: int | None) -> str:
     return "-" if count is None else f"{count:,} bytes"
 

@@ -39,7 +39,8 @@ class Origin:
     """Where a program came from: the model's hash, the opsets of its nodes, its own inputs and outputs.
 
     `byte_layers`: how many layers behind each other are computed in bytes instead of floats. `scales`: what
-    the integers of inputs and outputs stand for.
+    the integers of inputs and outputs stand for. `float_layers`: which layers with encoded weights stay in
+    floats though bytes were asked for, and why.
     """
 
     sha256: str
@@ -47,6 +48,7 @@ class Origin:
     ports: tuple[tuple[Port, ...], tuple[Port, ...]] = ((), ())
     byte_layers: int = 0
     scales: Mapping[str, Scale] = field(default_factory=dict)
+    float_layers: Mapping[str, str] = field(default_factory=dict)
 
 
 def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: int | None) -> dict[str, Any]:
@@ -62,6 +64,7 @@ def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: i
         "model_sha256": unit.sha256,
         "opsets": dict(sorted(origin.opsets.items())),
         "byte_layers": origin.byte_layers,
+        "float_layers": [{"layer": layer, "why": why} for layer, why in origin.float_layers.items()],
         "options": _options(options),
         "inputs": [_tensor(unit, t) for t in program.inputs],
         "outputs": [_tensor(unit, t) for t in program.outputs],

@@ -76,6 +76,13 @@ class Ports(Struct):
     outputs: list[Port]
 
 
+class FloatLayer(Struct):
+    """A layer that `--activations int8` left in floats."""
+
+    layer: str
+    why: str
+
+
 class Sizes(Struct):
     flash_bytes: Bytes
     code_bytes: Bytes
@@ -158,6 +165,7 @@ class Manifest(Struct):
     files: dict[FileName, Hash]
     manifest_sha256: Hash
     variants: list[Processor] = []
+    float_layers: list[FloatLayer] = []
     memory: list[Ram] = []
     flash: list[Flash] = []
     package: Annotated[str, Meta(pattern="^[a-z-]+$")] | None = None

@@ -23,7 +23,7 @@ import numpy as np
 from ingot.formula.index import upper
 from ingot.formula.types import FLOAT32, UINT8
 from ingot.graph.ir import Graph, Node, Value, constant_value, reads
-from ingot.passes.byte_cost import Image, Sizes, convolution_pays, in_bytes, in_floats, pays
+from ingot.passes.byte_cost import Image, Sizes, convolution_slower, in_bytes, in_floats, slower
 from ingot.passes.byte_nodes import Nodes, is_gathered, numbers_of, taps_of
 from ingot.passes.byte_recurrent import RECURRENT, recurrent
 from ingot.passes.byte_weights import Weights, quantise
@@ -31,6 +31,11 @@ from ingot.passes.never_negative import NeverNegative
 from ingot.targets.record import Target
 
 CONVOLUTION = (2, 3, 1, 0)  # the axes of a Conv's weights: taps, channels, features
+MOVES = frozenset(["Cast", "Flatten", "Identity", "Reshape", "Shape", "Squeeze", "Transpose", "Unsqueeze"])
+LANES = (
+    "where registers pick among the values of weights, without --huffman; "
+    "elsewhere `ingot quantize` makes integers of them"
+)
 RECTIFIED = 0.005  # what 255 levels lose of rectified activations, normally distributed
 EXACT = ((127, 255),)
 SATURATING = ((64, 255), (127, 127))
@@ -71,48 +76,83 @@ def _constant(name: str, weights: Weights) -> Value:
 
 
 def byte_activations(graph: Graph, target: Target, walked: bool = False) -> Graph:
-    """Rewrite in place, subgraphs too, and return the graph. `walked`: matrices are read entry by entry."""
+    """Rewrite in place, subgraphs too, and return the graph; its `left_float` says which layers stay.
+
+    `walked`: matrices are read entry by entry.
+    """
     exact = target.spelling("dot4s", "uint8") is None or target.spelling("dot4", "uint8") is not None
     in_lanes = target.spelling("pick16", "int8") is not None and not walked
     how = _How(target, EXACT if exact or not in_lanes else SATURATING, in_lanes)
-    _rewrite(graph, how, NeverNegative())
+    _rewrite(graph, how, NeverNegative(), graph.left_float)
     return graph
 
 
-def _rewrite(graph: Graph, how: _How, known: NeverNegative) -> None:
+def _rewrite(graph: Graph, how: _How, known: NeverNegative, left: dict[str, str]) -> None:
     nodes: list[Node] = []
     for node in graph.nodes:
         for sub in node.subgraphs.values():
-            _rewrite(sub, how, known)
+            _rewrite(sub, how, known, left)
         known.add(node)
-        nodes += _rewritten(node, how, known) or [_recurrent(node, how, known)]
+        made = _rewritten(node, how, known) if _encoded(node) else [node]
+        if isinstance(made, str):
+            left[node.label], made = made, [node]
+        nodes += made
     graph.nodes = nodes
 
 
-def _rewritten(node: Node, how: _How, known: NeverNegative) -> list[Node] | None:
-    """What computes a product in bytes; None for any other node, and where it would lose too much."""
+def _encoded(node: Node) -> list[int]:
+    """Which inputs are encoded weights; none of what moves or reads elements, and does not multiply."""
+    if node.op in MOVES:
+        return []
+    return [n for n, v in enumerate(node.inputs) if v is not None and v.encoding is not None]
+
+
+def _rewritten(node: Node, how: _How, known: NeverNegative) -> list[Node] | str:
+    """What computes a node with encoded weights in bytes, or why it stays as it is."""
+    if node.op in RECURRENT and not node.domain:
+        return _recurrent(node, how, known)
+    if node.op == "Conv" and not how.in_lanes:
+        return f"convolutions are computed in bytes {LANES}"
     order = None if node.domain else _order(node)
-    if order is None:
-        return None
-    x, w, *rest = node.inputs
-    if x is None or w is None or w.encoding is None or w.constant is None or w.constant.ndim != len(order):
-        return None
-    if not w.constant.size:
-        return None
-    if x.type is not FLOAT32 or w.type is not FLOAT32 or x.constant is not None or not x.shape:
-        return None
+    x, w, *rest = (*node.inputs, None)
+    if why := _unfit(node, order):
+        return why
+    assert order is not None and x is not None and w is not None
     for most, levels in how.ways:
         found = how.weights(w, order, most, levels)
-        allowed = None if found is None else _allowed(found[0], x in known)
-        if (
-            found is not None
-            and allowed is not None
-            and _pays(node, found[0], how, x in known and _suffices(allowed[0], levels))
-        ):
+        if found is None:
+            why = "its weights have no bytes: they are all 0, not finite, or their sums exceed 32 bits"
+            continue
+        allowed = _allowed(found[0], x in known)
+        if allowed is None:
+            why = _lossy(found[0], x in known)
+        elif not (why := _slower(node, found[0], how, x in known and _suffices(allowed[0], levels))):
             nodes = Nodes(node, levels)
-            nodes.product(x, found, allowed, rest[0] if rest else None)
+            nodes.product(x, found, allowed, rest[0])
             return nodes.nodes
-    return None
+    return why
+
+
+def _unfit(node: Node, order: tuple[int, ...] | None) -> str:
+    """Why a node with encoded weights is no product of floats by them; "" where it is."""
+    x, w = (*node.inputs, None)[:2]
+    if order is None or x is None or w is None:
+        return "of products, MatMul, Gemm without transA and Conv of one group are computed in bytes"
+    if w.encoding is None or w.constant is None or w.constant.ndim != len(order):
+        return "its encoded weights are not the second operand, of the operator's own axes"
+    if not w.constant.size or not x.shape or not all(map(upper, x.shape)):
+        return "there is nothing to multiply"
+    if x.type is not FLOAT32 or w.type is not FLOAT32:
+        return f"it multiplies {x.type}, and bytes stand for float32"
+    return "it reads constants alone" if x.constant is not None else ""
+
+
+def _lossy(weights: Weights, rectified: bool) -> str:
+    lost = max(weights.rectified, 0 if rectified else weights.signed)
+    return (
+        f"its weights as bytes lose {lost:.2%} of a result, {weights.budget:.2%} keep the promise of 1 % "
+        "of max|y| (--bits 4 gives weights fewer values)"
+    )
 
 
 def _order(node: Node) -> tuple[int, ...] | None:
@@ -122,14 +162,16 @@ def _order(node: Node) -> tuple[int, ...] | None:
     return CONVOLUTION if node.op == "Conv" and node.attributes.get("group", 1) == 1 else None
 
 
-def _recurrent(node: Node, how: _How, known: NeverNegative) -> Node:
-    """A recurrent node in bytes where that pays, else as it is."""
+def _recurrent(node: Node, how: _How, known: NeverNegative) -> list[Node] | str:
+    """A recurrent node in bytes where that pays, else why not."""
 
     def cost(s: Sizes, parts: int) -> float:
         return in_bytes(s, how.target, parts) if parts else in_floats(s, how.target)
 
-    is_rectified = bool(node.inputs) and node.inputs[0] in known
-    return (recurrent(node, how.ways, cost, is_rectified) if how.in_lanes else None) or node
+    if not how.in_lanes:
+        return f"recurrent layers are computed in bytes {LANES}"
+    made = recurrent(node, how.ways, cost, node.inputs[0] in known)
+    return made if isinstance(made, str) else [made]
 
 
 def _allowed(weights: Weights, rectified: bool) -> tuple[float, float] | None:
@@ -144,7 +186,8 @@ def _suffices(allowed: float, levels: int) -> bool:
     return allowed > RECTIFIED * UINT8.highest / levels
 
 
-def _pays(node: Node, weights: Weights, how: _How, without_rest: bool) -> bool:
+def _slower(node: Node, weights: Weights, how: _How, without_rest: bool) -> str:
+    """Why bytes would not be faster; "" where they are."""
     terms, outputs = weights.bytes.shape
     table = weights.bytes.values
     kept, values = int(np.count_nonzero(weights.bytes.decode())), len(np.unique(np.append(table, 0)))
@@ -153,8 +196,8 @@ def _pays(node: Node, weights: Weights, how: _How, without_rest: bool) -> bool:
     if node.op == "Conv":
         taps = prod(taps_of(node)) if is_gathered(node) else 1
         image = Image(elements, taps, _is_fast(node))
-        return how.in_lanes and convolution_pays(sizes, image, how.target, without_rest)
-    return not how.in_lanes or pays(sizes, how.target, without_rest)
+        return convolution_slower(sizes, image, how.target, without_rest)
+    return slower(sizes, how.target, without_rest) if how.in_lanes else ""
 
 
 def _is_fast(node: Node) -> bool:

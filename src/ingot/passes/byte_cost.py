@@ -1,7 +1,7 @@
 """What a product with encoded weights costs in bytes and in floats, where the target picks bytes out of
 registers: entries, rows in lanes.
 
-In: the sizes of the product, and the target. Out: estimated cycles, or whether bytes are faster. Asked by
+In: the sizes of the product, and the target. Out: estimated cycles, or why bytes are not faster. Asked by
 `byte_activations`; elsewhere bytes need less memory.
 """
 
@@ -47,18 +47,33 @@ class Image:
     is_fast: bool
 
 
-def pays(s: Sizes, target: Target, is_rectified: bool) -> bool:
-    """Whether bytes are estimated to be faster."""
-    return in_bytes(s, target) * (1 if is_rectified else BOTH_SIGNS) < in_floats(s, target)
+def slower(s: Sizes, target: Target, is_rectified: bool) -> str:
+    """Why bytes are no faster; "" where they are estimated to be."""
+    return _compared(s, target, in_bytes(s, target) * _parts(is_rectified), in_floats(s, target))
 
 
-def convolution_pays(s: Sizes, image: Image, target: Target, is_rectified: bool) -> bool:
+def convolution_slower(s: Sizes, image: Image, target: Target, is_rectified: bool) -> str:
     """The same of a convolution: its image is quantised and its windows are gathered."""
     gathered = s.points * image.taps * TAP if image.taps > 1 else 0
     product = s.points * _point(s, target) + gathered
     rest = 0 if is_rectified else product + image.elements * REST
     floats = in_floats(s, target, FAST[target.vector_bytes] if image.is_fast else 1)
-    return product + image.elements * QUANTISING + rest < floats
+    return _compared(s, target, product + image.elements * QUANTISING + rest, floats)
+
+
+def _parts(is_rectified: bool) -> float:
+    return 1 if is_rectified else BOTH_SIGNS
+
+
+def _compared(s: Sizes, target: Target, cycles: float, floats: float) -> str:
+    """Why bytes of so many cycles are not taken."""
+    if cycles < floats:
+        return ""
+    if s.values > _most_values(target):
+        return f"its weights have {s.values} values, registers pick among {_most_values(target)} (--bits)"
+    if s.terms < _window(target):
+        return f"it adds {s.terms} terms, a step of bytes sees {_window(target)}"
+    return f"bytes are estimated to be slower: {cycles:,.0f} cycles, floats {floats:,.0f}"
 
 
 def in_bytes(s: Sizes, target: Target, parts: int = 1) -> float:
@@ -82,10 +97,14 @@ def in_floats(s: Sizes, target: Target, gain: float = 1) -> float:
 
 def _point(s: Sizes, target: Target) -> float:
     """Cycles of a point whose operand is bytes."""
-    most = 32 if target.spelling("pick32", "int8") else 16
-    if s.terms < _window(target) or s.values > most:
+    if s.terms < _window(target) or s.values > _most_values(target):
         return inf
     return -(-s.outputs // target.lanes(4)) * POINT + STEP[target.vector_bytes] * _steps(s, target, True)
+
+
+def _most_values(target: Target) -> int:
+    """Values of weights among which registers pick."""
+    return 32 if target.spelling("pick32", "int8") else 16
 
 
 def _window(target: Target) -> int:

@@ -96,16 +96,17 @@ def _lost(errors: Array, scales: Array, often: Array, terms: float) -> Array:
 def _rounded(wanted: Array, scales: Array, often: Array, terms: float, most: int) -> Array:
     """Each row of `wanted` as integers up to `most`; some rounded the other way, so that errors cancel."""
     tables = np.clip(np.rint(wanted), -most, most)
+    share = often / max(int(often.sum()), 1)
     for _ in range(len(often)):
         other = np.clip(tables + np.where(wanted > tables, 1, -1), -most, most)
         other = np.where((often > 0) & (wanted != tables), other, tables)
-        flipped = np.repeat(tables[:, None], len(often), 1)
-        each = np.arange(len(often))
-        flipped[:, each, each] = other
-        lost = _lost(flipped - wanted[:, None], scales[:, None], often, terms)
-        best, now = lost.argmin(1), _lost(tables - wanted, scales, often, terms)
+        errors, flipped = tables - wanted, other - wanted
+        squares = (errors**2 @ share)[:, None] + (flipped**2 - errors**2) * share
+        means = (errors @ share)[:, None] + (flipped - errors) * share
+        lost = scales[:, None] ** 2 * (SQUARE * squares + MEAN * terms * means**2)
+        best, now = lost.argmin(1), _lost(errors, scales, often, terms)
         rows = np.flatnonzero(lost.min(1) < now)
         if not rows.size:
             break
-        tables[rows] = flipped[rows, best[rows]]
+        tables[rows, best[rows]] = other[rows, best[rows]]
     return tables
