@@ -53,6 +53,7 @@ class Options:
     a `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its time goes.
     `pauses` makes it call `NAME_pause` every few microseconds, where no vector register keeps its content;
     what is not 0 ends the run with `ERR_STOPPED`, its state as it was. Threads do not pause.
+    `selftest` adds NAME_selftest, which runs golden inputs and names the first layer that differs.
     `frame_bytes` is the most stack that a function should take (0: any): fast convolutions whose transforms
     need more are not chosen. `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin,
     weights-txt where the caller brings the weights, and module for WebAssembly. `weights` None is what the
@@ -100,6 +101,7 @@ class Options:
     threads: bool = False
     profile: bool = False
     pauses: bool = False
+    selftest: bool = False
     frame_bytes: int = 0
     generators: bool = True
     strict_speed: bool = False
@@ -144,6 +146,7 @@ class OptionFields(TypedDict, total=False):
     threads: bool
     profile: bool
     pauses: bool
+    selftest: bool
     frame_bytes: int
     generators: bool
     strict_speed: bool

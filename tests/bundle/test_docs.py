@@ -20,6 +20,7 @@ OPTIONS = {
     "direct": {},
     "external": {"weights": "external"},
     "threads": {"threads": True},
+    "selftest": {"selftest": True},
     "static": {"api": "static"},
     "dynamic": {"api": "dynamic"},
     "argument": {"api": "argument"},

@@ -73,6 +73,7 @@ def stack_of(unit: Unit, code: bytes) -> int | None:
     """The deepest of the public functions; None where one is not known."""
     usage = stack_usage(code)
     names = [e.format(name=unit.name) for e in CONVENTIONS[unit.api].entries]
+    names += [f"{unit.name}_selftest"] if unit.selftest else []
     if not usage.frames.keys() >= set(names):  # WebAssembly's is no memory of the program
         return None
     if unit.has_tasks:  # the caller's own `parallel_for` comes on top of what is counted here

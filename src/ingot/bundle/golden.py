@@ -22,6 +22,7 @@ from ingot.formula.packing import pack
 from ingot.formula.strings import random_texts
 from ingot.formula.types import DType, dtype_named, dtype_of
 from ingot.loops.evaluate import run
+from ingot.loops.program import Program
 
 SEED = 1
 OUT_OF_RANGE = "an error, for these indices are out of range"
@@ -29,19 +30,24 @@ OUT_OF_RANGE = "an error, for these indices are out of range"
 
 def golden_run(unit: Unit, bundle: Bundle) -> Golden:
     """Inputs at the extents' upper bounds, and their outputs."""
+    inputs, extents = golden_inputs(bundle)
+    results, status, source = _answer(unit, bundle, inputs, extents)
+    given = tuple(map(as_passed, inputs.values()))
+    return Golden(given, results, tuple(extents.values()), status, SEED, source)
+
+
+def golden_inputs(bundle: Bundle) -> tuple[dict[str, Array], dict[str, int]]:
+    """Random inputs at the extents' upper bounds, by name, and these extents by their symbols."""
     extents = {p["symbol"]: int(p["hi"]) for p in bundle.manifest["params"]}
     inputs = {
         t["name"]: random_input(t["name"], dtype_named(t["dtype"]), shape(t, extents))
         for t in bundle.manifest["inputs"]
     }
     made = packed(bundle.manifest, random_values(bundle.manifest, inputs))
-    inputs = {name: made[name] for name in inputs}
-    results, status, source = _answer(unit, bundle, inputs, extents)
-    given = tuple(map(_as_passed, inputs.values()))
-    return Golden(given, results, tuple(extents.values()), status, SEED, source)
+    return {name: made[name] for name in inputs}, extents
 
 
-def _as_passed(array: Array) -> Array:
+def as_passed(array: Array) -> Array:
     """The array as C has it: below 8 bits, packed."""
     return pack(array) if dtype_of(array).is_packed else array
 
@@ -60,22 +66,22 @@ def _answer(
         pass
     try:
         extents = {p.name: p.hi for p in unit.program.params}
-        found = run(unit.program, {**inputs, **starts(unit)}, extents)
+        found = run(unit.program, {**inputs, **starts(unit.program)}, extents)
         for to, array in zip(empty, found, strict=True):
-            given = _as_passed(array).reshape(-1)
+            given = as_passed(array).reshape(-1)
             to.reshape(-1)[: given.size] = given
         return empty, 0, "computed when it was compiled, without the object"
     except IndexOutOfRange:
         return empty, -3, OUT_OF_RANGE
 
 
-def starts(unit: Unit) -> dict[str, Array]:
+def starts(program: Program) -> dict[str, Array]:
     """The state before the first run."""
     return {
         k.member.name: np.zeros([static(n) for n in k.member.shape], k.member.type.numpy)
         if k.initial is None
         else k.initial
-        for k in unit.program.states
+        for k in program.states
     }
 
 

@@ -38,6 +38,8 @@ def write_variants(made: Sequence[Made], options: Options, origin: Origin) -> Bu
         raise InputError(
             "several targets in one bundle need --api direct with embedded weights, no threads and no profile"
         )
+    if options.selftest:
+        raise InputError("--selftest: a bundle of several targets has none", remedy="name one target")
     if apart := [t.name for _, _, t in made if not t.joins or t.format != "elf"]:
         raise InputError(f"several targets in one bundle make one ELF object, which {apart[0]} has not")
     units = [_variant(m, options, origin) for m in made]

@@ -22,7 +22,9 @@ from ingot.bundle.bundle import Bundle
 from ingot.bundle.flash import in_flash
 from ingot.bundle.golden import golden_run
 from ingot.bundle.manifest import Origin, facts, manifest
+from ingot.bundle.selftest import selftest_of
 from ingot.emit.conventions import CONVENTIONS, check
+from ingot.emit.digest import SelfTest
 from ingot.emit.header import header
 from ingot.emit.main import main_source, makefile
 from ingot.emit.unit import Unit
@@ -39,11 +41,14 @@ def write(program: Program, plan: Plan, target: Target, options: Options, origin
     check_options(options)
     require_regional(target, options)
     external = check(options.api, options.weights, bool(program.params), options.threads)
-    code_bytes = 0
+    code_bytes, test = 0, None
+    if options.selftest:
+        plain = replace(options, selftest=False, emit=("c",), max_ram=None, max_flash=None)
+        test = selftest_of(program, write(program, plan, target, plain, origin))
     if options.flash:  # how much of the first region the code takes is known when it is compiled
-        anywhere = _unit(program, plan, target, replace(options, flash={}), origin, external, 0)
+        anywhere = _unit(program, plan, target, replace(options, flash={}), origin, external, 0, test)
         code_bytes = sections(object_of(anywhere, sources(anywhere), options)).text
-    made = _unit(program, plan, target, options, origin, external, code_bytes)
+    made = _unit(program, plan, target, options, origin, external, code_bytes, test)
     return finish(made, [made], sources(made), options, origin)
 
 
@@ -55,6 +60,7 @@ def _unit(
     origin: Origin,
     external: bool,
     code_bytes: int,
+    test: SelfTest | None,
 ) -> Unit:
     """The bundle of one program about to be printed, its constants in their regions beside so much code."""
     program, flash = in_flash(program, options.flash, code_bytes)
@@ -73,6 +79,7 @@ def _unit(
         rename=options.rename,
         scales=origin.scales,
         flash=flash,
+        selftest=test,
     )
 
 

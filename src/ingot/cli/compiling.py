@@ -113,6 +113,14 @@ EmitList = Annotated[
 Threads = Annotated[
     bool, typer.Option(help="Give the entry a parallel_for of the caller's.", rich_help_panel=arg.CALLING)
 ]
+SelfTest = Annotated[
+    bool,
+    typer.Option(
+        "--selftest",
+        help="Add NAME_selftest(), which runs golden inputs and names the first layer that differs.",
+        rich_help_panel=arg.WRITING,
+    ),
+]
 Package = Annotated[
     PackageName | None,
     typer.Option(
@@ -179,6 +187,7 @@ def compile(
     outputs: arg.Fetches = None,
     model_inputs: arg.ModelInputs = None,
     threads: Threads = False,
+    selftest: SelfTest = False,
     package: Package = None,
     prebuilt: Prebuilt = False,
     math: arg.Arithmetic = "standard",
@@ -232,6 +241,7 @@ def compile(
         rename=arg.parse_rename(rename),
         **arg.edges(inputs, outputs, model_inputs),
         threads=threads,
+        selftest=selftest,
         tuning=tuning,
         math=math,
         activations=activations,

@@ -90,6 +90,7 @@ class Project(Common, forbid_unknown_fields=True, omit_defaults=True, rename="ke
     emit: list[Emit] | None = None
     rename: dict[str, str] | None = None
     threads: bool | None = None
+    selftest: bool | None = None
     package: Package | None = None
     prebuilt: bool | None = None
     strict_speed: bool | None = None

@@ -50,7 +50,7 @@ def public(unit: Unit) -> list[str]:
     if unit.program.states:
         found += [f"{unit.name}_state_init", f"{unit.name}_state_reset"]
         found += [f"{unit.name}_get_state"] if unit.api == "argument" else []
-    return found
+    return [*found, *([f"{unit.name}_selftest"] if unit.selftest else [])]
 
 
 def check(api: str, weights: str | None, has_params: bool, threads: bool) -> bool:

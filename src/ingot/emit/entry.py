@@ -5,7 +5,9 @@ In: a `Unit`. Out: lines of C. The other conventions call the same function; `co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from ingot.emit.expression import Printer
 from ingot.emit.extents import bounds_checks
@@ -20,7 +22,17 @@ from ingot.loops.program_passes.parallel import is_parallel
 
 Used = set[tuple[str, ...]]
 
+Lines = Iterator[str]
+
 MOST_TESTED = 64  # pointers in one condition: a compiler takes the square of their number
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What C does before and behind each call, copy and loop."""
+
+    before: Callable[[Step], Lines]
+    behind: Callable[[Step], Lines] = lambda _: iter(())
 
 
 def is_static(t: Tensor) -> bool:
@@ -57,7 +69,8 @@ def entry_text(unit: Unit, used: Used) -> Iterator[str]:
     yield f"{static}int {unit.entry}({entry_parameters(unit)}) {{"
     program = unit.program
     copies = tuple(Copy(made, member) for made, member in final_copies(program))
-    for part in (_locals(unit), _checks(unit), _steps(unit, (*program.steps, *copies), used)):
+    steps = steps_text(unit, (*program.steps, *copies), used, Beside(partial(_account, unit)))
+    for part in (local_lines(unit), _checks(unit), steps):
         yield from (INDENT + line for line in part)
     yield from (INDENT + line for line in _account(unit, None))
     yield f"{INDENT}return {unit.upper}_OK;"
@@ -66,12 +79,13 @@ def entry_text(unit: Unit, used: Used) -> Iterator[str]:
 
 def _account(unit: Unit, step: Step | None) -> Iterator[str]:
     """The call that says what runs next."""
-    if unit.is_profiled:
+    if unit.is_profiled and not isinstance(step, Repeat):
         number = -1 if step is None else unit.numbers.get(step, len(unit.numbers))
         yield f"{unit.name}_profile({number});"
 
 
-def _locals(unit: Unit) -> Iterator[str]:
+def local_lines(unit: Unit) -> Iterator[str]:
+    """Weights, arenas, and what kernels answer."""
     for part in unit.parts:
         yield f"const struct {part.name} *const {part.local} = {_weights(unit, part)};"
     for a in unit.arenas:
@@ -87,21 +101,8 @@ def _weights(unit: Unit, part: Part) -> str:
 
 def _checks(unit: Unit) -> Iterator[str]:
     """What can be said about the arguments before they are used."""
-    upper = unit.upper
-    aligned = [("weights", "WEIGHTS")] if unit.external else []
-    aligned += [(a.parameter, "ARENA") for a in unit.arenas if a.bytes]
     names = [*map(unit.argument, unit.edge), *(["state"] if unit.program.states else [])]
-    pointers = [n for n, _ in aligned if n == "weights"] + names + [n for n, _ in aligned if n != "weights"]
-    if len(pointers) > MOST_TESTED:
-        yield f"const void *const given[] = {{{', '.join(pointers)}}};"
-        yield f"for (int i = 0; i < {len(pointers)}; i++) if (!given[i]) return {upper}_ERR_NULL;"
-    elif pointers:
-        yield f"if ({' || '.join(f'!{n}' for n in pointers)}) return {upper}_ERR_NULL;"
-    for name, macro in aligned:
-        yield f"if ((uintptr_t){name} % {upper}_{macro}_ALIGN != 0) return {upper}_ERR_ALIGN;"
-    if unit.external:
-        low, high = tag(unit)
-        yield f"if (w->tag[0] != 0x{low:08x}u || w->tag[1] != 0x{high:08x}u) return {upper}_ERR_WEIGHTS;"
+    yield from memory_checks(unit, names)
     if not unit.plan.regions and not unit.plan.arena_bytes:
         yield "(void)arena; /* nothing to keep between kernels: may be NULL */"
     if unit.is_threaded and not unit.has_tasks:
@@ -112,33 +113,56 @@ def _checks(unit: Unit) -> Iterator[str]:
     yield from bounds_checks(unit)
 
 
-def _steps(unit: Unit, steps: tuple[Step, ...], used: Used) -> Iterator[str]:
+def memory_checks(unit: Unit, names: Sequence[str], more: Mapping[str, str] = {}) -> Iterator[str]:
+    """Pointers are not NULL, memory is aligned, the weights are this bundle's. `more` is aligned memory with
+    the macro of its alignment.
+    """
+    upper = unit.upper
+    weights = {"weights": "WEIGHTS"} if unit.external else {}
+    others = {a.parameter: "ARENA" for a in unit.arenas if a.bytes} | dict(more)
+    pointers = [*weights, *names, *others]
+    if len(pointers) > MOST_TESTED:
+        yield f"const void *const given[] = {{{', '.join(pointers)}}};"
+        yield f"for (int i = 0; i < {len(pointers)}; i++) if (!given[i]) return {upper}_ERR_NULL;"
+    elif pointers:
+        yield f"if ({' || '.join(f'!{n}' for n in pointers)}) return {upper}_ERR_NULL;"
+    for name, macro in (weights | others).items():
+        yield f"if ((uintptr_t){name} % {upper}_{macro}_ALIGN != 0) return {upper}_ERR_ALIGN;"
+    if unit.external:
+        low, high = tag(unit)
+        yield f"if (w->tag[0] != 0x{low:08x}u || w->tag[1] != 0x{high:08x}u) return {upper}_ERR_WEIGHTS;"
+
+
+def steps_text(unit: Unit, steps: tuple[Step, ...], used: Used, beside: Beside) -> Iterator[str]:
+    """The steps in their order, with what stands beside each."""
     for step in steps:
         match step:
             case Call(kernel, _):
                 call = _call(unit, step)
-                yield from _account(unit, step)
+                yield from beside.before(step)
                 yield f"if ((status = {call}) != 0) return status;" if kernel.may_fail else call + ";"
+                yield from beside.behind(step)
                 yield from [_pause(unit)] if step.pauses else []
             case Copy():
-                yield from _account(unit, step)
+                yield from beside.before(step)
                 yield from _copy(unit, step, used)
             case Branch(condition, then, other):
-                yield f"if (*{_address(unit, condition, 'const uint8_t *')}) {{"
-                yield from (INDENT + line for line in _steps(unit, then, used))
+                yield f"if (*{address(unit, condition, 'const uint8_t *')}) {{"
+                yield from (INDENT + line for line in steps_text(unit, then, used, beside))
                 yield "} else {"
-                yield from (INDENT + line for line in _steps(unit, other, used))
+                yield from (INDENT + line for line in steps_text(unit, other, used, beside))
                 yield "}"
             case Repeat():
-                yield from _repeat(unit, step, used)
+                yield from beside.before(step)
+                yield from _repeat(unit, step, used, beside)
 
 
-def _repeat(unit: Unit, step: Repeat, used: Used) -> Iterator[str]:
-    counter = _address(unit, step.counter, "int64_t *")
-    tests = [] if step.trips is None else [f"*{counter} < *{_address(unit, step.trips, 'const int64_t *')}"]
-    tests += [] if step.condition is None else [f"*{_address(unit, step.condition, 'const uint8_t *')}"]
+def _repeat(unit: Unit, step: Repeat, used: Used, beside: Beside) -> Iterator[str]:
+    counter = address(unit, step.counter, "int64_t *")
+    tests = [] if step.trips is None else [f"*{counter} < *{address(unit, step.trips, 'const int64_t *')}"]
+    tests += [] if step.condition is None else [f"*{address(unit, step.condition, 'const uint8_t *')}"]
     yield f"for (*{counter} = 0; {' && '.join(tests) or '1'}; ++*{counter}) {{"
-    yield from (INDENT + line for line in _steps(unit, step.body, used))
+    yield from (INDENT + line for line in steps_text(unit, step.body, used, beside))
     yield from [INDENT + _pause(unit)] if step.pauses else []
     yield "}"
 
@@ -157,8 +181,8 @@ def _copy(unit: Unit, step: Copy, used: Used) -> Iterator[str]:
     printer = Printer(unit.target, unit.argument, used, params=params)
     count = printer.index(simplify(product(to.shape)))
     target, origin = (
-        _address(unit, to, f"{to.type.c} *"),
-        _address(unit, source, f"const {to.type.c} *"),
+        address(unit, to, f"{to.type.c} *"),
+        address(unit, source, f"const {to.type.c} *"),
     )
     target, origin = (f"({p})" if p.startswith("(") else p for p in (target, origin))
     one = f"{target}[i] = {origin}[i]"
@@ -185,7 +209,7 @@ def _call(unit: Unit, step: Call) -> str:
     written = step.kernel.written
     for parameter, argument in zip(step.kernel.parameters, step.arguments, strict=True):
         const = parameter not in written
-        arguments.append(_address(unit, argument, pointer(parameter, const), pointer(argument, const)))
+        arguments.append(address(unit, argument, pointer(parameter, const), pointer(argument, const)))
     arguments += ["parallel_for", "user"] if is_parallel(step.kernel) else []
     return f"{unit.function(step.kernel)}({', '.join(arguments)})"
 
@@ -194,10 +218,10 @@ def _extent(unit: Unit, p: Param) -> str:
     """A run-time extent: the caller's, or what a kernel has counted."""
     if p not in unit.program.measured:
         return unit.extent(p)
-    return f"(int)*{_address(unit, unit.program.measured[p], 'const int64_t *')}"
+    return f"(int)*{address(unit, unit.program.measured[p], 'const int64_t *')}"
 
 
-def _address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:
+def address(unit: Unit, t: Tensor, wanted: str, own: str = "") -> str:
     """Where a tensor's bytes are, as a pointer of type `wanted`; a cast has no parentheses around it."""
     place = unit.program.place(t)
     base = place.base

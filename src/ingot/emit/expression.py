@@ -217,9 +217,9 @@ class Printer:
 
     def _load(self, load: Load) -> str:
         t = load.tensor.type
-        return self._widened(self.element(load), t) if t.is_narrow else self.element(load)
+        return self.widened(self.element(load), t) if t.is_narrow else self.element(load)
 
-    def _widened(self, text: str, t: DType) -> str:
+    def widened(self, text: str, t: DType) -> str:
         """A narrow float as it is computed with; narrow integers are stored so."""
         return self.call("widen", (t.name,), text) if t.is_float else text
 
@@ -304,7 +304,7 @@ class Printer:
             return self.narrowed(a, to)
         if a.dtype.is_narrow:
             assert to is a.dtype.compute, f"{a.dtype} becomes {to} by way of {a.dtype.compute}"
-            return self._widened(self.scalar(a), a.dtype)
+            return self.widened(self.scalar(a), a.dtype)
         t = a.dtype
         if to is BOOL:
             return f"({self.scalar(a)} != 0)"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ingot.emit.conventions import CONVENTIONS
 from ingot.emit.literals import literal
+from ingot.emit.selftest import header_lines as selftest_lines
 from ingot.emit.state import header_lines
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, describe, provenance
@@ -34,6 +35,7 @@ def header(unit: Unit, stack_bytes: int | None) -> str:
         '#ifdef __cplusplus\nextern "C" {\n#endif',
         "\n".join(header_lines(unit)),
         "\n".join(CONVENTIONS[unit.api].header(unit)),
+        "\n".join(selftest_lines(unit)),
         "#ifdef __cplusplus\n}\n#endif",
         f"#endif /* {unit.upper}_H */\n",
     ]

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ingot.emit.conventions import public
-from ingot.emit.literals import quoted
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Arena, Unit, provenance
-from ingot.emit.weights import size, weights_file, words
-from ingot.emit.wrap import COLUMNS, wrap
+from ingot.emit.weights import array_text, chars, size, weights_file
+from ingot.emit.wrap import wrap
 from ingot.formula.expr import Array, Tensor
 from ingot.memory.plan import ALIGN
 from ingot.memory.tree import padded
@@ -40,10 +39,10 @@ class Golden:
 def main_source(unit: Unit, golden: Golden) -> str:
     """The text of NAME_main.c."""
     program = unit.program
-    arrays = [_constant(_in(unit, t), t, a) for t, a in zip(program.inputs, golden.inputs, strict=True)]
+    arrays = [array_text(_in(unit, t), t, a) for t, a in zip(program.inputs, golden.inputs, strict=True)]
     made = (*program.outputs, *program.members)
-    arrays += [_constant(_want(unit, t), t, a) for t, a in zip(made, golden.outputs, strict=True)]
-    arrays += [f"static {t.type.edge} {_out(unit, t)}[{max(t.count, 1)}]{_chars(t)};" for t in made]
+    arrays += [array_text(_want(unit, t), t, a) for t, a in zip(made, golden.outputs, strict=True)]
+    arrays += [f"static {t.type.edge} {_out(unit, t)}[{max(t.count, 1)}]{chars(t)};" for t in made]
     parts = [
         provenance(unit),
         f'#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n#include "{unit.name}.h"',
@@ -55,23 +54,6 @@ def main_source(unit: Unit, golden: Golden) -> str:
         "\n".join(_main(unit, golden)),
     ]
     return wrap("\n\n".join(p for p in parts if p) + "\n")
-
-
-def _constant(name: str, t: Tensor, values: Array) -> str:
-    rows, row = [], INDENT
-    items = [quoted(v) for v in values.reshape(-1).tolist()] if t.type.is_text else words(values, t.type)
-    for word in items or ["{0}" if t.type.is_text else "0"]:
-        if len(row) + len(word) + 2 > COLUMNS:
-            rows.append(row.rstrip())
-            row = INDENT
-        row += f"{word}, "
-    body = "\n".join([*rows, row.rstrip(", ")])
-    return f"static const {t.type.edge} {name}[{max(values.size, 1)}]{_chars(t)} = {{\n{body}\n}};"
-
-
-def _chars(t: Tensor) -> str:
-    """The dimension of a string's characters."""
-    return f"[{t.type.bytes}]" if t.type.is_text else ""
 
 
 def _passed(t: Tensor, name: str) -> str:

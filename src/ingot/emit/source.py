@@ -12,6 +12,7 @@ from ingot.emit.helpers import helper, is_helper, text_types, vector_types
 from ingot.emit.names import Scope, comment
 from ingot.emit.parallel import OWN_NAMES, body_lines, is_parallel, serial, tasks_text
 from ingot.emit.soft_floats import HELPERS
+from ingot.emit.selftest import selftest_text
 from ingot.emit.state import code_lines
 from ingot.emit.statement import INDENT, lines
 from ingot.emit.unit import Unit, describe, provenance
@@ -32,6 +33,7 @@ def source(unit: Unit) -> str:
     used: set[Key] = set()
     kernels = [kernel_text(unit, k, used) for k in unit.program.kernels]
     entry = "\n".join(entry_text(unit, used))
+    selftest = selftest_text(unit, used) if unit.selftest else ""
     parts = [
         provenance(unit),
         f'#include "{unit.name}.h"\n' + unit.target.header.rstrip("\n"),
@@ -44,6 +46,7 @@ def source(unit: Unit) -> str:
         entry,
         "\n".join(code_lines(unit)) if unit.program.states and not unit.variant_of else "",
         "\n".join(CONVENTIONS[unit.api].code(unit)),
+        selftest,
     ]
     return wrap("\n\n".join(p.rstrip("\n") for p in parts if p.strip()) + "\n")
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ingot.emit.digest import SelfTest
 from ingot.emit.names import LONGEST, Scope, comment, is_identifier
 from ingot.errors import InputError
 from ingot.formula.expr import Param, Tensor, text
@@ -36,12 +37,13 @@ SYMBOLS = (
         "profile",
         "pause",
     ),
-    *("state", "state_init", "state_reset", "get_state", "arena_size", "own_state"),
+    *("selftest", "state", "state_init", "state_reset", "get_state", "arena_size", "own_state"),
 )
 """Our own names of the file scope, each behind `NAME_`."""
 MACROS = (
     *("H", "ABI", "MODEL_SHA256", "ARENA_SIZE", "ARENA_ALIGN", "STACK_MAX", "OK", *ERRORS, *STOPPED),
     *("WEIGHTS_SIZE", "WEIGHTS_ALIGN", "WEIGHTS_SECTION", "STRING_BYTES", "STATE"),
+    *("SELFTEST_SIZE", "SELFTEST_LAYERS", "SELFTEST_NAMES"),
     *("CONSTANT_MEM_SIZE", "MUTABLE_MEM_SIZE", "ACTIVATIONS_MEM_SIZE", "MEM_ALIGN"),
 )
 """Our own macros, each behind `NAME_` in capitals."""
@@ -84,6 +86,7 @@ class Unit:
     caller brings a clock; `pauses`: the caller is called now and then; `rename` gives inputs, outputs and
     states their C names; `scales`: what their integers stand for. A variant has the struct of its state from
     the bundle `variant_of`. `flash`: the regions' constants, in the program's order, and how large they are.
+    `selftest`: what a run gave when the bundle was compiled.
     """
 
     program: Program
@@ -101,6 +104,7 @@ class Unit:
     scales: Mapping[str, Scale] = field(default_factory=dict)
     variant_of: str = ""
     flash: Mapping[str, tuple[tuple[Tensor, ...], int]] = field(default_factory=dict)
+    selftest: SelfTest | None = None
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
     macros: Scope = field(default_factory=Scope)

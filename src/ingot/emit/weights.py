@@ -17,6 +17,7 @@ from ingot.emit.helpers import text_types
 from ingot.emit.literals import literal, quoted
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Part, Unit, provenance
+from ingot.emit.wrap import COLUMNS
 from ingot.formula.expr import Array, Tensor, static
 from ingot.formula.types import DType
 from ingot.memory.plan import ALIGN
@@ -234,6 +235,30 @@ def words(array: Array, dtype: DType) -> list[str]:
     if dtype.bits == 32 and dtype.is_float and np.isfinite(flat).all():
         return [f"{w}f" for w in flat.astype("U32").tolist()]  # numpy's shortest text that round-trips
     return [_bare(literal(v, dtype)) for v in flat.tolist()]
+
+
+def array_text(name: str, t: Tensor, values: Array) -> str:
+    """A constant array of what the caller has of an input or output, as a flat list."""
+    rows, row = [], INDENT
+    items = [quoted(v) for v in values.reshape(-1).tolist()] if t.type.is_text else words(values, t.type)
+    for word in items or ["{0}" if t.type.is_text else "0"]:
+        if len(row) + len(word) + 2 > COLUMNS:
+            rows.append(row.rstrip())
+            row = INDENT
+        row += f"{word}, "
+    body = "\n".join([*rows, row.rstrip(", ")])
+    return f"static const {t.type.edge} {name}[{max(values.size, 1)}]{chars(t)} = {{\n{body}\n}};"
+
+
+def chars(t: Tensor) -> str:
+    """The dimension of a string's characters."""
+    return f"[{t.type.bytes}]" if t.type.is_text else ""
+
+
+def ordered_words(t: Tensor) -> Array:
+    """The elements of a constant as unsigned numbers of their size."""
+    assert t.value is not None
+    return _ordered(t.value, t.type, "little").view(f"<u{t.type.bytes}")
 
 
 def _bare(word: str) -> str:

@@ -80,6 +80,15 @@ def run(
     Raises IndexOutOfRange where a Check fails, InternalError where C is undefined.
     """
     machine = Machine(program, dict(params or {}))
+    start(machine, inputs)
+    with np.errstate(all="ignore"):
+        machine.steps(program.steps)
+    return [machine.array(t) for t in (*program.outputs, *(s.made for s in program.states))]
+
+
+def start(machine: Machine, inputs: Mapping[str, Array]) -> None:
+    """Put into memory what a run finds there: inputs, constants, the state as it is before."""
+    program = machine.program
     for t in program.inputs:
         machine.give(t, _as_passed(t, inputs[t.name]))
     for t in program.constants:
@@ -88,9 +97,6 @@ def run(
     for t in program.members:
         machine.give(t, _as_passed(t, inputs[t.name]))
         machine.memory[t].flags.writeable = True
-    with np.errstate(all="ignore"):
-        machine.steps(program.steps)
-    return [machine.array(t) for t in (*program.outputs, *(s.made for s in program.states))]
 
 
 def _as_passed(t: Tensor, array: Array) -> Array:

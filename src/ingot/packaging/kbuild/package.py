@@ -37,6 +37,11 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
     """The module's files, as a bundle to be saved. Raises InputError for what no kernel module can be."""
     if options.memory or options.flash:
         raise InputError("a kernel module has one memory", remedy="leave out --memory and --flash")
+    if options.selftest:
+        raise InputError(
+            "--selftest: a kernel module brings golden vectors of its own",
+            remedy="leave it out, and load the module with selftest=1",
+        )
     variants = _variants(options.target)
     stem = Path(model).stem if isinstance(model, str | Path) else "network"
     name = Scope(LIBRARY).fresh((options.name or stem)[:LONGEST_NAME], "network")
