@@ -32,6 +32,7 @@ from ingot.log import Level, announce
 from ingot.loops.choice import LoweringOptions, Ways
 from ingot.loops.lower import lower
 from ingot.loops.operations import require_vectors
+from ingot.loops.priority import PRIORITIES
 from ingot.loops.program import Program, program_text
 from ingot.loops.program_passes.parallel import PARTS, parallelize
 from ingot.loops.program_passes.pauses import pausing
@@ -287,14 +288,16 @@ def lowering_of(options: Options, target: Target, ways: Ways | None = None) -> L
     """What the options say of how stages become kernels. Bands are for stages that were fused."""
     parts = (PARTS if options.threads else 1) if options.fuse and options.generators else 0
     tuned, fast = choices_of(options.tuning, target), options.generators
-    return LoweringOptions(options.math, tuned, ways, options.profile, parts, options.huffman, fast)
+    is_fast = PRIORITIES[options.optimize].fast
+    return LoweringOptions(options.math, tuned, ways, options.profile, parts, options.huffman, fast, is_fast)
 
 
 def target_of(options: Options) -> Target:
     """The processor, with what the options say of it."""
     machine = Machine(options.cpu, options.features, options.float_abi, options.code_model)
     found = adapted(find(options.target), machine, options.cc)
-    return replace(found, frame_bytes=options.frame_bytes or found.frame_bytes)
+    accumulators = PRIORITIES[options.optimize].accumulators
+    return replace(found, frame_bytes=options.frame_bytes or found.frame_bytes, accumulators=accumulators)
 
 
 def bundle_name(wanted: str | None, model: Any, fallback: str) -> str:

@@ -12,6 +12,7 @@ Emit = Literal["c", "obj", "lib", "shared", "weights-bin", "weights-txt", "main"
 Api = Literal["direct", "static", "dynamic", "argument"]
 Math = Literal["exact", "standard"]
 Activations = Literal["float", "int8"]
+Optimize = Literal["size", "balanced", "speed"]
 Package = Literal[
     "cmake",
     "make",
@@ -44,8 +45,9 @@ class Options:
     leaves to the next. `infer_shapes` believes the operators where the model declares other shapes or
     types of what they make. `fuse` off keeps one kernel per node, for verification layer by layer. With
     `generators` off there are only naive loops. `strict_speed` makes it an error that kernels which count
-    compute one element at a time although the target has vectors. `math` "exact" adds and multiplies what
-    the model says, as it says it: no fast convolution algorithms, every sigmoid and tanh to its last digits.
+    compute one element at a time although the target has vectors. `optimize` says what is to be small,
+    code or time (`loops/priority.py` has what it decides). `math` "exact" adds and multiplies what the model
+    says, as it says it: no fast convolution algorithms, every sigmoid and tanh to its last digits.
     `activations` "int8" multiplies encoded weights in bytes, by activations that are quantised as the bundle
     runs, where a layer stays within 1 % of max|y| unless rounding errors share a sign. `huffman` stores
     encoded weights in Huffman codes, which the bundle expands some columns at a time. `target` may name
@@ -106,6 +108,7 @@ class Options:
     generators: bool = True
     strict_speed: bool = False
     tuning: Mapping[str, Any] = field(default_factory=dict)
+    optimize: Optimize = "speed"
     math: Math = "standard"
     activations: Activations = "float"
     huffman: bool = False
@@ -151,6 +154,7 @@ class OptionFields(TypedDict, total=False):
     generators: bool
     strict_speed: bool
     tuning: Mapping[str, Any]
+    optimize: Optimize
     math: Math
     activations: Activations
     huffman: bool

@@ -61,6 +61,7 @@ def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: s
             unit.target,
             name=main,
             cc=options.cc,
+            optimize=unit.priority.level,
             flags=(*options.cflags, *more),
             relocation="pic" if more else options.relocation,
         )

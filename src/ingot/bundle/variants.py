@@ -19,6 +19,7 @@ from ingot.emit.header import header
 from ingot.emit.names import identifier
 from ingot.emit.unit import Unit
 from ingot.errors import InputError
+from ingot.loops.priority import PRIORITIES
 from ingot.loops.program import Program
 from ingot.memory.plan import Plan
 from ingot.options import Options
@@ -55,7 +56,18 @@ def _variant(made: Made, options: Options, origin: Origin) -> Unit:
     name = f"{program.name}_{identifier(target.name)}"
     rows = provenance_rows(target, options, origin)
     named, face = replace(program, name=name), program.name
-    return Unit(named, plan, target, name, rows, origin.sha256, rename=options.rename, variant_of=face)
+    priority = PRIORITIES[options.optimize]
+    return Unit(
+        named,
+        plan,
+        target,
+        name,
+        rows,
+        origin.sha256,
+        rename=options.rename,
+        variant_of=face,
+        priority=priority,
+    )
 
 
 def _face(made: Sequence[Made], options: Options, origin: Origin) -> Unit:

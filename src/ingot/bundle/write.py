@@ -30,6 +30,7 @@ from ingot.emit.main import main_source, makefile
 from ingot.emit.unit import Unit
 from ingot.emit.weights import size
 from ingot.errors import InputError
+from ingot.loops.priority import PRIORITIES
 from ingot.loops.program import Program
 from ingot.memory.plan import Plan
 from ingot.options import Emit, Options
@@ -80,6 +81,7 @@ def _unit(
         scales=origin.scales,
         flash=flash,
         selftest=test,
+        priority=PRIORITIES[options.optimize],
     )
 
 

@@ -110,6 +110,14 @@ Arithmetic = Annotated[
         rich_help_panel=TARGET,
     ),
 ]
+Priority = Annotated[
+    Literal["size", "balanced", "speed"],
+    typer.Option(
+        "--optimize",
+        help="size: layers share functions, nothing is unrolled, no fast convolutions; balanced: in between.",
+        rich_help_panel=TARGET,
+    ),
+]
 Activations = Annotated[
     Literal["float", "int8"],
     typer.Option(

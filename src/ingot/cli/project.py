@@ -20,7 +20,18 @@ from ingot.cli import arguments as arg
 from ingot.cli.show import note, progress, write_text
 from ingot.errors import InputError
 from ingot.files import read_toml
-from ingot.options import Activations, Api, CodeModel, Emit, FloatAbi, Math, Package, Relocation, Weights
+from ingot.options import (
+    Activations,
+    Api,
+    CodeModel,
+    Emit,
+    FloatAbi,
+    Math,
+    Optimize,
+    Package,
+    Relocation,
+    Weights,
+)
 from ingot.quantization.scheme import BiasPrecision, Edge, Precision, Rounding, Schema
 
 FILE = Path("ingot.toml")
@@ -94,6 +105,7 @@ class Project(Common, forbid_unknown_fields=True, omit_defaults=True, rename="ke
     package: Package | None = None
     prebuilt: bool | None = None
     strict_speed: bool | None = None
+    optimize: Optimize | None = None
     quantize: Quantize = msgspec.field(default_factory=Quantize)
 
 

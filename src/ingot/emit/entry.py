@@ -11,13 +11,15 @@ from functools import partial
 
 from ingot.emit.expression import Printer
 from ingot.emit.extents import bounds_checks
+from ingot.emit.literals import literal
 from ingot.emit.state import final_copies, state_parameter
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Part, Unit
 from ingot.emit.weights import tag
 from ingot.formula.expr import Param, Tensor, static
 from ingot.formula.index import product, simplify
-from ingot.loops.program import Branch, Call, Copy, Repeat, Step, calls, params_of
+from ingot.formula.types import INDEX
+from ingot.loops.program import Branch, Call, Copy, Kernel, Repeat, Step, calls, params_of
 from ingot.loops.program_passes.parallel import is_parallel
 
 Used = set[tuple[str, ...]]
@@ -205,13 +207,23 @@ def _is_nothing(unit: Unit, source: Tensor, to: Tensor) -> bool:
 
 
 def _call(unit: Unit, step: Call) -> str:
-    arguments = [_extent(unit, p) for p in step.kernel.params]
-    written = step.kernel.written
-    for parameter, argument in zip(step.kernel.parameters, step.arguments, strict=True):
+    kernel = unit.printed(step.kernel)
+    arguments = [_extent(unit, p) for p in kernel.params] + _numbers(unit, step.kernel)
+    written = kernel.written
+    for parameter, argument in zip(kernel.parameters, step.arguments, strict=True):
         const = parameter not in written
         arguments.append(address(unit, argument, pointer(parameter, const), pointer(argument, const)))
     arguments += ["parallel_for", "user"] if is_parallel(step.kernel) else []
     return f"{unit.function(step.kernel)}({', '.join(arguments)})"
+
+
+def _numbers(unit: Unit, kernel: Kernel) -> list[str]:
+    """What a function that stands for several kernels is told of one."""
+    if kernel not in unit.generals:
+        return []
+    general = unit.generals[kernel]
+    kinds = (INDEX if isinstance(n, Param) else n.type for n in general.kernel.numbers)
+    return [literal(n, dtype) for n, dtype in zip(general.given[kernel], kinds, strict=True)]
 
 
 def _extent(unit: Unit, p: Param) -> str:

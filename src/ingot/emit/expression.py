@@ -34,7 +34,7 @@ from ingot.formula.expr import (
     Unary,
     Var,
 )
-from ingot.formula.index import as_expr, from_linear, linear, simplify
+from ingot.formula.index import flat_index, linear
 from ingot.formula.statements import Routine
 from ingot.formula.types import BOOL, FLOAT32, INDEX, INT32, DType
 from ingot.loops.access import has_nearest, is_small
@@ -141,9 +141,8 @@ class Printer:
     def routine(self, routine: Routine) -> str:
         """A call of a function that the target's record spells."""
         addresses = (f"&{self.element(a)}" for a in routine.arguments)
-        numbers = (
-            self.scalar(Const(n, FLOAT32)) if isinstance(n, float) else str(n) for n in routine.numbers
-        )
+        constants = (Const(n, FLOAT32) if isinstance(n, float) else n for n in routine.numbers)
+        numbers = (self.scalar(n) if isinstance(n, Expr) else str(n) for n in constants)
         return self.call("routine", (routine.name,), *addresses, *numbers)
 
     def not_vectorized(self) -> str:
@@ -210,10 +209,7 @@ class Printer:
             return f"{name}[0]"
         if all(isinstance(n, int) for n in shape):
             return name + "".join(f"[{self.index(i)}]" for i in load.index)
-        flat: Expr = Const(0)
-        for i, n in zip(load.index, shape, strict=True):
-            flat = flat * as_expr(n) + i
-        return f"{name}[{self.index(simplify(from_linear(linear(flat))))}]"
+        return f"{name}[{self.index(flat_index(load))}]"
 
     def _load(self, load: Load) -> str:
         t = load.tensor.type

@@ -346,7 +346,7 @@ def makefile(unit: Unit, options: Options, has_object: bool) -> str:
 ifeq ($(origin CC),default)
 CC = {target.gcc[0] if target.gcc else "cc"}
 endif
-CFLAGS ?= {f"-O3 {' '.join(NEEDED)} {machine}".strip()}
+CFLAGS ?= {f"{unit.priority.level} {' '.join(NEEDED)} {machine}".strip()}
 LDFLAGS ?= {link}
 RUN ?= {" ".join(target.runner)}
 

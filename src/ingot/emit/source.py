@@ -11,15 +11,15 @@ from ingot.emit.entry import entry_text, is_static
 from ingot.emit.helpers import helper, is_helper, text_types, vector_types
 from ingot.emit.names import Scope, comment
 from ingot.emit.parallel import OWN_NAMES, body_lines, is_parallel, serial, tasks_text
-from ingot.emit.soft_floats import HELPERS
 from ingot.emit.selftest import selftest_text
+from ingot.emit.soft_floats import HELPERS
 from ingot.emit.state import code_lines
 from ingot.emit.statement import INDENT, lines
 from ingot.emit.unit import Unit, describe, provenance
 from ingot.emit.vector import VectorPrinter
 from ingot.emit.weights import weights_struct
 from ingot.emit.wrap import wrap
-from ingot.formula.expr import Tensor, static
+from ingot.formula.expr import Param, Tensor, static
 from ingot.formula.statements import For, Let, flatten
 from ingot.formula.types import DTYPES, INT32, DType
 from ingot.loops.program import Kernel, touched
@@ -31,7 +31,8 @@ Key = tuple[str, ...]
 def source(unit: Unit) -> str:
     """The text of NAME.c."""
     used: set[Key] = set()
-    kernels = [kernel_text(unit, k, used) for k in unit.program.kernels]
+    printed = dict.fromkeys(map(unit.printed, unit.program.kernels))
+    kernels = [kernel_text(unit, k, used) for k in printed]
     entry = "\n".join(entry_text(unit, used))
     selftest = selftest_text(unit, used) if unit.selftest else ""
     parts = [
@@ -105,13 +106,14 @@ def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     """One static function, with a comment that says what it computes; its parallel loops' tasks before it."""
     locals_ = {s.var for s in flatten(kernel.body) if isinstance(s, For)}
     locals_ |= {s.name for s in flatten(kernel.body) if isinstance(s, Let)}
-    scope = Scope({*locals_, *OWN_NAMES})
+    scope = Scope({*locals_, *OWN_NAMES, *(n.name for n in kernel.numbers)})
     written = kernel.written
     params = {p.name: scope.name(p, p.name, "n") for p in kernel.params}
     pause = f"{unit.name}_pause"
     printer = VectorPrinter(unit.target, lambda t: scope.name(t, t.name, "t"), params=params, pause=pause)
     parameters = [f"int {name}" for name in params.values()]
-    aliasing = unit.plan.aliasing(kernel)
+    parameters += [f"{'int' if isinstance(n, Param) else n.type.c} {n.name}" for n in kernel.numbers]
+    aliasing = unit.aliasing(kernel)
     parameters += [_parameter(t, scope, t not in written, t not in aliasing) for t in kernel.parameters]
     tasks = []
     if is_parallel(kernel):

@@ -15,6 +15,8 @@ from ingot.emit.names import LONGEST, Scope, comment, is_identifier
 from ingot.errors import InputError
 from ingot.formula.expr import Param, Tensor, text
 from ingot.graph.ir import Scale
+from ingot.loops.alike import General, generals
+from ingot.loops.priority import PRIORITIES, Priority
 from ingot.loops.program import Kernel, Program, Step, calls
 from ingot.loops.program_passes.parallel import is_parallel
 from ingot.memory.plan import Plan
@@ -86,7 +88,7 @@ class Unit:
     caller brings a clock; `pauses`: the caller is called now and then; `rename` gives inputs, outputs and
     states their C names; `scales`: what their integers stand for. A variant has the struct of its state from
     the bundle `variant_of`. `flash`: the regions' constants, in the program's order, and how large they are.
-    `selftest`: what a run gave when the bundle was compiled.
+    `selftest`: what a run gave when the bundle was compiled. `priority`: what code may cost.
     """
 
     program: Program
@@ -105,6 +107,7 @@ class Unit:
     variant_of: str = ""
     flash: Mapping[str, tuple[tuple[Tensor, ...], int]] = field(default_factory=dict)
     selftest: SelfTest | None = None
+    priority: Priority = PRIORITIES["speed"]
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
     macros: Scope = field(default_factory=Scope)
@@ -262,9 +265,29 @@ class Unit:
         scale, zero = (f"{self.upper}_{self.macros.name((t, p), f'{stem}_{p}', 'x')}" for p in parts)
         return scale, zero
 
+    @cached_property
+    def generals(self) -> dict[Kernel, General]:
+        """What C has in the place of kernels that differ in numbers only."""
+        return generals(self.program.kernels) if self.priority.alike else {}
+
+    def printed(self, kernel: Kernel) -> Kernel:
+        """The kernel whose function is called for one."""
+        return self.generals[kernel].kernel if kernel in self.generals else kernel
+
+    def aliasing(self, kernel: Kernel) -> frozenset[Tensor]:
+        """The parameters of a printed kernel that some call binds to the same bytes."""
+        served = next((g.given for g in self.generals.values() if g.kernel is kernel), {kernel: ()})
+        return frozenset(
+            p
+            for k in served
+            for p, own in zip(kernel.parameters, k.parameters, strict=True)
+            if own in self.plan.aliasing(k)
+        )
+
     def function(self, kernel: Kernel) -> str:
         """The C name of a kernel; the bundle's name in front keeps it apart from every library's."""
-        return self.scope.name(kernel, f"{self.name}_{kernel.name}", "kernel")
+        printed = self.printed(kernel)
+        return self.scope.name(printed, f"{self.name}_{printed.name}", "kernel")
 
     @property
     def edge(self) -> tuple[Tensor, ...]:

@@ -403,3 +403,11 @@ def product(extents: tuple[Extent, ...]) -> Expr:
     for n in extents:
         out = out * n
     return out
+
+
+def flat_index(load: Load) -> Expr:
+    """The place of an element among those of its tensor, in row-major order."""
+    flat: Expr = Const(0)
+    for i, n in zip(load.index, load.tensor.shape, strict=True):
+        flat = flat * as_expr(n) + i
+    return simplify(from_linear(linear(flat)))

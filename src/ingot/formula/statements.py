@@ -15,12 +15,12 @@ from ingot.formula.expr import Expr, Load, Tensor, text
 @dataclass(frozen=True, slots=True)
 class Routine:
     """A function of the target's that does what a whole loop does, called with the addresses of some elements
-    and with numbers.
+    and with numbers, which are expressions only in what several kernels share (`loops/alike.py`).
     """
 
     name: str
     arguments: tuple[Load, ...]
-    numbers: tuple[int | float, ...]
+    numbers: tuple[int | float | Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,8 @@ class LoweringOptions:
     given those that a stage has. `tiles`: contractions, whose register tile may be chosen, are named in what
     their kernels choose. `parts`: pieces of an image, each of which stages may go through by bands of rows;
     0: they make whole images. `huffman`: encoded weights are stored in Huffman codes where that saves
-    anything. `generators`: where this is off, every stage is naive loops.
+    anything. `generators`: where this is off, every stage is naive loops. `fast`: convolutions may be
+    computed by algorithms that store more weights.
     """
 
     math: Math = "standard"
@@ -143,6 +144,7 @@ class LoweringOptions:
     parts: int = 0
     huffman: bool = False
     generators: bool = True
+    fast: bool = True
 
     @property
     def names_tiles(self) -> bool:
@@ -213,6 +215,8 @@ class Chooser:
             self.how.ways[name] = tuple(candidates(conv, self.is_cold))
         if name in self.how.tuned:
             return self._fast(conv, _required(name, self.how.tuned[name], conv).winograd)
+        if not self.how.fast:
+            return DEFAULT
         direct = self.direct_cycles(conv)
         for cycles, m in sorted((self.cycles(conv, m), m) for m in TILES[conv.taps]):
             if cycles * WORTH < direct and self.fits_stack(conv, m) and error(conv, m) <= TOLERANCE:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ingot.formula.box import Box, meet
-from ingot.formula.expr import Array, Param, Tensor, loads, text, walk
+from ingot.formula.expr import Array, Param, Tensor, Var, loads, text, walk
 from ingot.formula.index import upper
 from ingot.formula.statements import (
     Check,
@@ -32,6 +32,7 @@ class Kernel:
     `scratch` are the parameters that hold nothing before the call and nothing after it (`Storage.scratch`);
     `choices` says how it computes the stages that could be computed otherwise, by their keys. `generators`
     are the families that wrote it (`loops/generate.py`), outer ones first.
+    `numbers` are what it is given in C where it stands for several (`loops/alike.py`).
     What it reads and writes is found once: every call of it asks.
     """
 
@@ -45,6 +46,7 @@ class Kernel:
     scratch: frozenset[Tensor] = frozenset()
     choices: tuple[tuple[str, str], ...] = ()
     generators: tuple[str, ...] = ()
+    numbers: tuple[Param | Var, ...] = ()
 
     @cached_property
     def read(self) -> frozenset[Tensor]:

@@ -10,6 +10,8 @@ from importlib.resources import files as resources
 from string import Template
 
 from ingot.bundle.bundle import Bundle
+from ingot.loops.priority import PRIORITIES
+from ingot.options import Optimize
 from ingot.packaging.kbuild.check import check_text, selftest_text
 from ingot.packaging.kbuild.golden import SelfTest
 from ingot.packaging.kbuild.layout import Layout, Member, element, layout, struct_text
@@ -272,13 +274,16 @@ level = {{choice}}
 """
 
 
-def _flags(section: Section) -> str:
-    """What the files of the network are compiled with; `level` is asked only where something is compiled."""
+def _flags(section: Section, level: str) -> str:
+    """What the files of the network are compiled with, the wanted `level` if its stack is small enough, which
+    is asked only where something is compiled.
+    """
     tried = [f"LEVEL{i}" for i in range(len(LEVELS) - 1)]
     choice = "$(LAST)"
     for name in reversed(tried):
         choice = f"$(if $(call fits,$1,$({name}) $2),$({name}),{choice})"
-    levels = "\n".join(f"{name} := {flags}" for name, flags in zip(tried, LEVELS, strict=False))
+    offered = zip(tried, (level, *LEVELS[1:]), strict=False)
+    levels = "\n".join(f"{name} := {flags}" for name, flags in offered)
     registers = FPU_FLAGS if section is FPU else PLAIN_FLAGS
     return FLAGS.format(registers=registers, levels=levels, choice=f"$(if $(value try-run),{choice})")
 
@@ -286,7 +291,8 @@ def _flags(section: Section) -> str:
 def _kbuild(name: str, made: Made, prebuilt: bool) -> str:
     """What the kernel's build reads."""
     objects = [f"{name}_module.o", f"{name}_check.o"]
-    rows = [_flags(made[0][0].section)]
+    optimize: Optimize = made[0][1].manifest["options"]["optimize"]
+    rows = [_flags(made[0][0].section, PRIORITIES[optimize].level)]
     compiled = [(f"{name}_check", made[0][0])]
     for variant, bundle in made:
         own = _stems(bundle)

@@ -16,6 +16,7 @@ from ingot.bundle.bundle import Bundle
 from ingot.emit.main import NEEDED
 from ingot.errors import InputError
 from ingot.formula.expr import Array
+from ingot.loops.priority import PRIORITIES
 from ingot.packaging.project.kinds import Kind
 from ingot.packaging.project.rust import rust_words
 from ingot.targets.record import Target
@@ -44,11 +45,24 @@ class Golden:
     outputs: Mapping[str, Array]
 
 
+FASTEST = PRIORITIES["speed"].level
+
+
+def level_of(bundle: Bundle) -> str:
+    """What the C compiler is told to optimise; the templates say FASTEST, before what flags say."""
+    return PRIORITIES[bundle.manifest["options"]["optimize"]].level
+
+
 def described(bundle: Bundle, target: Target, kind: Kind, golden: Golden) -> dict[str, str]:
     """The words of the templates."""
     m, name = bundle.manifest, bundle.name
     sizes, sources = m["sizes"], sorted(f for f in bundle.files if re.match(rf"{name}(_weights)?\.[cS]$", f))
-    flags = [*NEEDED, *(target.gcc[1:] if kind.machine and target.gcc else ())]
+    level = level_of(bundle)
+    flags = [
+        *([level] if level != FASTEST else []),
+        *NEEDED,
+        *(target.gcc[1:] if kind.machine and target.gcc else ()),
+    ]
     assembly = [f for f in sources if f.endswith(".S")]
     words = {
         "name": name,

@@ -19,7 +19,7 @@ class Kind:
     it. `sources` is where the bundle's files go, `example` where its program with golden values does.
     `machine`: the build is told the processor; else the ecosystem knows it. `assembly`: constants of more
     than 4 MB, which the assembler takes from a file, are found. `plain`: numbers of fixed shapes. `first`
-    stands before the C, where nobody can pass flags.
+    stands before the C, where nobody can pass flags; the compiler's level is put in.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Kind:
 
 
 PORTABLE = "c99"
-FLAGS_IN_C = '#pragma GCC optimize("O3", "no-strict-aliasing")\n'
+FLAGS_IN_C = '#pragma GCC optimize("{level}", "no-strict-aliasing")\n'
 
 
 def _board(name: str, example: str, first: str = "") -> Kind:

@@ -25,7 +25,7 @@ from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.formula.types import dtype_named
 from ingot.options import Options
-from ingot.packaging.project.description import PLATFORMS, Golden, described, require_plain
+from ingot.packaging.project.description import PLATFORMS, Golden, described, level_of, require_plain
 from ingot.packaging.project.kinds import KINDS, PORTABLE, Kind
 from ingot.targets.record import Target
 from ingot.targets.records import find
@@ -50,7 +50,9 @@ def project(model: Any, options: Options, build: Build, name: str) -> Bundle:
     golden = _golden(model, options, build) if kind.plain else Golden({}, {})
     words = described(bundle, target, kind, golden)
     own = {n: data for n, data in bundle.files.items() if n not in ("Makefile", f"{bundle.name}.json")}
-    files = {_place(kind, bundle.name, n): _content(kind, n, data) for n, data in own.items()}
+    files = {
+        _place(kind, bundle.name, n): _content(kind, n, data, level_of(bundle)) for n, data in own.items()
+    }
     files |= dict(_filled(kind, words)) | _golden_files(kind, bundle, golden) | {"LICENSE": LICENSE.encode()}
     hashes = {n: hashlib.sha256(data).hexdigest() for n, data in sorted(files.items())}
     return Bundle(
@@ -99,9 +101,9 @@ def _place(kind: Kind, name: str, file: str) -> str:
     return f"{kind.sources.format(name=name)}{file}"
 
 
-def _content(kind: Kind, name: str, data: bytes) -> bytes:
+def _content(kind: Kind, name: str, data: bytes, level: str) -> bytes:
     is_network = name.endswith(".c") and not name.endswith(("_main.c", "_weights.c"))
-    return kind.first.encode() + data if is_network else data
+    return kind.first.format(level=level.removeprefix("-")).encode() + data if is_network else data
 
 
 def _filled(kind: Kind, words: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:

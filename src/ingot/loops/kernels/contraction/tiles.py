@@ -94,7 +94,8 @@ def _candidates(target: Target, sizes: Sizes) -> Iterator[Tile]:
     vectors = -(-sizes.channels // sizes.lanes)
     yield Tile(1, 1)
     for v, r in product(range(1, min(vectors, MOST_VECTORS) + 1), range(1, MOST_ROWS + 1)):
-        if r * v + (v if r > 1 else 1) <= spare and r <= prod(sizes.points):
+        fits = r * v + (v if r > 1 else 1) <= spare and r * v <= (target.accumulators or r * v)
+        if fits and r <= prod(sizes.points):
             yield Tile(r, v)
 
 
