@@ -27,7 +27,14 @@ from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.codes import TAKEN, Codes, codes_for
 from ingot.loops.kernels.contraction.products import instructions_of, product_of
 from ingot.loops.kernels.contraction.register_tile import Block, RegisterTile
-from ingot.loops.kernels.contraction.roles import Contraction, match, merge_points, merge_terms, merge_vectors
+from ingot.loops.kernels.contraction.roles import (
+    Contraction,
+    is_swapped,
+    match,
+    merge_points,
+    merge_terms,
+    merge_vectors,
+)
 from ingot.loops.kernels.contraction.tiles import (
     AHEAD,
     CHAINS,
@@ -88,6 +95,8 @@ def _prepared(
     if found is None:
         return None
     found = merge_vectors(merge_terms(found, storage), storage)
+    if is_swapped(found.a, found.b) and not found.tile:
+        return None  # every channel minds its own: a window that slides
     by_rows = _is_by_rows(found, target)
     if not by_rows:
         found = merge_points(found, storage)

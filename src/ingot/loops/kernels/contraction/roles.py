@@ -94,7 +94,7 @@ def match(
         return None
     index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
-    ways = [(a, b) for a, b in (factors, factors[::-1]) if in_place or not _is_swapped(a, b)]
+    ways = [(a, b) for a, b in (factors, factors[::-1]) if in_place or not is_swapped(a, b)]
     found = [(a, b, roles) for a, b in ways if (roles := _roles(a, b, to, c.axes))]
     if not found:
         return None
@@ -115,7 +115,7 @@ def _factors(term: Expr, integers: bool) -> tuple[Load, Load] | None:
     return None
 
 
-def _is_swapped(a: Load, b: Load) -> bool:
+def is_swapped(a: Load, b: Load) -> bool:
     """Whether the constant is what is broadcast, and the vectors are of the other operand."""
     return a.tensor.value is not None and b.tensor.value is None
 
@@ -130,7 +130,7 @@ def _roles(
     if b.tensor.type.compute is not b.tensor.type:
         return None  # a narrow float is widened one element at a time
     usable = [x for x, (p, q, _) in moves.items() if p == 0 and q != 0]
-    if _is_swapped(a, b):  # not packed: as they lie and are stored
+    if is_swapped(a, b):  # not packed: as they lie and are stored
         usable = [x for x in usable if moves[x][1:] == (1, 1) and a.tensor.codebook is None]
     if not usable:
         return None
@@ -169,7 +169,7 @@ def merge_vectors(c: Contraction, storage: Storage) -> Contraction:
     """The vector axis of an operand that is read where it lies, made one with an outer axis where everything
     runs on through both: rows of an image.
     """
-    for outer in reversed(c.outer) if _is_swapped(c.a, c.b) else ():
+    for outer in reversed(c.outer) if is_swapped(c.a, c.b) else ():
         merged = _merged(c, storage, outer, c.vector)
         if merged is not None:
             axis, changed = merged
