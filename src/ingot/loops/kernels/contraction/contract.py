@@ -39,6 +39,7 @@ from ingot.loops.kernels.contraction.tiles import (
     AHEAD,
     CHAINS,
     LINE,
+    Ending,
     Segment,
     Sizes,
     Tile,
@@ -153,9 +154,10 @@ class _Generator:
         room = target if codes is None else replace(target, registers=target.registers - TAKEN)
         self.tile = tile or best_tile(room, sizes)
         self.shape = dict(zip(c.tile, tile_shape(c.points, self.tile.rows), strict=True))
-        self.is_packed = not (self.operand.is_in_order and self._registers(True) == self._registers(False))
+        in_place = self._registers("repeated") == self._registers("padded")
+        self.is_packed = not (self.operand.is_in_order and in_place)
         self.levels: Levels = (c.tile[0], None, *c.tile[1:]) if by_rows else (None, *c.tile)
-        cut = self._segments(not self.is_packed)
+        cut = self._segments("padded" if self.is_packed else "repeated")
         chains = self._chains(max(len(s.widths) for s in cut))
         self.blocks = [self._block(s, chains) for s in cut]
 
@@ -174,11 +176,11 @@ class _Generator:
         terms = static(self.c.reduce[-1].extent) // self.operand.product.group
         return max(1, min(CHAINS // accumulators, terms // 8))
 
-    def _registers(self, exact: bool) -> int:
-        return sum(s.blocks * len(s.widths) for s in self._segments(exact))
+    def _registers(self, ending: Ending) -> int:
+        return sum(s.blocks * len(s.widths) for s in self._segments(ending))
 
-    def _segments(self, exact: bool) -> tuple[Segment, ...]:
-        found = segments(self.c.channels, self.lanes, self.tile.vectors, exact)
+    def _segments(self, ending: Ending) -> tuple[Segment, ...]:
+        found = segments(self.c.channels, self.lanes, self.tile.vectors, ending)
         if self.codes is None:
             return found
         return tuple(replace(s, widths=(self.lanes,) * len(s.widths)) for s in found)  # as look-ups are

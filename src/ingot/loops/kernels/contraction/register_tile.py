@@ -76,23 +76,21 @@ class RegisterTile:
             self.unroll = max(self.chains, terms_per_iteration(block.target, tile, max(1, self.whole)))
 
     def statements(self) -> Iterator[Statement]:
-        zero, offset = Const(0.0 if self.c.init.dtype.is_float else 0, self.c.init.dtype), 0
-        first = self.operand.first(self.segment)
+        zero = Const(0.0 if self.c.init.dtype.is_float else 0, self.c.init.dtype)
+        s, first = self.segment, self.operand.first(self.segment)
         for u in range(self.chains):
             for i in range(len(self.points)):
-                offset = 0
-                for j, width in enumerate(self.segment.widths):
+                for j, (offset, width) in enumerate(zip(s.offsets, s.widths, strict=True)):
                     value = zero if u else first(offset, width)
                     yield Let(_register(i, j, u), value, width, mutable=True)
-                    offset += width
         yield from self._reduction()
         for u in range(1, self.chains):
             for i in range(len(self.points)):
-                for j, width in enumerate(self.segment.widths):
+                for j, width in enumerate(s.widths):
                     name = _register(i, j)
                     both = Binary("add", self._accumulator(i, j), self._accumulator(i, j, u))
                     yield Assign(name, both, width)
-        for j in range(len(self.segment.widths)):
+        for j in range(len(s.widths)):
             yield from self._stores(j)
 
     def _accumulator(self, i: int, j: int, u: int = 0) -> Var:
@@ -213,7 +211,7 @@ class RegisterTile:
 
     def _weights(self, j: int, lanes: int, term: dict[str, Expr]) -> Load:
         """Register j of the block, of the term that `term` says."""
-        w, offset, v = self.block.weights, sum(self.segment.widths[:j]), self.c.vector
+        w, offset, v = self.block.weights, self.segment.offsets[j], self.c.vector
         if self.block.is_packed:
             at = Const(offset * self.product.group)
             return self._at(replace(w, index=(*w.index[:-1], at), lanes=lanes), term)
@@ -223,8 +221,7 @@ class RegisterTile:
 
     def _stores(self, j: int) -> Iterator[Statement]:
         """Epilogue and stores of the j-th register of every point, in parts where not all of it is stored."""
-        s, width = self.segment, self.segment.widths[j]
-        offset = sum(s.widths[:j])
+        s, width, offset = self.segment, self.segment.widths[j], self.segment.offsets[j]
         valid = min(width, s.channels - offset)
         pieces_ = (width,) if valid == width else parts(valid, width)
         made = self._epilogues(offset, pieces_) or self._epilogues(offset, (1,) * valid) or ()

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import accumulate, product
 from math import prod
+from typing import Literal
 
 from ingot.loops.cuts import balanced, parts, pieces
 from ingot.targets.record import Target
@@ -52,17 +53,25 @@ class Sizes:
 class Segment:
     """`blocks` equal blocks of channels from `first` on; one is held by registers of `widths` lanes.
 
-    Of the lanes of a block `channels` exist: what is beyond is computed and not stored.
+    Of the lanes of a block `channels` exist: what is beyond is computed and not stored. The last register
+    repeats `overlap` channels of the one before it.
     """
 
     first: int
     blocks: int
     widths: tuple[int, ...]
     channels: int
+    overlap: int = 0
 
     @property
     def size(self) -> int:
-        return sum(self.widths)
+        return sum(self.widths) - self.overlap
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each register begins in the block."""
+        *begins, _ = accumulate(self.widths, initial=0)
+        return (*begins[:-1], begins[-1] - self.overlap)
 
     @property
     def end(self) -> int:
@@ -170,18 +179,33 @@ def tile_shape(points: tuple[int, ...], rows: int) -> list[int]:
     return shape[::-1]
 
 
-def segments(channels: int, lanes: int, vectors: int, exact: bool = False) -> tuple[Segment, ...]:
+Ending = Literal["padded", "narrow", "repeated"]
+"""How the last channels are held where they fill no register: beside lanes of nothing, by registers that get
+narrower, or by a register that repeats channels before it. The last two suit an operand that has no more."""
+
+
+def segments(channels: int, lanes: int, vectors: int, ending: Ending = "padded") -> tuple[Segment, ...]:
     """Full blocks of `vectors` registers, then what is left; its last register is as narrow as serves.
 
-    `exact`: no lane beyond the last channel, for an operand that cannot be padded.
+    58 by two of 16, repeated        ->        0 .. 32 by two of 16, 26 .. 58 by two of 16
+    28 by two of 16, repeated        ->        0 .. 16 and 12 .. 28
     """
     block = lanes * vectors
     full, rest = divmod(channels, block)
     out = [Segment(0, full, (lanes,) * vectors, block)] if full else []
     if rest:
         whole, left = divmod(rest, lanes)
-        narrow = parts(left, lanes) if exact else _narrow(left, lanes)
-        out.append(Segment(full * block, 1, (lanes,) * whole + narrow, rest))
+        narrow = parts(left, lanes) if ending == "narrow" else _narrow(left, lanes)
+        widths = (lanes,) * whole + narrow
+        beyond = sum(widths) - rest
+        if ending != "repeated" or not beyond:
+            out.append(Segment(full * block, 1, widths, rest))
+        elif full:  # all of it begins earlier
+            out.append(Segment(channels - sum(widths), 1, widths, sum(widths)))
+        elif whole:
+            out.append(Segment(0, 1, widths, rest, beyond))
+        else:
+            return segments(channels, lanes, vectors, "narrow")
     return tuple(out)
 
 

@@ -72,7 +72,7 @@ class _Generator:
         g, size = self.gates, static(self.gates.unit.extent)
         self.lanes = self.target.lanes(g.product.b.dtype.bytes)
         vectors = max(1, min(-(-IN_FLIGHT // g.count), size // self.lanes))
-        parts = segments(size, self.lanes, vectors, exact=True)
+        parts = segments(size, self.lanes, vectors, "narrow")
         if sum(s.blocks for s in parts) > 1:
             self._postpone()
         body: list[Statement] = []
@@ -94,7 +94,7 @@ class _Generator:
     def _copy(self, state: Tensor, following: Tensor) -> Iterator[Statement]:
         g = self.gates
         to = next(m.to for m in g.maps if m.to.tensor is state)
-        for s in segments(static(g.unit.extent), self.lanes, 1, exact=True):
+        for s in segments(static(g.unit.extent), self.lanes, 1, "narrow"):
             body: tuple[Statement, ...] = ()
             at = 0
             for width in s.widths:
