@@ -3,14 +3,15 @@
     y[n, oc, 2 * q] = sum(x[n, ic, q - 1 + k] * w[ic, oc, 2 - 2 * k] for ic, k)      a phase, one of two
 
     y_columns[n, oc, k, i] = sum(x[n, ic, i] * w[ic, oc, k] for ic)
-    y_phase[n, oc, q] = 0
-    y_phase[n, oc, q] += y_columns[n, oc, 0, q]              for each tap, where that is inside of the image
-    y_phase[n, oc, q + 1] += y_columns[n, oc, 2, q]
-    y[n, oc, 2 * q] = y_phase[n, oc, q]
+    y_phases[n, oc, 0, q] = 0
+    y_phases[n, oc, 0, q] += y_columns[n, oc, 0, q]          for each tap, where that is inside of the image
+    y_phases[n, oc, 0, q + 1] += y_columns[n, oc, 2, q]
+    y[n, oc, 2 * q + a] = y_phases[n, oc, a, q]              what `weave` writes
 
 Each phase by itself goes through all of `x`, beyond its edges too, and has few outputs to multiply an element
 by. The product reads an element once for all taps of all phases, where it lies; its vectors hold neighbours
-of an image, and nothing beyond the edges is multiplied.
+of an image, and nothing beyond the edges is multiplied. Where windows do not overlap, the columns are the
+phases.
 
 In: a fused region, before its layouts are assigned. Out: the region with the product, the sums and what
 weaves the phases together as groups of their own.
@@ -26,8 +27,9 @@ from math import prod
 
 from ingot.formula.compute import Compute, Reduction, Stage, copying
 from ingot.formula.expr import Binary, Const, Expr, Load, Tensor, Var, binary, static, substitute
-from ingot.formula.index import coefficient, interval, linear, simplify
+from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.loops.region import Group, Region
+from ingot.loops.region_passes.weave import Phases, offsets, phases_of, woven
 from ingot.targets.record import Target
 
 FEWEST_INPUTS = 8  # channels; with fewer, writing and reading the columns takes longer than the product
@@ -67,11 +69,13 @@ def _phases(group: Group, region: Region, target: Target) -> list[Phase]:
     out, x, w = found[0].stage.out, found[0].x.tensor, found[0].w.tensor
     if any((p.stage.out, p.x.tensor, p.w.tensor) != (out, x, w) for p in found):
         return []
+    if phases_of([p.stage for p in found]) is None:
+        return []
     channels, lanes = static(out.shape[1]), target.lanes(out.type.bytes)
     suits = channels == 1 or (channels <= FEW_CHANNELS and out in region.outputs)
     columns = prod(map(static, (out.shape[0], *w.shape[1:], *x.shape[2:])))
     pays = static(x.shape[1]) >= FEWEST_INPUTS and prod(map(static, x.shape[2:])) >= lanes > 1
-    return found if suits and pays and columns * out.type.bytes <= target.caches[1] else []
+    return found if suits and pays and columns * out.type.bytes <= target.caches[2] // 4 else []
 
 
 def _phase(stage: Stage) -> Phase | None:
@@ -136,11 +140,28 @@ def _groups(group: Group, phases: list[Phase], x: Tensor) -> Iterator[Group]:
     of_x, of_w = (n, ic, *i), (ic, oc, *k)
     summed = replace(r, axes=(ic,), term=x[of_x] * w[of_w])
     yield Group(group.nodes, (Compute(columns, axes, Var("acc", None, r.term.dtype), summed),))
-    sums = [_sums(p, columns) for p in phases]
-    yield Group(group.nodes, tuple(s for stages in sums for s in stages))
-    ends = (stages[-1] for stages in sums)
-    woven = (replace(p.stage, value=s.out[s.axes], reduction=None) for p, s in zip(phases, ends, strict=True))
-    yield Group(group.nodes, tuple(woven))
+    if (made := _disjoint(phases, columns)) is not None:
+        yield Group(group.nodes, tuple(woven(*made)))
+        return
+    woven_from = phases_of([p.stage for p in phases])
+    assert woven_from is not None
+    yield Group(group.nodes, tuple(s for p in phases for s in _sums(p, columns, woven_from)))
+    yield Group(group.nodes, tuple(woven(woven_from)))
+
+
+def _disjoint(phases: list[Phase], columns: Tensor) -> tuple[Phases, Expr] | None:
+    """The columns as phases, and what becomes of each, where every element is made by one tap, and alike."""
+    found, value = phases_of([p.stage for p in phases], columns), phases[0].stage.value
+    if found is None:
+        return None
+    for p in phases:
+        index = found.index(p.stage.axes, offsets(p.stage))
+        taps = [t for t in _taps(p, columns) if all(t.counts)]
+        counts = tuple(static(a.extent) for a in p.stage.axes)
+        spatial = any(mentions(value, a.name) for a in p.stage.axes[2:])
+        if p.stage.value != value or spatial or [(t.index, t.counts) for t in taps] != [(index, counts)]:
+            return None
+    return found, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,20 +173,20 @@ class Tap:
     counts: tuple[int, ...]
 
 
-def _sums(p: Phase, columns: Tensor) -> tuple[Compute, ...]:
-    """A phase in a tensor of its own: the columns of each tap are added where they lie inside the image, and
-    then comes what the stage makes of the sum.
+def _sums(p: Phase, columns: Tensor, to: Phases) -> tuple[Compute, ...]:
+    """A phase, without gaps: the columns of each tap are added where they lie inside the image, and then
+    comes what the stage makes of the sum.
     """
-    axes, counts = p.stage.axes, tuple(static(a.extent) for a in p.stage.axes)
+    counts = tuple(static(a.extent) for a in p.stage.axes)
     taps = [t for t in _taps(p, columns) if all(t.counts)]
-    phase = Tensor(f"{p.stage.out.name}_phase", p.stage.out.type, counts)
+    made = to.stored(replace(p.stage, reduction=None))
     whole: list[Expr] = [columns[t.index] for t in taps if t.counts == counts]
     some = [t for t in taps if t.counts != counts]
     total = reduce(lambda a, b: binary("add", a, b), whole) if whole else p.reduction.init
     if not some:
-        return (Compute(phase, axes, substitute(p.stage.value, {"acc": total})),)
-    last = Compute(phase, axes, substitute(p.stage.value, {"acc": phase[axes]}))
-    return (Compute(phase, axes, total), *(_added(t, axes, phase, columns) for t in some), last)
+        return (replace(made, value=substitute(p.stage.value, {"acc": total})),)
+    last = replace(made, value=substitute(p.stage.value, {"acc": Load(to.tensor, made.at)}))
+    return (replace(made, value=total), *(_added(t, made, columns) for t in some), last)
 
 
 def _taps(p: Phase, columns: Tensor) -> Iterator[Tap]:
@@ -183,10 +204,9 @@ def _taps(p: Phase, columns: Tensor) -> Iterator[Tap]:
         yield Tap((n, oc, *k, *i), tuple(first), tuple(counts))
 
 
-def _added(t: Tap, axes: tuple[Var, ...], phase: Tensor, columns: Tensor) -> Compute:
+def _added(t: Tap, made: Compute, columns: Tensor) -> Compute:
     """phase[q] += columns[..], over the points that a tap reaches."""
-    inner = tuple(Var(a.name, n) for a, n in zip(axes, t.counts, strict=True))
-    places = {a.name: v + lo for a, v, lo in zip(axes, inner, t.first, strict=True)}
-    at = tuple(places.values())
-    index = tuple(simplify(substitute(i, places)) for i in t.index)
-    return Compute(phase, inner, binary("add", phase[at], columns[index]), None, at)
+    inner = tuple(Var(a.name, n) for a, n in zip(made.axes, t.counts, strict=True))
+    places = {a.name: v + lo for a, v, lo in zip(made.axes, inner, t.first, strict=True)}
+    at, index = (tuple(simplify(substitute(i, places)) for i in e) for e in (made.at, t.index))
+    return Compute(made.out, inner, binary("add", Load(made.out, at), columns[index]), None, at)

@@ -25,6 +25,7 @@ from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, su
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.loops.region import Group, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
+from ingot.loops.region_passes.weave import Phases, phases_of, woven
 from ingot.targets.record import Target
 
 SHORTEST_ROW = 4
@@ -147,6 +148,7 @@ def _import_rows(region: Region) -> Fills:
     """Insert the copies in rows, each before the first group that reads it."""
     dense = set(region.outputs)
     made: Copies = {}
+    apart: Fills = {}
     for group in _groups(region):
         for load in [x for s in group.stages for x in _row_windows(s, dense)]:
             t, key = load.tensor, _source(load)
@@ -154,11 +156,20 @@ def _import_rows(region: Region) -> Fills:
                 made[key] = Tensor(f"{t.name}_channels_first", t.type, t.shape)
                 copy = Group((f"import_{t.name}",), (copying(t, made[key]),))
                 region.items.insert(region.items.index(group), copy)
-        woven: list[Compute] = []
-        group.stages = tuple(_in_rows(s, made, dense, woven) for s in group.stages)
-        if woven:
-            region.items.insert(region.items.index(group) + 1, Group(group.nodes, tuple(woven)))
-    return {copy: fill for (_, fill), copy in made.items()}
+        in_rows = any(any(_row_windows(s, dense)) for s in group.stages)
+        group.stages = tuple(_in_rows(s, made, dense) for s in group.stages)
+        if in_rows and (phases := _phases(group)) is not None:
+            group.stages = tuple(phases.stored(s) for s in group.stages if isinstance(s, Compute))
+            region.items.insert(region.items.index(group) + 1, Group(group.nodes, tuple(woven(phases))))
+            apart[phases.tensor] = 0
+    return {copy: fill for (_, fill), copy in made.items()} | apart
+
+
+def _phases(group: Group) -> Phases | None:
+    """The phases of a transposed convolution, if that is what a group makes."""
+    stages = [s for s in group.stages if isinstance(s, Compute)]
+    gaps = len(stages) == len(group.stages) and all(map(_has_gaps, stages))
+    return phases_of(stages) if gaps else None
 
 
 def _source(load: Load) -> tuple[Tensor, float | int]:
@@ -166,22 +177,13 @@ def _source(load: Load) -> tuple[Tensor, float | int]:
     return load.tensor, load.outside.value if isinstance(load.outside, Const) else 0
 
 
-def _in_rows(stage: Stage, made: Copies, dense: set[Tensor], woven: list[Compute]) -> Stage:
-    """The stage with what it reads in rows read from the copies. What it stores with gaps, a phase of a
-    transposed convolution, it stores in a tensor of its own, which is to be `woven` into the result.
-    """
-    windows_in_rows = list(_row_windows(stage, dense))
-    if not windows_in_rows or not isinstance(stage, Compute):
-        return stage
-    read: Stage = stage
-    for load in windows_in_rows:
+def _in_rows(stage: Stage, made: Copies, dense: set[Tensor]) -> Stage:
+    """The stage with what it reads in rows read from the copies."""
+    read = stage
+    for load in list(_row_windows(stage, dense)):
         if (copy := made.get(_source(load))) is not None:
             read = read_instead(read, load.tensor, copy)
-    if not _has_gaps(stage) or not isinstance(read, Compute):
-        return read
-    phase = Tensor(f"{stage.out.name}_phase", stage.out.type, tuple(a.extent or 0 for a in stage.axes))
-    woven.append(Compute(stage.out, stage.axes, phase[stage.axes], None, stage.at))
-    return replace(read, out=phase, at=())
+    return read
 
 
 def _has_gaps(c: Compute) -> bool:

@@ -18,7 +18,7 @@ from ingot.formula.expr import (
     Var,
     static,
 )
-from ingot.formula.index import Bounds, as_expr, simplify
+from ingot.formula.index import Bounds, as_expr, mentions, simplify
 from ingot.formula.statements import For, Prefetch, Remark, Statement
 from ingot.formula.types import INT32
 from ingot.loops.access import NotVectorizable, step
@@ -96,13 +96,22 @@ def _prepared(
     if found is None:
         return None
     found = merge_vectors(merge_terms(found, storage), storage)
-    if is_swapped(found.a, found.b) and not found.tile:
-        return None  # every channel minds its own: a window that slides
+    if not found.tile and is_swapped(found.a, found.b) and _slides(found):
+        return None  # `sliding_window` reads an element once for all taps
     by_rows = _is_by_rows(found, target)
     if not by_rows:
         found = merge_points(found, storage)
     tile = found.tile[-2:]
     return replace(found, tile=tile, outer=(*found.outer, *(x for x in found.tile if x not in tile))), by_rows
+
+
+def _slides(c: Contraction) -> bool:
+    """Whether what is read as vectors moves along a dimension with results and terms at once."""
+    outputs = (c.vector, *c.outer)
+    return any(
+        any(mentions(i, x.name) for x in outputs) and any(mentions(i, k.name) for k in c.reduce)
+        for i in c.b.index
+    )
 
 
 def _of_bytes(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> Contraction | None:
