@@ -13,9 +13,12 @@ static __attribute__((__noinline__)) void golden_MaxPool(const float a[restrict 
             const f32x16 x0 = *(const f32x16 *)&a[0][oh][0][0];
             const f32x16 x1 = *(const f32x16 *)&a[0][oh][1][0];
             const f32x16 x2 = *(const f32x16 *)&a[0][oh][2][0];
-            const f32x16 c0 = max_f32_16(max_f32_16(x0, x1), x2);
+            const f32x16 r0 = max_f32_16(x0, x1);
+            const f32x16 r1 = max_f32_16(x1, x2);
+            const f32x16 c0 = max_f32_16(r0, r1);
             const f32x16 x3 = *(const f32x16 *)&a[0][oh][3][0];
-            const f32x16 c1 = max_f32_16(max_f32_16(x1, x2), x3);
+            const f32x16 r3 = max_f32_16(x2, x3);
+            const f32x16 c1 = max_f32_16(r1, r3);
             *(f32x16 *)&b[0][oh][1][0] = c0;
             *(f32x16 *)&b[0][oh][2][0] = c1;
         }

@@ -25,10 +25,13 @@ from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, su
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.loops.region import Group, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
+from ingot.loops.region_passes.separable import separate_windows
 from ingot.loops.region_passes.weave import Phases, phases_of, woven
 from ingot.targets.record import Target
 
 SHORTEST_ROW = 4
+MOST_APART, MOST_PICKED = 4, 25  # elements between windows, and their taps, that `narrow_pooling` serves
+MOST_CUT = 4  # rows outside of an image, for which windows are clipped where they read it as it lies
 EXPORT = 6.0  # the terms that are multiplied in the time in which an element is exported
 
 Halo = dict[Tensor, tuple[list[int], list[int]]]
@@ -46,10 +49,13 @@ def insert_copies(region: Region, target: Target) -> Fills:
 
     Without vectors of floats only the imports pay.
     """
-    in_rows: Fills = dict.fromkeys(sum_columns(region, target), 0) if target.vector_bytes else {}
-    in_rows |= _import_rows(region) if target.vector_bytes else {}
+    in_rows: Fills = {}
+    if target.vector_bytes:
+        in_rows |= dict.fromkeys(sum_columns(region, target), 0)
+        in_rows |= _import_rows(region, separate_windows(region))
+    dense = {*region.outputs, *in_rows}
     for t in region.inputs:
-        if t.rank >= 3 and _needs_import(region, t, target):
+        if t.rank >= 3 and _needs_import(region, t, target, dense):
             _insert_import(region, t)
     for t in region.outputs if target.vector_bytes else ():
         if _needs_export(region, t, target):
@@ -108,10 +114,10 @@ def _groups(region: Region) -> list[Group]:
 # ---- inputs
 
 
-def _needs_import(region: Region, t: Tensor, target: Target) -> bool:
+def _needs_import(region: Region, t: Tensor, target: Target, dense: set[Tensor]) -> bool:
     """Whether a window leaves the tensor, or has vectors along channels, which do not lie together there."""
     for c in (c for g in _groups(region) for c in computes(g.stages)):
-        in_rows = list(_row_windows(c, region.outputs)) if target.vector_bytes else []
+        in_rows = list(_row_windows(c, dense)) if target.vector_bytes else []
         for load in (x for x in windows(c) if x.tensor is t and x not in in_rows):
             assert c.reduction is not None
             in_vectors = target.vector_bytes and (_is_own(c, load) or _sums_bytes(c, load))
@@ -144,15 +150,21 @@ def _insert_import(region: Region, t: Tensor) -> None:
 # ---- rows
 
 
-def _import_rows(region: Region) -> Fills:
-    """Insert the copies in rows, each before the first group that reads it."""
+def _import_rows(region: Region, between: dict[Tensor, Compute]) -> Fills:
+    """Insert the copies in rows, each before the first group that reads it. What is made `between` the parts
+    of a window that goes along rows is in rows too.
+    """
     dense = set(region.outputs)
     made: Copies = {}
     apart: Fills = {}
+    for t, reader in reversed(between.items()):
+        for load in _row_windows(reader, dense):
+            dense.add(t)
+            apart[t] = _source(load)[1]
     for group in _groups(region):
         for load in [x for s in group.stages for x in _row_windows(s, dense)]:
             t, key = load.tensor, _source(load)
-            if key not in made and (_leaves(load) or t not in region.inputs):
+            if key not in made and t not in apart and (_needs_halo(load) or t not in region.inputs):
                 made[key] = Tensor(f"{t.name}_channels_first", t.type, t.shape)
                 copy = Group((f"import_{t.name}",), (copying(t, made[key]),))
                 region.items.insert(region.items.index(group), copy)
@@ -170,6 +182,16 @@ def _phases(group: Group) -> Phases | None:
     stages = [s for s in group.stages if isinstance(s, Compute)]
     gaps = len(stages) == len(group.stages) and all(map(_has_gaps, stages))
     return phases_of(stages) if gaps else None
+
+
+def _needs_halo(load: Load) -> bool:
+    """Whether windows read beyond rows, or beyond so many of them that the edges cannot be cut off."""
+    halo: Halo = {}
+    grow(halo, load)
+    before, after = halo[load.tensor]
+    if load.outside is None or not any((*before, *after)):
+        return False
+    return bool(before[-1] or after[-1]) or sum((*before, *after)) > MOST_CUT
 
 
 def _source(load: Load) -> tuple[Tensor, float | int]:
@@ -213,7 +235,16 @@ def _suits_rows(c: Compute, load: Load) -> bool:
         return False
     spatial, sliding = load.index[2:], [k.name for k in c.reduction.axes if k.extent != 1]
     is_wide = _has_gaps(c) or any(coefficient(i, k) for i in spatial for k in sliding)
-    return is_wide and static(x.extent) >= SHORTEST_ROW and coefficient(spatial[-1], x.name) == 1
+    apart = coefficient(spatial[-1], x.name) or 0
+    return is_wide and static(x.extent) >= SHORTEST_ROW and (apart == 1 or _is_picked(c, apart))
+
+
+def _is_picked(c: Compute, apart: int) -> bool:
+    """Whether windows are so small and near each other that `narrow_pooling` picks what they combine."""
+    r = c.reduction
+    assert r is not None
+    is_pool = isinstance(r.term, Load) and r.init == r.identity
+    return is_pool and 1 < apart <= MOST_APART and prod(static(k.extent) for k in r.axes) <= MOST_PICKED
 
 
 def _is_static_float(t: Tensor) -> bool:

@@ -4,7 +4,8 @@
                                       points  max(a b), max(c d), max(e f), max(g h)  picked by two shuffles
 
 Rows of the window are combined first, as they lie in memory; then the vector of each of its columns is picked
-from what that gave. In: a stage that reduces a window with one combiner. Out: statements, or None.
+from what that gave. So are rows of one channel, where windows are several elements apart. In: a stage that
+reduces a window with one combiner. Out: statements, or None.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from ingot.formula.compute import COMBINERS, Compute, Reduction
 from ingot.formula.expr import Binary, Const, Expr, Load, Shuffle, Var, loads, static, substitute
@@ -25,18 +27,31 @@ from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
 MOST_TAPS = 25
+MOST_APART = 4  # points between neighbouring windows: all of them are loaded
 
 
 @dataclass(frozen=True, slots=True)
 class NarrowPooling:
-    """A matched stage. `across`: points side by side, `columns` and `rows` the taps of the window."""
+    """A matched stage. `across`: points side by side, along dimension `along` of `x`; each has the `channels`
+    of an axis, or one. `columns` and `rows` are the taps of the window.
+    """
 
     v: Vertical
     r: Reduction
     x: Load
     across: Var
+    along: int
+    channel: Var | None
     columns: tuple[Var, ...]
     rows: tuple[Var, ...]
+
+    @property
+    def channels(self) -> int:
+        return static(self.channel.extent) if self.channel else 1
+
+    def at(self, point: Expr, channel: int) -> dict[str, Expr]:
+        """The values of the axes at a point and a channel."""
+        return {self.across.name: point} | ({self.channel.name: Const(channel)} if self.channel else {})
 
 
 def narrow_pooling(
@@ -49,8 +64,8 @@ def narrow_pooling(
     found = None if v is None or v.reduction is None else _roles(v, v.reduction)
     if found is None:
         return None
-    lanes, channels = target.lanes(c.out.type.bytes), static(found.v.vector.extent)
-    side = min(lanes // channels, static(found.across.extent))
+    lanes = target.lanes(c.out.type.bytes)
+    side = min(lanes // found.channels, static(found.across.extent))
     try:
         return tuple(_Generator(found, lanes, side).statements()) if side > 1 else None
     except NotVectorizable:
@@ -62,31 +77,27 @@ def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
     if not isinstance(r.term, Load) or r.init != r.identity:
         return None
     full = all(ends == (Const(0), as_expr(k.extent or 0)) for k, ends in _limits(v, r))
-    x, channels = r.term, static(v.vector.extent)
-    across = next((a for a in v.outer if step(v.to, a.name) == channels), None)
-    whole = x.tensor.pitch is None and v.to.tensor.pitch is None  # vectors run across points
-    if (
-        across is None
-        or not full
-        or not whole
-        or step(x, v.vector.name) != 1
-        or any(_moves(e, v) for e in loads(v.value))
-    ):
+    x, in_rows = r.term, (step(r.term, v.vector.name) or 0) > 1
+    channel = None if in_rows else v.vector
+    channels, along = (static(channel.extent), -2) if channel else (1, -1)
+    across = next((a for a in v.outer if step(v.to, a.name) == channels), None) if channel else v.vector
+    whole = in_rows or (x.tensor.pitch is None and v.to.tensor.pitch is None)  # vectors run across points
+    if across is None or not full or not whole or any(_moves(e, v) for e in loads(v.value)):
+        return None
+    if channel and (step(x, channel.name) != 1 or x.tensor.shape[-1] != channels):
         return None
     if any(mentions(v.value, a.name) for a in (across, v.vector)):
         return None  # as where the taps of an average are counted: it differs from point to point
     moved = step(x, across.name) or 0
-    columns = tuple(k for k in r.axes if mentions(x.index[-2], k.name))
+    columns = tuple(k for k in r.axes if mentions(x.index[along], k.name))
     rows = tuple(k for k in r.axes if k not in columns)
     steps = [step(x, k.name) or 0 for k in columns]
     if moved <= 0 or len(columns) != 1 or steps[0] <= 0 or moved % channels or steps[0] % channels:
         return None
-    if x.tensor.shape[-1] != channels or coefficient(x.index[-2], across.name) != moved // channels:
+    if coefficient(x.index[along], across.name) != moved // channels or moved > MOST_APART * channels:
         return None
-    taps = static(columns[0].extent)
-    for k in rows:
-        taps *= static(k.extent)
-    return NarrowPooling(v, r, x, across, columns, rows) if taps <= MOST_TAPS else None
+    taps = prod(static(k.extent) for k in r.axes)
+    return NarrowPooling(v, r, x, across, along, channel, columns, rows) if taps <= MOST_TAPS else None
 
 
 def _limits(v: Vertical, r: Reduction) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
@@ -102,7 +113,7 @@ class _Generator:
 
     def __init__(self, s: NarrowPooling, lanes: int, side: int) -> None:
         self.s, self.lanes, self.side = s, lanes, side
-        self.channels = static(s.v.vector.extent)
+        self.channels = s.channels
         self.moved, self.tap = step(s.x, s.across.name) or 0, step(s.x, s.columns[0].name) or 0
         self.taps = static(s.columns[0].extent)
         span = (side - 1) * self.moved + (self.taps - 1) * self.tap + self.channels
@@ -139,8 +150,7 @@ class _Generator:
         for lo, hi, lanes in in_vectors(valid, self.lanes, overlap=True):
             for first in range(lo, hi, lanes):
                 point, channel = divmod(first, self.channels)
-                at = {s.across.name: s.across + point, s.v.vector.name: Const(channel)}
-                to = simplify(substitute(s.v.to, at), bounds)
+                to = simplify(substitute(s.v.to, s.at(s.across + point, channel)), bounds)
                 assert isinstance(to, Load)
                 part = y if lanes == self.lanes else Shuffle(y, y, tuple(range(first, first + lanes)))
                 yield Store(to, part, lanes)
@@ -151,10 +161,11 @@ class _Generator:
         point, channel = divmod(start, self.channels)
         parts: list[Expr] = []
         for at in product(*(range(static(k.extent)) for k in s.rows)):
-            place = {k.name: Const(i) for k, i in zip(s.rows, at, strict=True)}
-            place |= {s.columns[0].name: Const(0), s.v.vector.name: Const(channel)}
-            index = [substitute(i, place) for i in s.x.index]
-            index[-2] = index[-2] + point
+            place = {k.name: Const(i) for k, i in zip(s.rows, at, strict=True)} | {
+                s.columns[0].name: Const(0)
+            }
+            index = [substitute(i, place | s.at(s.across, channel)) for i in s.x.index]
+            index[s.along] = index[s.along] + point
             parts.append(Load(s.x.tensor, tuple(simplify(i, bounds) for i in index), None, self.width))
         return self._combined(parts)
 

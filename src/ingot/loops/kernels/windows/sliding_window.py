@@ -8,7 +8,7 @@ with their taps clipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -37,6 +37,7 @@ from ingot.loops.kernels.windows.window_tiles import (
     Segment,
     best_tile,
     ends_of,
+    halves,
     has_columns,
     segments,
     slides_along,
@@ -253,6 +254,7 @@ class _Generator:
     ) -> Iterator[Statement]:
         """Columns first, each once, then the columns of every window: max(max(a, b), max(c, d))."""
         columns: dict[tuple[Expr, ...], Var] = {}
+        runs: dict[tuple[Var, ...], Var] = {}
         last, term_at = self.r.axes[-1].name, self._term(lanes, bounds)
         for i, point in enumerate(points):
             found: dict[int, list[Expr]] = {}
@@ -262,9 +264,21 @@ class _Generator:
                 if column not in columns:
                     columns[column] = Var(f"x{len(columns)}", None, self.r.term.dtype)
                     yield Let(columns[column].name, self._combined(column), lanes)
-            yield Let(f"c{i}", self._combined([columns[tuple(c)] for c in found.values()]), lanes)
+            run = tuple(columns[tuple(c)] for c in found.values())
+            yield from self._joined(f"c{i}", run, runs, lanes)
 
-    def _combined(self, parts: tuple[Expr, ...] | list[Expr]) -> Expr:
+    def _joined(
+        self, name: str, run: tuple[Var, ...], runs: dict[tuple[Var, ...], Var], lanes: int
+    ) -> Iterator[Statement]:
+        """Combine neighbours, in two parts that windows beside this one may have combined already."""
+        parts = halves(run, self.r.combine) if len(run) > 1 else (run,)
+        for part in (p for p in parts if len(p) > 1):
+            if part not in runs:
+                yield from self._joined(f"r{len(runs)}", part, runs, lanes)
+        yield Let(name, self._combined([runs.get(p, p[0]) for p in parts]), lanes)
+        runs[run] = Var(name, None, self.r.term.dtype)
+
+    def _combined(self, parts: Sequence[Expr]) -> Expr:
         out = parts[0]
         for e in parts[1:]:
             out = Binary(COMBINERS[self.r.combine], out, e)

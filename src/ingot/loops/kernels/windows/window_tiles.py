@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,7 +28,10 @@ from ingot.targets.record import Target
 
 MOST_SEGMENTS = 5  # of one axis that need other taps than their neighbours
 MOST_STATEMENTS = 192  # multiply-adds of one tile: keeps the code readable
+IDEMPOTENT = {"max", "min", "largest"}
 MOST_COMBINED = 400  # operands of one tile of a pooling, columns counted once
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +127,30 @@ def _origins(tile: Sequence[int], steps: Sequence[int]) -> set[int]:
 
 
 def _operations(r: Reduction, origins: set[int], taps: Sequence[int], last: Sequence[int]) -> int:
-    """How often a tile combines: every tap of every window, or each column once and then the columns."""
+    """How often a tile combines: every tap of every window, or each column once and then runs of columns."""
     if not has_columns(r):
         return len(origins) * len(taps)
     columns = {a + t for a in origins for t in last}
-    return len(columns) * (len(taps) // len(last)) + len(origins) * len(last)
+    runs: set[tuple[int, ...]] = set()
+    for a in origins:
+        _count_runs(tuple(a + t for t in last), r.combine, runs)
+    return len(columns) * (len(taps) // len(last)) + len(runs)
+
+
+def _count_runs(run: tuple[int, ...], combine: str, runs: set[tuple[int, ...]]) -> None:
+    """Add the runs of columns that have to be combined for one."""
+    if len(run) > 1 and run not in runs:
+        runs.add(run)
+        for part in halves(run, combine):
+            _count_runs(part, combine, runs)
+
+
+def halves(run: tuple[T, ...], combine: str) -> tuple[tuple[T, ...], tuple[T, ...]]:
+    """Two shorter runs that make a run of elements when they are combined: as long as a power of two, and
+    overlapping where an element may be combined twice. Windows side by side have most of them in common.
+    """
+    size = 1 << ((len(run) - 1).bit_length() - 1)
+    return run[:size], run[-size:] if combine in IDEMPOTENT else run[size:]
 
 
 def _shapes(parts: list[Segment], size: int) -> Iterator[tuple[int, int]]:
