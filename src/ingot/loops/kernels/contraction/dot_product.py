@@ -55,6 +55,11 @@ class DotProduct:
     outer: tuple[Var, ...]
     bounds: Bounds
 
+    @property
+    def along_is_larger(self) -> bool:
+        """Whether there are more neighbours than rows, each a run of the same terms."""
+        return self.across is not None and static(self.along.extent) > static(self.across.extent)
+
 
 def dot_product(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements for products along contiguous memory, or None if the stage is not that."""
@@ -203,26 +208,43 @@ class _Loops:
         return (terms * max(outputs, rows + side, LATENCY) / 2 + ADDITIONS * outputs) / outputs
 
     def statements(self) -> Iterator[Statement]:
-        d, body = self.d, tuple(self._across())
+        d, body = self.d, tuple(self._nest())
         for a in reversed(d.outer):
             body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
         yield from body
 
-    def _across(self) -> Iterator[Statement]:
+    def _nest(self) -> Iterator[Statement]:
+        """Tiles of fewer rows at the end, and of ever fewer neighbours. The larger operand is read once, the
+        other one stays near.
+        """
         d = self.d
         if d.across is None:
-            yield from self._along(1)
+            yield from (
+                For(*self._loop(d.along, part), tuple(self._tile(1, part[2]))) for part in self._sides()
+            )
             return
-        for lo, hi, rows in pieces(static(d.across.extent), self.rows):
-            yield For(d.across.name, Const(lo), Const(hi), rows, tuple(self._along(rows)))
+        rows = list(pieces(static(d.across.extent), self.rows))
+        if d.along_is_larger:
+            for side in self._sides():
+                inner = (For(*self._loop(d.across, r), tuple(self._tile(r[2], side[2]))) for r in rows)
+                yield For(*self._loop(d.along, side), tuple(inner))
+            return
+        for r in rows:
+            inner = (For(*self._loop(d.along, s), tuple(self._tile(r[2], s[2]))) for s in self._sides())
+            yield For(*self._loop(d.across, r), tuple(inner))
 
-    def _along(self, rows: int) -> Iterator[Statement]:
-        """Tiles of ever fewer neighbours, by powers of two."""
+    @staticmethod
+    def _loop(axis: Var, piece: tuple[int, int, int]) -> tuple[str, Expr, Expr, int]:
+        lo, hi, size = piece
+        return axis.name, Const(lo), Const(hi), size
+
+    def _sides(self) -> Iterator[tuple[int, int, int]]:
+        """Runs of neighbours by powers of two: from, to, size."""
         lo, n, side = 0, static(self.d.along.extent), self.side
         while lo < n:
             hi = n - (n - lo) % side
             if hi > lo:
-                yield For(self.d.along.name, Const(lo), Const(hi), side, tuple(self._tile(rows, side)))
+                yield lo, hi, side
             lo, side = hi, side // 2
 
     def _tile(self, rows: int, side: int) -> Iterator[Statement]:

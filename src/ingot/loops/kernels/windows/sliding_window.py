@@ -265,16 +265,17 @@ class _Generator:
                     columns[column] = Var(f"x{len(columns)}", None, self.r.term.dtype)
                     yield Let(columns[column].name, self._combined(column), lanes)
             run = tuple(columns[tuple(c)] for c in found.values())
-            yield from self._joined(f"c{i}", run, runs, lanes)
+            yield from self._joined(run, runs, lanes, f"c{i}")
 
     def _joined(
-        self, name: str, run: tuple[Var, ...], runs: dict[tuple[Var, ...], Var], lanes: int
+        self, run: tuple[Var, ...], runs: dict[tuple[Var, ...], Var], lanes: int, name: str = ""
     ) -> Iterator[Statement]:
         """Combine neighbours, in two parts that windows beside this one may have combined already."""
         parts = halves(run, self.r.combine) if len(run) > 1 else (run,)
         for part in (p for p in parts if len(p) > 1):
             if part not in runs:
-                yield from self._joined(f"r{len(runs)}", part, runs, lanes)
+                yield from self._joined(part, runs, lanes)
+        name = name or f"r{len(runs)}"
         yield Let(name, self._combined([runs.get(p, p[0]) for p in parts]), lanes)
         runs[run] = Var(name, None, self.r.term.dtype)
 
