@@ -109,6 +109,12 @@ def test_a_scan_that_ends() -> None:
     assert [int(evaluate(countdown(k), [])[0]) for k in (2, 4, 9)] == [2, 4, 4]
 
 
+def test_messages_show_an_expression_as_text() -> None:
+    x = Tensor("x", FLOAT32, (4,))
+    i = Var("i", 4)
+    assert f"{[x[i] * 2, Cast(x[i + 1], INT32)]}" == "[(x[i] * 2.0), int32(x[(i + 1)])]"
+
+
 def test_a_read_outside_yields_its_value() -> None:
     (y,) = evaluate(padded_window(), [np.array([3, 1, 4, 1], np.float32)])
     assert y.tolist() == [3, 4, 4, 4]

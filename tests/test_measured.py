@@ -208,6 +208,8 @@ PRODUCTS = {
     "matmul_left": ("float[A,3] y", "y = MatMul(turned, two)"),
     "matmul_vector": ("float[2] y", "y = MatMul(a, vector)"),
     "matmul_batch": ("float[B,2,3] y", "deep = Unsqueeze(turned, last) y = MatMul(deep, row)"),
+    "einsum": ("float[2,3] y", 'y = Einsum<equation="ij,jk->ik">(a, three)'),
+    "einsum_right": ("float[3,2] y", 'y = Einsum<equation="ij,jk">(three, turned)'),
     "gemm": ("float[2,3] y", "y = Gemm(a, three, row)"),
     "gemm_turned": ("float[A,2] y", "y = Gemm<transA=1,transB=1>(a, eye, half)"),
     "gemm_bias": ("float[3,2] y", "y = Gemm(three, eyes, turned)"),
@@ -439,17 +441,33 @@ def test_what_is_squeezed_without_axes_keeps_those_that_are_data() -> None:
         bundle.run({"x": x, "keep": np.array([False, True, False])})
 
 
-def test_indices_of_a_measured_shape_must_fit_the_data() -> None:
-    text = """g (float[2,3] x, int64[3,3] i, bool[3] keep) => (float[K,3] y) {
-      kept = Compress<axis=0>(i, keep)
-      y = GatherElements<axis=1>(x, kept)
-    }"""
-    bundle = ingot.compile(_model(text), target="c99")
-    i = np.array([[0, 1, 2], [2, 1, 0], [1, 1, 1]])
-    found = bundle.run({"x": IMAGE, "i": i, "keep": np.array([True, True, False])})["y"]
-    np.testing.assert_array_equal(found, np.take_along_axis(IMAGE, i[:2], 1))
-    with pytest.raises(InputError, match="ERR_CAPACITY"):
-        bundle.run({"x": IMAGE, "i": i, "keep": np.array([True, True, True])})
+ELEMENTS = {
+    "counted_places": ("some = Compress<axis=0>(i, keep) y = GatherElements<axis=1>(two, some)", 3),
+    "counted_data": ("some = Compress<axis=0>(x, keep) y = GatherElements<axis=1>(some, fixed)", 1),
+    "counted_target": ("some = Compress<axis=0>(x, keep) y = ScatterElements<axis=1>(some, fixed, two)", 1),
+    "counted_updates": (
+        """some = Compress<axis=0>(i, keep) new = Compress<axis=0>(x, keep)
+      y = ScatterElements<axis=1, reduction="add">(two, some, new)""",
+        3,
+    ),
+}
+"""What is made of two rows, or of the rows that are kept, and a number of these that does not fit."""
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_indices_must_fit_the_data_where_either_is_measured(name: str) -> None:
+    body, apart = ELEMENTS[name]
+    model = _model(f"""g (float[3,3] x, float[2,3] two, int64[3,3] i, bool[3] keep) => (float[A,3] y)
+      <int64[2,3] fixed = {{0,1,2, 2,1,0}}> {{ {body} }}""")
+    bundle, truth = ingot.compile(model, target="c99", keep_inputs=True), ReferenceEvaluator(model)
+    numbers = np.arange(15, dtype=np.float32)
+    i = np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2]])
+    given = {"x": numbers[:9].reshape(3, 3), "two": numbers[9:].reshape(2, 3), "i": i}
+    for keep in ([True, True, False], [False, True, True]):
+        given["keep"] = np.array(keep)
+        _same(list(bundle.run(given).values()), truth.run(None, given))
+    with pytest.raises(InputError, match="ERR_INDEX"):
+        bundle.run({**given, "keep": np.arange(3) < apart})
 
 
 def test_branches_of_one_element_may_differ_in_rank() -> None:

@@ -34,11 +34,14 @@ FOLD: dict[str, Callable[[int, int], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Expr:
-    """Base class; carries the operators only."""
+    """Base class; carries the operators, and what messages show of an expression: its text."""
 
     @property
     def dtype(self) -> DType:
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return text(self)
 
     def __add__(self, other: Operand) -> Expr:
         return binary("add", self, other)
@@ -101,7 +104,7 @@ class Expr:
         return binary("ge", self, other)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Const(Expr):
     """A literal. `value` is a Python int, float or bool that the type can hold."""
 
@@ -113,7 +116,7 @@ class Const(Expr):
         return self.type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Text(Expr):
     """A literal string: UTF-8 that the type can hold, without a zero."""
 
@@ -125,7 +128,7 @@ class Text(Expr):
         return self.type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Var(Expr):
     """A loop variable (then `extent` may be known: 0 <= name < extent), a register, or the accumulator."""
 
@@ -138,7 +141,7 @@ class Var(Expr):
         return self.type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Param(Expr):
     """An integer known at run time only, lo <= name <= hi: a bounded dimension, a thread's range.
 
@@ -156,7 +159,7 @@ class Param(Expr):
         return INDEX
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Unary(Expr):
     """neg abs not invert exp log sqrt tanh ... floor ceil round (half to even) trunc isnan isinf sign; any:
     whether a condition holds in a lane of a vector.
@@ -170,7 +173,7 @@ class Unary(Expr):
         return BOOL if self.op in ("isnan", "isinf", "not", "any") else self.a.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Binary(Expr):
     """add sub mul div (C's truncating division on integers) floordiv mod fmod max min pow and or xor shl shr
     mulhi scalef (a * 2^b, b integral) larger (a > b ? a : b) and the comparisons. Integers wrap. max and min
@@ -185,7 +188,7 @@ class Binary(Expr):
         return BOOL if self.op in COMPARISONS else self.a.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Fma(Expr):
     """a * b + c, rounded once. Made only for targets that have the instruction."""
 
@@ -198,7 +201,7 @@ class Fma(Expr):
         return self.c.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Select(Expr):
     """`a` where `condition` holds, else `b`; only the chosen side is read."""
 
@@ -211,7 +214,7 @@ class Select(Expr):
         return self.a.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Cast(Expr):
     """The value in another type: floats round half to even; float to integer truncates and saturates, NaN is
     0. Of an element cast to the narrow type it is stored in: the element as it stands, no bit changed.
@@ -225,7 +228,7 @@ class Cast(Expr):
         return self.type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Bitcast(Expr):
     """The same bits read as another type of the same width; of a narrow float, the low ones of a byte."""
 
@@ -303,7 +306,7 @@ class Tensor:
         return self.count * self.type.bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Load(Expr):
     """One element of a tensor, or `lanes` of them along its `lane_axis`. Narrow floats arrive widened."""
 
@@ -317,7 +320,7 @@ class Load(Expr):
         return self.tensor.type.compute
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Lane(Expr):
     """One element of a vector register, or `lanes` of them from `lane` on."""
 
@@ -330,7 +333,7 @@ class Lane(Expr):
         return self.a.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Shuffle(Expr):
     """A vector of lanes picked from two vector registers of one width: those of `b` count on from `a`'s."""
 
@@ -343,7 +346,7 @@ class Shuffle(Expr):
         return self.a.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Pick(Expr):
     """A vector of lanes picked by data: lane i is element `index[i]` of the registers `tables` in a row. A
     table that is a Load, of any power of two lanes, is left in memory where the target gathers.
@@ -359,7 +362,7 @@ class Pick(Expr):
         return self.tables[0].dtype
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Entry(Expr):
     """An element of a table of constants that a register holds: `values[index % len(values)]`."""
 
@@ -372,7 +375,7 @@ class Entry(Expr):
         return self.type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Byte(Expr):
     """Byte `k` of a string: what a view of strings as bytes holds."""
 
@@ -384,7 +387,7 @@ class Byte(Expr):
         return UINT8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Joined(Expr):
     """The string that a row of bytes is, from the element `row` on: what a view of bytes as strings holds."""
 
@@ -396,7 +399,7 @@ class Joined(Expr):
         return self.type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Gathered(Expr):
     """An integer that comes from data: lo <= value < hi is checked before use; `error` is returned if not."""
 
@@ -664,4 +667,5 @@ def text(e: Expr | int) -> str:
             return f"{dtype}({text(row)}...)"
         case Gathered(value, lo, hi):
             return f"gathered({text(value)}, {text(lo)}, {text(hi)})"
+    assert not isinstance(e, Expr), f"no text for {type(e).__name__}"
     return str(e)

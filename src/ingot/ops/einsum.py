@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ingot.formula.expr import Const, Expr, Extent, Tensor, Var
 from ingot.formula.types import DType
-from ingot.ops.registry import Builder, op
+from ingot.ops.registry import Builder, is_data, op, shapes_text
 
 Operand = tuple[Tensor, tuple[str, ...]]
 DOTS = "..."
@@ -25,6 +25,7 @@ def einsum(f: Builder, *inputs: Tensor, equation: str) -> Tensor:
     )
     operands = [(t, _labels(f, term, t.rank, equation)) for t, term in zip(inputs, terms, strict=True)]
     sizes = _sizes(f, operands)
+    operands = [_settled(f, operand, sizes) for operand in operands]
     dots = sorted((s for s in sizes if len(s) > 1), reverse=True)
     if arrow:
         output = _expanded(right, tuple(dots))
@@ -85,9 +86,17 @@ def _sizes(f: Builder, operands: list[Operand]) -> dict[str, Extent]:
     for tensor, labels in operands:
         for s, n in zip(labels, tensor.shape, strict=True):
             known = sizes.get(s, 1)
-            f.require(n in (1, known) or known == 1, f"axis {s!r} has {known} and {n} elements")
-            sizes[s] = n if known == 1 else known
+            same = n in (1, known) or known == 1 or is_data(n) or is_data(known)
+            f.require(same, f"axis {s!r} has {known} and {n} elements")
+            sizes[s] = n if known == 1 or (is_data(known) and n != 1) else known
     return sizes
+
+
+def _settled(f: Builder, operand: Operand, sizes: dict[str, Extent]) -> Operand:
+    """An operand in the extents of its labels: the bundle checks what is data."""
+    tensor, labels = operand
+    shape = tuple(n if n == 1 else sizes[s] for s, n in zip(labels, tensor.shape, strict=True))
+    return f.settled(tensor, shape, f"shapes {shapes_text((tensor.shape, shape))} differ"), labels
 
 
 def _product(

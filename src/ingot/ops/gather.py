@@ -76,12 +76,20 @@ def gather_elements(f: Builder, data: Tensor, indices: Tensor, *, axis: int = 0)
     a = f.axis(axis, data.rank)
     _require_within(f, data, indices, a)
     axes = f.axes(indices.shape)
-    i = positions(f, indices, data.shape[a])(axes)
-    late = [d for d in range(data.rank) if d != a and is_data(indices.shape[d])]
-    for d in late:  # whether the indices fit shows when the bundle runs
-        fits = binary("le", as_expr(indices.shape[d]), as_expr(data.shape[d]))
-        f.confirm(f.map((), select(fits, Const(1, INT64), Const(0, INT64)), name="count"), 1)
-    return f.map(axes, data.at((*axes[:a], i, *axes[a + 1 :]), outside=0 if late else None), data.type)
+    return f.map(axes, data.at(_places(f, data, indices, axes, a)), data.type)
+
+
+def _places(f: Builder, data: Tensor, indices: Tensor, axes: tuple[Var, ...], a: int) -> tuple[Expr, ...]:
+    """Where in the data the indices point: along axis `a`, and at their own place along the others.
+
+    Whether an extent that is data has that place shows when the bundle runs.
+    """
+    places: list[Expr] = list(axes)
+    for d, (n, m) in enumerate(zip(indices.shape, data.shape, strict=True)):
+        if (is_data(n) or is_data(m)) and not alike(n, m):
+            places[d] = Gathered(axes[d], Const(0), as_expr(m))
+    places[a] = positions(f, indices, data.shape[a])(axes)
+    return tuple(places)
 
 
 def _require_within(f: Builder, data: Tensor, indices: Tensor, axis: int) -> None:
@@ -136,8 +144,7 @@ def scatter_elements(
     _require_within(f, data, indices, a)
     out = _copy(f, data)
     axes = f.axes(indices.shape)
-    i = positions(f, indices, data.shape[a])(axes)
-    return _update(f, out, axes, (*axes[:a], i, *axes[a + 1 :]), updates, reduction)
+    return _update(f, out, axes, _places(f, data, indices, axes, a), updates, reduction)
 
 
 @op("ScatterND", since=11)
