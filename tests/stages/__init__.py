@@ -3,10 +3,13 @@
 Models exercise what models usually have. A generator has ways that no usual model takes: vectors along an
 axis that slides, a last tile of one point, a window that lies in its padding. So stages are drawn for one
 generator alone (`windows`, `products`, `maps`, `cells`, `chains`), stored in any way they could be
-(`drawn`), and given to it directly (`generators`). What it writes must equal its formulas to the last bit, in
-the loop evaluator and as C (`judge`); where a target's instructions are not those of this machine the
-evaluator runs its loops. A `survey` counts what was drawn, served and reached; a failing stage is drawn again
-with simpler choices (`dice`) and printed as one line that repeats it.
+(`drawn`), and given to it directly (`generators`). Two draw for all of them: `tails` puts any maps behind any
+stage, and `layers` takes what was drawn through the steps from fusion to lowering.
+
+What a generator writes must equal its formulas to the last bit, in the loop evaluator and as C (`judge`);
+where a target's instructions are not those of this machine the evaluator runs its loops. A `survey` counts
+what was drawn, served and reached; a failing stage is drawn again with simpler choices (`dice`) and printed
+as one line that repeats it.
 
 A generator gets its stages so:
 

@@ -33,7 +33,8 @@ class Drawn:
 
     `outputs` are read outside, what else the stages make is theirs alone. `how` is what the generator is
     told; `tolerance` is of the largest result. With `parts` bands of rows are chosen as for a
-    model, by the estimates of `math`.
+    model, by the estimates of `math`. With `truth`, what the groups were before steps changed them, the
+    generator is asked for all of them.
     """
 
     stages: tuple[Stage, ...]
@@ -45,6 +46,7 @@ class Drawn:
     tolerance: float | None = None
     parts: int = 0
     math: Math = "exact"
+    truth: Region | None = None
 
     @property
     def region(self) -> Region:
@@ -59,7 +61,8 @@ class Drawn:
         """How far from the formulas' a result may be, as a part of the largest."""
         if self.tolerance is not None:
             return self.tolerance
-        nodes = (n for c in computes(self.stages) for e in c.expressions for n in walk(e))
+        computed = (c for g in self.groups for c in computes(g.stages))
+        nodes = (n for c in computed for e in c.expressions for n in walk(e))
         rounds = any(isinstance(n, Unary) and n.op not in EXACT for n in nodes)
         return ROUNDED if rounds else 0.0
 

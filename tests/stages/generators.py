@@ -36,7 +36,7 @@ from ingot.loops.kernels.winograd.match import match
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 from ingot.targets.records import TARGETS
-from tests.stages import cells, chains, maps, products, windows
+from tests.stages import cells, chains, layers, maps, products, tails, windows
 from tests.stages.dice import Dice
 from tests.stages.drawn import Drawn, Habits
 from tests.stages.judge import Writer, Written
@@ -162,6 +162,13 @@ def among_others(name: str) -> Writer:
     return write
 
 
+def whole(
+    stages: tuple[Stage, ...], storage: Storage, target: Target, bounds: Bounds, choices: Choices
+) -> Written:
+    """Whoever serves the stages, as in a model."""
+    return generate.generate(stages, storage, target, bounds, choices), len(stages)
+
+
 def _windows(dice: Dice, target: Target) -> Drawn:
     if dice.chance(40):
         return windows.convolved(dice, target, TIDY, depthwise=True)
@@ -216,6 +223,16 @@ def _entries(dice: Dice, target: Target) -> Drawn:
     return replace(made, how=replace(made.how, huffman=dice.chance(35)))
 
 
+EVERY = (
+    *VECTORS,
+    "c99",
+    "x86-64-v4-vnni",
+    "aarch64-dotprod",
+    "aarch64-i8mm",
+    "armv7e-m",
+    "armv8.1m",
+    "riscv64",
+)
 SCALAR = ("c99", "armv7e-m", "armv8.1m", "riscv64", "s390x")
 GENERATORS: dict[str, Generator] = {
     "sliding_window": Generator(
@@ -319,6 +336,15 @@ GENERATORS: dict[str, Generator] = {
     ),
     "banded": Generator(
         chains.banded_chain, among_others("banded"), ("banded.py",), (*VECTORS, "c99"), share=0.2
+    ),
+    "tails": Generator(tails.tailed, whole, ("../access.py",), EVERY, share=0.9),
+    "layers": Generator(
+        layers.laid_out,
+        whole,
+        tuple(f"../region_passes/{n}.py" for n in ("separable", "weave", "window_copies", "columns")),
+        EVERY,
+        share=0.9,
+        throughout=True,
     ),
     "peel": Generator(
         chains.peeled_stage, among_others("peeled"), ("peel.py",), (*VECTORS, "c99"), throughout=True

@@ -72,7 +72,7 @@ def served(drawn: Drawn, write: Writer, seed: int) -> Served:
     require_proved(made)
     arrays = _inputs(drawn, seed)
     feeds = {t.name: physical(t, a, drawn.layouts.get(t) or dense(t.rank)) for t, a in arrays.items()}
-    by_formula = interpret(drawn.region, {t.name: a for t, a in arrays.items()})
+    by_formula = interpret(drawn.truth or drawn.region, {t.name: a for t, a in arrays.items()})
     wanted = [
         physical(t, a, drawn.layouts.get(t) or dense(t.rank))
         for t, a in zip(drawn.outputs, by_formula, strict=True)
@@ -111,6 +111,8 @@ def lowered(drawn: Drawn, write: Writer | None) -> Program:
 
 def _is_subject(stages: tuple[Stage, ...], drawn: Drawn, choices: Choices) -> bool:
     """Whether these are the stages that the generator is asked for: of chains those that go by bands."""
+    if drawn.truth is not None:
+        return True
     if drawn.parts:
         return any(choices[c].band is not None for c in computes(stages))
     return stages[0] is drawn.stages[0]

@@ -77,9 +77,10 @@ def pooled(
     channels: int | None = None,
     kinds: tuple[str, ...] = POOLS,
     counted: int = 50,
+    g: Geometry | None = None,
 ) -> Drawn:
     """MaxPool, AveragePool or LpPool; `counted`: how often, of a hundred, an average counts its padding."""
-    g, dtype = geometry(dice), dice.choice(FLOATS if channels is None else (FLOAT32,))
+    g, dtype = g or geometry(dice), dice.choice(FLOATS if channels is None else (FLOAT32,))
     c = channels or channels_that_fit(dice, target, dtype)
     f, x = builder(), dice.tensor("x", dtype, (g.batch, c, *g.size))
     define = {"max": max_pool, "average": average_pool, "lp": lp_pool}
@@ -129,9 +130,9 @@ def convolved(
     return stored(dice, f, target, habits)
 
 
-def transposed(dice: Dice, target: Target, habits: Habits = USUAL) -> Drawn:
+def transposed(dice: Dice, target: Target, habits: Habits = USUAL, g: Geometry | None = None) -> Drawn:
     """A transposed convolution: one of its phases, for each is a stage."""
-    g, dtype = geometry(dice, 4), dice.choice(FLOATS)
+    g, dtype = g or geometry(dice, 4), dice.choice(FLOATS)
     group = dice.choice((1, 1, 2))
     inputs, outputs = (some_channels(dice, target.lanes(dtype.bytes), 1) for _ in range(2))
     f, x = builder(), dice.tensor("x", dtype, (g.batch, inputs * group, *g.size))
