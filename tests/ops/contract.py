@@ -109,6 +109,7 @@ GEMM = [
     Row("Gemm", [A, BM]),
     *(Row("Gemm", [A, BM, floats(*c, seed=2)]) for c in ((3, 5), (5,), (1, 5), (3, 1), (1,), ())),
     Row("Gemm", [A, BM, floats(5, seed=2)], {"alpha": 0.5, "beta": 2.0}),
+    Row("Gemm", [A, BM, np.array([np.inf], np.float32)], {"beta": 0.0}, note="no bias"),
     Row("Gemm", [A.T.copy(), BM, floats(5, seed=2)], {"transA": 1}),
     Row("Gemm", [A, BM.T.copy(), floats(5, seed=2)], {"transB": 1}, opset=9),
     Row(

@@ -111,7 +111,8 @@ def gemm(
 ) -> Tensor:
     """y[m, n] = alpha * sum over k of a[m, k] * b[k, n] + beta * c, where c broadcasts (ONNX Gemm-13).
 
-    Up to opset 6 a model asks for the broadcast by an attribute.
+    With beta 0 nothing of c counts, an infinity neither, as in BLAS, the reference and onnxruntime. Up to opset
+    6 a model asks for the broadcast by an attribute.
     """
     f.require(a.rank == 2 and b.rank == 2, f"ranks {a.rank} and {b.rank}, 2 and 2 are needed")
     rows, inner = (a.shape[1], a.shape[0]) if transA else a.shape
@@ -128,7 +129,7 @@ def gemm(
 
     def post(acc: Expr) -> Expr:
         y = acc if alpha == 1 else acc * alpha
-        if c is None:
+        if c is None or beta == 0:
             return y
         bias = stretched(f, c, (m, n))
         return y + (bias if beta == 1 else bias * beta)
