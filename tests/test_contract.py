@@ -126,8 +126,16 @@ def test_the_last_register_is_as_narrow_as_serves() -> None:
         (960, 1, (16, 16, 8), 40),
     ]
     assert [s.widths for s in segments(58, 16, 4)] == [(16, 16, 16, 16)]
-    assert [s.widths for s in segments(27, 8, 2, exact=True)] == [(8, 8), (8, 1, 1, 1)]
+    assert [s.widths for s in segments(7, 8, 2, "repeated")] == [(4, 1, 1, 1)]
     assert parts(14, 16) == (8, 4, 1, 1)
+
+
+def test_the_last_register_repeats_channels_where_an_operand_has_no_more() -> None:
+    assert [(s.first, s.size, s.widths, s.offsets) for s in segments(58, 16, 2, "repeated")] == [
+        (0, 32, (16, 16), (0, 16)),
+        (26, 32, (16, 16), (0, 16)),
+    ]
+    assert [(s.first, s.size, s.offsets) for s in segments(28, 16, 2, "repeated")] == [(0, 28, (0, 12))]
 
 
 def test_rows_that_share_a_set_of_the_cache_are_few() -> None:

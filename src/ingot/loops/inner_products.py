@@ -1,7 +1,8 @@
 """Sums of products of two elements: of a tensor by constants, of two tensors along the memory of both.
 
 In: a stage. Out: which of these it is. An inner product, y[m, n] = sum(a[m, k] * b[n, k]), has vectors along
-its terms where turning an operand around, which lets them go along the outputs, would take longer.
+its terms where turning an operand around, which lets them go along the outputs, would take longer
+(`dot_product`); else `contract` turns blocks of it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def weighs(c: Compute) -> bool:
 
 
 def is_inner_product(c: Compute) -> bool:
-    """Whether vectors should go along the terms of a product of two dense tensors."""
+    """Whether the terms of a product of two dense tensors lie side by side in both."""
     r = c.reduction
     if r is None or not is_product(c) or len(r.axes) != 1:
         return False
@@ -45,8 +46,7 @@ def is_inner_product(c: Compute) -> bool:
     a, b = found
     if not all(_runs_along(load, k) and load.tensor.value is None for load in (a, b)):
         return False
-    few, many = sorted(_alone(p, q, c) for p, q in ((a, b), (b, a)))
-    return many > 1 and turning_costs(few, many, static(k.extent))
+    return max(_alone(p, q, c) for p, q in ((a, b), (b, a))) > 1
 
 
 def turning_costs(few: int, many: int, terms: int) -> bool:

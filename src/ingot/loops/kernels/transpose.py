@@ -69,6 +69,14 @@ def transpose(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> t
         return None
 
 
+def turned(t: Turn, lanes: int) -> tuple[Statement, ...]:
+    """Statements of a copy in tiles of at most `lanes` elements a side, one by one where no tile fits."""
+    lanes = min(lanes, MOST_LANES)
+    while lanes > min(static(t.down.extent), static(t.across.extent)):
+        lanes //= 2
+    return tuple(_nest(t, lanes if lanes >= t.fewest else 1))
+
+
 def match(c: Compute, storage: Storage, bounds: Bounds) -> Turn | None:
     """Bind the stage; every operand moves by one, or not at all, along `down` or, those to turn, `across`."""
     if not c.axes or not all(isinstance(a.extent, int) for a in c.axes):

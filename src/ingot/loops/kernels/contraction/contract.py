@@ -2,7 +2,9 @@
 
 Serves convolutions, matrix products and recurrent gates alike; `roles` says which axis does what, `tiles`
 how large a register tile is. Accumulators are named vector registers, `rows` x `vectors` of them. `b` is
-packed in the order the loops read it when it is constant, or when it does not run along its vectors.
+packed in the order the loops read it when it is constant, or when it does not run along its vectors: then
+each block of channels is copied before it is multiplied, all of them at once where loops around would repeat
+that.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ def contract(
         return None
     codes = codes_for(found[0], storage, target) if by_codes else None
     try:
-        return _Generator(*found, storage, target, tile, codes, far).statements()
+        return _Generator(*found, storage, target, tile, codes, far, bool(bounds)).statements()
     except NotVectorizable:
         return None
 
@@ -151,6 +153,7 @@ class _Generator:
         tile: Tile | None,
         codes: Codes | None = None,
         far: bool = False,
+        is_inner: bool = False,
     ) -> None:
         self.target, self.codes, self.is_far = target, codes, far
         product, sizes = product_of(c, target), _sizes(c, target)
@@ -166,13 +169,24 @@ class _Generator:
         in_place = self._registers("repeated") == self._registers("padded")
         self.is_packed = not (self.operand.is_in_order and in_place)
         self.levels: Levels = (c.tile[0], None, *c.tile[1:]) if by_rows else (None, *c.tile)
+        repeated = is_inner or by_rows or any(step(c.b, x.name) == 0 for x in c.outer)
+        self.is_block_copied = not repeated
         cut = self._segments("padded" if self.is_packed else "repeated")
         chains = self._chains(max(len(s.widths) for s in cut))
         self.blocks = [self._block(s, chains) for s in cut]
 
     def _block(self, s: Segment, chains: int) -> Block:
-        weights = self.operand.packed(s) if self.is_packed else self.c.b
-        return Block(self.operand, s, weights, chains, self.is_packed, self.target)
+        operand, copying = self.operand, tuple[Statement, ...]()
+        if not self.is_packed:
+            weights = self.c.b
+        elif self.c.b.tensor.value is not None:
+            weights = operand.packed(s)
+        elif self.is_block_copied:
+            weights, copying = operand.copied_block(s)
+        else:
+            weights, made = operand.copied(s)
+            self.prologue += made
+        return Block(operand, s, weights, copying, chains, self.is_packed, self.target)
 
     def _chains(self, vectors: int) -> int:
         """How many sums of every accumulator are in flight, where the tile has few accumulators.
@@ -199,12 +213,12 @@ class _Generator:
         for x in reversed(self.c.outer):
             nest = (For(x.name, Const(0), as_expr(x.extent or 0), 1, nest),)
         if self.codes is None:
-            return (*self.prologue, *self.operand.prologue, *nest)
+            return (*self.prologue, *nest)
         size = self.c.channels * self.c.terms
         shape = f"{self.c.channels}x{self.c.terms}"
         bits = 4 if self.codes.shared else 8
         note = Remark(f"{self.c.b.tensor.name}: {shape} as codes of {bits} bits; {size * bits // 8:,} bytes")
-        return (note, *self.operand.prologue, *self.codes.table(), *nest)
+        return (note, *self.codes.table(), *nest)
 
     def _nest(self, levels: Levels, taken: Taken, block: Block | None) -> Iterator[Statement]:
         """The loops around one register tile; what is left over are smaller tiles of the same kind."""
@@ -216,7 +230,7 @@ class _Generator:
         x, *inner = levels
         if x is None:
             for b in self.blocks:
-                s, body = b.segment, tuple(self._nest(tuple(inner), taken, b))
+                s, body = b.segment, (*b.copying, *self._nest(tuple(inner), taken, b))
                 yield For(self.c.vector.name, Const(s.first), Const(s.end), s.size, body)
             return
         for lo, hi, part in pieces(static(x.extent), self.shape[x]):

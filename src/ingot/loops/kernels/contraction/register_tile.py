@@ -39,13 +39,14 @@ Offsets = dict[str, int]
 class Block:
     """What all tiles of a block of channels share.
 
-    `weights` are the registers of its segment, from the first lane of a term on; `chains` sums of every
-    accumulator are in flight.
+    `weights` are the registers of its segment, from the first lane of a term on, which the statements of
+    `copying` put there; `chains` sums of every accumulator are in flight.
     """
 
     operand: VectorOperand
     segment: Segment
     weights: Load
+    copying: tuple[Statement, ...]
     chains: int
     is_packed: bool
     target: Target

@@ -4,8 +4,8 @@
                          ->    w[block, kh, kw, ic / 4, lane, 4]     groups of four, as `dot4` multiplies them
 
 In: a contraction, its product and the segments its channels are cut into. Out: a load for each segment: of a
-constant packed at compile time, of the operand as it is, or of a copy made at run time, whose statements are
-the `prologue`. Where a group does not divide the terms the last group ends with the last term, and what was
+constant packed at compile time, of the operand as it is, or of a copy made at run time, whose statements come
+with it. Where a group does not divide the terms the last group ends with the last term, and what was
 multiplied before is 0 in it.
 """
 
@@ -29,7 +29,6 @@ from ingot.formula.expr import (
     Tensor,
     Var,
     cast,
-    select,
     static,
     substitute,
     walk,
@@ -43,6 +42,7 @@ from ingot.loops.kernels.contraction.codes import Codes
 from ingot.loops.kernels.contraction.products import Product
 from ingot.loops.kernels.contraction.roles import Contraction, around
 from ingot.loops.kernels.contraction.tiles import Segment
+from ingot.loops.kernels.transpose import Turn, turned
 from ingot.loops.layout import Storage
 
 Grid = dict[str, Array]
@@ -57,7 +57,6 @@ class VectorOperand:
         self, c: Contraction, product: Product, storage: Storage, lanes: int, codes: Codes | None
     ) -> None:
         self.c, self.product, self.storage, self.lanes, self.codes = c, product, storage, lanes, codes
-        self.prologue: tuple[Statement, ...] = ()
         inner, size = c.reduce[-1], product.group
         self.group = inner if size == 1 else Var(f"{inner.name}_group", -(-static(inner.extent) // size))
         self.reduce = (*c.reduce[:-1], self.group)
@@ -68,18 +67,31 @@ class VectorOperand:
         return self.c.b.tensor.value is None and step(self.c.b, self.c.vector.name) == 1
 
     def packed(self, s: Segment) -> Load:
-        """The operand's registers of a segment, from the first lane of a term on."""
-        b = self.c.b
-        axes = [x for x in self.c.outer if step(b, x.name) != 0]
-        if b.tensor.value is not None:  # packed once, for all iterations of the loops around
-            axes += _fixed(self.c.around, b)
+        """A constant's registers of a segment, from the first lane of a term on."""
+        axes = [
+            *self._moving(),
+            *_fixed(self.c.around, self.c.b),
+        ]  # once, for all iterations of the loops around
         extents = (s.blocks, *(static(x.extent) for x in (*axes, *self.reduce)), s.size)
-        index = (self._block(s), *axes, *self.reduce, Const(0))
-        if b.tensor.value is not None:
-            return Load(self._constant(axes, extents, s), index)
-        copy = self.storage.scratch(b.tensor, extents)
-        self.prologue += self._copying(copy, axes, s)
-        return Load(copy, index)
+        return Load(self._constant(axes, extents, s), (self._block(s), *axes, *self.reduce, Const(0)))
+
+    def copied(self, s: Segment) -> tuple[Load, tuple[Statement, ...]]:
+        """The registers of a segment in a copy of all its blocks, and the statements that make it."""
+        axes, block = self._moving(), Var("block", s.blocks)
+        extents = (s.blocks, *(static(x.extent) for x in (*axes, *self.reduce)), s.size)
+        copy = self.storage.scratch(self.c.b.tensor, extents)
+        made = self._copying(copy, (block, *axes), s, block * s.size + s.first)
+        return Load(copy, (self._block(s), *axes, *self.reduce, Const(0))), made
+
+    def copied_block(self, s: Segment) -> tuple[Load, tuple[Statement, ...]]:
+        """The registers of the block that the vector axis is at, and the statements that copy them."""
+        extents = (*(static(x.extent) for x in self.reduce), s.size)
+        copy = self.storage.scratch(self.c.b.tensor, extents)
+        return Load(copy, (*self.reduce, Const(0))), self._copying(copy, (), s, self.c.vector)
+
+    def _moving(self) -> list[Var]:
+        """The outer axes that the operand moves with."""
+        return [x for x in self.c.outer if step(self.c.b, x.name) != 0]
 
     def first(self, s: Segment) -> First:
         """What the accumulators of a segment begin with, by the offset and the width of a register."""
@@ -165,19 +177,33 @@ class VectorOperand:
         grid[inner.name] = np.where(is_rest, count - size + term, group * size + term)
         return np.asarray(~is_rest | (grid[inner.name] >= whole * size))
 
-    def _copying(self, copy: Tensor, axes: list[Var], s: Segment) -> tuple[Statement, ...]:
-        """Copy `b` into scratch; lanes beyond the last channel are zero."""
-        b, v = self.c.b, self.c.vector
-        block, lane = Var("block", s.blocks), Var("lane", s.size)
-        channel = simplify(block * s.size + lane + s.first)
-        read = simplify(substitute(b, {v.name: channel}), self.c.bounds)
-        to = Load(copy, (block, *axes, *self.c.reduce, lane))
-        if s.channels < s.size:
-            read = select(channel < self.c.channels, read, Const(0.0, b.tensor.type.compute))
-        body: tuple[Statement, ...] = (Store(to, read),)
-        for x in reversed((block, *axes, *self.c.reduce, lane)):
-            body = (For(x.name, Const(0), as_expr(x.extent or 0), 1, body),)
-        return body
+    def _copying(self, copy: Tensor, axes: tuple[Var, ...], s: Segment, first: Expr) -> tuple[Statement, ...]:
+        """Copy `b` from the channel `first` on into scratch; lanes beyond the last channel are zero.
+
+        Terms that run on in memory are turned in registers.
+        """
+        b, outer = self.c.b, (*axes, *self.c.reduce)
+        lane = Var("lane", min(s.channels, s.size))
+        bounds = {**self.c.bounds, **{x.name: interval(x) for x in (*axes, lane)}}
+        read = simplify(substitute(b, {self.c.vector.name: first + lane}), bounds)
+        assert isinstance(read, Load)
+        to = Load(copy, (*outer, lane))
+        run = next((k for k in self.c.reduce if step(b, k.name) == 1), None)
+        if run is None:
+            made = _loops((*outer, lane), Store(to, read))
+        else:
+            rest = tuple(x for x in outer if x is not run)
+            made = turned(Turn(to, read, (read,), lane, run, rest, bounds), self.lanes)
+        if static(lane.extent) == s.size:
+            return made
+        none = Store(Load(copy, (*outer, lane + static(lane.extent))), Const(0.0, b.tensor.type.compute))
+        return (*made, *_loops((*outer, Var("lane", s.size - s.channels)), none))
+
+
+def _loops(axes: tuple[Var, ...], body: Statement) -> tuple[Statement, ...]:
+    for x in reversed(axes):
+        body = For(x.name, Const(0), as_expr(x.extent or 0), 1, (body,))
+    return (body,)
 
 
 def widened(c: Contraction, to: DType, storage: Storage, lanes: int) -> tuple[Load, tuple[Statement, ...]]:
