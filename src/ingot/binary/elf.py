@@ -56,6 +56,7 @@ class _Reader:
         self.order = "<" if elf.little_endian else ">"
         self.wide = elf.elfclass == 64
         self.linked = elf["e_type"] != "ET_REL"
+        self.kinds: dict[int, str] = {}
 
     def read(self) -> ObjectFile:
         elf = self.elf
@@ -218,10 +219,12 @@ class _Reader:
         return section.info, offset
 
     def _name(self, kind: int) -> str:
-        name = _RELOCATIONS.get(self.elf["e_machine"], {}).get(kind) or str(
-            describe_reloc_type(kind, self.elf)
-        )
-        return name if name.startswith("R_") else f"type {kind}"
+        """A kind of relocation, each looked up once: a file has many of few kinds."""
+        if kind not in self.kinds:
+            known = _RELOCATIONS.get(self.elf["e_machine"], {}).get(kind)
+            name = known or str(describe_reloc_type(kind, self.elf))
+            self.kinds[kind] = name if name.startswith("R_") else f"type {kind}"
+        return self.kinds[kind]
 
 
 def _string(table: bytes, start: int) -> str:

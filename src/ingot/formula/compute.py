@@ -8,13 +8,14 @@ reference semantics, loops, MAC counts and fusion are all read off these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ingot.formula.expr import (
     Const,
     Expr,
+    Extent,
     Gathered,
     Load,
     Param,
@@ -169,16 +170,21 @@ def _reads(stage: Stage) -> Iterator[Tensor]:
             yield from () if s.active is None else (s.active,)
             continue
         axes = s.axes if s.reduction is None else (*s.axes, *s.reduction.axes)
-        for n in (*s.out.shape, *(a.extent or 0 for a in axes)):
-            yield from measures(n)
+        yield from _measured((*s.out.shape, *(a.extent or 0 for a in axes)))
         for e in s.expressions:
             for n in walk(e):
-                if isinstance(n, Load):
+                if type(n) is Load:
                     yield n.tensor
-                    for d in n.tensor.shape:
-                        yield from measures(d)
-                elif isinstance(n, Param) and n.source is not None:
+                    yield from _measured(n.tensor.shape)
+                elif type(n) is Param and n.source is not None:
                     yield n.source
+
+
+def _measured(extents: Iterable[Extent]) -> Iterator[Tensor]:
+    """The tensors that hold extents, most of which are plain numbers."""
+    for n in extents:
+        if type(n) is not int:
+            yield from measures(n)
 
 
 def _nested(stage: Stage) -> Iterator[Stage]:

@@ -167,10 +167,16 @@ class Unary(Expr):
 
     op: str
     a: Expr
+    known_type: DType = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Keep the type, as `Binary` does."""
+        of_operand = self.op not in ("isnan", "isinf", "not", "any")
+        object.__setattr__(self, "known_type", self.a.dtype if of_operand else BOOL)
 
     @property
     def dtype(self) -> DType:
-        return BOOL if self.op in ("isnan", "isinf", "not", "any") else self.a.dtype
+        return self.known_type
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -182,10 +188,15 @@ class Binary(Expr):
     op: str
     a: Expr
     b: Expr
+    known_type: DType = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Keep the type: a chain of operators that asks its operand for it each time costs its square."""
+        object.__setattr__(self, "known_type", BOOL if self.op in COMPARISONS else self.a.dtype)
 
     @property
     def dtype(self) -> DType:
-        return BOOL if self.op in COMPARISONS else self.a.dtype
+        return self.known_type
 
 
 @dataclass(frozen=True, slots=True, repr=False)
