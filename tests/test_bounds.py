@@ -30,11 +30,13 @@ from ingot.loops.program import Area, Call, Kernel, neighbours
 from ingot.loops.region import Group
 from ingot.ops.by_numpy import FORMS as BY_NUMPY
 from ingot.ops.by_numpy import by_numpy
+from ingot.ops.elementwise import AT_ONCE
 from ingot.ops.registry import formulate
 from ingot.options import Options
 
 C99 = Options(target="c99", name="net")
-STEP = {form: 80 if form == "lstms" else 32 for form in FORMS if form != "nested"}
+LARGER = {"lstms": 80, "Sum": 160, "Max": 160, "Mean": 160, "Min": 160}
+STEP = {form: LARGER.get(form, 32) for form in FORMS if form != "nested"}
 """The smallest model of each form, of which others are multiples. Depth is limited, and costs its square."""
 SEARCHED = (Tensor, Compute, Scan, Group, Call, Kernel, Value, Node)
 
@@ -246,6 +248,15 @@ def test_any_number_of_inputs(op: str) -> None:
     wanted = how.accumulate(x)[-1] / np.float32(700 if op == "Mean" else 1)
     found = ingot.compile(many(op)(700), target="x86-64", emit=("obj",)).run(feeds)["y"]
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_no_kernel_takes_thousands_of_inputs() -> None:
+    """A C compiler takes the square of them; kernels that are alike are one function."""
+    made = ingot.compile(many("Sum")(1000), target="x86-64", emit=("c",))
+    program = stages(many("Sum")(1000), C99).program
+    kernels = [step.kernel for step in program.steps if isinstance(step, Call)]
+    assert len(kernels) > 10 and max(len(k.parameters) for k in kernels) <= AT_ONCE + 1
+    assert len(made.manifest["kernels"]) < 5
 
 
 def test_one_input_many_times() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,33 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "empty": ("d.npy", npy(DATA[:0]), "holds no samples"),
     "strings": ("d.npy", npy(DATA[:2].astype(str)), "the input 'x' takes float32"),
 }
+
+
+def zeros(count: int, path: Path, method: int = zipfile.ZIP_DEFLATED) -> int:
+    """Write an archive of so many floats x, all zeros; how many bytes it takes."""
+    head = io.BytesIO()
+    form = {"descr": "<f4", "fortran_order": False, "shape": (count, 1)}
+    np.lib.format.write_array_header_1_0(head, form)
+    with zipfile.ZipFile(path, "w", method) as packed, packed.open("x.npy", "w", force_zip64=True) as member:
+        member.write(head.getvalue())
+        for _ in range(count >> 18):
+            member.write(bytes(1 << 20))
+    return path.stat().st_size
+
+
+def test_what_expands_a_thousandfold_is_not_expanded(tmp_path: Path) -> None:
+    """But for what memory hardly notices: zeros may be data."""
+    inputs, packed = [Input("x", "float32", (1, 1))], tmp_path / "x.npz"
+    assert zeros(1 << 27, packed) < 1 << 20
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"expands from [\d,]+ bytes to 536,871,040; at most 268,435,456"):
+        open_samples([str(packed)], inputs)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    zeros(1 << 22, packed)
+    tracemalloc.reset_peak()
+    assert open_samples([str(packed)], inputs).count == 1 << 22
+    assert tracemalloc.get_traced_memory()[1] < 20 << 20  # the elements once
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("file, data, message", HOSTILE.values(), ids=HOSTILE)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 MEMBERS = 4096
 EXPANDED_BYTES = 1 << 32  # of a compressed member
+EXPANDED_ANYHOW = 1 << 28  # of one, however little it takes in the file
+EXPANSION = 64  # times what it takes in the file: beyond, it is hardly data
+CHUNK = 1 << 20
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FAILURES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OSError)
 
@@ -39,7 +42,7 @@ def read_member(path: Path, name: str) -> Array:
         try:
             info = archive.getinfo(f"{name}.npy")
             _require_modest(path, info)
-            data = archive.read(info)
+            data = _expanded(archive, info)
         except KeyError:
             raise InputError(f"{path} has no array {name!r}") from None
         except _FAILURES as error:
@@ -47,14 +50,29 @@ def read_member(path: Path, name: str) -> Array:
     return parse_array(data, f"{name!r} in {path}")
 
 
+def _expanded(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
+    """A member's bytes, which are in memory once."""
+    data, at = bytearray(info.file_size), 0
+    with archive.open(info) as member:
+        while chunk := member.read(CHUNK):
+            data[at : at + len(chunk)] = chunk
+            at += len(chunk)
+    if at != len(data):
+        raise ValueError(f"it has {at:,} bytes, not {len(data):,}")
+    return data
+
+
 def _require_modest(path: Path, info: zipfile.ZipInfo) -> None:
-    limit = FILE_BYTES if info.compress_type == zipfile.ZIP_STORED else EXPANDED_BYTES
+    limit = min(EXPANDED_BYTES, max(EXPANDED_ANYHOW, EXPANSION * info.compress_size))
+    if info.compress_type == zipfile.ZIP_STORED:
+        limit = FILE_BYTES
     stored = info.compress_type == zipfile.ZIP_STORED and info.file_size != info.compress_size
     if info.compress_type not in METHODS or stored:
         raise ValueError("it is not stored as numpy does it")
     if info.file_size > limit:
         raise InputError(
-            f"{path}: {info.filename!r} expands to {info.file_size:,} bytes; at most {limit:,} are read",
+            f"{path}: {info.filename!r} expands from {info.compress_size:,} bytes to {info.file_size:,}; "
+            f"at most {limit:,} are read",
             remedy="save it with numpy.savez, which does not compress",
         )
 

@@ -72,10 +72,10 @@ def mapped(path: Path) -> Array:
     return _array(held, start, form)
 
 
-def parse_array(data: bytes, source: object) -> Array:
+def parse_array(data: bytes | bytearray, source: object) -> Array:
     """Return the elements of what is a .npy file, from `source`. Raises InputError."""
     try:
-        start, form = _form(data[:HEADER_BYTES], len(data))
+        start, form = _form(bytes(data[:HEADER_BYTES]), len(data))
     except (ValueError, TypeError) as error:
         raise InputError(f"{source} is not a .npy file of numbers or strings: {error}") from None
     return _array(data, start, form)
@@ -91,7 +91,9 @@ def _form(head: bytes, size: int) -> tuple[int, tuple[np.dtype[Any], bool, tuple
     return start, (element, is_fortran, shape)
 
 
-def _array(held: mmap.mmap | bytes, start: int, form: tuple[np.dtype[Any], bool, tuple[int, ...]]) -> Array:
+def _array(
+    held: mmap.mmap | bytes | bytearray, start: int, form: tuple[np.dtype[Any], bool, tuple[int, ...]]
+) -> Array:
     import numpy as np
 
     element, is_fortran, shape = form

@@ -69,7 +69,10 @@ elementwise("Reciprocal", lambda x: 1 / x, kinds="f")
 
 # -- of any number of inputs
 
-AT_ONCE = 64  # inputs in one expression: deeper ones are beyond recursion, here and in C compilers
+AT_ONCE = (
+    64  # inputs in one kernel: deeper expressions are beyond recursion, longer lists of pointers cost a C
+)
+# compiler their square
 
 
 def of_many(name: str, combine: Callable[[Expr, Expr], Expr], kinds: str = "fiu", mean: bool = False) -> None:
@@ -84,6 +87,7 @@ def of_many(name: str, combine: Callable[[Expr, Expr], Expr], kinds: str = "fiu"
         elements = [stretched(b, t, axes) for t in inputs]
         while len(elements) > AT_ONCE:
             so_far = b.map(axes, reduce(combine, elements[:AT_ONCE]), name="so_far")
+            b.cuts.append(len(b.stages))
             elements = [so_far[axes], *elements[AT_ONCE:]]
         value = reduce(combine, elements)
         return b.map(axes, value / len(inputs) if mean else value, inputs[0].type)

@@ -65,7 +65,8 @@ class Bytes:
     def number(self, at: int, form: str) -> Any:
         """A little-endian number. Raises ModelError where it does not lie in the file."""
         packed = PACKED[form]
-        self.inside(at, packed.size)
+        if at < 0 or at + packed.size > len(self.data):
+            self.inside(at, packed.size)
         return packed.unpack_from(self.data, at)[0]
 
     def inside(self, at: int, size: int) -> None:
