@@ -256,7 +256,7 @@ def test_no_kernel_takes_thousands_of_inputs() -> None:
     program = stages(many("Sum")(1000), C99).program
     kernels = [step.kernel for step in program.steps if isinstance(step, Call)]
     assert len(kernels) > 10 and max(len(k.parameters) for k in kernels) <= AT_ONCE + 1
-    assert len(made.manifest["kernels"]) < 5
+    assert len({k["name"] for k in made.manifest["kernels"]}) == 2
 
 
 def test_one_input_many_times() -> None:
