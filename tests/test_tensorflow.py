@@ -23,6 +23,7 @@ from ingot.cli import app
 from ingot.errors import InputError, ModelError
 from ingot.frontends.canonical import is_foreign, source_files
 from ingot.frontends.tensorflow import import_tensorflow
+from tests.fuzz.readers import READERS
 from tests.models import SECONDS, limit
 from tests.tensorflow.graphs import BOOL, FLOAT, INT32, Graph, floats, imported, ops, run, save_checkpoint
 
@@ -574,3 +575,13 @@ def test_bad_checkpoints(tmp_path: Path) -> None:
     index.write_bytes(whole[:20])
     with pytest.raises(ModelError, match="not the index"):
         open_checkpoint(prefix)
+
+
+def test_the_current_folder_may_be_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name is the bundle's, as if it were written out."""
+    saved = READERS["saved-model"]
+    saved.place(tmp_path / "perceptron", saved.seeds()[0])
+    monkeypatch.chdir(tmp_path / "perceptron")
+    assert ingot.compile(".", target="c99", emit=("c",)).name == "perceptron"
+    monkeypatch.chdir("variables")
+    assert ingot.compile("..", target="c99", emit=("c",)).name == "perceptron"

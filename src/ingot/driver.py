@@ -18,7 +18,7 @@ from ingot.check.evidence import LabelledData, evidence_of
 from ingot.compression.layers import Layer, layers_of
 from ingot.compression.merge import merge_equal
 from ingot.compression.model import Compressed, Wish, compress, floats, inlined, to_container
-from ingot.files import read_file, sha256_of
+from ingot.files import named, read_file, sha256_of
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import opsets as model_opsets
@@ -304,7 +304,7 @@ def bundle_name(wanted: str | None, model: Any, fallback: str) -> str:
     """The C name of the bundle: as asked for, else the file's name, else the graph's."""
     from ingot.emit.names import LIBRARY, Scope
 
-    stem = Path(model).stem if isinstance(model, str | Path) else fallback
+    stem = named(Path(model)).stem if isinstance(model, str | Path) else fallback
     return Scope(LIBRARY).fresh(wanted or stem, "model")
 
 

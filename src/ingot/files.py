@@ -60,6 +60,11 @@ def open_file(path: Path, limit: int) -> int:
     raise InputError(f"{path} has {found.st_size:,} bytes; at most {limit:,} are read of such a file")
 
 
+def named(path: Path) -> Path:
+    """Return the path, whole where its end is no name: `.` and `..`."""
+    return path.resolve() if path.name in ("", "..") else path
+
+
 def read_file(path: Path, limit: int = MODEL_BYTES) -> bytes:
     """The bytes of a regular file. Raises InputError."""
     try:

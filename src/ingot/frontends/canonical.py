@@ -13,6 +13,7 @@ from typing import Any
 from onnx import ModelProto
 
 from ingot.errors import InputError
+from ingot.files import named
 from ingot.frontends.formats import FORMATS, Format, format_of
 from ingot.options import Options
 
@@ -71,7 +72,7 @@ def _in_onnx(model: Any, options: Options) -> Any:
     given = {k: getattr(options, k) for k in SPELLED if getattr(options, k, ())}
     if found.is_onnx:
         return _plain(found, model, given)
-    return _imported(found, Path(model), given)
+    return _imported(found, named(Path(model)), given)
 
 
 def imported(path: Path, **given: Any) -> Any:
@@ -84,7 +85,7 @@ def imported(path: Path, **given: Any) -> Any:
         from ingot.frontends.onnx import read_proto
 
         return read_proto(_plain(found, path, meant))
-    return _imported(found, path, meant)
+    return _imported(found, named(path), meant)
 
 
 def source_files(path: Path) -> list[Path]:
