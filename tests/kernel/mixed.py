@@ -18,6 +18,9 @@ from ingot.formula.types import DType, dtype_named
 from ingot.packaging.kbuild.golden import ramp
 
 SHOWN = 16
+LINE = "mixed_network_line(line, sizeof(line), outputs, i)"
+LINE_LEAK = (f"{LINE};", f"if (i) {LINE}; else line[sizeof(line) - 1] = 0;")
+"""A mistake in the module: the line of the first output is what the stack holds."""
 CASTS = {
     "int8": 3,
     "string": 8,

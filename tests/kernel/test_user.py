@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from ingot.packaging.kbuild.layout import Layout, Member, layout
 from ingot.packaging.kbuild.variants import VARIANTS, Variant
 
 from .machine import run
-from .mixed import KEPT, STATE, elements, golden, mixed, shown
+from .mixed import KEPT, LINE_LEAK, STATE, elements, golden, mixed, shown
 
 HERE = Path(__file__).parent / "user"
 TARGETS = ("x86-64", "x86-64-v3")
@@ -50,12 +50,31 @@ FAIR = {"mixed": "((struct mixed_inputs *)in)->in_first[0] = random_byte() % 3"}
 """Statements: inputs of a long run, and what makes inputs of any bytes less hopeless."""
 
 
+LEAKS = {
+    "memory that nobody has written": ("kvzalloc(INGOT_MEMORY", "kvmalloc(INGOT_MEMORY"),
+    "a network that nobody has written": ("kzalloc(sizeof(*n)", "kmalloc(sizeof(*n)"),
+    "a line that nobody has written": LINE_LEAK,
+    "what a run that failed has left": ("n->has_run = !status;", "n->has_run = true;"),
+    "more than the outputs": ("copy_to_user(to, n->output, count)", "copy_to_user(to, n->output, count + 1)"),
+}
+"""Mistakes, each of which the checks below must see: text of the module, and what stands there instead."""
+
+
 @dataclass(frozen=True)
 class Built:
     """A module's harness, once for each filling of the stack."""
 
     bundle: Bundle
+    folder: Path
+    words: tuple[str, ...]
     programs: Mapping[str, Path]
+
+    def spoiled(self, old: str, new: str) -> Built:
+        """The harness of the module with a mistake in it."""
+        text = (self.folder / f"{self.bundle.name}_module.c").read_text()
+        assert text.count(old) == 1
+        (self.folder / "spoiled_module.c").write_text(text.replace(old, new))
+        return replace(self, programs=linked(self.folder, "spoiled", self.words))
 
     def run(self, stack: str, *words: str, features: bool = False) -> str:
         """What it says. A sanitizer's finding and a check that fails are failures."""
@@ -78,19 +97,21 @@ def built(model: onnx.ModelProto, name: str, folder: Path, **options: Any) -> Bu
     objects = [
         code for t in TARGETS for code in _objects(here, f"{name}_{VARIANTS[t].symbol}", VARIANTS[t], include)
     ]
-    defined = [
-        f'-DMODULE="{name}_module.c"',
-        f"-DCLOSE={name}_network_close",
-        f"-DAGREES={name}_network_agrees",
-    ]
+    defined = [f"-DCLOSE={name}_network_close", f"-DAGREES={name}_network_agrees"]
     defined += [f"-DLONG={LONG.get(name, '(void)0')}", f"-DFAIR={FAIR.get(name, '(void)0')}"]
-    programs = {}
-    for stack in STACKS:
+    sources = [str(HERE / "harness.c"), str(here / f"{name}_check.c"), *map(str, objects)]
+    words = (*include, *defined, *sources)
+    return Built(bundle, here, words, linked(here, name, words))
+
+
+def linked(here: Path, module: str, words: tuple[str, ...]) -> dict[str, Path]:
+    """The harness of a module's file, once for each filling of the stack."""
+    programs = {stack: here / f"{module}_{stack}" for stack in STACKS}
+    for stack, program in programs.items():
         filled = [f"-ftrivial-auto-var-init={stack}", *WARNED, "-Werror"]
-        programs[stack] = here / stack
-        sources = [str(HERE / "harness.c"), str(here / f"{name}_check.c"), *map(str, objects)]
-        run("gcc", *SANITIZED, *filled, *include, *defined, *sources, "-o", str(programs[stack]))
-    return Built(bundle, programs)
+        named = f'-DMODULE="{module}_module.c"'
+        run("gcc", *SANITIZED, *filled, named, *words, "-o", str(program))
+    return programs
 
 
 def _objects(here: Path, name: str, variant: Variant, include: list[str]) -> list[Path]:
@@ -130,6 +151,14 @@ def test_mixed_types_under_the_sanitizers(of_all_types: Built) -> None:
     assert "selftest: 0 of 3 runs differ, status 0" in said and said.endswith("all is well\n")
     refused = re.search(r"refused (\d+), ended 0", said)
     assert refused and 100 < int(refused[1]) < 250  # an index out of range, or strings that are too long
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_leak_is_seen(leak: str, of_all_types: Built) -> None:
+    """The checks are no better than what they find."""
+    spoiled = of_all_types.spoiled(*LEAKS[leak])
+    with pytest.raises(AssertionError):
+        says_the_same(spoiled, "check", "7")
 
 
 def test_a_killed_process_leaves_the_state_as_it_was(with_state: Built) -> None:
