@@ -10,9 +10,11 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ingot.packaging.kbuild.golden import RUNS
 
+from .logged import NAMES, is_told
 from .machine import COUNTED
 from .mixed import printed
 from .modules import FORMS, INDIGO
@@ -26,7 +28,9 @@ PROBED = (
     "all CPUs at the same time",
 )
 USED = (
-    *("nothing of others is read", "other sizes and bad addresses are errors"),
+    *("memory is filled", "nothing of others is read", "nothing of others is read from whole pages"),
+    *("what leaks from slabs is seen", "what leaks from pages is seen"),
+    "other sizes and bad addresses are errors",
     *("a killed run leaves the state as it was", "memory is its group's", "no more than its group has"),
 )
 COMPLAINTS = (
@@ -36,6 +40,7 @@ COMPLAINTS = (
 LOADED = """
 insmod /mixed.ko selftest=1; echo "@mixed $?"
 insmod /kept.ko selftest=1; echo "@kept $?"
+for m in paged leaky leaky_paged; do insmod /$m.ko selftest=1; echo "@varied $?"; done
 insmod /policy.ko selftest=1; echo "@policy $?"
 insmod /digits.ko selftest=1 section_us=20; echo "@digits $?"
 insmod /integers.ko selftest=1; echo "@integers $?"
@@ -87,7 +92,7 @@ loops() {
 loops & loops & wait
 """
 END = """
-for m in policy digits mixed kept integers; do rmmod $m; echo "@gone $?"; done
+for m in policy digits mixed kept integers paged leaky leaky_paged; do rmmod $m; echo "@gone $?"; done
 """
 
 
@@ -157,10 +162,24 @@ def published(form: str) -> Check:
     return f"the ten published lines from {form}", holds
 
 
+TYPES = [f"run {n}, {name}:{line}" for n in range(RUNS) for name, line in printed(n).items()]
+
+
+def lines(module: str, said: str) -> list[str]:
+    """What a module's selftest has told the log of its outputs."""
+    return re.findall(rf" {module}: (run \d+, \w+:.*)$", said, re.M)
+
+
 def every_type(said: str) -> bool:
     """The selftest's lines, and no others, whatever the stack was filled with."""
-    found = re.findall(r"mixed: (run \d, \w+:.*)$", said, re.M)
-    return found == [f"run {n}, {name}:{line}" for n in range(RUNS) for name, line in printed(n).items()]
+    return lines("mixed", said) == lines("paged", said) == TYPES
+
+
+def leak_is_told(said: str) -> bool:
+    """The first output's line is not what it should be; all others are."""
+    first = TYPES[0].partition(", ")[2].partition(":")[0]
+    wrong = [a for a, b in zip(lines("leaky", said), TYPES, strict=False) if a != b]
+    return len(lines("leaky", said)) == len(TYPES) and len(wrong) == RUNS and all(first in w for w in wrong)
 
 
 def killed(said: str) -> bool:
@@ -180,13 +199,16 @@ BOTH: tuple[Check, ...] = (
     ("golden vectors agree", has(r"(policy|digits): selftest: 0 of \d+ runs differ, status 0", 2)),
     *map(probed, PROBED),
     ("a module that another one uses stays", has(r"^@used 1$")),
-    ("modules are removed", has(r"^@(unused|gone) 0$", 6)),
+    ("modules are removed", has(r"^@(unused|gone) 0$", 9)),
     ("modules of mixed types are loaded", has(r"^@(mixed|kept) 0$", 2)),
     (
         "golden vectors of mixed types agree",
         has(r"(mixed|kept): selftest: 0 of \d+ runs differ, status 0", 2),
     ),
     ("every type is printed", every_type),
+    *((f"the log has the numbers of {name}", partial(is_told, name)) for name in NAMES),
+    ("modules with leaks are loaded", has(r"^@varied 0$", 3)),
+    ("what leaks from the stack is seen", leak_is_told),
 )
 ALONE: tuple[Check, ...] = (
     ("AVX2 is chosen", has(r"policy: x86-64-v3")),

@@ -35,7 +35,7 @@ class MissingError(Exception):
 
 def run(*command: str, cwd: Path | None = None, seconds: float = 600) -> str:
     """The output of a command. Raises RuntimeError, with what it said, where it fails."""
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=seconds)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=seconds, errors="replace")
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
     return done.stdout

@@ -6,6 +6,7 @@ In: nothing. Out: models, and what an output's elements look like in the kernel'
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ import onnx
 from onnx import parser
 
 from ingot.formula.expr import Array
-from ingot.formula.packing import unpack
+from ingot.formula.packing import pack, unpack
 from ingot.formula.types import DType, dtype_named
-from ingot.packaging.kbuild.golden import ramp
+from ingot.packaging.kbuild.golden import RUNS, ramp
+from ingot.packaging.kbuild.layout import layout
 
 SHOWN = 16
+BETWEEN = 0x5A
 LINE = "mixed_network_line(line, sizeof(line), outputs, i)"
 LINE_LEAK = (f"{LINE};", f"if (i) {LINE}; else line[sizeof(line) - 1] = 0;")
 """A mistake in the module: the line of the first output is what the stack holds."""
@@ -146,6 +149,32 @@ def golden(run: int) -> list[Array]:
             made = given[np.array(PLACES[given.size]) + first]
         outputs.append(made)
     return outputs
+
+
+def vectors(manifest: Mapping[str, Any]) -> str:
+    """C: what `mixed` is given in each run of the selftest, and what it must give, as its structs have it.
+
+    Between the inputs stands a byte that nobody may see; between the outputs stand zeros.
+    """
+    given, wanted = layout(manifest["inputs"], "in"), layout(manifest["outputs"], "out")
+    rows: dict[str, list[bytes]] = {"given": [], "wanted": []}
+    for n in range(RUNS):
+        parts = [_stored(m.dtype, ramp(m.dtype, m.shape, n)) for m in given.members]
+        covered = given.packed([b"\1" * m.bytes for m in given.members])
+        pairs = zip(given.packed(parts), covered, strict=True)
+        rows["given"].append(bytes(byte if known else BETWEEN for byte, known in pairs))
+        found = zip(wanted.members, golden(n), strict=True)
+        rows["wanted"].append(wanted.packed([_stored(m.dtype, a) for m, a in found]))
+    return "\n".join(
+        f"static const unsigned char {name}[{RUNS}][{len(each[0])}] = {{\n"
+        + ",\n".join("{" + ", ".join(map(str, row)) + "}" for row in each)
+        + "\n};"
+        for name, each in rows.items()
+    )
+
+
+def _stored(dtype: DType, values: Array) -> bytes:
+    return (pack(values) if dtype.is_packed else values.astype(dtype.numpy)).tobytes()
 
 
 def elements(t: Any, data: bytes) -> Array:

@@ -32,7 +32,7 @@ from tests.corpus import CASES
 
 from .counting import counting, program
 from .machine import Machine, run
-from .mixed import KEPT, mixed
+from .mixed import KEPT, LINE_LEAK, mixed, vectors
 from .mixed import STATE as KEPT_STATE
 
 HERE = Path(__file__).parent
@@ -120,16 +120,42 @@ def odd(machine: Machine, folder: Path) -> Path:
     return machine.build(module(parser.parse_model(text), "simple", folder, target="x86-64"))
 
 
+LEAK = ("kvzalloc(INGOT_MEMORY", "kvmalloc(INGOT_MEMORY")
+PAGES = ("#define INGOT_ALIGN 64\n", "#define INGOT_ALIGN 262144\n")
+VARIED: dict[str, tuple[tuple[str, str], ...]] = {
+    "paged": (PAGES,),
+    "leaky": (LEAK, tuple(text.replace("mixed", "leaky") for text in LINE_LEAK)),  # type: ignore[dict-item]
+    "leaky_paged": (LEAK, PAGES),
+}
+"""Modules of mixed types, and what is otherwise in their C: with memory of whole pages, not of slabs, as that
+of small networks is, and with leaks, which must be seen."""
+
+
+def varied(folder: Path, name: str) -> Path:
+    """The directory of a module of mixed types that is changed."""
+    made = module(mixed(), name, folder, target=FAST[0])
+    file = made / f"{name}_module.c"
+    text = file.read_text()
+    for old, new in VARIED[name]:
+        if text.count(old) != 1:
+            raise RuntimeError(f"{old!r} stands {text.count(old)} times in {file.name}")
+        text = text.replace(old, new)
+    file.write_text(text)
+    return made
+
+
 def poisoned(machine: Machine, folder: Path) -> list[Path]:
     """Modules of mixed types whose functions find their stack filled, and a program that uses them."""
     models = {"mixed": (mixed(), {}), "kept": (parser.parse_model(KEPT), KEPT_STATE)}
     here = folder / "program"
     here.mkdir()
-    files = []
+    files, flags = [], "-ftrivial-auto-var-init=pattern"
     for name, (model, state) in models.items():
         made = module(model, name, folder, state=state, target="+".join(FAST) if name == "mixed" else FAST[0])
         shutil.copy(made / f"{name}_network.h", here)
-        files.append(audited(machine.build(made, flags="-ftrivial-auto-var-init=pattern")))
+        files.append(audited(machine.build(made, flags=flags)))
+    (here / "vectors.h").write_text(vectors(compile_with(mixed(), Options(target=FAST[0])).manifest))
+    files += [machine.build(varied(folder, name), flags=flags) for name in VARIED]
     words = ("-O2", "-Wall", "-Werror", "-static", "-I", str(here), str(HERE / "user" / "program.c"))
     run("gcc", *words, "-o", str(here / "user"))
     return [*files, here / "user"]
