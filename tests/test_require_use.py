@@ -19,6 +19,8 @@ from tests.test_cli import MODEL, ingot
         ({"activations": "int8"}, "--activations int8: the model has no encoded weights"),
         ({"huffman": True}, "--huffman: the model has no encoded weights"),
         ({"seed_input": True}, "--seed-input: no operator of the model draws numbers"),
+        ({"capacity": {"scores": 64}}, "--capacity scores: its extents are known"),
+        ({"string_bytes": 32}, "--string-bytes 32: the model has no strings"),
         ({"state": {"nothing": "scores"}}, "--state nothing=scores: the model has no output 'nothing'"),
     ],
     ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",

@@ -78,7 +78,9 @@ PLAN = Level("plan", "placing tensors in memory", plan_text, check)
 
 def compress_model(model: Any, wish: Wish) -> Compressed:
     """A model (of any format that `compile` reads) with encoded weights; see `ingot.compression`."""
-    return compress(self_contained(model, Options()), _read, wish)
+    proto = self_contained(model, Options())
+    size = proto.ByteSize()
+    return replace(compress(proto, _read, wish), model_bytes=size)
 
 
 def quantize_model(

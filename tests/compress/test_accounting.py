@@ -105,7 +105,7 @@ def test_everything_is_counted() -> None:
     assert account.whole_ratio < account.ratio
     data = as_json(account)
     assert data["layers"][0]["bits"][1] == account.layers[0].coded_bits == account.total.coded_bits
-    assert as_markdown(account).count("\n| w | fc | sparse | 9,600 | 10.00 |") == 1
+    assert as_markdown(account, "net.onnx").count("\n| w | fc | sparse | 9,600 | 10.00 |") == 1
 
 
 @pytest.mark.parametrize("scale", ["sensitivity", "global", "deviation"])

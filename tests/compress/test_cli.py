@@ -50,7 +50,7 @@ def test_a_container_and_back(tmp_path: Path) -> None:
     [
         ("--density", "0.3"),
         ("--bits", "conv=5"),
-        ("--bits", "32"),
+        ("--bits", "conv=32"),
         ("--form", "codebook"),
         ("--form", "sparse", "--gap-bits", "3"),
         ("--target-ratio", "9x", "--prune-by", "global"),
@@ -119,6 +119,24 @@ def test_a_report_that_finds_no_place_leaves_no_model(tmp_path: Path) -> None:
         assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.parametrize("name", ["made.onnx", "made.net"])
+def test_the_ratio_of_the_files_is_that_of_the_files(tmp_path: Path, name: str) -> None:
+    made, words = tmp_path / name, ("--density", "0.3", "--form", "sparse", "--gap-bits", "4")
+    result = ingot("compress", MODEL, *words, "-o", made, "--report", tmp_path / "r.md", "--json")
+    assert result.exit_code == 0, result.output
+    data, before, size = json.loads(result.stdout), Path(MODEL).stat().st_size, made.stat().st_size
+    assert (data["model_bytes"], data["bytes"]) == (before, size) and data["file_ratio"] == before / size
+    assert f"{size:,} bytes: {before / size:.1f}x smaller" in (tmp_path / "r.md").read_text()
+    layers, codes = data["layers"], data["total"]["bits"][0] / 8
+    if name == "made.net":  # codebooks of 16 or 256 values and biases; nothing else
+        room = 4 * len(layers) + sum(
+            4 * ((1 << (8 if "conv" in x["name"] else 4)) - x["values_bits"] // 32) for x in layers
+        )
+        assert 0 <= size - codes - room < 4 * 1000
+    else:  # names, shapes and functions
+        assert codes < size < codes + data["other_bits"] / 8 + 16384
+
+
 def test_reports_as_files(tmp_path: Path) -> None:
     for name in ("r.md", "r.json"):
         assert ingot("compress", MODEL, "-o", tmp_path / "m.onnx", "--report", tmp_path / name).exit_code == 0
@@ -143,6 +161,14 @@ def test_reports_as_files(tmp_path: Path) -> None:
         (["--finetune", "nothere.py"], "--finetune"),
         (["--prune-by", "global"], "of what? Name a --target-ratio or a --total-density"),
         (["--rounds", "2"], "add --finetune TRAIN.py"),
+        (["--seed", "1"], "--seed 1 is of random centroids; add --centroids random"),
+        (["--bits", "32"], "--bits 32 for every layer compresses nothing"),
+        (["--density", "conv=0.5", "--bits", "conv=32"], "--density conv=0.5: --bits 32 leaves these layers"),
+        (
+            ["--gap-bits", "conv1=3", "--bits", "conv1=32"],
+            "--gap-bits conv1=3: --bits 32 leaves these layers",
+        ),
+        (["--gap-bits", "3", "--form", "codebook"], "--form codebook has none"),
         (["--gap-bits", "0"], "gaps have 1 to 8 bits"),
         (["--density", "=0.1"], "which layer?; 0.1 alone is for all layers"),
     ],

@@ -151,6 +151,12 @@ def test_a_sweep_in_processes_is_the_same(small: None) -> None:
     assert all(p.error is not None and (p.error < 0.01) == (p.machine.precision == 16) for p in alone)
 
 
+@pytest.mark.parametrize("words", [("--input", "x=x.npy"), ("--samples", "2"), ("--define", "N=2")], ids=str)
+def test_a_sweep_of_the_papers_layers_takes_nothing_of_a_model(words: tuple[str, str]) -> None:
+    result = CliRunner().invoke(app, ["eie", "sweep", *words])
+    assert result.exit_code == 2 and f"{words[0]} is of a model" in result.stderr
+
+
 def test_the_command_sweep(small: None, tmp_path: Path) -> None:
     def ingot(*words: str) -> tuple[int, str]:
         result = CliRunner().invoke(app, ["eie", "sweep", *words])

@@ -149,7 +149,7 @@ def compress(
     gap_bits: int | str | Mapping[str, int | str] | None = None,
     form: Form = "auto",
     centroids: Start = "optimal",
-    seed: int = 0,
+    seed: int | None = None,
     container: str | Path | None = None,
     finetune: str | Path | None = None,
     rounds: int = ROUNDS,

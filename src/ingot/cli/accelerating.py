@@ -46,6 +46,10 @@ MatrixKb = Annotated[int, typer.Option("--matrix-kb", metavar="KB", help="Matrix
 Samples = Annotated[
     int, typer.Option(min=1, max=4096, help="Runs of the model, and vectors of each product, at most.")
 ]
+SweepSamples = Annotated[
+    int | None, typer.Option("--samples", min=1, max=4096, help="As of `ingot eie run` (default: 4).")
+]
+SWEPT = 4
 Labels = Annotated[
     Path | None,
     typer.Option(metavar="FILE.npy", help="What the last layer's largest result should be, one per sample."),
@@ -161,7 +165,7 @@ def sweep(
     workers: Workers = 1,
     scheduler: Scheduler = None,
     inputs: arg.Inputs = None,
-    samples: Samples = 4,
+    samples: SweepSamples = None,
     define: arg.Defines = None,
     fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
@@ -175,11 +179,22 @@ def sweep(
     lists = {"pes": pes, "fifo": fifo, "sram-width": sram_width, "precision": precision}
     numbers = {name.replace("-", "_"): _numbers(name, text) for name, text in lists.items()}
     axes = replace(sweeping.Axes(errors=True), **numbers)  # type: ignore[arg-type]  # integers
+    given = {
+        "--input": inputs,
+        "--samples": samples,
+        "--define": define,
+        "--fix": fix,
+        "--capacity": capacity,
+    }
+    if model is None and (named := [option for option, value in given.items() if value]):
+        raise InputError(
+            f"{named[0]} is of a model, and the paper's layers are no model", remedy="name a MODEL"
+        )
     with progress("Sweeping"):
         loads: list[Any] = [b.name for b in BENCHMARKS]
         if model is not None:
             options = arg.options("native", define, capacity=capacity, fix=fix)
-            found, _, activations = prepared(model, options, inputs, samples)
+            found, _, activations = prepared(model, options, inputs, samples or SWEPT)
             loads = [sweeping.load_of(p, activations[n]) for n, p in enumerate(found)]
         with sweeping.executor_of(workers, scheduler) as executor:
             points = sweeping.sweep(loads, axes, executor)

@@ -65,7 +65,7 @@ Capacities = Annotated[
         "--capacity",
         metavar="[VALUE=]N",
         help="The largest extents of a value whose shape only the data tells: 64, or y=8x64; without a name "
-        "for all values.",
+        "for all that there are.",
         rich_help_panel=READING,
     ),
 ]

@@ -62,7 +62,7 @@ FormName = Annotated[
 Centroids = Annotated[
     Literal["linear", "density", "random", "optimal"], typer.Option(help="Where k-means begins.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of random centroids.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Of random centroids (default: 0).")]
 Source = Annotated[
     Path | None,
     typer.Option(
@@ -99,7 +99,7 @@ def compress(
     gap_bits: GapBits = None,
     form: FormName = "auto",
     centroids: Centroids = "optimal",
-    seed: Seed = 0,
+    seed: Seed = None,
     source: Source = None,
     finetune: Finetune = None,
     rounds: Rounds = None,
@@ -153,12 +153,13 @@ def show(made: Compressed, path: Path, size: int, report_file: Path | None, as_j
 
     from ingot.compression import accounting
 
-    data = {"file": str(path), "bytes": size, **accounting.as_json(made.account), "scores": dict(made.scores)}
+    ratio = made.model_bytes / size
+    data = {"file": str(path), "bytes": size, "file_ratio": ratio, **made.as_dict()}
+    title = f"{path}, {size:,} bytes: {ratio:.1f}x smaller than the {made.model_bytes:,} of the model"
     if report_file is not None:
         markdown = report_file.suffix != ".json"
-        text = accounting.as_markdown(made.account) if markdown else json.dumps(data, indent=2)
+        text = accounting.as_markdown(made.account, title) if markdown else json.dumps(data, indent=2)
         write_file(report_file, text.encode())
-    title = f"{path}, {size:,} bytes"
     report(data, as_json, table(title, accounting.COLUMNS, accounting.rows(made.account)))
     note(accounting.summary(made.account))
     for when, score in made.scores:

@@ -200,15 +200,15 @@ def _layer_json(s: Sizes) -> dict[str, Any]:
     }
 
 
-def as_markdown(account: Account) -> str:
-    """The table, and the ratios below it."""
+def as_markdown(account: Account, title: str) -> str:
+    """The table, and below it the ratios and a line on the file."""
 
     def line(cells: Sequence[str]) -> str:
         return f"| {' | '.join(c.replace('|', '&#124;') for c in cells)} |"
 
     rule = ["--:" if c.endswith(">") else "---" for c in COLUMNS]
     lines = [line([c.rstrip(">") for c in COLUMNS]), line(rule), *map(line, rows(account))]
-    return "\n".join([*lines, "", summary(account), ""])
+    return "\n".join([*lines, "", summary(account), "", title, ""])
 
 
 def summary(account: Account) -> str:

@@ -8,7 +8,7 @@ command line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar, get_args
 
@@ -30,7 +30,7 @@ def per_layer(
 ) -> list[T]:
     """The value of each layer. Raises InputError for words that name no layer, or say no value."""
     found = [(0, default[layer.kind]) for layer in layers]
-    for word in (w.strip() for line in words for w in line.split(",") if w.strip()):
+    for word in _each(words):
         name, equals, text = word.rpartition("=")
         if equals and not name:
             raise InputError(f"{option} {word}: which layer?", remedy=f"{text} alone is for all layers")
@@ -47,6 +47,21 @@ def per_layer(
             if rank >= found[i][0]:
                 found[i] = (rank, value)
     return [value for _, value in found]
+
+
+def require_changed(words: Sequence[str], layers: Sequence[Layer], bits: Sequence[int], option: str) -> None:
+    """Raises InputError for a word that is only of layers whose weights are left as they are."""
+    for word in _each(words):
+        _, chosen = _named(word.rpartition("=")[0], layers)
+        if all(bits[i] == UNCHANGED for i in chosen):
+            raise InputError(
+                f"{option} {word}: --bits {UNCHANGED} leaves these layers as they are", remedy="leave one out"
+            )
+
+
+def _each(words: Sequence[str]) -> Iterator[str]:
+    """The words between commas."""
+    return (w.strip() for line in words for w in line.split(",") if w.strip())
 
 
 def _named(name: str, layers: Sequence[Layer]) -> tuple[int, list[int]]:

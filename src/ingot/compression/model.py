@@ -57,7 +57,7 @@ class Wish:
     scale: Scale | None = None
     form: Form = "auto"
     start: Start = "optimal"
-    seed: int = 0
+    seed: int | None = None
     training: Training | None = None
     container: bytes | None = None
 
@@ -66,7 +66,8 @@ class Wish:
 class Compressed(Result):
     """The model, each layer's encoding by the name of its constant, and what it all takes.
 
-    Of training: `scores` say how good the network was when, `frozen` parameters were left as they are.
+    `model_bytes` is the size of the model's file before. Of training: `scores` say how good the network was
+    when, `frozen` parameters were left as they are.
     """
 
     model: onnx.ModelProto
@@ -75,10 +76,12 @@ class Compressed(Result):
     account: Account
     scores: tuple[tuple[str, float], ...] = ()
     frozen: tuple[str, ...] = ()
+    model_bytes: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data: the account, and the scores of training."""
-        return {**accounting.as_json(self.account), "scores": dict(self.scores)}
+        """Return plain data: the account, the size of the model before, and the scores of training."""
+        before = {"model_bytes": self.model_bytes}
+        return {**before, **accounting.as_json(self.account), "scores": dict(self.scores)}
 
     def tables(self) -> list[Table]:
         """Return what every layer takes."""
@@ -126,19 +129,21 @@ def finished(
     encodings: dict[Layer, Encoding],
     choices: Sequence[Choice],
 ) -> Compressed:
-    """The model written, and counted."""
+    """The model written, and counted. A layer without an encoding stays as it is: encoded, if it was."""
     announce("write", len(layers), len(layers))
     write(model, encodings, opset_of(model))
+    there = {layer: layer.encoding for layer in layers if layer.encoding is not None}
+    kept = {layer: encoding for layer in layers if (encoding := encodings.get(layer, there.get(layer)))}
     sizes = [
-        sizes_of(layer.name, layer.kind, encodings[layer])
-        if layer in encodings
+        sizes_of(layer.name, layer.kind, kept[layer])
+        if layer in kept
         else unchanged(layer.name, layer.kind, layer.weights)
         for layer in layers
     ]
-    left = sum(layer.weights.size * _width(layer.dtype) for layer in layers if layer not in encodings)
+    left = sum(layer.weights.size * _width(layer.dtype) for layer in layers if layer not in kept)
     account = Account(tuple(sizes), _other_bits(model.graph) - left)
     named = {layer.name: choice for layer, choice in zip(layers, choices, strict=True)}
-    return Compressed(model, {layer.name: e for layer, e in encodings.items()}, named, account)
+    return Compressed(model, {layer.name: e for layer, e in kept.items()}, named, account)
 
 
 def to_container(model: onnx.ModelProto, read: Read) -> bytes:
@@ -156,9 +161,10 @@ def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
     bits: dict[Kind, int] = {"conv": CONV_BITS, "fc": FC_BITS}
     codes = choose.per_layer(wish.bits, layers, choose.code_bits, "--bits", bits)
     gaps = choose.per_layer(wish.gap_bits, layers, choose.gap_bits, "--gap-bits", {"conv": AUTO, "fc": AUTO})
+    _require_meaning(layers, codes, wish)
     _require_numbers(layers, codes)
     found = [
-        Choice(1.0 if d is None else d, b, g, wish.form, wish.start, wish.seed)
+        Choice(1.0 if d is None else d, b, g, wish.form, wish.start, wish.seed or 0)
         for d, b, g in zip(densities, codes, gaps, strict=True)
     ]
     goal = _goal(wish)
@@ -179,6 +185,22 @@ def _goal(wish: Wish) -> Goal | None:
     if wish.scale is not None:
         raise InputError(f"--prune-by {wish.scale}: of what? Name a --target-ratio or a --total-density")
     return None
+
+
+def _require_meaning(layers: Sequence[Layer], codes: Sequence[int], wish: Wish) -> None:
+    """Raises InputError for words that would do nothing."""
+    if wish.seed is not None and wish.start != "random":
+        raise InputError(f"--seed {wish.seed} is of random centroids", remedy="add --centroids random")
+    if wish.gap_bits and wish.form == "codebook":
+        raise InputError(
+            "--gap-bits is of relative indices, --form codebook has none", remedy="leave one out"
+        )
+    if set(codes) == {UNCHANGED}:
+        raise InputError(
+            f"--bits {UNCHANGED} for every layer compresses nothing", remedy="name the layers to leave alone"
+        )
+    choose.require_changed(wish.density, layers, codes, "--density")
+    choose.require_changed(wish.gap_bits, layers, codes, "--gap-bits")
 
 
 def _require_numbers(layers: Sequence[Layer], codes: Sequence[int]) -> None:

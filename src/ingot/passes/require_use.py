@@ -6,28 +6,49 @@ that the options ask for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ingot.errors import InputError
-from ingot.graph.ir import Graph, Node
+from ingot.graph.ir import Graph, Value
 from ingot.options import Options
 
 
 def require_use(graph: Graph, options: Options) -> Graph:
-    """Return the graph. Raises InputError for `activations` and `huffman` where no weights are encoded."""
-    nodes = list(_all_nodes(graph))
+    """Return the graph. Raises InputError for `activations` and `huffman` where no weights are encoded, for
+    the `capacity` of a value whose shape is known, and for `string_bytes` where there are no strings.
+    """
+    graphs = list(_all_graphs(graph))
+    read = [v for g in graphs for node in g.nodes for v in node.inputs if v is not None]
+    values = [*read, *(v for g in graphs for v in g.values())]
     encoded = ["--activations int8"] * (options.activations == "int8") + ["--huffman"] * options.huffman
-    if encoded and not any(v is not None and v.encoding is not None for n in nodes for v in n.inputs):
+    if encoded and all(v.encoding is None for v in read):
         raise InputError(
             f"{encoded[0]}: the model has no encoded weights, which are all that it is about",
             remedy="ingot compress MODEL -o FILE.onnx encodes them; compile that file",
         )
+    if not any(p.kind != "tensor" for ports in graph.ports for p in ports):
+        for name in options.capacity:
+            _require_open(name, [v for v in values if v.name == name])
+    room = options.string_bytes
+    if room != Options().string_bytes and not any(v.type and v.type.is_text for v in values):
+        raise InputError(f"--string-bytes {room}: the model has no strings", remedy="leave it out")
     return graph
 
 
-def _all_nodes(graph: Graph) -> Iterator[Node]:
-    """The nodes of a graph and of the graphs within it."""
+def _require_open(name: str, values: Sequence[Value]) -> None:
+    """Raises InputError where the extents of these values are known, so that they have no capacity."""
+    shapes = [v.shape for v in values if v.shape is not None]
+    if shapes and all(isinstance(n, int) for shape in shapes for n in shape):
+        shown = "x".join(map(str, shapes[0])) or "a scalar"
+        raise InputError(
+            f"--capacity {name}: its extents are known, it is {shown}",
+            remedy="a capacity is of what only the data tells",
+        )
+
+
+def _all_graphs(graph: Graph) -> Iterator[Graph]:
+    """A graph and the graphs within it."""
+    yield graph
     for node in graph.nodes:
-        yield node
         for inner in node.subgraphs.values():
-            yield from _all_nodes(inner)
+            yield from _all_graphs(inner)
