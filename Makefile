@@ -122,9 +122,9 @@ report-test: ## pages of `ingot report` in headless Chromium, clicked and measur
 	@$(BIN)/python -m pip install --quiet 'selenium>=4.20'
 	$(BIN)/python -m pytest tests/report/browser.py
 
-compression: ## an AlexNet's sizes; two LeNets on digits, 46 times smaller, five seeds (10 minutes; TRAINER=python3)
+compression: ## the paper's tables of AlexNet and VGG-16; two LeNets on digits, 46 times smaller (12 minutes; TRAINER=python3)
 	@[ "$(TRAINER)" != "$(BIN)/python" ] || tools/bootstrap.sh test train
-	@PYTHONPATH=src $(TRAINER) examples/compression/alexnet.py
+	@PYTHONPATH=src $(TRAINER) examples/compression/paper.py
 	PYTHONPATH=src:. $(TRAINER) -m pytest tests/compress/finetune.py
 	@PYTHONPATH=src $(TRAINER) examples/compression/measure.py
 

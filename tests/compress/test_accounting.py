@@ -9,11 +9,11 @@ from ingot.compression.accounting import Account, Part, Sizes, as_json, as_markd
 from ingot.compression.encode import Choice, encode
 from ingot.compression.model import Wish, compress
 from ingot.compression.propose import Scale
+from ingot.compression.published import ALEXNET, NETWORKS, SMALL, TOTALS, Row
 from ingot.errors import InputError
 from ingot.graph import huffman
 from ingot.graph.encoding import Codebook, Sparse
 from tests.compress.models import answers, model, read
-from tests.compress.tables import ALEXNET, NETWORKS, SMALL, TOTALS, Row
 
 ROW = "(float[2,240] x) => (float[2,40] y)"
 

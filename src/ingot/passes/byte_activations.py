@@ -150,8 +150,8 @@ def _unfit(node: Node, order: tuple[int, ...] | None) -> str:
 def _lossy(weights: Weights, rectified: bool) -> str:
     lost = max(weights.rectified, 0 if rectified else weights.signed)
     return (
-        f"its weights as bytes lose {lost:.2%} of a result, {weights.budget:.2%} keep the promise of 1 % "
-        "of max|y| (--bits 4 gives weights fewer values)"
+        f"rounding its weights to bytes loses {lost:.2%} of a result, and {weights.budget:.2%} is what the "
+        "promise of 1 % of max|y| allows: `ingot compress --bits 4` gives values that bytes meet more closely"
     )
 
 

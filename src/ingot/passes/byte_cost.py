@@ -69,8 +69,11 @@ def _compared(s: Sizes, target: Target, cycles: float, floats: float) -> str:
     """Why bytes of so many cycles are not taken."""
     if cycles < floats:
         return ""
-    if s.values > _most_values(target):
-        return f"its weights have {s.values} values, registers pick among {_most_values(target)} (--bits)"
+    if s.values > (most := _most_values(target)):
+        return (
+            f"its weights have {s.values} values, and registers of {target.name} pick among {most}: "
+            f"`ingot compress --bits {most.bit_length() - 1}` gives no more"
+        )
     if s.terms < _window(target):
         return f"it adds {s.terms} terms, a step of bytes sees {_window(target)}"
     return f"bytes are estimated to be slower: {cycles:,.0f} cycles, floats {floats:,.0f}"
