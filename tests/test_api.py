@@ -29,6 +29,7 @@ VERBS = (
     "bench",
     "report",
 )
+ZERO = np.zeros((1, 1, 8, 8), np.float32)
 DYNAMIC = """<ir_version: 10, opset_import: ["" : 21]>
 tiny (float[N, M] x) => (float[N, M] y) { y = Relu(x) }"""
 
@@ -166,6 +167,26 @@ def test_bench_and_report(tmp_path: Path) -> None:
     shows_itself(made, "conv2")
 
 
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ({}, r"input 'image' is missing; give its array: float32\[1, 1, 8, 8\]"),
+        ({"y": ZERO}, r"unknown inputs \['y'\]; the model's inputs are 'image'"),
+        ({"image": ZERO.astype(np.float64)}, r"the model takes float32.*; convert it: \.astype\('float32'\)"),
+        ({"image": ZERO[:, :, 1:]}, r"float32\[1, 1, 7, 8\], the model takes float32\[1, 1, 8, 8\]$"),
+        (ZERO, r"the inputs are a ndarray; give a dict: \{'image': \.\.\.\}"),
+    ],
+)
+def test_a_bundle_says_which_inputs_it_takes(bundle: ingot.Bundle, inputs: Any, words: str) -> None:
+    with pytest.raises(ingot.InputError, match=words):
+        bundle.run(inputs)
+
+
+def test_a_bundle_without_its_object_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(ingot.InputError, match=r"compile with --emit c,obj \(emit=\('c', 'obj'\)\)"):
+        ingot.load(ingot.compile(MODEL, emit=["c"]).save(tmp_path)).run({"image": ZERO})
+
+
 def test_errors_speak_python(capfd: pytest.CaptureFixture[str]) -> None:
     model = onnx.parser.parse_model(DYNAMIC)
     with pytest.raises(ingot.InputError, match=r"define=\{'M': ...\}"):
@@ -175,8 +196,10 @@ def test_errors_speak_python(capfd: pytest.CaptureFixture[str]) -> None:
     wrong: dict[str, Any] = {"math": "fast"}
     with pytest.raises(ingot.InputError, match="math= is 'fast': choose from 'exact', 'standard'"):
         ingot.compile(MODEL, **wrong)
-    with pytest.raises(ingot.InputError, match="emit= is 'c': choose from 'c', 'obj'"):
+    with pytest.raises(ingot.InputError, match=r"emit= is 'c': write a tuple, \('c',\)"):
         ingot.compile(MODEL, emit="c")  # type: ignore[arg-type]
+    with pytest.raises(ingot.InputError, match="define= is 'N': expected a dict, got text"):
+        ingot.compile(MODEL, define="N")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="'targt'; did you mean 'target'"):
         ingot.compile(MODEL, targt="c99")  # type: ignore[call-arg]
     with pytest.raises(ingot.InputError, match="add package='kbuild'"):

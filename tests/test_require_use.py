@@ -16,8 +16,14 @@ from tests.test_cli import MODEL, ingot
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"activations": "int8"}, "--activations int8: the model has no encoded weights"),
-        ({"huffman": True}, "--huffman: the model has no encoded weights"),
+        (
+            {"activations": "int8"},
+            "and the model has none; to compute in int8, quantise the model first",
+        ),
+        (
+            {"huffman": True},
+            "--huffman is for weights that `ingot compress` encoded, and the model has none; ingot compress",
+        ),
         ({"seed_input": True}, "--seed-input: no operator of the model draws numbers"),
         ({"capacity": {"scores": 64}}, "--capacity scores: its extents are known"),
         ({"string_bytes": 32}, "--string-bytes 32: the model has no strings"),

@@ -80,7 +80,10 @@ def _origin(bundle: Bundle, model: Model | None, options: OptionFields) -> Model
         named = ", ".join(f"--{name.replace('_', '-')}" for name in options)
         raise InputError(f"{named}: a bundle's options are in its manifest", remedy="leave them out")
     if digest(opened(model)) != bundle.manifest["model_sha256"]:
-        raise InputError(f"the bundle {bundle.name!r} was compiled from another model than {name_of(model)}")
+        raise InputError(
+            f"the bundle {bundle.name!r} was compiled from another model than {name_of(model)}",
+            remedy="give the file that it was compiled from, or compile this one",
+        )
     return model
 
 

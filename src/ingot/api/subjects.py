@@ -30,6 +30,17 @@ if TYPE_CHECKING:
 
     from ingot.formula.expr import Array
 
+KINDS = {
+    "object": "a dict",
+    "array": "a list or tuple",
+    "str": "text",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "True or False",
+    "null": "None",
+}
+"""What Python calls the types that msgspec names as JSON does."""
+
 
 class Module(Protocol):
     """What PyTorch's exporter takes: a `torch.nn.Module`, or a `torch.export.ExportedProgram`."""
@@ -107,6 +118,11 @@ def _complaint(text: str, values: dict[str, Any]) -> str:
     hint = get_type_hints(Options)[name]
     known = [v for part in (hint, *get_args(hint)) for v in get_args(part)]
     words = [repr(v) for v in known if isinstance(v, str)]
+    subject = f"--{name.replace('_', '-')} is {values[name]!r}"
+    if repr(values[name]) in words:
+        return f"{subject}: write a tuple, ({values[name]!r},)"
     if words:
-        return f"--{name.replace('_', '-')} is {values[name]!r}: choose from {', '.join(words)}"
-    return f"--{name.replace('_', '-')} is {values[name]!r}: {reason[0].lower()}{reason[1:]}"
+        return f"{subject}: choose from {', '.join(words)}"
+    for kind, said in KINDS.items():
+        reason = reason.replace(f"`{kind}`", said)
+    return f"{subject}: {reason[0].lower()}{reason[1:]}"

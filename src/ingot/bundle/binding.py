@@ -37,9 +37,8 @@ def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], 
     """
     unknown = inputs.keys() - {t["name"] for t in manifest["inputs"]}
     if unknown:
-        raise InputError(
-            f"unknown inputs {sorted(unknown)}; the model has {[t['name'] for t in manifest['inputs']]}"
-        )
+        names = ", ".join(repr(t["name"]) for t in manifest["inputs"])
+        raise InputError(f"unknown inputs {sorted(unknown)}", remedy=f"the model's inputs are {names}")
     extents = _extents(manifest, inputs)
     arrays = [checked(t, inputs, extents) for t in manifest["inputs"]]
     return arrays, empty_outputs(manifest, extents), extents
@@ -161,13 +160,16 @@ def texts(name: str, array: Array, dtype: DType) -> Array:
 
 def checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[str, int]) -> Array:
     if t["name"] not in inputs:
-        raise InputError(f"input {t['name']!r} is missing")
+        raise InputError(
+            f"input {t['name']!r} is missing", remedy=f"give its array: {t['dtype']}{list(shape(t, extents))}"
+        )
     array, dtype = np.asarray(inputs[t["name"]]), _type(t).numpy
     wanted = shape(t, extents)
     if dtype.kind == "S" and array.dtype.kind in "OSUT" and array.shape == wanted:
         return texts(t["name"], array, _type(t))
     if array.dtype != dtype or array.shape != wanted:
         raise InputError(
-            f"input {t['name']!r} is {array.dtype}{list(array.shape)}, the model takes {dtype}{list(wanted)}"
+            f"input {t['name']!r} is {array.dtype}{list(array.shape)}, the model takes {dtype}{list(wanted)}",
+            remedy=f"convert it: .astype({dtype.name!r})" if array.shape == wanted else "",
         )
     return pack(array) if _type(t).is_packed else np.ascontiguousarray(array).reshape(wanted)

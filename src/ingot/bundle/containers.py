@@ -32,6 +32,9 @@ def described(port: Port) -> dict[str, Any]:
 
 def packed(manifest: Manifest, inputs: Mapping[str, Any]) -> dict[str, Array]:
     """The bundle's inputs, made of the model's. InputError where a value is not what its port takes."""
+    if not isinstance(inputs, Mapping):
+        named = ", ".join(f"{t['name']!r}: ..." for t in manifest["inputs"])
+        raise InputError(f"the inputs are a {type(inputs).__name__}", remedy=f"give a dict: {{{named}}}")
     ports = (manifest.get("ports") or {}).get("inputs", ())
     known = {p["name"] for p in ports}
     tensors = {t["name"]: t for t in manifest["inputs"]}

@@ -35,6 +35,7 @@ WALL_CLOCK, THREAD_CLOCK = 1, 3  # CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID
 SAMPLE_NS = 2e4  # shorter inferences are repeated within a sample
 LONG_NS = 5e5  # longer ones are timed with the processor's clock: other programs do not count
 Files = Mapping[str, bytes]
+NOT_TIMED = "only objects that run in this process can be timed, not {}; measure on the board itself"
 
 
 class Runner(Protocol):
@@ -61,16 +62,25 @@ def runner(name: str, files: Files, manifest: Manifest) -> Runner:
     """What suits the object. InputError if a file is missing, ToolchainError if it cannot run here."""
     missing = [f for f in (f"{name}.o", f"{name}.h") if f not in files]
     if missing:
-        raise InputError(f"the bundle has no {' and no '.join(missing)}", remedy="compile with --emit obj")
+        raise InputError(
+            f"the bundle has no {' and no '.join(missing)}",
+            remedy="compile with --emit c,obj (emit=('c', 'obj'))",
+        )
     if manifest["weights"] == "external" and f"{name}.weights.bin" not in files:
-        raise InputError(f"the bundle has no {name}.weights.bin", remedy="compile with --emit weights-bin")
+        raise InputError(
+            f"the bundle has no {name}.weights.bin",
+            remedy="compile with --emit c,obj,weights-bin (emit=('c', 'obj', 'weights-bin'))",
+        )
     target = adapted(find(manifest["target"]), Machine.of(manifest["options"]))
     if reason := obstacle(target):
         raise ToolchainError(f"cannot run the object: {reason}")
     relocation = manifest["options"]["relocation"] or target.relocation
     kind = ProcessRunner if target.runner or relocation == "static" else LibraryRunner
     if manifest["options"].get("profile") and kind is ProcessRunner:
-        raise InputError(f"a profile is taken in this process, where {target.name} does not run")
+        raise InputError(
+            f"a profile is taken in this process, where {target.name} does not run",
+            remedy="compile with --target native (target='native')",
+        )
     return kind(name, files, manifest, target)
 
 
@@ -209,10 +219,10 @@ class ProcessRunner:
         return int.from_bytes(answer[:4], self._target.endian, signed=True), after
 
     def time(self, inputs: Mapping[str, Array], repeat: int) -> list[float]:
-        raise ToolchainError(f"only objects that run in this process can be timed, not {self._target.name}")
+        raise ToolchainError(NOT_TIMED.format(self._target.name))
 
     def profile(self, inputs: Mapping[str, Array], runs: int) -> list[float]:
-        raise ToolchainError(f"only objects that run in this process can be timed, not {self._target.name}")
+        raise ToolchainError(NOT_TIMED.format(self._target.name))
 
     def _bytes(self, array: Array) -> bytes:
         """The array as the target's memory holds it."""

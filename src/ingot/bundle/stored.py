@@ -31,7 +31,7 @@ def store(folder: Path, name: str, files: Mapping[str, bytes], force: bool) -> N
     Without `force` nothing is replaced that is not as a bundle wrote it.
     """
     if os.path.lexists(folder) and not folder.is_dir():
-        raise InputError(f"{folder} is not a directory")
+        raise InputError(f"{folder} is not a directory", remedy="name another")
     beside, _ = manifests(folder)
     foreign = [] if force else _foreign(folder, files, beside)
     if foreign:

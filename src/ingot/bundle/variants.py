@@ -37,12 +37,16 @@ def write_variants(made: Sequence[Made], options: Options, origin: Origin) -> Bu
         )
     if options.api != "direct" or options.weights == "external" or options.threads or options.profile:
         raise InputError(
-            "several targets in one bundle need --api direct with embedded weights, no threads and no profile"
+            "a bundle of several targets has --api direct, embedded weights, no threads and no profile",
+            remedy="leave those options out, or name one target",
         )
     if options.selftest:
         raise InputError("--selftest: a bundle of several targets has none", remedy="name one target")
     if apart := [t.name for _, _, t in made if not t.joins or t.format != "elf"]:
-        raise InputError(f"several targets in one bundle make one ELF object, which {apart[0]} has not")
+        raise InputError(
+            f"several targets in one bundle make one ELF object, which {apart[0]} has not",
+            remedy="name one target",
+        )
     units = [_variant(m, options, origin) for m in made]
     face = _face(made, options, origin)
     files = {name: data for unit in units for name, data in sources(unit).items()}

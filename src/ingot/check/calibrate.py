@@ -105,7 +105,10 @@ def calibrate(
     found = {name: tally.statistics() for name, tally in tallies.items()}
     tensors = {name: s for name, s in found.items() if s is not None}
     if not tensors:
-        raise InputError("no tensor of the model holds a finite float: there is nothing to profile")
+        raise InputError(
+            "no tensor of the model holds a finite float: there is nothing to profile",
+            remedy="the model computes in integers already, or gives NaN on this data",
+        )
     dropped = {name: tally.dropped for name, tally in tallies.items() if tally.dropped}
     done = min(runs * samples.per_run, samples.count)
     profile = Profile(VERSION, graph_digest(of.proto), done, tensors)

@@ -111,7 +111,10 @@ def evaluate(contenders: Sequence[Contender], right: Array | None) -> Evaluation
     if len(counts) > 1:
         raise InputError(f"the models take different numbers of samples: {sorted(counts)}")
     if right is not None and len(right) != first.samples.count:
-        raise InputError(f"there are {len(right):,} labels of {first.samples.count:,} samples")
+        raise InputError(
+            f"there are {len(right):,} labels of {first.samples.count:,} samples",
+            remedy="give one label for each sample, in their order",
+        )
     if right is None and len(contenders) == 1:
         raise InputError(
             "there is nothing to evaluate by",

@@ -46,7 +46,10 @@ def evidence_of(model: Any, options: Options, data: LabelledData) -> Evidence:
     labels = _labels(data)
     if labels is not None:
         if len(labels) < samples.count:
-            raise InputError(f"{len(labels)} labels for {samples.count} samples")
+            raise InputError(
+                f"{len(labels)} labels for {samples.count} samples",
+                remedy="give one label for each sample, in their order",
+            )
         labels = labels[: min(samples.count, runs * samples.per_run)]
     return Evidence(tuple(samples.read(run) for run in range(runs)), oracle_runner, labels)
 

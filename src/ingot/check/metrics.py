@@ -72,7 +72,9 @@ class AreaUnderCurve:
         positives = int(labels.sum())
         pairs = positives * (len(labels) - positives)
         if not pairs:
-            raise InputError("AUC needs samples of both classes, and there is one")
+            raise InputError(
+                "AUC needs samples of both classes, and there is one", remedy="give samples of both"
+            )
         _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
         ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
         u = ranks[labels == 1].sum() - positives * (positives + 1) / 2
@@ -186,5 +188,8 @@ def _in_range(labels: Array, classes: int) -> Array:
     found = labels.astype(np.int64)
     if found.size and (found.min() < 0 or found.max() >= classes):
         wrong = int(found.max()) if found.max() >= classes else int(found.min())
-        raise InputError(f"the label {wrong} is none of the {classes:,} classes of the output")
+        raise InputError(
+            f"the label {wrong} is none of the {classes:,} classes of the output",
+            remedy=f"classes are counted from 0 to {classes - 1:,}",
+        )
     return found

@@ -117,7 +117,7 @@ def opponent(
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
-        raise InputError(f"{PREFIX}{path}: no such file")
+        raise InputError(f"{PREFIX}{path}: no such file", remedy=f"write {PREFIX} and the path of a C file")
     return path
 
 

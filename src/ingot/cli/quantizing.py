@@ -263,12 +263,17 @@ def quantized_first(
         return quantized_source(model, read_profile(profile), wish, wanted, known)
 
 
+def _pairs(count: int) -> str:
+    """How many pairs of layers, in words."""
+    return "1 pair of layers" if count == 1 else f"{count} pairs of layers"
+
+
 def _said(made: Quantized) -> Iterator[str]:
     """What data decided."""
     if made.equalized:
-        yield f"channels between {made.equalized} pairs of layers are rescaled: measured, that loses less"
+        yield f"channels of {_pairs(made.equalized)} are rescaled: on --data, that loses less"
     elif made.pairs and made.loss is None:
-        yield f"channels between {made.pairs} pairs of layers might be rescaled: --data measures it"
+        yield f"channels of {_pairs(made.pairs)} were not rescaled; --data FILE.npz measures whether it helps"
     if made.found is not None:
         kept = ", ".join(sorted(made.found.kept)) or "none"
         yield f"kept, for all in 8 bits lose {made.found.before:.3%}: {kept}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ingot.formula.expr import Array
 
 MEMBERS = 4096
+SHOWN = 20  # names in a message
 EXPANDED_BYTES = 1 << 32  # of a compressed member
 EXPANDED_ANYHOW = 1 << 28  # of one, however little it takes in the file
 EXPANSION = 64  # times what it takes in the file: beyond, it is hardly data
@@ -44,7 +45,8 @@ def read_member(path: Path, name: str) -> Array:
             _require_modest(path, info)
             data = _expanded(archive, info)
         except KeyError:
-            raise InputError(f"{path} has no array {name!r}") from None
+            known = ", ".join(repr(n.removesuffix(".npy")) for n in archive.namelist()[:SHOWN])
+            raise InputError(f"{path} has no array {name!r}", remedy=f"its arrays: {known}") from None
         except _FAILURES as error:
             raise InputError(f"{path} is damaged at array {name!r}: {error}") from None
     return parse_array(data, f"{name!r} in {path}")

@@ -112,7 +112,9 @@ def image_column(inputs: Sequence[Input], paths: Sequence[Path], how: Preprocess
 def image_files(folder: Path) -> list[Path]:
     """Return the images of a folder and of those in it, in the order of their names. Raises InputError."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder of images")
+        raise InputError(
+            f"{folder} is not a folder of images", remedy="give a folder with PNG, JPEG, PPM or PGM files"
+        )
     found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
     if not found:
         raise InputError(f"{folder} holds no images", remedy=f"files are recognised by {', '.join(SUFFIXES)}")

@@ -40,7 +40,10 @@ def read_labels(path: Path) -> Array:
 
 def _of_samples(path: Path, labels: Array) -> Array:
     if labels.ndim == 0:
-        raise InputError(f"the labels in {path} are one number, not one for each sample")
+        raise InputError(
+            f"the labels in {path} are one number, not one for each sample",
+            remedy="save them as an array with one axis",
+        )
     return labels
 
 

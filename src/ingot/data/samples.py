@@ -280,7 +280,7 @@ def _column(input: Input, blocks: Sequence[Block | Held]) -> ArrayColumn:
         raise InputError(f"the files for {input.name!r} differ in whether they hold samples or batches")
     counts = tuple(count for count, _ in fits)
     if not sum(counts):
-        raise InputError(f"{blocks[0]} holds no samples")
+        raise InputError(f"{blocks[0]} holds no samples", remedy="its first axis counts them, and is empty")
     return ArrayColumn(input, tuple(blocks), counts, is_whole)
 
 

@@ -12,6 +12,12 @@ from ingot.errors import InputError
 from ingot.graph.ir import Graph, Value
 from ingot.options import Options
 
+REMEDY = {
+    "--activations int8": "to compute in int8, quantise the model first: ingot profile, then ingot quantize",
+    "--huffman": "ingot compress MODEL -o FILE.onnx encodes them; compile that file",
+}
+"""What helps whoever gave an option that does nothing to the model."""
+
 
 def require_use(graph: Graph, options: Options) -> Graph:
     """Return the graph. Raises InputError for `activations` and `huffman` where no weights are encoded, for
@@ -23,8 +29,8 @@ def require_use(graph: Graph, options: Options) -> Graph:
     encoded = ["--activations int8"] * (options.activations == "int8") + ["--huffman"] * options.huffman
     if encoded and all(v.encoding is None for v in read):
         raise InputError(
-            f"{encoded[0]}: the model has no encoded weights, which are all that it is about",
-            remedy="ingot compress MODEL -o FILE.onnx encodes them; compile that file",
+            f"{encoded[0]} is for weights that `ingot compress` encoded, and the model has none",
+            remedy=REMEDY[encoded[0]],
         )
     if not any(p.kind != "tensor" for ports in graph.ports for p in ports):
         for name in options.capacity:

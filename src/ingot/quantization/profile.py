@@ -120,7 +120,7 @@ def merged(profiles: Iterable[Profile]) -> Profile:
     """
     parts = list(profiles)
     if not parts:
-        raise InputError("there are no profiles to merge")
+        raise InputError("there are no profiles to merge", remedy="name them with --merge FILE")
     for part in parts[1:]:
         _require_same(parts[0].model, part.model)
     names = dict.fromkeys(name for part in parts for name in part.tensors)
@@ -177,7 +177,10 @@ def read_profile(path: Path) -> Profile:
         message = f"{path} is a profile of Glow's, whose names only the model explains"
         raise InputError(message, remedy=f"make one of ours first: ingot profile MODEL --glow {path}")
     if len(documents) != 1 or not isinstance(documents[0], dict) or "tensors" not in documents[0]:
-        raise InputError(f"{path} is no profile of `ingot profile`")
+        raise InputError(
+            f"{path} is no profile of `ingot profile`",
+            remedy="make one: ingot profile MODEL --inputs FILE.npz -o profile.yaml",
+        )
     version = documents[0].get("version")
     if version != VERSION:
         raise InputError(f"{path} is a profile of version {version}; this Ingot reads version {VERSION}")

@@ -53,7 +53,7 @@ def find_all(names: str) -> list[Target]:
     found = [find(name) for name in names.split("+")]
     for target in found:
         if found.count(target) > 1:
-            raise InputError(f"target '{names}' has {target.name} twice")
+            raise InputError(f"target '{names}' has {target.name} twice", remedy="name each target once")
     return found
 
 
