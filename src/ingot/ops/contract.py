@@ -111,8 +111,8 @@ def gemm(
 ) -> Tensor:
     """y[m, n] = alpha * sum over k of a[m, k] * b[k, n] + beta * c, where c broadcasts (ONNX Gemm-13).
 
-    With beta 0 nothing of c counts, an infinity neither, as in BLAS, the reference and onnxruntime. Up to opset
-    6 a model asks for the broadcast by an attribute.
+    With beta 0 nothing of c counts, an infinity neither, as in BLAS, the reference and onnxruntime. Up to
+    opset 6 a model asks for the broadcast by an attribute.
     """
     f.require(a.rank == 2 and b.rank == 2, f"ranks {a.rank} and {b.rank}, 2 and 2 are needed")
     rows, inner = (a.shape[1], a.shape[0]) if transA else a.shape
