@@ -18,6 +18,7 @@ import pytest
 import ingot
 from benchmarks.compile_time import FORMS, concat, constant, many, model, node
 from ingot.driver import stages
+from ingot.errors import UnsupportedError
 from ingot.formula import budget
 from ingot.formula.box import any_meet, meet
 from ingot.formula.budget import Budget, work_of
@@ -257,6 +258,24 @@ def test_no_kernel_takes_thousands_of_inputs() -> None:
     kernels = [step.kernel for step in program.steps if isinstance(step, Call)]
     assert len(kernels) > 10 and max(len(k.parameters) for k in kernels) <= AT_ONCE + 1
     assert len({k["name"] for k in made.manifest["kernels"]}) == 2
+
+
+def test_einsum_of_many_operands() -> None:
+    """What is multiplied so far passes from kernel to kernel, as of sums."""
+    n = 300
+    equation = ",".join(["ab"] * n) + "->ab"
+    nodes = [node("Einsum", ["x"] * n, "y", equation=equation)]
+    made = ingot.compile(model(nodes, ["y"], inputs=[("x", [2, 2])]), target="x86-64", emit=("obj",))
+    x = np.array([[1, -1], [0.99, 1.01]], np.float32)
+    np.testing.assert_allclose(made.run({"x": x})["y"], x**n, rtol=1e-4)
+    assert len(made.manifest["kernels"]) == 5
+
+
+@pytest.mark.parametrize("form", ["Sum", "outputs"])
+def test_thousands_of_inputs_or_outputs(form: str) -> None:
+    """A C compiler takes the square of the pointers that a function takes."""
+    with pytest.raises(UnsupportedError, match="9,001 inputs and outputs, a C function takes at most 8,192"):
+        stages(FORMS[form](9000), C99)
 
 
 def test_one_input_many_times() -> None:

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ingot.errors import ModelError
+from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.index import upper
 from ingot.graph.ir import Graph, Node, Value
 
 COUNT_LIMIT = 1 << 31  # elements of a tensor: they are counted in int
 RANK_LIMIT = 64  # axes of a tensor, as numpy has it: loops are nested so deep
 DEPTH_LIMIT = 64
+BOUNDARY_LIMIT = 1 << 13  # pointers that a C function takes: compilers take the square of them
 
 
 def verify(graph: Graph) -> Graph:
     """Return the graph itself. Raises ModelError where it breaks a rule."""
     _verify(graph, set(), set(), 0)
+    if (tensors := len(graph.inputs) + len(graph.outputs)) > BOUNDARY_LIMIT:
+        raise UnsupportedError(
+            f"the model has {tensors:,} inputs and outputs, a C function takes at most {BOUNDARY_LIMIT:,}",
+            remedy="join some of them",
+        )
     for what, values in (("inputs", graph.inputs), ("outputs", graph.outputs)):
         twice = _repeated(v.name for v in values)
         if twice is not None:

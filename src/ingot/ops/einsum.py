@@ -7,8 +7,11 @@ it: an axis of one operand alone before anything is multiplied.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ingot.formula.expr import Const, Expr, Extent, Tensor, Var
 from ingot.formula.types import DType
+from ingot.ops.elementwise import AT_ONCE
 from ingot.ops.registry import Builder, is_data, op, shapes_text
 
 Operand = tuple[Tensor, tuple[str, ...]]
@@ -37,29 +40,26 @@ def einsum(f: Builder, *inputs: Tensor, equation: str) -> Tensor:
     dtype = inputs[0].type
     last = {s: i for i, (_, labels) in enumerate(operands) for s in labels}  # who names each
     last.update(dict.fromkeys(output, len(operands)))
-    operands = [_summed(f, operands, i, output, sizes, dtype.compute) for i in range(len(operands))]
+    if len(operands) > 1:
+        named = Counter(s for _, labels in operands for s in set(labels))
+        kept = {*output, *(s for s, n in named.items() if n > 1)}
+        operands = [_summed(f, operand, kept, sizes, dtype.compute) for operand in operands]
     done = operands[0]
     for i, operand in enumerate(operands[1:-1], 1):
         both = dict.fromkeys((*done[1], *operand[1]))
         keep = tuple(s for s in both if last[s] > i)
         done = _product(f, [done, operand], keep, sizes, dtype.compute, "partial"), keep
+        if i % AT_ONCE == 0:
+            f.cuts.append(len(f.stages))
     return _product(f, [done, *operands[1:][-1:]], output, sizes, dtype, "y")
 
 
-def _summed(
-    f: Builder,
-    operands: list[Operand],
-    i: int,
-    output: tuple[str, ...],
-    sizes: dict[str, Extent],
-    dtype: DType,
-) -> Operand:
-    """One of several operands, summed over the axes that it alone names."""
-    tensor, labels = operands[i]
-    named = {*output, *(s for j, (_, others) in enumerate(operands) if j != i for s in others)}
-    if len(operands) == 1 or named.issuperset(labels):
-        return tensor, labels
-    keep = tuple(s for s in dict.fromkeys(labels) if s in named)
+def _summed(f: Builder, operand: Operand, kept: set[str], sizes: dict[str, Extent], dtype: DType) -> Operand:
+    """One of several operands, summed over the axes that it alone names: all but `kept`."""
+    tensor, labels = operand
+    if kept.issuperset(labels):
+        return operand
+    keep = tuple(s for s in dict.fromkeys(labels) if s in kept)
     own = dict(zip(labels, tensor.shape, strict=True))
     return _product(f, [(tensor, labels)], keep, {**sizes, **own}, dtype, "partial"), keep
 
