@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ingot
+from ingot import files
 from ingot.binary.note import SECTION, note_of, with_note
 from ingot.binary.read import read_object
 from ingot.bundle.schema import sealed, text_of
@@ -299,6 +300,17 @@ NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "loop": (lambda path: path.symlink_to(path), "symbolic links"),
     "100 GB of nothing": (lambda path: _hole(path, 100 << 30), "bytes"),
 }
+
+
+@pytest.mark.parametrize("read", [read_file, sha256_of])
+def test_a_file_that_has_nothing_now(read: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the system's log, which is a regular file: without waiting."""
+    source, sink = os.pipe()
+    os.set_blocking(source, False)
+    monkeypatch.setattr(files, "open_file", lambda path, limit: source)
+    with pytest.raises(InputError, match="cannot read log: it has nothing to be read now"):
+        read(Path("log"))
+    os.close(sink)
 
 
 def _hole(path: Path, size: int) -> None:

@@ -18,10 +18,10 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from errno import EISDIR
+from errno import EAGAIN, EISDIR
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from ingot.errors import InputError
 
@@ -70,8 +70,8 @@ def read_file(path: Path, limit: int = MODEL_BYTES) -> bytes:
     try:
         with os.fdopen(open_file(path, limit), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            data = file.read(size + 1)  # no more room is taken than the file needs
-            while size < len(data) <= limit and (piece := file.read(_CHUNK)):
+            data = _read(file, size + 1)  # no more room is taken than the file needs
+            while size < len(data) <= limit and (piece := _read(file, _CHUNK)):
                 data += piece
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
@@ -80,12 +80,20 @@ def read_file(path: Path, limit: int = MODEL_BYTES) -> bytes:
     return data
 
 
+def _read(file: BinaryIO, count: int) -> bytes:
+    """So many bytes. Raises OSError where a file of the system's has none now, and may have some later."""
+    data: bytes | None = file.read(count)
+    if data is None:
+        raise BlockingIOError(EAGAIN, "it has nothing to be read now")
+    return data
+
+
 def read_part(path: Path, offset: int, count: int) -> bytes:
     """So many bytes of a regular file of any size from an offset on, fewer at its end. Raises InputError."""
     try:
         with os.fdopen(open_file(path, 1 << 62), "rb") as file:
             file.seek(offset)
-            return file.read(min(count, max(os.fstat(file.fileno()).st_size - offset, 0)))
+            return _read(file, min(count, max(os.fstat(file.fileno()).st_size - offset, 0)))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
@@ -122,7 +130,7 @@ def sha256_of(path: Path, parts: Iterable[tuple[int, int]] | None = None) -> str
             for start, count in sorted([(0, HASHED_BYTES)] if parts is None else parts):
                 at = max(at, start)
                 file.seek(at)
-                while piece := file.read(max(min(_CHUNK, start + count - at), 0)):
+                while piece := _read(file, max(min(_CHUNK, start + count - at), 0)):
                     total.update(piece)
                     at += len(piece)
     except OSError as error:
