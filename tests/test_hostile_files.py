@@ -24,6 +24,7 @@ from ingot.binary.read import read_object
 from ingot.bundle.schema import sealed, text_of
 from ingot.cli import app
 from ingot.data.arrays import read_array
+from ingot.errors import InputError
 from ingot.files import read_file, sha256_of
 from ingot.frontends.onnx import PARTS
 from ingot.frontends.wire import is_message
@@ -302,14 +303,13 @@ NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("read", [read_file, sha256_of])
-def test_a_file_that_has_nothing_now(read: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_has_nothing_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as the system's log, which is a regular file: without waiting."""
     source, sink = os.pipe()
     os.set_blocking(source, False)
     monkeypatch.setattr(files, "open_file", lambda path, limit: source)
     with pytest.raises(InputError, match="cannot read log: it has nothing to be read now"):
-        read(Path("log"))
+        read_file(Path("log"))
     os.close(sink)
 
 

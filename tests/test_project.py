@@ -102,6 +102,8 @@ per-tensor = true
         ('model = "m"\nmath = "fast"', "ingot.toml: math: invalid enum value 'fast'"),
         ("model = 3", "ingot.toml: model: expected `str | null`, got `int`"),
         ("model =", "ingot.toml is no TOML"),
+        (f"model = {'9' * 5000}", "ingot.toml is no TOML: Exceeds the limit"),
+        (f"{'a.' * 20_000}a = 1", "ingot.toml is no TOML: a name has more than 64 parts"),
         ('target = "c99"', 'ingot.toml names no model; add model = "FILE" at its top'),
     ],
 )

@@ -113,8 +113,11 @@ def read_toml(path: Path) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        document: dict[str, Any] = tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        text = read_text(path)
+        if max(part.count(".") for part in re.split(r"[=,{\n]", text)) > DEPTH_LIMIT:
+            raise ValueError(f"a name has more than {DEPTH_LIMIT} parts")
+        document: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # Python's own, of a number of thousands of digits, too
         raise InputError(f"{path} is no TOML: {error}") from None
     return document
 
