@@ -77,6 +77,14 @@ def test_text_without_end(tmp_path: Path) -> None:
     refuse(path, InputError, "at most 134,217,728 are read of such a file")
 
 
+def test_quotes_without_end(tmp_path: Path) -> None:
+    """Each of them might begin a string that ends nowhere."""
+    path = tmp_path / "m.onnxtxt"
+    path.write_text('<ir_version: 10, doc_string: "' + '\\"' * 500_000)
+    with limit(SECONDS):
+        refuse(path, ModelError, "is not ONNX text")
+
+
 def test_backslashes_without_end(tmp_path: Path) -> None:
     """Protobuf's reader takes time by the square of a run of them."""
     path = tmp_path / "m.pbtxt"

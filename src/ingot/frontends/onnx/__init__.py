@@ -33,7 +33,8 @@ Source = str | Path | bytes | onnx.ModelProto
 PARTS: Parts = {7: {1: {}, 5: {}}}  # the graph, its nodes and initializers
 TEXT_DEPTH_LIMIT = 128
 TEXT_BYTES = 1 << 27
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|[{}()\[\]]', re.DOTALL)
+SHOWN = 300  # characters of either end of a long message: it quotes the line, which may be the file
+_TOKEN = re.compile(r'"(?:\\.?|[^"\\])*(?:"|\Z)|#[^\n]*|[{}()\[\]]', re.DOTALL)  # linear in any text
 
 
 def read_model(
@@ -123,7 +124,8 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
         raise UnsupportedError(f"{name} is nested too deeply") from None
     except (onnx.parser.ParseError, UnicodeDecodeError) as error:
         message = " ".join(str(error).split())
-        raise ModelError(f"{name} is not ONNX text: {message}") from None
+        shown = message if len(message) <= 2 * SHOWN else f"{message[:SHOWN]} [...] {message[-SHOWN:]}"
+        raise ModelError(f"{name} is not ONNX text: {shown}") from None
     except (IndexError, ValueError, RuntimeError):  # what C++ says of a number that does not fit
         raise ModelError(f"{name} is not ONNX text: a number is out of range") from None
 
