@@ -135,7 +135,7 @@ def test_what_the_peer_refuses_is_an_error() -> None:
 
 
 def test_an_unknown_peer_is_an_error_before_anything_runs() -> None:
-    with pytest.raises(InputError, match=r"no peer 'tensorrt'.*know onnxruntime"):
+    with pytest.raises(InputError, match=r"no peer 'tensorrt'.*choose from onnxruntime"):
         bench(DIGITS, Options(), lambda *_: pytest.fail("compiled"), against=["tensorrt"])
 
 

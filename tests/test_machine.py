@@ -76,7 +76,7 @@ def test_a_machine_of_the_users_runs(target: str, options: dict[str, Any]) -> No
         (
             "x86-64",
             {"code_model": "tiny"},
-            "code_model='tiny' is none of x86-64's; know small, kernel, medium, large",
+            "code_model='tiny' is none of x86-64's; choose from small, kernel, medium, large",
         ),
         ("armv7e-m", {"code_model": "large"}, "code_model='large' is none of armv7e-m's; leave it out"),
         ("windows-x86-64", {"relocation": "pic"}, "relocation='pic' is none of windows-x86-64's"),

@@ -159,6 +159,9 @@ def test_large_constants_are_included_by_the_assembler(
     section = '-DNET_WEIGHTS_SECTION=".flash.weights"'
     run(["gcc", section, "-c", "net_weights.S", "-o", "w.o"], tmp_path)
     assert ".flash.weights" in run(["objdump", "-h", "w.o"], tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    run(["gcc", "-I..", "-c", "../net_weights.S", "-o", "w.o"], tmp_path / "elsewhere")
+    assert "Assemble with -I DIR, where DIR holds net.weights.bin" in (tmp_path / "net_weights.S").read_text()
 
 
 def test_weights_section_can_be_chosen(tmp_path: Path) -> None:

@@ -133,10 +133,10 @@ def check_options(options: Options) -> None:
     unknown = [e for e in options.emit if e not in get_args(Emit)]
     if unknown:
         raise InputError(
-            f"cannot emit {', '.join(map(repr, unknown))}", remedy=f"know {', '.join(get_args(Emit))}"
+            f"cannot emit {', '.join(map(repr, unknown))}", remedy=f"choose from {', '.join(get_args(Emit))}"
         )
     if options.api not in CONVENTIONS:
-        raise InputError(f"unknown api {options.api!r}", remedy=f"know {', '.join(CONVENTIONS)}")
+        raise InputError(f"unknown api {options.api!r}", remedy=f"choose from {', '.join(CONVENTIONS)}")
     if options.pauses and options.threads:
         raise InputError("a bundle that pauses has no threads", remedy="leave out one of pauses and threads")
 

@@ -79,7 +79,7 @@ def kind_of(name: str) -> Kind:
     if name.startswith(PREFIX):
         return SOURCE
     if name not in KINDS:
-        raise InputError(f"no peer {name!r}", remedy=f"know {', '.join(KINDS)} and {PREFIX}PATH.c")
+        raise InputError(f"no peer {name!r}", remedy=f"choose from {', '.join(KINDS)} and {PREFIX}PATH.c")
     return KINDS[name]
 
 

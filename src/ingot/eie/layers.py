@@ -180,7 +180,7 @@ def _coded(weight: Value, as_rows: bool) -> tuple[Array, Array]:
     kept = kept[values[kept] != 0]
     if len(kept) >= CODES:
         raise _Refused(
-            f"it has {len(kept)} shared weights and a zero, the accelerator's codebook has {CODES}"
+            f"its weights share {len(kept)} values beside zero, the accelerator's codebook holds {CODES - 1}"
         )
     table, book = np.zeros(len(values), np.uint8), np.zeros(CODES, np.float32)
     table[kept] = np.arange(1, len(kept) + 1)

@@ -143,7 +143,8 @@ def _definition(unit: Unit, part: Part) -> str:
 def assembly(unit: Unit) -> str:
     """The constants as the assembler takes them, out of NAME.weights.bin."""
     parts = "\n".join(_assembled(unit, part) for part in unit.parts)
-    return f"{provenance(unit)}\n{parts}{STACK_MARK if unit.target.format == 'elf' else ''}"
+    where = f"/* Assemble with -I DIR, where DIR holds {unit.name}.weights.bin. */\n"
+    return f"{provenance(unit)}\n{where}{parts}{STACK_MARK if unit.target.format == 'elf' else ''}"
 
 
 def _assembled(unit: Unit, part: Part) -> str:

@@ -67,7 +67,10 @@ def choices_of(document: Mapping[str, Any], target: Target) -> dict[str, Choice]
     if given.schema != SCHEMA:
         raise InputError(f"the tuning file has schema {given.schema}, not {SCHEMA}", remedy=AGAIN)
     if given.target != target.name:
-        raise InputError(f"the tuning file is for {given.target!r}, not for {target.name!r}", remedy=AGAIN)
+        raise InputError(
+            f"the tuning file is for {given.target!r}, not for {target.name!r}",
+            remedy="name that target alone, or make the file again with ingot tune",
+        )
     found = {key: _choice(text) for key, text in given.choices.items()}
     for key, choice in found.items():
         if choice is None:

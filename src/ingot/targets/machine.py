@@ -97,7 +97,10 @@ def _of_float_abi(target: Target, abi: FloatAbi | None) -> Target:
     if abi is None:
         return target
     if abi not in get_args(FloatAbi):
-        raise InputError(f"--float-abi {abi} is none", remedy=f"know {', '.join(get_args(FloatAbi))}")
+        raise InputError(
+            f"--float-abi {abi}: there is no such convention",
+            remedy=f"choose from {', '.join(get_args(FloatAbi))}",
+        )
     made = _flags(target, ("-mfloat-abi=",), f"-mfloat-abi={abi}")
     if "error" in _says(made):
         raise InputError(f"--float-abi is for 32-bit Arm; {target.name} has one way of passing floats")
@@ -114,7 +117,7 @@ def _of_model(target: Target, model: CodeModel | None) -> Target:
     position = "-fPIC" if target.relocation == "pic" else "-fno-pic"
     valid = [m for m in get_args(CodeModel) if "error" not in _says(target, f"-mcmodel={m}", position)]
     if model not in valid:
-        remedy = f"know {', '.join(valid)}" if valid else "leave it out: the processor has one"
+        remedy = f"choose from {', '.join(valid)}" if valid else "leave it out: the processor has one"
         raise InputError(f"--code-model {model} is none of {target.name}'s", remedy=remedy)
     return _flags(target, ("-mcmodel=",), f"-mcmodel={model}")
 

@@ -70,7 +70,9 @@ def _require(kind: Kind, target: Target, options: Options) -> None:
             f"--package {kind.name} cannot be made for {target.name}", remedy=f"--target {wanted}"
         )
     if "shared" in kind.emit and target.triple.partition("-")[0] not in PLATFORMS:
-        raise InputError(f"no wheels are made for {target.name}", remedy=f"know {', '.join(PLATFORMS)}")
+        raise InputError(
+            f"no wheels are made for {target.name}", remedy=f"choose from {', '.join(PLATFORMS)}"
+        )
     if options.memory or options.flash:
         raise InputError(
             f"--package {kind.name} brings one memory of its own", remedy="leave out --memory and --flash"
