@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from typer.main import get_command
 
@@ -49,6 +50,15 @@ def test_what_is_typed_goes_before_the_file() -> None:
     options = made["options"]
     assert isinstance(options, dict) and options["math"] == "standard" and options["emit"] == ["c", "obj"]
     assert manifest("digits.onnx", "-o", "plain")["name"] == "digits"  # a model of its own: no project
+
+
+def test_models_that_are_named_are_the_only_ones() -> None:
+    np.savez("x.npz", image=np.zeros((2, 1, 8, 8), np.float32), labels=np.zeros(2, np.int64))
+    FILE.write_text('model = "digits.onnx"\n')
+    shutil.copy("digits.onnx", "other.onnx")
+    named = ingot("evaluate", "other.onnx", "--inputs", "x.npz")
+    assert named.exit_code == 0 and "other" in named.stdout and "digits" not in named.stdout
+    assert "digits" in ingot("evaluate", "--inputs", "x.npz").stdout
 
 
 def test_every_command_that_compiles_reads_it() -> None:

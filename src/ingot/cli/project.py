@@ -172,7 +172,8 @@ class ProjectCommand(TyperCommand):
         model = next((p for p in self.params if p.param_type_name == "argument"), None)
         if model is not None and model.name is not None and FILE.is_file() and "--help" not in args:
             opts, _, _ = self.make_parser(ctx).parse_args(list(args))
-            if not isinstance(opts.get(model.name), str):
+            given = opts.get(model.name)  # one word or, where several models may be named, a tuple of them
+            if not (isinstance(given, (str, tuple)) and given):
                 project = read_project(FILE)
                 if project.model is None:
                     raise InputError(f"{FILE} names no model", remedy='add model = "FILE" at its top')
