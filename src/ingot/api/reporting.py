@@ -32,7 +32,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 }
 SWITCHES = ("fuse", "generators", "huffman", "threads")
 LONGEST = 3000  # lines of one function
-UNKNOWN = "a bundle holds no clock: report its model"
+UNKNOWN = "a bundle cannot time its kernels: report its model"
 
 
 @dataclass(frozen=True, slots=True)
