@@ -120,6 +120,8 @@ INNER = {
     "one row": ((1, 40), "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", (7, 40)),
     "five rows": ((5, 67), "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", (33, 67)),
     "more rows than terms": ((64, 33), "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", (9, 33)),
+    "many rows": ((150, 70), "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", (59, 70)),
+    "rows, batches": ((2, 90, 33), "t = Transpose <perm = [0, 2, 1]> (h) y = MatMul (x, t)", (2, 41, 33)),
     "batches": ((2, 3, 4, 48), "t = Transpose <perm = [0, 1, 3, 2]> (h) y = MatMul (x, t)", (2, 3, 10, 48)),
     "scaled, with a bias": ((3, 50), "y = Gemm <transB = 1, alpha = 0.5> (x, h, b)", (7, 50)),
     "to one channel, strided": ((1, 9, 57), "y = Conv <strides = [2], pads = [2, 3]> (x, w)", (1, 1)),
@@ -141,13 +143,14 @@ def test_inner_products(case: str) -> None:
 
 
 def test_who_goes_along_the_terms() -> None:
-    """Few rows go along the terms of both operands, many along a copy of one of them."""
-    for rows, kernels in ((5, 1), (200, 2)):
+    """Few rows go along the terms of both operands, many along blocks of one, copied in the kernel."""
+    for rows, generator in ((5, "dot_product"), (200, "contract")):
         text = "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)"
         proto = model(text, {}, (rows, 64))
         second = onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, (300, 64))
         proto.graph.input.append(second)
-        assert len(stages(proto, Options(target="x86-64-v3")).program.kernels) == kernels
+        (kernel,) = stages(proto, Options(target="x86-64-v3")).program.kernels
+        assert kernel.generators == (generator,)
 
 
 def test_an_image_is_multiplied_where_it_lies() -> None:

@@ -155,7 +155,7 @@ def _across(
     channels must stay equal, for a softmax of large values tells the last bit.
     """
     x = v.vector
-    segments = in_vectors(static(x.extent), lanes)
+    segments = in_vectors(static(x.extent), lanes, overlap=not _may_overwrite(v))
     together = 1 if points or v.reduction is None else min(VECTORS, static(x.extent) // lanes)
     chains = _chains(v, v.reduction, max(tile, together)) if v.reduction else 1
     for lo, hi, width in segments:
@@ -166,6 +166,12 @@ def _across(
                 at = points or [{x.name: x + i * width} for i in range(vectors)]
                 body = tuple(_body(v, width, at, chains))
                 yield For(x.name, Const(first), Const(last), width * vectors, body)
+
+
+def _may_overwrite(v: Vertical) -> bool:
+    """Whether the result could be written over an operand, if no element of it is stored twice."""
+    read = (n for n in walk(v.value) if isinstance(n, Load) and n.tensor.value is None)
+    return any(n.tensor.shape == v.to.tensor.shape for n in read)
 
 
 def _limited(v: Vertical, axis: Var) -> bool:

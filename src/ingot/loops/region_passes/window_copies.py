@@ -23,6 +23,9 @@ from math import prod
 from ingot.formula.compute import Compute, Scan, Stage, computes, copying, writes
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, substitute, walk
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
+from ingot.formula.types import FLOAT32
+from ingot.loops.cuts import in_vectors
+from ingot.loops.inner_products import is_product
 from ingot.loops.region import Group, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
 from ingot.loops.region_passes.separable import separate_windows
@@ -49,16 +52,17 @@ def insert_copies(region: Region, target: Target) -> Fills:
 
     Without vectors of floats only the imports pay.
     """
-    in_rows: Fills = {}
+    in_rows, outputs = Fills(), set(region.outputs)
     if target.vector_bytes:
         in_rows |= dict.fromkeys(sum_columns(region, target), 0)
-        in_rows |= _import_rows(region, separate_windows(region))
-    dense = {*region.outputs, *in_rows}
+        outputs -= _along_channels(region, target.lanes(FLOAT32.bytes))
+        in_rows |= _import_rows(region, separate_windows(region), outputs)
+    dense = {*outputs, *in_rows}
     for t in region.inputs:
         if t.rank >= 3 and _needs_import(region, t, target, dense):
             _insert_import(region, t)
     for t in region.outputs if target.vector_bytes else ():
-        if _needs_export(region, t, target):
+        if _needs_export(region, t, target, outputs):
             _insert_export(region, t)
     return in_rows
 
@@ -150,11 +154,33 @@ def _insert_import(region: Region, t: Tensor) -> None:
 # ---- rows
 
 
-def _import_rows(region: Region, between: dict[Tensor, Compute]) -> Fills:
-    """Insert the copies in rows, each before the first group that reads it. What is made `between` the parts
-    of a window that goes along rows is in rows too.
+def _along_channels(region: Region, lanes: int) -> set[Tensor]:
+    """The outputs that depthwise convolutions make along channels, because rows fill vectors so badly that it
+    costs more than two transposes.
     """
-    dense = set(region.outputs)
+    found = set[Tensor]()
+    for c in (c for g in _groups(region) for c in computes(g.stages)):
+        r, sliding = c.reduction, list(windows(c))
+        if (
+            r is None
+            or c.at
+            or c.out not in region.outputs
+            or not (is_product(c) and _is_static_float(c.out))
+        ):
+            continue
+        if sliding and all(_is_own(c, x) and _is_static_float(x.tensor) for x in sliding):
+            terms, n = prod(static(k.extent) for k in r.axes), static(c.axes[-1].extent)
+            vectors = sum((hi - lo) // w for lo, hi, w in in_vectors(n, lanes, overlap=True))
+            in_rows, in_channels = vectors * lanes / n, _waste(static(c.out.shape[1]), lanes)
+            found |= {c.out} if terms * in_rows > terms * in_channels + 2 * EXPORT else set()
+    return found
+
+
+def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Tensor]) -> Fills:
+    """Insert the copies in rows, each before the first group that reads it. What is made `between` the parts
+    of a window that goes along rows is in rows too, beside the `outputs`.
+    """
+    dense = set(outputs)
     made: Copies = {}
     apart: Fills = {}
     for t, reader in reversed(between.items()):
@@ -258,14 +284,14 @@ def _is_static_byte(t: Tensor) -> bool:
 # ---- outputs
 
 
-def _needs_export(region: Region, t: Tensor, target: Target) -> bool:
+def _needs_export(region: Region, t: Tensor, target: Target, in_rows: Container[Tensor]) -> bool:
     """Whether windows make the tensor along channels, which must change their order with the places."""
     if t.rank < 3 or not (_is_static_float(t) or _is_static_byte(t)):
         return False
     if t.shape[1] == 1 or prod(map(static, t.shape[2:])) == 1:
         return False
     makers = [s for g in _groups(region) for s in g.stages if t in writes(s)]
-    if any(isinstance(s, Scan) or any(_row_windows(s, region.outputs)) for s in makers):
+    if any(isinstance(s, Scan) or any(_row_windows(s, in_rows)) for s in makers):
         return False
     if all(_is_flat(s, region, target) for s in makers):
         return False
