@@ -28,6 +28,11 @@ FOUND = {
     ("narrow_pooling", 780401): "0,0,1,4,0,1,1,0,0,3,0,0,0,0,0,0,0,0,0,0,1,1,0,0,0,0,0,0,1,0,0,0,6,0,0,9",
     # Twelve features in blocks of two vectors of four: the last block stored a vector beyond the tensor.
     ("winograd", 1973): "0,4,2,0,0,0,0,0,0,0,0,0,0,3,0,0,0,3,0,9,0,11,0,0,0,0,18,0,95,0,0,0,7",
+    # A large window whose result is cast to float64: what one axis of it makes had that type too.
+    (
+        "layers",
+        1001081,
+    ): "0,0,5,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,95,0,0,0,0,32,0,0,37,70,0,0,0,0,4",
 }
 """Stages that were wrong once, by their choices."""
 

@@ -91,7 +91,7 @@ def _apart(c: Compute, k: Var) -> tuple[Compute, Compute]:
         Var(f"i{d}", x.tensor.shape[d]) if d in whole else next(a for a in c.axes if mentions(i, a.name))
         for d, i in enumerate(x.index)
     )
-    made = Tensor(f"{c.out.name}_rows", c.out.type, tuple(static(a.extent) for a in axes))
+    made = Tensor(f"{c.out.name}_rows", x.dtype, tuple(static(a.extent) for a in axes))
     term = replace(x, index=tuple(axes[d] if d in whole else i for d, i in enumerate(x.index)))
     first = Compute(made, axes, accumulator(r.term.dtype), replace(r, axes=(k,), init=r.identity, term=term))
     index = tuple(i if d in whole else axes[d] for d, i in enumerate(x.index))
