@@ -33,6 +33,9 @@ ROOM = 4  # parts of the second cache, of which a chain's bands may take two, or
 NEAR = 4  # the same, for the weights of two stages: they are read again in every iteration
 LONGEST = 3  # stages: all of them pass through the first cache in every iteration
 MOST_ROWS = 16  # of an iteration
+FEWEST_POINTS = (
+    8  # of an iteration, where rows are shorter: with fewer, vectors of both stages are nearly empty
+)
 
 Bands = dict[Tensor, Band]
 How = Callable[[Compute], Choice]
@@ -187,11 +190,13 @@ def _sized(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band, ..
     if len(stages) > LONGEST or not all(_pays(c, r, target, how) for c, r in pairwise(stages)):
         return None
     rows = static(next(a.extent for a in stages[-1].axes if a.name == chain.bands[-1].axis))
-    blocks = [n for n in range(min(rows // 2, MOST_ROWS), 0, -1) if rows % n == 0]
-    for size, most in (*((n, 2 * room) for n in blocks), *((n, 3 * room) for n in reversed(blocks))):
+    points = -(-stages[-1].out.count // (rows * static(stages[-1].out.shape[1])))
+    fewest = -(-FEWEST_POINTS // points)
+    blocks = [n for n in range(min(rows // 2, MOST_ROWS), fewest - 1, -1) if rows % n == 0]
+    for size, space in (*((n, 2 * room) for n in blocks), *((n, 3 * room) for n in reversed(blocks))):
         bands = _blocked(chain, size, _nearest_divisor(rows // size, parts))
         needed = sum(b.bytes(c.out) for b, c in zip(bands, stages, strict=False))
-        if needed <= most and _is_possible(bands, stages, how):
+        if needed <= space and _is_possible(bands, stages, how):
             return bands
     return None
 
