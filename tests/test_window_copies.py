@@ -24,6 +24,7 @@ WEIGHTS = {
     "three": (3, 6, 5, 5),
     "many": (19, 6, 3, 3),
     "own": (6, 1, 5, 3),
+    "short": (40, 1, 5, 5),
     "turned": (6, 1, 4, 4),
     "turned3": (6, 3, 3, 3),
     "point": (6, 3, 2, 2),
@@ -46,6 +47,10 @@ CASES = {
     "average": f"y = AveragePool <{POOL}> (x)",
     "average that counts pads": f"y = AveragePool <{POOL}, count_include_pad = 1> (x)",
     "average, no pads": "y = AveragePool <kernel_shape = [3, 5]> (x)",
+    "average of many": "y = AveragePool <kernel_shape = [5, 7], pads = [2, 3, 2, 3]> (x)",
+    "average, apart": "y = AveragePool <kernel_shape = [3, 3], pads = [2, 0, 2, 2], dilations = [2, 2]> (x)",
+    "average to the ceiling": "a = AveragePool <kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1> (x) "
+    "y = Relu (a)",
     "average, strided": "y = AveragePool <kernel_shape = [3, 3], strides = [2, 2]> (x)",
     "transposed": "y = ConvTranspose <strides = [2, 2]> (x, turned)",
     "transposed to three": "y = ConvTranspose <strides = [3, 3], pads = [1, 0, 0, 2]> (x, turned3)",
@@ -92,6 +97,16 @@ def test_the_same_elements(text: str, shape: tuple[int, ...]) -> None:
         check(run(program, feed), wanted, 1e-5, f"loops for {target}")
     for target in SHIPPED[number % 2 :: 2]:
         check(compiled(target)(proto, feed), wanted, 1e-5, f"C for {target}")
+
+
+@pytest.mark.parametrize("columns", [7, 33])
+def test_short_rows_of_depthwise_layers_go_along_channels(columns: int) -> None:
+    proto = net("y = Conv <pads = [2, 2, 2, 2], group = 40> (x, short)", (1, 40, 9, columns))
+    feed = {"x": floats(1, 40, 9, columns, seed=9)}
+    program = stages(proto, Options(target="x86-64-v4")).program
+    require_proved(program)
+    check(run(program, feed), wanted_of(proto, feed), 1e-5, "loops")
+    assert ("y_channels_last" in {t.name for k in program.kernels for t in k.parameters}) == (columns == 7)
 
 
 @pytest.mark.parametrize("text", [CASES["one channel"], CASES["maximum"]])

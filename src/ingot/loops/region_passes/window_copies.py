@@ -21,13 +21,14 @@ from dataclasses import replace
 from math import prod
 
 from ingot.formula.compute import Compute, Scan, Stage, computes, copying, writes
-from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, substitute, walk
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, substitute, transform, walk
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.formula.types import FLOAT32
 from ingot.loops.cuts import in_vectors
 from ingot.loops.inner_products import is_product
 from ingot.loops.region import Group, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
+from ingot.loops.region_passes.place_tables import tabulate_places
 from ingot.loops.region_passes.separable import separate_windows
 from ingot.loops.region_passes.weave import Phases, phases_of, woven
 from ingot.targets.record import Target
@@ -56,6 +57,7 @@ def insert_copies(region: Region, target: Target) -> Fills:
     if target.vector_bytes:
         in_rows |= dict.fromkeys(sum_columns(region, target), 0)
         outputs -= _along_channels(region, target.lanes(FLOAT32.bytes))
+        tabulate_places(region)
         in_rows |= _import_rows(region, separate_windows(region), outputs)
     dense = {*outputs, *in_rows}
     for t in region.inputs:
@@ -255,7 +257,7 @@ def _suits_rows(c: Compute, load: Load) -> bool:
     t, x = load.tensor, c.axes[-1]
     if not (c.out.rank == len(c.axes) == t.rank and _is_static_float(c.out) and _is_static_float(t)):
         return False
-    if t.shape[1] == 1 or mentions(c.value, x.name) or is_gathered(load):
+    if t.shape[1] == 1 or _moves_oddly(c.value, x) or is_gathered(load):
         return False
     if not _is_own(c, load) and static(c.out.shape[1]) > FEW_CHANNELS:
         return False
@@ -263,6 +265,19 @@ def _suits_rows(c: Compute, load: Load) -> bool:
     is_wide = _has_gaps(c) or any(coefficient(i, k) for i in spatial for k in sliding)
     apart = coefficient(spatial[-1], x.name) or 0
     return is_wide and static(x.extent) >= SHORTEST_ROW and (apart == 1 or _is_picked(c, apart))
+
+
+def _moves_oddly(value: Expr, x: Var) -> bool:
+    """Whether a value depends on the place in a row by more than an element of a constant in its order."""
+    rest = transform(
+        value, lambda e: Const(0.0, e.dtype) if isinstance(e, Load) and _is_row_of(e, x) else None
+    )
+    return mentions(rest, x.name)
+
+
+def _is_row_of(load: Load, x: Var) -> bool:
+    *others, last = load.index
+    return load.tensor.value is not None and last == x and not any(mentions(i, x.name) for i in others)
 
 
 def _is_picked(c: Compute, apart: int) -> bool:
