@@ -57,6 +57,7 @@ __all__ = [
     "Verification",
     "bench",
     "compile",
+    "compile_several",
     "compress",
     "evaluate",
     "inspect",
@@ -70,6 +71,7 @@ __all__ = [
 _VERBS = {
     "bench": "ingot.api.checking",
     "compile": "ingot.api.compiling",
+    "compile_several": "ingot.api.compiling",
     "compress": "ingot.api.shrinking",
     "evaluate": "ingot.api.checking",
     "inspect": "ingot.api.inspecting",

@@ -12,12 +12,14 @@ import onnx
 
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.manifest import Origin
+from ingot.bundle.several import Collection, Made, write_several
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
 from ingot.check.evidence import LabelledData, evidence_of
 from ingot.compression.layers import Layer, layers_of
 from ingot.compression.merge import merge_equal
 from ingot.compression.model import Compressed, Wish, compress, floats, inlined, to_container
+from ingot.errors import InputError
 from ingot.files import named, read_file, sha256_of
 from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical, is_foreign, source_files
@@ -163,13 +165,17 @@ def built(model: Any, options: Options) -> tuple[list[Stages], Bundle]:
     source, model = model, canonical(model, options)
     made = [stages(model, replace(options, target=t.name)) for t in find_all(options.target)]
     announce("compiling C")
-    in_bytes = max(layers_in_a_row(m.graph) for m in made)
-    graph = made[0].graph
-    left = _left_float(made)
-    origin = Origin(digest(source), opsets(graph), graph.ports, in_bytes, graph.scales, left)
+    origin = _origin(source, made)
     if len(made) > 1:
         return made, write_variants([(m.program, m.plan, m.target) for m in made], options, origin)
     return made, write(made[0].program, made[0].plan, made[0].target, options, origin)
+
+
+def _origin(model: Any, made: Sequence[Stages]) -> Origin:
+    """What a bundle says of the model that it came from, compiled for one target or several."""
+    in_bytes = max(layers_in_a_row(m.graph) for m in made)
+    graph = made[0].graph
+    return Origin(digest(model), opsets(graph), graph.ports, in_bytes, graph.scales, _left_float(made))
 
 
 def _left_float(made: Sequence[Stages]) -> dict[str, str]:
@@ -177,6 +183,26 @@ def _left_float(made: Sequence[Stages]) -> dict[str, str]:
     if len(made) == 1:
         return made[0].graph.left_float
     return {f"{layer} on {m.target.name}": why for m in made for layer, why in m.graph.left_float.items()}
+
+
+def compile_several(models: Sequence[Any], options: Options) -> Collection:
+    """Several models in one bundle, called by their files' names; `options.name` is the bundle's.
+
+    Raises what `compile_with` does, and InputError for what only one model can have.
+    """
+    if not models:
+        raise InputError("no model to compile")
+    if len(find_all(options.target)) > 1 or options.rename:
+        raise InputError("several models in one bundle have one target and keep their tensors' names")
+    made = [_made(model, replace(options, name=None)) for model in models]
+    announce("compiling C")
+    return write_several(made, options, bundle_name(options.name, None, "networks"))
+
+
+def _made(model: Any, options: Options) -> Made:
+    """One of several models, ready to be printed."""
+    at = stages(model, options)
+    return Made(at.program, at.plan, at.target, _origin(model, [at]))
 
 
 def front(model: Any, options: Options) -> Graph:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from ingot.api.subjects import Model, Module, opened, options_of
 from ingot.bundle.bundle import Bundle, load
+from ingot.bundle.several import Collection
+from ingot.driver import compile_several as compiled_together
 from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.frontends.canonical import traced
@@ -14,7 +17,7 @@ from ingot.options import OptionFields, Package
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["compile", "load"]
+__all__ = ["compile", "compile_several", "load"]
 
 
 def compile(
@@ -46,3 +49,14 @@ def compile(
     if package == "kbuild":
         return kbuild(source, wanted, compile_with, prebuilt)
     return project(source, wanted, compile_with, package)
+
+
+def compile_several(models: Sequence[Model], **options: Unpack[OptionFields]) -> Collection:
+    """Compile several models to one bundle: functions that they have in common are there once.
+
+    Each is called by its file's name, the bundle by `name`; one arena, as large as the largest asks for,
+    serves all of them. The options are those of `compile`, for all models alike. Raises what `compile` does,
+    and InputError for models of one name.
+    """
+    wanted = options_of("compile_several", options)
+    return compiled_together([opened(model) for model in models], wanted)

@@ -19,7 +19,7 @@ from ingot.emit.regions import linker_script, memory_source
 from ingot.emit.source import source
 from ingot.emit.unit import Unit
 from ingot.emit.weights import assembly, image, in_assembly, weights_file, weights_source, weights_text
-from ingot.options import Emit, Options
+from ingot.options import Emit, Options, Relocation
 from ingot.targets.toolchain import archive, compile_c, link_shared, link_wasm, relocatable
 
 Files = Mapping[str, bytes]
@@ -28,17 +28,44 @@ SHOWN, HIDDEN = "-fvisibility=default", "-fvisibility=hidden"
 
 def sources(unit: Unit) -> dict[str, bytes]:
     """Everything that is text before a compiler has run, and the weights as bytes."""
-    name, data = unit.name, image(unit)
-    files = {f"{name}.h": header(unit, None).encode(), f"{name}.c": source(unit).encode()}
-    if weights := weights_file(unit):
-        files[weights] = weights_source(unit).encode()
-    if unit.has_weights:
-        files[f"{name}.weights.bin"] = data
+    name = unit.name
+    files = {f"{name}.h": header(unit, None).encode(), f"{name}.c": source(unit).encode(), **weights_of(unit)}
     if unit.plan.regions:
         files[f"{name}_memory.c"] = memory_source(unit).encode()
     if unit.plan.regions or unit.flash:
         files[f"{name}.ld"] = linker_script(unit).encode()
     return files
+
+
+def weights_of(unit: Unit) -> dict[str, bytes]:
+    """The constants: as bytes, and as what defines them unless the caller brings them."""
+    files = {f"{unit.name}.weights.bin": image(unit)} if unit.has_weights else {}
+    weights = weights_file(unit)
+    return files | ({weights: weights_source(unit).encode()} if weights else {})
+
+
+def texts_of(units: Sequence[Unit], files: Files, options: Options) -> dict[str, bytes]:
+    """The constants as text, where that is asked for."""
+    asked = [u for u in units if u.has_weights and "weights-txt" in options.emit]
+    return {f"{u.name}.weights.txt": weights_text(files[f"{u.name}.weights.bin"]) for u in asked}
+
+
+def compiled_parts(units: Sequence[Unit], name: str, files: Files, options: Options) -> bytes:
+    """The object of a group: its file of C, and the constants of each network."""
+    target, embedded = units[0].target, [u for u in units if weights_file(u)]
+    texts = {n: data for n, data in files.items() if n.endswith(".h") or n == f"{name}.c"}
+    data = {u.name: {f"{u.name}.weights.bin": files[f"{u.name}.weights.bin"]} for u in embedded}
+    parts: dict[str, Files] = {f"{name}.c": texts}
+    if target.joins:
+        parts |= {
+            f"{u.name}_weights.S": {f"{u.name}_weights.S": assembly(u).encode(), **data[u.name]}
+            for u in embedded
+        }
+    elif embedded:
+        whole = "\n".join([f'#include "{name}.c"', *map(in_assembly, embedded)])
+        held = {n: content for some in data.values() for n, content in some.items()}
+        parts = {f"{name}_unit.c": {**texts, f"{name}_unit.c": whole.encode(), **held}}
+    return _joined(parts, units[0], options, options.relocation)
 
 
 def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: str) -> bytes:
@@ -55,6 +82,13 @@ def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: s
         parts = {
             f"{name}_unit.c": {**parts[f"{name}.c"], f"{name}_unit.c": whole.encode(), data: files[data]}
         }
+    return _joined(parts, unit, options, "pic" if more else options.relocation, *more)
+
+
+def _joined(
+    parts: Mapping[str, Files], unit: Unit, options: Options, relocation: Relocation | None, *more: str
+) -> bytes:
+    """One object of several files, each of which is compiled with what lies beside it."""
     objects = [
         compile_c(
             part,
@@ -63,7 +97,7 @@ def object_of(unit: Unit, files: Mapping[str, bytes], options: Options, *more: s
             cc=options.cc,
             optimize=unit.priority.level,
             flags=(*options.cflags, *more),
-            relocation="pic" if more else options.relocation,
+            relocation=relocation,
         )
         for main, part in parts.items()
     ]

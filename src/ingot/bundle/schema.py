@@ -168,6 +168,7 @@ class Manifest(Struct):
     float_layers: list[FloatLayer] = []
     memory: list[Ram] = []
     flash: list[Flash] = []
+    group: Identifier | None = None
     package: Annotated[str, Meta(pattern="^[a-z-]+$")] | None = None
 
 

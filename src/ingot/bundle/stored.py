@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,11 @@ def store(folder: Path, name: str, files: Mapping[str, bytes], force: bool) -> N
 
     Without `force` nothing is replaced that is not as a bundle wrote it.
     """
+    store_all(folder, (name,), files, force)
+
+
+def store_all(folder: Path, names: Sequence[str], files: Mapping[str, bytes], force: bool) -> None:
+    """The same for several bundles, all of them or none."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise InputError(f"{folder} is not a directory", remedy="name another")
     beside, _ = manifests(folder)
@@ -40,7 +45,8 @@ def store(folder: Path, name: str, files: Mapping[str, bytes], force: bool) -> N
             f"{folder}: not as a bundle wrote it, so not replaced: {listed}",
             remedy="move it away, or insist with --force (force=True)",
         )
-    write_files(folder, files, _left_over(folder / f"{name}.json", beside) - files.keys())
+    old = set().union(*(_left_over(folder / f"{name}.json", beside) for name in names))
+    write_files(folder, files, old - files.keys())
 
 
 def manifests(folder: Path) -> tuple[Manifests, list[InputError]]:
@@ -88,8 +94,10 @@ def read_stored(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     files = {
         n: _read(folder / n, digest) for n, digest in manifest["files"].items() if os.path.lexists(folder / n)
     }
-    if (code := files.get(f"{manifest['name']}.o")) is not None:
+    name, group = manifest["name"], manifest.get("group")
+    if (code := files.get(f"{group or name}.o")) is not None:
         _require_described(at, manifest, code)
+        files[f"{name}.o"] = code
     return manifest, files
 
 
@@ -118,6 +126,8 @@ def _require_described(path: Path, manifest: Mapping[str, Any], code: bytes) -> 
     if note is None:
         raise InputError(f"{path}: the object does not say what it is; no Ingot made it", remedy=AGAIN)
     held, mine = parse_json(note, f"the note of the object beside {path}"), facts(manifest)
+    if manifest.get("group") and isinstance(held, dict) and isinstance(held.get("group"), dict):
+        held = held["group"].get(manifest["name"])
     wrong = [key for key in mine if not isinstance(held, dict) or held.get(key) != mine[key]]
     if wrong:
         raise InputError(f"{path} is of another object: they differ in {', '.join(wrong)}", remedy=AGAIN)

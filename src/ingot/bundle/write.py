@@ -27,7 +27,7 @@ from ingot.emit.conventions import CONVENTIONS, check
 from ingot.emit.digest import SelfTest
 from ingot.emit.header import header
 from ingot.emit.main import main_source, makefile
-from ingot.emit.unit import Unit
+from ingot.emit.unit import Group, Unit
 from ingot.emit.weights import size
 from ingot.errors import InputError
 from ingot.loops.priority import PRIORITIES
@@ -42,18 +42,25 @@ def write(program: Program, plan: Plan, target: Target, options: Options, origin
     check_options(options)
     require_regional(target, options)
     external = check(options.api, options.weights, bool(program.params), options.threads)
-    code_bytes, test = 0, None
-    if options.selftest:
-        plain = replace(options, selftest=False, emit=("c",), max_ram=None, max_flash=None)
-        test = selftest_of(program, write(program, plan, target, plain, origin))
+    code_bytes, test = 0, golden_test(program, plan, target, options, origin)
     if options.flash:  # how much of the first region the code takes is known when it is compiled
-        anywhere = _unit(program, plan, target, replace(options, flash={}), origin, external, 0, test)
+        anywhere = unit_of(program, plan, target, replace(options, flash={}), origin, external, 0, test)
         code_bytes = sections(object_of(anywhere, sources(anywhere), options)).text
-    made = _unit(program, plan, target, options, origin, external, code_bytes, test)
+    made = unit_of(program, plan, target, options, origin, external, code_bytes, test)
     return finish(made, [made], sources(made), options, origin)
 
 
-def _unit(
+def golden_test(
+    program: Program, plan: Plan, target: Target, options: Options, origin: Origin
+) -> SelfTest | None:
+    """What a self-test compares, where one is asked for."""
+    if not options.selftest:
+        return None
+    plain = replace(options, selftest=False, emit=("c",), max_ram=None, max_flash=None)
+    return selftest_of(program, write(program, plan, target, plain, origin))
+
+
+def unit_of(
     program: Program,
     plan: Plan,
     target: Target,
@@ -62,6 +69,7 @@ def _unit(
     external: bool,
     code_bytes: int,
     test: SelfTest | None,
+    group: Group | None = None,
 ) -> Unit:
     """The bundle of one program about to be printed, its constants in their regions beside so much code."""
     program, flash = in_flash(program, options.flash, code_bytes)
@@ -82,6 +90,7 @@ def _unit(
         flash=flash,
         selftest=test,
         priority=PRIORITIES[options.optimize],
+        group=group,
     )
 
 

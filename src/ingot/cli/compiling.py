@@ -10,6 +10,7 @@ import typer
 from ingot.cli import arguments as arg
 from ingot.cli import quantizing as quant
 from ingot.cli.show import note, progress, report
+from ingot.errors import InputError
 from ingot.options import Api, Options, fields_of
 from ingot.options import Package as PackageName
 from ingot.tables import table
@@ -17,6 +18,15 @@ from ingot.tables import table
 if TYPE_CHECKING:
     from ingot.bundle.bundle import Bundle
 
+Others = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--with",
+        metavar="MODEL",
+        help="Another model in the same bundle, which --name names: all share functions and an arena.",
+        rich_help_panel=arg.WRITING,
+    ),
+]
 Directory = Annotated[
     Path | None,
     typer.Option(
@@ -158,6 +168,7 @@ NAMED = 4  # names that a note lists
 
 def compile(
     model: arg.ModelFile,
+    others: Others = None,
     output: Directory = None,
     name: Name = None,
     api: ApiName = "direct",
@@ -264,6 +275,9 @@ def compile(
         rounding=rounding,
         max_drop=max_drop,
     )
+    if others:
+        _several([model, *others], wanted, output, force, as_json, profile is not None or package is not None)
+        return
     source, wanted = quant.quantized_first(model, profile, wish, wanted, data, labels)
     with progress(f"Compiling {model.name}"):
         from ingot.api.compiling import compile as compiled
@@ -274,6 +288,25 @@ def compile(
     files = [(file, len(content)) for file, content in sorted(bundle.files.items())]
     report(summary, as_json, table(f"{directory}/", ("file", "bytes>"), files), *bundle.tables())
     _say_names(bundle, wanted)
+
+
+def _several(
+    models: list[Path], wanted: Options, output: Path | None, force: bool, as_json: bool, is_more: bool
+) -> None:
+    """Compile several models to one bundle."""
+    if is_more:
+        raise InputError(
+            "--with: several models are compiled as they are, to no package",
+            remedy="ingot quantize writes the model to compile; leave out --profile and --package",
+        )
+    with progress(f"Compiling {len(models)} models"):
+        from ingot.api.compiling import compile_several
+
+        made = compile_several(models, **fields_of(wanted))
+        directory = made.save(output or Path(made.name), force=force)
+    summary = {"directory": str(directory), **made.as_dict()}
+    files = [(file, len(content)) for file, content in sorted(made.files.items())]
+    report(summary, as_json, table(f"{directory}/", ("file", "bytes>"), files), *made.tables())
 
 
 def _say_names(bundle: Bundle, wanted: Options) -> None:

@@ -28,28 +28,37 @@ from ingot.targets.record import Target
 Key = tuple[str, ...]
 
 
-def source(unit: Unit) -> str:
-    """The text of NAME.c."""
+def source(*units: Unit) -> str:
+    """The text of NAME.c, or of the file of a group: each function that several call once."""
     used: set[Key] = set()
-    printed = dict.fromkeys(map(unit.printed, unit.program.kernels))
-    kernels = [kernel_text(unit, k, used) for k in printed]
-    entry = "\n".join(entry_text(unit, used))
-    selftest = selftest_text(unit, used) if unit.selftest else ""
+    first = units[0]
+    printed = {unit.printed(k): unit for unit in reversed(units) for k in unit.program.kernels}
+    order = dict.fromkeys(unit.printed(k) for unit in units for k in unit.program.kernels)
+    kernels = [kernel_text(printed[k], k, used) for k in order]
+    entries = [part for unit in units for part in _entry_parts(unit, used)]
+    includes = "".join(f'#include "{unit.name}.h"\n' for unit in units)
     parts = [
-        provenance(unit),
-        f'#include "{unit.name}.h"\n' + unit.target.header.rstrip("\n"),
-        text_types(_types(unit)),
-        weights_struct(unit),
-        *helper_texts(used, unit.target),
-        pause_text(unit) if unit.pauses else "",
+        provenance(*units),
+        includes + first.target.header.rstrip("\n"),
+        text_types(set().union(*map(_types, units))),
+        *map(weights_struct, units),
+        *helper_texts(used, first.target),
+        pause_text(first) if first.pauses else "",
         *kernels,
-        serial(unit) if unit.has_tasks else "",
-        entry,
-        "\n".join(code_lines(unit)) if unit.program.states and not unit.variant_of else "",
-        "\n".join(CONVENTIONS[unit.api].code(unit)),
-        selftest,
+        *entries,
     ]
     return wrap("\n\n".join(p.rstrip("\n") for p in parts if p.strip()) + "\n")
+
+
+def _entry_parts(unit: Unit, used: set[Key]) -> list[str]:
+    """What is a bundle's own: the functions that its user calls, and what these alone need."""
+    return [
+        serial(unit) if unit.has_tasks else "",
+        "\n".join(entry_text(unit, used)),
+        "\n".join(code_lines(unit)) if unit.program.states and not unit.variant_of else "",
+        "\n".join(CONVENTIONS[unit.api].code(unit)),
+        selftest_text(unit, used) if unit.selftest else "",
+    ]
 
 
 def pause_text(unit: Unit) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 
 from ingot.emit.digest import SelfTest
 from ingot.emit.names import LONGEST, Scope, comment, is_identifier
@@ -80,6 +81,22 @@ class Part:
     region: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Bundles that are one file of C and share functions: its name, the names of functions given out, what C
+    has in the place of kernels that several call, and where each puts its tensors.
+    """
+
+    name: str
+    scope: Scope
+    generals: Mapping[Kernel, General]
+    plans: tuple[Plan, ...]
+
+    def function(self, kernel: Kernel) -> str:
+        """The C name of a printed kernel."""
+        return self.scope.name(kernel, f"{self.name}_{kernel.name}", "kernel")
+
+
 @dataclass
 class Unit:
     """One bundle to be printed.
@@ -88,7 +105,8 @@ class Unit:
     caller brings a clock; `pauses`: the caller is called now and then; `rename` gives inputs, outputs and
     states their C names; `scales`: what their integers stand for. A variant has the struct of its state from
     the bundle `variant_of`. `flash`: the regions' constants, in the program's order, and how large they are.
-    `selftest`: what a run gave when the bundle was compiled. `priority`: what code may cost.
+    `selftest`: what a run gave when the bundle was compiled. `priority`: what code may cost. `group`: the
+    bundles that it is among.
     """
 
     program: Program
@@ -108,6 +126,7 @@ class Unit:
     flash: Mapping[str, tuple[tuple[Tensor, ...], int]] = field(default_factory=dict)
     selftest: SelfTest | None = None
     priority: Priority = PRIORITIES["speed"]
+    group: Group | None = None
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
     macros: Scope = field(default_factory=Scope)
@@ -268,6 +287,8 @@ class Unit:
     @cached_property
     def generals(self) -> dict[Kernel, General]:
         """What C has in the place of kernels that differ in numbers only."""
+        if self.group is not None:
+            return dict(self.group.generals)
         return generals(self.program.kernels) if self.priority.alike else {}
 
     def printed(self, kernel: Kernel) -> Kernel:
@@ -277,16 +298,19 @@ class Unit:
     def aliasing(self, kernel: Kernel) -> frozenset[Tensor]:
         """The parameters of a printed kernel that some call binds to the same bytes."""
         served = next((g.given for g in self.generals.values() if g.kernel is kernel), {kernel: ()})
+        plans = (self.plan,) if self.group is None else self.group.plans
         return frozenset(
             p
             for k in served
             for p, own in zip(kernel.parameters, k.parameters, strict=True)
-            if own in self.plan.aliasing(k)
+            if any(own in plan.aliasing(k) for plan in plans)
         )
 
     def function(self, kernel: Kernel) -> str:
         """The C name of a kernel; the bundle's name in front keeps it apart from every library's."""
         printed = self.printed(kernel)
+        if self.group is not None:
+            return self.group.function(printed)
         return self.scope.name(printed, f"{self.name}_{printed.name}", "kernel")
 
     @property
@@ -347,7 +371,9 @@ def describe(t: Tensor, comma: str = ",") -> str:
     return comment(f"{t.type}{comma} {shape or 'scalar'}{within}")
 
 
-def provenance(unit: Unit) -> str:
-    """The comment on top of every file."""
-    rows = ["SPDX-License-Identifier: 0BSD", "", *unit.provenance]
+def provenance(*units: Unit) -> str:
+    """The comment on top of every file; of several bundles, what each says and the others do not."""
+    lines = zip_longest(*(unit.provenance for unit in units))
+    told = dict.fromkeys(row for line in lines for row in line if row is not None)
+    rows = ["SPDX-License-Identifier: 0BSD", "", *told]
     return "/*\n" + "\n".join(f" * {comment(r)}".rstrip() for r in rows) + "\n */"

@@ -74,13 +74,14 @@ class _Taken:
     types: tuple[DType, ...]
 
 
-def generals(kernels: Iterable[Kernel]) -> dict[Kernel, General]:
-    """The general kernel of each that shares one with others."""
+def generals(kernels: Iterable[Kernel], *, equal: bool = False) -> dict[Kernel, General]:
+    """The general kernel of each that shares one with others; of `equal` ones, whose numbers are the same."""
     groups: dict[Hashable, dict[Kernel, _Taken]] = {}
     for kernel in kernels:
         if _is_fixed(kernel):
             taken = _taken(kernel)
-            groups.setdefault(taken.skeleton, {})[kernel] = taken
+            same = tuple(map(repr, taken.numbers)) if equal else ()
+            groups.setdefault((taken.skeleton, same), {})[kernel] = taken
     found = (_general(members) for members in groups.values() if len(members) > 1)
     return {kernel: general for general in found for kernel in general.given}
 
