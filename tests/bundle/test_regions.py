@@ -231,7 +231,7 @@ def test_sizes_on_the_command_line(tmp_path: Path) -> None:
         ({"memory": {"m": 1 << 20}, "target": "wasm32"}, "memory: wasm32 has no linker"),
         ({"memory": {"m": 1 << 20}, "target": "x86-64+x86-64-v3"}, "leave out memory="),
         ({"memory": {"m": 1 << 20}, "flash": {"M": 1 << 20}}, "'m' is a region of memory= and of flash="),
-        ({"memory": {"m": 1.5}}, "expected `int`, got `float`"),
+        ({"memory": {"m": 1.5}}, "expected an integer, got a number"),
     ],
 )
 def test_what_has_no_regions(options: dict[str, Any], said: str) -> None:
