@@ -6,6 +6,7 @@ In: what a caller of the API gives. Out: a model as the driver takes it, a `Bund
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -123,6 +124,10 @@ def _complaint(text: str, values: dict[str, Any]) -> str:
         return f"{subject}: write a tuple, ({values[name]!r},)"
     if words:
         return f"{subject}: choose from {', '.join(words)}"
-    for kind, said in KINDS.items():
-        reason = reason.replace(f"`{kind}`", said)
+    reason = re.sub("`([a-z| ]+)`", lambda kinds: _said(kinds[1]), reason)
     return f"{subject}: {reason[0].lower()}{reason[1:]}"
+
+
+def _said(kinds: str) -> str:
+    """Return what Python calls one of several types: `int | array` is an integer or a list or tuple."""
+    return " or ".join(KINDS.get(kind, kind) for kind in kinds.split(" | "))
