@@ -20,7 +20,7 @@ from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import Cast, Expr, Load, Var, constant, static, transform, walk
 from ingot.loops.region import Group, Region
 
-SMALL = 4  # a table has at most one element for so many of the result
+SMALL = 2  # a table has at most one element for so many of the result
 
 
 def tabulate_places(region: Region) -> None:
