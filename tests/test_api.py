@@ -198,8 +198,9 @@ def test_errors_speak_python(capfd: pytest.CaptureFixture[str]) -> None:
         ingot.compile(MODEL, **wrong)
     with pytest.raises(ingot.InputError, match=r"emit= is 'c': write a tuple, \('c',\)"):
         ingot.compile(MODEL, emit="c")  # type: ignore[arg-type]
+    wrong = {"define": "N"}
     with pytest.raises(ingot.InputError, match="define= is 'N': expected a dict, got text"):
-        ingot.compile(MODEL, define="N")  # type: ignore[arg-type]
+        ingot.compile(MODEL, **wrong)
     with pytest.raises(TypeError, match="'targt'; did you mean 'target'"):
         ingot.compile(MODEL, targt="c99")  # type: ignore[call-arg]
     with pytest.raises(ingot.InputError, match="add package='kbuild'"):

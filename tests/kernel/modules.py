@@ -124,7 +124,7 @@ LEAK = ("kvzalloc(INGOT_MEMORY", "kvmalloc(INGOT_MEMORY")
 PAGES = ("#define INGOT_ALIGN 64\n", "#define INGOT_ALIGN 262144\n")
 VARIED: dict[str, tuple[tuple[str, str], ...]] = {
     "paged": (PAGES,),
-    "leaky": (LEAK, tuple(text.replace("mixed", "leaky") for text in LINE_LEAK)),  # type: ignore[dict-item]
+    "leaky": (LEAK, (LINE_LEAK[0].replace("mixed", "leaky"), LINE_LEAK[1].replace("mixed", "leaky"))),
     "leaky_paged": (LEAK, PAGES),
 }
 """Modules of mixed types, and what is otherwise in their C: with memory of whole pages, not of slabs, as that

@@ -100,9 +100,8 @@ def sums_of(array: Array, part: float) -> Sums:
         counts = np.abs(scaled) < BEYOND  # not NaN either
     q = np.where(counts, scaled, 0).astype(np.int64)
     length = math.sqrt(float(np.sum(q.astype(np.float64) ** 2)))
-    allowed = (
-        math.ceil(part * length) + math.isqrt(len(q)) + 1
-    )  # cut digits: at most one each, of random sign
+    cut = math.isqrt(len(q)) + 1  # digits: at most one of each element, of random sign
+    allowed = math.ceil(part * length) + cut
     random = _random(len(q))
     negative = [(random >> np.uint32(31 - k)) & np.uint32(1) == 0 for k in range(SUMS)]
     sums = tuple(int(np.where(n, -q, q).sum()) for n in negative)

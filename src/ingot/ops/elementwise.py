@@ -69,10 +69,10 @@ elementwise("Reciprocal", lambda x: 1 / x, kinds="f")
 
 # -- of any number of inputs
 
-AT_ONCE = (
-    64  # inputs in one kernel: deeper expressions are beyond recursion, longer lists of pointers cost a C
-)
-# compiler their square
+AT_ONCE = 64
+"""Inputs in one kernel: deeper expressions are beyond recursion, and a C compiler takes the square of the
+number of pointers.
+"""
 
 
 def of_many(name: str, combine: Callable[[Expr, Expr], Expr], kinds: str = "fiu", mean: bool = False) -> None:

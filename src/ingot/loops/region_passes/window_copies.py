@@ -26,6 +26,7 @@ from ingot.formula.index import coefficient, interval, linear, mentions, simplif
 from ingot.formula.types import FLOAT32
 from ingot.loops.cuts import in_vectors
 from ingot.loops.inner_products import is_product
+from ingot.loops.picked_windows import is_picked
 from ingot.loops.region import Group, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
 from ingot.loops.region_passes.place_tables import tabulate_places
@@ -34,7 +35,6 @@ from ingot.loops.region_passes.weave import Phases, phases_of, woven
 from ingot.targets.record import Target
 
 SHORTEST_ROW = 4
-MOST_APART, MOST_PICKED = 4, 25  # elements between windows, and their taps, that `narrow_pooling` serves
 MOST_CUT = 4  # rows outside of an image, for which windows are clipped where they read it as it lies
 EXPORT = 6.0  # the terms that are multiplied in the time in which an element is exported
 
@@ -160,22 +160,23 @@ def _along_channels(region: Region, lanes: int) -> set[Tensor]:
     """The outputs that depthwise convolutions make along channels, because rows fill vectors so badly that it
     costs more than two transposes.
     """
-    found = set[Tensor]()
-    for c in (c for g in _groups(region) for c in computes(g.stages)):
-        r, sliding = c.reduction, list(windows(c))
-        if (
-            r is None
-            or c.at
-            or c.out not in region.outputs
-            or not (is_product(c) and _is_static_float(c.out))
-        ):
-            continue
-        if sliding and all(_is_own(c, x) and _is_static_float(x.tensor) for x in sliding):
-            terms, n = prod(static(k.extent) for k in r.axes), static(c.axes[-1].extent)
-            vectors = sum((hi - lo) // w for lo, hi, w in in_vectors(n, lanes, overlap=True))
-            in_rows, in_channels = vectors * lanes / n, _waste(static(c.out.shape[1]), lanes)
-            found |= {c.out} if terms * in_rows > terms * in_channels + 2 * EXPORT else set()
-    return found
+    makers = (c for g in _groups(region) for c in computes(g.stages) if c.out in region.outputs)
+    return {c.out for c in makers if _is_depthwise(c) and _costs_more_in_rows(c, lanes)}
+
+
+def _is_depthwise(c: Compute) -> bool:
+    """Whether windows are multiplied by weights, each channel by its own, and stored without gaps."""
+    sliding = list(windows(c))
+    is_whole = bool(sliding) and not c.at and is_product(c) and _is_static_float(c.out)
+    return is_whole and all(_is_own(c, x) and _is_static_float(x.tensor) for x in sliding)
+
+
+def _costs_more_in_rows(c: Compute, lanes: int) -> bool:
+    assert c.reduction is not None
+    terms, n = prod(static(k.extent) for k in c.reduction.axes), static(c.axes[-1].extent)
+    vectors = sum((hi - lo) // width for lo, hi, width in in_vectors(n, lanes, overlap=True))
+    in_rows, in_channels = vectors * lanes / n, _waste(static(c.out.shape[1]), lanes)
+    return terms * in_rows > terms * in_channels + 2 * EXPORT
 
 
 def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Tensor]) -> Fills:
@@ -264,28 +265,20 @@ def _suits_rows(c: Compute, load: Load) -> bool:
     spatial, sliding = load.index[2:], [k.name for k in c.reduction.axes if k.extent != 1]
     is_wide = _has_gaps(c) or any(coefficient(i, k) for i in spatial for k in sliding)
     apart = coefficient(spatial[-1], x.name) or 0
-    return is_wide and static(x.extent) >= SHORTEST_ROW and (apart == 1 or _is_picked(c, apart))
+    if not is_wide or static(x.extent) < SHORTEST_ROW or apart < 1:
+        return False
+    return apart == 1 or is_picked(c.reduction, apart)
 
 
 def _moves_oddly(value: Expr, x: Var) -> bool:
     """Whether a value depends on the place in a row by more than an element of a constant in its order."""
-    rest = transform(
-        value, lambda e: Const(0.0, e.dtype) if isinstance(e, Load) and _is_row_of(e, x) else None
-    )
-    return mentions(rest, x.name)
 
+    def constant(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.tensor.value is None or e.index[-1] != x:
+            return None
+        return None if any(mentions(i, x.name) for i in e.index[:-1]) else Const(0.0, e.dtype)
 
-def _is_row_of(load: Load, x: Var) -> bool:
-    *others, last = load.index
-    return load.tensor.value is not None and last == x and not any(mentions(i, x.name) for i in others)
-
-
-def _is_picked(c: Compute, apart: int) -> bool:
-    """Whether windows are so small and near each other that `narrow_pooling` picks what they combine."""
-    r = c.reduction
-    assert r is not None
-    is_pool = isinstance(r.term, Load) and r.init == r.identity
-    return is_pool and 1 < apart <= MOST_APART and prod(static(k.extent) for k in r.axes) <= MOST_PICKED
+    return mentions(transform(value, constant), x.name)
 
 
 def _is_static_float(t: Tensor) -> bool:

@@ -169,8 +169,8 @@ class _Generator:
         in_place = self._registers("repeated") == self._registers("padded")
         self.is_packed = not (self.operand.is_in_order and in_place)
         self.levels: Levels = (c.tile[0], None, *c.tile[1:]) if by_rows else (None, *c.tile)
-        repeated = is_inner or by_rows or any(step(c.b, x.name) == 0 for x in c.outer)
-        self.is_block_copied = not repeated
+        is_repeated = is_inner or by_rows or any(step(c.b, x.name) == 0 for x in c.outer)
+        self.is_block_copied = not is_repeated
         cut = self._segments("padded" if self.is_packed else "repeated")
         chains = self._chains(max(len(s.widths) for s in cut))
         self.blocks = [self._block(s, chains) for s in cut]

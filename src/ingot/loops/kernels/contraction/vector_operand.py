@@ -33,7 +33,7 @@ from ingot.formula.expr import (
     substitute,
     walk,
 )
-from ingot.formula.index import as_expr, interval, mentions, simplify
+from ingot.formula.index import interval, mentions, simplify
 from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import INT32, UINT8, DType
 from ingot.loops.access import NotVectorizable, step
@@ -42,6 +42,7 @@ from ingot.loops.kernels.contraction.codes import Codes
 from ingot.loops.kernels.contraction.products import Product
 from ingot.loops.kernels.contraction.roles import Contraction, around
 from ingot.loops.kernels.contraction.tiles import Segment
+from ingot.loops.kernels.naive import loop
 from ingot.loops.kernels.transpose import Turn, turned
 from ingot.loops.layout import Storage
 
@@ -202,7 +203,7 @@ class VectorOperand:
 
 def _loops(axes: tuple[Var, ...], body: Statement) -> tuple[Statement, ...]:
     for x in reversed(axes):
-        body = For(x.name, Const(0), as_expr(x.extent or 0), 1, (body,))
+        body = loop(x, (body,))
     return (body,)
 
 
@@ -222,7 +223,7 @@ def widened(c: Contraction, to: DType, storage: Storage, lanes: int) -> tuple[Lo
         store = Store(Load(copy, tuple(own)), cast(Load(c.a.tensor, source, None, width), to), width)
         body += [For("lane", Const(lo), Const(hi), width, (store,))] if hi > lo else []
     for x in reversed(own[:-1]):
-        body = [For(x.name, Const(0), as_expr(x.extent or 0), 1, tuple(body))]
+        body = [loop(x, tuple(body))]
     return replace(c.a, tensor=copy, index=tuple(i for _, i, _ in places)), tuple(body)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 
 from ingot.formula.compute import COMBINERS, Compute, Reduction
 from ingot.formula.expr import Binary, Const, Expr, Load, Shuffle, Var, loads, static, substitute
@@ -24,10 +23,8 @@ from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
 from ingot.loops.kernels.elementwise import Vertical, match
 from ingot.loops.layout import Storage
+from ingot.loops.picked_windows import is_picked
 from ingot.targets.record import Target
-
-MOST_TAPS = 25
-MOST_APART = 4  # points between neighbouring windows: all of them are loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ def narrow_pooling(
 
 def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
     """The axes of a window that never leaves its tensor, over points that lie side by side."""
-    if not isinstance(r.term, Load) or r.init != r.identity:
+    if not isinstance(r.term, Load):
         return None
     full = all(ends == (Const(0), as_expr(k.extent or 0)) for k, ends in _limits(v, r))
     x, in_rows = r.term, (step(r.term, v.vector.name) or 0) > 1
@@ -94,10 +91,10 @@ def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
     steps = [step(x, k.name) or 0 for k in columns]
     if moved <= 0 or len(columns) != 1 or steps[0] <= 0 or moved % channels or steps[0] % channels:
         return None
-    if coefficient(x.index[along], across.name) != moved // channels or moved > MOST_APART * channels:
+    apart = moved // channels
+    if coefficient(x.index[along], across.name) != apart or not is_picked(r, apart):
         return None
-    taps = prod(static(k.extent) for k in r.axes)
-    return NarrowPooling(v, r, x, across, along, channel, columns, rows) if taps <= MOST_TAPS else None
+    return NarrowPooling(v, r, x, across, along, channel, columns, rows)
 
 
 def _limits(v: Vertical, r: Reduction) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
@@ -161,10 +158,9 @@ class _Generator:
         point, channel = divmod(start, self.channels)
         parts: list[Expr] = []
         for at in product(*(range(static(k.extent)) for k in s.rows)):
-            place = {k.name: Const(i) for k, i in zip(s.rows, at, strict=True)} | {
-                s.columns[0].name: Const(0)
-            }
-            index = [substitute(i, place | s.at(s.across, channel)) for i in s.x.index]
+            place = s.at(s.across, channel) | {s.columns[0].name: Const(0)}
+            place |= {k.name: Const(i) for k, i in zip(s.rows, at, strict=True)}
+            index = [substitute(i, place) for i in s.x.index]
             index[s.along] = index[s.along] + point
             parts.append(Load(s.x.tensor, tuple(simplify(i, bounds) for i in index), None, self.width))
         return self._combined(parts)
