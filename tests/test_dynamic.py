@@ -308,6 +308,13 @@ BOUNDED: dict[str, tuple[str, str, str, dict[str, tuple[int, int]]]] = {
         "s = Shape(x) k = Add(s, one) t = Mod(s, k) y = Expand(x, t)",
         {"N": (1, 5), "M": (1, 5)},
     ),
+    "mean_of_all": (
+        "float[N,M] x",
+        "float y",
+        "y = ReduceMean <keepdims=0> (x)",
+        {"N": (1, 9), "M": (1, 40)},
+    ),
+    "mean_of_columns": ("float[N,6] x", "float[6] y", "y = ReduceMean <keepdims=0> (x, zero)", {"N": (1, 9)}),
     "normalize": (
         "float[B,C,L] x, float[C] s",
         "float[a,b,c] y",

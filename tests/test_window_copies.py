@@ -20,6 +20,7 @@ from tests.ops.rows import check, floats
 TARGETS = ("c99", "x86-64", "x86-64-v3", "x86-64-v4", "aarch64")
 SHIPPED = [t for t in ("x86-64-v3", "x86-64-v4") if not obstacle(find(t))]
 WEIGHTS = {
+    "factor": (),
     "one": (1, 6, 3, 3),
     "three": (3, 6, 5, 5),
     "many": (19, 6, 3, 3),
@@ -31,6 +32,8 @@ WEIGHTS = {
 }
 SAME, POOL = "pads = [1, 1, 1, 1]", "kernel_shape = [4, 3], pads = [3, 1, 0, 2]"
 CASES = {
+    "scaled by a number of the run": f"s = ReduceMax <keepdims = 0> (x) a = Conv <{SAME}> (x, one) y = Mul (a, s)",
+    "scaled by a number": f"a = Conv <{SAME}> (x, one) y = Mul (a, factor)",
     "one channel": f"y = Conv <{SAME}> (x, one)",
     "three channels": "a = Conv <pads = [2, 2, 2, 2]> (x, three) y = Sigmoid (a)",
     "many channels": f"a = Conv <{SAME}> (x, many) y = Relu (a)",

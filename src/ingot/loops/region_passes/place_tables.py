@@ -17,7 +17,7 @@ import numpy as np
 from ingot.formula.compute import Compute, Stage
 from ingot.formula.evaluate import grid_over
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import Cast, Expr, Load, Var, constant, static, transform, walk
+from ingot.formula.expr import Cast, Expr, Load, Param, Var, constant, static, transform, walk
 from ingot.loops.region import Group, Region
 
 SMALL = 2  # a table has at most one element for so many of the result
@@ -44,7 +44,9 @@ def _table(e: Expr, c: Compute) -> Expr | None:
     nodes = list(walk(e.a))
     names = {n.name for n in nodes if isinstance(n, Var)}
     axes = [a for a in c.axes if a.name in names]
-    if any(isinstance(n, Load) for n in nodes) or len(axes) < len(names) or c.axes[-1] not in axes:
+    if any(isinstance(n, Load | Param) for n in nodes) or len(axes) < len(names):
+        return None  # data, the caller or a loop around decides, too
+    if not axes or axes[-1] is not c.axes[-1]:
         return None
     extents = [static(a.extent) for a in axes]
     if prod(extents) * SMALL > c.out.count:

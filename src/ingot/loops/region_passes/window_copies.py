@@ -274,7 +274,7 @@ def _moves_oddly(value: Expr, x: Var) -> bool:
     """Whether a value depends on the place in a row by more than an element of a constant in its order."""
 
     def constant(e: Expr) -> Expr | None:
-        if not isinstance(e, Load) or e.tensor.value is None or e.index[-1] != x:
+        if not isinstance(e, Load) or e.tensor.value is None or e.index[-1:] != (x,):
             return None
         return None if any(mentions(i, x.name) for i in e.index[:-1]) else Const(0.0, e.dtype)
 
