@@ -32,7 +32,7 @@ WEIGHTS = {
 }
 SAME, POOL = "pads = [1, 1, 1, 1]", "kernel_shape = [4, 3], pads = [3, 1, 0, 2]"
 CASES = {
-    "scaled by a number of the run": f"s = ReduceMax <keepdims = 0> (x) a = Conv <{SAME}> (x, one) y = Mul (a, s)",
+    "scaled as the run says": f"s = ReduceMax <keepdims = 0> (x) a = Conv <{SAME}> (x, one) y = Mul (a, s)",
     "scaled by a number": f"a = Conv <{SAME}> (x, one) y = Mul (a, factor)",
     "one channel": f"y = Conv <{SAME}> (x, one)",
     "three channels": "a = Conv <pads = [2, 2, 2, 2]> (x, three) y = Sigmoid (a)",
