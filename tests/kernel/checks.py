@@ -28,7 +28,7 @@ PROBED = (
     "all CPUs at the same time",
 )
 USED = (
-    *("memory is filled", "nothing of others is read", "nothing of others is read from whole pages"),
+    *("nothing of others is read", "nothing of others is read from whole pages"),
     *("what leaks from slabs is seen", "what leaks from pages is seen"),
     "other sizes and bad addresses are errors",
     *("a killed run leaves the state as it was", "memory is its group's", "no more than its group has"),
@@ -45,6 +45,7 @@ insmod /policy.ko selftest=1; echo "@policy $?"
 insmod /digits.ko selftest=1 section_us=20; echo "@digits $?"
 insmod /integers.ko selftest=1; echo "@integers $?"
 insmod /probe.ko; echo "@probe $?"
+insmod /dirt.ko
 rmmod policy; echo "@used $?"
 rmmod probe; echo "@unused $?"
 """
@@ -92,7 +93,7 @@ loops() {
 loops & loops & wait
 """
 END = """
-for m in policy digits mixed kept integers paged leaky leaky_paged; do rmmod $m; echo "@gone $?"; done
+for m in policy digits mixed kept integers paged leaky leaky_paged dirt; do rmmod $m; echo "@gone $?"; done
 """
 
 
@@ -199,7 +200,7 @@ BOTH: tuple[Check, ...] = (
     ("golden vectors agree", has(r"(policy|digits): selftest: 0 of \d+ runs differ, status 0", 2)),
     *map(probed, PROBED),
     ("a module that another one uses stays", has(r"^@used 1$")),
-    ("modules are removed", has(r"^@(unused|gone) 0$", 9)),
+    ("modules are removed", has(r"^@(unused|gone) 0$", 10)),
     ("modules of mixed types are loaded", has(r"^@(mixed|kept) 0$", 2)),
     (
         "golden vectors of mixed types agree",
@@ -234,6 +235,7 @@ TOGETHER: tuple[Check, ...] = (
     ("there are four CPUs", has("probe: 8 threads on 4 CPUs")),
     ("two processes run it at the same time", has(r"^@loop$", 2)),
     ("no run is lost", without(r"@lost")),
+    ("nearly all memory is filled before each look", has(r"dirt: \d{5,} pages filled", 4)),
     *((name, has(rf"^user: {name} ok$")) for name in USED),
     ("a process that is killed ends at once", killed),
     ("sections have a limit", has(r"^@unlimited 1$")),

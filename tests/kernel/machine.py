@@ -19,7 +19,7 @@ SECONDS = 600
 COUNTED = ("-smp", "1", "-icount", "shift=0")
 """One CPU whose clock is its instructions, a nanosecond each: times are exact, and the same in every run."""
 UNKIND = "slub_debug=FZPU init_on_alloc=0 init_on_free=0"
-"""Memory of the slabs is filled with a poison, and pages keep what the last one who had them left."""
+"""Memory of the slabs is filled with a poison, and pages keep what the last one who had them left: dirt.c."""
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev

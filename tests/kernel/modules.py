@@ -158,20 +158,24 @@ def poisoned(machine: Machine, folder: Path) -> list[Path]:
     files += [machine.build(varied(folder, name), flags=flags) for name in VARIED]
     words = ("-O2", "-Wall", "-Werror", "-static", "-I", str(here), str(HERE / "user" / "program.c"))
     run("gcc", *words, "-o", str(here / "user"))
-    return [*files, here / "user"]
+    return [*files, written(machine, folder, "dirt"), here / "user"]
 
 
 def probe(machine: Machine, folder: Path) -> Path:
     """The module that calls those of policy and digits."""
-    made = folder / "probe"
+    return written(machine, folder, "probe", uses=("policy", "digits"))
+
+
+def written(machine: Machine, folder: Path, name: str, uses: Sequence[str] = ()) -> Path:
+    """A module of these tests, whose C file lies here, and which may call modules of networks."""
+    made = folder / name
     made.mkdir()
-    shutil.copy(HERE / "probe.c", made)
-    used = [folder / "policy", folder / "digits"]
-    for other in used:
-        shutil.copy(other / f"{other.name}_network.h", made)
-    (made / "Kbuild").write_text("obj-m := probe.o\n")
-    shutil.copy(used[0] / "Makefile", made)
-    return machine.build(made, used)
+    shutil.copy(HERE / f"{name}.c", made)
+    for other in uses:
+        shutil.copy(folder / other / f"{other}_network.h", made)
+    (made / "Kbuild").write_text(f"obj-m := {name}.o\n")
+    shutil.copy(folder / "policy" / "Makefile", made)
+    return machine.build(made, [folder / other for other in uses])
 
 
 def variants(model: Any, name: str) -> dict[str, Bundle]:

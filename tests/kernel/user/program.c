@@ -14,7 +14,6 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -26,8 +25,6 @@
 
 #define GROUP "/group/limited"
 #define USERS 100
-#define SPARED (24L << 20)
-#define DIRT 0xd7 /* stands in no input */
 #define OPENED 1000
 #define LIMIT (4L << 20)
 
@@ -54,29 +51,19 @@ static long microseconds(void)
 	return now.tv_sec * 1000000L + now.tv_nsec / 1000;
 }
 
-/* A process fills nearly all memory with something of its own, and leaves it to the next one. */
-static void poison(void)
+static void put(const char *path, const char *text)
 {
-	pid_t child = fork();
-	int status;
+	int fd = open(path, O_WRONLY);
 
-	if (!child) {
-		struct sysinfo memory;
-		char *p;
-
-		sysinfo(&memory);
-		memory.freeram = memory.freeram * memory.mem_unit - SPARED;
-		p = mmap(NULL, memory.freeram, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		memset(p, DIRT, memory.freeram);
-		_exit(0);
-	}
-	waitpid(child, &status, 0);
-	check("memory is filled", status);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		check(path, errno);
+	close(fd);
 }
 
 /*
  * How many of USERS do not get what they asked for, to the byte, or get something without. They are there at
- * the same time, for memory that one of them left would be given to the next.
+ * the same time, for memory that one of them left would be given to the next; and all memory is filled with
+ * what stands in no input before the first one comes, for the users of the device before have left theirs.
  */
 static long others(const char *device)
 {
@@ -85,6 +72,7 @@ static long others(const char *device)
 	int users[USERS];
 	long wrong = 0, i;
 
+	put("/sys/module/dirt/parameters/fill", "1");
 	for (i = 0; i < USERS; i++) {
 		const unsigned char *wants = wanted[i % (sizeof(wanted) / sizeof(*wanted))];
 		int fd = users[i] = open(device, O_RDWR);
@@ -178,15 +166,6 @@ static long number_in(const char *path)
 	return atol(text);
 }
 
-static void put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		check(path, errno);
-	close(fd);
-}
-
 /* A child in the group opens as often as it may. */
 static int opens(int count)
 {
@@ -226,7 +205,6 @@ static void accounted(void)
 
 int main(void)
 {
-	poison();
 	nothing_of_others();
 	sizes();
 	killed();
