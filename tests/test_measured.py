@@ -275,6 +275,22 @@ def test_updates_meet_an_extent_that_is_data(name: str) -> None:
                 bundle.run(given)
 
 
+@pytest.mark.parametrize("names", ["kept, rows", "base, some"])
+def test_batch_axes_meet_an_extent_that_is_data(names: str) -> None:
+    """Three of four are kept, as the other operand has it; else ERR_CAPACITY."""
+    model = _model(f"""g (float[4,5] x, int64[4,1] i, bool[4] keep, float[3,5] base, int64[3,1] rows)
+      => (float[A] y) {{
+        kept = Compress<axis=0>(x, keep) some = Compress<axis=0>(i, keep)
+        y = GatherND<batch_dims=1>({names}) }}""")
+    bundle, truth = ingot.compile(model, target="c99"), ReferenceEvaluator(model)
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    given: dict[str, Any] = {"x": x, "base": -x[:3], "keep": np.array([1, 1, 0, 1], bool)}
+    given |= {"i": np.array([[0], [4], [-1], [2]]), "rows": np.array([[3], [0], [-2]])}
+    _same(list(bundle.run(given).values()), truth.run(None, given))
+    with pytest.raises(InputError, match="ERR_CAPACITY"):
+        bundle.run({**given, "keep": np.array([1, 0, 0, 1], bool)})
+
+
 def test_one_element_that_is_data_expands_as_far_as_its_capacity() -> None:
     text = """g (float[3,2] x, bool[3] keep, int64[2] s) => (float[A,B] y) {
       kept = Compress<axis=0>(x, keep) y = Expand(kept, s)

@@ -106,7 +106,10 @@ def _require_within(f: Builder, data: Tensor, indices: Tensor, axis: int) -> Non
 def gather_nd(f: Builder, data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     """y[b..., i..., r...] = x[b..., *indices[b..., i..., :], r...] (GatherND-13)."""
     k, b = _tuple_length(f, data, indices, batch_dims), batch_dims
-    f.require(indices.shape[:b] == data.shape[:b], "the batch axes of data and indices differ")
+    apart = f"the batch axes of shapes {shapes_text((data.shape, indices.shape))} differ"
+    batch = tuple(m if is_data(n) else n for n, m in zip(data.shape, indices.shape[:b], strict=False))
+    data = f.settled(data, (*batch, *data.shape[b:]), apart)
+    indices = f.settled(indices, (*batch, *indices.shape[b:]), apart)
     lead = indices.rank - 1
     axes = f.axes((*indices.shape[:-1], *data.shape[b + k :]))
     chosen = _tuples(f, data.shape[b : b + k], indices, axes[:lead])
