@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 import ingot
+from ingot.driver import stages
+from ingot.options import Options
 from ingot.targets.mve_windows import quad_name, quad_routines
-from tests.test_paired_tiles import KINDS, in_plain_c, layer, without_warnings
+from tests.corpus import Case
+from tests.corpus.integer import Layers
+from tests.corpus.net import Net
+from tests.test_paired_tiles import KINDS, in_plain_c, layer, routines, without_warnings
 from tests.test_plane_windows import LAYERS, taken
 
 TARGET = "armv8.1m"
@@ -31,6 +36,20 @@ UNLIKE = ("another stride down than along", "and the other way")
 def test_every_vector_is_right(name: str, kind: str) -> None:
     found = taken(kind, *{**LAYERS, **MORE}[name], target=TARGET)
     assert found == ("window" if name in UNLIKE else "quad")
+
+
+@pytest.mark.parametrize(("channels", "wanted"), [(9362, "quad"), (9363, "window")])
+def test_results_too_far_apart(channels: int, wanted: str) -> None:
+    """Eight results are stored at once, at offsets of sixteen bits from the first."""
+
+    def build(net: Net) -> str:
+        q = Layers(net, np.int8, qdq=True)
+        windows = {"pads": [1] * 4, "strides": [2, 2], "group": channels}
+        x = q.conv(q.feed(1, channels, 3, 3), channels, channels, (3, 3), **windows)
+        return q.conv(x, channels, 4, (1, 1)).name
+
+    program = stages(Case("far", build).model, Options(target=TARGET)).program
+    assert {name.split("_")[0] for name in routines(program) if "window" in name} == {wanted}
 
 
 @pytest.mark.parametrize("name", ["odd sides", "strides of two"])

@@ -6,18 +6,20 @@
 In: nothing. Out: the C of functions, by name; see `routines.py`. Four rows of each channel of a column are
 interleaved, so that one vector, gathered, holds four by four elements of a channel. It times four vectors of
 weights, the window shifted to each of its places, gives the results of two rows and two columns of windows
-that move by one; of those that move by two it holds one.
+that move by one; of those that move by two it holds one. Sixteen zeros stand before the first weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from ingot.targets.mve import HAS_MVE, KINDS, narrowed
+from ingot.targets.mve import HAS_MVE, KINDS, paired
 from ingot.targets.routines import routine
 
 QUAD = 4  # rows that are interleaved, and columns of a vector
 LANES = 16  # channels of a block
+REACH = 1 << 16
+"""What lies between two results that are made together is less, in bytes."""
 
 
 def quad_name(stride: int, kind: str) -> str:
@@ -105,60 +107,66 @@ _WINDOWS = """\
 """
 
 SAVED = 144  # bytes of the stack below the arguments
-A, W, FIRST, FAR, ROW = "[sp, #16]", "[sp, #20]", "[sp, #24]", "[sp, #32]", "[sp, #36]"
+A, W, FIRST, ROW = "[sp, #16]", "[sp, #20]", "[sp, #24]", "[sp, #32]"
 Y, ROWS, COLUMNS, CHANNELS, DOWN, ALONG, APART, ZERO = (f"[sp, #{SAVED + 4 * i}]" for i in range(8))
 
 
 def _by_one(kind: str) -> Iterator[str]:
-    """Two rows by four columns at a time. Where there is one row both are written to it, its own last."""
-    yield from (*_start(), f"ldr r4, {ROWS}", f"ldr r5, {DOWN}", "sub r4, r4, #1", "mul r5, r5, r4")
-    yield from (f"str r5, {ROW}", "1:", *_channel(), *_places(), f"ldr r0, {ROW}", "add r11, r3, r0", "2:")
+    """Two rows by four columns at a time. Where there is one row, both are that one."""
+    rows = (f"ldr r4, {ROWS}", f"ldr r6, {DOWN}", "sub r4, r4, #1", f"str r4, {ROW}", "mul r4, r4, r6")
+    yield from (*_start(), *rows, "lsl r4, r4, #16", "lsl r11, r5, #2", *_offsets())
+    yield from ("1:", *_channel(_places()), "2:")
     for sums in (("r0", "r2", "r4", "r6"), ("r8", "r10", "r12", "lr")):
         yield "vldrw.u32 q0, [q3, #128]!"
         yield from (f"vmladav.s8 {r}, q0, q{4 + i}" for i, r in enumerate(sums))
     yield from (*_four("q1", "r0 r2 r8 r10"), *_four("q2", "r4 r6 r12 lr"), *_limited(kind))
-    yield from ("vldrw.u32 q0, [sp]", "vctp.32 r1", "vpstt", "vstrbt.32 q2, [r11, q0]")
-    yield from ("vstrbt.32 q1, [r3, q0]", f"ldr r0, {FAR}", "add r3, r3, r0", "add r11, r11, r0")
+    yield from ("vldrw.u32 q0, [sp]", "vctp.32 r1", "vpst", "vstrbt.16 q1, [r3, q0]", "add r3, r3, r11")
     yield from ("subs r1, r1, #4", "bgt 2b", *_end())
 
 
 def _by_two(kind: str) -> Iterator[str]:
     """Eight columns of a row at a time."""
-    yield from (*_start(), "1:", *_channel(), "vldrw.u32 q5, [sp]", "2:")
-    for r in (0, 2, 4, 6, 8, 10, 12):
-        yield from ("vldrw.u32 q0, [q3, #128]!", f"vmladav.s8 r{r}, q0, q4")
-    yield from ("vldrw.u32 q0, [q3, #128]!", "vmladav.s8 lr, q0, q4")
-    yield from (*_four("q1", "r0 r2 r4 r6"), *_four("q2", "r8 r10 r12 lr"), *_limited(kind))
-    yield from ("vctp.32 r1", "vpst", "vstrbt.32 q1, [r3, q5]", f"ldr r0, {FAR}", "add r3, r3, r0")
-    yield from ("subs r1, r1, #4", "ble 3f", "vctp.32 r1", "vpst", "vstrbt.32 q2, [r3, q5]")
-    yield from ("add r3, r3, r0", "subs r1, r1, #4", "bgt 2b", "3:", *_end())
+    yield from (*_start(), "lsl r4, r5, #16", "lsl r11, r5, #3", "lsl r5, r5, #1", *_offsets())
+    yield from ("vldrw.u32 q5, [sp]", "1:", *_channel(), "2:")
+    for r in ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr"):
+        yield from ("vldrw.u32 q0, [q3, #128]!", f"vmladav.s8 {r}, q0, q4")
+    yield from (*_four("q1", "r0 r4 r8 r12"), *_four("q2", "r2 r6 r10 lr"), *_limited(kind))
+    yield from ("vctp.16 r1", "vpst", "vstrbt.16 q1, [r3, q5]", "add r3, r3, r11")
+    yield from ("subs r1, r1, #8", "bgt 2b", *_end())
 
 
 def _start() -> Iterator[str]:
-    """On the stack: offsets of four results, `a` before its first vector, w, first, scale, four results
-    further, the second row; registers; then y, rows, columns, channels, down, along, apart, zero. r9: zero.
+    """On the stack: offsets of eight results, `a` before its first vector, w, first, scale, the last row;
+    registers; then y, rows, columns, channels, down, along, apart, zero. r5: along, r9: zero.
     """
     yield from (".arch_extension mve.fp", "push {r4-r11, lr}", "vpush {d8-d15}", "sub sp, sp, #44")
-    yield "sub r0, r0, #128"
-    yield from (f"strd r0, r1, {A}", f"strd r2, r3, {FIRST}", f"ldr r5, {ALONG}", "mov r4, #0")
-    yield from ("lsl r6, r5, #1", "add r7, r5, r6", "strd r4, r5, [sp]", "strd r6, r7, [sp, #8]")
-    yield from ("lsl r4, r5, #2", f"str r4, {FAR}", f"ldr r9, {ZERO}")
+    yield from ("sub r0, r0, #128", f"strd r0, r1, {A}", f"strd r2, r3, {FIRST}")
+    yield from (f"ldr r5, {ALONG}", f"ldr r9, {ZERO}")
 
 
-def _channel() -> Iterator[str]:
+def _offsets() -> Iterator[str]:
+    """The offsets of results: two in r4, and again, each time r5 further."""
+    yield from ("orr r5, r5, r5, lsl #16", "add r6, r4, r5", "add r7, r6, r5", "add r8, r7, r5")
+    yield "stm sp, {r4, r6, r7, r8}"
+
+
+def _channel(places: Iterable[str] = ()) -> Iterator[str]:
     """What a channel begins with. r1: columns, r3: results, r5: first value, r7: scale; q3: columns to gather
     from, q4: weights.
     """
     yield from (f"ldrd r0, r1, {A}", "add r3, r0, #4", "mov r2, #0", "vidup.u32 q3, r2, #8")
-    yield from ("vshl.i32 q3, q3, #3", "vadd.i32 q3, q3, r0", "vldrw.u32 q4, [r1], #16", f"strd r3, r1, {A}")
-    yield from (f"ldrd r4, r6, {FIRST}", "ldr r5, [r4], #4", "ldr r7, [r6], #4", f"strd r4, r6, {FIRST}")
-    yield from (f"ldr r3, {Y}", f"ldr r1, {APART}", "add r1, r1, r3", f"str r1, {Y}", f"ldr r1, {COLUMNS}")
+    yield from ("vshl.i32 q3, q3, #3", "vadd.i32 q3, q3, r0", *places, "vldrw.u32 q4, [r1], #16")
+    yield from (f"strd r3, r1, {A}", f"ldrd r4, r6, {FIRST}", "ldr r5, [r4], #4", "ldr r7, [r6], #4")
+    yield from (f"strd r4, r6, {FIRST}", f"ldr r3, {Y}", f"ldr r1, {APART}", "add r1, r1, r3", f"str r1, {Y}")
+    yield f"ldr r1, {COLUMNS}"
 
 
 def _places() -> Iterator[str]:
-    """The weights at the other places of the window, in q5-q7: one column further, one row, and both."""
-    yield from ("mov r0, #0", "vmov q5, q4", "vmov q6, q4", "vshlc q5, r0, #32", "vshlc q6, r0, #8")
-    yield from ("vmov q7, q5", "vshlc q7, r0, #8")
+    """The weights at the other places of the window, in q5-q7: one column further, one row, and both. The
+    zeros behind a channel's weights stand before the next one's.
+    """
+    yield from (f"ldr r0, {ROW}", "sub r0, r1, r0", "vldrb.8 q5, [r1, #-4]", "vldrb.8 q6, [r0]")
+    yield "vldrb.8 q7, [r0, #-4]"
 
 
 def _four(q: str, sums: str) -> Iterator[str]:
@@ -167,10 +175,10 @@ def _four(q: str, sums: str) -> Iterator[str]:
 
 
 def _limited(kind: str) -> Iterator[str]:
-    """The sums in q1 and q2 as bytes, in every fourth byte."""
+    """The sums in q1 and q2 as bytes in q1, those of q2 behind those of q1."""
     for step in ("vadd.i32 {0}, {0}, r5", "vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, r7"):
         yield from (step.format(q) for q in ("q1", "q2"))
-    yield from (*narrowed(kind, "q1", "r9"), *narrowed(kind, "q2", "r9"))
+    yield from paired(kind, "q1", "q2", "r9")
 
 
 def _end() -> Iterator[str]:

@@ -70,15 +70,19 @@ class ByteWindows:
         assert isinstance(found, Load)
         return found
 
-    def weights(self, what: str, shape: tuple[int, ...], place: Callable[[Array, Array], None]) -> Tensor:
-        """int8 [channel.., *shape], zeros but where `place` puts weights of [channel.., kh, kw]."""
+    def weights(
+        self, what: str, shape: tuple[int, ...], place: Callable[[Array, Array], None], before: int = 0
+    ) -> Tensor:
+        """int8 [channel.., *shape], zeros but where `place` puts weights of [channel.., kh, kw]; `before` the
+        first channel, so many of zeros.
+        """
         d, axes = self.d, (*self.channels, self.down.tap, self.along.tap)
 
         def pack(array: Array) -> Array:
             every = value_over(replace(d.w, tensor=replace(d.w.tensor, value=array)), axes)
             made = np.zeros((*every.shape[:-2], *shape), np.int8)
             place(made, every)
-            return made
+            return np.pad(made, [(before, 0), *[(0, 0)] * (made.ndim - 1)])
 
         how = (what, d.w.index, tuple(a.name for a in axes))
         return self.storage.derived(d.w.tensor, how, pack, INT8, what)

@@ -25,7 +25,7 @@ from ingot.loops.kernels.contraction.paired_bytes import as_byte
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.windows.byte_windows import ByteWindows, byte_windows
 from ingot.loops.layout import Storage
-from ingot.targets.mve_windows import LANES, QUAD, quad_name
+from ingot.targets.mve_windows import LANES, QUAD, REACH, quad_name
 from ingot.targets.record import Target
 
 COLUMNS = 64  # of results, at most, in a part of an image
@@ -40,8 +40,15 @@ def quad_windows(
     windows = byte_windows(c, storage, bounds)
     if windows is None or windows.down.stride != windows.along.stride or len(windows.channels) != 1:
         return None
-    side_by_side = step(windows.d.x, windows.channels[0].name) == 1
-    return _Quads(windows).statements() if side_by_side else None
+    if step(windows.d.x, windows.channels[0].name) != 1 or _span(windows) >= REACH:
+        return None
+    return _Quads(windows).statements()
+
+
+def _span(windows: ByteWindows) -> int:
+    """From the first of the results that the routine makes together to the last."""
+    down, along = (step(windows.d.to, side.out.name) or 0 for side in (windows.down, windows.along))
+    return down + (QUAD - 1) * along if windows.down.stride == 1 else (2 * QUAD - 1) * along
 
 
 def _place(made: Array, weights: Array) -> None:
@@ -61,7 +68,7 @@ class _Quads:
         groups = -(-min(static(self.along.out.extent), COLUMNS) // columns)
         held = self.stride * columns * groups + QUAD - 2
         self.quad = windows.storage.scratch(self.d.to.tensor, (held, LANES, QUAD), "quad", INT8)
-        self.weights = windows.weights("quads", (QUAD, QUAD), _place)
+        self.weights = windows.weights("quads", (QUAD, QUAD), _place, before=1)
         self.first = windows.first(SIGN if self.d.x.tensor.type is UINT8 else 0)
         self.scale = windows.of_channels(self.found.scale, FLOAT32, "scale")
 
@@ -132,7 +139,7 @@ class _Quads:
         kh, kw = self.down.tap, self.along.tap
         c, none = simplify(channel + lane), Const(0)
         a = Load(self.quad, (place * self.stride + kw, lane, line * self.stride + kh))
-        w = Load(self.weights, (c, kw, kh))
+        w = Load(self.weights, (simplify(c + 1), kw, kh))
         add = Assign("sum", Var("sum", None, INT32) + cast(a, INT32) * cast(w, INT32))
         taps = For(kw.name, none, Const(self.along.taps), 1, (add,))
         made = as_byte(Var("sum", None, INT32), Load(self.scale, (c,)), 0, self.found)
@@ -145,7 +152,7 @@ class _Quads:
             body = (For(v.name, none, as_expr(v.extent or 0), 1, body),)
         constants = (Load(t, (simplify(channel),)) for t in (self.first, self.scale))
         begin = Load(self.quad, (none, none, none))
-        w = Load(self.weights, (simplify(channel), none, none))
+        w = Load(self.weights, (simplify(channel + 1), none, none))
         axes = (self.down.out, self.along.out, self.channel)
         far = (step(self.d.to, a.name) or 0 for a in axes)
         call = Routine(
