@@ -126,7 +126,8 @@ def test_the_last_register_is_as_narrow_as_serves() -> None:
         (960, 1, (16, 16, 8), 40),
     ]
     assert [s.widths for s in segments(58, 16, 4)] == [(16, 16, 16, 16)]
-    assert [s.widths for s in segments(7, 8, 2, "repeated")] == [(4, 1, 1, 1)]
+    assert [(s.widths, s.offsets) for s in segments(7, 8, 2, "repeated")] == [((4, 4), (0, 3))]
+    assert [s.widths for s in segments(3, 8, 2, "repeated")] == [(1, 1, 1)]
     assert parts(14, 16) == (8, 4, 1, 1)
 
 

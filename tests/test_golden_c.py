@@ -154,6 +154,9 @@ CASES = {
     "selection_beside": Golden(lambda: top(6, 2, 0), ("x86-64-v3",)),
     "transpose": Golden(lambda: layer("Transpose", (16, 8), perm=[1, 0]), ("aarch64",)),
     "interleave": Golden(lambda: layer("Transpose", (3, 16), perm=[1, 0]), ("x86-64-v3",)),
+    "pad": Golden(
+        lambda: layer("Pad", (3, 18), constants={"pads": np.array([0, 1, 1, 1])}), ("x86-64-v3", "aarch64")
+    ),
     "quantised_convolution": Golden(lambda: quantised(16), ("x86-64-v4-vnni", "x86-64-v3"), "QLinearConv"),
     "quantised_depthwise": Golden(lambda: quantised(16, 16), ("x86-64-v4-vnni", "aarch64"), "QLinearConv"),
     "integer_product": Golden(integers, ("x86-64-v4-vnni", "armv7e-m", "armv8.1m")),

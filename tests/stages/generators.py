@@ -271,6 +271,9 @@ GENERATORS: dict[str, Generator] = {
         share=0.3,
     ),
     "elementwise": Generator(maps.elementwise_stage, one(elementwise), ("elementwise.py",)),
+    "loop_partition": Generator(
+        maps.cut, among_others("loop_partition"), ("loop_partition.py",), (*VECTORS, "x86-64-v4-vnni")
+    ),
     "row_reduction": Generator(maps.rows_stage, _by_rows, ("rows/row_reduction.py", "rows/row_stages.py")),
     "selection": Generator(maps.selected, _by_selection, ("rows/selection.py",), share=0.4),
     "interleave": Generator(maps.interleaved, one(interleave), ("interleave.py",), share=0.4),

@@ -11,7 +11,9 @@ from ingot.loops.layout import Layout
 from ingot.loops.region import Group
 from ingot.ops.normalize import layer_normalization, log_softmax, rms_normalization, softmax
 from ingot.ops.order import top_stages
+from ingot.ops.pad import pad_2
 from ingot.ops.quantize import saturated
+from ingot.ops.registry import Builder
 from ingot.targets.record import Target
 from tests.probes.levels import builder
 from tests.stages.dice import Dice
@@ -191,6 +193,34 @@ def turned(dice: Dice, target: Target) -> Drawn:
     c = Compute(Tensor("y", dtype, tuple(shape)), axes, value)
     c, _ = with_epilogue(dice, c)
     return with_layouts(dice, (c,), (c.out,), target, Habits(last=15, halo=10, parts=15))
+
+
+def cut(dice: Dice, target: Target) -> Drawn:
+    """A Pad of any mode, or two tensors of which an axis takes a part each."""
+    dtype = dice.choice((FLOAT32, FLOAT32, FLOAT64, INT32, UINT8, INT16))
+    shape = shape_of(dice, target.lanes(dtype.bytes))
+    x, f = dice.tensor("x", dtype, shape), builder()
+    if dice.chance(25):
+        _two_parts(dice, f, x)
+    else:
+        mode = dice.choice(("constant", "constant", "edge", "reflect", "wrap"))
+        most = [3 if mode != "wrap" else n for n in shape]
+        pads = [dice.below(most[d % len(shape)] + 1) if dice.chance(60) else 0 for d in range(2 * len(shape))]
+        pads = [-1 if dice.chance(6) and shape[d % len(shape)] > 2 else p for d, p in enumerate(pads)]
+        pad_2(f, x, pads=tuple(pads), mode=mode, value=float(dice.number(0, 2)))
+    *stages, last = (s for s in f.stages if isinstance(s, Compute))
+    made, _ = with_epilogue(dice, last) if dtype.is_float else (last, last)
+    return with_layouts(dice, (*stages, made), (made.out,), target, ANY)
+
+
+def _two_parts(dice: Dice, f: Builder, x: Tensor) -> None:
+    """One tensor up to a place of an axis, another one from there on."""
+    axis = dice.below(x.rank)
+    shape = tuple(n if d != axis else dice.number(1, 40) for d, n in enumerate(x.shape))
+    other, n = dice.tensor("z", x.type, tuple(map(static, shape))), static(x.shape[axis])
+    axes = f.axes(tuple(n + static(shape[d]) if d == axis else m for d, m in enumerate(x.shape)))
+    there = tuple(a - n if d == axis else a for d, a in enumerate(axes))
+    f.map(axes, select(axes[axis] < n, x.at(axes, outside=0), other.at(there, outside=0)), x.type)
 
 
 def interleaved(dice: Dice, target: Target) -> Drawn:

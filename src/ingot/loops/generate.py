@@ -21,6 +21,7 @@ from ingot.loops.kernels.contraction.int_dot import int_dot
 from ingot.loops.kernels.elementwise import elementwise
 from ingot.loops.kernels.family import Family, Request, Written, of_stage, of_stages
 from ingot.loops.kernels.interleave import interleave
+from ingot.loops.kernels.loop_partition import partitioned
 from ingot.loops.kernels.naive import compute as naive
 from ingot.loops.kernels.naive import guarded, loop
 from ingot.loops.kernels.peel import peeled
@@ -156,6 +157,7 @@ FAMILIES: tuple[Family, ...] = (
     of_stage("depthwise_dot", "depthwise convolutions of bytes", depthwise_dot),
     of_stage("narrow_pooling", "pooling of few channels", narrow_pooling),
     of_stage("sliding_window", "depthwise convolutions and pooling", sliding_window),
+    Family("loop_partition", "maps whose conditions turn at fixed places", partitioned),
     of_stage("elementwise", "maps, and reductions over outer axes", elementwise),
     of_stage("interleave", "maps of few planes to elements side by side", interleave),
     of_stage("transpose", "maps that turn memory around", transpose),

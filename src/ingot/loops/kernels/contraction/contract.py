@@ -166,8 +166,7 @@ class _Generator:
         room = target if codes is None else replace(target, registers=target.registers - TAKEN)
         self.tile = tile or best_tile(room, sizes)
         self.shape = dict(zip(c.tile, tile_shape(c.points, self.tile.rows), strict=True))
-        in_place = self._registers("repeated") == self._registers("padded")
-        self.is_packed = not (self.operand.is_in_order and in_place)
+        self.is_packed = not (self.operand.is_in_order and self._pays_in_place())
         self.levels: Levels = (c.tile[0], None, *c.tile[1:]) if by_rows else (None, *c.tile)
         is_repeated = is_inner or by_rows or any(step(c.b, x.name) == 0 for x in c.outer)
         self.is_block_copied = not is_repeated
@@ -198,6 +197,12 @@ class _Generator:
             return 1
         terms = static(self.c.reduce[-1].extent) // self.operand.product.group
         return max(1, min(CHAINS // accumulators, terms // 8))
+
+    def _pays_in_place(self) -> bool:
+        """Whether registers that repeat channels multiply less in vain than a copy without would move."""
+        more = self._registers("repeated") - self._registers("padded")
+        again = (static(x.extent) for x in self.c.outer if step(self.c.b, x.name) == 0)
+        return more * prod(self.c.points) * prod(again) < 2 * self.c.channels
 
     def _registers(self, ending: Ending) -> int:
         return sum(s.blocks * len(s.widths) for s in self._segments(ending))

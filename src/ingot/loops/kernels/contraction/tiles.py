@@ -189,6 +189,7 @@ def segments(channels: int, lanes: int, vectors: int, ending: Ending = "padded")
 
     58 by two of 16, repeated        ->        0 .. 32 by two of 16, 26 .. 58 by two of 16
     28 by two of 16, repeated        ->        0 .. 16 and 12 .. 28
+    13 by one of 16, repeated        ->        0 .. 8 and 5 .. 13
     """
     block = lanes * vectors
     full, rest = divmod(channels, block)
@@ -205,8 +206,14 @@ def segments(channels: int, lanes: int, vectors: int, ending: Ending = "padded")
         elif whole:
             out.append(Segment(0, 1, widths, rest, beyond))
         else:
-            return segments(channels, lanes, vectors, "narrow")
+            return (_halves(channels) or segments(channels, lanes, vectors, "narrow")[0],)
     return tuple(out)
+
+
+def _halves(channels: int) -> Segment | None:
+    """Channels that fill no register, in two of the widest that they do fill; the second one repeats some."""
+    width = next((n for n in (32, 16, 8, 4) if n < channels), None)
+    return None if width is None else Segment(0, 1, (width, width), channels, 2 * width - channels)
 
 
 def _narrow(count: int, lanes: int) -> tuple[int, ...]:

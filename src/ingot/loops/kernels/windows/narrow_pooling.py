@@ -18,7 +18,7 @@ from ingot.formula.compute import COMBINERS, Compute, Reduction
 from ingot.formula.expr import Binary, Const, Expr, Load, Shuffle, Var, loads, static, substitute
 from ingot.formula.index import Bounds, as_expr, coefficient, mentions, simplify
 from ingot.formula.statements import For, Let, Statement, Store
-from ingot.loops.access import NotVectorizable, step
+from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
 from ingot.loops.kernels.elementwise import Vertical, match
@@ -83,8 +83,8 @@ def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
         return None
     if channel and (step(x, channel.name) != 1 or x.tensor.shape[-1] != channels):
         return None
-    if any(mentions(v.value, a.name) for a in (across, v.vector)):
-        return None  # as where the taps of an average are counted: it differs from point to point
+    if channel and any(mentions(v.value, a.name) for a in (across, channel)):
+        return None  # a vector has several points of all channels: what differs between them is no vector
     moved = step(x, across.name) or 0
     columns = tuple(k for k in r.axes if mentions(x.index[along], k.name))
     rows = tuple(k for k in r.axes if k not in columns)
@@ -102,7 +102,8 @@ def _limits(v: Vertical, r: Reduction) -> Iterator[tuple[Var, tuple[Expr, Expr]]
 
 
 def _moves(load: Load, v: Vertical) -> bool:
-    return any(step(load, a.name) != 0 for a in (v.vector, *v.outer))
+    """Whether an operand moves; tables may. The last group repeats points, so it must not write over one."""
+    return load.tensor.value is None and any(step(load, a.name) != 0 for a in (v.vector, *v.outer))
 
 
 class _Generator:
@@ -117,6 +118,8 @@ class _Generator:
         self.width = min(lanes, 1 << (span.bit_length() - 1))
         self.starts = [*range(0, span - self.width, self.width), span - self.width]
         """Where the vectors begin that cover what a group reads; the last ends with it."""
+        if side < lanes and mentions(s.v.value, s.across.name):
+            raise NotVectorizable("a vector of the table would end behind it")
         if len(self.starts) < 2 or (len(self.starts) > 2 and self.width < lanes):
             raise NotVectorizable("vectors of unequal widths")
 
@@ -141,8 +144,8 @@ class _Generator:
         for j in range(self.taps):
             yield Let(f"t{j}", self._column(j), self.lanes)
         acc = self._combined([Var(f"t{j}", None, dtype) for j in range(self.taps)])
-        value = substitute(simplify(s.v.value, bounds), {"acc": acc})
-        yield Let("y", value, self.lanes)
+        value = vectorize(simplify(s.v.value, bounds), s.across.name, self.lanes)
+        yield Let("y", substitute(value, {"acc": acc}), self.lanes)
         valid, y = self.side * self.channels, Var("y", None, value.dtype)
         for lo, hi, lanes in in_vectors(valid, self.lanes, overlap=True):
             for first in range(lo, hi, lanes):

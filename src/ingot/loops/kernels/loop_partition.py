@@ -1,0 +1,156 @@
+"""Maps whose conditions turn at fixed places of an axis, cut there: each piece is a map without them.
+
+    y[i] = 0 <= i - 1 < 57 ? x[i - 1] : 0    ->    y[0] = 0;  y[i] = x[i - 1] for 1 <= i < 58;  y[58] = 0
+
+The conditions are guards of reads that may lie outside (Pad), comparisons, minima and maxima of indices
+(edges that are repeated), and remainders that begin anew (edges that are mirrored). Halide and TVM know this
+as loop partitioning. In: a stage that maps elements to elements. Out: the statements that other families
+write for the pieces, or None if there is nothing to cut. Called by `generate`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ingot.formula.compute import Compute
+from ingot.formula.expr import (
+    Binary,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Var,
+    loads,
+    static,
+    substitute,
+    transform,
+    walk,
+)
+from ingot.formula.index import Bounds, as_expr, from_linear, interval, linear, simplify
+from ingot.formula.statements import For, Statement
+from ingot.formula.types import INDEX
+from ingot.loops.kernels.family import Request, Written
+from ingot.loops.layout import Storage, bind
+from ingot.loops.rewrite import hoisted
+
+MOST_PIECES = 6  # of an axis: each of them has loops of its own
+HOLDS: dict[str, Callable[[int], bool]] = {
+    "lt": lambda d: d < 0,
+    "le": lambda d: d <= 0,
+    "gt": lambda d: d > 0,
+    "ge": lambda d: d >= 0,
+    "min": lambda d: d < 0,
+    "max": lambda d: d < 0,
+}
+"""Whether a comparison holds, or which operand is picked, by the difference of the operands."""
+
+
+def partitioned(r: Request) -> Written | None:
+    """The pieces of the outermost axis that is cut, inside loops over those around it."""
+    c = r.compute
+    if r.target.vector_bytes == 0 or c.reduction is not None:
+        return None
+    if not c.axes or not all(isinstance(a.extent, int) for a in c.axes):
+        return None
+    order = c.axes if c.at else tuple(c.axes[i] for i in r.storage.layout(c.out).order)
+    cut = next(((a, ends) for a in order if (ends := _ends(c, a, r))), None)
+    if cut is None:
+        return None
+    axis, ends = cut
+    r = replace(r, storage=_with_all_axes(c, r.storage))
+    if axis is order[0]:
+        return tuple(_pieces(c, axis, ends, r)), 1
+    outer = order[0]
+    body = r.around((_restricted(c, outer, (), outer, r.bounds),), outer)
+    return hoisted(For(outer.name, Const(0), as_expr(outer.extent or 0), 1, body)), 1
+
+
+def _with_all_axes(c: Compute, storage: Storage) -> Storage:
+    """The storage with the tensors' axes as they are: pieces of one kernel share no views of their own."""
+    tensors = {storage.tensor(t) for t in (c.out, *(x.tensor for x in loads(c.value)))}
+    return replace(storage, fixed=storage.fixed | tensors)
+
+
+def _pieces(c: Compute, axis: Var, ends: list[int], r: Request) -> Iterator[Statement]:
+    for lo, hi in zip([0, *ends], [*ends, static(axis.extent)], strict=True):
+        part = Var(axis.name, hi - lo)
+        yield from r.some_rows(c, _restricted(c, axis, (part,), part + lo, r.bounds), {})
+
+
+def _restricted(c: Compute, axis: Var, inner: tuple[Var, ...], value: Expr, bounds: Bounds) -> Compute:
+    """The stage with the axis at `value`, which may run over `inner`; what is decided there is left out."""
+    axes = tuple(x for a in c.axes for x in (inner if a is axis else (a,)))
+    everywhere = {**bounds, axis.name: interval(axis), **{a.name: interval(a) for a in axes}}
+    here = {axis.name: value}
+    index = tuple(simplify(substitute(i, here), everywhere) for i in c.index)
+    return replace(c, axes=axes, value=_decided(substitute(c.value, here), everywhere), at=index)
+
+
+def _decided(e: Expr, bounds: Bounds) -> Expr:
+    """The expression without selections by places whose condition is the same everywhere, and without reads
+    that are outside everywhere.
+    """
+
+    def chosen(node: Expr) -> Expr | None:
+        match node:
+            case Select(Binary(op, a, b), x, y) if op in HOLDS and a.dtype is INDEX:
+                lo, hi = interval(simplify(a - b, bounds), bounds)
+                if HOLDS[op](lo) == HOLDS[op](hi):
+                    return _decided(x if HOLDS[op](lo) else y, bounds)
+            case Load(outside=other) if other is not None and _is_outside(node, bounds):
+                return _decided(other, bounds)
+        return None
+
+    return transform(e, chosen)
+
+
+def _is_outside(load: Load, bounds: Bounds) -> bool:
+    """Whether a read lies outside its tensor wherever it is done."""
+    ranges = (interval(simplify(i, bounds), bounds) for i in load.index)
+    places = zip(ranges, load.tensor.shape, strict=True)
+    return any(hi < 0 or (isinstance(n, int) and lo >= n) for (lo, hi), n in places)
+
+
+def _ends(c: Compute, axis: Var, r: Request) -> list[int]:
+    """Where the pieces of an axis end, but for the last; empty where it is not cut."""
+    ends, first, extent = list[int](), 0, static(axis.extent)
+    bounds = {**r.bounds, **{a.name: interval(a) for a in c.axes}}
+    while first < extent and len(ends) < MOST_PIECES:
+        here = {**bounds, axis.name: (first, extent - 1)}
+        value = bind(_decided(c.value, here), r.storage, here)
+        turns = [t for n in walk(value) if (t := _turn(n, axis, first, extent)) is not None]
+        if not turns:
+            return ends
+        first = min(turns)
+        ends.append(first)
+    return []
+
+
+def _turn(e: Expr, axis: Var, first: int, extent: int) -> int | None:
+    """The first place behind `first` at which an expression of the axis alone decides otherwise than it does
+    there."""
+    decision = _decision(e, axis)
+    if decision is None:
+        return None
+    before = decision(first)
+    found = bisect_left(range(extent), True, lo=first, key=lambda i: decision(i) != before)
+    return found if found < extent else None
+
+
+def _decision(e: Expr, axis: Var) -> Callable[[int], int] | None:
+    """What an expression decides at a place of the axis, if it turns once or ever on; None without one."""
+    if not isinstance(e, Binary) or e.a.dtype is not INDEX:
+        return None
+    if e.op in ("mod", "floordiv") and isinstance(e.b, Const) and e.b.value > 0:
+        form, period = linear(e.a), int(e.b.value)
+        holds: Callable[[int], int] = lambda d: d // period  # noqa: E731
+    elif e.op in HOLDS:
+        form, holds = linear(from_linear(linear(e.a - e.b))), HOLDS[e.op]
+    else:
+        return None
+    if form.keys() - {None} != {axis}:
+        return None
+    slope, start = form[axis], form.get(None, 0)
+    return lambda i: holds(slope * i + start)
