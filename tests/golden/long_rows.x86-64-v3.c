@@ -7,28 +7,26 @@ static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 
         f32x8 p0_1 = splat_f32_8(-__builtin_inff());
         f32x8 p0_2 = splat_f32_8(-__builtin_inff());
         f32x8 p0_3 = splat_f32_8(-__builtin_inff());
-        f32x4 p0_of4 = splat_f32_4(-__builtin_inff());
-        float p0_of1 = -__builtin_inff();
+        p0_0 = _mm256_max_ps(p0_0, *(const f32x8 *)&x[i0][125]);
         for (int i1 = 0; i1 < 128; i1 += 32) {
             p0_0 = _mm256_max_ps(p0_0, *(const f32x8 *)&x[i0][i1]);
             p0_1 = _mm256_max_ps(p0_1, *(const f32x8 *)&x[i0][i1 + 8]);
             p0_2 = _mm256_max_ps(p0_2, *(const f32x8 *)&x[i0][i1 + 16]);
             p0_3 = _mm256_max_ps(p0_3, *(const f32x8 *)&x[i0][i1 + 24]);
         }
-        p0_of4 = _mm_max_ps(p0_of4, *(const f32x4 *)&x[i0][128]);
-        p0_of1 = larger_f32(p0_of1, x[i0][132]);
         const f32x8 t0_8 = _mm256_max_ps(_mm256_max_ps(p0_0, p0_1), _mm256_max_ps(p0_2, p0_3));
-        const f32x4 t0_4 = _mm_max_ps(_mm_max_ps(__builtin_shufflevector(t0_8, t0_8, 0, 1, 2, 3),
-                __builtin_shufflevector(t0_8, t0_8, 4, 5, 6, 7)), p0_of4);
+        const f32x4 t0_4 = _mm_max_ps(__builtin_shufflevector(t0_8, t0_8, 0, 1, 2, 3), __builtin_shufflevector(t0_8,
+                t0_8, 4, 5, 6, 7));
         const f32x2 t0_2 = larger_f32_2(__builtin_shufflevector(t0_4, t0_4, 0, 1), __builtin_shufflevector(t0_4, t0_4,
                 2, 3));
-        const float acc0 = larger_f32(larger_f32(t0_2[0], t0_2[1]), p0_of1);
+        const float acc0 = larger_f32(t0_2[0], t0_2[1]);
         f32x8 p2_0 = splat_f32_8(0.0f);
         f32x8 p2_1 = splat_f32_8(0.0f);
         f32x8 p2_2 = splat_f32_8(0.0f);
         f32x8 p2_3 = splat_f32_8(0.0f);
-        f32x4 p2_of4 = splat_f32_4(0.0f);
-        float p2_of1 = 0.0f;
+        const f32x8 e1_4 = exp_f32_8(*(const f32x8 *)&x[i0][125] - splat_f32_8(acc0));
+        const f32x8 zero2_4 = splat_f32_8(0.0f);
+        p2_0 = p2_0 + __builtin_shufflevector(zero2_4, e1_4, 0, 1, 2, 11, 12, 13, 14, 15);
         for (int i1 = 0; i1 < 128; i1 += 32) {
             const f32x8 e1_0 = exp_f32_8(*(const f32x8 *)&x[i0][i1] - splat_f32_8(acc0));
             *(f32x8 *)&e_row[i1] = e1_0;
@@ -43,25 +41,20 @@ static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 
             *(f32x8 *)&e_row[i1 + 24] = e1_3;
             p2_3 = p2_3 + e1_3;
         }
-        const f32x4 e1_4 = exp_f32_4(*(const f32x4 *)&x[i0][128] - splat_f32_4(acc0));
-        *(f32x4 *)&e_row[128] = e1_4;
-        p2_of4 = p2_of4 + e1_4;
-        const float e1_5 = exp_f32(x[i0][132] - acc0);
-        e_row[132] = e1_5;
-        p2_of1 = p2_of1 + e1_5;
+        *(f32x8 *)&e_row[125] = e1_4;
         const f32x8 t2_8 = (p2_0 + p2_1) + (p2_2 + p2_3);
-        const f32x4 t2_4 = (__builtin_shufflevector(t2_8, t2_8, 0, 1, 2, 3) + __builtin_shufflevector(t2_8, t2_8, 4, 5,
-                6, 7)) + p2_of4;
+        const f32x4 t2_4 = __builtin_shufflevector(t2_8, t2_8, 0, 1, 2, 3) + __builtin_shufflevector(t2_8, t2_8, 4, 5,
+                6, 7);
         const f32x2 t2_2 = __builtin_shufflevector(t2_4, t2_4, 0, 1) + __builtin_shufflevector(t2_4, t2_4, 2, 3);
-        const float acc2 = (t2_2[0] + t2_2[1]) + p2_of1;
+        const float acc2 = t2_2[0] + t2_2[1];
         const float number2 = 1.0f / acc2;
+        const f32x8 e3_4 = *(const f32x8 *)&e_row[125] * splat_f32_8(number2);
         for (int i1 = 0; i1 < 128; i1 += 32) {
             *(f32x8 *)&y[i0][i1] = *(const f32x8 *)&e_row[i1] * splat_f32_8(number2);
             *(f32x8 *)&y[i0][i1 + 8] = *(const f32x8 *)&e_row[i1 + 8] * splat_f32_8(number2);
             *(f32x8 *)&y[i0][i1 + 16] = *(const f32x8 *)&e_row[i1 + 16] * splat_f32_8(number2);
             *(f32x8 *)&y[i0][i1 + 24] = *(const f32x8 *)&e_row[i1 + 24] * splat_f32_8(number2);
         }
-        *(f32x4 *)&y[i0][128] = *(const f32x4 *)&e_row[128] * splat_f32_4(number2);
-        y[i0][132] = e_row[132] * number2;
+        *(f32x8 *)&y[i0][125] = e3_4;
     }
 }

@@ -6,8 +6,10 @@ One loop over rows serves a softmax, a layer normalisation, a sum:
 
 In: the first stages of a group, over logical tensors. Out: statements, and how many stages they serve. A row
 that fits stays in named vector registers from its first read to its last write; a longer one is walked once
-per phase, a phase being the stages that wait for the same statistics. What does not fill a vector goes into
-narrower ones. Serves sums, maxima and minima whose every operand moves by one along the row or stays.
+per phase, a phase being the stages that wait for the same statistics. What is left of a row behind whole
+vectors is a vector that ends with the row and repeats what lies before: sums leave that out, and it is read
+before anything of the row is written, for the result may lie where an operand does. Serves sums, maxima and
+minima whose every operand moves by one along the row or stays.
 """
 
 from __future__ import annotations
@@ -61,11 +63,13 @@ def row_reductions(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`lanes` neighbours of a row: where they start, and what tells them from the others in names."""
+    """A vector of neighbours of a row: where they start, what tells them from the others in names, and how
+    many of them, the first, are in another one, too.
+    """
 
-    lanes: int
     at: dict[str, Expr]
     name: str
+    repeated: int = 0
 
 
 @dataclass(slots=True)
@@ -81,7 +85,7 @@ class _Rows:
         default_factory=dict
     )  # registers of a chunk, by what they hold
     operands: dict[Load, int] = field(default_factory=dict)  # the numbers in their registers' names
-    partial: dict[tuple[int, int], list[str]] = field(default_factory=dict)  # of a step, by width
+    partial: dict[int, list[str]] = field(default_factory=dict)  # of a step
     awaited: list[Load] = field(default_factory=list)  # what the next walk writes and no cache holds
 
     def __post_init__(self) -> None:
@@ -96,7 +100,7 @@ class _Rows:
             points *= static(a.extent)
         if not points:
             raise NotVectorizable("no rows")
-        self.held = points * len(widths(n, self.lanes)) <= self.target.registers // 2
+        self.held = points * -(-n // self.lanes) <= self.target.registers // 2
 
     def statements(self) -> Iterator[Statement]:
         body: list[Statement] = []
@@ -131,41 +135,47 @@ class _Rows:
     # -- walking along a row
 
     def _held_walk(self, walks: list[int]) -> Iterator[Statement]:
+        written = list[Statement]()
         for i, chunk in enumerate(self._chunks()):
-            yield from self._chunk(walks, chunk, i)
+            made = list(self._chunk(walks, chunk, i))
+            yield from (s for s in made if not (chunk.repeated and isinstance(s, Store)))
+            written += (s for s in made if chunk.repeated and isinstance(s, Store))
+        yield from written
 
     def _chunks(self) -> Iterator[Chunk]:
-        """Every chunk of a row, unrolled."""
+        """Every chunk of a row, unrolled; the last one first."""
         places = [range(static(a.extent)) for a in self.run.others]
+        full = static(self.run.x.extent) // self.lanes
         for i, place in enumerate(product(*places)):
             outer: dict[str, Expr] = {a.name: Const(v) for a, v in zip(self.run.others, place, strict=True)}
-            at = 0
-            for j, lanes in enumerate(widths(static(self.run.x.extent), self.lanes)):
-                yield Chunk(lanes, {**outer, self.run.x.name: Const(at)}, f"{i}_{j}" if places else f"{j}")
-                at += lanes
+            row = f"{i}_" if places else ""
+            yield from self._last(outer, f"{row}{full}")
+            for j in range(full):
+                yield Chunk({**outer, self.run.x.name: Const(j * self.lanes)}, f"{row}{j}")
+
+    def _last(self, outer: dict[str, Expr], name: str) -> Iterator[Chunk]:
+        """The chunk that ends with the row, where whole ones do not."""
+        n = static(self.run.x.extent)
+        if rest := n % self.lanes:
+            yield Chunk({**outer, self.run.x.name: Const(n - self.lanes)}, name, self.lanes - rest)
 
     def _rolled_walk(self, walks: list[int]) -> Iterator[Statement]:
-        """Loops over full vectors, a few at a time, and the narrower rest."""
-        x, n = self.run.x, static(self.run.x.extent)
-        narrow = [w for w in widths(n, self.lanes) if w < self.lanes]
-        full = n // self.lanes * self.lanes
+        """Loops over full vectors, a few at a time, around which the last one is read and written."""
+        x, full = self.run.x, static(self.run.x.extent) // self.lanes * self.lanes
         count = min(PARTIAL, full // self.lanes)
         wide = full // (count * self.lanes) * count * self.lanes
-        yield from self._declare(walks, count, narrow)
-        inner: list[Statement] = []
+        yield from self._declare(walks, count)
+        last = [s for chunk in self._last({}, f"{count}") for s in self._chunk(walks, chunk, 0)]
+        self.known.clear()
+        inner = [s for s in last if not isinstance(s, Store)]
         for lo, hi, parts in ((0, wide, count), (wide, full, 1)):
             if lo < hi:
-                chunks = [Chunk(self.lanes, {x.name: x + j * self.lanes}, f"{j}") for j in range(parts)]
+                chunks = [Chunk({x.name: x + j * self.lanes}, f"{j}") for j in range(parts)]
                 body = tuple(s for j, c in enumerate(chunks) for s in self._chunk(walks, c, j))
                 body += tuple(self._ask(chunks))
                 inner.append(For(x.name, Const(lo), Const(hi), parts * self.lanes, body))
                 self.known.clear()
-        at = full
-        for j, lanes in enumerate(narrow):
-            inner += self._chunk(walks, Chunk(lanes, {x.name: Const(at)}, f"{count + j}"), 0)
-            at += lanes
-        self.known.clear()
-        body = tuple(inner)
+        body = (*inner, *(s for s in last if isinstance(s, Store)))
         for a in reversed(self.run.others):
             body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
         yield from body
@@ -178,20 +188,16 @@ class _Rows:
             assert isinstance(at, Load)
             yield Prefetch(at, 0)
 
-    def _declare(self, walks: list[int], count: int, narrow: list[int]) -> Iterator[Statement]:
+    def _declare(self, walks: list[int], count: int) -> Iterator[Statement]:
         """The partial results before the first chunk: the combiner's identity."""
         for k in walks:
             r = self.run.steps[k].reduction
-            if r is None or r.identity is None:
-                continue
-            for lanes, parts in ((self.lanes, count), *((w, 1) for w in dict.fromkeys(narrow))):
-                for j in range(parts):
-                    yield Let(self._partial(k, lanes, j), r.identity, lanes, True)
+            if r is not None and r.identity is not None:
+                yield from (Let(self._partial(k, j), r.identity, self.lanes, True) for j in range(count))
 
-    def _partial(self, k: int, lanes: int, j: int) -> str:
+    def _partial(self, k: int, j: int) -> str:
         """The name of a partial result of step k, noted the first time it is asked for."""
-        found = self.partial.setdefault((k, lanes), [])
-        name = f"p{k}_{j}" if lanes == self.lanes else f"p{k}_of{lanes}"
+        found, name = self.partial.setdefault(k, []), f"p{k}_{j}"
         if name not in found:
             found.append(name)
         return name
@@ -201,25 +207,34 @@ class _Rows:
             s = self.run.steps[k]
             if s.reduction is not None:
                 term = yield from self._value(s.reduction.term, chunk, k)
-                yield self._accumulate(k, s.reduction, term, chunk, i)
+                yield from self._accumulate(k, s.reduction, term, chunk, i)
                 continue
             value = yield from self._value(s.value, chunk, k)
-            if self._is_read(k, walks):
+            if chunk.repeated or self._is_read(k, walks):
                 name = f"e{k}_{chunk.name}"
-                yield Let(name, value, chunk.lanes)
+                yield Let(name, value, self.lanes)
                 value = self._note(s.to, chunk, name)
             if self._is_stored(k, walks):
                 to = self._placed(s.to, chunk)
                 assert isinstance(to, Load)
-                yield Store(Load(to.tensor, to.index), value, chunk.lanes)
+                yield Store(Load(to.tensor, to.index), value, self.lanes)
 
-    def _accumulate(self, k: int, r: Reduction, term: Expr, chunk: Chunk, i: int) -> Statement:
+    def _accumulate(self, k: int, r: Reduction, term: Expr, chunk: Chunk, i: int) -> Iterator[Statement]:
         """The chunk's term joins a partial result; in a held row the first to come is one."""
-        before = list(self.partial.get((k, chunk.lanes), ()))
-        name = self._partial(k, chunk.lanes, i % PARTIAL if chunk.lanes == self.lanes else 0)
+        if chunk.repeated and r.combine == "sum":
+            zero, every = (Var(f"{n}{k}_{chunk.name}", None, term.dtype) for n in ("zero", "every"))
+            yield Let(zero.name, Const(0, term.dtype), self.lanes)
+            if not isinstance(term, Var):
+                yield Let(every.name, term, self.lanes)
+                term = every
+            new = (j if j < chunk.repeated else self.lanes + j for j in range(self.lanes))
+            term = Shuffle(zero, term, tuple(new))
+        before = list(self.partial.get(k, ()))
+        name = self._partial(k, i % PARTIAL)
         if self.held and name not in before:
-            return Let(name, term, chunk.lanes, True)
-        return accumulate(r.combine, name, term, chunk.lanes)
+            yield Let(name, term, self.lanes, True)
+        else:
+            yield accumulate(r.combine, name, term, self.lanes)
 
     def _is_read(self, k: int, walks: list[int]) -> bool:
         """Whether a register is worth it: a later step reads what step k makes, and still can."""
@@ -240,7 +255,7 @@ class _Rows:
             shared = load.tensor not in self.values and step(load, self.run.x.name) == 1
             if shared and (load, chunk.name) not in self.known and self._is_shared(load, k):
                 name = f"x{self.operands.setdefault(load, len(self.operands))}_{chunk.name}"
-                yield Let(name, self._placed(load, chunk), chunk.lanes)
+                yield Let(name, self._placed(load, chunk), self.lanes)
                 self._note(load, chunk, name)
         return self._placed(self._named(e, chunk), chunk)
 
@@ -266,13 +281,13 @@ class _Rows:
         return transform(e, register)
 
     def _placed(self, e: Expr, chunk: Chunk) -> Expr:
-        return simplify(substitute(vectorize(e, self.run.x.name, chunk.lanes), chunk.at), self.run.bounds)
+        return simplify(substitute(vectorize(e, self.run.x.name, self.lanes), chunk.at), self.run.bounds)
 
     # -- the statistics
 
     def _finish(self, k: int, s: Step, r: Reduction) -> Iterator[Statement]:
         """Partial results folded: the halves of a vector, then what is just as wide."""
-        names = self.partial.pop((k, self.lanes))
+        names = self.partial.pop(k)
         total = _fold(r, [Var(n, None, r.term.dtype) for n in names])
         width = self.lanes
         while width > 1:
@@ -282,8 +297,6 @@ class _Rows:
                 total = Var(name, None, r.term.dtype)
             width //= 2
             total = _fold(r, _halves(total, width))
-            for n in self.partial.pop((k, width), ()):
-                total = _fold(r, [total, Var(n, None, r.term.dtype)])
         if r.init != r.identity:
             total = _fold(r, [self._named(r.init, None), total])
         yield Let(f"acc{k}", total)
@@ -314,16 +327,6 @@ def phases(run: Run) -> Iterator[list[int]]:
         waiting = waiting or s.kind == "number"
     if current:
         yield current
-
-
-def widths(n: int, lanes: int) -> list[int]:
-    """Vectors that make up n elements: full ones, then ever narrower ones."""
-    out = [lanes] * (n // lanes)
-    while lanes > 1:
-        lanes //= 2
-        if n & lanes:
-            out.append(lanes)
-    return out
 
 
 def _halves(v: Var, width: int) -> list[Expr]:
