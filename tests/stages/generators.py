@@ -176,6 +176,8 @@ def _windows(dice: Dice, target: Target) -> Drawn:
 
 
 def _strips(dice: Dice, target: Target) -> Drawn:
+    if dice.chance(40):
+        return windows.convolved(dice, target, Habits(last=5, halo=95), depthwise=True, types=(FLOAT32,))
     few = dice.number(2, max(2, target.lanes(4) // 2))
     return windows.pooled(dice, target, TIDY, few, ("max", "average", "max", "average", "lp"), 85)
 

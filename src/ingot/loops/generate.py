@@ -155,7 +155,7 @@ FAMILIES: tuple[Family, ...] = (
     of_stage("quad_windows", "depthwise convolutions of bytes where sixteen are multiplied", quad_windows),
     of_stage("plane_windows", "depthwise convolutions of bytes where pairs are multiplied", plane_windows),
     of_stage("depthwise_dot", "depthwise convolutions of bytes", depthwise_dot),
-    of_stage("narrow_pooling", "pooling of few channels", narrow_pooling),
+    of_stage("narrow_pooling", "pooling of few channels, windows with strides along rows", narrow_pooling),
     of_stage("sliding_window", "depthwise convolutions and pooling", sliding_window),
     Family("loop_partition", "maps whose conditions turn at fixed places", partitioned),
     of_stage("elementwise", "maps, and reductions over outer axes", elementwise),

@@ -1,4 +1,4 @@
-"""Which windows of pooling lie so near each other that a vector of each tap is picked from loaded rows.
+"""Which windows with strides lie so near each other that a vector of each tap is picked from loaded rows.
 
 In: a reduction, and how many points neighbouring windows are apart. Out: whether `narrow_pooling` serves it.
 The layout of a region depends on that, so both ask here.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from ingot.formula.compute import Reduction
-from ingot.formula.expr import Load, static
+from ingot.formula.expr import Binary, Load, static
 
 MOST_TAPS = 25
 MOST_APART = 4  # points between neighbouring windows: all of them are loaded
@@ -17,5 +17,16 @@ MOST_APART = 4  # points between neighbouring windows: all of them are loaded
 
 def is_picked(r: Reduction, apart: int) -> bool:
     """Whether elements are combined, few for a window, and windows overlap or nearly do."""
-    is_pool = isinstance(r.term, Load) and r.init == r.identity
-    return is_pool and apart <= MOST_APART and prod(static(k.extent) for k in r.axes) <= MOST_TAPS
+    few = prod(static(k.extent) for k in r.axes) <= MOST_TAPS
+    return few and apart <= MOST_APART and combined(r) is not None
+
+
+def combined(r: Reduction) -> tuple[Load, Load | None] | None:
+    """What a window reads, and the constant that its elements are multiplied by, if any; None for others."""
+    match r.term:
+        case Load() as x if r.init == r.identity:
+            return x, None
+        case Binary("mul", Load() as a, Load() as b) if r.combine == "sum":
+            x, w = (a, b) if a.tensor.value is None else (b, a)
+            return (x, w) if x.tensor.value is None and w.tensor.value is not None else None
+    return None

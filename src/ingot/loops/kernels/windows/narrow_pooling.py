@@ -4,38 +4,40 @@
                                       points  max(a b), max(c d), max(e f), max(g h)  picked by two shuffles
 
 Rows of the window are combined first, as they lie in memory; then the vector of each of its columns is picked
-from what that gave. So are rows of one channel, where windows are several elements apart. In: a stage that
-reduces a window with one combiner. Out: statements, or None.
+from what that gave. So are rows of one channel, where windows are several elements apart; there elements may
+be multiplied by weights, as those of a depthwise convolution are, each row of the window apart. In: a stage
+that reduces a window with one combiner. Out: statements, or None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import product
 
 from ingot.formula.compute import COMBINERS, Compute, Reduction
 from ingot.formula.expr import Binary, Const, Expr, Load, Shuffle, Var, loads, static, substitute
 from ingot.formula.index import Bounds, as_expr, coefficient, mentions, simplify
-from ingot.formula.statements import For, Let, Statement, Store
+from ingot.formula.statements import For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
 from ingot.loops.kernels.elementwise import Vertical, match
 from ingot.loops.layout import Storage
-from ingot.loops.picked_windows import is_picked
+from ingot.loops.picked_windows import combined, is_picked
 from ingot.targets.record import Target
 
 
 @dataclass(frozen=True, slots=True)
 class NarrowPooling:
     """A matched stage. `across`: points side by side, along dimension `along` of `x`; each has the `channels`
-    of an axis, or one. `columns` and `rows` are the taps of the window.
+    of an axis, or one. `columns` and `rows` are the taps of the window, `w` is what they are multiplied by.
     """
 
     v: Vertical
     r: Reduction
     x: Load
+    w: Load | None
     across: Var
     along: int
     channel: Var | None
@@ -71,15 +73,18 @@ def narrow_pooling(
 
 def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
     """The axes of a window that never leaves its tensor, over points that lie side by side."""
-    if not isinstance(r.term, Load):
+    if (of := combined(r)) is None:
         return None
+    x, w = of
     full = all(ends == (Const(0), as_expr(k.extent or 0)) for k, ends in _limits(v, r))
-    x, in_rows = r.term, (step(r.term, v.vector.name) or 0) > 1
+    in_rows = (step(x, v.vector.name) or 0) > 1
     channel = None if in_rows else v.vector
     channels, along = (static(channel.extent), -2) if channel else (1, -1)
     across = next((a for a in v.outer if step(v.to, a.name) == channels), None) if channel else v.vector
     whole = in_rows or (x.tensor.pitch is None and v.to.tensor.pitch is None)  # vectors run across points
     if across is None or not full or not whole or any(_moves(e, v) for e in loads(v.value)):
+        return None
+    if w is not None and (channel or step(w, across.name) != 0 or mentions(r.init, across.name)):
         return None
     if channel and (step(x, channel.name) != 1 or x.tensor.shape[-1] != channels):
         return None
@@ -94,7 +99,7 @@ def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
     apart = moved // channels
     if coefficient(x.index[along], across.name) != apart or not is_picked(r, apart):
         return None
-    return NarrowPooling(v, r, x, across, along, channel, columns, rows)
+    return NarrowPooling(v, r, x, w, across, along, channel, columns, rows)
 
 
 def _limits(v: Vertical, r: Reduction) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
@@ -138,12 +143,9 @@ class _Generator:
         yield from nest
 
     def _group(self, bounds: Bounds) -> Iterator[Statement]:
-        s, dtype = self.s, self.s.x.dtype
-        for i, start in enumerate(self.starts):
-            yield Let(f"x{i}", self._rows(start, bounds), self.width)
-        for j in range(self.taps):
-            yield Let(f"t{j}", self._column(j), self.lanes)
-        acc = self._combined([Var(f"t{j}", None, dtype) for j in range(self.taps)])
+        s = self.s
+        made = self._pooled(bounds) if s.w is None else self._multiplied(s.w, bounds)
+        acc = yield from made
         value = vectorize(simplify(s.v.value, bounds), s.across.name, self.lanes)
         yield Let("y", substitute(value, {"acc": acc}), self.lanes)
         valid, y = self.side * self.channels, Var("y", None, value.dtype)
@@ -155,32 +157,71 @@ class _Generator:
                 part = y if lanes == self.lanes else Shuffle(y, y, tuple(range(first, first + lanes)))
                 yield Store(to, part, lanes)
 
-    def _rows(self, start: int, bounds: Bounds) -> Expr:
-        """A vector of the input, `start` elements from the group's first, combined over the window's rows."""
+    def _pooled(self, bounds: Bounds) -> Generator[Statement, None, Expr]:
+        """The rows of the windows combined, then their columns."""
+        for i, start in enumerate(self.starts):
+            rows = [self._row(at, start, bounds) for at in self._taps()]
+            yield Let(f"x{i}", self._combined(rows), self.width)
+        for j in range(self.taps):
+            yield Let(f"t{j}", self._column("x", j, self.starts), self.lanes)
+        return self._combined([Var(f"t{j}", None, self.s.x.dtype) for j in range(self.taps)])
+
+    def _multiplied(self, w: Load, bounds: Bounds) -> Generator[Statement, None, Expr]:
+        """The sum of each tap of the windows times its weight. Rows are loaded again where a column is picked
+        of fewer vectors then.
+        """
+        s, dtype = self.s, self.s.x.dtype
+        yield Let("sum", simplify(s.r.init, bounds), self.lanes, True)
+        for row, at in enumerate(self._taps()):
+            starts = list[int]()
+            for j in range(self.taps):
+                if not starts or self._last(j) >= starts[-1] + self.width:
+                    starts, of = self._covering(j), f"x{row}_{j}_"
+                    for i, start in enumerate(starts):
+                        yield Let(f"{of}{i}", self._row(at, start, bounds), self.width)
+                yield Let(f"t{row}_{j}", self._column(of, j, starts), self.lanes)
+                weight = simplify(substitute(w, {**at, s.columns[0].name: Const(j)}), bounds)
+                yield Madd("sum", Var(f"t{row}_{j}", None, dtype), weight, self.lanes)
+        return Var("sum", None, dtype)
+
+    def _covering(self, j: int) -> list[int]:
+        """Where vectors begin that cover the j-th column of all windows, and the next one if as many do."""
+        first = j * self.tap
+        whole = -(-(self._last(j) + 1 - first) // self.width) * self.width
+        last = min(first + whole, self.starts[-1] + self.width) - self.width
+        return [*range(first, last, self.width), last] if whole > self.width else self.starts
+
+    def _last(self, j: int) -> int:
+        """Where the last element of the j-th column of all windows is."""
+        return j * self.tap + (self.side - 1) * self.moved
+
+    def _taps(self) -> Iterator[dict[str, Expr]]:
+        """The places of the window's rows."""
+        for at in product(*(range(static(k.extent)) for k in self.s.rows)):
+            yield {k.name: Const(i) for k, i in zip(self.s.rows, at, strict=True)}
+
+    def _row(self, at: dict[str, Expr], start: int, bounds: Bounds) -> Expr:
+        """A vector of one row of the windows, `start` elements from the group's first."""
         s = self.s
         point, channel = divmod(start, self.channels)
-        parts: list[Expr] = []
-        for at in product(*(range(static(k.extent)) for k in s.rows)):
-            place = s.at(s.across, channel) | {s.columns[0].name: Const(0)}
-            place |= {k.name: Const(i) for k, i in zip(s.rows, at, strict=True)}
-            index = [substitute(i, place) for i in s.x.index]
-            index[s.along] = index[s.along] + point
-            parts.append(Load(s.x.tensor, tuple(simplify(i, bounds) for i in index), None, self.width))
-        return self._combined(parts)
+        place = s.at(s.across, channel) | {s.columns[0].name: Const(0)} | at
+        index = [substitute(i, place) for i in s.x.index]
+        index[s.along] = index[s.along] + point
+        return Load(s.x.tensor, tuple(simplify(i, bounds) for i in index), None, self.width)
 
-    def _column(self, j: int) -> Expr:
-        """The j-th column of the window of every point."""
+    def _column(self, name: str, j: int, starts: list[int]) -> Expr:
+        """The j-th column of the window of every point, picked from registers that begin at `starts`."""
         dtype = self.s.x.dtype
         places = [p * self.moved + j * self.tap + c for p in range(self.side) for c in range(self.channels)]
-        places += [0] * (self.lanes - len(places))
-        of = [max(m for m, start in enumerate(self.starts) if start <= at) for at in places]
-        out: Expr = Var("x0", None, dtype)
-        picks = [at if m == 0 else 0 for at, m in zip(places, of, strict=True)]
-        for m, start in enumerate(self.starts[1:], 1):
+        places += [starts[0]] * (self.lanes - len(places))
+        of = [max(m for m, start in enumerate(starts) if start <= at) for at in places]
+        out: Expr = Var(f"{name}0", None, dtype)
+        picks = [at - starts[0] if m == 0 else 0 for at, m in zip(places, of, strict=True)]
+        for m, start in enumerate(starts[1:], 1):
             joined = [
                 self.width + at - start if n == m else k for at, n, k in zip(places, of, picks, strict=True)
             ]
-            out = Shuffle(out, Var(f"x{m}", None, dtype), tuple(joined))
+            out = Shuffle(out, Var(f"{name}{m}", None, dtype), tuple(joined))
             picks = list(range(self.lanes))
         return out
 
