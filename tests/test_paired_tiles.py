@@ -45,8 +45,12 @@ LAYERS = {
 }
 
 
-def layer(kind: str, shape: tuple[int, ...], weights: Array, attributes: str) -> onnx.ModelProto:
-    """A QLinearConv of channels-last images: scales per channel, a bias, zero points that are not 0."""
+def layer(
+    kind: str, shape: tuple[int, ...], weights: Array, attributes: str, last: bool = False
+) -> onnx.ModelProto:
+    """A QLinearConv of channels-last images: scales per channel, a bias, zero points that are not 0; its
+    channels come `last`, too.
+    """
     n, channels, *size = shape
     dims = ",".join(map(str, (n, *size, channels)))
     proto = parser.parse_model(
@@ -63,6 +67,9 @@ def layer(kind: str, shape: tuple[int, ...], weights: Array, attributes: str) ->
     }
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, k) for k, a in constants.items())
     proto.graph.output[0].type.tensor_type.ClearField("shape")
+    if last:
+        proto.graph.node[-1].output[0] = "before"
+        proto.graph.node.append(onnx.helper.make_node("Transpose", ["before"], ["y"], perm=[0, 2, 3, 1]))
     return proto
 
 
@@ -78,13 +85,14 @@ def exact_routines(
     attributes: str,
     seed: int,
     target: str = TARGET,
+    last: bool = False,
 ) -> list[str]:
     """The routines of a layer's program, whose loops and C answer with the oracle's bytes."""
     random = np.random.default_rng(seed)
     w = random.integers(-127, 128, weights).astype(np.int8)
     images = random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
     x = {"x": np.moveaxis(images, 1, -1)}
-    proto = layer(kind, shape, w, attributes)
+    proto = layer(kind, shape, w, attributes, last)
     (wanted,) = exact_session(proto).run(None, x)
     program = stages(proto, Options(target=target)).program
     np.testing.assert_array_equal(run(program, x)[0], wanted)

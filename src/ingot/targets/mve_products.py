@@ -1,13 +1,14 @@
 """Functions in assembly for products of sixteen bytes at once (Helium), and for the copies that they read.
 
-    bytes2(a0, a1, to, rows, step, terms, pitch)        bytes of two points side by side, made signed
-    bytes1(a0, to, rows, step, terms)                   of one point
-    long2(a, w, first, scale, y, step, blocks, ...)     bytes of two points and all channels, by fours
-    long1(a, w, first, scale, y, blocks, ...)           bytes of one point and all channels, by eights
+    long2(x, row, w, first, scale, y, pairs, ...)   bytes of points, two by two, and all channels, by fours
+    long1(a, w, first, scale, y, blocks, ...)       bytes of one point and all channels, by eights
+    bytes2(a0, a1, to, rows, step, terms, pitch)    bytes of two points side by side, made signed
+    bytes1(a0, to, rows, step, terms)               of one point
 
 In: nothing. Out: the C of functions, by name; see `routines.py`. Products of sixteen bytes add to an even
 register, of which eight are free: so many sums a tile has. Weights fill whole vectors with zeros, so that
-what lies behind the last term of a copy is of no matter.
+what lies behind the last term of a copy is of no matter. `long2` copies rows of terms itself, or reads points
+where they are; `bytes2` is for what has more than rows, or goes elsewhere than to results.
 
 They round by vectors of floats, which the compiler is not given for loops of its own: such vectors take
 denormals for 0, and no scaled sum of integers becomes another byte by that.
@@ -16,18 +17,58 @@ denormals for 0, and no scaled sum of integers becomes another byte by that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
 
-from ingot.targets.mve import HAS_MVE, KINDS, narrowed
+from ingot.targets.mve import HAS_MVE, KINDS, paired
 from ingot.targets.routines import routine
 
 SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
 LONG = 16  # bytes of a vector
 
 
+TURN = 4  # vectors of an iteration of the loop
+UNROLLED = 9  # vectors that take no loop
+NEAR = 127  # how far behind a register a vector of bytes is loaded
+BEHIND = ("[r3], #16", "[r9], #16")  # where vectors of points are loaded one after the other
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a routine goes through the vectors of a block: `first` of them, then `turn` an iteration."""
+
+    first: int
+    turn: int = 0
+
+    def name(self, points: int, *kinds: str) -> str:
+        """The routine for so many points: of results of a type, for two points of an operand's before it."""
+        return "_".join((f"long{points}", str(self.first), str(self.turn), *kinds))
+
+    def reach(self, points: int) -> int:
+        """Where the last vector of the last point begins that no loop reads."""
+        return LONG * (points * self.first - 1)
+
+
+def walk_of(vectors: int, is_small: bool) -> Walk:
+    """The walk through so many vectors; code that has to be small takes them one by one."""
+    if is_small:
+        return Walk(1, int(vectors > 1))
+    return Walk(vectors) if vectors <= UNROLLED else Walk((vectors - 1) % TURN + 1, TURN)
+
+
+WALKS = (
+    *(Walk(n) for n in range(1, UNROLLED + 1)),
+    *(Walk(n, TURN) for n in range(1, TURN + 1)),
+    Walk(1, 1),
+)
+
+
 def long_routines() -> Mapping[str, str]:
     """The routines by name."""
     copies = {f"bytes{n}_{kind}": _copy(n, kind) for n in (1, 2) for kind in KINDS}
-    return copies | {f"long{n}_{kind}": _products(n, kind) for n in (1, 2) for kind in KINDS}
+    one = {walk.name(1, to): _one_point(walk, to) for walk, to in product(WALKS, KINDS)}
+    two = {walk.name(2, of, to): _two_points(walk, of, to) for walk, of, to in product(WALKS, KINDS, KINDS)}
+    return copies | one | two
 
 
 # -- copies
@@ -85,83 +126,175 @@ def _copy1(kind: str) -> Iterator[str]:
 # -- products
 
 
-def _products(points: int, kind: str) -> str:
-    step = " int step," if points == 2 else ""
+def _one_point(walk: Walk, to: str) -> str:
     return routine(
-        f"long{points}_{kind}",
-        f"const int8_t *a, const int8_t *w, const int32_t *first, const float *scale, {kind}_t *to,"
-        f"{step} int blocks, int terms, int zero",
-        tuple(_long(points, kind)),
-        _plain(points, kind),
-        f"Products of {points} x {8 // points} points and channels, scaled, rounded and limited to bytes.",
+        walk.name(1, to),
+        f"const int8_t *a, const int8_t *w, const int32_t *first, const float *scale, {to}_t *y, int blocks,"
+        " int terms, int pitch, int zero",
+        tuple(_one(walk, to)),
+        _bytes(8, to, "terms", ""),
+        "Products of a point and eight channels a block, scaled, rounded and limited to bytes.",
         HAS_MVE,
     )
 
 
-def _plain(points: int, kind: str) -> str:
-    low, high = (0, 255) if kind == "uint8" else (-128, 127)
-    size, apart = 8 // points, " + point * step" if points == 2 else ""
-    loop, row = (
-        ("    for (int point = 1; point >= 0; point--)\n", " + point * pitch") if points == 2 else ("", "")
+def _two_points(walk: Walk, of: str, to: str) -> str:
+    flip = " ^ 128" if of == "uint8" else ""
+    plain = f"""\
+    for (int n = 0; n < 2 * pairs; n++, x += along, y += step) {{
+        int8_t *const copy = (int8_t *)row + n % 2 * pitch;
+        for (int i = 0; i < rows * terms; i++)
+            copy[i] = (int8_t)(x[i / terms * down + i % terms]{flip});
+        const int8_t *const a = rows ? copy : (const int8_t *)x;
+{_bytes(4, to, "(rows ? rows * terms : terms)", "    ")}    }}
+"""
+    return routine(
+        walk.name(2, of, to),
+        f"const {of}_t *x, void *row, const int8_t *w, const int32_t *first, const float *scale, {to}_t *y,"
+        " int pairs, int along, int rows, int down, int terms, int step, int blocks, int pitch, int zero",
+        tuple(_two(walk, of, to)),
+        plain,
+        "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
+        HAS_MVE,
     )
-    return f"""\
-    const int pitch = (terms + 15) / 16 * 16;
-{loop}    for (int c = 0; c < {size} * blocks; c++) {{
-        const int8_t *const row = a{row}, *const of = w + c / {size} * {size} * pitch + c % {size} * 16;
+
+
+def _bytes(size: int, to: str, terms: str, indent: str) -> str:
+    """The bytes of a point `a` in plain C, of blocks of so many channels."""
+    low, high = (0, 255) if to == "uint8" else (-128, 127)
+    plain = f"""\
+    for (int c = 0; c < {size} * blocks; c++) {{
+        const int8_t *const of = w + c / {size} * {size} * pitch + c % {size} * 16;
         int32_t sum = first[c];
-        for (int term = 0; term < terms; term++) sum += row[term] * of[term / 16 * {size * LONG} + term % 16];
-        const int y = (int)((float)sum * scale[c] + 12582912.0f - 12582912.0f) + zero;
-        to[c{apart}] = ({kind}_t)(y < {low} ? {low} : y > {high} ? {high} : y);
+        for (int k = 0; k < {terms}; k++) sum += a[k] * of[k / 16 * {size * LONG} + k % 16];
+        const int made = (int)((float)sum * scale[c] + 12582912.0f - 12582912.0f) + zero;
+        y[c] = ({to}_t)(made < {low} ? {low} : made > {high} ? {high} : made);
     }}
 """
+    return "".join(f"{indent}{line}" for line in plain.splitlines(keepends=True))
 
 
-def _long(points: int, kind: str) -> Iterator[str]:
-    """r1: weights, r3 and r9: activations, r5: first values, r7: scales, r11: turns of four vectors. On the
-    stack: a, its second point, vectors but one, the end of y; registers; then y, (step,) blocks, terms, zero.
+def _one(walk: Walk, to: str) -> Iterator[str]:
+    """r1: weights, r3: activations, r5: first values, r7: results, r9: scales, r11: their end, or turns;
+    q4: the zero point. On the stack: a, turns, the end of y; registers; then y, blocks, terms, pitch, zero.
     """
-    y, step = "[sp, #52]", "[sp, #56]"
-    blocks, terms, zero = (f"[sp, #{52 + 4 * (points - 1) + 4 * i}]" for i in (1, 2, 3))
-    yield from (".arch_extension mve.fp", "push {r4-r11, lr}", "sub sp, sp, #16", "mov r5, r2", "mov r7, r3")
-    yield from (f"ldr r2, {terms}", "add r2, r2, #15", "bic r3, r2, #15", "add r3, r0, r3", "lsr r2, r2, #4")
-    yield from ("sub r2, r2, #1", "strd r0, r3, [sp]", f"ldr r3, {y}", f"ldr r4, {blocks}")
-    yield from (f"add r3, r3, r4, lsl #{4 - points}", "strd r2, r3, [sp, #8]")
-    yield from ("1:", "ldr r11, [sp, #8]", "lsls lr, r11, #31")  # C: two vectors more than fours, N: one
-    yield from ("add.w r11, r11, #3", "lsr.w r11, r11, #2", "ldr r3, [sp]")
-    if points == 2:
-        yield "ldr r9, [sp, #4]"
-    yield from _vector(points, "vmladav")
-    yield from ("bcs 3f", "bmi 6f", "cmp r11, #0", "beq 7f", "b 2f", "3:", "bmi 4f", "b 5f")
-    for label in "2456":
-        yield from (f"{label}:", *_vector(points, "vmladava"))
-    yield from ("subs r11, r11, #1", "bne 2b", "7:", *_limited(kind, points, zero))
-    yield f"ldr r3, {y}"
-    if points == 2:
-        yield from (f"ldr r0, {step}", "add r0, r0, r3", "vstrb.32 q1, [r0]", "vstrb.32 q0, [r3], #4")
-    else:
-        yield from ("vstrb.32 q0, [r3], #4", "vstrb.32 q1, [r3], #4")
-    yield from (f"str r3, {y}", "ldr r0, [sp, #12]", "cmp r3, r0", "bne 1b", "add sp, sp, #16")
-    yield "pop {r4-r11, pc}"
+    y, pitch = "[sp, #64]", "[sp, #76]"
+    is_near = not walk.turn and walk.reach(1) <= NEAR
+    yield from (".arch_extension mve.fp", "push {r4-r11, lr}", "vpush {d8, d9}", "sub sp, sp, #12")
+    yield from ("mov r5, r2", "mov r9, r3", "mov r3, r0", f"ldrd r7, r11, {y}", "add r11, r7, r11, lsl #3")
+    yield from ("str r11, [sp, #8]", *_turns(walk, pitch), "strd r0, r4, [sp]")
+    yield from ("ldr r4, [sp, #80]", "vdup.16 q4, r4", "1:")
+    if not is_near:
+        yield "ldrd r3, r11, [sp]"
+    yield from (*_sums(walk, 1, is_near), *_numbers("r5"))
+    yield from ("vmov q0[2], q0[0], r0, r8", "vmov q0[3], q0[1], r4, r12")
+    yield from ("vmov q1[2], q1[0], r2, r10", "vmov q1[3], q1[1], r6, lr")
+    yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q3", *_numbers("r9"), *_scaled("q2", "q3"))
+    yield from (*paired(to, "q0", "q1", "q4"), "vstrb.16 q0, [r7], #8")
+    yield from ("cmp r7, r11",) if is_near else ("ldr r0, [sp, #8]", "cmp r7, r0")
+    yield from ("bne 1b", "add sp, sp, #12", "vpop {d8, d9}", "pop {r4-r11, pc}")
 
 
-def _vector(points: int, how: str) -> Iterator[str]:
-    """The products of sixteen terms: of each point with each channel of the block."""
-    yield "vldrb.8 q0, [r3], #16"
-    if points == 2:
-        yield "vldrb.8 q1, [r9], #16"
-    size = len(SUMS) // points
+def _numbers(at: str) -> Iterator[str]:
+    """Numbers of eight channels: those of the even ones in q2, of the odd ones in q3."""
+    yield from (f"vld20.32 {{q2, q3}}, [{at}]", f"vld21.32 {{q2, q3}}, [{at}]!")
+
+
+BELOW = 112  # bytes of the stack below the arguments of `long2`
+COPIES, TURNS, RESULT, END, X, W, GAPS = (f"[sp, #{n}]" for n in (0, 8, 12, 16, 20, 24, 32))
+SCALE, Y, PAIRS, ALONG, _, DOWN, TERMS, STEP, BLOCKS, PITCH, ZERO = (
+    f"[sp, #{BELOW + 4 * i}]" for i in range(11)
+)
+
+
+def _two(walk: Walk, of: str, to: str) -> Iterator[str]:
+    """r1: weights, r5: first values, r7: scales, r3 and r9: activations, r11: results. Where points are near
+    each other, r9 is where first values end; where there is a loop, r11 counts it. q4: offsets of results,
+    q5: the zero point. On the stack: both points, turns, a result, the end of first values, x, w, first, from
+    row to row in x and in copies; registers; then arguments.
+    """
+    is_near = not walk.turn and walk.reach(2) <= NEAR
+    yield from (".arch_extension mve.fp", "push {r4-r11, lr}", "vpush {d8-d11}", "sub sp, sp, #44")
+    yield from (*_prepared(walk), "1:", *_points(of), f"ldrd r7, r11, {SCALE}", f"ldr r4, {STEP}")
+    yield from ("add r4, r11, r4, lsl #1", f"str r4, {Y}", f"ldrd r1, r5, {W}")
+    if is_near:
+        yield from (f"ldr r3, {COPIES}", f"ldr r9, {END}")
+    if walk.turn:
+        yield f"str r11, {RESULT}"
+    yield "6:"
+    if not is_near:
+        yield "ldm sp, {r3, r9, r11}" if walk.turn else f"ldrd r3, r9, {COPIES}"
+    yield from (*_sums(walk, 2, is_near), "vldrw.u32 q2, [r5], #16", "vldrw.u32 q3, [r7], #16")
+    yield from ("vmov q0[2], q0[0], r0, r4", "vmov q0[3], q0[1], r2, r6")
+    yield from ("vmov q1[2], q1[0], r8, r12", "vmov q1[3], q1[1], r10, lr")
+    yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q2", *_scaled("q3", "q3"))
+    yield from (*paired(to, "q0", "q1", "q5"), *_stored(walk, is_near), "bne 6b")
+    yield from (f"ldr r0, {PAIRS}", "subs r0, r0, #1", f"str r0, {PAIRS}", "bne 1b")
+    yield from ("add sp, sp, #44", "vpop {d8-d11}", "pop {r4-r11, pc}")
+
+
+def _prepared(walk: Walk) -> Iterator[str]:
+    """What is the same for all pairs. The offsets of results of the second point are a step further."""
+    yield from (f"str r0, {X}", f"strd r2, r3, {W}", f"ldr r4, {BLOCKS}", "add r4, r3, r4, lsl #4")
+    yield from (f"str r4, {END}", f"ldrd r2, r3, {DOWN}", "add r4, r3, #15", "bic r4, r4, #15")
+    yield from ("sub r2, r2, r4", "sub r3, r3, r4", f"strd r2, r3, {GAPS}", *_turns(walk, PITCH))
+    yield from (f"str r4, {TURNS}", f"ldr r4, {PITCH}", "add r4, r1, r4", f"strd r1, r4, {COPIES}")
+    yield from (f"ldr r4, {STEP}", "lsl r4, r4, #16", "mov r5, #0x10001", "add r6, r4, r5", "add r7, r6, r5")
+    yield from ("add r8, r7, r5", "vmov q4[2], q4[0], r4, r7", "vmov q4[3], q4[1], r6, r8")
+    yield from (f"ldr r4, {ZERO}", "vdup.16 q5, r4")
+
+
+def _points(of: str) -> Iterator[str]:
+    """A pair of points, where it lies if there are no rows, or copied, signed; x goes to the next pair."""
+    yield from (f"ldr r0, {X}", f"ldrd r4, r5, {ALONG}", "add r1, r0, r4", "add r4, r1, r4", f"str r4, {X}")
+    yield from ("cmp r5, #0", "bne 2f", f"strd r0, r1, {COPIES}", "b 5f", "2:", f"ldrd r2, r3, {COPIES}")
+    yield from (f"ldrd r4, r6, {GAPS}", f"ldr r7, {TERMS}")
+    if of == "uint8":
+        yield "vmov.i8 q2, #0x80"
+    yield from ("3:", "dlstp.8 lr, r7", "4:", "vldrb.8 q0, [r0], #16", "vldrb.8 q1, [r1], #16")
+    if of == "uint8":
+        yield from ("veor q0, q0, q2", "veor q1, q1, q2")
+    yield from ("vstrb.8 q0, [r2], #16", "vstrb.8 q1, [r3], #16", "letp lr, 4b", "add r0, r0, r4")
+    yield from ("add r1, r1, r4", "add r2, r2, r6", "add r3, r3, r6", "subs r5, r5, #1", "bne 3b", "5:")
+
+
+def _stored(walk: Walk, is_near: bool) -> Iterator[str]:
+    """Eight bytes where they belong, and whether they are the last."""
+    if walk.turn:
+        yield from (f"ldrd r0, r2, {RESULT}", "vstrb.16 q0, [r0, q4]", "add r0, r0, #4", f"str r0, {RESULT}")
+        yield "cmp r5, r2"
+        return
+    yield from ("vstrb.16 q0, [r11, q4]", "add r11, r11, #4")
+    yield from ("cmp r5, r9",) if is_near else (f"ldr r0, {END}", "cmp r5, r0")
+
+
+def _turns(walk: Walk, pitch: str) -> Iterator[str]:
+    """r4: iterations of the loop."""
+    yield from (f"ldr r4, {pitch}", f"sub r4, r4, #{LONG * walk.first}")
+    yield f"lsr r4, r4, #{6 if walk.turn == TURN else 4}"
+
+
+def _sums(walk: Walk, points: int, is_near: bool) -> Iterator[str]:
+    """The products of all terms: of each point with each channel of the block."""
+    for n in range(walk.first):
+        loads = (f"[r3, #{LONG * (n + walk.first * p)}]" for p in range(points))
+        yield from _vector("vmladava" if n else "vmladav", tuple(loads) if is_near else BEHIND[:points])
+    if walk.turn:
+        yield "7:"
+        yield from (line for _ in range(walk.turn) for line in _vector("vmladava", BEHIND[:points]))
+        yield from ("subs r11, r11, #1", "bne 7b")
+
+
+def _vector(how: str, loads: tuple[str, ...]) -> Iterator[str]:
+    """The products of sixteen terms, of points that are loaded so."""
+    yield from (f"vldrb.8 q{p}, {load}" for p, load in enumerate(loads))
+    size = len(SUMS) // len(loads)
     for c in range(size):
         yield f"vldrb.8 q{2 + c % 2}, [r1], #16"
-        yield from (f"{how}.s8 {SUMS[p * size + c]}, q{p}, q{2 + c % 2}" for p in range(points))
+        yield from (f"{how}.s8 {SUMS[p * size + c]}, q{p}, q{2 + c % 2}" for p in range(len(loads)))
 
 
-def _limited(kind: str, points: int, zero: str) -> Iterator[str]:
-    """The sums as bytes, in every fourth byte of q0 and q1."""
-    yield from ("vmov q0[2], q0[0], r0, r4", "vmov q0[3], q0[1], r2, r6")
-    yield from ("vmov q1[2], q1[0], r8, r12", "vmov q1[3], q1[1], r10, lr", f"ldr r11, {zero}")
-    yield "vldrw.32 q2, [r5], #16"
-    yield from ("vadd.i32 q0, q0, q2", *(() if points == 2 else ("vldrw.32 q2, [r5], #16",)))
-    yield from ("vadd.i32 q1, q1, q2", "vldrw.32 q2, [r7], #16", "vcvt.f32.s32 q0, q0", "vcvt.f32.s32 q1, q1")
-    yield from ("vmul.f32 q0, q0, q2", *(() if points == 2 else ("vldrw.32 q2, [r7], #16",)))
-    yield "vmul.f32 q1, q1, q2"
-    yield from (*narrowed(kind, "q0", "r11"), *narrowed(kind, "q1", "r11"))
+def _scaled(low: str, high: str) -> Iterator[str]:
+    """The sums in q0 and q1 as floats, by their scales."""
+    yield from ("vcvt.f32.s32 q0, q0", "vcvt.f32.s32 q1, q1")
+    yield from (f"vmul.f32 q0, q0, {low}", f"vmul.f32 q1, q1, {high}")

@@ -62,7 +62,7 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     product, group = replace(found, c=merged), _group(merged, target)
     space = room(c)
     if is_long(product, target) and space.results and (made := made_bytes(product)) is not None:
-        return LongBytes(product, storage, made).statements()
+        return LongBytes(product, storage, made, target).statements()
     if group == GROUP and is_paired(product, space, target):
         made = made_bytes(product) if space.results else None
         tiles = PairedTiles(product, storage) if made is None else PairedBytes(product, storage, made)
