@@ -69,6 +69,16 @@ def test_every_command_that_compiles_reads_it() -> None:
     assert Path("report.html").is_file()  # `output` is where compile writes
 
 
+def test_several_models_are_compiled_together() -> None:
+    FILE.write_text('model = "digits.onnx"\nwith = ["other.onnx"]\nname = "both"\ntarget = "c99"\n')
+    shutil.copy("digits.onnx", "other.onnx")
+    assert ingot("compile").exit_code == 0
+    assert {"both.c", "digits.h", "other.h"} <= {p.name for p in Path("both").iterdir()}
+    assert ingot("verify").exit_code == 0  # of the project's first model
+    missing = ingot("compile", "-o", "again", "--with", "third.onnx")
+    assert missing.exit_code == 2 and "third.onnx" in missing.stderr  # what is typed goes before
+
+
 def test_sizes_and_tables_are_as_typed() -> None:
     text = """model = "m"
 max-ram = "96K"

@@ -85,6 +85,7 @@ class Project(Common, forbid_unknown_fields=True, omit_defaults=True, rename="ke
     """All that the file may hold, under the names of the command line's options."""
 
     model: str | None = None
+    with_: list[str] | None = msgspec.field(default=None, name="with")
     output: str | None = None
     name: str | None = None
     api: Api | None = None
