@@ -19,8 +19,8 @@ from ingot.frontends.tflite.model import Array, Quantisation, TensorInfo
 from ingot.frontends.tflite.weights import elements_of
 from ingot.graph.ir import Value
 
-Key = tuple[int, int] | str
-"""A tensor of a subgraph, or the name of a resource."""
+Key = tuple[int, ...] | str
+"""A tensor of a subgraph; what an operator of one keeps; or the name of a resource."""
 
 
 ELEMENTS_LIMIT = 1 << 26
@@ -61,7 +61,15 @@ class Variables:
         """What a run leaves in a variable tensor."""
         if (subgraph, t.index) not in self.states:
             raise ModelError(f"{t.label} is written, but is no variable that was read")
-        self.states[subgraph, t.index].now = value
+        self.write((subgraph, t.index), value)
+
+    def own(self, key: Key, name: str, initial: Array) -> Tensor:
+        """What an operator keeps for itself."""
+        return self._state(key, name, initial).now
+
+    def write(self, key: Key, value: Tensor) -> None:
+        """What a run leaves in a variable that was read."""
+        self.states[key].now = value
 
     def read(
         self, name: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], q: Quantisation | None

@@ -10,6 +10,7 @@ from ingot.frontends.tflite.ops import (  # noqa: F401  (these fill the table)
     moving,
     recurrent,
     reduction,
+    signal,
     window,
 )
 from ingot.frontends.tflite.ops.table import OPS as OPS
