@@ -6,6 +6,7 @@ In: tensors marked `is_variable`, and resources that operators name; out: states
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -95,6 +96,23 @@ class Variables:
                 name, name, np.zeros(value.shape, value.dtype.numpy) if initial is None else initial
             )
             found.now = value
+
+    def contents(self) -> dict[Key, Tensor]:
+        """What every variable holds now."""
+        return {key: state.now for key, state in self.states.items()}
+
+    def restore(self, contents: Mapping[Key, Tensor]) -> None:
+        """As it was; a variable that was not read then holds what it held before the run."""
+        for key, state in self.states.items():
+            state.now = contents.get(key) or Tensor(state.before)
+
+    def changed(self, since: Mapping[Key, Tensor]) -> list[Key]:
+        """Which variables hold something else than they did."""
+        return [
+            key
+            for key, state in self.states.items()
+            if state.now.value is not (since[key].value if key in since else state.before)
+        ]
 
     def _state(self, key: Key, name: str, initial: Array) -> State:
         if key not in self.states:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.errors import ModelError
@@ -11,7 +12,8 @@ from ingot.frontends.tensorflow.loops import Turns, run
 from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Item, Resource, Tensor, tensor
 from ingot.frontends.tflite.ops.table import Call, op
-from ingot.graph.ir import Value
+from ingot.frontends.tflite.variables import Key, Variables
+from ingot.graph.ir import Graph
 
 
 @op("CALL_ONCE")
@@ -37,45 +39,76 @@ def if_(c: Call) -> Result:
     known = condition.constant
     if known is not None:
         return list(c.scope.call(branches[0 if known.any() else 1], given, c.operator.label))
-    bodies = []
-    states = _contents(c)
+    variables: Variables = c.scope.variables
+    before, written = variables.contents(), dict[Key, None]()
+    found = []
     for name, index in zip(("then", "else"), branches, strict=True):
         inner = c.b.inner(c.b.names.fresh(f"{c.b.names.place}/{name}"))
-        made = c.scope.call(index, given, c.operator.label, inner)
-        inner.graph.outputs = own(inner, [inner.plain(tensor(m, c.operator.label)) for m in made])
-        bodies.append(inner.graph)
-        if _contents(c) != states:
-            raise c.refuse("a variable written in a branch is not supported")
+        made = [tensor(m, c.operator.label) for m in c.scope.call(index, given, c.operator.label, inner)]
+        written |= dict.fromkeys(variables.changed(before))
+        found.append((inner, made, variables.contents()))
+        variables.restore(before)
+    bodies = [_body(variables, written, *branch) for branch in found]
     flag = c.b.reshape(c.b.cast(c.b.plain(condition), BOOL), ())
     names: dict[str, Any] = {"then_branch": bodies[0], "else_branch": bodies[1]}
-    return list(c.b.many("If", len(c.results), flag, **names))
+    count = len(c.results)
+    values = c.b.many("If", count + len(written), flag, **names)
+    for key, value in zip(written, values[count:], strict=True):
+        variables.write(key, Tensor(value))
+    return list(values[:count])
 
 
-def _contents(c: Call) -> list[Value]:
-    """What variables hold, to see whether that changes."""
-    return [s.now.value for s in c.scope.variables.states.values()]
+def _body(
+    variables: Variables, written: Iterable[Key], b: Builder, made: list[Tensor], after: Mapping[Key, Tensor]
+) -> Graph:
+    """A branch's graph, whose last outputs are the variables that either branch writes."""
+    kept = [after.get(key) or variables.states[key].now for key in written]
+    b.graph.outputs = own(b, [b.plain(t) for t in (*made, *kept)])
+    return b.graph
 
 
 @op("WHILE")
 def while_(c: Call) -> Result:
-    """Unrolled while the condition is known, else a loop."""
+    """Unrolled while the condition is known, else a loop. It carries the variables that a turn writes, which
+    the first attempt shows.
+    """
+    variables: Variables = c.scope.variables
+    before = variables.contents()
+    made = run(c.b, _turns(c, []), list(c.items))
+    if written := variables.changed(before):
+        variables.restore(before)
+        held = [variables.states[key].now for key in written]
+        made = run(c.b, _turns(c, written), [*c.items, *held])
+        variables.restore(before)
+        for key, item in zip(written, made[len(c.items) :], strict=True):
+            variables.write(key, tensor(item, c.operator.label))
+    return list(made[: len(c.items)])
+
+
+def _turns(c: Call, carried: Sequence[Key]) -> Turns:
+    """The loop, whose state ends with these variables."""
     condition, body = (int(c.option(f"{name}_subgraph_index")) for name in ("cond", "body"))
-    label, states = c.operator.label, _contents(c)
+    label, count, variables = c.operator.label, len(c.items), c.scope.variables
+
+    def filled(state: list[Item]) -> list[Item]:
+        for key, item in zip(carried, state[count:], strict=True):
+            variables.write(key, tensor(item, label))
+        return state[:count]
 
     def goes_on(b: Builder, state: list[Item]) -> Item:
-        found = c.scope.call(condition, state, label, b)
+        given, before = filled(state), variables.contents()
+        found: list[Item] = c.scope.call(condition, given, label, b)
         if len(found) != 1:
             raise ModelError(f"{label}: the condition has {len(found)} outputs")
-        first: Item = found[0]
-        return first
+        if variables.changed(before):
+            raise c.refuse("a variable written in the condition of a loop is not supported")
+        return found[0]
 
     def turn(b: Builder, state: list[Item]) -> list[Item]:
-        return list(c.scope.call(body, state, label, b))
+        made = c.scope.call(body, filled(state), label, b)
+        return [*made, *(variables.states[key].now for key in carried)]
 
-    made = run(c.b, Turns(c.node, goes_on, turn), list(c.items))
-    if _contents(c) != states:
-        raise c.refuse("a variable written in a loop is not supported")
-    return list(made)
+    return Turns(c.node, goes_on, turn)
 
 
 @op("VAR_HANDLE")
