@@ -200,62 +200,73 @@ def _numbers(at: str) -> Iterator[str]:
     yield from (f"vld20.32 {{q2, q3}}, [{at}]", f"vld21.32 {{q2, q3}}, [{at}]!")
 
 
-BELOW = 112  # bytes of the stack below the arguments of `long2`
-COPIES, TURNS, RESULT, END, X, W, GAPS = (f"[sp, #{n}]" for n in (0, 8, 12, 16, 20, 24, 32))
-SCALE, Y, PAIRS, ALONG, _, DOWN, TERMS, STEP, BLOCKS, PITCH, ZERO = (
-    f"[sp, #{BELOW + 4 * i}]" for i in range(11)
-)
+BELOW = 140  # bytes of the stack below the arguments of `long2`
+TURNS, PAIR, GAPS, NEXT = (f"[sp, #{n}]" for n in (8, 12, 20, 32))
+CONSTANTS = 40
+END, RESULT = "[sp, #56]", "[sp, #64]"
+SCALE, PAIRS, ALONG, DOWN, STEP, PITCH, ZERO = (f"[sp, #{BELOW + 4 * i}]" for i in (0, 2, 3, 5, 7, 9, 10))
 
 
 def _two(walk: Walk, of: str, to: str) -> Iterator[str]:
     """r1: weights, r5: first values, r7: scales, r3 and r9: activations, r11: results. Where points are near
     each other, r9 is where first values end; where there is a loop, r11 counts it. q4: offsets of results,
-    q5: the zero point. On the stack: both points, turns, a result, the end of first values, x, w, first, from
-    row to row in x and in copies; registers; then arguments.
+    q5: the zero point.
     """
     is_near = not walk.turn and walk.reach(2) <= NEAR
-    yield from (".arch_extension mve.fp", "push {r4-r11, lr}", "vpush {d8-d11}", "sub sp, sp, #44")
-    yield from (*_prepared(walk), "1:", *_points(of), f"ldrd r7, r11, {SCALE}", f"ldr r4, {STEP}")
-    yield from ("add r4, r11, r4, lsl #1", f"str r4, {Y}", f"ldrd r1, r5, {W}")
+    yield from (".arch_extension mve.fp", "push {r4-r11, lr}", "vpush {d8-d11}", f"sub sp, sp, #{BELOW - 68}")
+    yield from (*_prepared(walk), "1:", *_points(of), f"add r0, sp, #{CONSTANTS}")
+    yield from ("ldm r0, {r1, r2, r5, r7, r9, r11}", "add r2, r2, r11", "str r2, [r0, #20]")
     if is_near:
-        yield from (f"ldr r3, {COPIES}", f"ldr r9, {END}")
+        yield "ldr r3, [sp]"
     if walk.turn:
         yield f"str r11, {RESULT}"
     yield "6:"
     if not is_near:
-        yield "ldm sp, {r3, r9, r11}" if walk.turn else f"ldrd r3, r9, {COPIES}"
+        yield "ldm sp, {r3, r9, r11}" if walk.turn else "ldrd r3, r9, [sp]"
     yield from (*_sums(walk, 2, is_near), "vldrw.u32 q2, [r5], #16", "vldrw.u32 q3, [r7], #16")
     yield from ("vmov q0[2], q0[0], r0, r4", "vmov q0[3], q0[1], r2, r6")
     yield from ("vmov q1[2], q1[0], r8, r12", "vmov q1[3], q1[1], r10, lr")
     yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q2", *_scaled("q3", "q3"))
     yield from (*paired(to, "q0", "q1", "q5"), *_stored(walk, is_near), "bne 6b")
     yield from (f"ldr r0, {PAIRS}", "subs r0, r0, #1", f"str r0, {PAIRS}", "bne 1b")
-    yield from ("add sp, sp, #44", "vpop {d8-d11}", "pop {r4-r11, pc}")
+    yield from (f"add sp, sp, #{BELOW - 68}", "vpop {d8-d11}", "pop {r4-r11, pc}")
 
 
 def _prepared(walk: Walk) -> Iterator[str]:
-    """What is the same for all pairs. The offsets of results of the second point are a step further."""
-    yield from (f"str r0, {X}", f"strd r2, r3, {W}", f"ldr r4, {BLOCKS}", "add r4, r3, r4, lsl #4")
-    yield from (f"str r4, {END}", f"ldrd r2, r3, {DOWN}", "add r4, r3, #15", "bic r4, r4, #15")
-    yield from ("sub r2, r2, r4", "sub r3, r3, r4", f"strd r2, r3, {GAPS}", *_turns(walk, PITCH))
-    yield from (f"str r4, {TURNS}", f"ldr r4, {PITCH}", "add r4, r1, r4", f"strd r1, r4, {COPIES}")
-    yield from (f"ldr r4, {STEP}", "lsl r4, r4, #16", "mov r5, #0x10001", "add r6, r4, r5", "add r7, r6, r5")
-    yield from ("add r8, r7, r5", "vmov q4[2], q4[0], r4, r7", "vmov q4[3], q4[1], r6, r8")
+    """What is the same for all pairs. On the stack: both points as they are read, turns, both in x, from row
+    to row in x and in copies, terms, from pair to pair, rows; w, from pair to pair of results, first, scale,
+    the end of first, y; a result, the end of first. The offsets of the second point's results are a step on.
+    """
+    yield from (f"ldr r4, {PITCH}", "add r5, r1, r4", "strd r1, r5, [sp]")
+    if walk.turn:
+        yield from (*_turns(walk, PITCH), f"str r4, {TURNS}")
+    yield from (f"ldrd r4, r8, {ALONG}", "add r5, r0, r4", f"strd r0, r5, {PAIR}", "lsl r4, r4, #1")
+    yield from (f"strd r4, r8, {NEXT}", f"ldrd r5, r6, {DOWN}", "add r4, r6, #15", "bic r4, r4, #15")
+    yield from ("sub r5, r5, r4", "sub r4, r6, r4", f"strd r5, r4, {GAPS}", "str r6, [sp, #28]")
+    yield from (f"ldrd r4, r7, {STEP}", "add r7, r3, r7, lsl #4", "lsl r5, r4, #1", f"ldrd r6, r8, {SCALE}")
+    yield from (f"strd r2, r5, [sp, #{CONSTANTS}]", f"strd r3, r6, [sp, #{CONSTANTS + 8}]")
+    yield from (
+        f"strd r7, r8, {END}",
+        "str r7, [sp, #68]",
+        "lsl r4, r4, #16",
+        "mov r5, #0x10001",
+        "add r6, r4, r5",
+    )
+    yield from ("add r7, r6, r5", "add r8, r7, r5", "vmov q4[2], q4[0], r4, r7", "vmov q4[3], q4[1], r6, r8")
     yield from (f"ldr r4, {ZERO}", "vdup.16 q5, r4")
 
 
 def _points(of: str) -> Iterator[str]:
     """A pair of points, where it lies if there are no rows, or copied, signed; x goes to the next pair."""
-    yield from (f"ldr r0, {X}", f"ldrd r4, r5, {ALONG}", "add r1, r0, r4", "add r4, r1, r4", f"str r4, {X}")
-    yield from ("cmp r5, #0", "bne 2f", f"strd r0, r1, {COPIES}", "b 5f", "2:", f"ldrd r2, r3, {COPIES}")
-    yield from (f"ldrd r4, r6, {GAPS}", f"ldr r7, {TERMS}")
+    yield from ("ldm sp, {r0-r9}", "add r10, r3, r8", "add r11, r4, r8", f"strd r10, r11, {PAIR}")
+    yield from ("cmp r9, #0", "bne 2f", "strd r3, r4, [sp]", "b 5f", "2:")
     if of == "uint8":
         yield "vmov.i8 q2, #0x80"
-    yield from ("3:", "dlstp.8 lr, r7", "4:", "vldrb.8 q0, [r0], #16", "vldrb.8 q1, [r1], #16")
+    yield from ("3:", "dlstp.8 lr, r7", "4:", "vldrb.8 q0, [r3], #16", "vldrb.8 q1, [r4], #16")
     if of == "uint8":
         yield from ("veor q0, q0, q2", "veor q1, q1, q2")
-    yield from ("vstrb.8 q0, [r2], #16", "vstrb.8 q1, [r3], #16", "letp lr, 4b", "add r0, r0, r4")
-    yield from ("add r1, r1, r4", "add r2, r2, r6", "add r3, r3, r6", "subs r5, r5, #1", "bne 3b", "5:")
+    yield from ("vstrb.8 q0, [r0], #16", "vstrb.8 q1, [r1], #16", "letp lr, 4b", "add r3, r3, r5")
+    yield from ("add r4, r4, r5", "add r0, r0, r6", "add r1, r1, r6", "subs r9, r9, #1", "bne 3b", "5:")
 
 
 def _stored(walk: Walk, is_near: bool) -> Iterator[str]:

@@ -11,7 +11,7 @@ that move by one; of those that move by two it holds one. Sixteen zeros stand be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ingot.targets.mve import HAS_MVE, KINDS, paired
 from ingot.targets.routines import routine
@@ -106,28 +106,32 @@ _WINDOWS = """\
             }
 """
 
-SAVED = 144  # bytes of the stack below the arguments
-A, W, FIRST, ROW = "[sp, #16]", "[sp, #20]", "[sp, #24]", "[sp, #32]"
+SAVED = 168  # bytes of the stack below the arguments
+STARTS, OFFSETS = 36, 52  # where in it four columns lie, and how far eight results are from the first
 Y, ROWS, COLUMNS, CHANNELS, DOWN, ALONG, APART, ZERO = (f"[sp, #{SAVED + 4 * i}]" for i in range(8))
+STATE = "r0, r1, r2, r3, r4, r6, r8"
 
 
 def _by_one(kind: str) -> Iterator[str]:
-    """Two rows by four columns at a time. Where there is one row, both are that one."""
-    rows = (f"ldr r4, {ROWS}", f"ldr r6, {DOWN}", "sub r4, r4, #1", f"str r4, {ROW}", "mul r4, r4, r6")
-    yield from (*_start(), *rows, "lsl r4, r4, #16", "lsl r11, r5, #2", *_offsets())
-    yield from ("1:", *_channel(_places()), "2:")
+    """Two rows by four columns at a time. Where there is one row, both are that one. q5-q7: the weights a
+    column further, a row, and both; the zeros behind a channel's weights stand before the next one's.
+    """
+    yield from (*_start(), f"ldr r6, {DOWN}", "mul r4, r7, r6", "lsl r4, r4, #16", "lsl r11, r5, #2")
+    yield from (*_offsets(), *_channel(), f"vldrw.u32 q3, [sp, #{STARTS}]", "vadd.i32 q3, q3, r0")
+    yield from ("vldrb.8 q5, [r2, #-4]", "vldrb.8 q6, [r8], #16", "vldrb.8 q7, [r8, #-20]", *_next(), "2:")
     for sums in (("r0", "r2", "r4", "r6"), ("r8", "r10", "r12", "lr")):
         yield "vldrw.u32 q0, [q3, #128]!"
         yield from (f"vmladav.s8 {r}, q0, q{4 + i}" for i, r in enumerate(sums))
     yield from (*_four("q1", "r0 r2 r8 r10"), *_four("q2", "r4 r6 r12 lr"), *_limited(kind))
-    yield from ("vldrw.u32 q0, [sp]", "vctp.32 r1", "vpst", "vstrbt.16 q1, [r3, q0]", "add r3, r3, r11")
-    yield from ("subs r1, r1, #4", "bgt 2b", *_end())
+    yield from (f"vldrw.u32 q0, [sp, #{OFFSETS}]", "vctp.32 r1", "vpst", "vstrbt.16 q1, [r3, q0]")
+    yield from ("add r3, r3, r11", "subs r1, r1, #4", "bgt 2b", *_end())
 
 
 def _by_two(kind: str) -> Iterator[str]:
     """Eight columns of a row at a time."""
     yield from (*_start(), "lsl r4, r5, #16", "lsl r11, r5, #3", "lsl r5, r5, #1", *_offsets())
-    yield from ("vldrw.u32 q5, [sp]", "1:", *_channel(), "2:")
+    yield from (f"vldrw.u32 q5, [sp, #{OFFSETS}]", f"vldrw.u32 q6, [sp, #{STARTS}]")
+    yield from (*_channel(), "vadd.i32 q3, q6, r0", *_next(), "2:")
     for r in ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr"):
         yield from ("vldrw.u32 q0, [q3, #128]!", f"vmladav.s8 {r}, q0, q4")
     yield from (*_four("q1", "r0 r4 r8 r12"), *_four("q2", "r2 r6 r10 lr"), *_limited(kind))
@@ -136,37 +140,38 @@ def _by_two(kind: str) -> Iterator[str]:
 
 
 def _start() -> Iterator[str]:
-    """On the stack: offsets of eight results, `a` before its first vector, w, first, scale, the last row;
-    registers; then y, rows, columns, channels, down, along, apart, zero. r5: along, r9: zero.
+    """On the stack: `a` before its first vector, columns, w, y, first, scale, w for the last row, apart, the
+    end of `a`, four columns, offsets; registers; then y, rows, columns, channels, down, along, apart, zero.
+    r5: along, r7: rows but one, r9: zero.
     """
-    yield from (".arch_extension mve.fp", "push {r4-r11, lr}", "vpush {d8-d15}", "sub sp, sp, #44")
-    yield from ("sub r0, r0, #128", f"strd r0, r1, {A}", f"strd r2, r3, {FIRST}")
+    yield from (
+        ".arch_extension mve.fp",
+        "push {r4-r11, lr}",
+        "vpush {d8-d15}",
+        f"sub sp, sp, #{SAVED - 100}",
+    )
+    yield from ("sub r0, r0, #128", "mov r6, r3", "mov r4, r2", "mov r2, r1", f"ldr r3, {Y}")
+    yield from (f"ldrd r7, r1, {ROWS}", "sub r7, r7, #1", "sub r8, r2, r7", f"ldr r10, {APART}")
+    yield from (f"ldr r12, {CHANNELS}", "add r12, r0, r12, lsl #2", f"stm sp, {{{STATE}, r10, r12}}")
+    yield from ("mov r0, #0", "vidup.u32 q3, r0, #8", "vshl.i32 q3, q3, #3", f"vstrw.32 q3, [sp, #{STARTS}]")
     yield from (f"ldr r5, {ALONG}", f"ldr r9, {ZERO}")
 
 
 def _offsets() -> Iterator[str]:
     """The offsets of results: two in r4, and again, each time r5 further."""
     yield from ("orr r5, r5, r5, lsl #16", "add r6, r4, r5", "add r7, r6, r5", "add r8, r7, r5")
-    yield "stm sp, {r4, r6, r7, r8}"
+    yield from (f"strd r4, r6, [sp, #{OFFSETS}]", f"strd r7, r8, [sp, #{OFFSETS + 8}]")
 
 
-def _channel(places: Iterable[str] = ()) -> Iterator[str]:
-    """What a channel begins with. r1: columns, r3: results, r5: first value, r7: scale; q3: columns to gather
-    from, q4: weights.
-    """
-    yield from (f"ldrd r0, r1, {A}", "add r3, r0, #4", "mov r2, #0", "vidup.u32 q3, r2, #8")
-    yield from ("vshl.i32 q3, q3, #3", "vadd.i32 q3, q3, r0", *places, "vldrw.u32 q4, [r1], #16")
-    yield from (f"strd r3, r1, {A}", f"ldrd r4, r6, {FIRST}", "ldr r5, [r4], #4", "ldr r7, [r6], #4")
-    yield from (f"strd r4, r6, {FIRST}", f"ldr r3, {Y}", f"ldr r1, {APART}", "add r1, r1, r3", f"str r1, {Y}")
-    yield f"ldr r1, {COLUMNS}"
+def _channel() -> Iterator[str]:
+    """What a channel begins with, unless there is none: the first words of the stack."""
+    yield from ("1:", f"ldm sp, {{{STATE}, r10, r12}}", "cmp r0, r12", "beq 3f")
 
 
-def _places() -> Iterator[str]:
-    """The weights at the other places of the window, in q5-q7: one column further, one row, and both. The
-    zeros behind a channel's weights stand before the next one's.
-    """
-    yield from (f"ldr r0, {ROW}", "sub r0, r1, r0", "vldrb.8 q5, [r1, #-4]", "vldrb.8 q6, [r0]")
-    yield "vldrb.8 q7, [r0, #-4]"
+def _next() -> Iterator[str]:
+    """r1: columns, r3: results, r5: first value, r7: scale; q4: weights. The stack has the next channel."""
+    yield from ("vldrw.u32 q4, [r2], #16", "ldr r5, [r4], #4", "ldr r7, [r6], #4", "add r0, r0, #4")
+    yield from ("add r3, r3, r10", f"stm sp, {{{STATE}}}", "sub r3, r3, r10")
 
 
 def _four(q: str, sums: str) -> Iterator[str]:
@@ -182,5 +187,4 @@ def _limited(kind: str) -> Iterator[str]:
 
 
 def _end() -> Iterator[str]:
-    yield from (f"ldr r0, {CHANNELS}", "subs r0, r0, #1", f"str r0, {CHANNELS}", "bne 1b")
-    yield from ("add sp, sp, #44", "vpop {d8-d15}", "pop {r4-r11, pc}")
+    yield from ("b 1b", "3:", f"add sp, sp, #{SAVED - 100}", "vpop {d8-d15}", "pop {r4-r11, pc}")
