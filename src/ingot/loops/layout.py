@@ -18,6 +18,7 @@ from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import BOOL, DType
 from ingot.loops.program import Alias
 
+Index = tuple[Expr, ...]
 Range = tuple[int, Extent]
 """From an element of a dimension to behind another."""
 
@@ -239,33 +240,42 @@ def _guards(i: Expr, n: Extent, before: int, after: int, bounds: Bounds) -> list
 
 def fill_halo(t: Tensor, storage: Storage, lanes: int) -> tuple[Statement, ...]:
     """Statements that write the fill around a tensor, `lanes` elements at a time: in every run, for the
-    arena arrives with anything in it.
+    arena arrives with anything in it. Memory is walked once, forwards.
     """
-    layout, physical = storage.layout(t), storage.tensor(t)
-    out: list[Statement] = []
-    ranges: list[Range] = [(0, n) for n in physical.shape]
-    for d, axis in enumerate(layout.order):
-        before, after = layout.before[axis], layout.after[axis]
-        if before or after:  # of a fixed extent: see `assign_layouts`
-            total = static(physical.shape[d])
-            for lo, hi in ((0, before), (total - after, total)):
-                if hi > lo:
-                    box = [*ranges[:d], (lo, hi), *ranges[d + 1 :]]
-                    out += _fill_box(physical, box, layout.fill, lanes)
-            ranges[d] = (before, total - after)
-    return tuple(out)
+    return tuple(_fill_around(storage.tensor(t), storage.layout(t), (), lanes))
 
 
-def _fill_box(t: Tensor, ranges: list[Range], fill: float | int, lanes: int) -> list[Statement]:
-    """Vectors are spelled out: left to itself a compiler may turn the loops around and scatter."""
-    names = [f"f{d}" for d in range(len(ranges))]
-    index = [Var(n) if _is_long(r) else Const(r[0]) for n, r in zip(names, ranges, strict=True)]
+def _fill_around(t: Tensor, layout: Layout, index: Index, lanes: int) -> Iterator[Statement]:
+    """The fill before and behind a dimension and around what lies between, at a place of those before it."""
+    d = len(index)
+    if not any(layout.before[axis] or layout.after[axis] for axis in layout.order[d:]):
+        return
+    before, after, end = layout.before[layout.order[d]], layout.after[layout.order[d]], t.shape[d]
+    inside: list[Range] = [(0, n) for n in t.shape[d + 1 :]]
+    if before:
+        yield from _fill_box(t, index, [(0, before), *inside], layout.fill, lanes)
+    if after:  # of a fixed extent: see `assign_layouts`
+        end = static(t.shape[d]) - after
+        yield from _fill_box(t, index, [(end, end + after), *inside], layout.fill, lanes)
+    place = Var(f"f{d}")
+    if between := tuple(_fill_around(t, layout, (*index, place), lanes)):
+        yield For(place.name, Const(before), as_expr(end), 1, between)
+
+
+def _fill_box(
+    t: Tensor, index: Index, ranges: list[Range], fill: float | int, lanes: int
+) -> tuple[Statement, ...]:
+    """Ranges of the last dimensions filled. Vectors are spelled out: left to itself a compiler may turn the
+    loops around and scatter.
+    """
+    names = [f"f{len(index) + k}" for k in range(len(ranges))]
+    inner = (Var(n) if _is_long(r) else Const(r[0]) for n, r in zip(names, ranges, strict=True))
     value = Const(float(fill) if t.type.is_float else int(fill), t.type.compute)
-    along, whole = t.lane_axis, t.type.compute is t.type and t.type.kind in "iuf"
-    body = list(_fill_row(t, tuple(index), names[along], ranges[along], value, lanes if whole else 1))
-    for d, (name, (lo, hi)) in reversed(list(enumerate(zip(names, ranges, strict=True)))):
-        if _is_long((lo, hi)) and d != along:
-            body = [For(name, Const(lo), as_expr(hi), 1, tuple(body))]
+    row, whole = t.lane_axis - len(index), t.type.compute is t.type and t.type.kind in "iuf"
+    body = tuple(_fill_row(t, (*index, *inner), names[row], ranges[row], value, lanes if whole else 1))
+    for k, (name, (lo, hi)) in reversed(list(enumerate(zip(names, ranges, strict=True)))):
+        if _is_long((lo, hi)) and k != row:
+            body = (For(name, Const(lo), as_expr(hi), 1, body),)
     return body
 
 

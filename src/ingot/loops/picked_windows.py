@@ -12,13 +12,15 @@ from ingot.formula.compute import Reduction
 from ingot.formula.expr import Binary, Load, static
 
 MOST_TAPS = 25
+MOST_WEIGHTS = 9  # each of them has a vector picked for itself: of more, two transposes cost less
 MOST_APART = 4  # points between neighbouring windows: all of them are loaded
 
 
 def is_picked(r: Reduction, apart: int) -> bool:
     """Whether elements are combined, few for a window, and windows overlap or nearly do."""
-    few = prod(static(k.extent) for k in r.axes) <= MOST_TAPS
-    return few and apart <= MOST_APART and combined(r) is not None
+    if apart > MOST_APART or (found := combined(r)) is None:
+        return False
+    return prod(static(k.extent) for k in r.axes) <= (MOST_TAPS if found[1] is None else MOST_WEIGHTS)
 
 
 def combined(r: Reduction) -> tuple[Load, Load | None] | None:
