@@ -32,27 +32,31 @@ def shapeless(text: str) -> onnx.ModelProto:
 
 
 def added(
-    kind: str, shape: tuple[int, ...], scales: tuple[float, ...], zeros: tuple[int, ...]
+    kind: str,
+    shape: tuple[int, ...],
+    scales: tuple[float, ...],
+    zeros: tuple[int, ...],
+    relu: bool = False,
 ) -> onnx.ModelProto:
-    """DequantizeLinear of two tensors, Add, QuantizeLinear."""
+    """DequantizeLinear of two tensors, Add, QuantizeLinear; a Relu behind the Add."""
     dims = ",".join(map(str, shape))
     (a, b, c), (x, y, z) = scales, zeros
     return shapeless(
         f"""<ir_version: 10, opset_import: ["" : 21]> g ({kind}[{dims}] x, {kind}[{dims}] y) => ({kind} z)
         <float xs = {{{a!r}}}, {kind} xz = {{{x}}}, float ys = {{{b!r}}}, {kind} yz = {{{y}}},
          float zs = {{{c!r}}}, {kind} zz = {{{z}}}>
-        {{ p = DequantizeLinear(x, xs, xz) q = DequantizeLinear(y, ys, yz) s = Add(p, q)
-           z = QuantizeLinear(s, zs, zz) }}"""
+        {{ p = DequantizeLinear(x, xs, xz) q = DequantizeLinear(y, ys, yz)
+           {"r = Add(p, q) s = Relu(r)" if relu else "s = Add(p, q)"} z = QuantizeLinear(s, zs, zz) }}"""
     )
 
 
-def found(proto: onnx.ModelProto, x: dict[str, Array], routine: str) -> None:
-    """Loops and C answer with the oracle's bytes, by that routine; the oracle fuses nothing."""
+def found(proto: onnx.ModelProto, x: dict[str, Array], *names: str) -> None:
+    """Loops and C answer with the oracle's bytes, by those routines; the oracle fuses nothing."""
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     (wanted,) = exact_session(proto, options).run(None, x)
     program = stages(proto, Options(target=TARGET)).program
-    assert routines(program) == [routine]
+    assert routines(program) == list(names)
     np.testing.assert_array_equal(run(program, x)[0], wanted)
     bundle = ingot.compile(proto, target=TARGET)
     (made,) = bundle.run(x).values()
@@ -71,6 +75,16 @@ def test_additions_of_any_length(kind: str, count: int) -> None:
         x,
         f"add_bytes_{kind}",
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("above", [0, 5])
+def test_a_relu_is_a_limit_of_bytes(kind: str, above: int) -> None:
+    """Where the zero point is the smallest byte; other sums are limited before they are rounded."""
+    random, zero = np.random.default_rng(above), np.iinfo(kind).min + above
+    x = {n: random.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, (3, 40)).astype(kind) for n in "xy"}
+    proto = added(kind, (3, 40), (0.03, 0.02, 0.04), (7, 3, zero), relu=True)
+    found(proto, x, *([] if above else [f"add_bytes_{kind}"]))
 
 
 def test_a_sum_may_stand_where_an_operand_stood() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Unary, substitute
+from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Unary, substitute, transform
 from ingot.formula.statements import For, Routine, Statement, Store, When
 from ingot.formula.types import FLOAT32, INT32, DType
 from ingot.loops.access import step
@@ -79,7 +79,7 @@ def _nest(s: Statement) -> _Nest | None:
 def _sum(nest: _Nest, name: str, kind: DType) -> For | None:
     """The innermost loop adds bytes that lie side by side."""
     x, to = nest.loops[-1], nest.store.to
-    match in_integers(nest.store.value, True):
+    match in_integers(_without_relu(nest.store.value), True):
         case Cast(Binary("min", Binary("max", moved, Const(lo)), Const(hi)), of) if of is kind:
             rounded, zero = without_zero_point(moved)
         case _:
@@ -98,6 +98,20 @@ def _sum(nest: _Nest, name: str, kind: DType) -> For | None:
         return None
     numbers = (_count(x), one.zero, other.zero, zero, *scales, _reciprocal(float(scale)))
     return nest.inside(x, Routine(name, _at_first(x, one.load, other.load, to), numbers))
+
+
+def _without_relu(value: Expr) -> Expr:
+    """The value without a Relu of what is quantised, where the zero point is the smallest byte.
+
+    round(max(x, 0) / s) + lo = max(round(x / s) + lo, lo): the limit of the bytes says the same.
+    """
+    relu: Expr | None = None
+    match value:
+        case Cast(Binary("min", Binary("larger", Binary("add", Unary("round", y), Const(z)), Const(lo)), _)):
+            match y:
+                case Binary("div", Binary("max", x, Const(0)) as relu, Const(scale)) if scale > 0 and z == lo:
+                    return transform(value, lambda e: x if e == relu else None)
+    return value
 
 
 @dataclass(frozen=True, slots=True)
