@@ -78,6 +78,19 @@ def test_additions_of_any_length(kind: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", ["256", "3,5", "2,4"])
+def test_what_bytes_stand_for(kind: str, shape: str) -> None:
+    low = np.iinfo(kind).min
+    proto = shapeless(
+        f"""<ir_version: 10, opset_import: ["" : 21]> g ({kind}[{shape}] x) => (float y)
+        <float s = {{0.0371}}, {kind} z = {{{low + 7}}}> {{ y = DequantizeLinear(x, s, z) }}"""
+    )
+    dims = [int(n) for n in shape.split(",")]
+    x = {"x": np.resize(np.arange(low, low + 256), dims).astype(kind)}
+    found(proto, x, f"from_bytes_{kind}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("above", [0, 5])
 def test_a_relu_is_a_limit_of_bytes(kind: str, above: int) -> None:
     """Where the zero point is the smallest byte; other sums are limited before they are rounded."""
@@ -194,3 +207,7 @@ def test_plain_c(kind: str, tmp_path: Path) -> None:
     call = "x, to, 600, 3, 5, 2.0f, 0.5f, 2048.0f"
     bytes_ = in_plain_c(f"to_bytes_{kind}", byte_map_routines(), arrays, call, "to", tmp_path)
     assert bytes_[::3] == np.clip(np.rint(floats / 2) + 5, low, low + 255).tolist()
+    arrays = {"x": (f"const {kind}_t", x), "bits": ("int32_t", np.zeros(40, np.int32))}
+    call = "x, (float *)(void *)bits, 40, 3, 0.3f"
+    bits = in_plain_c(f"from_bytes_{kind}", byte_map_routines(), arrays, call, "bits", tmp_path)
+    assert bits == ((x.astype(np.float32) - 3) * np.float32(0.3)).view(np.int32).tolist()

@@ -1,10 +1,11 @@
-"""Loops of maps that end in bytes, for routines that compute several elements at once.
+"""Loops of maps that end or begin with bytes, for routines that compute several elements at once.
 
     for c: to[c] = limited(round(((x[c] - zx) * sx + (y[c] - zy) * sy) / s) + z)      add_bytes(x, y, to, ..)
     for p: for c: to[p][c] = limited(round(x[c][p] / s) + z)          for c: for p:   to_bytes(x, to, ..)
+    for c: to[c] = (x[c] - z) * s                                                     from_bytes(x, to, ..)
 
 In: statements of a kernel. Out: equal ones, in which such loops have the routine of the target that does what
-they do. A residual addition and the quantisation of a model's inputs are such maps.
+they do. A residual addition, the quantisation of inputs, and what outputs stand for are such maps.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Unary, substitute, transform
 from ingot.formula.statements import For, Routine, Statement, Store, When
-from ingot.formula.types import FLOAT32, INT32, DType
+from ingot.formula.types import FLOAT32, INT8, INT32, UINT8, DType
 from ingot.loops.access import step
 from ingot.loops.requantise import in_integers, without_zero_point
 from ingot.targets.mve_maps import FAR, SCALES
@@ -60,6 +61,8 @@ def _called(outermost: For, target: Target) -> For | None:
     if nest is None:
         return None
     kind = nest.store.to.tensor.type
+    if kind is FLOAT32:
+        return _floats(nest, target)
     for name, call in ((f"add_bytes_{kind.name}", _sum), (f"to_bytes_{kind.name}", _bytes)):
         if name in target.routines and (found := call(nest, name, kind)) is not None:
             return found
@@ -159,6 +162,18 @@ def _bytes(nest: _Nest, name: str, kind: DType) -> For | None:
     far = float(np.float32(FAR) * np.float32(scale))
     numbers = (_count(along), step(to, along.var) or 0, int(z), scale, _reciprocal(scale), far)
     return nest.inside(along, Routine(name, _at_first(along, x, to), numbers))
+
+
+def _floats(nest: _Nest, target: Target) -> For | None:
+    """The innermost loop makes numbers of bytes that lie side by side."""
+    x, to = nest.loops[-1], nest.store.to
+    found = next((f for kind in (UINT8, INT8) if (f := _scaled(nest.store.value, kind)) is not None), None)
+    if found is None or _count(x) < FEWEST or not _is_moderate(found.scale):
+        return None
+    name = f"from_bytes_{found.load.tensor.type.name}"
+    if name not in target.routines or any(step(e, x.var) != 1 for e in (found.load, to)):
+        return None
+    return nest.inside(x, Routine(name, _at_first(x, found.load, to), (_count(x), found.zero, found.scale)))
 
 
 def _is_whole(kind: DType, lo: float, hi: float, zero: float) -> bool:

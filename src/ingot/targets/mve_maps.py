@@ -1,7 +1,8 @@
-"""Functions in assembly for maps that end in bytes, four elements at a time (Helium).
+"""Functions in assembly for maps that end or begin with bytes, four elements at a time (Helium).
 
     add_bytes(x, y, to, count, ...)     round(((x - zero) * scale + (y - zero) * scale) / scale) + zero
     to_bytes(x, to, count, apart, ...)  round(x / scale) + zero of floats, bytes as far apart as is said
+    from_bytes(x, to, count, ...)       (x - zero) * scale
 
 In: nothing. Out: the C of functions, by name; see `routines.py`. Helium does not divide. A quotient is a
 product with the nearest float of 1 / scale, corrected by what it leaves of the dividend, which a fused
@@ -26,7 +27,8 @@ WHERE = f"{HAS_MVE} && defined(__ARM_PCS_VFP)"
 def byte_map_routines() -> Mapping[str, str]:
     """The routines by name."""
     sums = {f"add_bytes_{kind}": _sums(kind) for kind in KINDS}
-    return sums | {f"to_bytes_{kind}": _bytes(kind) for kind in KINDS}
+    floats = {f"from_bytes_{kind}": _floats(kind) for kind in KINDS}
+    return sums | floats | {f"to_bytes_{kind}": _bytes(kind) for kind in KINDS}
 
 
 def _sums(kind: str) -> str:
@@ -51,7 +53,7 @@ def _sums(kind: str) -> str:
 
 def _sum_of_four(kind: str) -> Iterator[str]:
     """r0, r1: operands, r2: where sums go; r4, r5: their scales; r6: 1 / scale, q3: scale; r8-r10: zeros."""
-    load = f"vldrb.{kind[0].replace('i', 's')}32"
+    load = _load(kind)
     yield from (".arch_extension mve.fp", "push {r4-r10, lr}", "vmov r4, s0", "vmov r5, s1", "vmov r7, s2")
     yield from ("vmov r6, s3", "vdup.32 q3, r7", "ldrd r8, r9, [sp, #32]", "ldr r10, [sp, #40]")
     yield from ("dlstp.32 lr, r3", "1:", f"{load} q0, [r0], #4", f"{load} q1, [r1], #4")
@@ -88,6 +90,26 @@ def _four_bytes(kind: str) -> Iterator[str]:
     yield from ("dlstp.32 lr, r2", "1:", "vldrw.u32 q0, [r0], #16", "vmaxnm.f32 q0, q0, q5")
     yield from ("vminnm.f32 q0, q0, q4", *_quotient("r4"), *narrowed(kind, "q1", "r5"))
     yield from ("vstrb.32 q1, [r1, q2]", "add r1, r1, r3", "letp lr, 1b", "vpop {d8-d11}", "pop {r4-r7, pc}")
+
+
+def _floats(kind: str) -> str:
+    return routine(
+        f"from_bytes_{kind}",
+        f"const {kind}_t *x, float *to, int count, int zero, float scale",
+        (
+            *(".arch_extension mve.fp", "push {r4, lr}", "vmov r4, s0", "dlstp.32 lr, r2", "1:"),
+            *(f"{_load(kind)} q0, [r0], #4", "vsub.i32 q0, q0, r3", "vcvt.f32.s32 q0, q0"),
+            *("vmul.f32 q0, q0, r4", "vstrw.32 q0, [r1], #16", "letp lr, 1b", "pop {r4, pc}"),
+        ),
+        "    for (int i = 0; i < count; i++) to[i] = (float)(x[i] - zero) * scale;\n",
+        "Bytes as the numbers that they stand for.",
+        WHERE,
+    )
+
+
+def _load(kind: str) -> str:
+    """Loads four bytes as integers of 32 bits."""
+    return f"vldrb.{kind[0].replace('i', 's')}32"
 
 
 def _quotient(per: str) -> Iterator[str]:
