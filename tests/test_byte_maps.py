@@ -1,4 +1,6 @@
-"""Additions of bytes, and floats that become bytes, by the routines of Cortex-M55: every way to round."""
+"""Additions of bytes, floats that become bytes, and bytes that become floats, on Cortex-M55 and M4: every way
+to round.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,13 @@ from ingot.formula.expr import Array
 from ingot.loops.evaluate import run
 from ingot.memory.inplace import overwritable
 from ingot.options import Options
-from ingot.targets.mve_maps import byte_map_routines
+from ingot.targets.map_routines import map_routines
+from ingot.targets.mve_maps import VECTORS
 from tests.oracles import exact_session
 from tests.test_paired_tiles import KINDS, in_plain_c, routines, without_warnings
 
-TARGET = "armv8.1m"
+TARGETS = ("armv8.1m", "armv7e-m")  # by vectors, and one by one
+TARGET = TARGETS[0]
 
 
 def shapeless(text: str) -> onnx.ModelProto:
@@ -58,10 +62,12 @@ def found(proto: onnx.ModelProto, x: dict[str, Array], *names: str) -> None:
     program = stages(proto, Options(target=TARGET)).program
     assert routines(program) == list(names)
     np.testing.assert_array_equal(run(program, x)[0], wanted)
-    bundle = ingot.compile(proto, target=TARGET)
-    (made,) = bundle.run(x).values()
-    np.testing.assert_array_equal(made, wanted)
-    assert bundle.manifest["sizes"]["stack_bytes"] is not None
+    for target in TARGETS:
+        assert routines(stages(proto, Options(target=target)).program) == list(names)
+        bundle = ingot.compile(proto, target=target)
+        (made,) = bundle.run(x).values()
+        np.testing.assert_array_equal(made, wanted)
+        assert bundle.manifest["sizes"]["stack_bytes"] is not None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -165,11 +171,12 @@ def test_the_audit_reads_what_the_routines_and_clang_write(code: str, wanted: tu
 
 def test_no_number_is_the_lowest_byte() -> None:
     """As everywhere: limits are compared with what is larger. The oracle's answer is not defined."""
-    proto = quantised("uint8", "8", 0.5, 9)
-    x = {"x": np.float32([np.nan, 1, 2, np.nan, -3, 4, np.nan, 5])}
+    proto = quantised("uint8", "9", 0.5, 9)
+    x = {"x": np.float32([np.nan, 1, 2, np.nan, -3, 4, np.nan, 5, np.nan])}
     wanted = run(stages(proto, Options(target=TARGET)).program, x)[0]
-    np.testing.assert_array_equal(ingot.compile(proto, target=TARGET).run(x)["y"], wanted)
-    assert wanted[[0, 3, 6]].tolist() == [0, 0, 0]
+    for target in TARGETS:
+        np.testing.assert_array_equal(ingot.compile(proto, target=target).run(x)["y"], wanted)
+    assert wanted[[0, 3, 6, 8]].tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("scale", [1e-16, 1e16])
@@ -185,8 +192,9 @@ def test_additions_by_the_smallest_and_largest_scales(scale: float) -> None:
     found(added("uint8", (40, 50), (scale, scale, 1.05 * scale), (7, 3, 12)), x, "add_bytes_uint8")
 
 
-def test_gcc_finds_nothing_to_warn_of(tmp_path: Path) -> None:
-    without_warnings(added("int8", (2, 9), (0.03, 0.02, 0.04), (7, -3, 12)), TARGET, tmp_path)
+@pytest.mark.parametrize("target", TARGETS)
+def test_gcc_finds_nothing_to_warn_of(target: str, tmp_path: Path) -> None:
+    without_warnings(added("int8", (2, 9), (0.03, 0.02, 0.04), (7, -3, 12)), target, tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -201,13 +209,14 @@ def test_plain_c(kind: str, tmp_path: Path) -> None:
     made = np.rint(((x.astype(int) - 3) * 0.5 + (y.astype(int) + 4) * 0.25) / 2) + 5
     wanted = np.clip(made, low, low + 255)
     assert (
-        in_plain_c(f"add_bytes_{kind}", byte_map_routines(), arrays, call, "to", tmp_path) == wanted.tolist()
+        in_plain_c(f"add_bytes_{kind}", map_routines(VECTORS), arrays, call, "to", tmp_path)
+        == wanted.tolist()
     )
     arrays = {"x": ("const float", floats), "to": (f"{kind}_t", np.zeros(1800, kind))}
     call = "x, to, 600, 3, 5, 2.0f, 0.5f, 2048.0f"
-    bytes_ = in_plain_c(f"to_bytes_{kind}", byte_map_routines(), arrays, call, "to", tmp_path)
+    bytes_ = in_plain_c(f"to_bytes_{kind}", map_routines(VECTORS), arrays, call, "to", tmp_path)
     assert bytes_[::3] == np.clip(np.rint(floats / 2) + 5, low, low + 255).tolist()
     arrays = {"x": (f"const {kind}_t", x), "bits": ("int32_t", np.zeros(40, np.int32))}
     call = "x, (float *)(void *)bits, 40, 3, 0.3f"
-    bits = in_plain_c(f"from_bytes_{kind}", byte_map_routines(), arrays, call, "bits", tmp_path)
+    bits = in_plain_c(f"from_bytes_{kind}", map_routines(VECTORS), arrays, call, "bits", tmp_path)
     assert bits == ((x.astype(np.float32) - 3) * np.float32(0.3)).view(np.int32).tolist()

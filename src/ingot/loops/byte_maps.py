@@ -19,7 +19,7 @@ from ingot.formula.statements import For, Routine, Statement, Store, When
 from ingot.formula.types import FLOAT32, INT8, INT32, UINT8, DType
 from ingot.loops.access import step
 from ingot.loops.requantise import in_integers, without_zero_point
-from ingot.targets.mve_maps import FAR, SCALES
+from ingot.targets.map_routines import FAR, SCALES
 from ingot.targets.record import Target
 
 FEWEST = 4  # elements for which a call pays

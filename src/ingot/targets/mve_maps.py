@@ -1,54 +1,18 @@
-"""Functions in assembly for maps that end or begin with bytes, four elements at a time (Helium).
+"""Maps that end or begin with bytes (`map_routines.py`), four elements at a time, by Helium.
 
-    add_bytes(x, y, to, count, ...)     round(((x - zero) * scale + (y - zero) * scale) / scale) + zero
-    to_bytes(x, to, count, apart, ...)  round(x / scale) + zero of floats, bytes as far apart as is said
-    from_bytes(x, to, count, ...)       (x - zero) * scale
-
-In: nothing. Out: the C of functions, by name; see `routines.py`. Helium does not divide. A quotient is a
-product with the nearest float of 1 / scale, corrected by what it leaves of the dividend, which a fused
-multiplication gives exactly (P. W. Markstein, "Computation of elementary functions on the IBM RISC
-System/6000 processor", 1990).
+In: nothing. Out: their assembly. Helium does not divide. A quotient is a product with the nearest float of
+1 / scale, corrected by what it leaves of the dividend, which a fused multiplication gives exactly
+(P. W. Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990).
 
 Vectors of floats take denormals for 0: scales between `SCALES` keep that from every byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ingot.targets.mve import HAS_MVE, KINDS, narrowed
-from ingot.targets.routines import routine
-
-SCALES = (1e-15, 1e15)
-FAR = 1024.0  # quotients beyond it are limited, whatever the zero point
-WHERE = f"{HAS_MVE} && defined(__ARM_PCS_VFP)"
-
-
-def byte_map_routines() -> Mapping[str, str]:
-    """The routines by name."""
-    sums = {f"add_bytes_{kind}": _sums(kind) for kind in KINDS}
-    floats = {f"from_bytes_{kind}": _floats(kind) for kind in KINDS}
-    return sums | floats | {f"to_bytes_{kind}": _bytes(kind) for kind in KINDS}
-
-
-def _sums(kind: str) -> str:
-    return routine(
-        f"add_bytes_{kind}",
-        f"const {kind}_t *x, const {kind}_t *y, {kind}_t *to, int count, int x_zero, int y_zero, int zero,"
-        " float x_scale, float y_scale, float scale, float per",
-        tuple(_sum_of_four(kind)),
-        f"""\
-    (void)per;
-    for (int i = 0; i < count; i++) {{
-        const float x_part = (float)(x[i] - x_zero) * x_scale, y_part = (float)(y[i] - y_zero) * y_scale;
-        const float found = (x_part + y_part) / scale;
-{_limits(kind)}
-        to[i] = ({kind}_t)limited;
-    }}
-""",
-        "Bytes of two tensors, added as the numbers they stand for; per: 1 / scale.",
-        WHERE,
-    )
+from ingot.targets.map_routines import Maps
+from ingot.targets.mve import HAS_MVE, narrowed
 
 
 def _sum_of_four(kind: str) -> Iterator[str]:
@@ -60,24 +24,6 @@ def _sum_of_four(kind: str) -> Iterator[str]:
     yield from ("vsub.i32 q0, q0, r8", "vsub.i32 q1, q1, r9", "vcvt.f32.s32 q0, q0", "vcvt.f32.s32 q1, q1")
     yield from ("vmul.f32 q0, q0, r4", "vmul.f32 q1, q1, r5", "vadd.f32 q0, q0, q1", *_quotient("r6"))
     yield from (*narrowed(kind, "q1", "r10"), "vstrb.32 q1, [r2], #4", "letp lr, 1b", "pop {r4-r10, pc}")
-
-
-def _bytes(kind: str) -> str:
-    return routine(
-        f"to_bytes_{kind}",
-        f"const float *x, {kind}_t *to, int count, int apart, int zero, float scale, float per, float far",
-        tuple(_four_bytes(kind)),
-        f"""\
-    (void)per, (void)far;
-    for (int i = 0; i < count; i++) {{
-        const float found = x[i] / scale;
-{_limits(kind)}
-        to[i * apart] = ({kind}_t)limited;
-    }}
-""",
-        "Floats as bytes; per: 1 / scale, far: what is limited and so is all beyond it.",
-        WHERE,
-    )
 
 
 def _four_bytes(kind: str) -> Iterator[str]:
@@ -92,19 +38,11 @@ def _four_bytes(kind: str) -> Iterator[str]:
     yield from ("vstrb.32 q1, [r1, q2]", "add r1, r1, r3", "letp lr, 1b", "vpop {d8-d11}", "pop {r4-r7, pc}")
 
 
-def _floats(kind: str) -> str:
-    return routine(
-        f"from_bytes_{kind}",
-        f"const {kind}_t *x, float *to, int count, int zero, float scale",
-        (
-            *(".arch_extension mve.fp", "push {r4, lr}", "vmov r4, s0", "dlstp.32 lr, r2", "1:"),
-            *(f"{_load(kind)} q0, [r0], #4", "vsub.i32 q0, q0, r3", "vcvt.f32.s32 q0, q0"),
-            *("vmul.f32 q0, q0, r4", "vstrw.32 q0, [r1], #16", "letp lr, 1b", "pop {r4, pc}"),
-        ),
-        "    for (int i = 0; i < count; i++) to[i] = (float)(x[i] - zero) * scale;\n",
-        "Bytes as the numbers that they stand for.",
-        WHERE,
-    )
+def _four_floats(kind: str) -> Iterator[str]:
+    """r0: bytes, r1: where floats go; r3: the zero point, r4: scale."""
+    yield from (".arch_extension mve.fp", "push {r4, lr}", "vmov r4, s0", "dlstp.32 lr, r2", "1:")
+    yield from (f"{_load(kind)} q0, [r0], #4", "vsub.i32 q0, q0, r3", "vcvt.f32.s32 q0, q0")
+    yield from ("vmul.f32 q0, q0, r4", "vstrw.32 q0, [r1], #16", "letp lr, 1b", "pop {r4, pc}")
 
 
 def _load(kind: str) -> str:
@@ -117,10 +55,4 @@ def _quotient(per: str) -> Iterator[str]:
     yield from (f"vmul.f32 q1, q0, {per}", "vfms.f32 q0, q1, q3", f"vfma.f32 q1, q0, {per}")
 
 
-def _limits(kind: str) -> str:
-    """`limited`: the nearest integer of `found`, moved by `zero`, as a byte."""
-    low, high = (0, 255) if kind == "uint8" else (-128, 127)
-    return f"""\
-        const float near = found > {FAR}f ? {FAR}f : found > -{FAR}f ? found : -{FAR}f;
-        const int made = (int)(near + 12582912.0f - 12582912.0f) + zero;
-        const int limited = made < {low} ? {low} : made > {high} ? {high} : made;"""
+VECTORS = Maps(HAS_MVE, _sum_of_four, _four_bytes, _four_floats)

@@ -4,17 +4,19 @@ a subset of what Linux on Armv7-A runs, there.
 
 from __future__ import annotations
 
-from ..mve_maps import byte_map_routines
+from ..map_routines import map_routines
+from ..mve_maps import VECTORS
 from ..mve_products import long_routines
 from ..mve_windows import quad_routines
 from ..record import Target
 from ..routines import dot2_routines
 from ..spelling import DSP, MVE, fma_scalar, fpv5_rounding, vfp_nearest
 from ..userland import AN385, AN500, AN505, AN547
+from ..vfp_maps import SCALARS
 from ..window_routines import window_routines
 
-ROUTINES = {**dot2_routines(), **window_routines()}
-VECTOR_ROUTINES = {**ROUTINES, **long_routines(), **quad_routines(), **byte_map_routines()}
+ROUTINES = {**dot2_routines(), **window_routines(), **map_routines(SCALARS)}
+VECTOR_ROUTINES = {**ROUTINES, **long_routines(), **quad_routines(), **map_routines(VECTORS)}
 
 
 def emulated(board: str) -> tuple[str, ...]:
