@@ -259,24 +259,25 @@ def lstm(d: Draw, clip: float) -> bytes:
     return model(tensors, [op], [0], [15])
 
 
-def integer_lstm(d: Draw) -> bytes:
-    """The same of int8; the converter's intermediate tensors say the scales of the gates."""
-    x = T("INT8", (2, 4, 3), scale=0.02, zero=3)
-    hidden = T("INT8", (2, 5), scale=0.0078, zero=2, is_variable=True)
+def integer_lstm(d: Draw, kind: str = "INT8", clip: float = 0.0) -> bytes:
+    """The same of int8 or int16; the converter's intermediate tensors say the scales of the gates."""
+    scale, zero, to_scale, to_zero = (0.02, 3, 0.0078, 2) if kind == "INT8" else (2e-4, 0, 2.0**-15, 0)
     matrices = [d.weights("INT8", s, 0, 1) for s in [(5, 3)] * 4 + [(5, 5)] * 4]
     biases = []
     for w in matrices[:4]:
         assert not isinstance(w.scale, float)
-        data = d.random.integers(-3000, 3000, 5).astype(np.int32)
-        biases.append(T("INT32", (5,), scale=0.02 * w.scale[0], data=data))
+        wide = "INT32" if kind == "INT8" else "INT64"
+        data = d.random.integers(-3000, 3000, 5).astype(NUMPY[wide])
+        biases.append(T(wide, (5,), scale=scale * w.scale[0], data=data))
+    hidden = T(kind, (2, 5), scale=to_scale, zero=to_zero, is_variable=True)
     cell = T("INT16", (2, 5), scale=2.0**-11, is_variable=True)
-    between = [*(T("INT16", (), scale=2.0**-12) for _ in range(4)), T("INT8", (), scale=0.0078, zero=2)]
-    to = T("INT8", (2, 4, 5), scale=0.0078, zero=2)
-    tensors = [x, *matrices, *biases, hidden, cell, to, *between]
+    between = [*(T("INT16", (0,), scale=2.0**-12) for _ in range(4)), same(hidden, (0,))]
+    x = T(kind, (2, 4, 3), scale=scale, zero=zero)
+    tensors = [x, *matrices, *biases, hidden, cell, same(hidden, (2, 4, 5)), *between]
     every = gates([1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], 13, 14)
-    fields = {"fused_activation_function": 4}
-    kind = "UNIDIRECTIONAL_SEQUENCE_LSTM"
-    op = Op(kind, every, [15], "UnidirectionalSequenceLSTMOptions", fields, intermediates=range(16, 21))
+    fields = {"fused_activation_function": 4, "cell_clip": clip}
+    name = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    op = Op(name, every, [15], "UnidirectionalSequenceLSTMOptions", fields, intermediates=range(16, 21))
     return model(tensors, [op], [0], [15])
 
 

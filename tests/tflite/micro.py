@@ -1,4 +1,4 @@
-"""Small models of TFLite Micro's own operators, each with the inputs of several runs in a row."""
+"""Small models of what TFLite Micro alone has, each with the inputs of several runs in a row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from flatbuffers import flexbuffers
 
-from tests.tflite.cases import Draw
+from tests.tflite.cases import NUMPY, Draw, integer_lstm
 from tests.tflite.writer import Array, Op, T, model
 
 FLOAT, SHORT, INT = "FLOAT32", "INT16", "INT32"
@@ -154,7 +154,17 @@ def spectra() -> Iterator[Case]:
         yield name, pipeline(clamping, correction), samples(name, (40,), runs=9)
 
 
+def recurrent() -> Iterator[Case]:
+    for kind in ("INT8", "INT16"):
+        info = np.iinfo(NUMPY[kind])
+        for clip in (0.0, 0.5):
+            name = f"lstm {kind} {clip}"
+            d = Draw(name)
+            runs = [d.random.integers(info.min, info.max + 1, (2, 4, 3)).astype(info.dtype) for _ in range(3)]
+            yield name, integer_lstm(d, kind, clip), runs
+
+
 def cases() -> dict[str, tuple[bytes, list[Array]]]:
     """Every model by its name, with the inputs of its runs."""
-    found = (transforms(), streams(), points(), spectra())
+    found = (transforms(), streams(), points(), spectra(), recurrent())
     return {name: (data, runs) for family in found for name, data, runs in family}

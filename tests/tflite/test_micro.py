@@ -1,5 +1,5 @@
-"""TFLite Micro's operators of audio: integers to the bit as its own kernels have them, from run to run
-(`record_micro.py`), evaluated and compiled; options that cannot be.
+"""TFLite Micro's operators of audio, and its LSTM: integers to the bit as its own kernels have them, from
+run to run (`record_micro.py`), evaluated and compiled; options that cannot be.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from tests.tflite.writer import Array, T
 
 GOLDEN = Path(__file__).with_name("micro.npz")
 CASES = cases()
-COMPILED = ("rfft 60", "irfft 512", "rfft int32 30", "framer 10 4 0 12", "stacker 3 1 2", "pipeline 3")
+COMPILED = (
+    "rfft 60",
+    "irfft 512",
+    "rfft int32 30",
+    "framer 10 4 0 12",
+    "stacker 3 1 2",
+    "pipeline 3",
+    "lstm INT16 0.5",
+)
 TOLERANCE = 1e-6
 
 

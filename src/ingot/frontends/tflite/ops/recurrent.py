@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ingot.formula.types import BOOL, INT32, INT64
+from ingot.formula.types import BOOL, INT8, INT32, INT64
 from ingot.frontends.builder import extents_of
 from ingot.frontends.orders import Builder, like, own
 from ingot.frontends.tensorflow.ops.table import Result
@@ -110,7 +110,7 @@ class FloatCell:
 
 @dataclass(frozen=True, slots=True)
 class IntegerCell:
-    """One step of int8, whose gates and cell are int16."""
+    """One step of int8 or int16, whose gates and cell are int16."""
 
     c: Call
     b: Builder
@@ -120,14 +120,21 @@ class IntegerCell:
         c, b = self.c, self.b
         parts = []
         for k, operand, i in ((1, x, 0), (5, hidden, HIDDEN)):
-            weights = b.transposed(c.plain(k + g), (1, 0))
-            zero = b.constant(c.scale(c.info(i))[1], operand.type)
-            total = b.one("MatMulInteger", operand, weights, zero)
+            total = self.sums(operand, b.transposed(c.plain(k + g), (1, 0)), c.scale(c.info(i))[1])
             if k == 1 and c.has(12 + g):
-                total = b.one("Add", total, c.plain(12 + g))
+                assert total.type is not None, "every value of the importer is inferred"
+                total = b.one("Add", total, b.cast(c.plain(12 + g), total.type))
             factor = in_float32([c.scale(c.info(i))[0], c.scale(c.info(k + g))[0]], 1) / FINE
             parts.append(self.clipped(rescaled(b, total, factor)))
         return self.clipped(b.one("Add", *parts))
+
+    def sums(self, x: Value, weights: Value, zero: int) -> Value:
+        """Exact: 32 bits of bytes, 64 of 16 bits."""
+        b = self.b
+        if x.type is INT8:
+            return b.one("MatMulInteger", x, weights, b.constant(zero, INT8))
+        centred = moved(b, b.cast(x, INT64), -zero)
+        return b.one("MatMul", centred, b.cast(weights, INT64))
 
     def clipped(self, x: Value, most: int = 32767) -> Value:
         low = -most - 1 if most == 32767 else -most
@@ -156,9 +163,9 @@ class IntegerCell:
 
 
 def _integer_lstm(c: Call, rows: Value) -> Value:
-    """int8 rows and states, cells of int16: a loop over time."""
+    """Rows and states of int8 or int16, weights of int8, cells of int16: a loop over time."""
     kinds = (c.info(0).kind, c.info(1).kind, c.info(HIDDEN).kind, c.info(CELL).kind)
-    if kinds != ("INT8", "INT8", "INT8", "INT16"):
+    if kinds[0] not in ("INT8", "INT16") or kinds[1:] != ("INT8", kinds[0], "INT16"):
         raise c.refuse(f"an LSTM of {', '.join(kinds)} is not supported")
     return _over_time(c, rows, IntegerCell)
 
