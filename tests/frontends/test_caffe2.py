@@ -89,6 +89,20 @@ def conv2d(x: np.ndarray, w: np.ndarray, b: np.ndarray, stride: int = 1, pad: in
     return np.einsum("nchwij,ocij->nohw", views, w) + b.reshape(1, -1, 1, 1)
 
 
+def old_pool(x: np.ndarray, kernel: int, stride: int, pad: int, average: bool) -> np.ndarray:
+    """Caffe's pooling: windows from the first that begins in the pad to the last that begins in the image."""
+    n = x.shape[2]
+    starts = [s - pad for s in range(0, 99, stride) if s <= n + 2 * pad - kernel + stride - 1]
+    starts = [s for s in starts if s < n] if pad else starts
+    made = np.zeros((*x.shape[:2], len(starts), len(starts)))
+    for i, j in np.ndindex(len(starts), len(starts)):
+        top, bottom = max(starts[i], 0), starts[i] + kernel
+        left, right = max(starts[j], 0), starts[j] + kernel
+        window = x[:, :, top:bottom, left:right]
+        made[:, :, i, j] = window.sum((2, 3)) / kernel**2 if average else window.max((2, 3))
+    return made
+
+
 X, W, B = f(1, 3, 6, 6), f(4, 3, 3, 3), f(4)
 P = np.abs(f(2, 6)) + 0.5
 M, N_, V = f(2, 3, 4), f(2, 4), f(3)
@@ -129,6 +143,36 @@ CASES: dict[str, Case] = {
         {"kernel": 2, "stride": 2, **NHWC},
         (images(X),),
         lambda x: x.reshape(1, 3, 2, 3, 2, 3).mean((2, 4)),
+    ),
+    "legacy pooling": (
+        "MaxPool",
+        {"kernel": 3, "stride": 2, "legacy_pad": 3},
+        (X,),
+        lambda x: old_pool(x, 3, 2, 0, False),
+    ),
+    "legacy pooling, padded": (
+        "AveragePool",
+        {"kernel": 2, "stride": 3, "pad": 1, "legacy_pad": 3},
+        (X,),
+        lambda x: old_pool(x, 2, 3, 1, True),
+    ),
+    "legacy pooling, cut": (
+        "MaxPool",
+        {"kernel": 2, "stride": 4, "pad": 1, "legacy_pad": 3},
+        (X,),
+        lambda x: old_pool(x, 2, 4, 1, False),
+    ),
+    "legacy SAME": (
+        "Conv",
+        {"kernel": 3, "stride": 2, "legacy_pad": 2},
+        (X, W, B),
+        lambda x, w, b: conv2d(np.pad(x, ((0, 0), (0, 0), (0, 1), (0, 1))), w, b, 2),
+    ),
+    "legacy VALID": (
+        "Conv",
+        {"kernel": 3, "stride": 2, "legacy_pad": 1},
+        (X, W, B),
+        lambda x, w, b: conv2d(x, w, b, 2),
     ),
     "all of an image": ("AveragePool", {"global_pooling": 1}, (X,), lambda x: x.mean((2, 3), keepdims=True)),
     "FC": ("FC", {}, (M, f(5, 12), f(5)), lambda x, w, b: x.reshape(2, 12) @ w.T + b),

@@ -4,7 +4,8 @@
 
 TensorFlow writes and runs both; TFLite is run by its reference kernels. Floats agree within 1e-4 of the
 largest answer, integers to the bit or by as many steps as the table says. Needs TensorFlow. Run by
-`make tensorflow`, which writes tables into docs/tensorflow.md and docs/tflite.md.
+`make tensorflow`, which writes tables into docs/tensorflow.md and docs/tflite.md: rows of networks that did
+not run stay as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -145,12 +146,22 @@ def lite_rows(name: str, model: Any, function: Any, given: list[Array]) -> tuple
     return f"| {name} | {floats:.1e} | {said} |", floats <= TOLERANCE and most <= 1
 
 
+def update(document: Path, head: str, rows: dict[str, str], order: Iterable[str]) -> None:
+    """Put rows into the document's table, by their networks; others stay."""
+    before, _, rest = document.read_text().partition(BEGIN)
+    table, _, after = rest.partition(END)
+    held = {line.split("|")[1].strip(): line for line in table.strip().splitlines()[2:]} | rows
+    listed = [held[name] for name in order if name in held]
+    document.write_text("\n".join([before + BEGIN, head, *listed, END + after]))
+
+
 def main() -> int:
     words = [w for w in sys.argv[1:] if not w.startswith("--")]
-    tables: dict[Path, list[str]] = {
-        SAVED: ["| network | weights | off by |", "|---|--:|--:|"],
-        LITE: ["| network | float off by | int8 |", "|---|--:|--:|"],
+    heads = {
+        SAVED: "| network | weights | off by |\n|---|--:|--:|",
+        LITE: "| network | float off by | int8 |\n|---|--:|--:|",
     }
+    tables: dict[Path, dict[str, str]] = {SAVED: {}, LITE: {}}
     bad = 0
     every = dict(networks(keras))
     for name in words or every:
@@ -170,12 +181,11 @@ def main() -> int:
             except Exception as error:
                 row, agrees = f"| {name} | {type(error).__name__}: {str(error)[:300]} |", False
             print(table.stem, row, "" if agrees else "WRONG", flush=True)
-            tables[table].append(row)
+            tables[table][name] = row
             bad += not agrees
     if "--update" in sys.argv:
-        for document, lines in tables.items():
-            before, _, rest = document.read_text().partition(BEGIN)
-            document.write_text("\n".join([before + BEGIN, *lines, END + rest.partition(END)[2]]))
+        for document, rows in tables.items():
+            update(document, heads[document], rows, every)
     return int(bad > 0)
 
 

@@ -12,7 +12,8 @@ from ingot.frontends.builder import extents_of
 from ingot.frontends.caffe2.call import TO_NCHW, TO_NHWC, Call, row
 from ingot.graph.ir import Value
 
-CAFFE_LEGACY_POOLING = 3
+VALID, SAME, CAFFE_LEGACY_POOLING = 1, 2, 3
+"""Values of legacy_pad: how pads follow from the image."""
 EPSILON = 1e-5
 
 
@@ -54,17 +55,58 @@ def _windows(c: Call) -> dict[str, Any]:
     }
 
 
+def _windows_of(c: Call, image: Value) -> dict[str, Any]:
+    """Windows of an image with channels first, whose extents legacy_pad asks for."""
+    how, rule = _windows(c), c.integer("legacy_pad", 0)
+    if rule == 0:
+        return how
+    if rule not in (VALID, SAME, CAFFE_LEGACY_POOLING):
+        raise ModelError(f"{c.label}: legacy_pad is {rule}; 0 to 3 are known")
+    if rule == CAFFE_LEGACY_POOLING and not c.op.type.endswith("Pool"):
+        raise ModelError(f"{c.label}: legacy_pad 3 is for pooling")
+    heads, tails = [], []
+    sizes = zip(extents_of(image)[2:], how["kernel_shape"], how["strides"], how["dilations"], strict=True)
+    for axis, (n, kernel, stride, dilation) in enumerate(sizes):
+        if min(kernel, stride, dilation) < 1:
+            raise ModelError(f"{c.label}: kernel, stride and dilation are {kernel}, {stride}, {dilation}")
+        head, tail = _legacy(rule, n, (kernel - 1) * dilation + 1, stride, how["pads"][axis])
+        if not 0 <= tail < max(kernel, 1 + how["pads"][axis]):
+            raise UnsupportedError(f"{c.label}: windows of {kernel} by {stride} leave an image of {n}")
+        heads, tails = [*heads, head], [*tails, tail]
+    return how | {"pads": [*heads, *tails]}
+
+
+def _legacy(rule: int, n: int, kernel: int, stride: int, pad: int) -> tuple[int, int]:
+    """The pads before and behind an axis of n elements.
+
+    >>> _legacy(SAME, 6, 3, 2, 0), _legacy(CAFFE_LEGACY_POOLING, 6, 3, 2, 0)
+    ((0, 1), (0, 2))
+    """
+    if rule == VALID:
+        return 0, 0
+    if rule == SAME:
+        needed = (-(-n // stride) - 1) * stride + kernel - n
+        return needed // 2, needed - needed // 2
+    # Caffe rounds the number of windows up, and with a pad leaves one out that begins behind the image
+    count, standard = -(-(n + 2 * pad - kernel) // stride) + 1, (n + 2 * pad - kernel) // stride + 1
+    if pad > 0 and (count - 1) * stride >= n + pad:
+        count -= 1
+    return pad, pad + stride * (count - standard)
+
+
 @row("Conv", "ConvRelu")
 def conv(c: Call) -> Value:
     x, w = _first(c, c.x()), _first(c, c.x(1))
     bias = c.x(2) if len(c.inputs) > 2 else None
-    made = c.b.one("Conv", x, w, bias, group=c.integer("group", 1), **_windows(c))
+    made = c.b.one("Conv", x, w, bias, group=c.integer("group", 1), **_windows_of(c, x))
     return _back(c, c.b.one("Relu", made) if c.op.type == "ConvRelu" else made)
 
 
 @row("ConvTranspose")
 def conv_transpose(c: Call) -> Value:
     """Weights are [IC, OC / group, kH, kW]; `adj` is the output's padding."""
+    if c.integer("legacy_pad", 0):
+        raise UnsupportedError(f"{c.label}: legacy_pad of a transposed convolution is not supported")
     x, w = _first(c, c.x()), _first(c, c.x(1))
     bias = c.x(2) if len(c.inputs) > 2 else None
     more = {"group": c.integer("group", 1), "output_padding": _pair(c, "adj", 0)}
@@ -78,7 +120,7 @@ def int8_conv(c: Call) -> Value:
     x, w = _first(c, c.x()), _first(c, c.x(1))
     operands = [x, *c.pair((x_scale, x_zero)), w, *c.pair((w_scale, w_zero)), *c.pair(q)]
     bias = c.bias(2, x_scale * w_scale)
-    made = c.b.one("QLinearConv", *operands, bias, group=c.integer("group", 1), **_windows(c))
+    made = c.b.one("QLinearConv", *operands, bias, group=c.integer("group", 1), **_windows_of(c, x))
     return _quantised(c, _back(c, _relu(c, made, q) if c.op.type.endswith("Relu") else made), q)
 
 
@@ -183,13 +225,13 @@ def _turned(c: Call, value: Value, name: str) -> Value:
 
 @row("MaxPool", "AveragePool", "Int8MaxPool", "Int8AveragePool")
 def pool(c: Call) -> Value:
-    if c.integer("legacy_pad", 0) == CAFFE_LEGACY_POOLING:
-        raise UnsupportedError(f"{c.label}: Caffe's old padding (legacy_pad 3) is not supported")
     is_byte, is_max = c.op.type.startswith("Int8"), c.op.type.endswith("MaxPool")
     x = _first(c, c.real() if is_byte and not is_max else c.x())
-    how = _windows(c) | ({} if is_max else {"count_include_pad": c.integer("count_include_pad", 1)})
-    if c.integer("global_pooling", 0):
+    is_whole = c.integer("global_pooling", 0)
+    how = _windows(c) if is_whole else _windows_of(c, x)
+    if is_whole:
         how |= {"kernel_shape": extents_of(x)[2:], "pads": [0] * 4, "strides": [1, 1]}
+    how |= {} if is_max else {"count_include_pad": c.integer("count_include_pad", 1)}
     if min(how["kernel_shape"]) < 1:
         raise ModelError(f"{c.label}: no kernel is given")
     if not is_max:
