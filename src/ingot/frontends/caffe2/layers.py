@@ -64,7 +64,7 @@ def _windows_of(c: Call, image: Value) -> dict[str, Any]:
         raise ModelError(f"{c.label}: legacy_pad is {rule}; 0 to 3 are known")
     if rule == CAFFE_LEGACY_POOLING and not c.op.type.endswith("Pool"):
         raise ModelError(f"{c.label}: legacy_pad 3 is for pooling")
-    heads, tails = [], []
+    heads, tails = list[int](), list[int]()
     sizes = zip(extents_of(image)[2:], how["kernel_shape"], how["strides"], how["dilations"], strict=True)
     for axis, (n, kernel, stride, dilation) in enumerate(sizes):
         if min(kernel, stride, dilation) < 1:
