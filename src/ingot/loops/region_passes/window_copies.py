@@ -5,9 +5,9 @@
 In: a fused region. Out: the region with groups that copy, and the copies that keep the rows of each channel.
 
 * An input of the bundle that a window would leave is imported into a buffer with a halo.
-* An output that at most `FEW_CHANNELS` make, or each channel of its own, has the row as its vector axis: a
-  vector along few channels would be nearly empty, one along many costs two transposes. What the window reads
-  is imported in rows of each channel, with a halo of what it yields outside.
+* An output that at most `FEW_CHANNELS` make, or each channel of its own, or of few terms, has the row as its
+  vector axis: a vector along few channels would be nearly empty, one along many costs two transposes. What
+  the window reads is imported in rows of each channel, with a halo of what it yields outside.
 * An output that other windows make is written channels last, as vectors along channels come, and exported: a
   transpose costs less than stores of single elements.
 
@@ -36,6 +36,7 @@ from ingot.targets.record import Target
 
 SHORTEST_ROW = 4
 MOST_CUT = 4  # rows outside of an image, for which windows are clipped where they read it as it lies
+LIGHT = 64  # terms of a result beside which its export counts
 EXPORT = 6.0  # the terms that are multiplied in the time in which an element is exported
 
 Halo = dict[Tensor, tuple[list[int], list[int]]]
@@ -58,7 +59,7 @@ def insert_copies(region: Region, target: Target) -> Fills:
         in_rows |= dict.fromkeys(sum_columns(region, target), 0)
         outputs -= _along_channels(region, target.lanes(FLOAT32.bytes))
         tabulate_places(region)
-        in_rows |= _import_rows(region, separate_windows(region), outputs)
+        in_rows |= _import_rows(region, separate_windows(region), outputs, target.lanes(FLOAT32.bytes))
     dense = {*outputs, *in_rows}
     for t in region.inputs:
         if t.rank >= 3 and _needs_import(region, t, target, dense):
@@ -123,7 +124,7 @@ def _groups(region: Region) -> list[Group]:
 def _needs_import(region: Region, t: Tensor, target: Target, dense: set[Tensor]) -> bool:
     """Whether a window leaves the tensor, or has vectors along channels, which do not lie together there."""
     for c in (c for g in _groups(region) for c in computes(g.stages)):
-        in_rows = list(_row_windows(c, dense)) if target.vector_bytes else []
+        in_rows = list(_row_windows(c, dense, target.lanes(FLOAT32.bytes))) if target.vector_bytes else []
         for load in (x for x in windows(c) if x.tensor is t and x not in in_rows):
             assert c.reduction is not None
             in_vectors = target.vector_bytes and (_is_own(c, load) or _sums_bytes(c, load))
@@ -172,14 +173,30 @@ def _is_depthwise(c: Compute) -> bool:
 
 
 def _costs_more_in_rows(c: Compute, lanes: int) -> bool:
+    in_rows, in_channels = _work(c, lanes)
+    return in_rows > in_channels + 2 * EXPORT
+
+
+def _is_light(c: Compute, lanes: int) -> bool:
+    """Whether a result is of so few terms that to export it costs much beside them, and rows fill vectors
+    better than channels and an export.
+    """
+    assert c.reduction is not None
+    if not is_product(c) or not all(isinstance(a.extent, int) for a in (*c.axes, *c.reduction.axes)):
+        return False
+    in_rows, in_channels = _work(c, lanes)
+    return in_channels <= LIGHT and in_rows <= in_channels + EXPORT
+
+
+def _work(c: Compute, lanes: int) -> tuple[float, float]:
+    """The terms of a result along rows and along channels, those of lanes that hold nothing with them."""
     assert c.reduction is not None
     terms, n = prod(static(k.extent) for k in c.reduction.axes), static(c.axes[-1].extent)
     vectors = sum((hi - lo) // width for lo, hi, width in in_vectors(n, lanes, overlap=True))
-    in_rows, in_channels = vectors * lanes / n, _waste(static(c.out.shape[1]), lanes)
-    return terms * in_rows > terms * in_channels + 2 * EXPORT
+    return terms * vectors * lanes / n, terms * _waste(static(c.out.shape[1]), lanes)
 
 
-def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Tensor]) -> Fills:
+def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Tensor], lanes: int) -> Fills:
     """Insert the copies in rows, each before the first group that reads it. What is made `between` the parts
     of a window that goes along rows is in rows too, beside the `outputs`.
     """
@@ -187,18 +204,18 @@ def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Te
     made: Copies = {}
     apart: Fills = {}
     for t, reader in reversed(between.items()):
-        for load in _row_windows(reader, dense):
+        for load in _row_windows(reader, dense, lanes):
             dense.add(t)
             apart[t] = _source(load)[1]
     for group in _groups(region):
-        for load in [x for s in group.stages for x in _row_windows(s, dense)]:
+        for load in [x for s in group.stages for x in _row_windows(s, dense, lanes)]:
             t, key = load.tensor, _source(load)
             if key not in made and t not in apart and (_needs_halo(load) or t not in region.inputs):
                 made[key] = Tensor(f"{t.name}_channels_first", t.type, t.shape)
                 copy = Group((f"import_{t.name}",), (copying(t, made[key]),))
                 region.items.insert(region.items.index(group), copy)
-        in_rows = any(any(_row_windows(s, dense)) for s in group.stages)
-        group.stages = tuple(_in_rows(s, made, dense) for s in group.stages)
+        in_rows = any(any(_row_windows(s, dense, lanes)) for s in group.stages)
+        group.stages = tuple(_in_rows(s, made, dense, lanes) for s in group.stages)
         if in_rows and (phases := _phases(group)) is not None:
             group.stages = tuple(phases.stored(s) for s in group.stages if isinstance(s, Compute))
             region.items.insert(region.items.index(group) + 1, Group(group.nodes, tuple(woven(phases))))
@@ -228,10 +245,10 @@ def _source(load: Load) -> tuple[Tensor, float | int]:
     return load.tensor, load.outside.value if isinstance(load.outside, Const) else 0
 
 
-def _in_rows(stage: Stage, made: Copies, dense: set[Tensor]) -> Stage:
+def _in_rows(stage: Stage, made: Copies, dense: set[Tensor], lanes: int) -> Stage:
     """The stage with what it reads in rows read from the copies."""
     read = stage
-    for load in list(_row_windows(stage, dense)):
+    for load in list(_row_windows(stage, dense, lanes)):
         if (copy := made.get(_source(load))) is not None:
             read = read_instead(read, load.tensor, copy)
     return read
@@ -242,15 +259,15 @@ def _has_gaps(c: Compute) -> bool:
     return coefficient(c.index[-1], c.axes[-1].name) != 1
 
 
-def _row_windows(stage: Stage, dense: Container[Tensor]) -> Iterator[Load]:
+def _row_windows(stage: Stage, dense: Container[Tensor], lanes: int) -> Iterator[Load]:
     """The loads of a stage that should go along rows of a channel; `dense` tensors store channels first."""
     if not isinstance(stage, Compute) or stage.reduction is None:
         return
     if stage.out.rank >= 3 and (stage.out.shape[1] == 1 or stage.out in dense):
-        yield from (load for load in windows(stage) if _suits_rows(stage, load))
+        yield from (load for load in windows(stage) if _suits_rows(stage, load, lanes))
 
 
-def _suits_rows(c: Compute, load: Load) -> bool:
+def _suits_rows(c: Compute, load: Load, lanes: int) -> bool:
     """Whether a window of several elements, or a phase, goes along long rows without gaps, where vectors
     along channels are nearly empty or would cost two transposes.
     """
@@ -260,7 +277,7 @@ def _suits_rows(c: Compute, load: Load) -> bool:
         return False
     if t.shape[1] == 1 or _moves_oddly(c.value, x) or is_gathered(load):
         return False
-    if not _is_own(c, load) and static(c.out.shape[1]) > FEW_CHANNELS:
+    if not _is_own(c, load) and static(c.out.shape[1]) > FEW_CHANNELS and not _is_light(c, lanes):
         return False
     spatial, sliding = load.index[2:], [k.name for k in c.reduction.axes if k.extent != 1]
     is_wide = _has_gaps(c) or any(coefficient(i, k) for i in spatial for k in sliding)
@@ -299,7 +316,7 @@ def _needs_export(region: Region, t: Tensor, target: Target, in_rows: Container[
     if t.shape[1] == 1 or prod(map(static, t.shape[2:])) == 1:
         return False
     makers = [s for g in _groups(region) for s in g.stages if t in writes(s)]
-    if any(isinstance(s, Scan) or any(_row_windows(s, in_rows)) for s in makers):
+    if any(isinstance(s, Scan) or any(_row_windows(s, in_rows, target.lanes(FLOAT32.bytes))) for s in makers):
         return False
     if all(_is_flat(s, region, target) for s in makers):
         return False
