@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ingot.targets.routines import routine
+from ingot.targets.routines import KINDS, routine
 
-KINDS = ("uint8", "int8")
 SCALES = (1e-15, 1e15)
 FAR = 1024.0  # quotients beyond it are limited, whatever the zero point
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 HAS_MVE = "defined(__ARM_FEATURE_MVE) && defined(__ARM_FP)"
-KINDS = ("uint8", "int8")
 
 
 def narrowed(kind: str, q: str, zero: str) -> Iterator[str]:

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from ingot.targets.mve import HAS_MVE, KINDS, paired
-from ingot.targets.routines import routine
+from ingot.targets.mve import HAS_MVE, paired
+from ingot.targets.routines import KINDS, routine
 
 SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
 LONG = 16  # bytes of a vector

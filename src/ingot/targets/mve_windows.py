@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ingot.targets.mve import HAS_MVE, KINDS, paired
-from ingot.targets.routines import routine
+from ingot.targets.mve import HAS_MVE, paired
+from ingot.targets.routines import KINDS, routine
 
 QUAD = 4  # rows that are interleaved, and columns of a vector
 LANES = 16  # channels of a block

@@ -17,7 +17,9 @@ raw - acc0 is 256 * acc1, exact as long as |acc1| < 2^23.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 
+KINDS = ("uint8", "int8")
 SUM_LIMIT = 1 << 23
 """What sums of channels that share a register stay below."""
 HALF_LIMIT = 1 << 15
@@ -48,7 +50,7 @@ static void {name}({parameters}) {{
 
 
 def from_zero(name: str, plain: bool) -> str:
-    """The routine for unsigned bytes with a zero point of 0, where `plain`, or for all others."""
+    """The routine for bytes whose zero point is the smallest of their type, where `plain`, or for all."""
     return f"{name}_plain" if plain else name
 
 
@@ -63,15 +65,15 @@ def dot2_routines() -> Mapping[str, str]:
             "Adds products of two points and four channels; an int16 of w holds two: 256 * b + a.",
         ),
         **{
-            from_zero("dot2_bytes", plain): routine(
-                from_zero("dot2_bytes", plain),
-                "const int16_t *a, const int16_t *w, const int32_t *first, const float *scale, void *to,"
-                " int step, int blocks, int pairs, int zero, int flip",
-                _bytes(plain),
-                _BYTES,
+            from_zero(f"dot2_bytes_{kind}", plain): routine(
+                from_zero(f"dot2_bytes_{kind}", plain),
+                f"const int16_t *a, const int16_t *w, const int32_t *first, const float *scale, {kind}_t *to,"
+                " int step, int blocks, int pairs, int zero",
+                _bytes(kind, plain),
+                _as_bytes(_BYTES, kind),
                 "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
             )
-            for plain in (False, True)
+            for kind, plain in product(KINDS, (False, True))
         },
         **{
             f"widen2_{kind}": routine(
@@ -81,19 +83,18 @@ def dot2_routines() -> Mapping[str, str]:
                 _WIDEN,
                 "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0.",
             )
-            for kind in ("uint8", "int8")
+            for kind in KINDS
         },
         **{
-            from_zero(f"dot2_row_{kind}", plain): routine(
-                from_zero(f"dot2_row_{kind}", plain),
-                f"const {kind}_t *x, const int16_t *w, const int32_t *first, const float *scale, void *to,"
-                " int blocks, int loads, int zero, int flip",
-                _row("uxtb16" if kind == "uint8" else "sxtb16", plain),
-                _ROW,
+            from_zero(f"dot2_row_{of}_{kind}", plain): routine(
+                from_zero(f"dot2_row_{of}_{kind}", plain),
+                f"const {of}_t *x, const int16_t *w, const int32_t *first, const float *scale, {kind}_t *to,"
+                " int blocks, int loads, int zero",
+                _row("uxtb16" if of == "uint8" else "sxtb16", kind, plain),
+                _as_bytes(_ROW, kind),
                 "Products of one point and eight channels a block, scaled, rounded and limited to bytes.",
             )
-            for kind in ("uint8", "int8")
-            for plain in (False, True)
+            for of, kind, plain in product(KINDS, KINDS, (False, True))
         },
     }
 
@@ -151,9 +152,14 @@ _TILE = """\
 """
 
 
-def _bytes(plain: bool) -> Iterator[str]:
+def _as_bytes(plain: str, kind: str) -> str:
+    """The routine in plain C, for results of a type."""
+    return plain.replace("KIND", kind).replace(" FLIP", " ^ 128" if kind == "int8" else "")
+
+
+def _bytes(kind: str, plain: bool) -> Iterator[str]:
     """On the stack: room for eight sums, first, scale, a, end of a, end of y; then registers; then y, step,
-    blocks, pairs, zero, flip.
+    blocks, pairs, zero.
     """
     y, blocks, pairs, zero = (f"[sp, #{88 + n}]" for n in (0, 8, 12, 16))
     yield from ("push {r4-r11, lr}", "sub sp, sp, #52", f"ldr r4, {y}", f"ldr r5, {blocks}")
@@ -162,14 +168,14 @@ def _bytes(plain: bool) -> Iterator[str]:
     yield from ("2:", "ldrd r2, r3, [sp, #32]", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}", "vldm r3!, {s0-s3}")
     yield from ("strd r2, r3, [sp, #32]", "ldr r0, [sp, #40]")
     yield from _all_products(pairs, "[sp, #44]")
-    yield from _limited("s0 s1 s2 s3 s0 s1 s2 s3", "" if plain else zero)
+    yield from _limited("s0 s1 s2 s3 s0 s1 s2 s3", kind, "" if plain else zero)
     yield from (f"ldrd r2, r3, {y}", "str r8, [r2, r3]", "str r4, [r2], #4", f"str r2, {y}")
     yield from ("ldr r3, [sp, #48]", "cmp r2, r3", "bne 2b", "add sp, sp, #52", "pop {r4-r11, pc}")
 
 
-def _limited(scales: str, zero: str) -> Iterator[str]:
-    """Two words of four bytes each in r4 and r8, of the sums in r4-r11, by way of memory at sp; zero
-    point and `flip` lie at `zero`, if they are not 0.
+def _limited(scales: str, kind: str, zero: str) -> Iterator[str]:
+    """Two words of four bytes each in r4 and r8, of the sums in r4-r11, by way of memory at sp. What is added
+    to make them unsigned lies at `zero`, twice, if it is not 0.
     """
     yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
     yield from ("stm sp, {r4-r11}", "vldm sp, {s4-s11}")
@@ -178,15 +184,15 @@ def _limited(scales: str, zero: str) -> Iterator[str]:
     yield from (f"vcvtr.s32.f32 s{n}, s{n}" for n in range(4, 12))
     yield from ("vstm sp, {s4-s11}", "ldm sp, {r4-r11}")
     if zero:
-        yield f"ldrd r2, r3, {zero}"
+        yield f"ldr r2, {zero}"
     for n in (4, 5, 8, 9):
         yield f"pkhbt r{n}, r{n}, r{n + 2}, lsl #16"
         if zero:
             yield f"sadd16 r{n}, r{n}, r2"
         yield f"usat16 r{n}, #8, r{n}"
     yield from (f"orr r{n}, r{n}, r{n + 1}, lsl #8" for n in (4, 8))
-    if zero:
-        yield from ("eor r4, r4, r3", "eor r8, r8, r3")
+    if kind == "int8":
+        yield from ("eor r4, r4, #0x80808080", "eor r8, r8, #0x80808080")
 
 
 _BYTES = """\
@@ -203,7 +209,7 @@ _BYTES = """\
                 const float x = (float)(int32_t)(c % 2 ? sums[c] - sums[c - 1] : sums[c]) * scale[c];
                 const int y = (int)(x + 12582912.0f - 12582912.0f) + (int16_t)zero;
                 const int limited = y < 0 ? 0 : y > 255 ? 255 : y;
-                ((uint8_t *)to)[4 * block + point * step + c] = (uint8_t)(limited ^ (flip & 255));
+                to[4 * block + point * step + c] = (KIND_t)(uint8_t)(limited FLIP);
             }
         }
     }
@@ -213,9 +219,9 @@ _BYTES = """\
 # -- one point
 
 
-def _row(extend: str, plain: bool) -> Iterator[str]:
+def _row(extend: str, kind: str, plain: bool) -> Iterator[str]:
     """On the stack: room for eight sums, first, scale, x, its end, the end of y; registers; then y, blocks,
-    loads, zero, flip.
+    loads, zero.
     """
     y, blocks, loads, zero = (f"[sp, #{88 + 4 * i}]" for i in range(4))
     yield from ("push {r4-r11, lr}", "sub sp, sp, #52", f"ldr r4, {y}", f"ldr r5, {blocks}")
@@ -230,7 +236,7 @@ def _row(extend: str, plain: bool) -> Iterator[str]:
     yield "5:"
     yield from (line for _ in range(2) for line in _four_terms(extend))
     yield from ("ldr r2, [sp, #44]", "cmp r0, r2", "bne 4b", "6:")
-    yield from _limited("s0 s1 s2 s3 s12 s13 s14 s15", "" if plain else zero)
+    yield from _limited("s0 s1 s2 s3 s12 s13 s14 s15", kind, "" if plain else zero)
     yield from (f"ldr r2, {y}", "str r4, [r2], #4", "str r8, [r2], #4", f"str r2, {y}")
     yield from ("ldr r3, [sp, #48]", "cmp r2, r3", "bne 2b", "add sp, sp, #52", "pop {r4-r11, pc}")
 
@@ -257,7 +263,7 @@ _ROW = """\
             const float made = (float)(int32_t)(c % 2 ? sums[c] - sums[c - 1] : sums[c]) * scale[c];
             const int y = (int)(made + 12582912.0f - 12582912.0f) + (int16_t)zero;
             const int limited = y < 0 ? 0 : y > 255 ? 255 : y;
-            ((uint8_t *)to)[8 * block + c] = (uint8_t)(limited ^ (flip & 255));
+            to[8 * block + c] = (KIND_t)(uint8_t)(limited FLIP);
         }
     }
 """

@@ -30,28 +30,22 @@ def _some_sums(kind: str, count: int) -> Iterator[str]:
 
 def _bytes(kind: str) -> Iterator[str]:
     """r0: floats, r1: where bytes go, r2: how many, r9: how far apart; r10: the zero point; s0: scale, s3: a
-    quotient that is limited, which stands for what is no number. A comparison of two of them finds these.
+    quotient that is limited, which stands for what is no number. Where a comparison of two finds such, all
+    that are left go one by one.
     """
     yield from ("push {r4-r10, lr}", "ldr r10, [sp, #32]", "vdiv.f32 s3, s2, s0", "vneg.f32 s3, s3")
-    yield from ("mov r9, r3", "mov r3, r2", *_counted(lambda n: _some_bytes(kind, n)), "pop {r4-r10, pc}")
-    for count, (made, odd) in ODD.items():
-        yield f"{odd}:"
-        for n in range(4, 4 + count):
-            yield from (f"vcmp.f32 s{n}, s{n}", "vmrs APSR_nzcv, fpscr", "it vs", f"vmovvs.f32 s{n}, s3")
-        yield f"b {made}b"
-
-
-ODD = {FOURS: (5, 6), 1: (7, 8)}
-"""Of so many elements, the labels of what follows the comparison, and of what is done where it fails."""
+    yield from ("mov r9, r3", "mov r3, r2", *_counted(lambda n: _some_bytes(kind, n), "sub r0, r0, #16"))
+    yield "pop {r4-r10, pc}"
 
 
 def _some_bytes(kind: str, count: int) -> Iterator[str]:
-    made, odd = ODD[count]
-    last = 3 + count
+    last, compared = 3 + count, "vmrs APSR_nzcv, fpscr"
     yield from (f"vldm r0!, {{s4-s{last}}}", *(f"vdiv.f32 s{n}, s{n}, s0" for n in range(4, 4 + count)))
-    for n in range(4, 4 + count, 2):
-        yield from (f"vcmp.f32 s{n}, s{min(n + 1, last)}", "vmrs APSR_nzcv, fpscr", f"bvs {odd}f")
-    yield from (f"{made}:", *_rounded(kind, count, "r10"))
+    if count == 1:
+        yield from ("vcmp.f32 s4, s4", compared, "it vs", "vmovvs.f32 s4, s3")
+    else:
+        yield from ("vcmp.f32 s4, s5", compared, "bvs 5f", "vcmp.f32 s6, s7", compared, "bvs 5f")
+    yield from _rounded(kind, count, "r10")
     for n in range(4, 4 + count):
         yield from (f"strb r{n}, [r1]", "add r1, r1, r9")
 
@@ -68,10 +62,12 @@ def _some_floats(kind: str, count: int) -> Iterator[str]:
     yield f"vstm r1!, {{s4-s{3 + count}}}"
 
 
-def _counted(some: Callable[[int], Iterator[str]]) -> Iterator[str]:
-    """What is done with r3 elements."""
-    yield from ("subs r3, r3, #4", "blt 2f", "1:", *some(FOURS), "subs r3, r3, #4", "bge 1b", "2:")
-    yield from ("adds r3, r3, #4", "beq 4f", "3:", *some(1), "subs r3, r3, #1", "bne 3b", "4:")
+def _counted(some: Callable[[int], Iterator[str]], back: str = "") -> Iterator[str]:
+    """What is done with r3 elements, four at a time; `back` is done where four jump to 5 and are left."""
+    yield from ("subs r3, r3, #4", "blt 2f", "1:", *some(FOURS), "subs r3, r3, #4", "bge 1b")
+    if back:
+        yield from ("b 2f", "5:", back)
+    yield from ("2:", "adds r3, r3, #4", "beq 4f", "3:", *some(1), "subs r3, r3, #1", "bne 3b", "4:")
 
 
 def _numbers(kind: str, count: int, at: str, zero: str, first: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from ingot.targets.routines import from_zero, routine
+from ingot.targets.routines import KINDS, from_zero, routine
 
 PITCHES = (16, 64)  # elements of a row of a plane
 STRIDES = (1, 2)
@@ -23,8 +23,8 @@ PADDED = 4  # weights of a row, the last one 0
 
 
 def window_name(strides: tuple[int, int], pitch: int, kind: str, plain: bool = False) -> str:
-    """The routine for windows that move so far down and along, and results of a type; `plain`: unsigned ones
-    with a zero point of 0.
+    """The routine for windows that move so far down and along, and results of a type; `plain`: with the
+    smallest zero point of their type.
     """
     return from_zero(f"window_{strides[0]}_{strides[1]}_{pitch}_{kind}", plain)
 
@@ -41,8 +41,7 @@ def window_routines() -> Mapping[str, str]:
         )
         for kind in ("uint8", "int8")
     }
-    kinds = (("uint8", False), ("uint8", True), ("int8", False))
-    made = [(s, p, *k) for s, p, k in product(product(STRIDES, STRIDES), PITCHES, kinds)]
+    made = product(product(STRIDES, STRIDES), PITCHES, KINDS, (False, True))
     return planes | {window_name(*how): _window(*how) for how in made}
 
 
@@ -51,18 +50,23 @@ def window_routines() -> Mapping[str, str]:
 
 def _plane(load: str) -> Iterator[str]:
     """r0: bytes, r1: plane, r2: rows, r3: columns; r4-r7: loaded; r8: far along; r9, r10: from the end of a
-    row to the next, of bytes and of the plane; r11: twice as far along, r12: three times; lr: fours left.
+    row to the next, of bytes and of the plane; r11: twice as far along, r12: three times; lr: eights left,
+    the first of which is half done where fours are odd.
     """
     yield from ("push {r4-r11, lr}", "ldrd r4, r8, [sp, #36]", "ldr r5, [sp, #44]", "mls r9, r3, r8, r4")
     yield from ("sub r10, r5, r3", "lsl r10, r10, #1", "lsl r11, r8, #1", "add r12, r8, r11")
-    yield from ("1:", "lsrs lr, r3, #2", "beq 3f", "2:")
-    yield from (f"{load} r4, [r0]", f"{load} r5, [r0, r8]", f"{load} r6, [r0, r11]", f"{load} r7, [r0, r12]")
-    yield from ("add r0, r0, r8, lsl #2", *(f"strh r{n}, [r1], #2" for n in range(4, 8)))
-    yield from ("subs lr, lr, #1", "bne 2b", "3:", "lsls lr, r3, #31", "bcc 4f")
-    yield from (f"{load} r4, [r0]", f"{load} r5, [r0, r8]", "add r0, r0, r11")
-    yield from ("strh r4, [r1], #2", "strh r5, [r1], #2", "4:", "bpl 5f")
-    yield from (f"{load} r4, [r0]", "add r0, r0, r8", "strh r4, [r1], #2", "5:")
+    yield from ("1:", "add lr, r3, #4", "lsrs lr, lr, #3", "beq 4f", "lsls r4, r3, #30", "bcs 3f")
+    yield from ("2:", *_four_of_plane(load), "3:", *_four_of_plane(load), "subs lr, lr, #1", "bne 2b")
+    yield from ("4:", "lsls lr, r3, #31", "bcc 5f", f"{load} r4, [r0]", f"{load} r5, [r0, r8]")  # N: one more
+    yield from ("pkhbt r4, r4, r5, lsl #16", "str r4, [r1], #4", "add r0, r0, r11", "5:", "bpl 6f")
+    yield from (f"{load} r4, [r0]", "strh r4, [r1], #2", "add r0, r0, r8", "6:")
     yield from ("add r0, r0, r9", "add r1, r1, r10", "subs r2, r2, #1", "bne 1b", "pop {r4-r11, pc}")
+
+
+def _four_of_plane(load: str) -> Iterator[str]:
+    yield from (f"{load} r4, [r0]", f"{load} r5, [r0, r8]", f"{load} r6, [r0, r11]", f"{load} r7, [r0, r12]")
+    yield from ("pkhbt r4, r4, r5, lsl #16", "pkhbt r5, r6, r7, lsl #16", "strd r4, r5, [r1], #8")
+    yield "add r0, r0, r8, lsl #2"
 
 
 _PLANE = """\
@@ -115,30 +119,30 @@ def _assembly(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool) -
     yield from (*_next_tile(strides), "bne 1b", *_next_rows(strides, pitch), "b 2b")
     yield from ("3:", "adds r2, r2, #1", "bne 5f", *_row_start(), "4:", *_tile(strides, pitch, 1))
     yield from (*_limited(kind, is_plain, 1), *_next_tile(strides), "bne 4b")
-    yield from ("5:", "add sp, sp, #20", "pop {r4-r11, pc}")
+    yield from ("5:", "add sp, sp, #32", "pop {r4-r11, pc}")
 
 
 def _start(strides: tuple[int, int]) -> Iterator[str]:
     """r3-r8: weights 01 and 12 of three rows. s0: scale, s1: zero point, s2, s3: first value, s8: how far
-    right the second result goes, s9: where there is one, s10: how far down, s11: from a tile to the next.
-    On the stack: plane and results of the last tile of the rows, s8 at first, rows, where planes end; behind
-    the registers y, rows, columns, down, along, zero.
+    right the second result goes, where there is one. On the stack: plane and results of the last tile of the
+    rows, how far right at first, rows, from tile to tile, where planes end, how far right, how far down; then
+    registers; then y, rows, columns, down, along, zero.
     """
-    yield from ("push {r4-r11, lr}", "sub sp, sp, #20", "vldr s0, [r3]", "vldr s2, [r2]", "vldr s3, [r2]")
+    yield from ("push {r4-r11, lr}", "sub sp, sp, #32", "vldr s0, [r3]", "vldr s2, [r2]", "vldr s3, [r2]")
     yield "ldm r1, {r9, r10, r11}"
     for row in range(TAPS):
         yield from (f"sxtb16 r2, r{9 + row}", f"sxtb16 lr, r{9 + row}, ror #8")
         yield from (f"pkhbt r{3 + 2 * row}, r2, lr, lsl #16", f"pkhtb r{4 + 2 * row}, r2, lr")
-    yield from ("ldr r9, [sp, #64]", "ldr r10, [sp, #72]", "sub r11, r9, #1", "lsr r11, r11, #1")
-    yield from ("mul r12, r11, r10", "ldr r2, [sp, #56]", "add r2, r2, r12, lsl #1", "str r2, [sp, #4]")
+    yield from ("ldr r9, [sp, #76]", "ldr r10, [sp, #84]", "sub r11, r9, #1", "lsr r11, r11, #1")
+    yield from ("mul r12, r11, r10", "ldr r2, [sp, #68]", "add r2, r2, r12, lsl #1", "str r2, [sp, #4]")
     yield from (f"add r12, r0, r11, lsl #{1 + strides[1]}", "str r12, [sp]", f"sub r2, r0, #{4 * strides[1]}")
-    yield from ("str r2, [sp, #16]", "mvn r2, r9", "and r2, r2, #1", "mul r2, r2, r10", "str r2, [sp, #8]")
-    yield from ("vmov s9, r10", "lsl r2, r10, #1", "vmov s11, r2", "ldr r2, [sp, #76]", "vmov s1, r2")
-    yield from ("ldr r2, [sp, #68]", "vmov s10, r2", "ldr r2, [sp, #60]", "str r2, [sp, #12]")
+    yield from ("lsl r12, r10, #1", "strd r12, r2, [sp, #16]", "mvn r2, r9", "and r2, r2, #1")
+    yield from ("mul r2, r2, r10", "ldr r9, [sp, #72]", "strd r2, r9, [sp, #8]", "vmov s8, r10")
+    yield from ("ldr r2, [sp, #88]", "vmov s1, r2", "ldr r2, [sp, #80]", "str r2, [sp, #28]")
 
 
 def _row_start() -> Iterator[str]:
-    yield from ("ldrd r0, r1, [sp]", "ldr r2, [sp, #8]", "vmov s8, r2")
+    yield from ("ldrd r0, r1, [sp]", "ldr r2, [sp, #8]", "str r2, [sp, #24]")
 
 
 def _tile(strides: tuple[int, int], pitch: int, rows: int) -> Iterator[str]:
@@ -176,21 +180,23 @@ def _limited(kind: str, is_plain: bool, rows: int) -> Iterator[str]:
     made = range(9, 9 + 2 * rows)
     if not is_plain:
         yield from ("vmov r2, s1", *(f"add r{n}, r{n}, r2" for n in made))
-    yield from (f"{'usat' if kind == 'uint8' else 'ssat'} r{n}, #8, r{n}" for n in made)
-    yield "vmov r2, s8"
+    yield from (f"{'usat' if kind == 'uint8' or is_plain else 'ssat'} r{n}, #8, r{n}" for n in made)
+    if is_plain and kind == "int8":
+        yield from (f"eor r{n}, r{n}, #0x80" for n in made)
+    yield "ldrd r2, lr, [sp, #24]"
     if rows == 2:
-        yield from ("vmov lr, s10", "add lr, lr, r1", "strb r12, [lr, r2]", "strb r11, [lr]")
+        yield from ("add lr, lr, r1", "strb r12, [lr, r2]", "strb r11, [lr]")
     yield from ("strb r10, [r1, r2]", "strb r9, [r1]")
 
 
 def _next_tile(strides: tuple[int, int]) -> Iterator[str]:
     """To the tile on the left, if there is one."""
-    yield from ("vmov.f32 s8, s9", "vmov r2, s11", "sub r1, r1, r2", f"sub r0, r0, #{4 * strides[1]}")
-    yield from ("ldr r2, [sp, #16]", "cmp r0, r2")
+    yield from ("vstr s8, [sp, #24]", "ldrd r2, lr, [sp, #16]", "sub r1, r1, r2")
+    yield from (f"sub r0, r0, #{4 * strides[1]}", "cmp r0, lr")
 
 
 def _next_rows(strides: tuple[int, int], pitch: int) -> Iterator[str]:
     apart = 4 * strides[0] * pitch
     yield from ("ldr r0, [sp]", f"add r0, r0, #{apart}", "str r0, [sp]")
-    yield from (f"add r2, r2, #{apart}", "str r2, [sp, #16]", "ldr r1, [sp, #4]", "ldr r2, [sp, #68]")
+    yield from (f"add lr, lr, #{apart}", "str lr, [sp, #20]", "ldr r1, [sp, #4]", "ldr r2, [sp, #28]")
     yield from ("add r1, r1, r2, lsl #1", "str r1, [sp, #4]")

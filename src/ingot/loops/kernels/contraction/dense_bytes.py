@@ -28,8 +28,8 @@ from ingot.loops.kernels.contraction.paired_bytes import (
     as_byte,
     constants_of_channels,
     is_plain,
-    limits_of_halves,
     with_byte,
+    zero_of_halves,
 )
 from ingot.loops.kernels.contraction.paired_tiles import LOWEST
 from ingot.loops.layout import Storage
@@ -141,7 +141,7 @@ class DenseBytes(DotLoops):
         begin = (*self.moving, Const(first), none)
         constants = (Load(t, begin) for t in (self.first, self.scale))
         w = Load(self.duo, (*begin, none, none, none))
-        numbers = (blocks, self.loads, *limits_of_halves(self.found))
+        numbers = (blocks, self.loads, zero_of_halves(self.found))
         addresses = (self._x(none), w, *constants, to(Const(first), 0))
         stores = (
             Store(
@@ -150,7 +150,8 @@ class DenseBytes(DotLoops):
             )
             for r in range(CHANNELS)
         )
-        call = Routine(from_zero(f"dot2_row_{self.kind.name}", is_plain(self.found)), addresses, numbers)
+        name = f"dot2_row_{self.kind.name}_{self.found.node.type.name}"
+        call = Routine(from_zero(name, is_plain(self.found)), addresses, numbers)
         body = (*self._sums(block), *stores)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
 

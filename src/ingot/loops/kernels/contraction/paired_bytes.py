@@ -97,9 +97,10 @@ class PairedBytes(PairedTiles):
             apart = blocks * CHANNELS
         else:
             apart = step(self.c.to, self.x.name) or 0 if self.x is not None and count == POINTS else 0
-        numbers = (apart, blocks, self.pairs, *limits_of_halves(self.found))
+        numbers = (apart, blocks, self.pairs, zero_of_halves(self.found))
         body = (*self._sums(block), *self._limited(block, count, to))
-        call = Routine(from_zero("dot2_bytes", is_plain(self.found)), addresses, numbers)
+        name = f"dot2_bytes_{self.found.node.type.name}"
+        call = Routine(from_zero(name, is_plain(self.found)), addresses, numbers)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
 
     def _sums(self, block: Expr) -> Iterator[Statement]:
@@ -158,15 +159,15 @@ def as_byte(total: Expr, scale: Load, channel: int, found: Requantised) -> Expr:
 
 
 def is_plain(found: Requantised) -> bool:
-    """Whether the bytes are unsigned, from 0 on."""
-    return found.zero == 0 and found.node.type is not INT8
+    """Whether the bytes stand for numbers from 0 on: their zero point is the smallest of their type."""
+    return found.zero == found.node.type.lowest
 
 
-def limits_of_halves(found: Requantised) -> tuple[int, int]:
-    """The zero point for both halves of a register, and what makes four unsigned bytes signed ones."""
-    is_signed = found.node.type is INT8
-    zero, flip = found.zero + (SIGN if is_signed else 0), SIGN if is_signed else 0
-    return _signed(zero & 0xFFFF, 16), _signed(flip, 8)
+def zero_of_halves(found: Requantised) -> int:
+    """The zero point of unsigned bytes, twice in a register."""
+    half = found.zero + (SIGN if found.node.type is INT8 else 0) & 0xFFFF
+    word = half << 16 | half
+    return word - (word >> 31 << 32)
 
 
 def constants_of_channels(loops: DotLoops, found: Requantised, size: int) -> tuple[Tensor, Tensor]:
@@ -211,9 +212,3 @@ def _shared_sums(low: Array, high: Array) -> Array:
 def _shared_scales(_: Array, high: Array) -> Array:
     """The sum of the second channel is multiplied by 256."""
     return np.asarray(high.astype(np.float32) / np.float32(SHIFT))
-
-
-def _signed(part: int, bits: int) -> int:
-    """A word made of one number again and again, as an int32."""
-    word = sum(part << at for at in range(0, 32, bits))
-    return word - (word >> 31 << 32)
