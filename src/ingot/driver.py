@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx
 
+from ingot.bundle.budget import within_ram
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.manifest import Origin
 from ingot.bundle.several import Collection, Made, write_several
@@ -21,7 +22,7 @@ from ingot.compression.merge import merge_equal
 from ingot.compression.model import Compressed, Wish, compress, floats, inlined, to_container
 from ingot.errors import InputError
 from ingot.files import named, read_file, sha256_of
-from ingot.formula.expr import Array
+from ingot.formula.expr import Array, Tensor
 from ingot.frontends.canonical import canonical, is_foreign, source_files
 from ingot.frontends.onnx import opsets as model_opsets
 from ingot.frontends.onnx import read_proto, read_with
@@ -32,6 +33,7 @@ from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
 from ingot.log import Level, announce
 from ingot.loops.choice import LoweringOptions, Ways
+from ingot.loops.layout import Layout
 from ingot.loops.lower import lower
 from ingot.loops.operations import require_vectors
 from ingot.loops.priority import PRIORITIES
@@ -41,7 +43,7 @@ from ingot.loops.program_passes.pauses import pausing
 from ingot.loops.program_passes.share import share
 from ingot.loops.program_passes.state import keep_states
 from ingot.loops.program_passes.whole_numbers import whole_numbers
-from ingot.loops.region import Region, formulate_graph, region_text
+from ingot.loops.region import Region, copied, formulate_graph, region_text
 from ingot.loops.region_passes.dequantised import inline_dequantised
 from ingot.loops.region_passes.fold import fold_stages
 from ingot.loops.region_passes.fuse import fuse
@@ -281,10 +283,30 @@ def stages(model: Any, options: Options) -> Stages:
     model = canonical(model, options)  # first: everything below reads ONNX
     graph = front(model, options)
     region = region_of(graph, options)
+    layouts, how = assign_layouts(region, target), lowering_of(options, target)
+    name = bundle_name(options.name, model, graph.name)
+
+    def placed(room: int | None) -> Plan:
+        program = lower_steps(copied(region), layouts, name, target, replace(how, room=room), graph, options)
+        return PLAN(plan, program, options.memory)  # last: the kernels decide what lives when
+
+    found = within_ram(placed, options)
+    return Stages(graph, region, found.program, found, target)
+
+
+def lower_steps(
+    region: Region,
+    layouts: dict[Tensor, Layout],
+    name: str,
+    target: Target,
+    how: LoweringOptions,
+    graph: Graph,
+    options: Options,
+) -> Program:
+    """The steps from a region to the final program."""
     # what stays the same from step to step is proved once
     programs = Level("program", "writing loops", program_text, partial(require_proved, proved={}))
-    layouts, how = assign_layouts(region, target), lowering_of(options, target)
-    program = programs(lower, region, layouts, bundle_name(options.name, model, graph.name), target, how)
+    program = programs(lower, region, layouts, name, target, how)
     if options.fuse and options.generators and options.math == "standard":
         require_used(how.tuned, program)
     if options.threads:
@@ -300,8 +322,7 @@ def stages(model: Any, options: Options) -> Stages:
     program = programs(
         keep_states, program, graph.states
     )  # after both: who reads last, and where a run may end
-    placed = PLAN(plan, program, options.memory)  # last: the kernels decide what lives when
-    return Stages(graph, region, program, placed, target)
+    return program
 
 
 def ways(model: Any, options: Options) -> Ways:

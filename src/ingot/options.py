@@ -66,7 +66,8 @@ class Options:
     Caffe2's nets. `fix` makes inputs constants, by name: a number, which fills the input, nested lists or
     an array.
     `cpu`, `features` (LLVM's words, as +sse4a or -fma), `float_abi`, `code_model` say more of the target.
-    `max_ram` and `max_flash` are bytes: a bundle that takes more is refused. `memory` and `flash` give
+    `max_ram` and `max_flash` are bytes: a bundle that takes more is refused; within `max_ram`, layers go row
+    by row as far as that is needed. `memory` and `flash` give
     regions their bytes, fastest first: what lies in which is decided here, and the sections are named after
     them; the code is in the first of `flash`.
     """

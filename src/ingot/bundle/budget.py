@@ -1,20 +1,55 @@
-"""What a bundle may take of a device's memory: one that takes more is refused, and what takes most is named.
+"""What a bundle may take of a device's memory: streams are searched that keep it within the RAM, and what
+takes more is refused by the names of what takes most.
 
-In: a unit, the limits of the options, the sizes of its manifest. Out: nothing, or an InputError. Called by
+In: the limits of the options, and how a program is made with so much room, or a unit and the sizes of its
+manifest. Out: a plan that fits, or the smallest one; nothing, or an InputError. Called by the driver, and by
 `write`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from ingot.emit.unit import Unit
 from ingot.errors import InputError
 from ingot.formula.expr import Tensor
+from ingot.memory.plan import Plan
+from ingot.memory.tree import ALIGN, padded
 from ingot.options import Options
 
 NAMED = 3
+TRIES = 8  # programs that are made in search of one that fits
 QUANTIZE = "ingot quantize makes floats bytes, a quarter of them"
+
+
+def within_ram(placed: Callable[[int | None], Plan], options: Options) -> Plan:
+    """The first plan within `max_ram`: of whole tensors, else of streams that leave them ever less room.
+
+    `placed` makes one whose tensors take about so many bytes at a time; kernels add scratch of their own. If
+    none fits, the smallest, for `require_room` to refuse.
+    """
+    whole = best = placed(None)
+    if options.max_ram is None or not (options.fuse and options.generators):
+        return best
+    room = options.max_ram - _beside(best, options)
+    wanted, over = room, best.arena_bytes - room
+    for _ in range(TRIES):
+        if over <= 0 or room <= 0:
+            break
+        found = placed(room)
+        best = min(best, found, key=lambda p: p.arena_bytes)
+        over = found.arena_bytes - wanted
+        room -= max(over, ALIGN)
+    return best if best is whole else replace(best, whole_bytes=whole.arena_bytes)
+
+
+def _beside(found: Plan, options: Options) -> int:
+    """What the caller has to keep beside the arena: the state, and Glow's mutable memory."""
+    program = found.program
+    state = sum(max(t.count, 1) * t.type.bytes for t in program.members)
+    edge = (*program.inputs, *program.outputs) if options.api in ("static", "dynamic") else ()
+    return state + sum(padded(t.bytes) for t in edge)
 
 
 def require_room(unit: Unit, options: Options, sizes: Mapping[str, int]) -> None:

@@ -23,6 +23,7 @@ def cost_table(manifest: Mapping[str, Any]) -> Table:
             _bytes(sizes["arena_bytes"]),
             f"no plan needs less than {sizes['arena_bound_bytes']:,}",
         ),
+        *_stream_rows(manifest),
         *_region_rows(manifest),
         ("stack", _bytes(stack), "unknown" if stack is None else ""),
         ("work", f"{sum(k['macs'] for k in kernels):,} MACs", f"in {len(kernels)} kernel calls"),
@@ -54,6 +55,15 @@ def _flash_rows(manifest: Mapping[str, Any]) -> Iterator[tuple[str, object, str]
         return
     every = f" of {len(variants)} variants" if variants else ""
     yield "flash", _bytes(sizes["flash_bytes"]), f"weights {weights:,}, code {sizes['code_bytes']:,}{every}"
+
+
+def _stream_rows(manifest: Mapping[str, Any]) -> Iterator[tuple[str, object, str]]:
+    """What layers that go row by row save, and cost."""
+    whole = manifest["sizes"].get("arena_whole_bytes")
+    streams = [k for k in manifest["kernels"] if "streamed" in k.get("generators", ())]
+    if whole is not None:
+        saved = f"the arena would take {whole:,} bytes; no MAC is computed twice"
+        yield "row by row", f"{sum(len(k['nodes']) for k in streams)} nodes", saved
 
 
 def _region_rows(manifest: Mapping[str, Any]) -> Iterator[tuple[str, object, str]]:

@@ -127,6 +127,7 @@ def _sizes(unit: Unit, code: bytes, stack: int | None) -> dict[str, Any]:
         "static_bytes": part.data + part.bss,
         "arena_bytes": unit.plan.arena_bytes,
         "arena_bound_bytes": unit.plan.bound_bytes,
+        "arena_whole_bytes": unit.plan.whole_bytes,
         "arena_align": ALIGN,
         "mutable_bytes": max(unit.mutable_bytes, ALIGN) if unit.api in ("static", "dynamic") else 0,
         "state_bytes": unit.state_bytes,

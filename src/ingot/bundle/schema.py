@@ -94,6 +94,7 @@ class Sizes(Struct):
     state_bytes: Bytes
     stack_bytes: Bytes | None
     weights_bytes: Bytes
+    arena_whole_bytes: Bytes | None = None
 
 
 class Ram(Struct):

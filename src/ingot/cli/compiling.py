@@ -80,7 +80,7 @@ MaxRam = Annotated[
     typer.Option(
         "--max-ram",
         metavar="BYTES",
-        help="Refuse a bundle that takes more: 96K, 1M.",
+        help="Let layers go row by row until the bundle takes no more; refuse one that does: 96K, 1M.",
         rich_help_panel=arg.MEMORY,
     ),
 ]

@@ -30,6 +30,7 @@ from ingot.loops.kernels.winograd.blocking import blocking, weight_bytes
 from ingot.loops.kernels.winograd.cook_toom import Algorithm, Line, cook_toom, follow
 from ingot.loops.kernels.winograd.match import Convolution, match, taps_of
 from ingot.loops.layout import Storage
+from ingot.loops.line_buffer import LineBuffer
 from ingot.options import Math
 from ingot.targets.record import Target
 from ingot.targets.stream import FROM_THIRD, stream
@@ -97,7 +98,7 @@ class Choice:
     they go through the caches once for the whole image. `tile`: the registers of a plain contraction, rows
     and vectors; None leaves them to its cost. `sparse`: an encoded matrix is walked entry by entry; `codes`:
     it is read as codes of its values. `band`: the result is never whole, the next stage reads some rows at
-    a time. `naive`: no generator is asked.
+    a time. `line`: the stage is in a stream. `naive`: no generator is asked.
     """
 
     winograd: int = 0
@@ -109,7 +110,13 @@ class Choice:
     codes: bool = False
     huffman: bool = False
     band: Band | None = None
+    line: LineBuffer | None = None
     naive: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the result lies in memory at once."""
+        return self.band is None and (self.line is None or self.line.is_last)
 
     @property
     def text(self) -> str:
@@ -134,7 +141,8 @@ class LoweringOptions:
     their kernels choose. `parts`: pieces of an image, each of which stages may go through by bands of rows;
     0: they make whole images. `huffman`: encoded weights are stored in Huffman codes where that saves
     anything. `generators`: where this is off, every stage is naive loops. `fast`: convolutions may be
-    computed by algorithms that store more weights.
+    computed by algorithms that store more weights. `room`: bytes of tensors that may be live at once, which
+    streams are to keep; None asks for no streams.
     """
 
     math: Math = "standard"
@@ -145,6 +153,7 @@ class LoweringOptions:
     huffman: bool = False
     generators: bool = True
     fast: bool = True
+    room: int | None = None
 
     @property
     def names_tiles(self) -> bool:
@@ -166,14 +175,16 @@ class Chooser:
     how: LoweringOptions
     keys: dict[Compute, str] = field(default_factory=dict)
     bands: dict[Tensor, Band] = field(default_factory=dict)
+    lines: dict[Tensor, LineBuffer] = field(default_factory=dict)
     made: dict[Compute, Choice] = field(default_factory=dict)
 
     def __call__(self, stages: tuple[Stage, ...], storage: Storage) -> Choices:
         """A choice for every stage that has one."""
         if not self.how.generators:
             return dict.fromkeys(computes(stages), Choice(naive=True))
-        made = ((c, self.one(c, storage), self.bands.get(c.out)) for c in computes(stages))
-        return {c: replace(how, far=self.is_far, band=band) for c, how, band in made}
+        made = {c: replace(self.one(c, storage), far=self.is_far) for c in computes(stages)}
+        bands, lines = self.bands, self.lines
+        return {c: replace(how, band=bands.get(c.out), line=lines.get(c.out)) for c, how in made.items()}
 
     def one(self, c: Compute, storage: Storage) -> Choice:
         """How a stage is computed by itself."""

@@ -31,6 +31,7 @@ from ingot.loops.kernels.rows.selection import selection
 from ingot.loops.kernels.sparse.csc import csc
 from ingot.loops.kernels.sparse.sparse_gather import sparse_gather
 from ingot.loops.kernels.sparse.sparse_lanes import sparse_lanes
+from ingot.loops.kernels.streamed import streamed
 from ingot.loops.kernels.transpose import transpose
 from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
 from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
@@ -105,6 +106,10 @@ def _banded(r: Request) -> Written | None:
     return banded(r.stages, r.choices, r.storage, r.target, r.some_rows)
 
 
+def _streamed(r: Request) -> Written | None:
+    return streamed(r.stages, r.choices, r.storage, r.target, r.some_rows)
+
+
 def _peeled(r: Request) -> Written | None:
     return peeled(r.stages, r.storage, r.target, r.around)
 
@@ -140,6 +145,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("scan", "stages once per step of an axis, in order", _scan),
     Family("chosen_naive", "what a tuning file or an option wants as naive loops", _chosen_naive),
     of_stages("selection", "TopK in one pass", selection),
+    Family("streamed", "stages through rows at one pace, in line buffers", _streamed),
     Family("banded", "chains of windows in bands of rows", _banded),
     Family("checked", "reads at places that are data, with range checks", _checked),
     Family("peeled", "axes whose extent only the run knows, around all below", _peeled),

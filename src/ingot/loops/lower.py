@@ -25,6 +25,7 @@ from ingot.loops.layout import Layout, Storage, fill_halo
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of, touched
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
 from ingot.loops.region_passes.bands import merge_bands
+from ingot.loops.region_passes.streams import stream_rows
 from ingot.loops.region_passes.subviews import is_nothing
 from ingot.loops.requantise import for_scalars
 from ingot.loops.rewrite import rewritten, without_single_iterations
@@ -42,6 +43,9 @@ def lower(
     """The program of a region whose tensors are stored as `layouts` says."""
     choose = Chooser(target, _constant_bytes(region), how)
     storage = Storage(dict(layouts))
+    if how.room is not None:
+        lines = stream_rows(region, storage, how.room, lambda c: choose.one(c, storage))
+        choose.lines.update(lines)
     if how.parts:
         bands = merge_bands(region, storage, target, lambda c: choose.one(c, storage), how.parts)
         choose.bands.update(bands)
@@ -224,7 +228,7 @@ def _key(t: Tensor, storage: Storage, is_parameter: bool) -> Hashable:
 def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choices: Choices) -> Kernel:
     """The kernel of some stages; its parameters are the physical tensors they touch."""
     storage = work.storage
-    whole = [c.out for c in computes(stages) if choices[c].band is None]
+    whole = [c.out for c in computes(stages) if choices[c].is_whole]
     halos = tuple(dict.fromkeys(t for t in whole if storage.layout(t).has_halo))
     filled = (f for t in halos for f in fill_halo(t, storage, _at_once(t, work.target)))
     twice = (c.out for c in computes(stages) if is_cut(c, storage, work.target))

@@ -131,6 +131,20 @@ def _with_computes(stage: Stage, f: Callable[[Compute], Compute]) -> Stage:
     return f(stage)
 
 
+def copied(region: Region) -> Region:
+    """The region with lists of its own: steps that join groups leave the first one as it was."""
+    items: list[Item] = []
+    for item in region.items:
+        match item:
+            case Either(then=then, other=other):
+                items.append(replace(item, then=copied(then), other=copied(other)))
+            case Iterate(body=body):
+                items.append(replace(item, body=copied(body)))
+            case _:
+                items.append(item)
+    return replace(region, items=items)
+
+
 def inner_tensors(region: Region) -> frozenset[Tensor]:
     """What one group, or the step of one scan, makes and nobody else reads: it need not be in memory."""
     made: dict[Tensor, int] = {}

@@ -29,7 +29,8 @@ class Plan:
     """Offsets into a program's arena, its size, the least any offsets could need (the peak of live bytes).
 
     Two tensors may be alive in the same bytes for one step only, and only where `overwrites` says so. Of an
-    arena in several `regions` the offsets go on from one to the next; no tensor lies in two.
+    arena in several `regions` the offsets go on from one to the next; no tensor lies in two. `whole_bytes` is
+    the size of the arena without streams, where streams were made to have a smaller one.
     """
 
     program: Program
@@ -39,6 +40,7 @@ class Plan:
     arena_bytes: int
     bound_bytes: int
     regions: tuple[Region, ...] = ()
+    whole_bytes: int | None = None
 
     def aliasing(self, kernel: Kernel) -> frozenset[Tensor]:
         """The kernel's parameters that some call binds to the same bytes."""

@@ -71,7 +71,7 @@ class Request:
 
     def some_rows(self, stage: Compute, some: Compute, bounds: Bounds) -> tuple[Statement, ...]:
         """The statements of a band of rows of a stage, under loops whose variables have these bounds."""
-        how = {some: replace(self.choices.get(stage, DEFAULT), band=None)}
+        how = {some: replace(self.choices.get(stage, DEFAULT), band=None, line=None)}
         return self.generate(replace(self, stages=(some,), bounds={**self.bounds, **bounds}, choices=how))
 
 
