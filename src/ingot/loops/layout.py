@@ -7,7 +7,7 @@ it; `bind` turns their logical reads into physical ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,9 +17,12 @@ from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, at_least, simplify
 from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import BOOL, DType
 from ingot.loops.program import Alias
+from ingot.targets.record import Target
+
+WORD = 4  # bytes of a register of integers
 
 Index = tuple[Expr, ...]
-Range = tuple[int, Extent]
+Range = tuple[Extent, Extent]
 """From an element of a dimension to behind another."""
 
 
@@ -247,55 +250,72 @@ def fill_halo(t: Tensor, storage: Storage, lanes: int) -> tuple[Statement, ...]:
 
 def _fill_around(t: Tensor, layout: Layout, index: Index, lanes: int) -> Iterator[Statement]:
     """The fill before and behind a dimension and around what lies between, at a place of those before it."""
-    d = len(index)
+    d, value = len(index), of_fill(t, layout.fill)
     if not any(layout.before[axis] or layout.after[axis] for axis in layout.order[d:]):
         return
     before, after, end = layout.before[layout.order[d]], layout.after[layout.order[d]], t.shape[d]
     inside: list[Range] = [(0, n) for n in t.shape[d + 1 :]]
     if before:
-        yield from _fill_box(t, index, [(0, before), *inside], layout.fill, lanes)
+        yield from write_box(t, [(0, before), *inside], value, lanes, index)
     if after:  # of a fixed extent: see `assign_layouts`
         end = static(t.shape[d]) - after
-        yield from _fill_box(t, index, [(end, end + after), *inside], layout.fill, lanes)
+        yield from write_box(t, [(end, end + after), *inside], value, lanes, index)
     place = Var(f"f{d}")
     if between := tuple(_fill_around(t, layout, (*index, place), lanes)):
         yield For(place.name, Const(before), as_expr(end), 1, between)
 
 
-def _fill_box(
-    t: Tensor, index: Index, ranges: list[Range], fill: float | int, lanes: int
+def write_box(
+    t: Tensor, ranges: Sequence[Range], value: Callable[[Load], Expr], lanes: int, at: Index = ()
 ) -> tuple[Statement, ...]:
-    """Ranges of the last dimensions filled. Vectors are spelled out: left to itself a compiler may turn the
-    loops around and scatter.
+    """Statements that give the elements of a box their `value`, `lanes` at a time, in the order of memory.
+
+    The ranges are of the last dimensions, at one place of those before them. Vectors are spelled out: left to
+    itself a compiler may turn the loops around and scatter.
     """
-    names = [f"f{len(index) + k}" for k in range(len(ranges))]
-    inner = (Var(n) if _is_long(r) else Const(r[0]) for n, r in zip(names, ranges, strict=True))
-    value = Const(float(fill) if t.type.is_float else int(fill), t.type.compute)
-    row, whole = t.lane_axis - len(index), t.type.compute is t.type and t.type.kind in "iuf"
-    body = tuple(_fill_row(t, (*index, *inner), names[row], ranges[row], value, lanes if whole else 1))
+    names = [f"f{len(at) + k}" for k in range(len(ranges))]
+    inner = (Var(n) if _is_long(r) else as_expr(r[0]) for n, r in zip(names, ranges, strict=True))
+    row, whole = t.lane_axis - len(at), t.type.compute is t.type and t.type.kind in "iuf"
+    body = tuple(_write_row(t, (*at, *inner), names[row], ranges[row], value, lanes if whole else 1))
     for k, (name, (lo, hi)) in reversed(list(enumerate(zip(names, ranges, strict=True)))):
         if _is_long((lo, hi)) and k != row:
-            body = (For(name, Const(lo), as_expr(hi), 1, body),)
+            body = (For(name, as_expr(lo), as_expr(hi), 1, body),)
     return body
+
+
+def of_fill(t: Tensor, fill: float | int) -> Callable[[Load], Expr]:
+    """One number everywhere."""
+    number = Const(float(fill) if t.type.is_float else int(fill), t.type.compute)
+    return lambda _: number
 
 
 def _is_long(r: Range) -> bool:
     """Whether more than one element lies there, as far as is known."""
-    return not isinstance(r[1], int) or r[1] - r[0] > 1
+    lo, hi = r
+    return not (isinstance(lo, int) and isinstance(hi, int) and hi - lo <= 1)
 
 
-def _fill_row(
-    t: Tensor, index: tuple[Expr, ...], name: str, row: Range, value: Const, lanes: int
+def _write_row(
+    t: Tensor, index: tuple[Expr, ...], name: str, row: Range, value: Callable[[Load], Expr], lanes: int
 ) -> Iterator[Statement]:
     """One row of a box, in vectors where its length is known."""
     (lo, hi), along = row, t.lane_axis
-    if not isinstance(hi, int):
-        yield For(name, Const(lo), hi, 1, (Store(Load(t, index), value),))
+    if not (isinstance(lo, int) and isinstance(hi, int)):
+        to = Load(t, index)
+        yield For(name, as_expr(lo), as_expr(hi), 1, (Store(to, value(to)),))
         return
     while lo < hi:
         width = next((n for n in (lanes, 16, 8, 4) if 1 < n <= min(lanes, hi - lo)), 1)
         end = hi - (hi - lo) % width
         turns: Expr = Var(name) if end - lo > width else Const(lo)
-        store = Store(Load(t, (*index[:along], turns, *index[along + 1 :])), value, width)
+        to = Load(t, (*index[:along], turns, *index[along + 1 :]), None, width)
+        store = Store(replace(to, lanes=1), value(to), width)
         yield For(name, Const(lo), Const(end), width, (store,)) if end - lo > width else store
         lo = end
+
+
+def at_once(t: Tensor, target: Target) -> int:
+    """How many elements of a box are written at once: vectors, or bytes that fill a register."""
+    lanes = target.lanes(max(t.type.bytes, WORD))
+    alone = lanes == t.type.bytes == 1 and list(target.narrow_operations) == [WORD]
+    return WORD if alone else lanes

@@ -15,14 +15,16 @@ class LineBuffer:
 
     The rows are along dimension `dim`. Of `ticks`, each makes `step` of them one by one, tick t the rows from
     `start` + `step` * t on, as far as they are of the image. A line buffer holds the last `rows` that were
-    made, and beyond the image the `fill`, which is None where nobody reads there. What the last stage makes
-    is whole.
+    made, and beyond the image the `fill`, which is None where nobody reads there. Before every `shift` rows,
+    at the end of which its readers read, those that they read again move to the front. What the last stage
+    makes is whole.
     """
 
     dim: int
     step: int
     start: int
     rows: int
+    shift: int
     ticks: int
     fill: float | int | None = None
     is_last: bool = False

@@ -21,7 +21,7 @@ from ingot.loops.choice import LOWERING, Choices, Chooser, LoweringOptions
 from ingot.loops.generate import generate
 from ingot.loops.interchange import in_common, parameters_of_layers
 from ingot.loops.kernels.peel import is_cut
-from ingot.loops.layout import Layout, Storage, fill_halo
+from ingot.loops.layout import Layout, Storage, at_once, fill_halo
 from ingot.loops.program import Alias, Branch, Call, Copy, Kernel, Program, Repeat, Step, params_of, touched
 from ingot.loops.region import Either, Group, Iterate, Region, groups, inner_tensors
 from ingot.loops.region_passes.bands import merge_bands
@@ -66,9 +66,6 @@ def _views(steps: Iterable[Step], storage: Storage) -> dict[Tensor, Alias]:
     """Of the views that generators made, those that a step touches."""
     found = set(touched(tuple(steps)))
     return {view: Alias(base) for view, base in storage.views.items() if view in found}
-
-
-WORD = 4  # bytes of a register of integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +227,7 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     storage = work.storage
     whole = [c.out for c in computes(stages) if choices[c].is_whole]
     halos = tuple(dict.fromkeys(t for t in whole if storage.layout(t).has_halo))
-    filled = (f for t in halos for f in fill_halo(t, storage, _at_once(t, work.target)))
+    filled = (f for t in halos for f in fill_halo(t, storage, at_once(t, work.target)))
     twice = (c.out for c in computes(stages) if is_cut(c, storage, work.target))
     storage.fixed = frozenset(map(storage.tensor, (*halos, *_shared(stages), *twice)))
     served = list[str]()
@@ -243,13 +240,6 @@ def _kernel(nodes: tuple[str, ...], stages: tuple[Stage, ...], work: _Work, choi
     how = work.choose.named(choices)
     made_by = tuple(dict.fromkeys(served))
     return Kernel(nodes[0], parameters, body, nodes, macs(stages), params, "", scratch, how, made_by)
-
-
-def _at_once(t: Tensor, target: Target) -> int:
-    """How many elements of a halo are written at once: vectors, or bytes that fill a register."""
-    lanes = target.lanes(max(t.type.bytes, WORD))
-    alone = lanes == t.type.bytes == 1 and list(target.narrow_operations) == [WORD]
-    return WORD if alone else lanes
 
 
 def _shared(stages: tuple[Stage, ...]) -> Iterator[Tensor]:

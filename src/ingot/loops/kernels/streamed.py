@@ -17,13 +17,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ingot.formula.compute import Compute, Stage
-from ingot.formula.expr import Const, Expr, Load, Tensor, Var, static, substitute, transform
+from ingot.formula.expr import (
+    Const,
+    Expr,
+    Extent,
+    Load,
+    Tensor,
+    Var,
+    maximum,
+    minimum,
+    static,
+    substitute,
+    transform,
+)
 from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import For, Statement, When
 from ingot.loops.choice import Choices
 from ingot.loops.kernels.banded import Rows
 from ingot.loops.kernels.common_scratch import in_common
-from ingot.loops.layout import Storage, fill_halo
+from ingot.loops.layout import Range, Storage, at_once, fill_halo, of_fill, write_box
 from ingot.loops.line_buffer import LineBuffer
 from ingot.loops.rewrite import apart
 from ingot.targets.record import Target
@@ -76,6 +88,7 @@ class _Generator:
         self.sources: Mapping[Tensor, _Made] = {m.stage.out: m for m in made if not m.line.is_last}
         self.steps = sorted({m.line.step for m in made})
         self.scratch: list[set[Tensor]] = []  # of each stage
+        self.at: dict[int, Expr] = {}  # how many rows of each step are made before these
 
     def statements(self) -> Iterator[Statement]:
         taken: set[str] = set()
@@ -88,20 +101,18 @@ class _Generator:
 
     def _start(self, m: _Made) -> tuple[Statement, ...]:
         """What lies beside the rows, and above the image."""
-        halo = fill_halo(m.buffer, self.storage, self.target.lanes(4))
-        if m.line.fill is None:
-            return halo
-        row = Var("beyond", m.line.rows)
-        return (
-            *halo,
-            For(row.name, Const(0), as_expr(static(row.extent)), 1, self._filled(m, row, _span(row))),
-        )
+        halo = fill_halo(m.buffer, self.storage, self._lanes(m))
+        return halo if m.line.fill is None else (*halo, *self._filled(m, 0, m.line.rows))
 
     def _period(self, level: int, at: Expr, bounds: Bounds, taken: set[str]) -> tuple[Statement, ...]:
         """What happens while stages of the step of this level make their row number `at`, counted in ticks:
         first the rows of larger steps, then theirs.
         """
         out: list[Statement] = []
+        self.at[self.steps[level]] = at
+        for m in self.made:
+            if m.line.step // m.line.shift == self.steps[level] < m.line.step:
+                out += self._kept(m)
         if level + 1 < len(self.steps):
             sub = Var(f"sub{level}", self.steps[level + 1] // self.steps[level])
             inner = {**bounds, **_span(sub)}
@@ -109,68 +120,92 @@ class _Generator:
             out.append(For(sub.name, Const(0), as_expr(static(sub.extent)), 1, body))
         for m in self.made:
             if m.line.step == self.steps[level]:
-                out += apart((*self._kept(m), *self._row(m, at, bounds)), taken)
+                kept = self._kept(m) if m.line.shift == 1 else ()
+                out += apart((*kept, *self._row(m, at, bounds)), taken)
         return tuple(out)
 
     def _kept(self, m: _Made) -> tuple[Statement, ...]:
-        """The rows that are read again, moved to the front one by one."""
-        if m.line.is_last or m.line.rows == 1:
+        """The rows that are read again, moved to the front one after the other."""
+        shift = m.line.shift
+        if m.line.is_last or m.line.rows == shift:
             return ()
-        row = Var("kept", m.line.rows - 1)
-        axes = tuple(Var(f"i{d}", n) for d, n in enumerate(m.buffer.shape))
-        to, origin = (tuple(row + k if d == m.line.dim else a for d, a in enumerate(axes)) for k in (0, 1))
-        free = tuple(a for d, a in enumerate(axes) if d != m.line.dim)
-        copy = Compute(m.buffer, free, m.buffer[origin], None, to)
-        return (For(row.name, Const(0), as_expr(static(row.extent)), 1, self.rows(copy, copy, _span(row))),)
+        d = self.storage.layout(m.buffer).order.index(m.line.dim)
 
-    def _filled(self, m: _Made, row: Expr, bounds: Bounds) -> tuple[Statement, ...]:
-        """A row of a line buffer that is beyond the image."""
-        axes = tuple(Var(f"i{d}", n) for d, n in enumerate(m.buffer.shape))
-        number, kind = m.line.fill or 0, m.buffer.type
-        value = Const(float(number) if kind.is_float else int(number), kind.compute)
-        at = tuple(row if d == m.line.dim else a for d, a in enumerate(axes))
-        free = tuple(a for d, a in enumerate(axes) if d != m.line.dim)
-        stage = Compute(m.buffer, free, value, None, at)
-        return self.rows(stage, stage, bounds)
+        def behind(to: Load) -> Expr:
+            return replace(to, index=tuple(i + shift if k == d else i for k, i in enumerate(to.index)))
+
+        box = self._box(m, 0, m.line.rows - shift)
+        return write_box(self.storage.tensor(m.buffer), box, behind, self._lanes(m))
+
+    def _filled(self, m: _Made, first: Extent, end: Extent) -> tuple[Statement, ...]:
+        """Some rows of a line buffer that are beyond the image."""
+        t = self.storage.tensor(m.buffer)
+        return write_box(t, self._box(m, first, end), of_fill(t, m.line.fill or 0), self._lanes(m))
+
+    def _box(self, m: _Made, first: Extent, end: Extent) -> tuple[Range, ...]:
+        """Some rows of a line buffer, without what lies beside them."""
+        layout = self.storage.layout(m.buffer)
+        inner: list[Range] = [
+            (n, n + static(size)) for n, size in zip(layout.before, m.buffer.shape, strict=True)
+        ]
+        inner[m.line.dim] = first, end
+        return tuple(inner[d] for d in layout.order)
+
+    def _new(self, m: _Made, at: Expr, bounds: Bounds) -> Expr:
+        """Where in its line buffer the next row goes."""
+        since = at - self.at[m.line.step // m.line.shift] * m.line.shift
+        return simplify(since + (m.line.rows - m.line.shift), bounds)
+
+    def _lanes(self, m: _Made) -> int:
+        return at_once(m.buffer, self.target)
 
     def _row(self, m: _Made, at: Expr, bounds: Bounds) -> tuple[Statement, ...]:
         """The next row of a stage: of the image, or beyond it the fill where somebody reads that."""
-        row = simplify(at + m.line.start, bounds)
-        least, most = interval(row, bounds)
+        row, new = simplify(at + m.line.start, bounds), self._new(m, at, bounds)
+        one = Var(f"{m.stage.axes[m.line.dim].name}_row", m.height)
         before = set(self.storage.scratches)
-        made = self.rows(m.stage, self._moved(m, at, row, bounds), bounds)
+        moved = self._moved(m, row, one, one if m.line.is_last else new, bounds)
+        made = self.rows(m.stage, moved, {**bounds, **_span(one)})
         self.scratch.append(self.storage.scratches - before)
-        if most >= m.height:
-            below = () if m.line.fill is None else self._filled(m, Const(m.line.rows - 1), bounds)
-            made = (When(row < m.height, made, below),)
-        return (When(Const(0) <= row, made),) if least < 0 else made
+        lo, hi = simplify(maximum(row, 0), bounds), simplify(minimum(row + 1, m.height), bounds)
+        inside = For(one.name, lo, hi, 1, made)
+        if m.line.fill is None or interval(row, bounds)[1] < m.height:
+            return (inside,)
+        end = new + 1 if m.line.shift > 1 else m.line.rows
+        filled = self._filled(m, new if m.line.shift > 1 else m.line.rows - 1, end)
+        return (inside, When(Const(m.height - 1) < row, filled))
 
-    def _moved(self, m: _Made, at: Expr, row: Expr, bounds: Bounds) -> Compute:
-        """The stage for one row."""
-        c = m.stage
-        axis = c.axes[m.line.dim]
+    def _moved(self, m: _Made, row: Expr, one: Var, to: Expr, bounds: Bounds) -> Compute:
+        """The stage for a row: `row` says which of all that are made, `one` is the same where it is one of
+        the image, `to` is where it goes.
+        """
+        c, axis = m.stage, m.stage.axes[m.line.dim]
 
         def put(e: Expr) -> Expr:
-            return self._from_lines(substitute(e, {axis.name: row}), m.line.step, at, bounds)
+            return substitute(self._from_lines(e, m, {axis.name: row}, bounds), {axis.name: one})
 
-        to = row if m.line.is_last else Const(m.line.rows - 1)
         index = tuple(to if a == axis else a for a in c.axes)
         axes = tuple(a for a in c.axes if a != axis)
         r = c.reduction
         moved = None if r is None else replace(r, init=put(r.init), term=put(r.term))
         return Compute(m.buffer, axes, put(c.value), moved, index)
 
-    def _from_lines(self, e: Expr, step: int, at: Expr, bounds: Bounds) -> Expr:
+    def _from_lines(self, e: Expr, reader: _Made, row: Mapping[str, Expr], bounds: Bounds) -> Expr:
         """An expression of a stage that reads line buffers in place of what they hold rows of."""
 
         def read(n: Expr) -> Expr | None:
             if not isinstance(n, Load) or (m := self.sources.get(n.tensor)) is None:
                 return None
-            newest = (at + 1) * (m.line.step // step) - 1 + m.line.start
+            begin = substitute(row_axis, row) - reader.line.start
+            newest = (begin + 1) * (m.line.step // reader.line.step) - 1 + m.line.start
             first = newest - (m.line.rows - 1)
-            index = (simplify(k - first, bounds) if d == m.line.dim else k for d, k in enumerate(n.index))
-            return Load(m.buffer, tuple(index), n.outside, n.lanes)
+            index = tuple(
+                simplify(substitute(k, row) - first, bounds) if d == m.line.dim else k
+                for d, k in enumerate(n.index)
+            )
+            return Load(m.buffer, index, n.outside, n.lanes)
 
+        row_axis = reader.stage.axes[reader.line.dim]
         return transform(e, read)
 
 

@@ -201,7 +201,7 @@ def _paced(stages: Sequence[Compute]) -> Lines:
     (t + 1) + `ahead` - 1, the last of them just before the next slower stages make theirs.
     """
     pace: dict[Compute, tuple[int, int]] = {stages[-1]: (1, 0)}
-    rows: dict[Compute, tuple[int, float | int | None]] = {}
+    rows: dict[Compute, tuple[int, int, float | int | None]] = {}
     for c in reversed(stages[:-1]):
         readers = [_reader(c.out, r) for r in stages if c.out in reads(r)]
         found = _pace(c, [r for r in readers if r is not None], pace)
@@ -214,17 +214,17 @@ def _paced(stages: Sequence[Compute]) -> Lines:
     earliest = max(-(-ahead // step) for step, ahead in pace.values())  # ticks before the first row
     ticks = earliest + static(stages[-1].out.shape[ROWS])
     lines = {
-        c.out: LineBuffer(ROWS, pace[c][0], pace[c][1] - pace[c][0] * earliest, n, ticks, fill)
-        for c, (n, fill) in rows.items()
+        c.out: LineBuffer(ROWS, pace[c][0], pace[c][1] - pace[c][0] * earliest, n, shift, ticks, fill)
+        for c, (n, shift, fill) in rows.items()
     }
     end = stages[-1].out
-    return {**lines, end: LineBuffer(ROWS, 1, -earliest, static(end.shape[ROWS]), ticks, None, True)}
+    return {**lines, end: LineBuffer(ROWS, 1, -earliest, static(end.shape[ROWS]), 1, ticks, None, True)}
 
 
 def _pace(
     c: Compute, readers: Sequence[_Reader], pace: dict[Compute, tuple[int, int]]
-) -> tuple[tuple[int, int], tuple[int, float | int | None]] | None:
-    """The pace of what several stages read, the rows of it that are kept, and its fill."""
+) -> tuple[tuple[int, int], tuple[int, int, float | int | None]] | None:
+    """The pace of what several stages read, the rows of it that are kept, between which shifts, its fill."""
     steps = {pace[r.stage][0] * r.stride for r in readers}
     if len(steps) != 1:
         return None
@@ -238,7 +238,8 @@ def _pace(
     if len(fills) > 1 or not all(isinstance(f, Const) for f in fills):
         return None
     fill = next((f.value for f in fills if isinstance(f, Const)), None)
-    return (steps.pop(), ahead), (max(kept, 1), fill)
+    shift = min(r.stride for r in readers)
+    return (steps.pop(), ahead), (max(kept, 1), shift if shift <= kept else 1, fill)
 
 
 def _reader(t: Tensor, c: Compute) -> _Reader | None:

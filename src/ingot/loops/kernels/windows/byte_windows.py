@@ -145,7 +145,7 @@ def _is_constant(e: Load, axes: tuple[Var, ...]) -> bool:
 
 def _sides(d: SumOfBytes, axes: tuple[Var, ...], taps: tuple[Var, ...]) -> tuple[Side, Side] | None:
     """Down and along: each tap axis with the axis of results that moves through the same elements. Along goes
-    where there are more: a row costs what several results cost.
+    where there are more: a row costs what several results cost. A single row of results has no axis.
     """
     if len(taps) != 2 or any(step(e, a.name) is None for e in (d.x, d.to) for a in (*axes, *taps)):
         return None
@@ -154,11 +154,13 @@ def _sides(d: SumOfBytes, axes: tuple[Var, ...], taps: tuple[Var, ...]) -> tuple
         apart = step(d.x, tap.name) or 0
         dims = [i for i in d.x.index if mentions(i, tap.name)]
         outs = [a for a in axes if len(dims) == 1 and mentions(dims[0], a.name)]
-        if len(outs) != 1 or apart <= 0 or static(tap.extent) not in (2, TAPS):
+        if len(outs) > 1 or apart <= 0 or static(tap.extent) not in (2, TAPS):
             return None
-        stride, rest = divmod(step(d.x, outs[0].name) or 0, apart)
-        if rest or stride not in STRIDES or mentions(d.w, outs[0].name):
+        out = outs[0] if outs else Var(f"{tap.name}_one", 1)
+        stride, rest = divmod(step(d.x, out.name) or 0, apart) if outs else (0, 0)
+        if rest or (outs and stride not in STRIDES) or mentions(d.w, out.name):
             return None
-        found.append(Side(outs[0], tap, stride, apart))
+        found.append(Side(out, tap, stride, apart))
     down, along = sorted(found, key=lambda side: static(side.out.extent))
-    return (down, along) if down.out is not along.out else None
+    down = down if down.stride else replace(down, stride=along.stride)  # of one row: as the routine has it
+    return (down, along) if along.stride and down.out is not along.out else None
