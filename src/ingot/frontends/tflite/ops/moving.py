@@ -80,8 +80,14 @@ def shape(c: Call) -> Result:
 
 @op("STRIDED_SLICE")
 def strided_slice(c: Call) -> Result:
+    """TensorFlow's, but where an axis goes, an open beginning still counts."""
     masks: dict[str, Any] = {m: int(c.option(m)) for m in MASKS}
-    return c.standard("StridedSlice", **masks)
+    both, items, count = masks["begin_mask"] & masks["shrink_axis_mask"], list(c.items), c.tensor(1).shape
+    if both and len(count) == 1:
+        is_open = np.array([bool(both >> i & 1) for i in range(count[0])])
+        end = np.where(c.known(3, "strides") > 0, 0, -1).astype(c.tensor(1).dtype.numpy)
+        items[1] = Tensor(c.b.one("Where", c.b.constant(is_open), c.b.constant(end), c.plain(1)))
+    return c.standard("StridedSlice", items, **masks)
 
 
 @op("CONCATENATION")
