@@ -148,6 +148,10 @@ def reshaped(kind: str) -> Iterator[Made]:
     x = d.like(kind, (2, 3))
     padded = [x, T("INT32", (2, 2), data=np.array([[1, 0], [2, 1]], np.int32)), same(x, (3, 6))]
     yield f"PAD_{kind}", model(padded, [Op("PAD", [0, 1], [2])], [0], [2])
+    places = [x, ints(1, -2), ints(2, 3), ints(1, 1), same(x, (3,))]
+    fields = {"begin_mask": 3, "shrink_axis_mask": 1}  # the first row: it has an open beginning
+    cut = Op("STRIDED_SLICE", [0, 1, 2, 3], [4], "StridedSliceOptions", fields)
+    yield f"STRIDED_SLICE_{kind}", model(places, [cut], [0], [4])
     parts = [d.like(kind, (2, 3)), d.like(kind, (2, 4)), d.like(kind, (2, 7))]
     if kind != "UINT8":
         parts[1:] = [same(parts[0], (2, 4)), same(parts[0], (2, 7))]
