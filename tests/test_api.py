@@ -173,7 +173,12 @@ def test_bench_and_report(tmp_path: Path) -> None:
         ({}, r"input 'image' is missing; give its array: float32\[1, 1, 8, 8\]"),
         ({"y": ZERO}, r"unknown inputs \['y'\]; the model's inputs are 'image'"),
         ({"image": ZERO.astype(np.float64)}, r"the model takes float32.*; convert it: \.astype\('float32'\)"),
-        ({"image": ZERO[:, :, 1:]}, r"float32\[1, 1, 7, 8\], the model takes float32\[1, 1, 8, 8\]$"),
+        ({"image": ZERO[:, :, 1:]}, r"float32\[1, 1, 7, 8\], .*\[1, 1, 8, 8\]; resize, crop or pad it"),
+        ({"image": ZERO[0]}, r"float32\[1, 8, 8\], .*; convert it: \.reshape\(1, 1, 8, 8\)$"),
+        (
+            {"image": np.zeros((3, 1, 8, 8), "f")},
+            r"\[3, 1, 8, 8\], .*; give it in parts of 1 along the first axis",
+        ),
         (ZERO, r"the inputs are a ndarray; give a dict: \{'image': \.\.\.\}"),
     ],
 )

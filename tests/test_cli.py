@@ -189,6 +189,18 @@ def test_every_command_has_an_example() -> None:
     [
         (["run", MODEL, "--inputs", "image=x.npy"], "the elements of an input are --input image=x.npy"),
         (["run", MODEL, "--input", "image:1x1x8x8"], "write NAME=FILE.npy; the model's inputs are: image"),
+        (
+            ["run", MODEL, "--input", "picture=x.npy"],
+            "the model has no such input; the model's inputs are: image",
+        ),
+        (
+            ["run", MODEL, "--inputs", "image:8x8"],
+            "--inputs is for models of TFLite and Keras and TensorFlow;",
+        ),
+        (
+            ["run", MODEL],
+            "input 'image' is missing; add --input image=FILE.npy, an array of float32 of shape 1x1x8x8",
+        ),
     ],
 )
 def test_input_and_inputs_are_told_apart(arguments: list[str], message: str) -> None:

@@ -170,6 +170,38 @@ def checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[
     if array.dtype != dtype or array.shape != wanted:
         raise InputError(
             f"input {t['name']!r} is {array.dtype}{list(array.shape)}, the model takes {dtype}{list(wanted)}",
-            remedy=f"convert it: .astype({dtype.name!r})" if array.shape == wanted else "",
+            remedy=_conversion(array, wanted, dtype.name),
         )
     return pack(array) if _type(t).is_packed else np.ascontiguousarray(array).reshape(wanted)
+
+
+def _conversion(array: Array, wanted: tuple[int, ...], dtype: str) -> str:
+    """Return what makes an array of the type and shape that the model takes.
+
+    >>> _conversion(np.zeros((2, 224, 200, 3)), (2, 3, 224, 200), "float32")
+    "convert it: .transpose(0, 3, 1, 2).astype('float32')"
+    >>> _conversion(np.zeros((360, 64)), (1, 64), "float64")
+    'give it in parts of 1 along the first axis'
+    """
+    found = array.shape
+    convert = "" if array.dtype.name == dtype else f".astype({dtype!r})"
+    if found == wanted:
+        return f"convert it: {convert}"
+    if _longer(found) == _longer(wanted):
+        return f"convert it: .reshape{wanted}{convert}"
+    if sorted(found) == sorted(wanted):
+        return f"convert it: .transpose{_permutation(found, wanted)}{convert}"
+    if wanted and found[1:] == wanted[1:] and found[0] > wanted[0]:
+        return f"give it in parts of {wanted[0]} along the first axis"
+    return f"resize, crop or pad it to {list(wanted)}"
+
+
+def _longer(shape: tuple[int, ...]) -> list[int]:
+    """Return the extents above 1, which a reshape leaves in their order."""
+    return [n for n in shape if n != 1]
+
+
+def _permutation(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes of `found` in the order of `wanted`; equal extents keep their order."""
+    axes = list(range(len(found)))
+    return tuple(axes.pop(next(k for k, axis in enumerate(axes) if found[axis] == n)) for n in wanted)

@@ -370,7 +370,8 @@ def read_inputs(words: Sequence[str] | None, tensors: Sequence[Mapping[str, Any]
         names = [name for name in known if word.startswith(f"{name}=")]
         if not names:
             listed = ", ".join(known) or "none"
-            raise InputError(f"--input {word}: write NAME=FILE.npy; the model's inputs are: {listed}")
+            stranger = "the model has no such input" if "=" in word else "write NAME=FILE.npy"
+            raise InputError(f"--input {word}: {stranger}; the model's inputs are: {listed}")
         name = max(names, key=len)
         is_sequence, file = known[name].get("kind") == "sequence", word[len(name) + 1 :]
         if name in out and not is_sequence:

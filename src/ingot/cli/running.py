@@ -70,8 +70,9 @@ def run(
     bundle = loaded(model, wanted)
     from ingot.bundle.containers import flattened, inputs_of
 
-    given = arg.read_inputs(inputs, inputs_of(bundle.manifest))
-    arrays = flattened(bundle.run({**given, **_images(image, bundle, how)}))
+    given = {**arg.read_inputs(inputs, inputs_of(bundle.manifest)), **_images(image, bundle, how)}
+    _require_tensors(bundle.manifest, given)
+    arrays = flattened(bundle.run(given))
     paths = save_arrays(arrays, output) if output is not None else {}
     data = [{**_described(n, a), "file": str(paths[n]) if n in paths else None} for n, a in arrays.items()]
     rows = [
@@ -83,6 +84,15 @@ def run(
         data[0]["top"] = [asdict(b) for b in best]
     shown = [table("Outputs", ("name", "type", "shape", "elements"), rows)]
     report(data, as_json, *shown, *([_ranking(best)] if best else []))
+
+
+def _require_tensors(manifest: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise InputError for an input that is missing, where every input of the model is a tensor."""
+    for t in () if manifest.get("ports") else manifest["inputs"]:
+        if t["name"] not in given:
+            kind = f"{t['dtype']} of shape {'x'.join(map(str, t['shape'])) or '[]'}"
+            remedy = f"add --input {t['name']}=FILE.npy, an array of {kind}"
+            raise InputError(f"input {t['name']!r} is missing", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from ingot.errors import InputError
 from ingot.files import named
-from ingot.frontends.formats import FORMATS, Format, format_of
+from ingot.frontends.formats import CAFFE2, FORMATS, KERAS, TENSORFLOW, TFLITE, Format, format_of
 from ingot.options import Options
 
 SPELLED = {
@@ -24,6 +24,8 @@ SPELLED = {
     "model_inputs": "--model-input",
 }
 """The options that only some importers understand, as users write them."""
+FRAMEWORKS = {TENSORFLOW: "TensorFlow", TFLITE: "TFLite", KERAS: "Keras", CAFFE2: "Caffe2"}
+"""The framework whose models an importer with options of its own reads."""
 
 
 def is_foreign(model: Any) -> bool:
@@ -108,7 +110,9 @@ def _require_taken(found: Format, given: dict[str, Any]) -> None:
     """Raise InputError for an option that says nothing to this importer."""
     for key in given:
         if key not in found.takes:
-            whose = " and ".join(dict.fromkeys(f.name for f in FORMATS if key in f.takes))
+            whose = dict.fromkeys(FRAMEWORKS[f.importer] for f in FORMATS if key in f.takes)
             files = [word for word in given[key] if key == "inputs" and word.endswith((".npy", ".npz"))]
             remedy = f"the elements of an input are --input {files[0]}" if files else ""
-            raise InputError(f"{SPELLED[key]} is for {whose}; this is {found.name}", remedy=remedy)
+            raise InputError(
+                f"{SPELLED[key]} is for models of {' and '.join(whose)}; this is {found.name}", remedy=remedy
+            )
