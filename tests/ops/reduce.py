@@ -94,6 +94,11 @@ EMPTY = [
         for op, v in NOTHING.items()
     ),
     *(Row(op, [floats(2, 0, 3), axes_of(2)], constant=[1], oracle=[floats(2, 0, 1)]) for op in FEW),
+    *(
+        Row(op, [floats(3, 8, 11, 0), axes_of(a)], constant=[1], oracle=[oracle], note=f"axis {a}")
+        for op, sum_of_nothing in (("ReduceL2", 0), ("ReduceSum", 0), ("ReduceMax", -np.inf))
+        for a, oracle in ((0, floats(1, 8, 11, 0)), (3, np.full((3, 8, 11, 1), sum_of_nothing, np.float32)))
+    ),
     Row(
         "ReduceMax",
         [np.zeros((0, 2), np.int8), axes_of(0)],

@@ -22,6 +22,8 @@ def join(
     count = static(inner.extent)
     axis = Var(_joint_name(outer.name, inner.name), static(outer.extent) * count)
     found = [load for e in moved for load in loads(e)]
+    if any(0 in load.tensor.shape for load in found):
+        return None  # a step is no distance where there is no element
     if axis.name in bounds or not all(_runs_on(load, storage, outer, inner, count) for load in found):
         return None
 

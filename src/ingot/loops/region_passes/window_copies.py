@@ -185,7 +185,7 @@ def _is_light(c: Compute, lanes: int) -> bool:
     if not is_product(c) or not all(isinstance(a.extent, int) for a in (*c.axes, *c.reduction.axes)):
         return False
     in_rows, in_channels = _work(c, lanes)
-    return in_channels <= LIGHT and in_rows <= in_channels + EXPORT
+    return in_channels <= LIGHT and in_rows < in_channels + EXPORT
 
 
 def _work(c: Compute, lanes: int) -> tuple[float, float]:
