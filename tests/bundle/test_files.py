@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,28 @@ def test_a_makefile_without_an_object_compiles_as_we_do() -> None:
     """What the C is right under, and what its rounding was verified under."""
     flags = bundle(emit=("c", "main")).files["Makefile"].decode()
     assert "-fno-strict-aliasing -ffp-contract=off" in flags and set(NEEDED) <= set(COMMON)
+
+
+@pytest.mark.parametrize(
+    ("target", "api"),
+    [
+        *((t, "direct") for t in ("cortex-m0", "cortex-m4", "cortex-m55")),
+        *(("cortex-m4", a) for a in APIS[1:]),
+    ],
+)
+def test_golden_program_on_a_board(target: str, api: str, tmp_path: Path) -> None:
+    """`make run` links for the emulated board and runs there; no library of C is needed."""
+    require_runs(target)
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    kind = "obj" if api == "direct" else "c"
+    found = bundle(target=target, api=api, emit=(kind, "main"))
+    found.save(tmp_path)
+    assert run(["make", "-s", "run"], tmp_path).endswith("\nscores: 0 of 5 values wrong\nOK\n")
+    text = (tmp_path / "net_main.c").read_text()
+    wrong = text.replace("want_scores[5] = {\n    ", "want_scores[5] = {\n    7.0f + ")
+    (tmp_path / "net_main.c").write_text(wrong)
+    assert "FAILED" in run(["make", "run"], tmp_path, status=2)
 
 
 def test_golden_program_notices_a_wrong_answer(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ingot.audit.stack import stack_usage
 from ingot.bundle.binding import capacity
+from ingot.emit.board import board_files
 from ingot.emit.conventions import CONVENTIONS, public
 from ingot.emit.header import header
 from ingot.emit.module import declarations, script
@@ -179,7 +180,10 @@ def wanted(face: Unit, units: Sequence[Unit], emit: tuple[Emit, ...]) -> set[str
         "weights-bin": {f"{u.name}.weights.bin" for u in units},
         "weights-txt": {f"{u.name}.weights.txt" for u in units},
         "module": {f"{name}.wasm", f"{name}.mjs", f"{name}.d.mts"},
-        "main": {f"{name}_main.c", "Makefile", *([f"{name}.weights.txt"] if face.external else [])},
+        "main": {
+            *(f"{name}_main.c", "Makefile", *board_files(face)),
+            *([f"{name}.weights.txt"] if face.external else []),
+        },
     }
     if "main" in emit and "obj" not in emit:  # variants need flags of their own each: link their object
         kinds["main"] |= texts if list(units) == [face] else kinds["obj"]

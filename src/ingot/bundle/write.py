@@ -23,6 +23,7 @@ from ingot.bundle.flash import in_flash
 from ingot.bundle.golden import golden_run
 from ingot.bundle.manifest import Origin, facts, manifest
 from ingot.bundle.selftest import selftest_of
+from ingot.emit.board import board_files
 from ingot.emit.conventions import CONVENTIONS, check
 from ingot.emit.digest import SelfTest
 from ingot.emit.header import header
@@ -114,6 +115,7 @@ def finish(
     if "main" in options.emit:
         golden = golden_run(face, Bundle(name, files, shown))
         files[f"{name}_main.c"] = main_source(face, golden).encode()
+        files |= {n: text.encode() for n, text in board_files(face).items()}
         files["Makefile"] = makefile(face, options, f"{name}.o" in keep).encode()
     files |= libraries(face, units, files, options, shown)
     kept = {n: data for n, data in files.items() if n in keep}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ingot.emit.board import includes
 from ingot.emit.conventions import public
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Arena, Unit, provenance
@@ -45,7 +46,7 @@ def main_source(unit: Unit, golden: Golden) -> str:
     arrays += [f"static {t.type.edge} {_out(unit, t)}[{max(t.count, 1)}]{chars(t)};" for t in made]
     parts = [
         provenance(unit),
-        f'#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n#include "{unit.name}.h"',
+        f'{includes(unit)}\n\n#include "{unit.name}.h"',
         f"/* inputs: random numbers, seed {golden.seed}; outputs: {golden.source} */",
         "\n".join(arrays),
         "\n".join(_MEMORY[unit.api](unit)),
@@ -339,7 +340,13 @@ def makefile(unit: Unit, options: Options, has_object: bool) -> str:
     needs = [f"{name}.h", *([f"{name}.weights.txt"] if unit.external else [])]
     needs += [f"{name}.weights.bin"] if weights and weights.endswith(".S") else []
     machine = " ".join(target.gcc[1:] if target.gcc else ())
-    link = " ".join([*(["-static"] if target.runner else ["-no-pie"] if static else [])])
+    link = "-static" if target.runner else "-no-pie" if static else ""
+    libraries = ""
+    if target.board:  # no library of C there: what the program calls is in NAME_board.c
+        parts.append(f"{name}_board.c")
+        needs += [f"{name}_board.h", f"{name}_board.ld"]
+        machine += " -ffreestanding -DINGOT_BOARD"
+        link, libraries = f"-nostdlib -Wl,--no-enum-size-warning,-z,noexecstack -T {name}_board.ld", " -lgcc"
     return f"""\
 # SPDX-License-Identifier: 0BSD
 # make run: build {name}_main and run it: it prints the outputs and checks them.
@@ -355,7 +362,7 @@ run: {name}_main
 \t$(RUN) ./{name}_main
 
 {name}_main: {" ".join([f"{name}_main.c", *parts, *needs])}
-\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ {" ".join([f"{name}_main.c", *parts])}
+\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ {" ".join([f"{name}_main.c", *parts])}{libraries}
 
 clean:
 \trm -f {name}_main

@@ -49,7 +49,8 @@ def project(model: Any, options: Options, build: Build, name: str) -> Bundle:
     _require_content(kind, bundle)
     golden = _golden(model, options, build) if kind.plain else Golden({}, {})
     words = described(bundle, target, kind, golden)
-    own = {n: data for n, data in bundle.files.items() if n not in ("Makefile", f"{bundle.name}.json")}
+    others = ("Makefile", f"{bundle.name}.json", *(f"{bundle.name}_board.{end}" for end in ("c", "h", "ld")))
+    own = {n: data for n, data in bundle.files.items() if n not in others}
     files = {
         _place(kind, bundle.name, n): _content(kind, n, data, level_of(bundle)) for n, data in own.items()
     }

@@ -107,7 +107,8 @@ TARGETS = (
         pointer_bytes=4,
         registers=32,
         runtime=("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4"),
-        runner=("qemu-arm", "-cpu", "max"),  # its code is a subset of what Linux on Armv7-A runs
+        runner=emulated("mps2-an386"),
+        board=AN385,
         narrow_operations={4: DSP},
         routines=ROUTINES,
         scalar_operations={**fma_scalar(("vsqrt.f32 %0, %1", "t")), **vfp_nearest("vcvtr.s32.f32")},
