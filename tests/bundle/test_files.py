@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ingot.emit.main import NEEDED
 from ingot.targets.records import native
 from ingot.targets.toolchain import COMMON
 from tests.here import require_runs
+from tests.test_priority import net
 
 from .build import STRICT, compile_c, link, run, write
 from .models import bundle, image, made, random, recurrent, scores, small
@@ -129,6 +131,24 @@ def test_golden_program_on_a_board(target: str, api: str, tmp_path: Path) -> Non
     wrong = text.replace("want_scores[5] = {\n    ", "want_scores[5] = {\n    7.0f + ")
     (tmp_path / "net_main.c").write_text(wrong)
     assert "FAILED" in run(["make", "run"], tmp_path, status=2)
+
+
+@pytest.mark.parametrize("target", ["native", "cortex-m4"])
+def test_golden_program_prints_what_kernels_take(target: str, tmp_path: Path) -> None:
+    """On a Cortex-M by its cycle counter, which QEMU does not have: there by SysTick."""
+    require_runs(target)
+    if target != "native" and shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    found = ingot.compile(net("ds_cnn_int8"), target=target, name="net", emit=("obj", "main"), profile=True)
+    found.save(tmp_path)
+    lines = run(["make", "-s", "run"], tmp_path).splitlines()
+    ticks = "clock()" if target == "native" else "SysTick"
+    names = [k["name"] for k in found.manifest["kernels"]]
+    shown = lines[-len(names) - 2 : -1]
+    assert [line.split(":")[0] for line in shown] == [*names, "copies between kernels"]
+    assert all(re.fullmatch(rf"[^:]+: \d+ ticks of {re.escape(ticks)}", line) for line in shown)
+    assert target == "native" or any(": 0 " not in line for line in shown)
+    assert "0xE0001004" in found.files["net_main.c"].decode()  # DWT_CYCCNT
 
 
 def test_golden_program_notices_a_wrong_answer(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ingot.emit.board import includes
 from ingot.emit.conventions import public
+from ingot.emit.cycles import hook
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Arena, Unit, provenance
 from ingot.emit.weights import array_text, chars, size, weights_file
@@ -51,6 +52,7 @@ def main_source(unit: Unit, golden: Golden) -> str:
         "\n".join(arrays),
         "\n".join(_MEMORY[unit.api](unit)),
         "\n".join(_RUN[unit.api](unit, golden)),
+        hook(unit),
         *("\n".join(_check(unit, t, a.size)) for t, a in zip(made, golden.outputs, strict=True)),
         "\n".join(_main(unit, golden)),
     ]
@@ -313,6 +315,8 @@ def _check_text(unit: Unit, t: Tensor, count: int) -> Lines:
 def _main(unit: Unit, golden: Golden) -> Lines:
     yield "int main(void) {"
     yield f"{INDENT}int wrong = 0;"
+    if unit.is_profiled:
+        yield f"{INDENT}{unit.name}_ticks_start();"
     yield f"{INDENT}for (int i = 0; i < 2; i++) {{ /* twice: a run leaves nothing behind but its state */"
     yield f"{INDENT}{INDENT}const int status = {_own(unit, 'run')}();"
     yield f"{INDENT}{INDENT}if (status != {golden.status}) {{"
@@ -325,6 +329,8 @@ def _main(unit: Unit, golden: Golden) -> Lines:
             for t in (*unit.program.outputs, *unit.program.members)
         )
     yield f"{INDENT}}}"
+    if unit.is_profiled:
+        yield f"{INDENT}{unit.name}_print_ticks(); /* of both runs */"
     yield f'{INDENT}printf("%s\\n", wrong ? "FAILED" : "OK");'
     yield f"{INDENT}return wrong != 0;"
     yield "}"
