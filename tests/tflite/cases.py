@@ -178,9 +178,8 @@ def images(kind: str) -> Iterator[Made]:
         tensors = [x, ints(9, 4), same(x, (1, 9, 4, 3))]
         op = Op("RESIZE_NEAREST_NEIGHBOR", [0, 1], [2], "ResizeNearestNeighborOptions", how)
         yield f"{op.kind}_{kind}_{corners:d}{half:d}", model(tensors, [op], [0], [2])
-        if kind != "UINT8":
-            op = Op("RESIZE_BILINEAR", [0, 1], [2], "ResizeBilinearOptions", how)
-            yield f"{op.kind}_{kind}_{corners:d}{half:d}", model(tensors, [op], [0], [2])
+        op = Op("RESIZE_BILINEAR", [0, 1], [2], "ResizeBilinearOptions", how)
+        yield f"{op.kind}_{kind}_{corners:d}{half:d}", model(tensors, [op], [0], [2])
 
 
 def products(kind: str) -> Iterator[Made]:
