@@ -5,11 +5,14 @@ definitions shift.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ingot.frontends.tflite.activations import exp_table, log_table
 from tests.ops.rows import Row
+from tests.tflite.cases import Draw, drawn
 
 DOMAIN: dict[str, Any] = {"domain": "ai.ingot.tflite", "opset": 1}
 RANDOM = np.random.default_rng(11)
@@ -162,6 +165,20 @@ def rows_of_bytes() -> list[Row]:
     return rows
 
 
+def logarithms() -> list[Row]:
+    """With the tables of its operator of TFLite, beside what litert's reference kernel gives of it."""
+    d, name = Draw("LOG_SOFTMAX_INT8"), "LOG_SOFTMAX_INT8"
+    scale = d.like("INT8", (4, 40)).scale
+    assert isinstance(scale, float)
+    exponentials, least = exp_table(scale)
+    differences, divisor, shift = log_table(scale, least)
+    with np.load(Path(__file__).parent.parent / "tflite" / "golden.npz") as held:
+        wanted = held[name]
+    given = [drawn(f"{name}0", np.int8, (4, 40)), exponentials, differences]
+    how = {"least": -least, "divisor": divisor, "shift": shift}
+    return [Row("LogSoftmax", given, how, oracle=[wanted], **DOMAIN)]
+
+
 def products() -> list[Row]:
     x = RANDOM.integers(-(1 << 15), 1 << 15, (1, 4, 6, 5)).astype(np.int16)
     w = RANDOM.integers(-127, 128, (6, 2, 3, 3)).astype(np.int8)
@@ -183,4 +200,4 @@ def products() -> list[Row]:
     ]
 
 
-ROWS = [*multiplied(), *shifted(), *leading(), *rows_of_bytes(), *products()]
+ROWS = [*multiplied(), *shifted(), *leading(), *rows_of_bytes(), *logarithms(), *products()]

@@ -26,6 +26,7 @@ UNIT = {
     ("SOFTMAX", "INT8"): (1 / 256, -128),
     ("SOFTMAX", "UINT8"): (1 / 256, 0),
     ("SOFTMAX", "INT16"): (1 / 32768, 0),
+    ("LOG_SOFTMAX", "INT8"): (1 / 16, 127),
     ("L2_NORMALIZATION", "INT8"): (1 / 128, 0),
     ("L2_NORMALIZATION", "UINT8"): (1 / 128, 128),
     ("HARD_SWISH", "INT8"): (1 / 32, 3),
@@ -123,7 +124,7 @@ def one_operand(kind: str) -> Iterator[Made]:
         ("SOFTMAX", "SoftmaxOptions", {"beta": 1.0}),
     ]
     plain += [("HARD_SWISH", "", {}), ("L2_NORMALIZATION", "", {})] if kind != "INT16" else []
-    plain += [("EXP", "", {}), ("RSQRT", "", {}), ("ABS", "", {})] if kind == "INT8" else []
+    plain += [(n, "", {}) for n in ("EXP", "RSQRT", "ABS", "LOG_SOFTMAX")] if kind == "INT8" else []
     for name, options, fields in plain:
         label = f"{name}_{kind}"
         d = Draw(label)

@@ -186,6 +186,70 @@ def softmax(f: Builder, x: Tensor, exponentials: Tensor, *, to: int) -> Tensor:
     return f.map((*row, c), cast(minimum(maximum(y, out.lowest), out.highest), out), out)
 
 
+@op("LogSoftmax", domain=DOMAIN)
+def log_softmax(
+    f: Builder,
+    x: Tensor,
+    exponentials: Tensor,
+    differences: Tensor,
+    *,
+    least: int,
+    divisor: int,
+    shift: int,
+) -> Tensor:
+    """The logarithm of `Softmax`, in sixteenths, of the same type: its largest integer stands for 0.
+
+    `differences[d]` are d steps below the row's largest element, with five integer bits; more than `least`
+    steps do not count, nor more than what divisor * 2^(shift - 31) makes of the smallest logarithm.
+    """
+    f.require(x.rank > 0 and exponentials.shape == differences.shape == (256,), "two tables are needed")
+    (*outer, c) = f.axes(x.shape)
+    row, k = tuple(outer), Var("k", x.shape[-1])
+    largest = f.reduce("max", row, (k,), cast(x.at((*row, k)), INT32), init=-(1 << 31), name="largest")
+
+    def steps(i: Expr) -> Expr:
+        return minimum(maximum(largest[row] - cast(x.at((*row, i)), INT32), 0), 255)
+
+    term = shifted(exponentials[cast(steps(k), INDEX)], Const(12, INT32))
+    total = f.reduce("sum", row, (k,), term, name="total")
+    log = f.map(row, _log(f, total, row), name="log")
+    lowest = _multiplied(log[row] + Const(-(1 << 31), INT32), Const(divisor, INT32), Const(shift, INT32))
+    most = f.map(row, minimum(Const(least + 1, INT32), Const(0, INT32) - lowest), name="most")
+    d = steps(c)
+    y = shifted(differences[cast(d, INDEX)] - log[row], Const(22, INT32)) + int(x.type.highest)
+    kept = minimum(maximum(y, x.type.lowest), x.type.highest)
+    return f.map((*row, c), cast(select(d < most[row], kept, Const(int(x.type.lowest), INT32)), x.type))
+
+
+def _log(f: Builder, total: Tensor, row: tuple[Var, ...]) -> Expr:
+    """ln of a number >= 1 with twelve integer bits, with five (log_x_for_x_greater_than_or_equal_to_1): a
+    quotient of polynomials of what remains beside a power of two, near the fourth root of 1/2.
+    """
+    root, center = Const(1518500250, INT32), 1805811301
+    zeros = f.map(row, _leading_zeros(total[row]), name="zeros")
+    half = f.map(row, doubling_high(total[row], root), name="half")
+    others = f.map(row, _leading_zeros(half[row]) - 1, name="others")
+    first = doubling_high(total[row] << (zeros[row] - 1), root)
+    rest = minimum(_saturated_left(first, 1), _saturated_by(total[row], others[row]))
+    r = f.map(row, rest, name="r")
+    whole = maximum(((12 - zeros[row]) << 25) + (1 << 23), ((12 - others[row]) << 25) - (1 << 23))
+    p = f.map(row, cast((cast(r[row], INT64) + (center + 1)) >> 1, INT32), name="p")
+    q = f.map(row, (r[row] - center) * 2, name="q")
+    square = f.map(row, doubling_high(q[row], q[row]), name="square")
+    cube = doubling_high(doubling_high(q[row], square[row]), Const(117049297, INT32))
+    above = f.map(row, doubling_high(q[row], r[row]) + cube, name="above")
+    inner = q[row] + 1057819769 + doubling_high(square[row], Const(127690142, INT32))
+    below = doubling_high(p[row], inner) + doubling_high(q[row], Const(638450708, INT32))
+    inverse = _reciprocal(f, f.map(row, below, name="below"))
+    small = doubling_high(shifted(above[row], Const(6, INT32)), inverse[row])
+    return _saturated_left(doubling_high(whole, Const(1488522236, INT32)) + small, 1)
+
+
+def _saturated_by(x: Expr, bits: Expr) -> Expr:
+    """x * 2^bits of a positive number, limited to int32."""
+    return cast(minimum(cast(x, INT64) << cast(bits, INT64), MOST), INT32)
+
+
 @op("L2Normalize", domain=DOMAIN)
 def l2_normalize(f: Builder, x: Tensor, *, before: int = 0) -> Tensor:
     """int32 along the last axis by the root of their sum of squares, in 128ths (TFLite's reference

@@ -147,6 +147,15 @@ def exp_table(beta_scale: float) -> tuple[Array, int]:
     return np.array(values, np.int32), least
 
 
+def log_table(scale: float, least: int) -> tuple[Array, int, int]:
+    """Differences 0, -1, ... -255 with five integer bits, those that count; and what brings them back to
+    steps (PreprocessLogSoftmaxScalingExp).
+    """
+    multiplier, shift = multiplier_of(min(scale * (1 << 26), float((1 << 31) - 1)))
+    values = [saturated(high(-d << shift, multiplier)) if -d >= least else 0 for d in range(256)]
+    return np.array(values, np.int32), *multiplier_of(float(1 << (31 - shift)) / multiplier)
+
+
 def hard_swish_table(scales: tuple[float, int], to: tuple[float, int], dtype: DType) -> Array:
     """x * relu6(x + 3) / 6 of bytes, in 16 bits (reference HardSwish)."""
     fine = np.float32(1 / 128) * np.float32(scales[0])

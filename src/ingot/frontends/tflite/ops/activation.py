@@ -8,7 +8,7 @@ from ingot.formula.types import INT8, INT32, UINT8
 from ingot.frontends.orders import aligned, like
 from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Tensor
-from ingot.frontends.tflite.activations import exp_table, hard_swish_table, sigmoid_table
+from ingot.frontends.tflite.activations import exp_table, hard_swish_table, log_table, sigmoid_table
 from ingot.frontends.tflite.fixed import in_float32
 from ingot.frontends.tflite.ops.elementwise import looked_up, mapped, tabulated
 from ingot.frontends.tflite.ops.requantise import (
@@ -162,6 +162,17 @@ def softmax(c: Call) -> Result:
 
 @op("LOG_SOFTMAX")
 def log_softmax(c: Call) -> Result:
-    if c.is_quantised(c.info(0)):
-        raise c.refuse(f"{c.info(0).kind} is not supported")
-    return c.standard("LogSoftmax")
+    t, b = c.info(0), c.b
+    if not c.is_quantised(t):
+        return c.standard("LogSoftmax")
+    if t.dtype is not INT8:
+        raise c.refuse(f"{t.kind} is not supported")
+    c.require(
+        c.scale(c.result()) == (1 / 16, 127), "the result of int8 has the scale 1/16 and the zero point 127"
+    )
+    table, least = exp_table(c.scale(t)[0])
+    differences, divisor, shift = log_table(c.scale(t)[0], least)
+    tables = (b.constant(a) for a in (table, differences))
+    return b.one(
+        f"{DOMAIN}.LogSoftmax", b.plain(c.tensor(0)), *tables, least=-least, divisor=divisor, shift=shift
+    )
