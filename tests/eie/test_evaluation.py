@@ -7,6 +7,7 @@ import time as clock
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -133,12 +134,43 @@ def test_the_paper_s_pages(small: None, tmp_path: Path) -> None:
         *("Table IV, densities as printed", "Beyond the paper"),
     ]
     assert all(len(row) == len(x["columns"]) for x in exhibits for row in x["rows"])
-    platforms = next(x for x in exhibits if x["key"] == "table-5")["rows"]
-    assert all(cell.endswith(" %") for row in platforms if "difference" in row[0] for cell in row[1:])
+    by_key = {x["key"]: x for x in exhibits}
+    assert_published_beside_ours(by_key)
     html = (tmp_path / "out" / "eie.html").read_text()
+    assert all(x["text"] in unescape(html) for x in exhibits)
+    assert html.count('fill="url(#hatch-') > 9 * 5 and "striped: of fitted layers" in html
     assert json.loads((tmp_path / "out" / "eie.json").read_text()) == exhibits
     assert html.count("<h2>") == 15 and html.count("<svg") == 11
     assert len(list((tmp_path / "out").glob("*.svg"))) == 11
+
+
+def assert_published_beside_ours(exhibits: dict[str, Any]) -> None:
+    """Every row of Table IV, every bar of figures 6 and 7 with its number, every column of Table V."""
+    times = exhibits["table-4"]["rows"]
+    assert [row[:3] for row in times[:12]] == [
+        [name, batch, matrix]
+        for name in ("CPU", "GPU", "mobile GPU")
+        for batch in ("1", "64")
+        for matrix in ("dense", "sparse")
+    ]
+    assert times[11][3:6] == ["4,003.9", "1,372.8", "576.7"] and len(times) == 12 + 2 * 5
+    for key in ("figure-6", "figure-7"):
+        series = exhibits[key]["plots"][0]["series"]
+        assert len(series) == 9 and [s["is_fitted"] for s in series] == [False] * 8 + [True]
+        assert all(len(s["texts"]) == len(s["points"]) == 10 for s in series)
+    assert exhibits["figure-7"]["plots"][0]["series"][6]["texts"][3] == "119,797"
+    platforms = {row[0]: row for row in exhibits["table-5"]["rows"]}
+    assert platforms["TrueNorth"][4:8] == ["asynchronous", "SRAM", "256M", "1-bit fixed"]
+    assert all(cell.endswith(" %") for cell in platforms["difference, 64 PEs"][8:])
+    assert platforms["TrueNorth"][-1] == "10,839" and platforms["ours, 64 PEs"][6] == "84M"
+
+
+@pytest.mark.parametrize("row", [p for p in published.PROCESSORS if p.batch == 1], ids=str)
+def test_bars_of_figure_6_follow_from_table_4(row: published.Processor) -> None:
+    """The bars of the processors are ratios of the times, as far as they are printed."""
+    bars = published.SPEEDUP[f"{row.name}, {'dense' if row.matrix == 'dense' else 'compressed'}"]
+    for cpu, own, bar in zip(published.CPU_MICROSECONDS, row.microseconds, bars[:9], strict=True):
+        assert cpu / own == pytest.approx(bar, abs=0.06 if bar % 1 else 0.51)
 
 
 def test_a_sweep_in_processes_is_the_same(small: None) -> None:

@@ -299,11 +299,13 @@ def _plot_svg(plot: Plot) -> str:
     from ingot.drawing.chart import Axis, Bars, Curve, bars_svg, curves_svg
 
     y = Axis(plot.y, plot.is_log_y, plot.low)
+    fitted = "; striped: of fitted layers" if plot.labels else ", of fitted layers"
+    title = plot.title + (fitted if any(s.is_fitted for s in plot.series) else "")
     if plot.labels:
-        groups = [Bars(s.name, tuple(v for _, v in s.points)) for s in plot.series]
-        return bars_svg(plot.title, y, plot.labels, groups)
+        groups = [Bars(s.name, tuple(v for _, v in s.points), s.texts, s.is_fitted) for s in plot.series]
+        return bars_svg(title, y, plot.labels, groups)
     curves = [Curve(s.name, s.points) for s in plot.series]
-    return curves_svg(plot.title, Axis(plot.x, plot.is_log_x), y, curves)
+    return curves_svg(title, Axis(plot.x, plot.is_log_x), y, curves)
 
 
 _LEFT = ("name", "op", "reason")

@@ -23,6 +23,10 @@ PALETTE = (
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 20.0, 44.0, 52.0
 WIDTH, HEIGHT = 620.0, 300.0
 LEGEND_LINE = 18.0
+FILLED = 0.9
+"""How much of the place of a label its bars take."""
+TEXT_ROOM = 10.5
+"""Of a bar that has a text on it, which stands upright."""
 LABEL = 20
 
 
@@ -37,10 +41,15 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """One bar for each label of a chart; None leaves its place empty."""
+    """One bar for each label of a chart; None leaves its place empty.
+
+    `texts` stand on the bars, one for each. A group of bars may be striped.
+    """
 
     name: str
     values: tuple[float | None, ...]
+    texts: tuple[str, ...] = ()
+    is_striped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,7 @@ def curves_svg(title: str, x: Axis, y: Axis, curves: Sequence[Curve]) -> str:
     for n, curve in enumerate(curves):
         colour = PALETTE[n % len(PALETTE)]
         points = [(across(u), chart.up(v)) for u, v in curve.points]
-        chart.canvas.line(points, colour, dash=curve.dash, width=1.8)
+        chart.canvas.line(points, colour, dash=curve.dash, width=1.8, kind="curve")
         for u, v in points:
             chart.canvas.rect(u - 2, v - 2, 4, 4, colour)
         chart.legend(n, curve.name)
@@ -82,23 +91,19 @@ def curves_svg(title: str, x: Axis, y: Axis, curves: Sequence[Curve]) -> str:
 def bars_svg(title: str, y: Axis, labels: Sequence[str], groups: Sequence[Bars]) -> str:
     """A group of bars over each label, with a legend below."""
     values = [v for g in groups for v in g.values if v is not None and (v > 0 or not y.is_log)]
-    step = WIDTH / max(len(labels), 1)
+    room = TEXT_ROOM if any(g.texts for g in groups) else 0.0
+    width = max(WIDTH, len(labels) * len(groups) * room / FILLED)
+    step = width / max(len(labels), 1)
     longest = CHARACTER * max((len(clean(label, LABEL)) for label in labels), default=0)
     slope = longest if longest > step else 0.0
-    chart = _Chart(title, y, _ticks(y, values), len(groups), slope)
-    wide = 0.8 * step / max(len(groups), 1)
+    chart = _Chart(title, y, _ticks(y, values), len(groups), slope, width)
+    wide = FILLED * step / max(len(groups), 1)
     for k, label in enumerate(labels):
         chart.tick_below(LEFT + (k + 0.5) * step, clean(label, LABEL))
         for n, group in enumerate(groups):
-            value = group.values[k]
-            if value is None or (y.is_log and value <= 0):
-                continue
-            top = chart.up(value)
-            left = LEFT + k * step + 0.1 * step + n * wide
-            tip = f"{group.name}, {label}: {value:.4g}"
-            chart.canvas.rect(left, top, wide, TOP + HEIGHT - top, PALETTE[n % len(PALETTE)], tip)
+            chart.bar(n, group, k, label, LEFT + (k + (1 - FILLED) / 2) * step + n * wide, wide)
     for n, group in enumerate(groups):
-        chart.legend(n, group.name)
+        chart.legend(n, group.name, group.is_striped)
     return chart.canvas.svg()
 
 
@@ -119,19 +124,27 @@ def histogram_svg(counts: Sequence[float], low: str, high: str) -> str:
 class _Chart:
     """The frame, its title and the axis on the left."""
 
-    def __init__(self, title: str, y: Axis, ticks: Sequence[float], names: int, slope: float = 0) -> None:
+    def __init__(
+        self,
+        title: str,
+        y: Axis,
+        ticks: Sequence[float],
+        names: int,
+        slope: float = 0,
+        width: float = WIDTH,
+    ) -> None:
         """`slope`: how long the texts below are, if they stand aslant for want of room."""
         self.y, self.ticks, self.is_aslant = y, ticks, slope > 0
         self.bottom = TOP + HEIGHT + BOTTOM + 0.7 * slope
         legend = LEGEND_LINE * -(-names // 3) + 8
-        self.canvas = Canvas(LEFT + WIDTH + RIGHT, self.bottom + legend)
+        self.canvas = Canvas(LEFT + width + RIGHT, self.bottom + legend)
         self.canvas.text(LEFT, 22, title, font_weight="bold")
         self.canvas.text(16, TOP + HEIGHT / 2, y.title, anchor="middle", turn=-90)
         for tick in ticks:
             at = self.up(tick)
-            self.canvas.line([(LEFT, at), (LEFT + WIDTH, at)], "#dddddd")
-            self.canvas.text(LEFT - 6, at + 4, f"{tick:,g}", anchor="end", font_size="11")
-        self.canvas.line([(LEFT, TOP), (LEFT, TOP + HEIGHT), (LEFT + WIDTH, TOP + HEIGHT)], "#444444")
+            self.canvas.line([(LEFT, at), (LEFT + width, at)], "#dddddd", kind="grid")
+            self.canvas.text(LEFT - 6, at + 4, f"{tick:,.8g}", anchor="end", font_size="11")
+        self.canvas.line([(LEFT, TOP), (LEFT, TOP + HEIGHT), (LEFT + width, TOP + HEIGHT)], "#444444")
 
     def up(self, value: float) -> float:
         """Where a value stands, from the top."""
@@ -147,11 +160,23 @@ class _Chart:
         else:
             self.canvas.text(x, TOP + HEIGHT + 17, text, anchor="middle", font_size="11")
 
-    def legend(self, number: int, name: str) -> None:
+    def bar(self, number: int, group: Bars, k: int, label: str, left: float, wide: float) -> None:
+        """Bar `k` of a group, with the text that stands on it; the tip says whose it is."""
+        value, colour = group.values[k], PALETTE[number % len(PALETTE)]
+        if value is None or (self.y.is_log and value <= 0):
+            return
+        top = self.up(value)
+        fill = self.canvas.hatched(colour) if group.is_striped else colour
+        self.canvas.rect(left, top, wide, TOP + HEIGHT - top, fill, f"{group.name}, {label}: {value:.4g}")
+        if group.texts:
+            self.canvas.text(left + wide / 2 + 3.5, top - 3, group.texts[k], turn=-90, font_size="10")
+
+    def legend(self, number: int, name: str, is_striped: bool = False) -> None:
         """A colour and what it stands for, three to a line."""
         column, row = number % 3, number // 3
         x, y = LEFT + column * WIDTH / 3, self.bottom + row * LEGEND_LINE
-        self.canvas.rect(x, y - 9, 10, 10, PALETTE[number % len(PALETTE)])
+        colour = PALETTE[number % len(PALETTE)]
+        self.canvas.rect(x, y - 9, 10, 10, self.canvas.hatched(colour) if is_striped else colour)
         room = int((WIDTH / 3 - 20) / CHARACTER)
         self.canvas.text(x + 15, y, clean(name, room))
 

@@ -11,6 +11,11 @@ FONT_SIZE = 12
 CHARACTER = 7.3  # pixels of a character of a monospace font of that size
 LIMIT = 44
 
+HATCH = (
+    '<defs><pattern id="{name}" width="5" height="5" patternUnits="userSpaceOnUse" '
+    'patternTransform="rotate(45)"><rect width="5" height="5" fill="white"/>'
+    '<rect width="2.5" height="5" fill="{colour}"/></pattern></defs>\n'
+)
 HEAD = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}" '
     'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{size}">\n'
@@ -40,6 +45,13 @@ class Canvas:
     width: float
     height: float
     parts: list[str] = field(default_factory=list)
+    patterns: dict[str, str] = field(default_factory=dict)
+
+    def hatched(self, colour: str) -> str:
+        """A fill of oblique stripes in that colour, `#rrggbb`."""
+        name = f"hatch-{colour[1:]}"
+        self.patterns[name] = HATCH.format(name=name, colour=colour)
+        return f"url(#{name})"
 
     def rect(
         self,
@@ -85,13 +97,20 @@ class Canvas:
         self.parts.append(f"<text {named}>{escape(clean(text, 200))}</text>")
 
     def line(
-        self, points: list[tuple[float, float]], colour: str, *, dash: str = "", width: float = 1
+        self,
+        points: list[tuple[float, float]],
+        colour: str,
+        *,
+        dash: str = "",
+        width: float = 1,
+        kind: str = "line",
     ) -> None:
-        """A polyline."""
+        """A polyline; `kind` is its class."""
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        dashed = f' stroke-dasharray="{dash}"' if dash else ""
         self.parts.append(
-            f'<polyline class="line" points="{places}" fill="none" stroke="{colour}" stroke-width="{width:g}"'
-            + (f' stroke-dasharray="{dash}"/>' if dash else "/>")
+            f'<polyline class="{kind}" points="{places}" fill="none" stroke="{colour}" '
+            f'stroke-width="{width:g}"{dashed}/>'
         )
 
     def arrow(self, points: list[tuple[float, float]]) -> None:
@@ -121,5 +140,6 @@ class Canvas:
     def svg(self) -> str:
         """The text of the file."""
         defs = TIP if any("url(#tip)" in part for part in self.parts) else ""
+        defs += "".join(self.patterns.values())
         head = HEAD.format(w=self.width, h=self.height, size=FONT_SIZE, defs=defs)
         return head + "\n".join(self.parts) + "\n</svg>\n"

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values with a name: of curves points (x, y), of bars one y for each label, at x = 0, 1, 2, ..."""
+    """Values with a name: of curves points (x, y), of bars one y for each label, at x = 0, 1, 2, ...
+
+    `texts` stand on the bars. `is_fitted`: the values are of layers that were fitted to published times.
+    """
 
     name: str
     points: tuple[tuple[float, float], ...]
+    texts: tuple[str, ...] = ()
+    is_fitted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +50,15 @@ def off(ours: float, theirs: float) -> str:
     return f"{100 * (ours / theirs - 1):+.1f} %"
 
 
-def bars(title: str, y: str, labels: tuple[str, ...], is_log: bool = False, **values: list[float]) -> Plot:
-    """A plot of groups of bars; the names have spaces for underscores."""
-    series = tuple(
-        Series(name.replace("_", " "), tuple((float(n), v) for n, v in enumerate(each)))
-        for name, each in values.items()
-    )
-    return Plot(title, "", y, series, labels, is_log_y=is_log, low=None if is_log else 0.0)
+def bars(name: str, values: Sequence[float], form: str = "", is_fitted: bool = False) -> Series:
+    """One bar for each value; `form` says how the numbers on them are written, if they are."""
+    points = tuple((float(n), float(v)) for n, v in enumerate(values))
+    return Series(name, points, tuple(format(v, form) for v in values) if form else (), is_fitted)
+
+
+def bar_plot(
+    title: str, y: str, labels: tuple[str, ...], *series: Series, log_from: float | None = None
+) -> Plot:
+    """A plot of groups of bars from 0, or of factors from `log_from`."""
+    low = 0.0 if log_from is None else log_from
+    return Plot(title, "", y, series, labels, is_log_y=log_from is not None, low=low)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from itertools import pairwise
-from math import exp, log
 
 from ingot.eie import published
 from ingot.eie.activity import Activity
 from ingot.eie.benchmark import BENCHMARKS
+from ingot.eie.comparison import NAMES, Grid, at, figure_6, figure_7, table_4, table_4_printed, table_5
 from ingot.eie.energy import (
     MILLIWATTS,
     MULTIPLY_PICOJOULES,
@@ -23,11 +23,10 @@ from ingot.eie.energy import (
     read_picojoules,
     square_millimetres,
 )
-from ingot.eie.exhibit import Exhibit, Plot, Series, bars, off
+from ingot.eie.exhibit import Exhibit, Plot, Series, bar_plot, bars, off
 from ingot.eie.machine import Machine
 from ingot.eie.sweep import Axes, Load, Point, benchmark_load, run_tasks
 
-NAMES = tuple(b.name for b in BENCHMARKS)
 FIFOS = (2, 3, 5, 9, 17, 33, 65, 129, 257)
 """Rings that hold 1, 2, 4, ... 256 activations."""
 WIDTHS = (32, 64, 128, 256, 512)
@@ -36,7 +35,6 @@ PRECISIONS = (32, 16, 8)
 SPREADS = (0.0, 0.2)
 """Of rows, where layers are drawn with the percentages as they are printed."""
 BASE = Machine()
-Grid = dict[tuple[str, Machine], Point]
 
 
 def evaluate(executor: Executor | None = None) -> list[Exhibit]:
@@ -52,31 +50,16 @@ def evaluate(executor: Executor | None = None) -> list[Exhibit]:
             found[key] = point
     placed = [(name, 64, Axes(placement=p)) for p in ("rows", "rows and columns") for name in NAMES]
     better = run_tasks(placed, executor)
-    as_printed = run_tasks([(name, 64, Axes(printed=s)) for s in SPREADS for name in NAMES], executor)
-    makers = (
-        table_1,
-        table_2,
-        table_3,
-        table_4,
-        figure_6,
-        figure_7,
-        figure_8,
-        figure_9,
-        figure_10,
-        table_5,
-        figure_11,
-        figure_12,
-        figure_13,
-    )
-    return [*(make(found) for make in makers), printed(as_printed), beyond(found, better)]
-
-
-def _at(found: Grid, name: str, **machine: int) -> Point:
-    return found[name, Machine(**machine)]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return exp(sum(map(log, values)) / len(values))
+    drawn = run_tasks([(name, 64, Axes(printed=s)) for s in SPREADS for name in NAMES], executor)
+    printed = drawn[: len(NAMES)]
+    return [
+        *(make(found) for make in (table_1, table_2, table_3)),
+        *(make(found, printed) for make in (table_4, figure_6, figure_7)),
+        *(make(found) for make in (figure_8, figure_9, figure_10, table_5)),
+        *(make(found) for make in (figure_11, figure_12, figure_13)),
+        table_4_printed(drawn),
+        beyond(found, better),
+    ]
 
 
 def table_1(found: Grid) -> Exhibit:
@@ -90,7 +73,7 @@ def table_1(found: Grid) -> Exhibit:
 
 def table_2(found: Grid) -> Exhibit:
     """One PE: the model on Alex-7, without the clock, beside the synthesis."""
-    point = _at(found, "Alex-7")
+    point = at(found, "Alex-7")
     pushed = 64 * int((benchmark_load("Alex-7").activations != 0).sum())
     done = Activity(pushed, pushed, *(round(n) for n in (point.matrix_reads, point.entries, point.real)))
     spent = energy(done, round(point.cycles), BASE)
@@ -121,7 +104,7 @@ def table_3(found: Grid) -> Exhibit:
         load = benchmark_load(b.name)
         weights = 100 * len(load.at) / (b.inputs * b.outputs)
         active = 100 * float((load.activations != 0).mean())
-        flops = 100 * _at(found, b.name).real / (b.inputs * b.outputs)
+        flops = 100 * at(found, b.name).real / (b.inputs * b.outputs)
         pairs = ((weights, b.weights), (active, b.activations), (flops, b.flops))
         cells = tuple(f"{own:.1f} ({theirs:g}, {off(own, theirs)})" for own, theirs in pairs)
         rows.append((b.name, f"{b.inputs}, {b.outputs}", *cells, f"{b.spread:g}"))
@@ -135,124 +118,9 @@ def table_3(found: Grid) -> Exhibit:
     return Exhibit("table-3", "Table III: the layers", text, columns, tuple(rows))
 
 
-def table_4(found: Grid) -> Exhibit:
-    """Microseconds of every layer."""
-    rows, ours = [], [_at(found, name) for name in NAMES]
-    for p, theory, actual in zip(ours, published.THEORETICAL, published.ACTUAL, strict=True):
-        least = p.machine.microseconds(p.theoretical)
-        rows.append(
-            (
-                p.layer,
-                f"{least:.2f}",
-                f"{theory:.1f}",
-                off(least, theory),
-                f"{p.microseconds:.2f}",
-                f"{actual:.1f}",
-                off(p.microseconds, actual),
-                f"{100 * p.balance:.1f}",
-                f"{100 * theory / actual:.1f}",
-            )
-        )
-    plot = bars(
-        "Table IV: microseconds at 64 PEs",
-        "us",
-        NAMES,
-        published=list(published.ACTUAL),
-        simulated=[p.microseconds for p in ours],
-    )
-    text = "Theory: all entries of active columns, fillers too, spread evenly. Balance: theory over actual."
-    columns = (
-        "layer",
-        "theory us",
-        "published",
-        "difference",
-        "actual us",
-        "published",
-        "difference",
-        "balance %",
-        "published",
-    )
-    return Exhibit("table-4", "Table IV: time", text, columns, tuple(rows), (plot,))
-
-
-def printed(points: Sequence[Point]) -> Exhibit:
-    """Table IV once more, of layers with the percentages of Table III as they are printed."""
-    count, rows = len(NAMES), []
-    for n, (name, theory, actual) in enumerate(
-        zip(NAMES, published.THEORETICAL, published.ACTUAL, strict=True)
-    ):
-        cells = [f"{100 * theory / actual:.1f}"]
-        for p in (points[n], points[count + n]):
-            least = p.machine.microseconds(p.theoretical)
-            cells += [f"{least:.2f}", off(least, theory), f"{p.microseconds:.2f}"]
-            cells += [off(p.microseconds, actual), f"{100 * (p.balance - theory / actual):+.1f}"]
-        rows.append((name, *cells))
-    text = (
-        "The layers drawn with the percentages of Table III as they are printed, nothing fitted: first with "
-        "all rows as dense, then with rows whose density varies by 20 % (deviation over mean) in every layer "
-        "alike. Difference of balance in points."
-    )
-    each = ("theory us", "difference", "actual us", "difference", "balance, points")
-    columns = ("layer", "published balance %", *each, *(f"{c}, rows vary" for c in each))
-    return Exhibit("table-4-printed", "Table IV, densities as printed", text, columns, tuple(rows))
-
-
-def _ratios(
-    key: str, title: str, text: str, ours: list[float], theirs: Sequence[float], mean: float, unit: str
-) -> Exhibit:
-    rows = [(n, f"{a:,.0f}", f"{b:,.0f}", off(a, b)) for n, a, b in zip(NAMES, ours, theirs, strict=True)]
-    rows.append(("geometric mean", f"{_mean(ours):,.0f}", f"{mean:,.0f}", off(_mean(ours), mean)))
-    plot = bars(title, unit, NAMES, True, published=[float(v) for v in theirs], simulated=ours)
-    return Exhibit(key, title, text, ("layer", "ours", "published", "difference"), tuple(rows), (plot,))
-
-
-def figure_6(found: Grid) -> Exhibit:
-    """Speed beside the CPU and the GPUs."""
-    cpu = published.MICROSECONDS["CPU, dense"]
-    ours = [c / _at(found, n).microseconds for n, c in zip(NAMES, cpu, strict=True)]
-    others = [
-        f"{name} {_mean([c / t for c, t in zip(cpu, times, strict=True)]):.1f}x"
-        for name, times in published.MICROSECONDS.items()
-    ]
-    text = (
-        "How much faster than the CPU's dense product, batch 1. Published times of the others give: "
-        f"{', '.join(others)}. The published bars of NT-We and NT-LSTM contradict the published times (63 "
-        "and 60, where these give 76 and 63)."
-    )
-    title = "Figure 6: speed"
-    return _ratios(
-        "figure-6", title, text, ours, published.SPEEDUP, published.SPEEDUP_MEAN, "times the CPU, dense"
-    )
-
-
-def figure_7(found: Grid) -> Exhibit:
-    """Energy beside the CPU."""
-    cpu = published.MICROSECONDS["CPU, dense"]
-    joules = [1e3 * watts * us for watts, us in zip(published.CPU_WATTS, cpu, strict=True)]
-    ours = [spent / _at(found, n).nanojoules for n, spent in zip(NAMES, joules, strict=True)]
-    flat = [
-        spent / (1e3 * published.EIE_WATTS * _at(found, n).microseconds)
-        for n, spent in zip(NAMES, joules, strict=True)
-    ]
-    text = (
-        "The CPU's energy over ours. The paper takes 0.600 W for every layer; with that the mean is "
-        f"{_mean(flat):,.0f}. Ours follows what each layer does. The CPU's power on the last three layers is "
-        "not published; the mean of the others stands for it."
-    )
-    return _ratios(
-        "figure-7",
-        "Figure 7: energy",
-        text,
-        ours,
-        published.EFFICIENCY,
-        published.EFFICIENCY_MEAN,
-        "times the CPU, dense",
-    )
-
-
 def figure_8(found: Grid) -> Exhibit:
     """Queues."""
-    balance = {n: [100 * _at(found, n, fifo=f).balance for f in FIFOS] for n in NAMES}
+    balance = {n: [100 * at(found, n, fifo=f).balance for f in FIFOS] for n in NAMES}
     rows = [(n, *(f"{v:.1f}" for v in values)) for n, values in balance.items()]
     means = [sum(v[k] for v in balance.values()) / len(NAMES) for k in range(len(FIFOS))]
     rows.append(("mean", *(f"{v:.1f}" for v in means)))
@@ -266,14 +134,16 @@ def figure_8(found: Grid) -> Exhibit:
     return Exhibit("figure-8", "Figure 8: queues", text, ("layer", *map(str, depths)), tuple(rows), (plot,))
 
 
-def _curves(title: str, x: str, y: str, at: Sequence[float], values: dict[str, list[float]]) -> Plot:
-    series = tuple(Series(n, tuple(zip(map(float, at), v, strict=True))) for n, v in values.items())
+def _curves(title: str, x: str, y: str, along: Sequence[float], values: dict[str, list[float]]) -> Plot:
+    series = tuple(
+        Series(n, tuple(zip(map(float, along), v, strict=True)), is_fitted=True) for n, v in values.items()
+    )
     return Plot(title, x, y, series, is_log_x=True, low=0.0)
 
 
 def figure_9(found: Grid) -> Exhibit:
     """The width of the matrix SRAM."""
-    reads = {n: [_at(found, n, sram_width=w).matrix_reads for w in WIDTHS] for n in NAMES}
+    reads = {n: [at(found, n, sram_width=w).matrix_reads for w in WIDTHS] for n in NAMES}
     spent = {
         n: [r * read_picojoules(w) / 1e3 for r, w in zip(v, WIDTHS, strict=True)] for n, v in reads.items()
     }
@@ -296,7 +166,7 @@ def figure_9(found: Grid) -> Exhibit:
 
 def figure_10(found: Grid) -> Exhibit:
     """Precision."""
-    errors = {n: [_at(found, n, precision=b).error or 0.0 for b in PRECISIONS] for n in NAMES}
+    errors = {n: [at(found, n, precision=b).error or 0.0 for b in PRECISIONS] for n in NAMES}
     rows = [(n, *(f"{e:.1e}" for e in v)) for n, v in errors.items()]
     picojoules = [MULTIPLY_PICOJOULES[f"int{b}"] for b in PRECISIONS]
     rows.append(("pJ of a multiplication", *(f"{p:.2f}" for p in picojoules)))
@@ -305,50 +175,18 @@ def figure_10(found: Grid) -> Exhibit:
         "The largest error of a layer's results over the largest result, in fixed point. The paper shows the "
         "accuracy of a trained AlexNet instead, which needs its weights and images; the last row repeats it."
     )
-    plot = bars(
-        "Figure 10: error by precision",
-        "max|d| / max|y|",
-        NAMES,
-        True,
-        **{f"{b}_bits": [errors[n][k] for n in NAMES] for k, b in enumerate(PRECISIONS)},
-    )
+    series = [
+        bars(f"{b} bits", [errors[n][k] for n in NAMES], is_fitted=True) for k, b in enumerate(PRECISIONS)
+    ]
+    smallest = min(e for v in errors.values() for e in v if e) / 10
+    plot = bar_plot("Figure 10: error by precision", "max|d| / max|y|", NAMES, *series, log_from=smallest)
     columns = ("layer", *(f"{b} bits" for b in PRECISIONS))
     return Exhibit("figure-10", "Figure 10: precision", text, columns, tuple(rows), (plot,))
 
 
-def table_5(found: Grid) -> Exhibit:
-    """Platforms on AlexNet's FC7."""
-    rows = []
-    for name, (area, watts, rate) in published.PLATFORMS.items():
-        per_area = f"{rate / area:,.2f}" if area else "-"
-        rows.append((name, f"{area or '-'}", f"{watts:g}", f"{rate:,.0f}", per_area, f"{rate / watts:,.1f}"))
-    for pes in (64, 256):
-        p = _at(found, "Alex-7", pes=pes)
-        area, watts, rate = (
-            square_millimetres(p.machine),
-            p.nanojoules / p.microseconds / 1e3,
-            1e6 / p.microseconds,
-        )
-        cells = (f"{area:.1f}", f"{watts:.2f}", f"{rate:,.0f}", f"{rate / area:,.1f}", f"{rate / watts:,.0f}")
-        rows.append((f"ours, {pes} PEs, 45 nm, 800 MHz", *cells))
-        if pes == 64:
-            mm2, w, frames = published.PLATFORMS["EIE, 64 PEs, 45 nm"]
-            assert mm2 is not None
-            differences = off(area, mm2), off(watts, w), off(rate, frames)
-            both = off(rate / area, frames / mm2), off(rate / watts, frames / w)
-            rows.append(("difference from the published 64 PEs", *differences, *both))
-    faster = _at(found, "Alex-7").microseconds / _at(found, "Alex-7", pes=256).microseconds
-    text = (
-        f"AlexNet's FC7, batch 1. 256 PEs are {faster:.2f} times as fast as 64 (published: 3.25); the "
-        "published 256 are of 28 nm at 1,200 MHz."
-    )
-    columns = ("platform", "mm2", "W", "frames/s", "frames/s/mm2", "frames/J")
-    return Exhibit("table-5", "Table V: platforms", text, columns, tuple(rows))
-
-
 def figure_11(found: Grid) -> Exhibit:
     """Speed over the number of PEs."""
-    times = {n: [_at(found, n, pes=p).cycles for p in PES] for n in NAMES}
+    times = {n: [at(found, n, pes=p).cycles for p in PES] for n in NAMES}
     faster = {n: [v[0] / t for t in v] for n, v in times.items()}
     rows = [(n, *(f"{v:.1f}" for v in values)) for n, values in faster.items()]
     text = (
@@ -362,7 +200,7 @@ def figure_11(found: Grid) -> Exhibit:
 
 def figure_12(found: Grid) -> Exhibit:
     """Fillers over the number of PEs."""
-    share = {n: [100 * _at(found, n, pes=p).real / _at(found, n, pes=p).entries for p in PES] for n in NAMES}
+    share = {n: [100 * at(found, n, pes=p).real / at(found, n, pes=p).entries for p in PES] for n in NAMES}
     rows = [(n, *(f"{v:.1f}" for v in values)) for n, values in share.items()]
     text = (
         "Entries that are weights, in per cent of all that are computed; the others bridge zeros. With more "
@@ -374,7 +212,7 @@ def figure_12(found: Grid) -> Exhibit:
 
 def figure_13(found: Grid) -> Exhibit:
     """Balance over the number of PEs."""
-    balance = {n: [100 * _at(found, n, pes=p).balance for p in PES] for n in NAMES}
+    balance = {n: [100 * at(found, n, pes=p).balance for p in PES] for n in NAMES}
     rows = [(n, *(f"{v:.1f}" for v in values)) for n, values in balance.items()]
     text = "Load balance in per cent, queues of 8. Published: the worse, the more PEs."
     plot = _curves("Figure 13: load balance", "PEs", "load balance %", PES, balance)
@@ -387,7 +225,7 @@ def beyond(found: Grid, better: Sequence[Point]) -> Exhibit:
     """What placing rows and ordering columns gives."""
     count, rows = len(NAMES), []
     for n, name in enumerate(NAMES):
-        before, placed, both = _at(found, name), better[n], better[count + n]
+        before, placed, both = at(found, name), better[n], better[count + n]
         cells = [f"{before.cycles:,.0f}", f"{100 * before.balance:.1f}"]
         for p in (placed, both):
             cells += [f"{p.cycles:,.0f}", off(p.cycles, before.cycles), f"{100 * p.balance:.1f}"]
@@ -409,12 +247,12 @@ def beyond(found: Grid, better: Sequence[Point]) -> Exhibit:
         "balance %",
         "fillers %",
     )
-    plot = bars(
+    plot = bar_plot(
         "Beyond the paper: cycles at 64 PEs",
         "cycles",
         NAMES,
-        as_they_come=[_at(found, n).cycles for n in NAMES],
-        rows_placed=[p.cycles for p in better[:count]],
-        columns_too=[p.cycles for p in better[count:]],
+        bars("as they come", [at(found, n).cycles for n in NAMES], is_fitted=True),
+        bars("rows placed", [p.cycles for p in better[:count]], is_fitted=True),
+        bars("columns too", [p.cycles for p in better[count:]], is_fitted=True),
     )
     return Exhibit("beyond", "Beyond the paper: placement", text, columns, tuple(rows), (plot,))
