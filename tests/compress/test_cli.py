@@ -158,6 +158,8 @@ def test_reports_as_files(tmp_path: Path) -> None:
         (["--bits", "fc=9"], "codes have 1 to 8 bits; 32 leaves"),
         (["--target-ratio", "x"], "write how many times smaller, as in 35x"),
         (["--target-ratio", "9999x"], "become"),
+        (["--target-ratio", "9x", "--density", "0.1"], "--target-ratio finds densities of layers that --den"),
+        (["--total-density", "9%", "--density", "conv=1,fc=1"], "--total-density finds densities of layers"),
         (["--finetune", "nothere.py"], "--finetune"),
         (["--prune-by", "global"], "of what? Name a --target-ratio or a --total-density"),
         (["--rounds", "2"], "add --finetune TRAIN.py"),

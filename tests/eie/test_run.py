@@ -199,9 +199,15 @@ def test_labels(dense: Path, tmp_path: Path) -> None:
     assert "as labelled" in ingot("run", *given).output
     np.save(tmp_path / "l.npy", labels[:5])
     assert "5 labels for 9 samples" in ingot("run", *given).output
-    for wrong in (labels + 9, labels.astype(float), labels[None], np.array(["a"] * 9)):
+    for wrong, seen in (
+        (labels + 99 - labels[0], "99"),
+        (labels.astype(float), "float64"),
+        (labels[None], "int64"),
+        (np.array(["a"] * 9), "<U1"),
+    ):
         np.save(tmp_path / "l.npy", wrong)
-        assert "labels are whole numbers of 0 to 4" in ingot("run", *given).output
+        message = f"labels are whole numbers of 0 to 4 along one axis, not {seen}"
+        assert message in " ".join(ingot("run", *given).output.split())
 
 
 def one(path: Path, node: onnx.NodeProto, shapes: tuple[tuple[int, ...], tuple[int, ...]], w: Array) -> Path:

@@ -135,8 +135,11 @@ def _balanced(
 def _read_labels(path: Path, rows: int, samples: int) -> Array:
     """Numbers of rows, int64, as many as samples at most."""
     made = read_array(path, "int64")
-    if made.ndim != 1 or made.dtype.kind not in "iu" or not ((made >= 0) & (made < rows)).all():
-        message = f"{path}: labels are whole numbers of 0 to {rows - 1} along one axis, not {made.dtype}"
+    is_numbers = made.ndim == 1 and made.dtype.kind in "iu"
+    wrong = made[(made < 0) | (made >= rows)] if is_numbers else made.reshape(-1)[:0]
+    if wrong.size or not is_numbers:
+        seen = wrong[0] if is_numbers else made.dtype
+        message = f"{path}: labels are whole numbers of 0 to {rows - 1} along one axis, not {seen}"
         raise InputError(message, shapes=[made.shape])
     return made[:samples].astype("int64")
 

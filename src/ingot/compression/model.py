@@ -168,6 +168,12 @@ def choices_of(layers: Sequence[Layer], wish: Wish) -> list[Choice]:
         for d, b, g in zip(densities, codes, gaps, strict=True)
     ]
     goal = _goal(wish)
+    if goal is not None and None not in densities:
+        option = "--target-ratio" if wish.ratio else "--total-density"
+        raise InputError(
+            f"{option} finds densities of layers that --density does not name, and it names all",
+            remedy="leave one out",
+        )
     return found if goal is None else propose(layers, found, [d is None for d in densities], goal)
 
 

@@ -77,23 +77,24 @@ def _short(value: float) -> str:
 
 def table_4_printed(points: Sequence[Point]) -> Exhibit:
     """Table IV once more, of layers with the percentages of Table III as they are printed."""
-    count, rows = len(NAMES), []
-    for n, (name, theory, actual) in enumerate(
-        zip(NAMES, published.THEORETICAL, published.ACTUAL, strict=True)
-    ):
-        cells = [f"{100 * theory / actual:.1f}"]
-        for p in (points[n], points[count + n]):
-            least = p.machine.microseconds(p.theoretical)
-            cells += [f"{least:.2f}", off(least, theory), f"{p.microseconds:.2f}"]
-            cells += [off(p.microseconds, actual), f"{100 * (p.balance - theory / actual):+.1f}"]
-        rows.append((name, *cells))
+    count = len(NAMES)
+    balance = [t / a for t, a in zip(published.THEORETICAL, published.ACTUAL, strict=True)]
+    rows = [("published", "balance, %", *(f"{100 * b:.1f}" for b in balance))]
+    for name, part in (("rows alike", points[:count]), ("rows vary by 20 %", points[count:])):
+        for what, of, theirs in (
+            ("theoretical", _theory, published.THEORETICAL),
+            ("actual", _actual, published.ACTUAL),
+        ):
+            rows.append((name, f"{what}, us", *(f"{v:.2f}" for v in of(part))))
+            rows.append((name, "difference", *map(off, of(part), theirs)))
+        points_off = (f"{100 * (p.balance - b):+.1f}" for p, b in zip(part, balance, strict=True))
+        rows.append((name, "balance, points", *points_off))
     text = (
         "The layers drawn with the percentages of Table III as they are printed, nothing fitted: first with "
         "all rows as dense, then with rows whose density varies by 20 % (deviation over mean) in every layer "
         "alike. Difference of balance in points."
     )
-    each = ("theory us", "difference", "actual us", "difference", "balance, points")
-    columns = ("layer", "published balance %", *each, *(f"{c}, rows vary" for c in each))
+    columns = ("layers", "", *NAMES)
     return Exhibit("table-4-printed", "Table IV, densities as printed", text, columns, tuple(rows))
 
 
