@@ -350,6 +350,29 @@ def test_what_is_no_file(name: str, kind: str, folder: Path, monkeypatch: pytest
     assert name in said and any(w in said for w in (words, *others))
 
 
+REPORTS: dict[str, tuple[list[object], str]] = {
+    "outputs": (["run", ".", "--input", "image=x.npy", "-o", "out"], "scores.npy"),
+    "a benchmark": (["bench", DIGITS, "--seconds", "0", "--report", "out"], "report.json"),
+    "Verilog": (["eie", "rtl", "-o", "out"], "b.v"),
+}
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "folder", "file for a folder"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_files_of_a_report(name: str, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in the place of one of them stays, and none of the others is written."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("ingot.eie.rtl.verilog.verilog", lambda machine: {"a.v": "a", "b.v": "b"})
+    words, file = REPORTS[name]
+    if kind == "file for a folder":
+        Path("out").write_text("mine")
+    else:
+        Path("out").mkdir()
+        {"FIFO": os.mkfifo, "folder": os.mkdir}[kind](Path("out") / file)
+    assert "cannot write out" in refused(folder, *words)
+    assert kind == "file for a folder" or not (Path("out") / file).is_file()
+
+
 # ---- tuning files, configurations, objects
 
 TUNING = {"schema": 1, "target": "c99", "choices": {}}

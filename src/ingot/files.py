@@ -222,6 +222,14 @@ def write_file(path: Path, data: bytes) -> None:
     write_files(path.parent, {path.name: data})
 
 
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of a report into a folder, all or none, in the place of those that it wrote before.
+
+    Raises InputError where it cannot, and for what is there and no file."""
+    require_place(*(folder / name for name in files))
+    write_files(folder, files)
+
+
 def require_place(*paths: Path | None) -> None:
     """What a command that writes several files asks before it begins, so that it leaves none or all.
 

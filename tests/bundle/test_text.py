@@ -124,6 +124,11 @@ HOSTILE = (
     "__LINE__",
     "net_run",
     "ARENA_SIZE",
+    "NET_ARENA_SIZE",
+    "NET_OK",
+    "NET_ERR_NULL",
+    "OK",
+    "assert_int_is_32_bits",
     "0",
 )
 
@@ -146,16 +151,16 @@ def hostile_model() -> onnx.ModelProto:
     return made(nodes, inputs, outputs, constants)
 
 
-@pytest.mark.parametrize("api", APIS)
-def test_hostile_names(api: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("api", "name"), [*((api, "net") for api in APIS), ("direct", "NET")])
+def test_hostile_names(api: str, name: str, tmp_path: Path) -> None:
     """They compile without a warning, stay out of the code, and come back exactly in the manifest."""
     model = hostile_model()
-    found = ingot.compile(model, name="net", api=api, target="c99", emit=("c", "obj", "main", "weights-bin"))
+    found = ingot.compile(model, name=name, api=api, target="c99", emit=("c", "obj", "main", "weights-bin"))
     write(tmp_path, found.files)
     for kind in COMPILERS:
-        for name in (n for n in found.files if n.endswith(".c")):
-            compile_c(kind, tmp_path, name, "-std=c99", *STRICT, "-Wno-unknown-warning-option", "-trigraphs")
-    run(["gcc", *STRICT, "-xc++", "-std=c++98", "-fsyntax-only", "net.h"], tmp_path)
+        for file in (n for n in found.files if n.endswith(".c")):
+            compile_c(kind, tmp_path, file, "-std=c99", *STRICT, "-Wno-unknown-warning-option", "-trigraphs")
+    run(["gcc", *STRICT, "-xc++", "-std=c++98", "-fsyntax-only", f"{name}.h"], tmp_path)
     text = b"".join(found.files[n] for n in found.files if n.endswith((".c", ".h", "Makefile")))
     bare = re.sub(rb"/\*.*?\*/", b"", text, flags=re.S)
     assert b"/etc" not in bare and b"%n" not in bare and text.isascii()
@@ -164,12 +169,12 @@ def test_hostile_names(api: str, tmp_path: Path) -> None:
     answer = found.run(inputs)
     assert list(answer) == [o.name for o in model.graph.output]
     assert all(np.isfinite(a).all() for a in answer.values())
-    macros = re.findall(r"#define (\w+)", found.files["net.h"].decode())
+    macros = re.findall(r"#define (\w+)", found.files[f"{name}.h"].decode())
     assert len(macros) == len(set(macros))
 
 
 def test_names_that_differ_in_case_or_punctuation_stay_apart(tmp_path: Path) -> None:
-    names = ["x", "X", "x:0", "x_0", "x.0", "x_COUNT", "X_COUNT", "x_2"]
+    names = ["x", "X", "x:0", "x_0", "x.0", "x_COUNT", "X_COUNT", "x_2", "NET_X_COUNT"]
     nodes = [helper.make_node("Neg", [n], [f"{n}'"]) for n in names]
     model = made(nodes, dict.fromkeys(names, (2,)), {f"{n}'": (2,) for n in names}, {})
     found = ingot.compile(model, name="net", api="static", target="c99", emit=("c", "obj", "weights-bin"))
@@ -210,6 +215,7 @@ def test_rename_gives_tensors_the_names_asked_for() -> None:
         ({"nothing": "x"}, "cannot rename"),
         ({"image": "int"}, "not a free C identifier"),
         ({"image": "a b"}, "not a free C identifier"),
+        ({"image": "NET_OK"}, "not a free C identifier"),
         ({"image": "MEM_ALIGN"}, "not a free C identifier"),
         ({"image": "same", "scores": "same"}, "not a free C identifier"),
     ],

@@ -29,7 +29,7 @@ from ingot.emit.header import header
 from ingot.emit.names import Scope
 from ingot.emit.several import group_header, require_apart
 from ingot.emit.source import source
-from ingot.emit.unit import MACROS, SYMBOLS, Group, Unit
+from ingot.emit.unit import MACROS, SYMBOLS, Group, Unit, begins
 from ingot.errors import InputError
 from ingot.loops.alike import generals
 from ingot.loops.priority import PRIORITIES
@@ -160,9 +160,9 @@ def _group(made: Sequence[Made], options: Options, name: str) -> Group:
     taken = {f"{m.program.name}_{symbol}" for m in made for symbol in SYMBOLS}
     kernels = [k for m in made for k in m.program.kernels]
     shared = generals(kernels, equal=not PRIORITIES[options.optimize].alike)
-    return Group(
-        name, Scope({name, *(m.program.name for m in made), *taken}), shared, tuple(m.plan for m in made)
-    )
+    names = tuple(m.program.name for m in made)
+    scope = Scope({name, *names, *taken}, begins((name, *names)))
+    return Group(name, names, scope, shared, tuple(m.plan for m in made))
 
 
 def _unit(made: Made, options: Options, group: Group) -> Unit:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ingot.check.bench import Benchmark, Rival, Timing
 from ingot.drawing.chart import Axis, Bars, bars_svg
-from ingot.files import write_files
+from ingot.files import write_folder
 
 
 def rivals_of(found: Sequence[Benchmark]) -> list[str]:
@@ -117,7 +117,7 @@ def write(
         "json": json.dumps(everything, indent=2) + "\n",
         "svg": chart(found),
     }
-    write_files(folder, {f"report.{kind}": text.encode() for kind, text in texts.items()})
+    write_folder(folder, {f"report.{kind}": text.encode() for kind, text in texts.items()})
 
 
 def _row(cells: Iterable[str]) -> str:

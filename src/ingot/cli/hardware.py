@@ -11,8 +11,9 @@ import typer
 
 from ingot.cli import accelerating as arg
 from ingot.cli.arguments import Inputs, Json, options
-from ingot.cli.show import note, progress, report, write_text
+from ingot.cli.show import note, progress, report
 from ingot.errors import MismatchError
+from ingot.files import write_folder
 from ingot.tables import Table, table
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ def rtl(
         from ingot.eie.rtl.verilog import verilog
 
         texts = verilog(machine)
-        output.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_text(output / name, text)
+        write_folder(output, {name: text.encode() for name, text in texts.items()})
         blocks = _synthesized(machine) if synthesize else []
     found = [] if model is None else _compared(model, inputs, machine)
     written = table(f"{output}/", ("file", "lines>"), [(n, t.count("\n")) for n, t in texts.items()])

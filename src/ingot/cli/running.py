@@ -15,7 +15,7 @@ from ingot.cli import picturing as pic
 from ingot.cli.compiling import loaded
 from ingot.cli.show import report
 from ingot.errors import InputError
-from ingot.files import write_files
+from ingot.files import write_folder
 from ingot.tables import Table, table
 
 if TYPE_CHECKING:
@@ -200,5 +200,5 @@ def save_arrays(arrays: Mapping[str, Array], directory: Path) -> dict[str, Path]
         plain = array.astype(str) if array.dtype == object else array  # strings, as numpy stores them
         np.save(held, plain, allow_pickle=False)
         files[path.name] = held.getvalue()
-    write_files(directory, files)
+    write_folder(directory, files)
     return paths

@@ -1,7 +1,8 @@
 """C identifiers for the model's names: readable where they can be, unique always, of [A-Za-z0-9_] only.
 
 A scope hands out identifiers; the same thing always gets the same one, two things never share one, and no
-name that the scope was told is taken (keywords, loop variables, our own functions) is ever given out.
+name that the scope was told is taken (keywords, loop variables, our own functions) is ever given out, nor one
+that begins as the macros of a header do.
 """
 
 from __future__ import annotations
@@ -54,10 +55,14 @@ def identifier(name: str, fallback: str = "t") -> str:
 
 
 class Scope:
-    """Identifiers of one C scope (a file, a function, a struct)."""
+    """Identifiers of one C scope (a file, a function, a struct).
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    `macros`: what the names of the headers' macros and constants begin with, which hold in every scope.
+    """
+
+    def __init__(self, taken: Iterable[str] = (), macros: tuple[str, ...] = ()) -> None:
         self._taken: set[str] = {*KEYWORDS, *taken}
+        self._macros = macros
         self._names: dict[Hashable, str] = {}
         self._last: dict[str, int] = {}  # of each stem the number that was given out last
 
@@ -82,6 +87,8 @@ class Scope:
     def fresh(self, wanted: str, fallback: str = "t") -> str:
         """An identifier nobody has yet."""
         plain = identifier(wanted, fallback)
+        if plain.startswith(self._macros):
+            plain = f"{fallback}_{plain}"
         n = self._last.get(plain, 0) + 1
         while not self._is_free(candidate := plain if n == 1 else f"{plain}_{n}"):
             n += 1
@@ -90,7 +97,7 @@ class Scope:
         return candidate
 
     def _is_free(self, name: str) -> bool:
-        return not (name in self._taken or name.startswith("__") or _is_ours(name))
+        return not (name in self._taken or name.startswith(("__", *self._macros)) or _is_ours(name))
 
 
 def is_identifier(name: str) -> bool:

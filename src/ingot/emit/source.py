@@ -115,7 +115,7 @@ def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     """One static function, with a comment that says what it computes; its parallel loops' tasks before it."""
     locals_ = {s.var for s in flatten(kernel.body) if isinstance(s, For)}
     locals_ |= {s.name for s in flatten(kernel.body) if isinstance(s, Let)}
-    scope = Scope({*locals_, *OWN_NAMES, *(n.name for n in kernel.numbers)})
+    scope = Scope({*locals_, *OWN_NAMES, *(n.name for n in kernel.numbers)}, unit.capitals)
     written = kernel.written
     params = {p.name: scope.name(p, p.name, "n") for p in kernel.params}
     pause = f"{unit.name}_pause"

@@ -6,7 +6,7 @@ weights struct are each handed out by a scope of their own, so that no name of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -41,6 +41,7 @@ SYMBOLS = (
         "pause",
     ),
     *("selftest", "state", "state_init", "state_reset", "get_state", "arena_size", "own_state"),
+    *("assert_int_is_32_bits", "assert_float_is_32_bits", "assert_double_is_64_bits"),
 )
 """Our own names of the file scope, each behind `NAME_`."""
 MACROS = (
@@ -83,11 +84,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Bundles that are one file of C and share functions: its name, the names of functions given out, what C
-    has in the place of kernels that several call, and where each puts its tensors.
+    """Bundles that are one file of C and share functions: its name and theirs, the names of functions given
+    out, what C has in the place of kernels that several call, and where each puts its tensors.
     """
 
     name: str
+    networks: tuple[str, ...]
     scope: Scope
     generals: Mapping[Kernel, General]
     plans: tuple[Plan, ...]
@@ -95,6 +97,11 @@ class Group:
     def function(self, kernel: Kernel) -> str:
         """The C name of a printed kernel."""
         return self.scope.name(kernel, f"{self.name}_{kernel.name}", "kernel")
+
+
+def begins(names: Iterable[str]) -> tuple[str, ...]:
+    """What the macros and constants of the headers of bundles so called begin with."""
+    return tuple(f"{name.upper()}_" for name in names)
 
 
 @dataclass
@@ -130,7 +137,7 @@ class Unit:
     scope: Scope = field(default_factory=Scope)
     members: Scope = field(default_factory=Scope)
     macros: Scope = field(default_factory=Scope)
-    kept: Scope = field(default_factory=lambda: Scope({"state", "i", "a", "w"}))
+    kept: Scope = field(default_factory=Scope)
     constants: frozenset[Tensor] = frozenset()
     states: frozenset[Tensor] = frozenset()
 
@@ -138,8 +145,10 @@ class Unit:
         """Name what the header shows before anything else, so that its names are the plainest."""
         self.constants = frozenset(self.program.constants)
         self.states = frozenset(self.program.members)
+        own = {"state", "i", "a", "w"}
+        self.members, self.kept = Scope(macros=self.capitals), Scope(own, self.capitals)
         self.scope = Scope(
-            {self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", "state", "i", "a", "w"}
+            {self.name, *(f"{self.name}_{s}" for s in SYMBOLS), "arena", "weights", *own}, self.capitals
         )
         for a in self.arenas:
             self.scope.take((a.parameter, a.local, a.symbol))
@@ -172,6 +181,12 @@ class Unit:
     @property
     def upper(self) -> str:
         return self.name.upper()
+
+    @property
+    def capitals(self) -> tuple[str, ...]:
+        """What the macros and constants of all headers begin with that the file of C includes."""
+        names = (self.owner,) if self.group is None else (self.group.name, *self.group.networks)
+        return begins(names)
 
     @property
     def statuses(self) -> dict[str, int]:
