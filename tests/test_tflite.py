@@ -361,6 +361,15 @@ def test_a_damaged_file_is_one_error_or_another_model(tmp_path: Path, seed: int)
     assert errors > 10, "damage shows"
 
 
+def test_a_long_name_is_shown_in_part(tmp_path: Path) -> None:
+    """As damage makes one of what follows it."""
+    kind = "A" * 3000
+    tensors = [T("FLOAT32", (2,)), T("FLOAT32", (2,), name="b" * 3000)]
+    with pytest.raises(InputError, match=r"A\.\.\. \(at 'b*\.\.\.'\)") as caught:
+        read(tmp_path, model(tensors, [Op(kind, [0], [1])], [0], [1]))
+    assert len(str(caught.value)) < 400
+
+
 def test_overlapping_tables_do_not_multiply(tmp_path: Path) -> None:
     """A vector whose every entry is the same operator, and that operator's list of inputs the largest."""
     from ingot.frontends.tflite.flatbuffer import Bytes

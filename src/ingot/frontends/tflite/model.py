@@ -33,6 +33,18 @@ _SAME = (
 )
 
 
+NAME_SHOWN = 120
+
+
+def brief(name: str) -> str:
+    """A name in a message: of a long one, such as damage makes, the beginning.
+
+    >>> brief("conv"), len(brief("x" * 1000))
+    ('conv', 123)
+    """
+    return name if len(name) <= NAME_SHOWN else f"{name[:NAME_SHOWN]}..."
+
+
 @dataclass(frozen=True, slots=True)
 class Quantisation:
     """number = (integer - zero) * scale, for all elements or one by one along an axis."""
@@ -62,7 +74,7 @@ class TensorInfo:
 
     @property
     def label(self) -> str:
-        return f"tensor {self.index} {self.name!r}"
+        return f"tensor {self.index} {brief(self.name)!r}"
 
     @property
     def dtype(self) -> DType:
@@ -92,7 +104,8 @@ class Operator:
 
     @property
     def label(self) -> str:
-        return f"{self.kind} operator {self.index}" + (f" ({self.place!r})" if self.place else "")
+        at = f" ({brief(self.place)!r})" if self.place else ""
+        return f"{brief(self.kind)} operator {self.index}{at}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +192,7 @@ def _operator(index: int, t: Table, codes: list[str], tensors: list[TensorInfo])
     if at >= len(codes):
         raise ModelError(f"operator {index}: there is no operator code {at} among {len(codes)}")
     inputs, outputs, between = (t.integers(n) for n in ("inputs", "outputs", "intermediates"))
-    label = f"{codes[at]} operator {index}"
+    label = f"{brief(codes[at])} operator {index}"
     _require_known(label, (*inputs, *between), len(tensors), NO_TENSOR)
     _require_known(label, outputs, len(tensors))
     place = tensors[outputs[0]].name if outputs else ""
@@ -199,7 +212,7 @@ def _options(t: Table, label: str) -> Table | None:
 
 def _tensor(index: int, t: Table, buffers: list[memoryview]) -> TensorInfo:
     name, kind, at = t.text("name"), t.number("type"), t.number("buffer")
-    label = f"tensor {index} {name!r}"
+    label = f"tensor {index} {brief(name)!r}"
     if not 0 <= kind < len(TYPES):
         raise UnsupportedError(f"{label}: element type {kind} of TFLite is not known")
     if at and at >= len(buffers):
@@ -250,12 +263,12 @@ def _quantisation(t: Table | None, label: str, shape: tuple[int, ...]) -> Quanti
 def _signature(t: Table, subgraphs: list[Subgraph]) -> Signature:
     key, at = t.text("signature_key"), t.number("subgraph_index")
     if at >= len(subgraphs):
-        raise ModelError(f"signature {key!r}: there is no subgraph {at} among {len(subgraphs)}")
+        raise ModelError(f"signature {brief(key)!r}: there is no subgraph {at} among {len(subgraphs)}")
 
     def named(which: str) -> Iterator[tuple[str, int]]:
         for entry in t.children(which):
             index = entry.number("tensor_index")
-            _require_known(f"signature {key!r}", (index,), len(subgraphs[at].tensors))
+            _require_known(f"signature {brief(key)!r}", (index,), len(subgraphs[at].tensors))
             yield entry.text("name"), index
 
     return Signature(key, at, tuple(named("inputs")), tuple(named("outputs")))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ingot.errors import ModelError, UnsupportedError
 from ingot.frontends.orders import Builder
 from ingot.frontends.tensorflow.values import DEAD, Dead, Item, Tensor
-from ingot.frontends.tflite.model import NO_TENSOR, Model, Operator, Subgraph, TensorInfo
+from ingot.frontends.tflite.model import NO_TENSOR, Model, Operator, Subgraph, TensorInfo, brief
 from ingot.frontends.tflite.ops import OPS
 from ingot.frontends.tflite.ops.table import Call
 from ingot.frontends.tflite.variables import Variables
@@ -96,7 +96,7 @@ def require_known(model: Model) -> None:
             if operator.kind not in OPS:
                 found.setdefault(operator.kind, operator.place)
     if found:
-        listed = ", ".join(f"{kind} (at {place!r})" for kind, place in sorted(found.items()))
+        listed = ", ".join(f"{brief(kind)} (at {brief(place)!r})" for kind, place in sorted(found.items()))
         raise UnsupportedError(f"operators of TFLite that are not supported: {listed}")
 
 
