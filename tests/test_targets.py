@@ -10,6 +10,7 @@ import dataclasses
 import io
 import pickle
 import struct
+import subprocess
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
@@ -229,6 +230,24 @@ def test_shared_library_of_the_unchanged_object(tmp_path):
     values = (ctypes.c_int8 * 4)(1, -2, 3, 100)
     assert library[exported("dot")](values, values, ctypes.c_size_t(4)) == 10014
     assert not hasattr(library, "dot")  # hidden: two bundles in one process do not meet
+
+
+@pytest.mark.parametrize("name", [n for n, t in TARGETS.items() if "none-eabi" in t.triple and t.gcc])
+def test_the_linker_of_arms_firmware_warns_of_nothing(name, tmp_path):
+    """Which sizes of enumerations and which calls an object notes are those of arm-none-eabi-gcc."""
+    target = TARGETS[name]
+    (tmp_path / "net.o").write_bytes(compile_c("int net(void) { return 0; }", target))
+    (tmp_path / "main.c").write_text("enum { A } a;\nint net(void);\nvoid reset(void) { a = net(); }\n")
+    require_program(target.gcc[0])
+    command = [
+        *target.gcc,
+        "-nostdlib",
+        "-Wl,--fatal-warnings,-z,noexecstack,-ereset",
+        "main.c",
+        "net.o",
+    ]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
 
 
 def test_link_errors_name_the_symbol():
