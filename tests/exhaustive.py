@@ -165,32 +165,32 @@ int main(void) {
 DOCUMENT = """\
 # The math library
 
-Bundles bring their own exp, tanh, sigmoid, erf, ...: defined once in `loops/math/`, printed as scalar or
-vector functions, without tables in memory, and without branches but one: what is rare and long (angles beyond
-2^18, in float64 2^40; quotients of fmod with as many digits as the type) is a function of its own, called
-where any lane needs it. Polynomials use fused multiply-adds and powers of two are applied by the instruction
-where a target has them; where it has not, with what there is. A register of 16 float32 lanes is a table of
+Bundles contain their own exp, tanh, sigmoid, erf and so on. Each is defined once in `loops/math/` and printed as a
+scalar or a vector function, without tables in memory. There is only one branch: rare cases that take long (angles
+beyond 2^18, in float64 2^40; quotients of fmod with as many digits as the type) are computed by a separate
+function, which is called if any lane needs it. If the target has instructions for fused multiply-adds and for
+scaling by a power of two, the functions use them. On vectors of 16 float32 lanes, one register holds a table of
 coefficients (erf).
 
 `make math-exhaustive` compares the float32 functions of one argument with the C library's float64 ones over
 all 2^32 arguments, on the vectors of each level of x86, and writes this page. The error is in units in the
-last place of the exact result, denormal results included; NaN, infinities and the sign of zero agree
-everywhere, else the error would be infinite. Cycles are per element of an array in the nearest cache, at
-{ghz} GHz on {processor}. Some entries are one instruction there.
+last place of the exact result, denormal results included. A difference in NaN, infinity or the sign of zero would
+count as an infinite error; there is none. Cycles are per element of an array in the first-level cache, at
+{ghz} GHz on {processor}. Some of the functions are a single instruction there.
 
 {table}
-pow and fmod take two arguments; they, and the float64 functions, are sampled by `tests/test_math.py` (limits
-in its table) over all their arguments, for sin, cos and tan with the numbers that come closest to multiples
-of pi/2. fmod is exact. Beside 220-bit arithmetic, at 18,000 arguments each (random bits, all magnitudes,
+pow and fmod take two arguments. `tests/test_math.py`, whose table has the limits, samples them and the float64
+functions over their whole range; for sin, cos and tan the samples include the numbers that come closest to
+multiples of pi/2. fmod is exact. Compared with 220-bit arithmetic at 18,000 arguments each (random bits, all magnitudes,
 neighbours of 1), no float64 function was off by more than 1.6 ulp, and pow by 1.1 (float32: 1.1).
 `tests/test_math_printed.py` compares the C of every target that runs, to the bit, with its definition.
 
-Angles that are far cost four to seven times as much as near ones, quotients of fmod that are far up to 65
-(float32) and 250 (float64) times: a loop divides by 23 (52) digits a turn.
+Large angles cost four to seven times as much as small ones. Large quotients of fmod cost up to 65 (float32) and 250
+(float64) times as much, because a loop divides by 23 (52) digits in each iteration.
 
 ## Conversions
 
-Where ONNX leaves a conversion open, or to the machine, bundles do the same on every target, and nothing that
+Where ONNX leaves the result of a conversion open, bundles give the same result on every target, and do nothing that
 C leaves undefined (`tests/test_casts.py`):
 
 * A float becomes the integer that truncation gives; what is out of range becomes the nearest integer of the
@@ -208,14 +208,23 @@ The same on every target (`tests/test_special_values.py`); rows in `tests/ops/` 
 that agree with it.
 
 * **NaN** comes out where it goes in: Max, Min, ReduceMax, ReduceMin, MaxPool, GlobalMaxPool, Relu and Clip
-  (with a bound that is NaN, too) give NaN if they read one, as sums do. A fault that a maximum hides is
-  found late. (onnxruntime overlooks NaN in ReduceMax, GlobalMaxPool, MaxPool and the bounds of Clip, onnx's
+  (with a bound that is NaN, too) give NaN if they read one, as sums do. A maximum that
+  hid a NaN would hide the fault that made it. (onnxruntime overlooks NaN in ReduceMax, GlobalMaxPool, MaxPool and the bounds of Clip, onnx's
   reference in MaxPool.)
 * **NaN in an order** is greater than every number, and all NaNs are equal: TopK puts NaNs first among the
   largest and last among the smallest, as both oracles do, and Unique counts them as one. ArgMax and ArgMin
   point at the first NaN (or the last, if asked), which is also what makes ReduceMax and ReduceMin NaN.
   Equal elements stand in the order of their places, for `sorted=0` too. Which zero a maximum of 0 and -0
   gives is open.
+* **The sign of a sum that is zero** is open too: vector code begins a sum with its first product instead of
+  0 and saves an addition, so that a convolution of zeros by a negative weight is -0, where both oracles have
+  0. It shows only where something divides by it.
+* **Infinities in a convolution** that is computed by Winograd's transforms make NaN in up to a tile of
+  results around those that they reach, because the transforms subtract them from each other. `--math exact`
+  chooses no such convolution.
+* **Sigmoids and tanhs that are multiplied and added** share one division unless `--math exact` is asked for,
+  as in an LSTM or a GRU. exp is limited to e^20 there, so that a sigmoid ends at 2e-9 instead of 0: a closed
+  gate lets that much through. A square root of such a result shows 4e-5.
 * **RNN, GRU and LSTM over a sequence of length 0** give Y = 0 and, as no step changes the state, Y_h =
   initial_h and Y_c = initial_c. ONNX says "the last output value", of which there is none; TensorFlow keeps
   the state too. onnxruntime clears it, onnx's reference does not read lengths at all. A state that is
@@ -234,6 +243,12 @@ that agree with it.
 * **Resize of integers** rounds what lies between elements half to even and saturates, as onnx's reference
   does, except that linear places without antialias are cut off, as onnxruntime has them. onnxruntime rounds
   antialiased ones too, but after every axis.
+* **auto_pad SAME where the windows leave a gap** (an extent of 31, a window of 1, a stride of 4): ONNX's
+  formula gives less than no padding. A pool then cuts elements off, half of them in front, rounded towards 0
+  (for SAME_LOWER one less is cut off), which is what onnxruntime does where it accepts such a model, and for
+  MaxPool onnx's reference too where the half is whole. A convolution pads nothing: its first window stands
+  at the first element, as in onnx's reference and in TensorFlow, whose rule SAME is; onnxruntime cuts off in
+  some of them.
 * **A pooling window wider than what it slides over**, padding included, gives no elements where ONNX's
   formula, (extent + pads - window) / stride + 1, is 0, as both oracles have it. Where it is less, or 0 only
   because it is rounded down (onnxruntime rounds towards 0, and has a window that lies partly outside, onnx's
