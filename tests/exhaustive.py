@@ -165,33 +165,34 @@ int main(void) {
 DOCUMENT = """\
 # The math library
 
-Bundles contain their own exp, tanh, sigmoid, erf and so on. Each is defined once in `loops/math/` and printed as a
-scalar or a vector function, without tables in memory. There is only one branch: rare cases that take long (angles
-beyond 2^18, in float64 2^40; quotients of fmod with as many digits as the type) are computed by a separate
-function, which is called if any lane needs it. If the target has instructions for fused multiply-adds and for
-scaling by a power of two, the functions use them. On vectors of 16 float32 lanes, one register holds a table of
-coefficients (erf).
+Bundles contain their own exp, tanh, sigmoid, erf and so on. Each is defined once in `loops/math/` and printed
+as a scalar or a vector function, without tables in memory. There is only one branch: rare cases that take
+long (angles beyond 2^18, in float64 2^40; quotients of fmod with as many digits as the type) are computed by
+a separate function, which is called if any lane needs it. If the target has instructions for fused
+multiply-adds and for scaling by a power of two, the functions use them. On vectors of 16 float32 lanes, one
+register holds a table of coefficients (erf).
 
 `make math-exhaustive` compares the float32 functions of one argument with the C library's float64 ones over
 all 2^32 arguments, on the vectors of each level of x86, and writes this page. The error is in units in the
-last place of the exact result, denormal results included. A difference in NaN, infinity or the sign of zero would
-count as an infinite error; there is none. Cycles are per element of an array in the first-level cache, at
-{ghz} GHz on {processor}. Some of the functions are a single instruction there.
+last place of the exact result, denormal results included. A difference in NaN, infinity or the sign of zero
+would count as an infinite error; there is none. Cycles are per element of an array in the first-level cache,
+at {ghz} GHz on {processor}. Some of the functions are a single instruction there.
 
 {table}
-pow and fmod take two arguments. `tests/test_math.py`, whose table has the limits, samples them and the float64
-functions over their whole range; for sin, cos and tan the samples include the numbers that come closest to
-multiples of pi/2. fmod is exact. Compared with 220-bit arithmetic at 18,000 arguments each (random bits, all magnitudes,
-neighbours of 1), no float64 function was off by more than 1.6 ulp, and pow by 1.1 (float32: 1.1).
-`tests/test_math_printed.py` compares the C of every target that runs, to the bit, with its definition.
+pow and fmod take two arguments. `tests/test_math.py`, whose table has the limits, samples them and the
+float64 functions over their whole range; for sin, cos and tan the samples include the numbers that come
+closest to multiples of pi/2. fmod is exact. Compared with 220-bit arithmetic at 18,000 arguments each (random
+bits, all magnitudes, neighbours of 1), no float64 function was off by more than 1.6 ulp, and pow by 1.1
+(float32: 1.1). `tests/test_math_printed.py` compares the C of every target that runs, to the bit, with its
+definition.
 
-Large angles cost four to seven times as much as small ones. Large quotients of fmod cost up to 65 (float32) and 250
-(float64) times as much, because a loop divides by 23 (52) digits in each iteration.
+Large angles cost four to seven times as much as small ones. Large quotients of fmod cost up to 65 (float32)
+and 250 (float64) times as much, because a loop divides by 23 (52) digits in each iteration.
 
 ## Conversions
 
-Where ONNX leaves the result of a conversion open, bundles give the same result on every target, and do nothing that
-C leaves undefined (`tests/test_casts.py`):
+Where ONNX leaves the result of a conversion open, bundles give the same result on every target, and do
+nothing that C leaves undefined (`tests/test_casts.py`):
 
 * A float becomes the integer that truncation gives; what is out of range becomes the nearest integer of the
   type, NaN becomes 0. (ONNX: undefined; onnxruntime: what the processor does.) Below 8 bits the low bits of
@@ -208,9 +209,9 @@ The same on every target (`tests/test_special_values.py`); rows in `tests/ops/` 
 that agree with it.
 
 * **NaN** comes out where it goes in: Max, Min, ReduceMax, ReduceMin, MaxPool, GlobalMaxPool, Relu and Clip
-  (with a bound that is NaN, too) give NaN if they read one, as sums do. A maximum that
-  hid a NaN would hide the fault that made it. (onnxruntime overlooks NaN in ReduceMax, GlobalMaxPool, MaxPool and the bounds of Clip, onnx's
-  reference in MaxPool.)
+  (with a bound that is NaN, too) give NaN if they read one, as sums do. A maximum that hid a NaN would hide
+  the fault that made it. (onnxruntime overlooks NaN in ReduceMax, GlobalMaxPool, MaxPool and the bounds of
+  Clip, onnx's reference in MaxPool.)
 * **NaN in an order** is greater than every number, and all NaNs are equal: TopK puts NaNs first among the
   largest and last among the smallest, as both oracles do, and Unique counts them as one. ArgMax and ArgMin
   point at the first NaN (or the last, if asked), which is also what makes ReduceMax and ReduceMin NaN.
