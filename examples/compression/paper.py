@@ -58,7 +58,7 @@ def pair(part: Part, plain: float, coded: float) -> tuple[str, str]:
 
 
 def percent(bits: int, sizes: Sizes) -> str:
-    return f"{100 * bits / sizes.float_bits:.2f}"
+    return f"{100 * bits / sizes.before_bits:.2f}"
 
 
 def table_of(network: str, layers: Sequence[Sizes]) -> Table:

@@ -238,7 +238,7 @@ def test_a_layer_that_would_not_shrink_stays_as_it_is() -> None:
     body, weights = "{ a = MatMul(x, w)  y = MatMul(a, v) }", {"w": [24, 30], "v": [30, 30]}
     made = compress(model(ROW, body, weights), read, Wish(bits=("w=32,v=4",)))
     sizes = {s.name: s for s in made.account.layers}
-    assert list(made.encodings) == ["v"] and sizes["w"].coded_bits == sizes["w"].float_bits
+    assert list(made.encodings) == ["v"] and sizes["w"].coded_bits == sizes["w"].before_bits
     before = made.model.SerializeToString()
     again = compress(made.model, read, Wish(bits=("v=32,w=4",)))
     assert again.account.layers[1] == sizes["v"] and again.account.other_bits == 0, "v is encoded already"
@@ -248,7 +248,7 @@ def test_a_layer_that_would_not_shrink_stays_as_it_is() -> None:
 
 
 def test_models_that_hold_no_weights() -> None:
-    with pytest.raises(InputError, match="no weights to compress; these are constants of floats"):
+    with pytest.raises(InputError, match="no weights to compress; these are constants with two axes"):
         compress(model("(float[2,3] x) => (float[2,3] y)", "{ y = Relu(x) }", {}), read, Wish())
 
 
@@ -319,3 +319,53 @@ def test_a_model_that_cannot_be_converted_keeps_its_opset(monkeypatch: pytest.Mo
     old = model(ROW, "{ y = MatMul(x, w) }", {"w": [24, 30]}, opset=9, ir=4)
     with pytest.raises(UnsupportedError, match="opset 9, sparse weights need 11"):
         compress(old, read, Wish(density=("0.2",)))
+
+
+QDQ = """{ q = QuantizeLinear(x, s, z)
+  d = DequantizeLinear(q, s, z)
+  v = DequantizeLinear<axis = 1>(w, t ZERO)
+  y = MatMul(d, v) }"""
+
+
+def quantised(zero: str = "", **more: Array) -> onnx.ModelProto:
+    """A product of bytes; `zero` names the zero points of its weights."""
+    rng = np.random.default_rng(3)
+    given = {
+        "s": np.float32(0.05),
+        "z": np.uint8(128),
+        "w": rng.integers(-127, 128, (64, 32)).astype(np.int8),
+        "t": rng.uniform(0.01, 0.02, 32).astype(np.float32),
+    }
+    body = QDQ.replace("ZERO", zero)
+    return model(
+        "(float[3, 64] x) => (float[3, 32] y)", body, {k: np.asarray(v) for k, v in {**given, **more}.items()}
+    )
+
+
+@pytest.mark.parametrize("zero", ["", ", o"])
+@pytest.mark.parametrize("wish", [Wish(density=("0.3",)), Wish(bits=("3",)), Wish(ratio="4")], ids=str)
+def test_weights_of_int8_share_whole_numbers(zero: str, wish: Wish) -> None:
+    """Once and again: what was compressed is still of the grid."""
+    made = compress(quantised(zero, **({"o": np.zeros(32, np.int8)} if zero else {})), read, wish)
+    for _ in range(2):
+        (encoding,) = made.encodings.values()
+        whole = encoding.decode()
+        np.testing.assert_array_equal(whole, np.rint(whole))
+        assert 0 < len(np.unique(whole)) <= 16 and made.account.total.before_bits == 8 * 64 * 32
+        wanted = answers(quantised(w=whole.astype(np.int8)))
+        np.testing.assert_allclose(answers(made.model), wanted, rtol=1e-5, atol=1e-5)
+        made = compress(made.model, read, Wish(bits=("2",)))
+    assert made.account.ratio > 3
+
+
+def test_weights_of_int8_that_stay_are_bytes() -> None:
+    made = compress(quantised(), read, Wish(bits=("8",)))
+    assert made.encodings == {} and made.account.ratio == 1.0
+    assert [n.op_type for n in made.model.graph.node].count("Cast") == 0
+
+
+def test_int8_with_zero_points_or_for_floats_alone_is_refused() -> None:
+    with pytest.raises(InputError, match="INT8 behind DequantizeLinear without zero points"):
+        compress(quantised(", o", o=np.ones(32, np.int8)), read, Wish())
+    with pytest.raises(InputError, match="--from is for weights of floats, and 'w' has INT8"):
+        compress(quantised(), read, Wish(container=b""))

@@ -1,7 +1,8 @@
 """What compression saves, counted as Tables 1, 4 and 5 of "Deep Compression" count it.
 
 In: layers and their encodings; out: for each layer the share of weights kept, bits per entry of codes and of
-gaps before and after Huffman coding, and the size as a share of 32-bit floats. The size covers codes, gaps,
+gaps before and after Huffman coding, and the size as a share of 32-bit floats (of bytes, where the model
+has INT8). The size covers codes, gaps,
 values and the tables of the Huffman codes, each in whole bytes; entries include fillers. A stream that its
 Huffman code would not make smaller, table included, is counted as it is.
 """
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ingot.compression.encode import FLOAT_BITS
+from ingot.compression.layers import Layer
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding, Sparse
 from ingot.graph.huffman import coded_bits, table_bits
@@ -52,7 +54,8 @@ class Sizes:
     """A layer in numbers. `weights`: how many there are; `kept`: how many of them are not zero.
 
     `codes` and `gaps` are its streams, empty where there are none; `values_bits` are those of the codebook,
-    or of the weights of a layer that is not encoded.
+    or of the weights of a layer that is not encoded. `before_bits` are those of the weights as 32-bit floats,
+    or as bytes.
     """
 
     name: str
@@ -63,11 +66,7 @@ class Sizes:
     codes: Part = Part()
     gaps: Part = Part()
     values_bits: int = 0
-
-    @property
-    def float_bits(self) -> int:
-        """The layer as 32-bit floats."""
-        return FLOAT_BITS * self.weights
+    before_bits: int = 0
 
     @property
     def plain_bits(self) -> int:
@@ -95,40 +94,43 @@ class Account:
         for sizes in self.layers:
             codes, gaps = codes + sizes.codes, gaps + sizes.gaps
         weights, kept = sum(s.weights for s in self.layers), sum(s.kept for s in self.layers)
-        return Sizes("total", "", "", weights, kept, codes, gaps, sum(s.values_bits for s in self.layers))
+        values, before = sum(s.values_bits for s in self.layers), sum(s.before_bits for s in self.layers)
+        return Sizes("total", "", "", weights, kept, codes, gaps, values, before)
 
     @property
     def plain_ratio(self) -> float:
         """How many times smaller the layers are without Huffman coding."""
-        return sum(s.float_bits for s in self.layers) / sum(s.plain_bits for s in self.layers)
+        return sum(s.before_bits for s in self.layers) / sum(s.plain_bits for s in self.layers)
 
     @property
     def ratio(self) -> float:
         """How many times smaller the layers are."""
-        return sum(s.float_bits for s in self.layers) / sum(s.coded_bits for s in self.layers)
+        return sum(s.before_bits for s in self.layers) / sum(s.coded_bits for s in self.layers)
 
     @property
     def whole_ratio(self) -> float:
         """How many times smaller all constants of the model are."""
-        before = sum(s.float_bits for s in self.layers) + self.other_bits
+        before = sum(s.before_bits for s in self.layers) + self.other_bits
         return before / (sum(s.coded_bits for s in self.layers) + self.other_bits)
 
 
-def sizes_of(name: str, kind: str, encoding: Encoding) -> Sizes:
-    """An encoded layer in numbers."""
+def sizes_of(name: str, kind: str, encoding: Encoding, width: int = FLOAT_BITS) -> Sizes:
+    """An encoded layer in numbers, whose weights had `width` bits."""
     gaps, form, weights = Part(), "codebook", int(encoding.codes.size)
     if isinstance(encoding, Sparse):
         gaps, form = Part.of(encoding.gaps, encoding.gap_bits), "sparse"
         weights = int(np.prod(encoding.shape, dtype=np.int64))
     kept = int(np.count_nonzero((encoding.values != 0)[encoding.codes]))
     codes = Part.of(encoding.codes, encoding.bits)
-    return Sizes(name, kind, form, weights, kept, codes, gaps, FLOAT_BITS * len(encoding.values))
+    values = FLOAT_BITS * len(encoding.values)
+    return Sizes(name, kind, form, weights, kept, codes, gaps, values, width * weights)
 
 
-def unchanged(name: str, kind: str, weights: Array) -> Sizes:
+def unchanged(layer: Layer) -> Sizes:
     """A layer that is left as it is."""
-    count = int(weights.size)
-    return Sizes(name, kind, "float", count, int(np.count_nonzero(weights)), values_bits=FLOAT_BITS * count)
+    count, form = int(layer.weights.size), "int8" if layer.is_int8 else "float"
+    kept, bits = int(np.count_nonzero(layer.weights)), layer.width * count
+    return Sizes(layer.name, layer.kind, form, count, kept, values_bits=bits, before_bits=bits)
 
 
 COLUMNS = (
@@ -160,8 +162,8 @@ def _row(s: Sizes) -> tuple[str, ...]:
         _percent(s.kept, s.weights),
         *_bits(s.codes),
         *_bits(s.gaps),
-        _percent(s.plain_bits, s.float_bits),
-        _percent(s.coded_bits, s.float_bits),
+        _percent(s.plain_bits, s.before_bits),
+        _percent(s.coded_bits, s.before_bits),
     )
 
 
@@ -196,7 +198,7 @@ def _layer_json(s: Sizes) -> dict[str, Any]:
         "values_bits": s.values_bits,
         "tables_bits": s.codes.table_bits + s.gaps.table_bits,
         "bits": [s.plain_bits, s.coded_bits],
-        "float_bits": s.float_bits,
+        "before_bits": s.before_bits,
     }
 
 

@@ -38,16 +38,19 @@ class Choice:
     seed: int = 0
 
 
-def encode(weights: Array, choice: Choice) -> Encoding | None:
+def encode(weights: Array, choice: Choice, width: int = FLOAT_BITS) -> Encoding | None:
     """The encoding of float32 weights of any shape; zeros among them are pruned weights.
 
-    None where the weights stay as they are: at 32 bits, and in the form auto if codes would take more room.
+    Weights of a `width` of 8 bits are whole numbers and share whole numbers. None where the weights stay as
+    they are: at 32 bits, and in the form auto if codes would take more room.
     """
     if choice.bits == UNCHANGED:
         return None
     kept = largest(weights, kept_by(weights, choice.density))
     found = share(weights, kept, choice)
-    smaller = stored_bits(found) < FLOAT_BITS * weights.size
+    if width < FLOAT_BITS:
+        found = replace(found, values=np.rint(found.values))
+    smaller = stored_bits(found) < width * weights.size
     return found if smaller or choice.form != "auto" else None
 
 

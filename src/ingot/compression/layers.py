@@ -50,7 +50,8 @@ Read = Callable[[onnx.TensorProto, str], Array]
 class Layer:
     """A constant factor. `name` is the constant's, `nodes` are the names of those who multiply by it.
 
-    `weights` are float32, whatever `dtype` (of ONNX) they have in the model. `owner` is the graph that
+    `weights` are float32, whatever `dtype` (of ONNX) they have in the model; those of INT8 are whole numbers,
+    and so are those of an encoding that is cast to INT8. `owner` is the graph that
     holds the constant: as an initializer, or as what `maker` makes, a Constant node or the call of
     `encoding`.
     """
@@ -63,6 +64,12 @@ class Layer:
     owner: onnx.GraphProto
     maker: onnx.NodeProto | None = None
     encoding: Encoding | None = None
+    is_int8: bool = False
+
+    @property
+    def width(self) -> int:
+        """The bits of a weight that is not encoded; floats count as 32, whatever they are stored in."""
+        return 8 if self.is_int8 else 32
 
 
 def layers_of(model: onnx.ModelProto, read: Read) -> list[Layer]:
@@ -73,7 +80,8 @@ def layers_of(model: onnx.ModelProto, read: Read) -> list[Layer]:
     if not found:
         raise InputError(
             "the model has no weights to compress",
-            remedy=f"these are constants of floats with two axes or more, factors of {', '.join(FACTORS)}",
+            remedy="these are constants with two axes or more, of floats, or of INT8 behind DequantizeLinear "
+            f"without zero points, factors of {', '.join(FACTORS)}",
         )
     return found
 
@@ -87,6 +95,7 @@ class _Constant:
     tensor: onnx.TensorProto | None = None
     maker: onnx.NodeProto | None = None
     arguments: list[onnx.TensorProto] = field(default_factory=list)
+    is_int8: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -115,12 +124,22 @@ class _Search:
             seen[node.output[0]] = made
         if node.domain not in ("", "ai.onnx"):
             return
-        if node.op_type in MOVES and node.input and node.input[0] in seen and node.output:
-            seen[node.output[0]] = seen[node.input[0]]
+        if node.input and node.input[0] in seen and node.output and self._moves(node, seen):
+            seen[node.output[0]] = constant = seen[node.input[0]]
+            constant.is_int8 |= node.op_type == "Cast" and node.attribute[0].i == onnx.TensorProto.INT8
         kind, places = FACTORS.get(node.op_type, ("fc", ()))
         for name in (node.input[i] for i in places if i < len(node.input)):
             if name in seen:
                 self._use(seen[name], kind, node)
+
+    def _moves(self, node: onnx.NodeProto, seen: Mapping[str, _Constant]) -> bool:
+        """Whether what comes out is zero where a constant is, and as much as it elsewhere."""
+        if node.op_type != "DequantizeLinear":
+            return node.op_type in MOVES
+        if len(node.input) < 3 or not node.input[2]:
+            return True
+        zero = seen.get(node.input[2])
+        return zero is not None and zero.tensor is not None and not self.read(zero.tensor, zero.name).any()
 
     def _use(self, constant: _Constant, kind: Kind, node: onnx.NodeProto) -> None:
         known = self.layers.get(constant)
@@ -141,14 +160,15 @@ class _Search:
             encoding: Encoding | None = (known := self._encoding(maker, constant.arguments))
             dtype, weights = int(onnx.TensorProto.FLOAT), known.decode()
         else:
-            if tensor.data_type not in FLOATS or len(tensor.dims) < 2:
+            if tensor.data_type not in (*FLOATS, onnx.TensorProto.INT8) or len(tensor.dims) < 2:
                 return None
             encoding, dtype = None, int(tensor.data_type)
             with np.errstate(over="ignore"):  # infinity, which `choices_of` refuses by name
                 weights = self.read(tensor, f"weights {constant.name!r}").astype(np.float32)
         if weights.ndim < 2 or not weights.size:
             return None
-        return Layer(constant.name, kind, [user], weights, dtype, constant.owner, maker, encoding)
+        is_int8 = dtype == onnx.TensorProto.INT8 or (constant.is_int8 and encoding is not None)
+        return Layer(constant.name, kind, [user], weights, dtype, constant.owner, maker, encoding, is_int8)
 
     def _encoding(self, call: onnx.NodeProto, tensors: Sequence[onnx.TensorProto]) -> Encoding:
         what = f"node {call.name!r} ({call.op_type}), weights {call.output[0]!r}"

@@ -100,6 +100,8 @@ def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
     if wish.container is None and wish.training is None:  # these have a place for each of equal layers
         merge_equal(model)
     layers = layers_of(model, read)
+    if wish.container is not None or wish.training is not None:
+        _require_floats(layers, "--finetune" if wish.container is None else "--from")
     if wish.container is not None:
         encodings, biases = unpack(wish.container, slots(model, layers, floats(model, read)))
         put(model, biases)
@@ -117,7 +119,7 @@ def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
     encodings = {}
     for i, (layer, choice) in enumerate(zip(layers, choices, strict=True)):
         announce(f"encode {layer.name}", i, len(layers))
-        encoding = encode(layer.weights, choice)
+        encoding = encode(layer.weights, choice, layer.width)
         if encoding is not None:
             encodings[layer] = encoding
     return finished(model, layers, encodings, choices)
@@ -135,9 +137,7 @@ def finished(
     there = {layer: layer.encoding for layer in layers if layer.encoding is not None}
     kept = {layer: encoding for layer in layers if (encoding := encodings.get(layer, there.get(layer)))}
     sizes = [
-        sizes_of(layer.name, layer.kind, kept[layer])
-        if layer in kept
-        else unchanged(layer.name, layer.kind, layer.weights)
+        sizes_of(layer.name, layer.kind, kept[layer], layer.width) if layer in kept else unchanged(layer)
         for layer in layers
     ]
     left = sum(layer.weights.size * _width(layer.dtype) for layer in layers if layer not in kept)
@@ -150,6 +150,7 @@ def to_container(model: onnx.ModelProto, read: Read) -> bytes:
     """A compressed model's weights in the container of the method's authors. Raises InputError if they do
     not fit."""
     layers, constants = layers_of(model, read), floats(model, read)
+    _require_floats(layers, "a container")
     encodings = {layer.name: layer.encoding for layer in layers if layer.encoding is not None}
     return pack(slots(model, layers, constants), encodings, constants)
 
@@ -207,6 +208,16 @@ def _require_meaning(layers: Sequence[Layer], codes: Sequence[int], wish: Wish) 
         )
     choose.require_changed(wish.density, layers, codes, "--density")
     choose.require_changed(wish.gap_bits, layers, codes, "--gap-bits")
+
+
+def _require_floats(layers: Sequence[Layer], what: str) -> None:
+    """Raises InputError for weights that are no floats."""
+    for layer in layers:
+        if layer.is_int8:
+            raise InputError(
+                f"{what} is for weights of floats, and {layer.name!r} has INT8",
+                remedy="compress the model in floats, or this one without",
+            )
 
 
 def _require_numbers(layers: Sequence[Layer], codes: Sequence[int]) -> None:

@@ -109,10 +109,8 @@ def _share_above(scores: Array, threshold: float) -> float:
 
 
 def _sizes(layer: Layer, choice: Choice) -> Sizes:
-    found = encode(layer.weights, choice)
-    if found is None:
-        return unchanged(layer.name, layer.kind, layer.weights)
-    return sizes_of(layer.name, layer.kind, found)
+    found = encode(layer.weights, choice, layer.width)
+    return unchanged(layer) if found is None else sizes_of(layer.name, layer.kind, found, layer.width)
 
 
 def _search(ratio: Callable[[float], float], peak: float, goal: Goal) -> float:
