@@ -116,6 +116,7 @@ def test_codes_are_found_to_the_bit() -> None:
     np.testing.assert_array_equal(codes, [[3, 1], [2, 0]])
     assert codes_of(array + 1, values) is None
     assert codes_of(array.astype("d"), values) is None
+    assert all(codes_of(np.zeros((2, 3), narrow), values) is None for narrow in (np.int8, np.float16))
 
 
 SPARSE = sparse(random_codes((4, 20), 0.3))

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from tests.compress.models import answers
+from tests.compress.models import answers, model
 from tests.test_cli import MODEL, ingot
 
 
@@ -64,13 +64,13 @@ def test_weights_of_a_container_are_compressed_as_those_of_its_model_are(
 ) -> None:
     """What `--from` with options makes is what the model written from the container gives."""
     first = ("--density", "0.5", "--form", "sparse", "--gap-bits", "4")
-    for model, file, options in (
+    for source, file, options in (
         (MODEL, "a.net", first),
         (MODEL, "b.onnx", ("--from", tmp_path / "a.net")),
         (tmp_path / "b.onnx", "wanted.onnx", words),
         (MODEL, "found.onnx", ("--from", tmp_path / "a.net", *words)),
     ):
-        result = ingot("compress", model, *options, "-o", tmp_path / file)
+        result = ingot("compress", source, *options, "-o", tmp_path / file)
         assert result.exit_code == 0, result.output
     (found,), (wanted,) = (answers(onnx.load(tmp_path / f)) for f in ("found.onnx", "wanted.onnx"))
     np.testing.assert_array_equal(found, wanted)
@@ -187,3 +187,20 @@ def test_the_closest_name_counts(tmp_path: Path) -> None:
     result = ingot("compress", MODEL, "--density", words, "--form", "sparse", "-o", tmp_path / "x", "--json")
     kept = [layer["kept"] / layer["weights"] for layer in json.loads(result.stdout)["layers"]]
     np.testing.assert_allclose(kept, [0.3, 0.4, 0.3, 0.5], atol=0.01)
+
+
+@pytest.mark.parametrize("kind", ["int8", "float16"])
+def test_bundles_of_narrow_weights_are_what_the_compressed_model_is(kind: str, tmp_path: Path) -> None:
+    """Windows of three bytes or halves in a row, too, which are no whole number of a codebook's floats."""
+    noise = np.random.default_rng(4).standard_normal((4, 3, 3, 3))
+    w = np.rint(30 * noise).astype(np.int8) if kind == "int8" else noise.astype(np.float16)
+    body = "{ v = DequantizeLinear(w, t) y = Conv(x, v) }" if kind == "int8" else "{ y = Conv(x, w) }"
+    type_ = "float" if kind == "int8" else kind
+    scale = {"t": np.asarray(np.float32(0.1))} if kind == "int8" else {}
+    signature = f"({type_}[1,3,6,6] x) => ({type_}[1,4,4,4] y)"
+    onnx.save(model(signature, body, {"w": w, **scale}), tmp_path / "m.onnx")
+    made = tmp_path / "c.onnx"
+    result = ingot("compress", tmp_path / "m.onnx", "--bits", "2", "-o", made, "--json")
+    assert result.exit_code == 0 and json.loads(result.stdout)["layers"][0]["form"] != kind, result.output
+    verified = ingot("verify", made)
+    assert verified.exit_code == 0, verified.output

@@ -123,12 +123,14 @@ def codes_of(array: Array, values: Array) -> Array | None:
 
     However a constant was transposed, cut and repeated, its elements still are those of its codebook.
     """
+    if array.dtype != values.dtype:
+        return None
     bits = f"u{values.dtype.itemsize}"
     table, found = (np.ascontiguousarray(a).view(bits) for a in (values, array))
     order = np.argsort(table, kind="stable")
     at = np.searchsorted(table[order], found)
     codes = order[np.minimum(at, len(values) - 1)].astype(np.uint8)
-    return codes if array.dtype == values.dtype and (table[codes] == found).all() else None
+    return codes if (table[codes] == found).all() else None
 
 
 def _bits(values: Array) -> int:
