@@ -154,6 +154,14 @@ def test_what_does_not_run(tmp_path: Path, dense: Path) -> None:
     result = ingot("run", path)
     assert result.exit_code == 2
     assert "not compressed" in result.output and "ingot compress" in result.output
+    nodes_of_halves = [
+        helper.make_node("Cast", ["x"], ["h"], to=onnx.TensorProto.FLOAT16),
+        helper.make_node("MatMul", ["h", "w"], ["p"]),
+        helper.make_node("Cast", ["p"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    half = {"w": values.astype(np.float16)}
+    path = save(tmp_path / "half.onnx", nodes_of_halves, {"x": (1, 8)}, {"y": (1, 8)}, {}, half)
+    assert "its weights are float16" in " ".join(ingot("run", path).output.split())
     wide: dict[str, Encoding] = {"w": random_codes((8, 8), 1.0, 1, bits=5)}
     path = save(tmp_path / "wide.onnx", nodes, {"x": (1, 8)}, {"y": (1, 8)}, wide, {})
     assert "share 26 values beside zero, the accelerator's codebook holds 15" in ingot("run", path).output

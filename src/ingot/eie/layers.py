@@ -173,6 +173,8 @@ def _coded(weight: Value, as_rows: bool) -> tuple[Array, Array]:
     assert constant is not None
     if not constant.size:
         raise _Refused("it has no weights")
+    if constant.dtype != np.float32:
+        raise _Refused(f"its weights are {weight.type}, the accelerator's simulator takes those of float32")
     codes, values = _codes_and_values(weight)
     if values is None:
         raise _Refused(f"its weights are not compressed ({constant.size:,} of type {weight.type})")
@@ -192,8 +194,6 @@ def _coded(weight: Value, as_rows: bool) -> tuple[Array, Array]:
 def _codes_and_values(weight: Value) -> tuple[Array, Array | None]:
     constant, encoding = weight.constant, weight.encoding
     assert constant is not None
-    if constant.dtype != np.float32:
-        return constant, None
     if encoding is not None:
         made = encoding.dense()
         return made.codes, made.values
