@@ -39,6 +39,9 @@ def test_init_writes_what_compile_reads(folder: Path) -> None:
     again = ingot("init", "tiny.onnxtxt")
     assert again.exit_code == 2 and "ingot.toml exists; edit it, or replace it with --force" in again.stderr
     assert ingot("init", "tiny.onnxtxt", "--force", "--target", "z80").exit_code == 2
+    FILE.unlink()
+    FILE.symlink_to("nowhere")
+    assert ingot("init", "tiny.onnxtxt").exit_code == 2 and FILE.is_symlink()
 
 
 def test_what_is_typed_goes_before_the_file() -> None:

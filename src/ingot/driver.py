@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -196,9 +197,21 @@ def compile_several(models: Sequence[Any], options: Options) -> Collection:
         raise InputError("no model to compile")
     if len(find_all(options.target)) > 1 or options.rename:
         raise InputError("several models in one bundle have one target and keep their tensors' names")
+    _require_apart(models)
     made = [_made(model, replace(options, name=None)) for model in models]
     announce("compiling C")
     return write_several(made, options, bundle_name(options.name, None, "networks"))
+
+
+def _require_apart(models: Sequence[Any]) -> None:
+    """InputError where files are called alike, before any of them is compiled."""
+    stems = Counter(Path(model).stem for model in models if isinstance(model, (str, Path)))
+    for stem, count in stems.most_common(1):
+        if count > 1:
+            raise InputError(
+                f"networks of one bundle have names of their own, but {count} are called {stem!r}",
+                remedy="rename the files: networks are called by their names",
+            )
 
 
 def _made(model: Any, options: Options) -> Made:

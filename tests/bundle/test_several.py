@@ -204,6 +204,12 @@ def test_what_a_collection_has_not(names: tuple[str, ...], options: dict[str, An
         ingot.compile_several(made, name="nets", **{"target": "c99", **options})
 
 
+def test_files_called_alike_are_refused_before_any_is_read() -> None:
+    with pytest.raises(InputError, match="but 3000 are called 's'") as error:
+        ingot.compile_several(["s.onnx"] * 3000, name="nets")
+    assert len(str(error.value)) < 300
+
+
 def test_no_models_are_an_error() -> None:
     with pytest.raises(InputError, match="no model"):
         ingot.compile_several([], name="nets")

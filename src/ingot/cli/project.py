@@ -8,6 +8,7 @@ says how it is read and compiled.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -202,7 +203,7 @@ def init(model: Model = None, target: arg.TargetName = "native", force: Force = 
     from ingot.targets.records import find_all
 
     find_all(target)
-    if FILE.exists() and not force:
+    if os.path.lexists(FILE) and not force:
         raise InputError(f"{FILE} exists", remedy="edit it, or replace it with --force")
     dimensions = () if model is None else _dimensions(model)
     write_text(FILE, _template(model, target, dimensions))
