@@ -224,7 +224,7 @@ def test_run_shows_the_best_classes(net: Path, tmp_path: Path) -> None:
 
 MISUSED = {
     "names without top": (["--labels", "{names}"], "add --top"),
-    "too few names": (["--top", "2", "--labels", "{names}"], "1 names of 3 classes"),
+    "too few names": (["--top", "2", "--labels", "{names}"], "--labels names 1 classes, the output has 3"),
     "two images": (["--image", "{png}"], "takes 1 images at once, 2 are given"),
     "no numbers": (["--mean", "a,b"], "--mean a,b: write numbers"),
     "nothing to divide by": (["--std", "0"], "--std 0 divides by nothing"),

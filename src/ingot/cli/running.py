@@ -126,11 +126,11 @@ def _best(output: Array, count: int, names: list[str]) -> list[_Class]:
 
     if output.dtype.kind not in "fiuV" or output.size != max(output.shape, default=0) or output.size < 2:
         raise InputError(
-            f"the first output is {output.dtype}{list(output.shape)}: no scores of classes",
+            f"the first output is {output.dtype}{list(output.shape)}, which cannot be scores of classes",
             remedy="leave --top out",
         )
     if names and len(names) != output.size:
-        raise InputError(f"there are {len(names)} names of {output.size} classes")
+        raise InputError(f"--labels names {len(names)} classes, the output has {output.size}")
     x = output.reshape(-1).astype(np.float64)
     probabilities, is_softmax = _probabilities(x, output.dtype.kind in "iu")
     best = np.argsort(-x, kind="stable")[:count].tolist()

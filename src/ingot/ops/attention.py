@@ -170,7 +170,7 @@ def _parted(
     if key.rank == 5:
         f.require(value is None, "keys and values are packed, more are given")
         return q, _packed(f, key, count, 2, bias, 0, width), _packed(f, key, count, 2, bias, 1, width)
-    f.require(value is not None and value.rank == key.rank, "value is needed, of the rank of key")
+    f.require(value is not None and value.rank == key.rank, "value is needed, and must have the rank of key")
     assert value is not None
     if key.rank == 4:
         return q, key, value

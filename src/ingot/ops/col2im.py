@@ -66,7 +66,10 @@ def col2im(
         f"{list(x.shape)}, an image of {dims} axes, blocks of {block_shape.count} and the attributes differ",
     )
     f.require(min((1, *dilation, *stride)) > 0, "dilations and strides must be positive")
-    f.require(max((0, *map(abs, pad), *dilation, *stride)) < 1 << 24, "an attribute is absurd")
+    f.require(
+        max((0, *map(abs, pad), *dilation, *stride)) < 1 << 24,
+        "pads, dilations and strides must be below 2^24",
+    )
     blocks = Blocks(stride, dilation, pad[:dims], pad[dims:])
     declared = f.declared(image_shape, block_shape)
     if declared is None:

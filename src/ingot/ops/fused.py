@@ -232,7 +232,10 @@ def _positions(f: Builder, ids: Tensor, table: Tensor, positions: Tensor | None)
     batch, (s, h) = f.axes((1,), "b"), f.axes((ids.shape[1], *table.shape[1:]), "s h")
     rows, places = table.shape[0], ids.shape[1]
     if isinstance(rows, int) and isinstance(places, int):
-        f.require(places <= rows, f"{places} places, the table of positions has {rows}")
+        f.require(
+            places <= rows,
+            f"the sequence has {places} positions, the table of position embeddings only {rows}",
+        )
     return f.map((*batch, s, h), f.element(table, (s, h), (*batch, s, h)), table.type, "position")
 
 

@@ -69,7 +69,7 @@ def _pad(
     where = [f.axis(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
     f.require(len(pads) == 2 * len(where), f"{len(pads)} pads for {len(where)} axes")
     given = shapes_text([pads])
-    f.require(all(lo > -FAR and hi < FAR for lo, hi in map(span, pads)), f"pads {given} are absurd")
+    f.require(all(lo > -FAR and hi < FAR for lo, hi in map(span, pads)), f"pads {given} are too large")
     before, after = [as_expr(0)] * x.rank, [as_expr(0)] * x.rank
     for k, a in enumerate(where):
         before[a], after[a] = as_expr(pads[k]), as_expr(pads[k + len(where)])
@@ -88,7 +88,7 @@ def _inside(f: Builder, mode: str, i: Expr, n: Extent, before: Expr, after: Expr
     if span(before)[1] <= 0 and span(after)[1] <= 0:
         return i + lo
     m = extent(as_expr(n) - lo + minimum(after, 0))
-    f.require(m != 0, "nothing is left to continue")
+    f.require(m != 0, "a tensor without elements cannot be continued")
     return there(_continued(f, mode, i - simplify(maximum(before, 0)), as_expr(m)) + lo, n)
 
 

@@ -90,7 +90,9 @@ class _Importer:
         for name, said in self.inputs.items():
             if name not in needed:
                 known = ", ".join(map(_word, list(needed)[:SHOWN])) or "none"
-                raise InputError(f"--model-input {name}: no such input; there are: {known}")
+                raise InputError(
+                    f"--model-input {name}: the model has no such input; its inputs are: {known}"
+                )
             value = self.b.input(name, said.dtype, said.shape)
             self.values[name] = value
             if said.quantisation is not None:

@@ -351,7 +351,7 @@ def normalize(c: Call) -> Result:
 def matmul(c: Call) -> Result:
     x, y = both(c)
     if name_of(c) == "dot":
-        c.require(x.rank >= 1 and y.rank == 2, "a dot of other than a matrix")
+        c.require(x.rank >= 1 and y.rank == 2, "dot needs a matrix as its second operand")
     turned = [bool(operand(c, i + 2, n, default=False)) for i, n in enumerate(("transpose_a", "transpose_b"))]
     held = []
     for t, turn in zip((x, y), turned, strict=True):

@@ -84,7 +84,7 @@ class _Reading:
         root = found[0].filename.partition("/")[0] if found else ""
         self.members = {i.filename.removeprefix(f"{root}/"): i for i in found}
         if len(found) > ENTRIES_LIMIT or len(self.members) != len(found):
-            raise ModelError(f"{path}: an archive of {len(found)} entries, or with two of one name")
+            raise ModelError(f"{path}: the archive has too many entries ({len(found)}), or two of one name")
         for info in found:
             if not info.filename.startswith(f"{root}/") or ".." in info.filename.split("/"):
                 raise ModelError(f"{path}: {info.filename[:100]!r} lies outside of the archive's folder")

@@ -100,7 +100,9 @@ def _shaped(before: Item, after: Item) -> Item:
     if not isinstance(before, Array) or not isinstance(after, Array) or _is_shaped(before):
         return before
     if after.size > before.size:
-        raise UnsupportedError("an array grows in a loop whose number of turns is known at run time only")
+        raise UnsupportedError(
+            "an array grows in a loop whose number of iterations is known at run time only"
+        )
     some = next(iter(after.items.values()), None)
     if some is None and after.dense is not None:
         return replace(before, element=after.dense.shape[1:], dtype=after.dense.dtype)

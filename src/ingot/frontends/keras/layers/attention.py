@@ -80,7 +80,8 @@ def _operands(c: Call) -> tuple[Tensor, Tensor, Tensor]:
     assert query is not None and value is not None
     key = key or value
     c.require(
-        query.rank == value.rank == key.rank >= 3, "query, value and key need as many axes, three or more"
+        query.rank == value.rank == key.rank >= 3,
+        "query, value and key need the same number of axes, at least three",
     )
     return query, value, key
 

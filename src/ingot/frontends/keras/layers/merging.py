@@ -110,7 +110,7 @@ def dot(c: Call) -> Result:
 def _equation(operands: list[Tensor], axes: list[int]) -> str:
     """The batch is common, and so is the axis of the products: batch, rest of x, rest of y."""
     if sum(t.rank for t in operands) > len(LETTERS):
-        raise ModelError("a product of tensors of too many axes")
+        raise ModelError("the tensors of the product have too many axes")
     x, y = list(LETTERS[: operands[0].rank]), list(LETTERS[operands[0].rank :][: operands[1].rank])
     y[0], y[axes[1]] = x[0], x[axes[0]]
     rest = [*(a for a in x[1:] if a != x[axes[0]]), *(a for a in y[1:] if a != x[axes[0]])]

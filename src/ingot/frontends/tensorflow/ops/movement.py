@@ -177,7 +177,7 @@ def pack(c: Call) -> Result:
 
 def stacked(c: Call, parts: list[Tensor], axis: int) -> Value:
     """A new axis in front of which the parts lie side by side."""
-    c.require(bool(parts), "there is nothing to be stacked")
+    c.require(bool(parts), "there are no tensors to stack")
     rank = parts[0].rank + 1
     c.require(
         -rank <= axis < rank and all(p.shape == parts[0].shape for p in parts), "the parts differ in shape"

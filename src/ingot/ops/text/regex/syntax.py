@@ -181,7 +181,7 @@ class _Reader:
             raise self.error(f"more than {MOST_REPEATS} repetitions")
         least, most = int(low), int(high) if high else None if comma else int(low)
         if most is not None and most < least:
-            raise self.error("a repetition whose bounds are the wrong way round")
+            raise self.error("a repetition whose lower bound exceeds its upper bound")
         return least, most
 
     # -- one character, group or place
