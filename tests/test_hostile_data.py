@@ -70,10 +70,11 @@ def test_constant_given_twice() -> None:
     refuse(model([node("Add", "x w", "y")], None, None, (tensor, tensor)), ModelError, "'w' is defined twice")
 
 
-def test_sparse_constant_out_of_range() -> None:
+@pytest.mark.parametrize("places", [[6], [-1], [0, 1, 2]], ids=str)
+def test_sparse_constant_with_bad_indices(places: list[int]) -> None:
     broken = model([node("Add", "x w", "y")])
     values = numpy_helper.from_array(np.ones(1, np.float32), "w")
-    indices = numpy_helper.from_array(np.array([6], np.int64), "i")
+    indices = numpy_helper.from_array(np.array(places, np.int64), "i")
     broken.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2, 3]))
     refuse(broken, ModelError, "bad indices")
 

@@ -59,6 +59,8 @@ def dense(sparse: onnx.SparseTensorProto, folder: Folder, what: str) -> Array:
         where = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
         if min(where, default=0) < 0 or len(np.unique(where)) < len(where):
             raise ValueError("one is negative, or stands there twice")
+        if where.shape != values.shape:  # numpy would repeat a single value
+            raise ValueError(f"there are {where.size}, of {values.size} values")
         out.reshape(-1)[where] = values
     except (ValueError, IndexError, TypeError) as error:
         raise ModelError(f"{what}: bad indices of a sparse tensor: {error}") from None
