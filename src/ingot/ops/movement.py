@@ -27,6 +27,7 @@ from ingot.formula.expr import (
 from ingot.formula.extents import alike, extent
 from ingot.formula.index import as_expr, interval, simplify, span
 from ingot.formula.types import INT64
+from ingot.ops.elementwise import AT_ONCE
 from ingot.ops.registry import Builder, broadcast_shape, is_data, op, shapes_text, stretched
 from ingot.ops.runtime import FAR, parameter, within
 
@@ -62,7 +63,9 @@ def concat(f: Builder, *inputs: Tensor, axis: int) -> Tensor:
         offsets.append(simplify(offsets[-1] + t.shape[a]))
     shape = [extent(offsets[-1]) if d == a else _common(f, inputs, d) for d in range(first.rank)]
     out = f.empty(first.type, tuple(shape))
-    for t, offset in zip(inputs, offsets, strict=False):
+    for k, (t, offset) in enumerate(zip(inputs, offsets, strict=False)):
+        if k and k % AT_ONCE == 0:
+            f.cuts.append(len(f.stages))
         axes = f.axes((*shape[:a], t.shape[a], *shape[a + 1 :]))
         sure = all(d == a or n == m for d, (n, m) in enumerate(zip(t.shape, shape, strict=True)))
         element = t[axes] if sure else t.at(axes, outside=0)
