@@ -106,9 +106,9 @@ def test_weights_that_are_read_once_are_asked_for_ahead() -> None:
 
 
 def test_rows_go_around_the_channels_of_a_large_image() -> None:
-    text = "agraph (float[1, 3, 40, 41] x) => (float[1, 70, 38, 39] y) { y = Conv(x, w) }"
+    text = "agraph (float[1, 8, 40, 41] x) => (float[1, 70, 38, 39] y) { y = Conv(x, w) }"
     near, far = (
-        compiled(text, replace(SMALL, caches=(4096, n, n)), w=(70, 3, 3, 3))[0] for n in (1 << 16, 1 << 22)
+        compiled(text, replace(SMALL, caches=(4096, n, n)), w=(70, 8, 3, 3))[0] for n in (1 << 17, 1 << 22)
     )
     outermost = [next(s.var for s in flatten(p.kernels[0].body) if isinstance(s, For)) for p in (near, far)]
     assert outermost == ["oh", "oc"]

@@ -82,7 +82,7 @@ def test_time_in_loops_adds_up() -> None:
 
 @pytest.mark.parametrize("options", [{"target": "s390x"}, {"relocation": "static"}])
 def test_what_does_not_run_here_is_not_profiled(options: dict[str, str]) -> None:
-    with pytest.raises(IngotError, match=r"a profile|cannot run"):
+    with pytest.raises(IngotError, match="only objects that run in this process can be timed"):
         ingot.compile(DIGITS, profile=True, **options).profile({}, 1)
 
 

@@ -83,7 +83,8 @@ def _of_cpu(target: Target, cpu: str | None) -> Target:
     if "error" in _says(made):
         near = difflib.get_close_matches(cpu, _cpus(target.triple), CLOSEST, 0.5)
         raise InputError(f"--cpu {cpu} is no processor of {target.name}", remedy=_did_you_mean(near))
-    return made
+    own = next((t for t in TARGETS.values() if t.board and f"-mcpu={cpu}" in t.flags), made)
+    return replace(made, runner=own.runner, board=own.board)  # another board may lack its instructions
 
 
 @cache
