@@ -25,10 +25,9 @@ from ingot.ops.infer import infer
 from ingot.options import Options
 from ingot.targets.records import find
 from tests.probes.levels import agree_from_loops
+from tests.test_bands import CONV, HALF, SAME
 from tests.test_priority import net
 
-CONV, SAME = "Conv <pads = [1, 1, 1, 1]>", "Conv <pads = [1, 1, 1, 1], group = 8>"
-HALF = "Conv <pads = [1, 1, 1, 1], strides = [2, 2], group = 8>"
 TOP = "pads = [0, 0, 1, 1], strides = [2, 2]"
 
 NETS = {

@@ -27,7 +27,7 @@ from ingot.loops.kernels.sparse.sparse_lanes import encoded_product, sparse_lane
 from ingot.loops.kernels.transpose import transpose
 from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
 from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
-from ingot.loops.kernels.windows.narrow_pooling import narrow_pooling
+from ingot.loops.kernels.windows.picked_columns import picked_columns
 from ingot.loops.kernels.windows.plane_windows import plane_windows
 from ingot.loops.kernels.windows.quad_windows import quad_windows
 from ingot.loops.kernels.windows.sliding_window import sliding_window
@@ -240,7 +240,7 @@ GENERATORS: dict[str, Generator] = {
     "sliding_window": Generator(
         _windows, one(sliding_window), ("windows/sliding_window.py", "windows/window_tiles.py"), share=0.4
     ),
-    "narrow_pooling": Generator(_strips, one(narrow_pooling), ("windows/narrow_pooling.py",), share=0.2),
+    "picked_columns": Generator(_strips, one(picked_columns), ("windows/picked_columns.py",), share=0.2),
     "narrow_convolution": Generator(
         _points,
         one(narrow_convolution),

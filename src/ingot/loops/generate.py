@@ -35,7 +35,7 @@ from ingot.loops.kernels.streamed import streamed
 from ingot.loops.kernels.transpose import transpose
 from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
 from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
-from ingot.loops.kernels.windows.narrow_pooling import narrow_pooling
+from ingot.loops.kernels.windows.picked_columns import picked_columns
 from ingot.loops.kernels.windows.plane_windows import plane_windows
 from ingot.loops.kernels.windows.quad_windows import quad_windows
 from ingot.loops.kernels.windows.sliding_window import sliding_window
@@ -161,7 +161,7 @@ FAMILIES: tuple[Family, ...] = (
     of_stage("quad_windows", "depthwise convolutions of bytes where sixteen are multiplied", quad_windows),
     of_stage("plane_windows", "depthwise convolutions of bytes where pairs are multiplied", plane_windows),
     of_stage("depthwise_dot", "depthwise convolutions of bytes", depthwise_dot),
-    of_stage("narrow_pooling", "pooling of few channels, windows with strides along rows", narrow_pooling),
+    of_stage("picked_columns", "pooling of few channels, windows with strides along rows", picked_columns),
     of_stage("sliding_window", "depthwise convolutions and pooling", sliding_window),
     Family("loop_partition", "maps whose conditions turn at fixed places", partitioned),
     of_stage("elementwise", "maps, and reductions over outer axes", elementwise),

@@ -241,6 +241,15 @@ def _guards(i: Expr, n: Extent, before: int, after: int, bounds: Bounds) -> list
     return out
 
 
+def row_buffer(t: Tensor, shape: tuple[int, ...], layout: Layout, storage: Storage) -> Tensor:
+    """Some rows of a tensor as a tensor of its own, in scratch."""
+    made = Tensor(f"{t.name}_rows", t.type, shape)
+    physical = storage.scratch(storage.tensor(t), tuple(map(static, layout.shape(shape))), "rows")
+    storage.layouts[made], storage.physical[made] = layout, physical
+    storage.fixed |= {physical}
+    return made
+
+
 def fill_halo(t: Tensor, storage: Storage, lanes: int) -> tuple[Statement, ...]:
     """Statements that write the fill around a tensor, `lanes` elements at a time: in every run, for the
     arena arrives with anything in it. Memory is walked once, forwards.

@@ -1,6 +1,6 @@
 """Which windows with strides lie so near each other that a vector of each tap is picked from loaded rows.
 
-In: a reduction, and how many points neighbouring windows are apart. Out: whether `narrow_pooling` serves it.
+In: a reduction, and how many points neighbouring windows are apart. Out: whether `picked_columns` serves it.
 The layout of a region depends on that, so both ask here.
 """
 

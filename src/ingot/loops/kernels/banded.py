@@ -31,7 +31,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import For, Statement, When
 from ingot.loops.choice import Band, Choices
-from ingot.loops.layout import Layout, Storage, fill_halo
+from ingot.loops.layout import Layout, Storage, fill_halo, row_buffer
 from ingot.targets.record import Target
 
 Rows = Callable[[Compute, Compute, Bounds], tuple[Statement, ...]]
@@ -71,15 +71,10 @@ class _Link:
 
 
 def _buffer(c: Compute, band: Band, storage: Storage) -> Tensor:
-    """The band as a tensor: stored like what it is of, in scratch."""
-    made = Tensor(f"{c.out.name}_rows", c.out.type, band.shape(c.out))
+    """The band as a tensor: stored like what it is of."""
     before, after = zip(*band.halo, strict=True)
     layout = Layout(storage.layout(c.out).order, before, after, band.fill)
-    shape = tuple(map(static, layout.shape(made.shape)))
-    physical = storage.scratch(storage.tensor(c.out), shape, "rows")
-    storage.layouts[made], storage.physical[made] = layout, physical
-    storage.fixed |= {physical}
-    return made
+    return row_buffer(c.out, band.shape(c.out), layout, storage)
 
 
 class _Generator:

@@ -25,7 +25,7 @@ Places = Mapping[Tensor, tuple[Tensor, int]]
 """The common tensor of each, and the element it begins at."""
 
 
-def in_common(
+def share_scratch(
     body: tuple[Statement, ...], each: Sequence[Iterable[Tensor]], storage: Storage, owner: Tensor
 ) -> tuple[Statement, ...]:
     """The statements with the scratch of all stages in that of the `owner`."""

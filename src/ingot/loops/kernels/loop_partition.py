@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from ingot.formula.compute import Compute
 from ingot.formula.expr import (
@@ -28,7 +29,7 @@ from ingot.formula.expr import (
     transform,
     walk,
 )
-from ingot.formula.index import Bounds, as_expr, from_linear, interval, linear, simplify
+from ingot.formula.index import Bounds, Linear, as_expr, at_least, interval, linear, simplify
 from ingot.formula.statements import For, Statement
 from ingot.formula.types import INDEX
 from ingot.loops.kernels.family import Request, Written
@@ -36,7 +37,8 @@ from ingot.loops.layout import Storage, bind
 from ingot.loops.rewrite import hoisted
 
 MOST_PIECES = 6  # of an axis: each of them has loops of its own
-HOLDS: dict[str, Callable[[int], bool]] = {
+DIVISIONS = ("mod", "floordiv")
+HOLDS: dict[str, Callable[[float], bool]] = {
     "lt": lambda d: d < 0,
     "le": lambda d: d <= 0,
     "gt": lambda d: d > 0,
@@ -96,7 +98,7 @@ def _decided(e: Expr, bounds: Bounds) -> Expr:
     def chosen(node: Expr) -> Expr | None:
         match node:
             case Select(Binary(op, a, b), x, y) if op in HOLDS and a.dtype is INDEX:
-                lo, hi = interval(simplify(a - b, bounds), bounds)
+                lo, hi = _range(a - b, bounds)
                 if HOLDS[op](lo) == HOLDS[op](hi):
                     return _decided(x if HOLDS[op](lo) else y, bounds)
             case Load(outside=other) if other is not None and _is_outside(node, bounds):
@@ -108,13 +110,19 @@ def _decided(e: Expr, bounds: Bounds) -> Expr:
 
 def _is_outside(load: Load, bounds: Bounds) -> bool:
     """Whether a read lies outside its tensor wherever it is done."""
-    ranges = (interval(simplify(i, bounds), bounds) for i in load.index)
-    places = zip(ranges, load.tensor.shape, strict=True)
+    places = zip((_range(i, bounds) for i in load.index), load.tensor.shape, strict=True)
     return any(hi < 0 or (isinstance(n, int) and lo >= n) for (lo, hi), n in places)
+
+
+def _range(i: Expr, bounds: Bounds) -> tuple[float, float]:
+    """The least and largest value of an index, infinite where nothing is known."""
+    return at_least(simplify(i, bounds), bounds), -at_least(simplify(0 - i, bounds), bounds)
 
 
 def _ends(c: Compute, axis: Var, r: Request) -> list[int]:
     """Where the pieces of an axis end, but for the last; empty where it is not cut."""
+    if not any(map(_may_turn, walk(c.value))):
+        return []
     ends, first, extent = list[int](), 0, static(axis.extent)
     bounds = {**r.bounds, **{a.name: interval(a) for a in c.axes}}
     while first < extent and len(ends) < MOST_PIECES:
@@ -139,18 +147,32 @@ def _turn(e: Expr, axis: Var, first: int, extent: int) -> int | None:
     return found if found < extent else None
 
 
+def _may_turn(e: Expr) -> bool:
+    """Whether an expression guards a read, or compares, picks or divides indices."""
+    if isinstance(e, Load):
+        return e.outside is not None
+    return isinstance(e, Binary) and e.a.dtype is INDEX and (e.op in HOLDS or e.op in DIVISIONS)
+
+
 def _decision(e: Expr, axis: Var) -> Callable[[int], int] | None:
     """What an expression decides at a place of the axis, if it turns once or ever on; None without one."""
-    if not isinstance(e, Binary) or e.a.dtype is not INDEX:
+    if not isinstance(e, Binary) or not _may_turn(e):
         return None
-    if e.op in ("mod", "floordiv") and isinstance(e.b, Const) and e.b.value > 0:
-        form, period = linear(e.a), int(e.b.value)
-        holds: Callable[[int], int] = lambda d: d // period  # noqa: E731
-    elif e.op in HOLDS:
-        form, holds = linear(from_linear(linear(e.a - e.b))), HOLDS[e.op]
-    else:
-        return None
+    if e.op in HOLDS:
+        return _along(linear(e.a - e.b), axis, HOLDS[e.op])
+    if isinstance(e.b, Const) and e.b.value > 0:
+        return _along(linear(e.a), axis, partial(_periods, int(e.b.value)))
+    return None
+
+
+def _periods(period: int, i: int) -> int:
+    """How many periods have begun."""
+    return i // period
+
+
+def _along(form: Linear, axis: Var, what: Callable[[int], int]) -> Callable[[int], int] | None:
+    """What is said of an index, by the place of the axis; None where it moves with something else."""
     if form.keys() - {None} != {axis}:
         return None
     slope, start = form[axis], form.get(None, 0)
-    return lambda i: holds(slope * i + start)
+    return lambda i: what(slope * i + start)

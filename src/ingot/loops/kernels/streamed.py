@@ -34,8 +34,8 @@ from ingot.formula.index import Bounds, as_expr, interval, simplify
 from ingot.formula.statements import For, Statement, When
 from ingot.loops.choice import Choices
 from ingot.loops.kernels.banded import Rows
-from ingot.loops.kernels.common_scratch import in_common
-from ingot.loops.layout import Range, Storage, at_once, fill_halo, of_fill, write_box
+from ingot.loops.kernels.common_scratch import share_scratch
+from ingot.loops.layout import Range, Storage, at_once, fill_halo, of_fill, row_buffer, write_box
 from ingot.loops.line_buffer import LineBuffer
 from ingot.loops.rewrite import apart
 from ingot.targets.record import Target
@@ -70,14 +70,8 @@ class _Made:
 
 
 def _buffer(c: Compute, line: LineBuffer, storage: Storage) -> Tensor:
-    """The line buffer as a tensor: stored like what it holds rows of, in scratch."""
-    made = Tensor(f"{c.out.name}_rows", c.out.type, line.shape(c.out))
-    layout = line.layout(storage.layout(c.out))
-    shape = tuple(map(static, layout.shape(made.shape)))
-    physical = storage.scratch(storage.tensor(c.out), shape, "rows")
-    storage.layouts[made], storage.physical[made] = layout, physical
-    storage.fixed |= {physical}
-    return made
+    """The line buffer as a tensor: stored like what it holds rows of."""
+    return row_buffer(c.out, line.shape(c.out), line.layout(storage.layout(c.out)), storage)
 
 
 class _Generator:
@@ -96,7 +90,7 @@ class _Generator:
             yield from apart(self._start(m), taken)
         tick = Var("tick", self.made[-1].line.ticks)
         body = self._period(0, tick, _span(tick), taken)
-        body = in_common(body, self.scratch, self.storage, self.storage.tensor(self.made[-1].stage.out))
+        body = share_scratch(body, self.scratch, self.storage, self.storage.tensor(self.made[-1].stage.out))
         yield For(tick.name, Const(0), as_expr(static(tick.extent)), 1, body)
 
     def _start(self, m: _Made) -> tuple[Statement, ...]:

@@ -14,7 +14,7 @@ one, and the `LineBuffer` of every tensor. Called by `lower`; `kernels/streamed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -25,7 +25,7 @@ from ingot.formula.index import coefficient, interval, mentions
 from ingot.loops.choice import Choice
 from ingot.loops.layout import Storage
 from ingot.loops.line_buffer import LineBuffer
-from ingot.loops.region import Group, Region, reads_beside
+from ingot.loops.region import Group, Region, reads_beside, reads_of
 from ingot.loops.region_passes.subviews import is_nothing
 
 ROWS = 2  # the dimension of rows: ONNX's spatial operators put images and channels before it
@@ -109,7 +109,7 @@ class _Costs:
         for i, item in enumerate(self.region.items):
             if isinstance(item, Group) and item.view:
                 owner[item.view[0]] = owner.get(item.view[1], item.view[1])
-            for t in item.reads if isinstance(item, Group) else _touched(item):
+            for t in reads_of(item):
                 last[owner.get(t, t)] = i
             for t in item.writes if isinstance(item, Group) else ():
                 made.setdefault(owner.get(t, t), i)
@@ -158,11 +158,6 @@ class _Costs:
         if not inner.isdisjoint(after | self.beside):
             return {}
         return _paced([s for s in stages if isinstance(s, Compute)])
-
-
-def _touched(item: object) -> Iterator[Tensor]:
-    """What a branch or a loop reads, from outside too."""
-    yield from reads_beside(Region((), (), [item]))  # type: ignore[list-item]
 
 
 def _is_plain(group: Group, storage: Storage, how: Callable[[Compute], Choice]) -> bool:

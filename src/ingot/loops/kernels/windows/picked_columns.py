@@ -1,12 +1,13 @@
-"""Narrow pooling: so few channels that a vector holds several points of all of them.
+"""Picked columns: windows whose columns are picked by shuffles from rows that are loaded as they lie.
 
     2x2 over 4 channels, 16 lanes:    rows  |a b c d e f g h|  ->  max of the two, 32 elements in two vectors
                                       points  max(a b), max(c d), max(e f), max(g h)  picked by two shuffles
 
 Rows of the window are combined first, as they lie in memory; then the vector of each of its columns is picked
-from what that gave. So are rows of one channel, where windows are several elements apart; there elements may
-be multiplied by weights, as those of a depthwise convolution are, each row of the window apart. In: a stage
-that reduces a window with one combiner. Out: statements, or None.
+from what that gave. Serves pooling of so few channels that a vector holds several points of all of them, and
+rows of one channel whose windows are several elements apart; there elements may be multiplied by weights, as
+those of a depthwise convolution are, each row of the window apart. In: a stage that reduces a window with one
+combiner. Out: statements, or None.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ingot.targets.record import Target
 
 
 @dataclass(frozen=True, slots=True)
-class NarrowPooling:
+class PickedColumns:
     """A matched stage. `across`: points side by side, along dimension `along` of `x`; each has the `channels`
     of an axis, or one. `columns` and `rows` are the taps of the window, `w` is what they are multiplied by.
     """
@@ -53,7 +54,7 @@ class NarrowPooling:
         return {self.across.name: point} | ({self.channel.name: Const(channel)} if self.channel else {})
 
 
-def narrow_pooling(
+def picked_columns(
     c: Compute, storage: Storage, target: Target, bounds: Bounds
 ) -> tuple[Statement, ...] | None:
     """Statements for pooling of few channels, or None if the stage is not that."""
@@ -71,7 +72,7 @@ def narrow_pooling(
         return None
 
 
-def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
+def _roles(v: Vertical, r: Reduction) -> PickedColumns | None:
     """The axes of a window that never leaves its tensor, over points that lie side by side."""
     if (of := combined(r)) is None:
         return None
@@ -99,7 +100,7 @@ def _roles(v: Vertical, r: Reduction) -> NarrowPooling | None:
     apart = moved // channels
     if coefficient(x.index[along], across.name) != apart or not is_picked(r, apart):
         return None
-    return NarrowPooling(v, r, x, w, across, along, channel, columns, rows)
+    return PickedColumns(v, r, x, w, across, along, channel, columns, rows)
 
 
 def _limits(v: Vertical, r: Reduction) -> Iterator[tuple[Var, tuple[Expr, Expr]]]:
@@ -114,7 +115,7 @@ def _moves(load: Load, v: Vertical) -> bool:
 class _Generator:
     """Builds the loops; `side` points are made at once."""
 
-    def __init__(self, s: NarrowPooling, lanes: int, side: int) -> None:
+    def __init__(self, s: PickedColumns, lanes: int, side: int) -> None:
         self.s, self.lanes, self.side = s, lanes, side
         self.channels = s.channels
         self.moved, self.tap = step(s.x, s.across.name) or 0, step(s.x, s.columns[0].name) or 0
