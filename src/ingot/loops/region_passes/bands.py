@@ -9,6 +9,10 @@ A chain is made of stages each of which reads what the one before makes, by wind
 of 1 x 1 is a window of one row), and nobody else does. The rows that the next iteration reads again are moved
 to the front of the band. No element is computed twice, none otherwise than before.
 
+Where tensors are stored channel by channel and each is made of its own (a copy with a halo around it, a
+depthwise convolution, the two passes of a large pooling), channels take the place of rows: what lies between
+is a few channels, which stay in the first cache.
+
 In: a region, the storage of its tensors, and how its stages are computed. Out: the groups of a chain made
 one, and the `Band` of every tensor between. Called by `lower`; `kernels/banded.py` writes the loops.
 """
@@ -20,8 +24,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ingot.formula.compute import Compute, reads
-from ingot.formula.expr import Const, Expr, Gathered, Tensor, loads, static, walk
+from ingot.formula.compute import Compute, Stage, reads, same_point
+from ingot.formula.expr import Const, Expr, Gathered, Load, Tensor, loads, static, walk
 from ingot.formula.index import coefficient, interval, mentions
 from ingot.loops.choice import Band, Choice
 from ingot.loops.layout import Storage
@@ -54,7 +58,9 @@ class Chain:
 
     @property
     def merged(self) -> Group:
-        return Group(tuple(n for g in self.groups for n in g.nodes), self.stages)
+        """One group of all stages; it is named after what the model has in it, not after a copy."""
+        nodes = {n: all(map(_is_copy, g.stages)) for g in self.groups for n in g.nodes}
+        return Group(tuple(sorted(nodes, key=lambda n: nodes[n])), self.stages)
 
 
 def merge_bands(region: Region, storage: Storage, target: Target, how: How, parts: int) -> Bands:
@@ -99,6 +105,13 @@ def _merge(region: Region, chain: Chain) -> None:
     last = chain.groups[-1]
     items = [chain.merged if item is last else item for item in region.items]
     region.items = [item for item in items if item not in chain.groups]
+
+
+def _is_copy(stage: Stage) -> bool:
+    """Whether a stage moves elements without changing them."""
+    if not isinstance(stage, Compute) or stage.reduction is not None:
+        return False
+    return isinstance(stage.value, Load) and same_point(stage.value, stage.axes)
 
 
 def _readers(region: Region) -> Counter[Tensor]:
@@ -187,7 +200,11 @@ def _is_number(fill: set[Expr | None]) -> bool:
 def _sized(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band, ...] | None:
     """The bands with their rows, as many as their room holds; None if the chain cannot be or does not pay."""
     stages, room = chain.stages, target.caches[1] // ROOM
-    if len(stages) > LONGEST or not all(_pays(c, r, target, how) for c, r in pairwise(stages)):
+    if len(stages) > LONGEST:
+        return None
+    if (bands := _by_planes(chain, target, how, parts)) is not None:
+        return bands
+    if not all(_pays(c, r, target, how) for c, r in pairwise(stages)):
         return None
     rows = static(next(a.extent for a in stages[-1].axes if a.name == chain.bands[-1].axis))
     points = -(-stages[-1].out.count // (rows * static(stages[-1].out.shape[1])))
@@ -197,6 +214,23 @@ def _sized(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band, ..
         bands = _blocked(chain, size, _nearest_divisor(rows // size, parts))
         needed = sum(b.bytes(c.out) for b, c in zip(bands, stages, strict=False))
         if needed <= space and _is_possible(bands, stages, how):
+            return bands
+    return None
+
+
+def _by_planes(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band, ...] | None:
+    """The bands of a chain that goes channel by channel, in which no stage reads what others of a channel
+    make: as many channels as the first cache holds beside what is read and written.
+    """
+    stages, room = chain.stages, target.caches[0] // 2
+    if any(b.dim != 1 or b.taps != 1 or b.stride != 1 for b in chain.bands):
+        return None
+    if any(how(c).winograd or c.out.bytes <= room for c in stages[:-1]):
+        return None
+    channels = static(next(a.extent for a in stages[-1].axes if a.name == chain.bands[-1].axis))
+    for size in (n for n in range(MOST_ROWS, 0, -1) if channels % n == 0):
+        bands = _blocked(chain, size, _nearest_divisor(channels // size, parts))
+        if sum(b.bytes(c.out) for b, c in zip(bands, stages, strict=False)) <= room or size == 1:
             return bands
     return None
 

@@ -31,12 +31,16 @@ def separate_windows(region: Region) -> dict[Tensor, Compute]:
     nearest to the result first.
     """
     between: dict[Tensor, Compute] = {}
-    for group in (i for i in region.items if isinstance(i, Group)):
+    for group in [i for i in region.items if isinstance(i, Group)]:
         stages = list[Stage]()
         for s in group.stages:
             in_rows = isinstance(s, Compute) and s.out in region.outputs
             stages += _parts(s, FEWEST_IN_ROWS if in_rows else FEWEST_TAPS, between)
-        group.stages = tuple(stages)
+        if len(group.stages) == 1 < len(stages):
+            at = region.items.index(group)
+            region.items[at : at + 1] = [Group(group.nodes, (s,)) for s in stages]
+        else:
+            group.stages = tuple(stages)
     return between
 
 
