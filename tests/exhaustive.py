@@ -231,8 +231,10 @@ that agree with it.
   the state too. onnxruntime clears it, onnx's reference does not read lengths at all. A state that is
   carried from call to call (docs/state.md) would be lost in a call that brings nothing.
 * **DynamicQuantizeLinear of zeros**, or of a range too small for 255 steps, has the scale 1 and the zero
-  point 0, as onnxruntime has for zeros; onnx's reference says 1/255, the formula 0 and NaN. A NaN makes the
-  scale NaN, an infinity infinite; the zero point is 0 then, and so are all bytes.
+  point 0, as onnxruntime has for zeros; onnx's reference says 1/255, the formula 0 and NaN. An infinity makes
+  the scale infinite, and the zero point 0, or 255 where one is below 0, as in onnxruntime and onnx's
+  reference; finite elements become the zero point, infinite ones 0. A NaN makes the scale NaN, the zero point
+  255 and all bytes 0, as in the reference; onnxruntime overlooks it.
 * **Resize with scales** gives floor(extent * scale) elements, and places them by the scale that is given,
   not by the ratio of the extents. With align_corners the last element would lie at extent * scale, which
   may be a fraction: so ONNX words it since opset 19, and so onnx's reference computes it. onnxruntime takes

@@ -65,6 +65,7 @@ def model(
     outputs: dict[str, list[Any]] | None = None,
     constants: tuple[onnx.TensorProto, ...] = (),
     opset: int | None = 17,
+    ir_version: int = 8,
 ) -> onnx.ModelProto:
     def infos(values: dict[str, list[Any]]) -> list[onnx.ValueInfoProto]:
         return [helper.make_tensor_value_info(name, 1, shape) for name, shape in values.items()]
@@ -72,7 +73,7 @@ def model(
     ends = infos(inputs or {"x": [2, 3]}), infos({"y": [2, 3]} if outputs is None else outputs)
     graph = helper.make_graph(nodes, "g", *ends, list(constants))
     imports = [] if opset is None else [helper.make_opsetid("", opset)]
-    out = helper.make_model(graph, ir_version=8, opset_imports=imports or None)
+    out = helper.make_model(graph, ir_version=ir_version, opset_imports=imports or None)
     if opset is None:
         del out.opset_import[:]
     return out

@@ -187,6 +187,11 @@ def shifted(data: bytes) -> bytes:
     )
 
 
+def twice(data: bytes) -> bytes:
+    """An archive whose member y is called x, too."""
+    return data.replace(b"y.npy", b"x.npy")
+
+
 HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "no archive": ("d.npz", b"PK\x03\x04 nothing", "not a .npz archive"),
     "cut": ("d.npz", archive(x=ONE)[:-30], "not a .npz archive"),
@@ -199,6 +204,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "shape": ("d.npy", npy(DATA[:, :2]), "does not fit the input 'x'"),
     "type": ("d.npy", npy(DATA.astype(complex)), "holds complex128, the input 'x' takes float32"),
     "empty": ("d.npy", npy(DATA[:0]), "holds no samples"),
+    "two members of one name": ("d.npz", twice(archive(x=ONE, y=ONE)), "two members called 'x.npy'"),
     "strings": ("d.npy", npy(DATA[:2].astype(str)), "the input 'x' takes float32"),
 }
 

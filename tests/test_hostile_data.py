@@ -56,6 +56,9 @@ CONSTANTS = {
     "strings": (_set(data_type=8), True, "holds 0 elements where string64"),
     "complex": (_set(data_type=14), True, "complex64 is not supported"),
     "no name": (_set(name=""), True, "no name"),
+    "raw and typed": (_set(float_data=[1.0] * 6), True, "several places: raw_data, float_data"),
+    "two types": (_set(int32_data=[1] * 6), False, "several places: int32_data, float_data"),
+    "raw and strings": (_set(string_data=[b"a"] * 6), True, "several places: raw_data, string_data"),
 }
 
 
@@ -119,6 +122,8 @@ EXTERNAL = {
     "short file": ({"location": "short.bin"}, "outside"),
     "short length": ({"location": "good.bin", "length": "20"}, "20 bytes"),
     "long length": ({"location": "good.bin", "length": "28"}, "28 bytes"),
+    "the model itself": ({"location": "m.onnx", "offset": "0", "length": "24"}, "the model's own file"),
+    "the model by another name": ({"location": "hard.bin"}, "the model's own file"),
     "negative length": ({"location": "good.bin", "length": "-24"}, "-24 bytes"),
 }
 
@@ -141,6 +146,7 @@ def _external(folder: Path, entries: dict[str, str]) -> Path:
     os.mkfifo(home / "pipe")
     path = home / "m.onnx"
     path.write_bytes(_constant(edit).SerializeToString())
+    os.link(path, home / "hard.bin")
     return path
 
 
@@ -148,6 +154,15 @@ def _external(folder: Path, entries: dict[str, str]) -> Path:
 def test_external_data(case: str, tmp_path: Path) -> None:
     entries, words = EXTERNAL[case]
     refuse(_external(tmp_path, entries), ModelError, words)
+
+
+@pytest.mark.parametrize("field", ["raw_data", "float_data"])
+def test_external_data_and_more(field: str, tmp_path: Path) -> None:
+    path = _external(tmp_path, {"location": "good.bin"})
+    broken = onnx.load(path, load_external_data=False)
+    _set(**{field: bytes(24) if field == "raw_data" else [1.0] * 6})(broken.graph.initializer[0])
+    path.write_bytes(broken.SerializeToString())
+    refuse(path, ModelError, f"a file beside the model, {field}")
 
 
 def test_a_file_of_a_terabyte_is_not_read_for_its_hash(tmp_path: Path) -> None:

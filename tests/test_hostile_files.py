@@ -10,6 +10,7 @@ import json
 import os
 import tracemalloc
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -371,6 +372,46 @@ def test_files_of_a_report(name: str, kind: str, folder: Path, monkeypatch: pyte
         {"FIFO": os.mkfifo, "folder": os.mkdir}[kind](Path("out") / file)
     assert "cannot write out" in refused(folder, *words)
     assert kind == "file for a folder" or not (Path("out") / file).is_file()
+
+
+APART: dict[str, tuple[list[object], str]] = {
+    "compress": (["compress", DIGITS, "-o", "a/m.onnx", "--report", "b/m.md"], "m.md"),
+    "eie run": (["eie", "run", "c.onnx", "--samples", 1, "--svg", "a/e.svg", "--html", "b/e.html"], "e.html"),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_outputs_in_several_folders(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of them finds no place: the first goes, and its folder, or what stood there comes back."""
+    monkeypatch.chdir(tmp_path)
+    words, last = APART[name]
+    if name == "eie run":
+        ingot.compress(DIGITS, density={"fc": 0.1}, bits={"fc": 4}).save("c.onnx")
+    replace = os.replace
+
+    def full(source: Path, target: Path) -> None:
+        if Path(target).name == last:
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", full)
+    for stood in (False, True):
+        if stood:
+            (tmp_path / "a").mkdir()
+            (tmp_path / str(words[-3])).write_bytes(b"mine")
+        before = {p: p.is_file() and p.read_bytes() for p in tmp_path.rglob("*")}
+        result = CliRunner().invoke(app, list(map(str, words)))
+        assert result.exit_code == 2 and result.stdout == "", result.output
+        assert f"cannot write b/{last}: No space left on device" in result.stderr
+        assert {p: p.is_file() and p.read_bytes() for p in tmp_path.rglob("*")} == before
+
+
+def test_outputs_that_find_no_place(tmp_path: Path) -> None:
+    made, again = tmp_path / "m.onnx", tmp_path / "." / "m.onnx"
+    said = refused(tmp_path, "compress", DIGITS, "-o", made, "--report", again)
+    assert "two outputs are to be one file" in said
+    said = refused(tmp_path, "compress", DIGITS, "-o", made, "--report", tmp_path / ("m" * 300))
+    assert "File name too long" in said
 
 
 # ---- tuning files, configurations, objects

@@ -126,11 +126,11 @@ def layers_apart(
 
 def self_contained(model: Any, options: Options) -> onnx.ModelProto:
     """A copy of a model (of any format that `compile` reads), with what lies in files beside it."""
-    folder = Path(model).parent if isinstance(model, str | Path) else None
+    home = Path(model) if isinstance(model, str | Path) else None
     proto = onnx.ModelProto()
     proto.CopyFrom(read_proto(canonical(model, options)))
     model_opsets(proto)
-    embed_external(proto, folder)
+    embed_external(proto, home)
     embed_sparse(proto)
     return proto
 
@@ -394,6 +394,6 @@ def digest(model: Any) -> str:
     if not isinstance(model, str | Path):
         return hashlib.sha256(model if isinstance(model, bytes) else model.SerializeToString()).hexdigest()
     total = hashlib.sha256(read_file(Path(model)))
-    for location, (path, parts) in sorted(external_parts(read_proto(model), Path(model).parent).items()):
+    for location, (path, parts) in sorted(external_parts(read_proto(model), Path(model)).items()):
         total.update(f"\n{location} {sha256_of(path, parts)}".encode())
     return total.hexdigest()

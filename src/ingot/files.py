@@ -17,7 +17,8 @@ import stat
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from errno import EAGAIN, EISDIR
 from itertools import accumulate
 from pathlib import Path
@@ -33,6 +34,7 @@ HASHED_BYTES = 1 << 34
 """The largest file that is hashed whole: ten seconds of work."""
 DEPTH_LIMIT = 64
 DIGITS_LIMIT = 40
+SHOWN = 4  # paths in a message
 _CHUNK = 1 << 20
 _STRING = re.compile(rb'"(?:\\.?|[^"\\])*(?:"|\Z)', re.DOTALL)  # linear in any text
 _NO_BRACKETS = bytes(c for c in range(256) if c not in b"{}[]")
@@ -218,8 +220,15 @@ def write_file(path: Path, data: bytes) -> None:
     """Write a file by way of a temporary one beside it; folders that are missing are made.
 
     Raises InputError where it cannot, and for what is there and no file: a folder, a device."""
-    require_place(path)
-    write_files(path.parent, {path.name: data})
+    write_apart({path: data})
+
+
+def write_apart(files: Mapping[Path, bytes]) -> None:
+    """Write files that may lie in different folders as `write_file` does, all or none. Raises InputError."""
+    require_place(*files)
+    with ExitStack() as written:
+        for path, data in files.items():
+            written.enter_context(_written(path.parent, {path.name: data}))
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -233,15 +242,27 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 def require_place(*paths: Path | None) -> None:
     """What a command that writes several files asks before it begins, so that it leaves none or all.
 
-    Raises InputError where a folder or a device stands, or a file where a folder has to be."""
-    for path in filter(None, paths):
-        if path.is_dir():
-            raise InputError(f"cannot write {path}: {os.strerror(EISDIR)}")
-        if path.exists() and not path.is_file():
-            raise InputError(f"cannot write {path}: not a regular file")
-        nearest = next(p for p in path.parents if os.path.lexists(p))
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-            raise InputError(f"cannot write {path}: {nearest} is no folder to write in")
+    Raises InputError where a folder or a device stands, or a file where a folder has to be, and for one path
+    that is given twice."""
+    given = [path for path in paths if path is not None]
+    if len({path.absolute() for path in given}) < len(given):
+        raise InputError(f"two outputs are to be one file: {', '.join(map(str, given[:SHOWN]))}")
+    for path in given:
+        try:
+            _require_place(path)
+        except (OSError, ValueError) as error:  # a name of hundreds of characters, or with a NUL
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"cannot write {path}: {reason}") from None
+
+
+def _require_place(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: {os.strerror(EISDIR)}")
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot write {path}: not a regular file")
+    nearest = next(p for p in path.parents if os.path.lexists(p))
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {path}: {nearest} is no folder to write in")
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], remove: Collection[str] = ()) -> None:
@@ -249,6 +270,13 @@ def write_files(folder: Path, files: Mapping[str, bytes], remove: Collection[str
 
     New content is whole before anything is replaced; a failure puts back what was there. Raises InputError.
     """
+    with _written(folder, files, remove):
+        pass  # nothing follows that could fail
+
+
+@contextmanager
+def _written(folder: Path, files: Mapping[str, bytes], remove: Collection[str] = ()) -> Iterator[None]:
+    """Files as `write_files` puts them; whatever fails in the block puts back what was there, too."""
     made = [p for p in (folder, *folder.parents) if not os.path.lexists(p)]  # the innermost first
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -258,17 +286,23 @@ def write_files(folder: Path, files: Mapping[str, bytes], remove: Collection[str
             old.mkdir()
             for name, content in files.items():
                 _room(new / name).write_bytes(content)
-            _exchange(folder, new, old, files, remove)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in a name
+            with _exchanged(folder, new, old, files, remove):
+                yield
+    except BaseException as error:
         for path in made:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
+        if not isinstance(error, OSError | ValueError):  # ValueError: a NUL in a name
+            raise
         where = folder / next(iter(files)) if len(files) == 1 else folder
         reason = error.strerror if isinstance(error, OSError) else ""
         raise InputError(f"cannot write {where}: {reason or error}") from None
 
 
-def _exchange(folder: Path, new: Path, old: Path, files: Collection[str], remove: Collection[str]) -> None:
+@contextmanager
+def _exchanged(
+    folder: Path, new: Path, old: Path, files: Collection[str], remove: Collection[str]
+) -> Iterator[None]:
     """Every file is at each moment the old one or the new; on failure the old ones come back."""
     touched: list[str] = []
     try:
@@ -281,6 +315,7 @@ def _exchange(folder: Path, new: Path, old: Path, files: Collection[str], remove
             else:
                 (folder / name).unlink(missing_ok=True)
                 _without_empty(folder, (folder / name).parent)
+        yield
     except BaseException:
         for name in touched:
             if os.path.lexists(old / name):

@@ -132,8 +132,10 @@ DYNAMIC += [
     Row("DynamicQuantizeLinear", [np.float32(x)], outputs=3, oracle=oracle, tolerance=0, note=note)
     for x, oracle, note in [
         ([0, 1e-45, -1e-45], [np.zeros(3, np.uint8), np.float32(1), np.uint8(0)], "too small a range"),
-        ([1, np.nan, 2], [np.zeros(3, np.uint8), np.float32(np.nan), np.uint8(0)], "nan"),
+        ([1, np.nan, 2], [np.zeros(3, np.uint8), np.float32(np.nan), np.uint8(255)], "nan"),
         ([1, np.inf, 2], [np.zeros(3, np.uint8), np.float32(np.inf), np.uint8(0)], "infinite"),
+        ([1, -np.inf, 2], [np.uint8([255, 0, 255]), np.float32(np.inf), np.uint8(255)], "infinite below 0"),
+        ([-np.inf, np.inf], [np.zeros(2, np.uint8), np.float32(np.inf), np.uint8(255)], "infinite both ways"),
     ]
 ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingot.cli import arguments as arg
-from ingot.cli.show import note, progress, report, write_text
+from ingot.cli.show import note, progress, report, write_text, write_texts
 from ingot.data.arrays import read_array
 from ingot.errors import InputError
 from ingot.files import require_place
@@ -114,10 +114,8 @@ def run(
         note(f"left to the host: {op} node {name!r}: {reason}")
     if not (made.fits or balance):
         note(f"{made.streamed_bytes:,} bytes find no room in the SRAMs; --balance saves fillers")
-    if svg is not None:
-        write_text(svg, _picture(made))
-    if html is not None:
-        write_text(html, _page(model.name, made))
+    pictures = {} if svg is None else {svg: _picture(made)}
+    write_texts(pictures | ({} if html is None else {html: _page(model.name, made)}))
     data = {"model": model.name, **asdict(made), "left": [dict(zip(_LEFT, x, strict=True)) for x in left]}
     report(data, as_json, _layer_table(model.name, made), _total_table(made))
 
@@ -280,16 +278,16 @@ def paper(
 
     with progress("The paper's evaluation"), executor_of(workers, scheduler) as executor:
         exhibits = evaluate(executor)
-    output.mkdir(parents=True, exist_ok=True)
-    sections = []
+    texts, sections = {}, []
     for x in exhibits:
         pictures = [_plot_svg(p) for p in x.plots]
         for n, picture in enumerate(pictures):
-            write_text(output / f"{x.key}{'-b' if n else ''}.svg", picture)
+            texts[output / f"{x.key}{'-b' if n else ''}.svg"] = picture
         sections.append(Section(x.title, x.text, x.columns, x.rows, pictures))
-    write_text(output / "eie.html", page("EIE: the paper's evaluation, simulated", sections))
+    texts[output / "eie.html"] = page("EIE: the paper's evaluation, simulated", sections)
     data = [asdict(x) for x in exhibits]
-    write_text(output / "eie.json", json.dumps(data, indent=2) + "\n")
+    texts[output / "eie.json"] = json.dumps(data, indent=2) + "\n"
+    write_texts(texts)
     report(data, as_json, *(table(x.title, _right(x.columns), x.rows) for x in exhibits))
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
-from ingot.files import read_file, require_place, write_file
+from ingot.files import read_file, require_place, write_apart
 from ingot.tables import table
 
 if TYPE_CHECKING:
@@ -130,8 +130,12 @@ def compress(
         )
         made = compress_model(model, wish)
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
-        write_file(path, content)
-    show(made, path, len(content), report_file, as_json)
+        data, title = _accounted(made, path, len(content))
+        files = {path: content}
+        if report_file is not None:
+            files[report_file] = _report(made, report_file, data, title).encode()
+        write_apart(files)
+    _show(made, data, title, as_json)
     if target_ratio or total_density:
         found = ",".join(f"{name}={choice.density:.4g}" for name, choice in made.choices.items())
         note(f"the same again: --density {found}")
@@ -147,19 +151,27 @@ def _training(script: Path | None, rounds: int | None, steps: int | None) -> Tra
     return None
 
 
-def show(made: Compressed, path: Path, size: int, report_file: Path | None, as_json: bool) -> None:
-    """The account of a compressed model."""
+def _accounted(made: Compressed, path: Path, size: int) -> tuple[dict[str, Any], str]:
+    """The account of a compressed model as data, and its title."""
+    ratio = made.model_bytes / size
+    data = {"file": str(path), "bytes": size, "file_ratio": ratio, **made.as_dict()}
+    return data, f"{path}, {size:,} bytes: {ratio:.1f}x smaller than the {made.model_bytes:,} of the model"
+
+
+def _report(made: Compressed, path: Path, data: dict[str, Any], title: str) -> str:
+    """The account as the file's name wants it."""
     import json
 
     from ingot.compression import accounting
 
-    ratio = made.model_bytes / size
-    data = {"file": str(path), "bytes": size, "file_ratio": ratio, **made.as_dict()}
-    title = f"{path}, {size:,} bytes: {ratio:.1f}x smaller than the {made.model_bytes:,} of the model"
-    if report_file is not None:
-        markdown = report_file.suffix != ".json"
-        text = accounting.as_markdown(made.account, title) if markdown else json.dumps(data, indent=2)
-        write_file(report_file, text.encode())
+    if path.suffix == ".json":
+        return json.dumps(data, indent=2)
+    return accounting.as_markdown(made.account, title)
+
+
+def _show(made: Compressed, data: dict[str, Any], title: str, as_json: bool) -> None:
+    from ingot.compression import accounting
+
     report(data, as_json, table(title, accounting.COLUMNS, accounting.rows(made.account)))
     note(accounting.summary(made.account))
     for when, score in made.scores:

@@ -9,7 +9,8 @@ import typer
 
 from ingot.cli import arguments as arg
 from ingot.cli.compiling import is_bundle
-from ingot.cli.show import note, progress, report, text_block, write_text
+from ingot.cli.show import note, progress, report, text_block, write_texts
+from ingot.files import require_place
 from ingot.options import fields_of
 
 Stage = Annotated[
@@ -48,13 +49,13 @@ def inspect(
     wanted = arg.options(target, define, capacity=capacity, fix=fix, **more)
     if stage is None and (dot or svg) and not is_bundle(model):
         stage = "graph"  # which is drawn, or an error says why not
+    require_place(dot, svg)
     with progress(f"Reading {model.name}"):
         from ingot.api.inspecting import inspect as inspected
 
         found = inspected(model, stage=stage, **fields_of(wanted))
         drawn = [(path, draw()) for path, draw in ((dot, found.dot), (svg, found.svg)) if path]
-    for path, text in drawn:
-        write_text(path, text)
+    write_texts(dict(drawn))
     if as_json:
         report(found.as_dict(), True)
     elif found.text:

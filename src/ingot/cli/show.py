@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ingot.files import write_file
+from ingot.files import write_apart
 from ingot.log import listening
 from ingot.tables import Table, shown, single_line
 
@@ -41,8 +41,14 @@ def report(data: Any, as_json: bool, *tables: Table) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file, and say so; what UTF-8 has no bytes for is escaped. Raises InputError."""
-    write_file(path, text.encode(errors="backslashreplace"))
-    note(f"wrote {path}")
+    write_texts({path: text})
+
+
+def write_texts(texts: Mapping[Path, str]) -> None:
+    """Write several files so, all or none. Raises InputError."""
+    write_apart({path: text.encode(errors="backslashreplace") for path, text in texts.items()})
+    for path in texts:
+        note(f"wrote {path}")
 
 
 def note(text: str) -> None:

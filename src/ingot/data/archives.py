@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,6 +87,9 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
             archive = zipfile.ZipFile(file)
         except _FAILURES as error:
             raise InputError(f"{path} is not a .npz archive: {error}") from None
-        if len(archive.namelist()) > MEMBERS:
+        names = archive.namelist()
+        if len(names) > MEMBERS:
             raise InputError(f"{path} has more than {MEMBERS:,} members")
+        if len(set(names)) < len(names):
+            raise InputError(f"{path} has two members called {Counter(names).most_common(1)[0][0]!r}")
         yield archive

@@ -63,8 +63,8 @@ def _fixed(model: Any, options: Options) -> Any:
     from ingot.frontends.onnx.fixed import fixed
 
     made = _in_onnx(model, options)
-    folder = Path(made).parent if isinstance(made, str | Path) else None
-    return fixed(read_proto(made), options.fix, options.define, folder)
+    home = Path(made) if isinstance(made, str | Path) else None
+    return fixed(read_proto(made), options.fix, options.define, home)
 
 
 def _in_onnx(model: Any, options: Options) -> Any:

@@ -18,7 +18,6 @@ from ingot.formula.expr import (
     call,
     cast,
     equal,
-    maximum,
     minimum,
     select,
     wrap,
@@ -148,14 +147,15 @@ def dynamic_quantize_linear(f: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tens
 
     The range holds 0. Where it is nothing else, or too small for 255 steps, the scale is 1, and all bytes are
     the zero point 0. By the formula it would be 0, and 0 / 0 the rest; onnxruntime says 1 too, onnx's
-    reference 1/255. Whoever divides by the scale may, and what is dequantised is the same.
+    reference 1/255. Whoever divides by the scale may, and what is dequantised is the same. Where the
+    formula's zero point is NaN, of a range without end below 0, it is 255, as both have it.
     """
     f.same_type((x,), "f")
     axes = f.axes(x.shape)
     low, high = (f.reduce(e, (), axes, x[axes], init=0, name=e) for e in ("min", "max"))
     step = (high[()] - low[()]) / 255.0
     scale = f.map((), select(equal(step, 0), 1, step), name="y_scale")
-    zero = minimum(maximum(0.0 - low[()] / scale[()], 0), 255)
+    zero = 0.0 - binary("larger", low[()] / scale[()], -255.0)  # low <= 0, and NaN becomes 255
     point = f.map((), cast(call("round", zero), UINT8), name="y_zero_point")
     y = saturated(x[axes] / scale[()], cast(point[()], x.type), UINT8)
     return f.map(axes, y), scale, point

@@ -54,7 +54,7 @@ def read_model(
     values it names (see `Capacities`), `string_bytes` is that of strings. `infer_shapes` forgets declared
     shapes that the operators contradict. Raises InputError for a bad model.
     """
-    folder = Path(source).parent if isinstance(source, (str, Path)) else None
+    home = Path(source) if isinstance(source, (str, Path)) else None
     try:
         model = read_proto(source)
         if not model.HasField("graph"):
@@ -63,9 +63,7 @@ def read_model(
         dimensions, capacities = Dimensions(define or {}, text=text), Capacities(capacity or {})
         pairs = declared_states(model)
         functions, names = functions_of(model), frozenset((*kept, *pairs.values()))
-        reader = GraphReader(
-            folder, dimensions, functions, keep_inputs, names, capacities, text, infer_shapes
-        )
+        reader = GraphReader(home, dimensions, functions, keep_inputs, names, capacities, text, infer_shapes)
         return note_declared(pair_declared(reader.main(model.graph, opsets(model)), pairs), model)
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
@@ -87,7 +85,13 @@ def read_with(source: Source, options: Options) -> Graph:
 
 
 def opsets(model: onnx.ModelProto) -> dict[str, int]:
-    """The opset of each domain the model imports. Raises where there is none, or one from the future."""
+    """The opset of each domain the model imports. Raises where there is none, or one from the future, which
+    the version of the file's format must not be from, either."""
+    version = model.ir_version
+    if model.HasField("ir_version") and version < 1:
+        raise ModelError(f"the model's ir_version is {version}; they count from 1")
+    if version > onnx.IR_VERSION:
+        raise UnsupportedError(f"the model's ir_version is {version}; the newest known is {onnx.IR_VERSION}")
     return opsets_of(model.opset_import, "the model")
 
 

@@ -12,7 +12,7 @@ from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Array
 from ingot.formula.strings import encoded
 from ingot.formula.types import STRING, DType
-from ingot.frontends.onnx.tensors import Folder, array_of, dense
+from ingot.frontends.onnx.tensors import Home, array_of, dense
 from ingot.graph.ir import Attribute, Node
 
 _ABOUT = frozenset({"name", "type", "doc_string", "ref_attr_name"})
@@ -50,7 +50,7 @@ def kinds_of(domain: str, op: str, version: int) -> Mapping[str, str]:
     return {name: str(a.type).rpartition(".")[2] for name, a in schema.attributes.items()}
 
 
-def attribute_of(a: onnx.AttributeProto, folder: Folder, what: str, text: DType = STRING) -> Attribute:
+def attribute_of(a: onnx.AttributeProto, home: Home, what: str, text: DType = STRING) -> Attribute:
     """The value, by the attribute's type; text that is not UTF-8 stays bytes. `what` names it in messages,
     `text` is the type of the strings in a tensor.
     """
@@ -72,9 +72,9 @@ def attribute_of(a: onnx.AttributeProto, folder: Folder, what: str, text: DType 
         case "STRINGS":
             return tuple(_decoded(s, what) for s in a.strings)
         case "TENSOR":
-            return array_of(a.t, folder, what, text)
+            return array_of(a.t, home, what, text)
         case "SPARSE_TENSOR":
-            return dense(a.sparse_tensor, folder, what)
+            return dense(a.sparse_tensor, home, what)
     raise UnsupportedError(f"{what}: its type {kind} is not supported")
 
 

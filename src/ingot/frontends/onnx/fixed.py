@@ -16,7 +16,7 @@ from onnx import numpy_helper
 
 from ingot.errors import InputError
 from ingot.formula.expr import Array
-from ingot.frontends.onnx.tensors import Folder, embed_external, tensors_of
+from ingot.frontends.onnx.tensors import Home, embed_external, tensors_of
 from ingot.graph.onnx_types import dtype_from_onnx
 
 Fix = Mapping[str, Any]
@@ -24,7 +24,7 @@ MARK = "ingot.fixed"
 """The key under which a model's metadata names the inputs that it had."""
 
 
-def fixed(model: onnx.ModelProto, values: Fix, define: Mapping[str, Any], folder: Folder) -> onnx.ModelProto:
+def fixed(model: onnx.ModelProto, values: Fix, define: Mapping[str, Any], home: Home) -> onnx.ModelProto:
     """A copy of the model in which inputs are constants; elements in files beside it are in the copy.
 
     A single number fills an input. Dimensions that only a fixed input has are those of its elements. Raises
@@ -36,8 +36,8 @@ def fixed(model: onnx.ModelProto, values: Fix, define: Mapping[str, Any], folder
         return model  # the steps of a compilation hand on what the first of them fixed
     made = onnx.ModelProto()
     made.CopyFrom(model)
-    if folder is not None and any(t.data_location == t.EXTERNAL for t in tensors_of(made)):
-        embed_external(made, folder)
+    if home is not None and any(t.data_location == t.EXTERNAL for t in tensors_of(made)):
+        embed_external(made, home)
     inputs = {v.name: v for v in made.graph.input}
     for name, value in values.items():
         if name not in inputs:

@@ -40,7 +40,7 @@ from ingot.frontends.onnx.scan import as_loop
 from ingot.frontends.onnx.scan8 import as_batches
 from ingot.frontends.onnx.scope import Scope
 from ingot.frontends.onnx.shapes import Dimensions
-from ingot.frontends.onnx.tensors import Folder, array_of, dense
+from ingot.frontends.onnx.tensors import Home, array_of, dense
 from ingot.graph.encoding import Sparse
 from ingot.graph.ir import Attribute, Graph, Node, Value
 from ingot.ops.registry import find
@@ -48,12 +48,12 @@ from ingot.ops.registry import find
 
 @dataclass(slots=True)
 class GraphReader:
-    """Reads one model. `folder` is where external data may lie, `text` the type of all strings; `taken`
-    counts the names in use. `kept` are inputs that stay inputs though the model has initial values for them.
-    With `doubt` the operators are believed where the model declares other shapes.
+    """Reads one model. `home` is its file, beside which external data lies, `text` the type of all strings;
+    `taken` counts the names in use. `kept` are inputs that stay inputs though the model has initial values
+    for them. With `doubt` the operators are believed where the model declares other shapes.
     """
 
-    folder: Folder
+    home: Home
     dimensions: Dimensions
     functions: Functions
     keep_inputs: bool = False
@@ -93,7 +93,7 @@ class GraphReader:
         given = {t.name: t for t in proto.initializer if t.name in self.kept}
         for value in graph.inputs:
             if value.name in given:
-                array = array_of(given[value.name], self.folder, f"initializer {value.name!r}")
+                array = array_of(given[value.name], self.home, f"initializer {value.name!r}")
                 if (value.type, value.shape) != (dtype_of(array), tuple(array.shape)):
                     raise ModelError(
                         f"the initializer of {value.name!r} is not of the input's type and shape"
@@ -118,12 +118,12 @@ class GraphReader:
         inputs = set(scope.values)
         for t in proto.initializer:
             if t.name not in inputs:
-                elements = array_of(t, self.folder, f"initializer {t.name!r}", self.text)
+                elements = array_of(t, self.home, f"initializer {t.name!r}", self.text)
                 _hold(self.define(scope, t.name), elements)
         for s in proto.sparse_initializer:
             name = s.values.name
             if name not in inputs:
-                _hold(self.define(scope, name), dense(s, self.folder, f"initializer {name!r}"))
+                _hold(self.define(scope, name), dense(s, self.home, f"initializer {name!r}"))
 
     def define(self, scope: Scope, name: str) -> Value:
         """A new value under its name in the model; below the main graph it may get another for itself."""
@@ -229,7 +229,7 @@ class GraphReader:
         wanted = kinds_of(node.domain, node.op, node.version).get(a.name, kind)
         if kind != wanted:
             raise ModelError(f"{what} is of type {kind}, {wanted} is needed")
-        return attribute_of(a, self.folder, what, self.text)
+        return attribute_of(a, self.home, what, self.text)
 
     def _scan(self, graph: Graph, proto: onnx.NodeProto, node: Node, scope: Scope) -> None:
         """Scan is a Loop over slices; the nodes around that are written in the newest opset."""

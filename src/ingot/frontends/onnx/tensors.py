@@ -1,4 +1,4 @@
-"""ONNX tensors as numpy arrays. In: a TensorProto and the folder of its model; out: an array, or one error.
+"""ONNX tensors as numpy arrays. In: a TensorProto and the file of its model; out: an array, or one error.
 
 Every length is checked before anything is allocated or read. External data must be a regular file inside the
 model's folder: no absolute path, no "..", no symbolic link; it is mapped, not read.
@@ -26,7 +26,8 @@ from ingot.formula.types import STRING, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.graph.verify import COUNT_LIMIT
 
-Folder: TypeAlias = "Path | None"
+Home: TypeAlias = "Path | None"
+"""The model's own file, beside which the others lie; None for a model from memory."""
 SHOWN = 40
 # Where elements that are not raw bytes stand; all other types share int32_data.
 _FIELDS = {
@@ -36,21 +37,22 @@ _FIELDS = {
     "uint32": "uint64_data",
     "uint64": "uint64_data",
 }
+_TYPED = ("string_data", "int32_data", *dict.fromkeys(_FIELDS.values()))
 
 
-def array_of(tensor: onnx.TensorProto, folder: Folder, what: str, text: DType = STRING) -> Array:
+def array_of(tensor: onnx.TensorProto, home: Home, what: str, text: DType = STRING) -> Array:
     """The elements of `tensor`, which messages call `what`; strings become elements of `text`."""
     try:
-        return _array(tensor, folder, text)
+        return _array(tensor, home, text)
     except IngotError as error:
         raise type(error)(f"{what}: {error}") from None
     except (ValueError, TypeError, OSError, OverflowError) as error:
         raise ModelError(f"{what}: {error}") from None
 
 
-def dense(sparse: onnx.SparseTensorProto, folder: Folder, what: str) -> Array:
+def dense(sparse: onnx.SparseTensorProto, home: Home, what: str) -> Array:
     """A sparse tensor with its zeros."""
-    values, indices = array_of(sparse.values, folder, what), array_of(sparse.indices, folder, what)
+    values, indices = array_of(sparse.values, home, what), array_of(sparse.indices, home, what)
     shape = tuple(sparse.dims)
     if min(shape, default=0) < 0 or math.prod(shape) >= COUNT_LIMIT:
         raise ModelError(f"{what}: shape {list(shape)} is negative or too large")
@@ -67,16 +69,18 @@ def dense(sparse: onnx.SparseTensorProto, folder: Folder, what: str) -> Array:
     return out
 
 
-def _array(tensor: onnx.TensorProto, folder: Folder, text: DType) -> Array:
+def _array(tensor: onnx.TensorProto, home: Home, text: DType) -> Array:
     dtype, shape = dtype_from_onnx(tensor.data_type, text), tuple(tensor.dims)
     if min(shape, default=0) < 0 or math.prod(shape) >= COUNT_LIMIT:
         raise ModelError(f"shape {list(shape)} is negative or too large")
     if tensor.HasField("segment"):
         raise UnsupportedError("segmented tensors are not supported")
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+    is_external = tensor.data_location == onnx.TensorProto.EXTERNAL
+    _require_one_place(tensor, is_external)
+    if is_external:
         if dtype.is_text:
             raise ModelError("strings cannot lie in a file beside the model")
-        return _external(tensor, folder, dtype, shape)
+        return _external(tensor, home, dtype, shape)
     count = math.prod(shape)
     if dtype.is_text:
         _require_length(len(tensor.string_data), count, "elements", shape, dtype)
@@ -91,13 +95,23 @@ def _array(tensor: onnx.TensorProto, folder: Folder, text: DType) -> Array:
     return _clean(array)
 
 
+def _require_one_place(tensor: onnx.TensorProto, is_external: bool) -> None:
+    """Raise ModelError for elements that are given twice: runtimes differ in which they take."""
+    held = ["a file beside the model"] if is_external else []
+    if tensor.HasField("raw_data") and not (is_external and not tensor.raw_data):
+        held.append("raw_data")
+    held += [name for name in _TYPED if len(getattr(tensor, name))]
+    if len(held) > 1:
+        raise ModelError(f"its elements are given in several places: {', '.join(held)}")
+
+
 def _require_length(found: int, wanted: int, unit: str, shape: tuple[int, ...], dtype: DType) -> None:
     if found != wanted:
         raise ModelError(f"holds {found} {unit} where {dtype}{list(shape)} takes {wanted}")
 
 
-def _external(tensor: onnx.TensorProto, folder: Folder, dtype: DType, shape: tuple[int, ...]) -> Array:
-    (path, offset, length), wanted = _place(tensor, folder), packed_bytes(math.prod(shape), dtype)
+def _external(tensor: onnx.TensorProto, home: Home, dtype: DType, shape: tuple[int, ...]) -> Array:
+    (path, offset, length), wanted = _place(tensor, home), packed_bytes(math.prod(shape), dtype)
     length, size = wanted if length is None else length, path.stat().st_size
     _require_length(length, wanted, "bytes", shape, dtype)
     if offset < 0 or offset + length > size:
@@ -109,10 +123,10 @@ def _external(tensor: onnx.TensorProto, folder: Folder, dtype: DType, shape: tup
     return _clean(np.asarray(np.memmap(path, dtype.numpy, "r", offset, shape)))
 
 
-def _place(tensor: onnx.TensorProto, folder: Folder) -> tuple[Path, int, int | None]:
+def _place(tensor: onnx.TensorProto, home: Home) -> tuple[Path, int, int | None]:
     """The file that holds a tensor's elements, from which byte on, and how many, if that is said."""
     entries = {e.key: e.value for e in tensor.external_data}
-    path = _inside(folder, entries.get("location", ""))
+    path = _inside(home, entries.get("location", ""))
     offset, length = (_bytes(key, entries.get(key, "")) for key in ("offset", "length"))
     return path, offset or 0, length
 
@@ -138,19 +152,19 @@ def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
                     raise ModelError(f"a name in the model is not UTF-8: {text[:40]!r}")
 
 
-def external_parts(message: Message, folder: Path) -> dict[str, tuple[Path, list[tuple[int, int]]]]:
+def external_parts(message: Message, home: Path) -> dict[str, tuple[Path, list[tuple[int, int]]]]:
     """The files beside a model and which of their bytes are elements of its tensors, by location."""
     found: dict[str, tuple[Path, list[tuple[int, int]]]] = {}
     for tensor in tensors_of(message):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             dtype, shape = dtype_from_onnx(tensor.data_type), tuple(tensor.dims)
-            path, offset, _ = _place(tensor, folder)
-            parts = found.setdefault(path.relative_to(folder).as_posix(), (path, []))[1]
+            path, offset, _ = _place(tensor, home)
+            parts = found.setdefault(path.relative_to(home.parent).as_posix(), (path, []))[1]
             parts.append((offset, packed_bytes(math.prod(shape), dtype)))
     return found
 
 
-def embed_external(message: Message, folder: Folder) -> None:
+def embed_external(message: Message, home: Home) -> None:
     """Bring the elements that lie in files beside a model into the model, whose tensors have types then.
     Raises ModelError as `array_of` does, and UnsupportedError where they are more than one message holds."""
     room = MODEL_BYTES - message.ByteSize()
@@ -162,7 +176,7 @@ def embed_external(message: Message, folder: Folder) -> None:
                 raise UnsupportedError(
                     f"with tensor {tensor.name!r} the model has more than {MODEL_BYTES:,} bytes"
                 )
-            array = array_of(tensor, folder, f"tensor {tensor.name!r}")
+            array = array_of(tensor, home, f"tensor {tensor.name!r}")
             tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(array), tensor.name))
 
 
@@ -185,19 +199,21 @@ def _clean(array: Array) -> Array:
     return np.asarray(array.view(np.uint8) != 0) if array.dtype == np.bool_ else array
 
 
-def _inside(folder: Folder, location: str) -> Path:
+def _inside(home: Home, location: str) -> Path:
     """The file `location` of the model's folder. Raises ModelError for anything that could lead out of it."""
-    if folder is None:
+    if home is None:
         raise ModelError(f"its data is in the file {location!r}; read the model from its own file to find it")
     parts = location.replace("\\", "/").split("/")
     is_odd = not parts[-1] or "\0" in location or ":" in parts[0]
     if is_odd or Path(location).is_absolute() or ".." in parts:
         raise ModelError(f"external data {location!r} is not a file inside the model's folder")
-    path = folder
+    path = home.parent
     for part in parts:
         path = path / part
         if path.is_symlink():
             raise ModelError(f"external data {location!r} is a symbolic link; copy the file itself there")
     if not path.is_file():
         raise ModelError(f"external data {location!r} is missing or not a regular file")
+    if path.samefile(home):
+        raise ModelError(f"external data {location!r} is the model's own file")
     return path

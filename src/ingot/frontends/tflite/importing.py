@@ -21,7 +21,7 @@ from ingot.frontends.orders import Builder
 from ingot.frontends.tensorflow.config import SHAPE
 from ingot.frontends.tensorflow.values import Item, Tensor, tensor
 from ingot.frontends.tflite.model import Model, Signature, Subgraph, TensorInfo
-from ingot.frontends.tflite.scope import Scope, require_known
+from ingot.frontends.tflite.scope import Scope, require_known, require_one_maker
 from ingot.frontends.tflite.variables import Variables
 from ingot.graph.ir import Graph, Value
 
@@ -29,6 +29,7 @@ from ingot.graph.ir import Graph, Value
 def import_model(model: Model, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.ModelProto:
     """The canonical ONNX of the first signature's subgraph, else of the first subgraph."""
     require_known(model)
+    require_one_maker(model)
     signature = model.signatures[0] if model.signatures else None
     subgraph = model.subgraphs[signature.subgraph if signature else 0]
     labels = _labels(subgraph, signature)

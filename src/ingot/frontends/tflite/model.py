@@ -248,14 +248,16 @@ def _quantisation(t: Table | None, label: str, shape: tuple[int, ...]) -> Quanti
     scale, zero = t.numbers("scale").astype(np.float32), t.numbers("zero_point").astype(np.int64)
     zero = zero if len(zero) else np.zeros(1, np.int64)
     zero = np.broadcast_to(zero, scale.shape) if len(zero) == 1 else zero
-    axis = t.number("quantized_dimension") if len(shape) > 1 else 0
+    axis = t.number("quantized_dimension")
+    if axis < 0 or (shape and axis >= len(shape)):
+        raise ModelError(f"{label}: its quantized_dimension is {axis}, and it has {len(shape)} axes")
     if len(zero) != len(scale) or not np.all(np.isfinite(scale)) or scale.min() < 0:
         raise ModelError(
             f"{label}: {len(scale)} scales, {len(zero)} zero points: as many finite, positive ones are needed"
         )
     if np.abs(zero).max() >= 1 << 31:
         raise ModelError(f"{label}: a zero point of {np.abs(zero).max()} is too large")
-    if len(scale) > 1 and (not 0 <= axis < len(shape) or shape[axis] != len(scale)):
+    if len(scale) > 1 and (not shape or shape[axis] != len(scale)):
         raise ModelError(f"{label}: {len(scale)} scales along axis {axis} of {list(shape)}")
     return Quantisation(scale, zero, axis)
 

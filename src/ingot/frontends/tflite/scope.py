@@ -100,6 +100,18 @@ def require_known(model: Model) -> None:
         raise UnsupportedError(f"operators of TFLite that are not supported: {listed}")
 
 
+def require_one_maker(model: Model) -> None:
+    """Raise ModelError for a tensor that two operators make, or one that is an input or a constant."""
+    for graph in model.subgraphs:
+        makers = dict.fromkeys(graph.inputs, f"the inputs of {brief(graph.name)}")
+        for operator in graph.operators:
+            for t in (graph.tensors[i] for i in operator.outputs):
+                if t.index in makers or t.is_constant:
+                    maker = makers.get(t.index, "a buffer of the file")
+                    raise ModelError(f"{operator.label} makes {t.label}, which comes from {maker}, too")
+                makers[t.index] = operator.label
+
+
 def is_absent(item: Item) -> bool:
     """Whether it stands for an optional input that is not given."""
     return isinstance(item, Dead)
