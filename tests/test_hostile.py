@@ -169,6 +169,19 @@ def test_names_that_are_not_utf8() -> None:
 
 # The graph --------------------------------------------------------------------------------------------------
 
+
+def _output_twice() -> onnx.ModelProto:
+    made = model([RELU])
+    made.graph.output.append(helper.make_tensor_value_info("y", 1, [2, 3, 1]))
+    return made
+
+
+def _ml_opset(version: int) -> onnx.ModelProto:
+    made = model([node("Binarizer", "x", "y", domain="ai.onnx.ml")])
+    made.opset_import.add(domain="ai.onnx.ml", version=version)
+    return made
+
+
 GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] = {
     "cycle": (
         lambda: model([node("Add", "x b", "a"), node("Relu", "a", "b"), node("Relu", "b", "y")]),
@@ -200,6 +213,11 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
     "ir_version 0": (lambda: model([RELU], ir_version=0), ModelError, "ir_version is 0"),
     "ir_version -5": (lambda: model([RELU], ir_version=-5), ModelError, "ir_version is -5"),
     "ir_version 2^40": (lambda: model([RELU], ir_version=1 << 40), UnsupportedError, "ir_version is 109951"),
+    "opset 9999 of another domain": (
+        lambda: _ml_opset(9999),
+        UnsupportedError,
+        "9999 of domain 'ai.onnx.ml'",
+    ),
     "no opset": (lambda: model([RELU], opset=None), ModelError, "no opset"),
     "foreign domain": (lambda: model([node("Relu", "x", "y", domain="com.acme")]), ModelError, "com.acme"),
     "attribute twice": (lambda: _twice(node("Softmax", "x", "y", axis=1)), ModelError, "given twice"),
@@ -213,6 +231,21 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
         lambda: text("{ y = Relu(x) }", "(float[2] x) => (int32[2] y)"),
         ModelError,
         "declared",
+    ),
+    "an input declared in two shapes": (
+        lambda: text("{ y = Relu(x) }", "(float[2] x) => (float[2] y) <float[3] x>"),
+        ModelError,
+        "'x' is declared twice, as float32[3] and as float32[2]",
+    ),
+    "an input declared in two types": (
+        lambda: text("{ y = Relu(x) }", "(float[2] x) => (float[2] y) <int64[2] x>"),
+        ModelError,
+        "'x' is declared twice, as int64[2] and as float32[2]",
+    ),
+    "an output declared in two ranks": (
+        _output_twice,
+        ModelError,
+        "'y' is declared twice, as float32[2, 3] and as float32[2, 3, 1]",
     ),
     "inner shape is false": (
         lambda: text("{ a = Relu(x) y = Relu(a) }", "(float[2] x) => (float[2] y) <float[3] a>"),

@@ -136,15 +136,18 @@ def normal(domain: str) -> str:
 
 def opsets_of(imports: Iterable[onnx.OperatorSetIdProto], importer: str) -> dict[str, int]:
     """The opset of each domain that is imported. Raises where there is none, or one from the future."""
-    found, newest = dict[str, int](), onnx.defs.onnx_opset_version()
+    released = [row[3] for row in onnx.helper.VERSION_TABLE]
+    found, newest = dict[str, int](), {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": max(released)}
     for domain, version in ((normal(o.domain), int(o.version)) for o in imports):
         if found.setdefault(domain, version) != version:
             raise ModelError(f"{importer} imports opsets {found[domain]} and {version} of domain {domain!r}")
         if not 1 <= version <= LAST_OPSET:
             reason = f"imports opset {version} of domain {domain!r}; opsets count from 1 to {LAST_OPSET}"
             raise ModelError(f"{importer} {reason}")
-        if domain == "" and version > newest:
-            raise UnsupportedError(f"{importer} is written for opset {version}; the newest known is {newest}")
+        if version > newest.get(domain, LAST_OPSET):
+            of = f" of domain {domain!r}" if domain else ""
+            reason = f"is written for opset {version}{of}; the newest known is {newest[domain]}"
+            raise UnsupportedError(f"{importer} {reason}")
     return found
 
 

@@ -39,7 +39,7 @@ from ingot.frontends.onnx.place import Place
 from ingot.frontends.onnx.scan import as_loop
 from ingot.frontends.onnx.scan8 import as_batches
 from ingot.frontends.onnx.scope import Scope
-from ingot.frontends.onnx.shapes import Dimensions
+from ingot.frontends.onnx.shapes import Dimensions, as_text, contradict
 from ingot.frontends.onnx.tensors import Home, array_of, dense
 from ingot.graph.encoding import Sparse
 from ingot.graph.ir import Attribute, Graph, Node, Value
@@ -103,8 +103,12 @@ class GraphReader:
     def declare(self, proto: onnx.GraphProto, scope: Scope) -> None:
         """Note what a graph says of its values."""
         require_text(proto.name, *(v.name for v in (*proto.value_info, *proto.input, *proto.output)))
-        known = (*proto.value_info, *proto.input, *proto.output)
-        scope.declared = {v.name: self.dimensions.loosely(v) for v in known}
+        for info in (*proto.value_info, *proto.input, *proto.output):
+            said, before = self.dimensions.loosely(info), scope.declared.get(info.name, (None, None))
+            if contradict(said, before) and not self.doubt:
+                reason = f"is declared twice, as {as_text(before)} and as {as_text(said)}"
+                raise ModelError(f"the value {info.name!r} {reason}")
+            scope.declared[info.name] = said
 
     def fill(self, graph: Graph, proto: onnx.GraphProto, scope: Scope) -> list[Object]:
         """Append the nodes of a graph whose inputs are defined; what its outputs are."""

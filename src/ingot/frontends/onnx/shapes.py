@@ -112,6 +112,23 @@ def _dtype(name: str, number: int, text: DType) -> DType:
         raise type(error)(f"value {name!r}: {error}") from None
 
 
+def contradict(one: Declared, other: Declared) -> bool:
+    """Whether no value can be declared both ways. Numbers decide, not symbols."""
+    if None not in (one[0], other[0]) and one[0] != other[0]:
+        return True
+    a, b = one[1], other[1]
+    if a is None or b is None:
+        return False
+    numbers = ((m, n) for m, n in zip(a, b, strict=False) if isinstance(m, int) and isinstance(n, int))
+    return len(a) != len(b) or any(m != n for m, n in numbers)
+
+
+def as_text(declared: Declared) -> str:
+    """A declaration in a message."""
+    dtype, shape = declared
+    return f"{dtype or 'a tensor'}{'' if shape is None else list(shape)}"
+
+
 def _batches(inputs: Iterable[onnx.ValueInfoProto]) -> list[str]:
     """The dynamic dimensions that are the first of inputs, and nowhere another."""
     named = [dynamic_axes(info) for info in inputs]
