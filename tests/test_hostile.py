@@ -332,6 +332,41 @@ GRAPHS: dict[str, tuple[Callable[[], onnx.ModelProto], type[InputError], str]] =
         ModelError,
         "[7]: 0 is forwards and 1 backwards",
     ),
+    "inputs of a Scan that end at different places": (
+        lambda: text(
+            "{ y = Scan<num_scan_inputs=2, body = b (float a, float c) => (float d)"
+            " { d = Add(a, c) }>(x, z) }",
+            "(float[4] x, float[5] z) => (float[4] y)",
+        ),
+        ModelError,
+        "different numbers of slices: 4 of 'x', 5 of 'z'",
+    ),
+    "an attribute that If has not": (
+        lambda: text(
+            "{ y = If(c) <then_branch = a () => (float[1] p) { p = Relu(x) }, middle = 3,"
+            " else_branch = b () => (float[1] q) { q = Neg(x) }> }",
+            "(float[1] x, bool c) => (float[1] y)",
+        ),
+        UnsupportedError,
+        "attribute middle is not supported",
+    ),
+    "a sequence declared as a tensor": (
+        lambda: text("{ y = SequenceConstruct(x) }", "(float[2] x) => (float[2] y)"),
+        ModelError,
+        "the output 'y' is declared as a tensor, but is a sequence",
+    ),
+    "a tensor declared as a sequence": (
+        lambda: text("{ y = Relu(x) }", "(float[2] x) => (seq(float[2]) y)"),
+        ModelError,
+        "the output 'y' is declared as a sequence, but is a tensor",
+    ),
+    "a matrix for a shape": (
+        lambda: model(
+            [node("Reshape", "x s", "y")], constants=(numpy_helper.from_array(np.ones((2, 2), int), "s"),)
+        ),
+        ShapeError,
+        "'shape' is no vector: [2, 2]",
+    ),
     "a branch with inputs": (
         lambda: text(
             "{ y = If(c) <then_branch = a (float[1] z) => (float[1] p) { p = Relu(x) },"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -446,6 +447,35 @@ LIES: dict[str, tuple[Callable[[Graph], object], str]] = {
     "calls that multiply": (lambda g: doubled(g), "unrolls to more than 20000"),
     "a kernel of other rank": (lambda g: g.node("z", "Conv2D", "y", "w"), "four or five axes"),
 }
+
+
+COUNTED: dict[str, Callable[[Graph], object]] = {
+    "Range": lambda g: counted_range(g),
+    "Fill": lambda g: [g.const("n", [1 << 30]), g.const("v", 1.0), g.node("y", "Fill", "n", "v")],
+    "ZerosLike": lambda g: [g.input("x", 1 << 30), g.node("y", "ZerosLike", "x", T=FLOAT)],
+}
+
+
+def counted_range(g: Graph) -> None:
+    g.const("zero", 0)
+    g.const("one", 1)
+    g.const("n", (1 << 31) - 1)
+    g.node("y", "Range", "zero", "n", "one")
+
+
+@pytest.mark.parametrize("op", COUNTED)
+def test_what_a_file_only_counts_takes_no_room(op: str, tmp_path: Path) -> None:
+    """It stays an operation."""
+    g = Graph()
+    COUNTED[op](g)
+    path = g.save(tmp_path / "g.pb")
+    tracemalloc.start()
+    try:
+        made = import_tensorflow(path, outputs=("y",))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    finally:
+        tracemalloc.stop()
+    assert [n.op_type for n in made.graph.node] == ["Range" if op == "Range" else "Expand"]
 
 
 def short(g: Graph) -> None:

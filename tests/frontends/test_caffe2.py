@@ -439,6 +439,10 @@ BAD: dict[str, tuple[Net, str]] = {
         "1 values for the shape",
     ),
     "a division by nothing": (net(("Mod", "x", "y", {"divisor": 0})), "less than 1"),
+    "an order of another world": (
+        net(("Concat", "x x", "y", {"order": "ABCD"})),
+        "order 'ABCD' is neither NCHW nor NHWC",
+    ),
     "a step of nothing": (
         net(("Int8Quantize", "x", "y", {"Y_scale": 0.0, "Y_zero_point": 0})),
         "no quantisation",

@@ -435,6 +435,14 @@ def of_keras_1(path: Path) -> None:
     hdf5(path, SMALL, dict([dense("d", 4, 3)]), "1.2.2")
 
 
+def keras_4(path: Path) -> None:
+    hdf5(path, SMALL, dict([dense("d", 4, 3)]), "4.0.0")
+
+
+def another_version(path: Path) -> None:
+    hdf5(path, SMALL, dict([dense("d", 4, 3)]), "\x1b[31m")
+
+
 def subclassed(path: Path) -> None:
     archive(path, {"class_name": "Net", "module": "mine", "config": {"name": "net"}}, {})
 
@@ -470,6 +478,8 @@ BROKEN: list[tuple[Callable[[Path], None], str]] = [
     (same_names, "two layers are called 'd'"),
     (of_theano, "theano"),
     (of_keras_1, "only 2 and 3 are read"),
+    (keras_4, "only 2 and 3 are read"),
+    (another_version, r"its keras_version is .* no version"),
     (subclassed, "does not say which layers it has"),
 ]
 

@@ -14,6 +14,7 @@ In: operations in terms of ONNX. Out: a ModelProto. Called by the importers of e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -27,12 +28,14 @@ from ingot.formula.types import DType
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, reads
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.graph.to_onnx import to_onnx
+from ingot.graph.verify import COUNT_LIMIT, RANK_LIMIT
 from ingot.ops.infer import infer_written
 
 AnyBuilder = TypeVar("AnyBuilder", bound="Builder")
 OPSET = 18
 NODES_LIMIT = 20_000
 EXPANSION = 10  # nodes for each of a graph that has more
+COUNTED_BYTES = 1 << 28  # of elements that a file counts and does not hold
 
 
 @dataclass(slots=True)
@@ -143,6 +146,20 @@ class Builder:
         """A constant of this type; Python's integers are int64."""
         made = np.asarray(array, dtype.numpy if dtype else None)
         return constant_value(self.names.fresh(f"{self.names.place}/const"), made)
+
+    def filled(self, shape: Sequence[int], number: Any, dtype: DType) -> Value:
+        """A tensor of one number: a constant, or an operation where that would take much room."""
+        if self.is_modest(shape, dtype):
+            return self.constant(np.full(shape, number, dtype.numpy))
+        return self.one("Expand", self.constant(number, dtype), self.ints(shape))
+
+    def is_modest(self, shape: Sequence[int], dtype: DType) -> bool:
+        """Whether elements that the file does not hold may be made here. Raises ModelError for no shape."""
+        count = math.prod(shape)
+        if min(shape, default=0) < 0 or count >= COUNT_LIMIT:
+            shown = ", ".join(map(str, shape[:RANK_LIMIT]))
+            raise ModelError(f"{self.names.label}: a tensor of [{shown}] is impossible or too large")
+        return count * dtype.bytes <= COUNTED_BYTES
 
     def ints(self, values: Sequence[int] | int) -> Value:
         """Raises ModelError for numbers of more than 64 bits."""

@@ -109,8 +109,9 @@ def split_13(
 def _split(
     f: Builder, x: Tensor, axis: int, sizes: tuple[Extent, ...] | None, num_outputs: int | None
 ) -> tuple[Tensor, ...]:
-    a, count = f.axis(axis, x.rank), num_outputs or len(f.node.outputs)
-    n = x.shape[a]
+    a, count, n = f.axis(axis, x.rank), len(f.node.outputs), x.shape[f.axis(axis, x.rank)]
+    f.require(num_outputs in (None, count), f"num_outputs is {num_outputs}, and it has {count} outputs")
+    f.require(num_outputs is None or sizes is None, "num_outputs and split are both given")
     if sizes is None:
         whole = as_expr(n)
         chunk = extent(simplify((whole + (count - 1)) // count))

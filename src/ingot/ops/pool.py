@@ -65,6 +65,7 @@ def max_pool(
 
     Padding never wins. The second output is where in `x` each maximum stands, counted over all of `x`.
     """
+    f.require(storage_order in (0, 1), f"storage_order is {storage_order}: 0 counts by rows, 1 by columns")
     where = pooling_window(f, x, kernel_shape, auto_pad, dilations, pads, strides, ceil_mode)
     axes, taps = window_axes(f, x, where)
     lowest = x.type.compute.lowest

@@ -224,6 +224,7 @@ class Builder:
         found = np.asarray(self.static(tensor, what))
         if found.dtype.kind not in "iu":
             raise ModelError(f"{self.node.label}: '{what}' is {found.dtype}, integers are needed")
+        self.require(found.shape[-1:] in ((), (found.size,)), f"'{what}' is no vector: {list(found.shape)}")
         return tuple(map(int, found.reshape(-1)))
 
     def extents(self, tensor: Tensor | None, what: str) -> tuple[Extent, ...]:

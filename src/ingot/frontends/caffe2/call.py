@@ -92,7 +92,10 @@ class Call:
 
     @property
     def is_nhwc(self) -> bool:
-        return self.text("order", "NCHW") == "NHWC"
+        order = self.text("order", "NCHW")
+        if order not in ("NCHW", "NHWC"):
+            raise ModelError(f"{self.label}: order {order[:40]!r} is neither NCHW nor NHWC")
+        return order == "NHWC"
 
     def axis(self, default: int, name: str = "axis", rank: int | None = None) -> int:
         rank = len(self.shape()) if rank is None else rank

@@ -26,6 +26,7 @@ SHARDS = "model.weights.json"
 CONFIG_BYTES = 1 << 26
 RATIO, SPARE = 100, 1 << 20  # by how much a compressed archive may grow
 ENTRIES_LIMIT = 10_000
+SHOWN = 40  # characters of a version in a message
 OLD_BACKENDS = ("theano", "cntk")
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
 
@@ -82,12 +83,16 @@ def _no_config(path: Path, file: Hdf5) -> InputError:
 
 
 def _version(written: Any) -> tuple[int, int]:
-    """(2, 11) of 2.11.0. Raises UnsupportedError for Keras 1."""
+    """(2, 11) of 2.11.0, (2, 0) where none is written. Raises UnsupportedError for Keras 1 and 4."""
+    if written is None:
+        return 2, 0
     found = _VERSION.match(written) if isinstance(written, str) else None
-    version = (int(found[1]), int(found[2])) if found else (2, 0)
-    if version < (2, 0):
-        remedy = "load and save it with Keras 2"
-        raise UnsupportedError(f"a file of Keras {written}: only 2 and 3 are read", remedy=remedy)
+    if found is None:
+        raise ModelError(f"its keras_version is {str(written)[:SHOWN]!r}, no version")
+    version = (int(found[1]), int(found[2]))
+    if not (2, 0) <= version < (4, 0):
+        remedy = "load and save it with Keras 2 or 3"
+        raise UnsupportedError(f"a file of Keras {written[:SHOWN]}: only 2 and 3 are read", remedy=remedy)
     return version
 
 

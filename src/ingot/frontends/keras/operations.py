@@ -268,7 +268,7 @@ def filled_like(c: Call) -> Result:
     c.require(name is None or name in TYPES, f"the type {str(name)[:40]!r}")
     dtype = c.x.dtype if name is None else TYPES[name]
     fill = 0 if name_of(c) == "zeros_like" else 1
-    return Tensor(c.b.constant(np.full(c.x.shape, fill), dtype))
+    return Tensor(c.b.filled(c.x.shape, fill, dtype))
 
 
 @operation("log1p")

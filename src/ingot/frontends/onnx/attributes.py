@@ -50,6 +50,16 @@ def kinds_of(domain: str, op: str, version: int) -> Mapping[str, str]:
     return {name: str(a.type).rpartition(".")[2] for name, a in schema.attributes.items()}
 
 
+def require_known(node: Node, proto: onnx.NodeProto) -> None:
+    """Raise UnsupportedError for an attribute that the operator has in no version of ONNX."""
+    known = {
+        **kinds_of(node.domain, node.op, node.version),
+        **kinds_of(node.domain, node.op, onnx.defs.onnx_opset_version()),
+    }
+    if unknown := sorted({a.name for a in proto.attribute} - known.keys()):
+        raise UnsupportedError(f"{node.label}: attribute {', '.join(unknown)} is not supported")
+
+
 def attribute_of(a: onnx.AttributeProto, home: Home, what: str, text: DType = STRING) -> Attribute:
     """The value, by the attribute's type; text that is not UTF-8 stays bytes. `what` names it in messages,
     `text` is the type of the strings in a tensor.

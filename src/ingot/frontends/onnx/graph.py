@@ -18,7 +18,13 @@ from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.expr import Array
 from ingot.formula.types import STRING, DType, dtype_of
 from ingot.frontends.capacities import Capacities
-from ingot.frontends.onnx.attributes import attribute_of, constant_of, kind_of, kinds_of
+from ingot.frontends.onnx.attributes import (
+    attribute_of,
+    constant_of,
+    kind_of,
+    kinds_of,
+    require_known,
+)
 from ingot.frontends.onnx.encoded import encoding_of
 from ingot.frontends.onnx.functions import (
     EXPANDED_LIMIT,
@@ -82,7 +88,7 @@ class GraphReader:
         self.declare(proto, scope)
         given = give_inputs(self, graph, inputs, scope)
         outputs = self.fill(graph, proto, scope)
-        give_outputs(self, graph, scope, [o.name for o in proto.output], outputs)
+        give_outputs(self, graph, scope, proto.output, outputs)
         graph.ports = ports(given, list(zip([o.name for o in proto.output], outputs, strict=True)))
         self.capacities.require_used()
         self._initial(graph, proto)
@@ -182,6 +188,7 @@ class GraphReader:
             node, operands = self._node(proto, scope)
             at = Place(self, graph, scope, proto, node, operands)
             if (node.domain, node.op) == ("", "Scan"):
+                require_known(node, proto)
                 self._scan(graph, proto, node, scope)
                 continue
             encoding = encoding_of(node, proto, operands, self.functions.local, self.claimed)

@@ -150,12 +150,19 @@ def _room(
 
 
 def give_outputs(
-    reader: Reader, graph: Graph, scope: Scope, names: Sequence[str], things: list[Object]
+    reader: Reader,
+    graph: Graph,
+    scope: Scope,
+    infos: Sequence[onnx.ValueInfoProto],
+    things: list[Object],
 ) -> None:
     """The outputs of the main graph under the model's names; `things` is brought to what is given out."""
     so_far = _SoFar(graph)
-    for i, name in enumerate(names):
+    for i, (name, kind) in enumerate((o.name, o.type.WhichOneof("value")) for o in infos):
         thing = things[i]
+        if kind in ("tensor_type", "sequence_type") and (kind == "tensor_type") != isinstance(thing, Value):
+            declared = str(kind).removesuffix("_type")
+            raise ModelError(f"the output {name!r} is declared as a {declared}, but is a {form_of(thing)}")
         if isinstance(thing, Option) and thing.content is None:
             raise UnsupportedError(f"the output {name!r} is an optional of unknown content, always empty")
         things[i] = _settled(reader, so_far, name, thing)

@@ -32,7 +32,9 @@ def as_loop(scan: onnx.NodeProto, label: str, types: LazyTypes) -> tuple[Nodes, 
     fits = isinstance(body, onnx.GraphProto) and len(body.input) == len(scan.input)
     if body is None or not fits or not 0 < slices <= len(scan.input) or len(body.output) < states:
         raise ModelError(f"{label}: its inputs, num_scan_inputs and its body do not fit")
-    return _Scan(scan, label, body, states, a, types).nodes()
+    found = _Scan(scan, label, body, states, a, types)
+    found.require_one_length()
+    return found.nodes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,18 @@ class _Scan:
     states: int
     given: dict[str, Any]
     types: LazyTypes
+
+    def require_one_length(self) -> None:
+        """Raise ModelError where sliced inputs are known to have different numbers of slices."""
+        names = self.scan.input[self.states :] if len(self.scan.input) - self.states > 1 else []
+        lengths = {}
+        for name, axis in zip(names, self._list("scan_input_axes", len(names)), strict=True):
+            dims = self.types.of(name).tensor_type.shape.dim
+            if -len(dims) <= axis < len(dims) and dims[axis].HasField("dim_value"):
+                lengths[dims[axis].dim_value] = name
+        if len(lengths) > 1:
+            said = ", ".join(f"{n} of {name!r}" for n, name in lengths.items())
+            raise ModelError(f"{self.label}: its inputs have different numbers of slices: {said}")
 
     def nodes(self) -> tuple[Nodes, onnx.NodeProto, Nodes]:
         before = list(self._before())

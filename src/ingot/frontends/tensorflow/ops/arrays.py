@@ -41,9 +41,8 @@ def dense(c: Call, array: Array, like: Tensor | None = None) -> Tensor:
         raise c.refuse("the shape of an array's elements is not known")
     shape = tuple(int(n) for n in element if n is not None)
     if not array.items or not array.size:
-        c.require(array.size * math.prod(shape) < 1 << 31, "an array is too large")
-        return Tensor(c.b.constant(np.zeros((array.size, *shape)), dtype))
-    zeros = Tensor(c.b.constant(np.zeros(shape), dtype))
+        return Tensor(c.b.filled((array.size, *shape), 0, dtype))
+    zeros = Tensor(c.b.filled(shape, 0, dtype))
     parts = [_element(c, array, i, zeros) for i in range(array.size)]
     return Tensor(stacked(c, parts, 0))
 
@@ -73,7 +72,7 @@ def _zeros(c: Call, array: Array) -> Tensor | None:
     """What a list yields where nothing was put."""
     if array.element is None or None in array.element or array.dtype is None:
         return None
-    return Tensor(c.b.constant(np.zeros([int(n or 0) for n in array.element]), array.dtype))
+    return Tensor(c.b.filled([int(n or 0) for n in array.element], 0, array.dtype))
 
 
 def write(c: Call, array: Array, index: Tensor, value: Tensor) -> Array:

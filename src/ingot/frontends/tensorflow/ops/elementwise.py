@@ -158,7 +158,7 @@ def is_finite(c: Call) -> Result:
 @op("OnesLike", "ZerosLike")
 def filled_like(c: Call) -> Result:
     x = c.tensor(0)
-    return c.b.constant(np.full(x.shape, int(c.node.op == "OnesLike")), x.dtype)
+    return c.b.filled(x.shape, int(c.node.op == "OnesLike"), x.dtype)
 
 
 @op("NotEqual")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ingot.formula.types import INT32, INT64
+from ingot.formula.types import BOOL, INT32, INT64
 from ingot.frontends.orders import like
 from ingot.frontends.tensorflow.ops.table import Call, Result, op
 
@@ -29,6 +29,7 @@ def matrix_diag(c: Call) -> Result:
         beside = c.b.reshape(c.plain(4), ())
     if (rows, columns) != (n, n):
         raise c.refuse("only square matrices are supported")
+    c.require(c.b.is_modest([n, n], BOOL), f"a diagonal of {n}")
     raised = c.b.reshape(c.b.plain(x), (*x.shape, 1))
     return c.b.one("Where", c.b.constant(np.eye(n, dtype=bool)), raised, beside)
 
@@ -54,6 +55,7 @@ def matrix_set_diag(c: Call) -> Result:
     *outer, rows, columns = x.shape
     length = min(rows, columns)
     c.require(diagonal.shape == (*outer, length), "the diagonal does not fit")
+    c.require(c.b.is_modest([rows, columns], BOOL), f"a diagonal of {rows} x {columns}")
     shape = (*outer, length, 1) if rows <= columns else (*outer, 1, length)
     raised = c.b.reshape(c.b.plain(diagonal), shape)
     return c.b.one("Where", c.b.constant(np.eye(rows, columns, dtype=bool)), raised, c.b.plain(x))
@@ -71,7 +73,7 @@ def segment_sum(c: Call) -> Result:
     kept = np.flatnonzero(ids.reshape(-1) >= 0)
     if len(kept) < ids.size:
         flat = c.b.one("Gather", flat, c.b.constant(kept), axis=0)
-    zeros = c.b.constant(np.zeros((count, *rest)), x.dtype)
+    zeros = c.b.filled((count, *rest), 0, x.dtype)
     where = c.b.constant(ids.reshape(-1)[kept].reshape(-1, 1))
     return c.b.one("ScatterND", zeros, where, flat, reduction="add")
 

@@ -289,7 +289,7 @@ def gather_nd(c: Call) -> Result:
 @op("ScatterNd")
 def scatter_nd(c: Call) -> Result:
     """Elements that meet are added."""
-    zeros = c.b.constant(np.zeros(c.ints(2, "the shape")), c.tensor(1).dtype)
+    zeros = c.b.filled(c.ints(2, "the shape"), 0, c.tensor(1).dtype)
     return c.b.one("ScatterND", zeros, c.b.cast(c.plain(0), INT64), c.plain(1), reduction="add")
 
 

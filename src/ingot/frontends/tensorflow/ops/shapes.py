@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ingot.formula.types import FLOAT64, INT64
 from ingot.frontends.tensorflow.ops.table import Call, Result, op
 from ingot.frontends.tensorflow.tensors import array_of
 from ingot.graph.ir import Value
@@ -80,11 +81,11 @@ def squeeze(c: Call) -> Result:
 
 @op("Fill")
 def fill(c: Call) -> Result:
-    wanted = c.ints(0, "the shape")
-    c.require(min(wanted, default=0) >= 0 and math.prod(wanted) < COUNT_LIMIT, f"a tensor of {list(wanted)}")
+    wanted, dtype = c.ints(0, "the shape"), c.tensor(1).dtype
+    is_modest = c.b.is_modest(wanted, dtype)
     c.require(math.prod(c.tensor(1).shape) == 1, "the value is one number")
     known = c.tensor(1).constant
-    if known is not None:
+    if known is not None and is_modest:
         return c.b.constant(np.full(wanted, known.reshape(())))
     return c.b.one("Expand", c.b.reshape(c.plain(1), ()), c.b.ints(list(wanted)))
 
@@ -101,14 +102,17 @@ def range_(c: Call) -> Result:
     c.require(bool(delta), "a step of 0")
     steps = (float(limit) - float(start)) / float(delta)
     c.require(math.isfinite(steps) and steps < COUNT_LIMIT, f"a range of {steps} steps")
-    return c.b.constant(np.arange(start, limit, delta), c.tensor(0).dtype)
+    dtype = c.tensor(0).dtype
+    if not c.b.is_modest([max(int(steps), 0)], INT64):  # as numpy makes them
+        return c.b.one("Range", *(c.b.constant(n, dtype) for n in (start, limit, delta)))
+    return c.b.constant(np.arange(start, limit, delta), dtype)
 
 
 @op("LinSpace")
 def lin_space(c: Call) -> Result:
     start, stop = (c.number(i, "a bound") for i in range(2))
     count = int(c.number(2, "the number of elements"))
-    c.require(0 < count < COUNT_LIMIT, f"{count} elements")
+    c.require(count > 0 and c.b.is_modest([count], FLOAT64), f"{count} elements")
     return c.b.constant(np.linspace(start, stop, count), c.tensor(0).dtype)
 
 
