@@ -50,9 +50,9 @@ class _Scan:
 
     def require_one_length(self) -> None:
         """Raise ModelError where sliced inputs are known to have different numbers of slices."""
-        names = self.scan.input[self.states :] if len(self.scan.input) - self.states > 1 else []
-        lengths = {}
-        for name, axis in zip(names, self._list("scan_input_axes", len(names)), strict=True):
+        names, lengths = self.scan.input[self.states :], {}
+        axes = self._list("scan_input_axes", len(names))
+        for name, axis in zip(names, axes, strict=True) if len(names) > 1 else ():
             dims = self.types.of(name).tensor_type.shape.dim
             if -len(dims) <= axis < len(dims) and dims[axis].HasField("dim_value"):
                 lengths[dims[axis].dim_value] = name
