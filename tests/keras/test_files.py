@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -443,6 +444,19 @@ def another_version(path: Path) -> None:
     hdf5(path, SMALL, dict([dense("d", 4, 3)]), "\x1b[31m")
 
 
+def of_a_quarter_of_a_billion(path: Path) -> None:
+    """Channels that the file does not hold: of a layer without gamma and beta."""
+    given = layer("InputLayer", "in", batch_input_shape=[None, 1 << 28])
+    names = ("moving_mean", "moving_variance")
+    held = {"b": [(f"b/{n}:0", np.zeros(4, np.float32)) for n in names]}
+    hdf5(path, sequential(given, layer("BatchNormalization", "b", axis=[1], center=False, scale=False)), held)
+
+
+def of_a_billion_classes(path: Path) -> None:
+    given = layer("InputLayer", "in", batch_input_shape=[None, 4])
+    hdf5(path, sequential(given, layer("CategoryEncoding", "e", num_tokens=1 << 30)), {})
+
+
 def subclassed(path: Path) -> None:
     archive(path, {"class_name": "Net", "module": "mine", "config": {"name": "net"}}, {})
 
@@ -480,6 +494,8 @@ BROKEN: list[tuple[Callable[[Path], None], str]] = [
     (of_keras_1, "only 2 and 3 are read"),
     (keras_4, "only 2 and 3 are read"),
     (another_version, r"its keras_version is .* no version"),
+    (of_a_quarter_of_a_billion, "'moving_mean' is 4 in the file"),
+    (of_a_billion_classes, r"of shape \[1, 4, 1073741824\] is too large"),
     (subclassed, "does not say which layers it has"),
 ]
 
@@ -487,8 +503,13 @@ BROKEN: list[tuple[Callable[[Path], None], str]] = [
 @pytest.mark.parametrize("write, reason", BROKEN, ids=[w.__name__ for w, _ in BROKEN])
 def test_a_broken_file_is_one_clear_error(write: Callable[[Path], None], reason: str, tmp_path: Path) -> None:
     write(tmp_path / "model")
-    with pytest.raises(InputError, match=reason):
-        import_keras(tmp_path / "model")
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=reason):
+            import_keras(tmp_path / "model")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 28
+    finally:
+        tracemalloc.stop()
 
 
 def test_no_damage_of_a_byte_is_a_traceback(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ import onnx
 
 from ingot.errors import IngotError, ModelError, UnsupportedError
 from ingot.formula.expr import static
-from ingot.formula.types import DType
+from ingot.formula.types import INT64, DType
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, reads
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.graph.to_onnx import to_onnx
@@ -152,6 +152,12 @@ class Builder:
         if self.is_modest(shape, dtype):
             return self.constant(np.full(shape, number, dtype.numpy))
         return self.one("Expand", self.constant(number, dtype), self.ints(shape))
+
+    def counted(self, count: int) -> Value:
+        """0, 1, ... count - 1 in int64: a constant, or an operation where that would take much room."""
+        if self.is_modest([count], INT64):
+            return self.constant(np.arange(count))
+        return self.one("Range", *(self.constant(n, INT64) for n in (0, count, 1)))
 
     def is_modest(self, shape: Sequence[int], dtype: DType) -> bool:
         """Whether elements that the file does not hold may be made here. Raises ModelError for no shape."""

@@ -13,6 +13,7 @@ from ingot.errors import ModelError, UnsupportedError
 from ingot.formula.types import BOOL, FLOAT32, INT32, INT64
 from ingot.frontends.builder import extents_of
 from ingot.frontends.caffe2.call import Call, row
+from ingot.frontends.orders import Tensor
 from ingot.graph.ir import Value
 from ingot.graph.verify import COUNT_LIMIT
 
@@ -23,10 +24,10 @@ def _segment_sum(c: Call, rows: Value, lengths: Value) -> Value:
     """y[s] = sum of the rows of segment s. A row behind all segments goes to one more, which is cut off."""
     extents, count = extents_of(rows), prod(extents_of(lengths))
     ends = c.b.one("CumSum", c.b.cast(lengths, INT64), c.b.constant(0, INT64))
-    places = c.b.constant(np.arange(extents[0]).reshape(-1, 1), INT64)
+    places = c.b.reshape(c.b.counted(extents[0]), [extents[0], 1])
     behind = c.b.cast(c.b.one("GreaterOrEqual", places, c.b.reshape(ends, [1, count])), INT64)
     segment = c.b.one("ReduceSum", behind, c.b.ints([1]), keepdims=1)
-    zeros = c.b.constant(np.zeros([count + 1, *extents[1:]]), rows.type)
+    zeros = c.b.filled([count + 1, *extents[1:]], 0, Tensor(rows).dtype)
     made = c.b.one("ScatterND", zeros, segment, rows, reduction="add")
     return c.b.one("Slice", made, c.b.ints([0]), c.b.ints([count]), c.b.ints([0]))
 
@@ -121,7 +122,7 @@ def to_dense(c: Call) -> Value:
         raise UnsupportedError(
             f"{c.label}: nothing tells how many rows there are", remedy="give it a third input"
         )
-    zeros = c.b.constant(np.zeros([count, *c.shape(1)[1:]]), values.type)
+    zeros = c.b.filled([count, *c.shape(1)[1:]], 0, Tensor(values).dtype)
     places = c.b.reshape(c.b.cast(c.x(), INT64), [prod(c.shape()), 1])
     return c.b.one("ScatterND", zeros, places, values, reduction="add")
 
@@ -137,7 +138,7 @@ def to_dense_mask(c: Call) -> Value:
     lengths = c.x(3) if len(c.inputs) > 3 else c.b.ints([count])
     segments = prod(extents_of(lengths))
     ends = c.b.one("CumSum", c.b.cast(lengths, INT64), c.b.constant(0, INT64))
-    column = c.b.constant(np.arange(count).reshape(-1, 1), INT64)
+    column = c.b.reshape(c.b.counted(count), [count, 1])
     behind = c.b.cast(c.b.one("GreaterOrEqual", column, c.b.reshape(ends, [1, segments])), INT64)
     segment = c.b.one("ReduceSum", behind, c.b.ints([1]), keepdims=1)
     wanted = c.b.one(
@@ -194,7 +195,7 @@ def _places(c: Call, lengths: Value, room: int) -> tuple[Value, Value, Value]:
         raise ModelError(f"{c.label}: {room} elements")
     count = extents_of(lengths)[0]
     ends = c.b.one("CumSum", lengths, c.b.constant(0, INT64))
-    places = c.b.constant(np.arange(room), INT64)
+    places = c.b.counted(room)
     column = c.b.reshape(places, [room, 1])
     behind = c.b.cast(c.b.one("GreaterOrEqual", column, c.b.reshape(ends, [1, count])), INT64)
     segment = c.b.one("ReduceSum", behind, c.b.ints([1]), keepdims=0)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ingot.errors import ModelError, UnsupportedError
-from ingot.formula.types import BOOL, FLOAT32
+from ingot.formula.types import BOOL, FLOAT32, INT64
 from ingot.frontends.keras.activations import along, applied
 from ingot.frontends.keras.configs import leaves
 from ingot.frontends.keras.layers.merging import concatenated
@@ -465,6 +465,7 @@ def repeat(c: Call) -> Result:
     x, count = c.x, operand(c, 1, "repeats")
     axis = axis_in(c, operand(c, 2, "axis", default=0), x.rank)
     c.require(type(count) is int and 0 < count < 1 << 24, f"{str(count)[:40]} repeats")
+    c.require(c.b.is_modest([x.shape[axis], count], INT64), f"{count} repeats of {x.shape[axis]}")
     return Tensor(
         c.b.one("Gather", c.plain(x), c.b.constant(np.repeat(np.arange(x.shape[axis]), count)), axis=axis)
     )

@@ -7,6 +7,7 @@ from math import sqrt
 
 import numpy as np
 
+from ingot.formula.expr import Array
 from ingot.formula.types import BOOL
 from ingot.frontends.keras.configs import Layer, leaves
 from ingot.frontends.keras.layers.activation import hide
@@ -130,6 +131,13 @@ def _softmax(c: Call, scores: Value, axes: int) -> Value:
     return c.b.reshape(c.b.one("Softmax", flat, axis=-1), extents)
 
 
+def _places(c: Call, query: Tensor, key: Tensor) -> tuple[Array, Array]:
+    """Rows and columns of the scores, as numpy broadcasts them."""
+    rows, columns = query.shape[1], key.shape[1]
+    c.require(c.b.is_modest([rows, columns], BOOL), f"a mask of {rows} x {columns}")
+    return np.arange(rows)[:, None], np.arange(columns)
+
+
 def _mask(c: Call, query: Tensor, value: Tensor, key: Tensor) -> Value | None:
     """What may be seen: the masks of query, value and key, an attention mask, causality and a window."""
     b = c.b
@@ -142,10 +150,11 @@ def _mask(c: Call, query: Tensor, value: Tensor, key: Tensor) -> Value | None:
     given = c.tensor_at(6, "attention_mask")
     if given is not None:
         found.append(b.cast(c.plain(given), BOOL))
-    row, column = np.arange(query.shape[1])[:, None], np.arange(value.shape[1])
     if c.argument(9, "use_causal_mask", False):
+        row, column = _places(c, query, value)
         found.append(b.constant((row >= column)[None], BOOL))
     if c.settings.has("sliding_window"):
+        row, column = _places(c, query, value)
         found.append(b.constant((abs(row - column) < c.settings.count("sliding_window"))[None], BOOL))
     return reduce(lambda x, y: b.one("And", x, y), found) if found else None
 
@@ -201,7 +210,7 @@ def attention(c: Call) -> Result:
     scores = _scores(c, c.plain(query), c.plain(key))
     hidden = [] if shown[1] is None else [b.one("Unsqueeze", shown[1], b.ints([1]))]
     if c.kwargs.get("use_causal_mask") or s.flag("causal"):
-        row, column = np.arange(query.shape[1])[:, None], np.arange(key.shape[1])
+        row, column = _places(c, query, key)
         hidden.append(b.constant((row >= column)[None], BOOL))
     if hidden:
         scores = _lowered(c, scores, reduce(lambda x, y: b.one("And", x, y), hidden))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
 from ingot.formula.types import FLOAT32, FLOAT64, DType
 from ingot.frontends.keras.configs import Layer
 from ingot.frontends.keras.settings import Settings
@@ -81,7 +79,7 @@ def _or(c: Call, name: str, flag: str, count: int, dtype: DType) -> Value:
     """The variable, or what leaves numbers as they are."""
     if c.settings.flag(flag, True):
         return c.weight(name, [count], dtype)
-    return c.b.constant(np.full(count, 1.0 if name == "gamma" else 0.0), dtype)
+    return c.b.filled([count], 1.0 if name == "gamma" else 0.0, dtype)
 
 
 # ---- by the input's own statistics

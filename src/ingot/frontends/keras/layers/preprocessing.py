@@ -194,9 +194,7 @@ def encoded(c: Call, classes: Value, mode: str, depth: int) -> Tensor:
         return Tensor(b.cast(classes, _integers(s)))
     x = Tensor(classes)
     places = b.cast(classes, INT64)
-    hot = b.cast(
-        b.one("Equal", b.one("Unsqueeze", places, b.ints([x.rank])), b.constant(np.arange(depth))), s.compute
-    )
+    hot = b.cast(b.one("Equal", b.one("Unsqueeze", places, b.ints([x.rank])), b.counted(depth)), s.compute)
     if mode == "one_hot":
         return Tensor(b.reshape(hot, (*x.shape[:-1], depth)) if x.shape[-1:] == (1,) else hot)
     if mode in ("multi_hot", "count"):

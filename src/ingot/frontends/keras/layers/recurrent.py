@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ingot.errors import ModelError
 from ingot.formula.types import BOOL, INT64
 from ingot.frontends.keras.activations import elementwise, named
@@ -68,7 +66,7 @@ def looped(c: Call, x: Value, given: Given, states: list[Value], step: Step, is_
     place = b.names.place
     inner = b.inner(b.names.fresh(f"{place}/body"))
     shape = _output_shape(c, x, states, step)
-    zeros = b.constant(np.zeros(shape), Tensor(x).dtype)
+    zeros = b.filled(shape, 0, Tensor(x).dtype)
     before = [*states, zeros]
     kinds = [(INT64, ()), (BOOL, ()), *((v.type, v.shape) for v in before)]
     inner.graph.inputs = [Value(b.names.fresh(f"{place}/carried"), t, s) for t, s in kinds]
@@ -176,7 +174,7 @@ def _initial(c: Call, given: Given, shapes: Sequence[Sequence[int]]) -> list[Val
             c.require(list(Tensor(state).shape) == list(shape), f"an initial state of {Tensor(state).shape}")
         return [c.b.cast(s, dtype) for s in given.states]
     if not c.settings.flag("stateful"):
-        return [c.b.constant(np.zeros(shape), dtype) for shape in shapes]
+        return [c.b.filled(shape, 0, dtype) for shape in shapes]
     c.require(c.b.outer is None, "a stateful layer inside another one's steps")
     names = [c.b.names.fresh(f"{c.layer.name}_state{i}") for i in range(len(shapes))]
     return [c.b.input(name, dtype, shape) for name, shape in zip(names, shapes, strict=True)]

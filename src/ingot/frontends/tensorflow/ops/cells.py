@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ingot.frontends.orders import like, sliced
 from ingot.frontends.tensorflow.ops.movement import stacked
 from ingot.frontends.tensorflow.ops.table import Call, Result, op
@@ -79,7 +77,7 @@ def lstm_sequence(c: Call) -> Result:
         row = lstm.step(c.b.reshape(part, x.shape[1:]), state, h)
         state, h = row[1], row[6]
         made.append(row)
-    zeros = c.b.constant(np.zeros(c.tensor(3).shape), c.tensor(3).dtype)
+    zeros = c.b.filled(c.tensor(3).shape, 0, c.tensor(3).dtype)
     rest = [[zeros] * 7] * (x.shape[0] - steps)  # beyond the sequence
     columns = zip(*made, *rest, strict=True)
     return [stacked(c, [Tensor(v) for v in column], 0) for column in columns]

@@ -47,7 +47,7 @@ def _slice_at_run_time(c: Call, size: tuple[int, ...]) -> Value:
         if m in (-1, n):
             continue
         first = c.b.one("Gather", begins, c.b.ints([axis]), axis=0)
-        found = c.b.one("Gather", found, c.b.one("Add", first, c.b.ints(list(range(m)))), axis=axis)
+        found = c.b.one("Gather", found, c.b.one("Add", first, c.b.counted(m)), axis=axis)
     return found
 
 

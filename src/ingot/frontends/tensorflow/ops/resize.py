@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ingot.formula.expr import Array
-from ingot.formula.types import FLOAT32
+from ingot.formula.types import FLOAT32, FLOAT64
 from ingot.frontends.orders import channels_first, like
 from ingot.frontends.tensorflow.ops.table import Call, Result, op
 from ingot.frontends.tensorflow.ops.window import listed
@@ -64,6 +64,7 @@ def _step(c: Call, n: int, m: int) -> float:
 
 def _cubic(c: Call, n: int, m: int) -> Array:
     """Keys' kernel of a = -1/2 without what lies outside, or the older a = -3/4 with the edge repeated."""
+    c.require(c.b.is_modest([m, n], FLOAT64), f"an axis of {n} resized to {m}")
     is_new = c.node.flag("half_pixel_centers")
     a = -0.5 if is_new else -0.75
     step, half = np.float32(_step(c, n, m)), np.float32(0.5)  # as TensorFlow computes, in float32
@@ -84,6 +85,7 @@ def _cubic(c: Call, n: int, m: int) -> Array:
 
 def _area(c: Call, n: int, m: int) -> Array:
     """How much of each pixel lies under one of the result."""
+    c.require(c.b.is_modest([m, n], FLOAT64), f"an axis of {n} resized to {m}")
     step = _step(c, n, m)
     begin, end = np.arange(m) * step, (np.arange(m) + 1) * step
     made = np.zeros((m, n))

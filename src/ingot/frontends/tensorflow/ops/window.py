@@ -231,7 +231,7 @@ def old_batch_norm(c: Call) -> Result:
     order, _ = spatial(c, x)
     values = [c.b.plain(t) for t in (scale, offset, mean, variance)]
     if not c.node.flag("scale_after_normalization", True):
-        values[0] = c.b.constant(np.ones(mean.shape), x.dtype)
+        values[0] = c.b.filled(mean.shape, 1, x.dtype)
     epsilon = c.node.number("variance_epsilon", 1e-3)
     return Tensor(c.b.one("BatchNormalization", c.b.held(x, order), *values, epsilon=epsilon), order)
 

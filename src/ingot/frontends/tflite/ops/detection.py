@@ -83,6 +83,7 @@ def _by_class(c: Call, boxes: Value, scores: Value, given: dict[str, Number]) ->
     """Each class by itself; of all that is kept the highest scores, in as many places as `_by_box` needs."""
     b, most = c.b, int(_option(c, given, "max_detections"))
     room = most * int(_option(c, given, "max_classes_per_detection"))
+    c.require(b.is_modest([room], INT64), f"{room} detections")
     each = min(int(given["detections_per_class"]), extents_of(boxes)[0])
     by_class = b.transposed(scores, (1, 0))
     kept = _kept(c, boxes, by_class, each, *_limits(c, given))
@@ -102,6 +103,7 @@ def _by_box(c: Call, boxes: Value, scores: Value, given: dict[str, Number]) -> R
     """Each box by its highest score; what is kept gives its highest classes."""
     b, most = c.b, int(_option(c, given, "max_detections"))
     each = min(int(_option(c, given, "max_classes_per_detection")), extents_of(scores)[1])
+    c.require(b.is_modest([most, each], INT64), f"{most} detections of {each} classes")
     highest, classes = b.many("TopK", 2, scores, b.ints([each]), axis=1)
     first = b.reshape(_column(c, highest, 0), [1, -1])
     kept = _kept(c, boxes, first, most, *_limits(c, given))
