@@ -162,6 +162,12 @@ def test_names_that_mangle_alike_are_accepted() -> None:
     assert [v.name for v in take(model(nodes)).values()] == ["x", *names, "y"]
 
 
+def test_a_dimension_of_a_megabyte_is_a_short_remark(capsys: pytest.CaptureFixture[str]) -> None:
+    take(model([RELU], {"x": ["N\n" * 500_000, 3]}, {"y": [1, 3]}))
+    said = capsys.readouterr().err
+    assert said.startswith("ingot: note: batch dimension N?N?") and len(said) < 1100 and said.count("\n") == 1
+
+
 def test_names_that_are_not_utf8() -> None:
     data = model([RELU], {"x": [2, 3]}).SerializeToString().replace(b"Relu", b"R\xff\xfeu")
     refuse(data, ModelError, "not UTF-8")

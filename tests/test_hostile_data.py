@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+import ingot
 from ingot.driver import digest
 from ingot.errors import InputError, ModelError
 from ingot.files import sha256_of
@@ -154,6 +155,16 @@ def _external(folder: Path, entries: dict[str, str]) -> Path:
 def test_external_data(case: str, tmp_path: Path) -> None:
     entries, words = EXTERNAL[case]
     refuse(_external(tmp_path, entries), ModelError, words)
+
+
+def test_an_element_type_that_there_is_not_names_its_tensor(tmp_path: Path) -> None:
+    """Where a model is taken as it is, and nothing compiles it."""
+    path = _external(tmp_path, {"location": "good.bin"})
+    broken = onnx.load(path, load_external_data=False)
+    broken.graph.initializer[0].data_type = 99
+    path.write_bytes(broken.SerializeToString())
+    with pytest.raises(InputError, match="tensor 'w': 99 is not an ONNX element type"):
+        ingot.compress(path)
 
 
 @pytest.mark.parametrize("field", ["raw_data", "float_data"])

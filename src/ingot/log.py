@@ -21,6 +21,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+LONGEST = 1000  # characters of a remark: names out of files may be of any length
 Listener = Callable[[str, int, int], None]
 """(what is being done, how much of it is done, how much there is or 0 if that is unknown)"""
 
@@ -93,7 +94,7 @@ def remark(text: str) -> None:
     if text not in _said.get():
         _said.set(_said.get() | {text})
         line = "".join(c if c.isprintable() else "?" for c in _wording.get()(text))
-        print(f"ingot: {line}", file=sys.stderr)
+        print(f"ingot: {line if len(line) <= LONGEST else f'{line[:LONGEST]}...'}", file=sys.stderr)
 
 
 @contextmanager

@@ -157,7 +157,7 @@ def external_parts(message: Message, home: Path) -> dict[str, tuple[Path, list[t
     found: dict[str, tuple[Path, list[tuple[int, int]]]] = {}
     for tensor in tensors_of(message):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            dtype, shape = dtype_from_onnx(tensor.data_type), tuple(tensor.dims)
+            dtype, shape = _type_of(tensor), tuple(tensor.dims)
             path, offset, _ = _place(tensor, home)
             parts = found.setdefault(path.relative_to(home.parent).as_posix(), (path, []))[1]
             parts.append((offset, packed_bytes(math.prod(shape), dtype)))
@@ -169,7 +169,7 @@ def embed_external(message: Message, home: Home) -> None:
     Raises ModelError as `array_of` does, and UnsupportedError where they are more than one message holds."""
     room = MODEL_BYTES - message.ByteSize()
     for tensor in list(tensors_of(message)):
-        dtype = dtype_from_onnx(tensor.data_type)
+        dtype = _type_of(tensor)
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             room -= packed_bytes(math.prod(map(abs, tensor.dims)), dtype)
             if room < 0:
@@ -178,6 +178,14 @@ def embed_external(message: Message, home: Home) -> None:
                 )
             array = array_of(tensor, home, f"tensor {tensor.name!r}")
             tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(array), tensor.name))
+
+
+def _type_of(tensor: onnx.TensorProto) -> DType:
+    """Raises ModelError or UnsupportedError that names the tensor."""
+    try:
+        return dtype_from_onnx(tensor.data_type)
+    except IngotError as error:
+        raise type(error)(f"tensor {tensor.name!r}: {error}") from None
 
 
 def embed_sparse(message: Message) -> None:
