@@ -58,6 +58,8 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any], int, str]] = [
     ("HannWindow", [np.array(2)], {}, 17, "capacity={'y0'"),
     ("NonMaxSuppression", [floats(1, 6, 4), floats(1, 1, 5), np.array([1])], {}, 11, "do not fit"),
     ("Unique", [F], {"axis": 2}, 11, "axis 2 is out of range for rank 2"),
+    ("Trilu", [F, np.zeros((2, 2), np.int64)], {}, 14, "k is [2, 2], one element is needed"),
+    ("Trilu", [F, np.zeros(0, np.int64)], {}, 14, "k is [0], one element is needed"),
     ("Split", [F], {"axis": 1, "num_outputs": 0}, 21, "num_outputs is 0, and it has 1 outputs"),
     (
         "MaxPool",

@@ -388,6 +388,7 @@ def reverse_sequence(
 def trilu(f: Builder, x: Tensor, k: Tensor | None = None, *, upper: int = 1) -> Tensor:
     """The upper or lower triangle of matrices from the k-th diagonal on, else 0 or "" (Trilu-14)."""
     f.require(x.rank >= 2, f"rank {x.rank}, matrices are needed")
+    f.require(k is None or k.count == 1, f"k is {k and list(k.shape)}, one element is needed")
     axes = f.axes(x.shape)
     distance = axes[-1] - axes[-2]
     bound: Expr = Const(0)
