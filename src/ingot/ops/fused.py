@@ -40,7 +40,10 @@ def fast_gelu(f: Builder, x: Tensor, bias: Tensor | None = None) -> Tensor:
         return broadcast_map(f, (x,), lambda a: gelu(a, approximate="tanh"))
     f.same_type((x, bias), "f")
     fits = bias.shape == x.shape[-1:]
-    f.require(fits, f"a bias of shape {shapes_text([bias.shape])} for {shapes_text([x.shape])}")
+    f.require(
+        fits,
+        f"the bias must be of shape {shapes_text([x.shape[-1:]])}, but it is {shapes_text([bias.shape])}",
+    )
     return broadcast_map(f, (x, bias), lambda a, b: gelu(a + b, approximate="tanh"))
 
 
@@ -68,10 +71,13 @@ def fused_conv(
     found = ACTIVATIONS.get(activation)
     if found is None:
         known = ", ".join(a for a in ACTIVATIONS if a)
-        raise UnsupportedError(f"{f.node.label}: activation {activation!r} is not known; known are {known}")
+        raise UnsupportedError(
+            f"{f.node.label}: the activation {activation!r} is not known; known are {known}"
+        )
     g, parameters = found
     fits = len(activation_params) in (0, len(parameters))
-    f.require(fits, f"{activation or 'no activation'} takes {len(parameters)} activation_params")
+    said = f"{activation or 'no activation'} takes {len(parameters)} activation_params"
+    f.require(fits, f"{said}, but there are {len(activation_params)}")
     y = conv(
         *(f, x, w, b),
         auto_pad=auto_pad,
@@ -82,7 +88,11 @@ def fused_conv(
         strides=strides,
     )
     if z is not None:
-        z = f.settled(z, y.shape, f"z of shape {shapes_text([z.shape])}, {shapes_text([y.shape])} is needed")
+        z = f.settled(
+            z,
+            y.shape,
+            f"z must be of the result's shape {shapes_text([y.shape])}, but it is {shapes_text([z.shape])}",
+        )
     axes = f.axes(y.shape)
     total = y[axes] if z is None else y[axes] + z[axes]
     return f.map(axes, g(total, *(activation_params or parameters)), x.type)
@@ -114,7 +124,10 @@ def fused_matmul(
 
 def _turned(f: Builder, t: Tensor, swap: int, batch_last: int) -> Tensor:
     """An operand with its batch first, its rows and its columns."""
-    f.require(not batch_last or t.rank > 2, f"{t.name!r} of rank {t.rank} has no batch to transpose")
+    f.require(
+        not batch_last or t.rank > 2,
+        f"{t.name!r} has {t.rank} axes, but transBatchA and transBatchB need at least three",
+    )
     order = [*range(1, t.rank - 1), 0, t.rank - 1] if batch_last else list(range(t.rank))
     if swap and t.rank > 1:
         order[-2:] = reversed(order[-2:])
@@ -178,15 +191,15 @@ def skip_simplified_layer_normalization(
 def _skipped(f: Builder, x: Tensor, skip: Tensor, gamma: Tensor, bias: Tensor | None) -> Tensor:
     """x + skip + bias, in x's shape."""
     f.same_type(tuple(t for t in (x, skip, gamma, bias) if t is not None), "f")
-    f.require(x.rank >= 2, f"input rank {x.rank}, at least 2 is needed")
-    f.require(
-        gamma.shape == x.shape[-1:], f"gamma is {shapes_text([gamma.shape])}, one per channel is needed"
-    )
-    fits = bias is None or bias.shape == gamma.shape
-    f.require(fits, f"bias is {bias and shapes_text([bias.shape])}, one per channel is needed")
+    f.require(x.rank >= 2, f"the input must have at least two axes, but it has {x.rank}")
+    for name, t in (("gamma", gamma), ("bias", bias)):
+        if t is not None:
+            said = f"{name} must be of shape {shapes_text([x.shape[-1:]])}, one number for each channel"
+            f.require(t.shape == x.shape[-1:], f"{said}, but it is {shapes_text([t.shape])}")
     parts = (x, skip) if bias is None else (x, skip, bias)
     total = broadcast_map(f, parts, lambda a, b, *more: sum(more, start=a + b))
-    f.require(total.shape == x.shape, f"skip of shape {shapes_text([skip.shape])} is larger than the input")
+    said = f"skip {shapes_text([skip.shape])} must broadcast to the input {shapes_text([x.shape])}"
+    f.require(total.shape == x.shape, f"{said}, not the other way round")
     return total
 
 
@@ -212,15 +225,21 @@ def embed_layer_normalization(
     Indices outside their table: the bundle returns ERR_INDEX. mask_index_type tells nothing but shapes.
     """
     del mask_index_type
-    f.require(input_ids.rank == 2, f"input_ids has rank {input_ids.rank}, [batch, sequence] is needed")
-    f.require((segment_ids is None) == (segment_embedding is None), "segment ids and embeddings go together")
+    f.require(
+        input_ids.rank == 2, f"input_ids must have two axes, batch and sequence, but it has {input_ids.rank}"
+    )
+    is_paired = (segment_ids is None) == (segment_embedding is None)
+    f.require(is_paired, "segment_ids and segment_embedding must both be given, or neither")
     words = f.call("Gather", word_embedding, input_ids)
     parts = [words, _positions(f, input_ids, position_embedding, position_ids)]
     if segment_ids is not None and segment_embedding is not None:
         parts.append(f.call("Gather", segment_embedding, segment_ids))
     total = broadcast_map(f, tuple(parts), lambda first, *more: sum(more, start=first))
     shapes = shapes_text([t.shape for t in parts])
-    f.require(total.shape == words.shape, f"embeddings of shapes {shapes} do not fit")
+    f.require(
+        total.shape == words.shape,
+        f"the embeddings of words, places and segments must fit each other, but they are {shapes}",
+    )
     y = layer_normalization(f, total, gamma, beta, epsilon=epsilon)[0]
     return y, _unmasked(f, input_ids, mask), total
 
@@ -234,7 +253,7 @@ def _positions(f: Builder, ids: Tensor, table: Tensor, positions: Tensor | None)
     if isinstance(rows, int) and isinstance(places, int):
         f.require(
             places <= rows,
-            f"the sequence has {places} positions, the table of position embeddings only {rows}",
+            f"the sequence has {places} places, but the table of position embeddings has only {rows}",
         )
     return f.map((*batch, s, h), f.element(table, (s, h), (*batch, s, h)), table.type, "position")
 
@@ -244,6 +263,7 @@ def _unmasked(f: Builder, ids: Tensor, mask: Tensor | None) -> Tensor:
     (b,) = f.axes(ids.shape[:1], "b")
     if mask is None:
         return f.map((b,), Const(0, INT32), name="mask_index")
-    f.require(mask.shape == ids.shape, f"mask is {shapes_text([mask.shape])}, not as the ids")
+    said = f"the mask must be of the shape of input_ids, {shapes_text([ids.shape])}"
+    f.require(mask.shape == ids.shape, f"{said}, but it is {shapes_text([mask.shape])}")
     s = Var("s", mask.shape[1])
     return f.reduce("sum", (b,), (s,), cast(equal(mask[b, s], 1), INT32), dtype=INT32, name="mask_index")

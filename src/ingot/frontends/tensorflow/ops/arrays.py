@@ -24,7 +24,7 @@ SIZE_LIMIT = 1 << 20
 
 def _size(c: Call, i: int) -> int:
     n = int(c.number(i, "the number of elements"))
-    c.require(0 <= n <= SIZE_LIMIT, f"{n} elements")
+    c.require(0 <= n <= SIZE_LIMIT, f"an array of {n} elements; it may have 0 to {SIZE_LIMIT}")
     return n
 
 
@@ -38,7 +38,7 @@ def dense(c: Call, array: Array, like: Tensor | None = None) -> Tensor:
     if array.dense is not None:
         element, dtype = array.dense.shape[1:], array.dense.dtype
     if element is None or dtype is None or None in element:
-        raise c.refuse("the shape of an array's elements is not known")
+        raise c.refuse("nothing says the shape of the array's elements; give its element_shape in the model")
     shape = tuple(int(n) for n in element if n is not None)
     if not array.items or not array.size:
         return Tensor(c.b.filled((array.size, *shape), 0, dtype))
@@ -61,7 +61,7 @@ def _element(c: Call, array: Array, i: int, missing: Tensor | None = None) -> Te
 
 
 def read(c: Call, array: Array, index: Tensor) -> Tensor:
-    c.require(math.prod(index.shape) == 1, "an index is one number")
+    c.require(math.prod(index.shape) == 1, "the index must be one number")
     known = index.constant
     if known is not None:
         return _element(c, array, int(known.reshape(())), _zeros(c, array))
@@ -76,11 +76,11 @@ def _zeros(c: Call, array: Array) -> Tensor | None:
 
 
 def write(c: Call, array: Array, index: Tensor, value: Tensor) -> Array:
-    c.require(math.prod(index.shape) == 1, "an index is one number")
+    c.require(math.prod(index.shape) == 1, "the index must be one number")
     known = index.constant
     if known is not None:
         i = int(known.reshape(()))
-        c.require(0 <= i < SIZE_LIMIT, f"element {i} of {array.size}")
+        c.require(0 <= i < SIZE_LIMIT, f"element {i} is written, but an array has 0 to {SIZE_LIMIT - 1}")
         return replace(array, size=max(array.size, i + 1), items={**array.items, i: value})
     all_of = c.b.plain(dense(c, array, value))
     where = c.b.cast(c.b.reshape(c.b.plain(index), (1, 1)), INT64)
@@ -121,11 +121,13 @@ def array_gather(c: Call) -> Result:
 def array_scatter(c: Call) -> Result:
     array, value = c.elements(3), c.tensor(2)
     indices = c.ints(1, "the indices")
-    c.require(value.rank > 0 and value.shape[0] == len(indices), "indices and elements differ in number")
+    fits = value.rank > 0 and value.shape[0] == len(indices)
+    c.require(fits, f"there are {len(indices)} indices, but the value does not have so many rows")
     whole = replace(array, size=max(array.size, len(indices)), dense=value, items={})
     if list(indices) == list(range(whole.size)):
         return whole
-    c.require(all(0 <= i < SIZE_LIMIT for i in indices), "an index is out of range")
+    fits = all(0 <= i < SIZE_LIMIT for i in indices)
+    c.require(fits, f"the indices must lie between 0 and {SIZE_LIMIT - 1}, but one of them does not")
     source = Array(len(indices), value.dtype, dense=value)
     items = {i: _element(c, source, k) for k, i in enumerate(indices)}
     return replace(array, size=max(array.size, *(i + 1 for i in indices), 0), items={**array.items, **items})
@@ -140,7 +142,7 @@ def array_size(c: Call) -> Result:
 def array_concat(c: Call) -> Result:
     """Elements end to end, and how long each is."""
     x = dense(c, c.elements(1))
-    c.require(x.rank > 1, "scalars are not concatenated")
+    c.require(x.rank > 1, "the elements are scalars, which cannot be concatenated; stack them instead")
     joined = c.b.reshape(c.b.plain(x), (x.shape[0] * x.shape[1], *x.shape[2:]))
     return [joined, c.b.ints([x.shape[1]] * x.shape[0])]
 
@@ -166,7 +168,7 @@ def list_reserve(c: Call) -> Result:
 @op("TensorListFromTensor")
 def list_from_tensor(c: Call) -> Result:
     x = c.tensor(0)
-    c.require(x.rank > 0, "a scalar holds no elements")
+    c.require(x.rank > 0, "a scalar has no first axis whose elements could become a list")
     return Array(x.shape[0], x.dtype, x.shape[1:], dense=x)
 
 
@@ -203,7 +205,7 @@ def list_push(c: Call) -> Result:
 @op("TensorListPopBack")
 def list_pop(c: Call) -> Result:
     array = c.elements(0)
-    c.require(array.size > 0, "an empty list has no last element")
+    c.require(array.size > 0, "the list is empty, so there is no last element to take")
     last = _element(c, array, array.size - 1, _zeros(c, array))
     items = {i: t for i, t in array.items.items() if i < array.size - 1}
     rest = sliced_list(c, array.dense, array.size - 1) if array.dense is not None else None

@@ -68,7 +68,9 @@ def lstm_cell(c: Call) -> Result:
 def lstm_sequence(c: Call) -> Result:
     """seq_len_max, x [steps, batch, inputs], cs_prev, h_prev and the weights; V2 adds no forget bias."""
     steps, x = int(c.number(0, "the number of steps")), c.tensor(1)
-    c.require(x.rank == 3 and 0 < steps <= min(x.shape[0], STEPS_LIMIT), f"{steps} steps")
+    c.require(x.rank == 3, "x must have three axes: steps, batch and inputs")
+    most = min(x.shape[0], STEPS_LIMIT)
+    c.require(0 < steps <= most, f"seq_len_max is {steps}, but it must lie between 1 and {most}")
     is_new = c.node.op == "BlockLSTMV2"
     lstm = _lstm(c, 4, "ifco" if is_new else "icfo", 0.0 if is_new else 3.0, 0.0 if is_new else 1.0)
     state, h, made = c.plain(2), c.plain(3), []

@@ -92,7 +92,7 @@ for _name, _onnx in BINARY.items():
 def unchanged(c: Call) -> Item:
     """What goes in comes out, arrays and variables too."""
     if not c.items:
-        raise c.refuse("an input is missing")
+        raise c.refuse("it has no inputs, but needs at least one")
     return c.items[0]
 
 
@@ -262,7 +262,7 @@ def bias_add(c: Call) -> Result:
 
 def biased(c: Call, x: Tensor, bias: Tensor) -> Tensor:
     """x with the bias of each channel added."""
-    c.require(bias.rank == 1, "the bias has one axis")
+    c.require(bias.rank == 1, f"the bias must have one axis, but it has {bias.rank}")
     if c.node.text("data_format", "NHWC").startswith("NC") and x.rank > 2:
         spread = c.b.reshape(c.b.plain(bias), (-1, *(1,) * (x.rank - 2)))
         bias = Tensor(spread)
@@ -295,7 +295,10 @@ def fake_quant(c: Call) -> Result:
     else:
         low, high = c.known(1, "the minimum"), c.known(2, "the maximum")
     first, last = int(c.node.flag("narrow_range")), (1 << c.node.integer("num_bits", 8)) - 1
-    c.require(bool(np.all(low < high)) and first < last <= 1 << 16, "the bounds are in the wrong order")
+    c.require(bool(np.all(low < high)), "min must be less than max, for each channel where there are several")
+    c.require(
+        first < last <= 1 << 16, f"num_bits must lie between 2 and 16, but {last + 1} levels are asked for"
+    )
     scale = ((high - low) / np.float32(last - first)).astype(np.float32)
     zero = np.clip(np.round(first - low / scale), first, last).astype(np.float32)
     bounds = [((n - zero) * scale).astype(np.float32) for n in (first, last)]

@@ -18,7 +18,7 @@ def matmul(c: Call) -> Result:
 
 def _turned(c: Call, i: int, is_turned: bool) -> Value:
     x = c.tensor(i)
-    c.require(x.rank >= 2, "a matrix is needed")
+    c.require(x.rank >= 2, f"input {i} must be a matrix, with at least two axes, but it has {x.rank}")
     order = (*range(x.rank - 2), x.rank - 1, x.rank - 2)
     return c.b.transposed(c.b.plain(x), order) if is_turned else c.b.plain(x)
 
@@ -32,7 +32,7 @@ def einsum(c: Call) -> Result:
 def softmax(c: Call) -> Result:
     """Along the last axis."""
     x = c.tensor(0)
-    c.require(x.rank > 0, "a scalar has no last axis")
+    c.require(x.rank > 0, "the input is a scalar, which has no last axis to go along")
     axis = x.order[-1] if x.order else x.rank - 1
     return Tensor(c.b.one(c.node.op, x.value, axis=axis), x.order)
 

@@ -11,14 +11,14 @@ from ingot.frontends.tensorflow.ops.table import Call, Result, op
 
 def _main_diagonal(c: Call, i: int) -> None:
     if any(c.ints(i, "which diagonal")):
-        raise c.refuse("only the main diagonal is supported")
+        raise c.refuse("k is not 0, but only the main diagonal is supported")
 
 
 @op("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
 def matrix_diag(c: Call) -> Result:
     """Inputs: diagonal, which, rows, columns (-1: as many as the diagonal has), what lies beside it."""
     x = c.tensor(0)
-    c.require(x.rank > 0, "a diagonal has an axis")
+    c.require(x.rank > 0, "the diagonal is a scalar, but it must have an axis")
     n = x.shape[-1]
     rows = columns = n
     beside = like(c.b, x.value, 0)
@@ -28,8 +28,8 @@ def matrix_diag(c: Call) -> Result:
         rows, columns = (n if m == -1 else m for m in (rows, columns))
         beside = c.b.reshape(c.plain(4), ())
     if (rows, columns) != (n, n):
-        raise c.refuse("only square matrices are supported")
-    c.require(c.b.is_modest([n, n], BOOL), f"a diagonal of {n}")
+        raise c.refuse(f"a matrix of {rows} x {columns} is asked for, but only {n} x {n} is supported")
+    c.require(c.b.is_modest([n, n], BOOL), f"a diagonal matrix of {n} x {n} elements is too large")
     raised = c.b.reshape(c.b.plain(x), (*x.shape, 1))
     return c.b.one("Where", c.b.constant(np.eye(n, dtype=bool)), raised, beside)
 
@@ -37,7 +37,7 @@ def matrix_diag(c: Call) -> Result:
 @op("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
 def matrix_diag_part(c: Call) -> Result:
     x = c.tensor(0)
-    c.require(x.rank > 1, "a matrix has two axes")
+    c.require(x.rank > 1, f"the input must be a matrix, with at least two axes, but it has {x.rank}")
     if c.node.op != "MatrixDiagPart":
         _main_diagonal(c, 1)
     *outer, rows, columns = x.shape
@@ -49,13 +49,15 @@ def matrix_diag_part(c: Call) -> Result:
 @op("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
 def matrix_set_diag(c: Call) -> Result:
     x, diagonal = c.tensor(0), c.tensor(1)
-    c.require(x.rank > 1 and diagonal.rank == x.rank - 1, "a matrix and its diagonal are needed")
+    fits = x.rank > 1 and diagonal.rank == x.rank - 1
+    c.require(fits, "a matrix and a diagonal with one axis less are needed")
     if c.node.op != "MatrixSetDiag":
         _main_diagonal(c, 2)
     *outer, rows, columns = x.shape
     length = min(rows, columns)
-    c.require(diagonal.shape == (*outer, length), "the diagonal does not fit")
-    c.require(c.b.is_modest([rows, columns], BOOL), f"a diagonal of {rows} x {columns}")
+    c.require(diagonal.shape == (*outer, length), f"the diagonal must be of shape {[*outer, length]}")
+    is_modest = c.b.is_modest([rows, columns], BOOL)
+    c.require(is_modest, f"a matrix of {rows} x {columns} elements is too large")
     shape = (*outer, length, 1) if rows <= columns else (*outer, 1, length)
     raised = c.b.reshape(c.b.plain(diagonal), shape)
     return c.b.one("Where", c.b.constant(np.eye(rows, columns, dtype=bool)), raised, c.b.plain(x))
@@ -65,9 +67,11 @@ def matrix_set_diag(c: Call) -> Result:
 def segment_sum(c: Call) -> Result:
     """Rows of one number are added; those of a negative number are left out."""
     x, ids = c.tensor(0), c.known(1, "the numbers of the segments").astype(np.int64)
-    c.require(x.shape[: ids.ndim] == ids.shape and ids.size > 0, "numbers and rows do not fit")
+    fits = x.shape[: ids.ndim] == ids.shape and ids.size > 0
+    c.require(fits, f"there must be a segment's number for each row, but they are of shape {list(ids.shape)}")
     count = int(c.number(2, "the number of segments")) if len(c.items) > 2 else int(ids.max()) + 1
-    c.require(0 <= ids.max(initial=0) < max(count, 1) < 1 << 24, f"{count} segments")
+    fits = ids.max(initial=0) < max(count, 1) < 1 << 24
+    c.require(fits, f"segment {ids.max(initial=0)} is named, but there are {count} (at most 2^24 - 1)")
     rest = x.shape[ids.ndim :]
     flat = c.b.reshape(c.b.plain(x), (ids.size, *rest))
     kept = np.flatnonzero(ids.reshape(-1) >= 0)
@@ -82,9 +86,8 @@ def segment_sum(c: Call) -> Result:
 def bound(c: Call) -> Result:
     """How many elements of each sorted row are smaller (or not greater) than a value."""
     rows, values = c.tensor(0), c.tensor(1)
-    c.require(
-        rows.rank == values.rank == 2 and rows.shape[0] == values.shape[0], "rows and values do not fit"
-    )
+    fits = rows.rank == values.rank == 2 and rows.shape[0] == values.shape[0]
+    c.require(fits, "the sorted rows and the values must be matrices with equally many rows")
     batch, n = rows.shape
     sorted_ = c.b.reshape(c.b.plain(rows), (batch, 1, n))
     value = c.b.reshape(c.b.plain(values), (batch, values.shape[1], 1))

@@ -17,7 +17,10 @@ def transpose(c: Call) -> Result:
     """Only the order is noted: who reads the result may want another one anyway."""
     x = c.tensor(0)
     perm = c.axes(1, x.rank)
-    c.require(sorted(perm) == list(range(x.rank)), f"{list(perm)} is no order of {x.rank} axes")
+    c.require(
+        sorted(perm) == list(range(x.rank)),
+        f"perm must name each of the {x.rank} axes once, but it is {list(perm)}",
+    )
     order = tuple(x.order[p] for p in perm) if x.order is not None else perm
     return Tensor(x.value, None if order == tuple(range(x.rank)) else order)
 
@@ -31,17 +34,20 @@ def slice_(c: Call) -> Result:
     if c.tensor(1).constant is None:
         return _slice_at_run_time(c, size)
     begin = c.ints(1, "the beginning")
-    c.require(len(begin) == len(size) == x.rank, "begin and size need one number for each axis")
+    fits = len(begin) == len(size) == x.rank
+    c.require(
+        fits, f"begin {list(begin)} and size {list(size)} must have one number for each of {x.rank} axes"
+    )
     ends = [b + s if s >= 0 else n for b, s, n in zip(begin, size, x.shape, strict=True)]
     fits = all(0 <= b <= e <= n for b, e, n in zip(begin, ends, x.shape, strict=True))
-    c.require(fits, f"the part {list(begin)} to {ends} leaves the tensor")
+    c.require(fits, f"the part from {list(begin)} to {ends} reaches beyond the tensor")
     return sliced(c.b, c.b.plain(x), begin, ends, [1] * x.rank)
 
 
 def _slice_at_run_time(c: Call, size: tuple[int, ...]) -> Value:
     """Axis by axis, a gather of `size` neighbours from a beginning that is known at run time."""
     x = c.tensor(0)
-    c.require(len(size) == x.rank, "size needs one number for each axis")
+    c.require(len(size) == x.rank, f"size {list(size)} must have one number for each of {x.rank} axes")
     found, begins = c.b.plain(x), c.b.cast(c.plain(1), INT64)
     for axis, (n, m) in enumerate(zip(x.shape, size, strict=True)):
         if m in (-1, n):
@@ -59,7 +65,10 @@ def strided_slice(c: Call) -> Result:
     if c.tensor(1).constant is None:
         return _indexed(c, masks)
     begin, end, strides = (c.ints(i, "a bound") for i in (1, 2, 3))
-    c.require(len(begin) == len(end) == len(strides), "begin, end and strides differ in length")
+    counts = [len(begin), len(end), len(strides)]
+    c.require(
+        len(set(counts)) == 1, f"begin, end and strides must be equally long, but they have {counts} numbers"
+    )
     spec = _spread(c, x.rank, len(begin), masks)
     starts, ends, steps = [0] * x.rank, list(x.shape), [1] * x.rank
     for axis, i in ((a, i) for kind, a, i in spec if kind in ("slice", "shrink")):
@@ -83,11 +92,11 @@ def _spread(c: Call, rank: int, count: int, masks: list[int]) -> Spec:
     """What each number, and each axis behind an ellipsis or the last number, means: (kind, axis, number)."""
     _, _, ellipsis, new, shrink = masks
     taken = sum(1 for i in range(count) if not (ellipsis | new) >> i & 1)
-    c.require(taken <= rank, f"{taken} axes are sliced of {rank}")
+    c.require(taken <= rank, f"the slice has bounds for {taken} axes, but the tensor has {rank}")
     rest, spec, axis, seen = rank - taken, Spec(), 0, False
     for i in range(count):
         if ellipsis >> i & 1:
-            c.require(not seen, "there is more than one ellipsis")
+            c.require(not seen, "ellipsis_mask has more than one bit, but a slice may have one ellipsis only")
             seen = True
             spec += [("whole", axis + k, i) for k in range(rest)]
             axis += rest
@@ -102,9 +111,9 @@ def _spread(c: Call, rank: int, count: int, masks: list[int]) -> Spec:
 def _bounds(c: Call, n: int, begin: int, end: int, step: int, masks: list[bool]) -> tuple[int, int, int]:
     """Numbers from the front, clipped as numpy clips them; an end before the first element is -1."""
     no_begin, no_end, is_shrunk = masks
-    c.require(step != 0, "a stride of 0")
+    c.require(step != 0, "a stride is 0, but a slice needs a step forward or back")
     if is_shrunk:
-        c.require(-n <= begin < n, f"element {begin} of {n}")
+        c.require(-n <= begin < n, f"element {begin} is taken of an axis that has {n}")
         return begin % n, begin % n + 1, 1
     start, stop, step = slice(None if no_begin else begin, None if no_end else end, step).indices(n)
     return (start, max(stop, start), step) if step > 0 else (start, min(stop, start), step)
@@ -115,7 +124,9 @@ def _indexed(c: Call, masks: list[int]) -> Value:
     *_, ellipsis, new, shrink = masks
     count = c.tensor(1).shape[0] if c.tensor(1).rank == 1 else 0
     if ellipsis or new or shrink != (1 << count) - 1 or not count:
-        raise c.refuse("a slice whose bounds are known at run time only has a shape that is not known")
+        raise c.refuse(
+            "the slice's bounds are computed at run time, so its shape is not known; make them constants"
+        )
     found, indices = c.plain(0), c.b.cast(c.plain(1), INT64)
     for i in range(count):
         found = c.b.one(
@@ -138,7 +149,7 @@ def concat(c: Call) -> Result:
 
 
 def joined(c: Call, parts: list[Tensor], axis: int) -> Tensor:
-    c.require(len({p.rank for p in parts}) == 1, "the parts differ in rank")
+    c.require(len({p.rank for p in parts}) == 1, "the parts must have equally many axes")
     if len(parts) == 1:
         return parts[0]
     values, order = aligned(c.b, parts)
@@ -149,7 +160,10 @@ def joined(c: Call, parts: list[Tensor], axis: int) -> Tensor:
 def split(c: Call) -> Result:
     x, count = c.tensor(1), c.node.integer("num_split", 1)
     axis = c.axis(0, x.rank)
-    c.require(0 < count <= 1 << 16 and x.shape[axis] % count == 0, f"{count} parts of {x.shape[axis]}")
+    fits = 0 < count <= 1 << 16 and x.shape[axis] % count == 0
+    c.require(
+        fits, f"axis {axis} of {x.shape[axis]} elements does not divide into num_split = {count} equal parts"
+    )
     return _parts(c, x, [x.shape[axis] // count] * count, axis)
 
 
@@ -159,7 +173,8 @@ def split_v(c: Call) -> Result:
     axis = c.axis(2, x.rank)
     if -1 in sizes:
         sizes[sizes.index(-1)] = x.shape[axis] - sum(s for s in sizes if s >= 0)
-    c.require(min(sizes) >= 0 and sum(sizes) == x.shape[axis], f"parts of {sizes} of {x.shape[axis]}")
+    fits = min(sizes) >= 0 and sum(sizes) == x.shape[axis]
+    c.require(fits, f"the sizes {sizes} must add up to the {x.shape[axis]} elements of axis {axis}")
     return _parts(c, x, sizes, axis)
 
 
@@ -179,9 +194,8 @@ def stacked(c: Call, parts: list[Tensor], axis: int) -> Value:
     """A new axis in front of which the parts lie side by side."""
     c.require(bool(parts), "there are no tensors to stack")
     rank = parts[0].rank + 1
-    c.require(
-        -rank <= axis < rank and all(p.shape == parts[0].shape for p in parts), "the parts differ in shape"
-    )
+    c.require(all(p.shape == parts[0].shape for p in parts), "what is stacked must be of one shape")
+    c.require(-rank <= axis < rank, f"axis {axis} does not exist: the result has {rank} axes")
     axis %= rank
     shape = (*parts[0].shape[:axis], 1, *parts[0].shape[axis:])
     raised = [c.b.reshape(c.b.plain(p), shape) for p in parts]
@@ -192,7 +206,8 @@ def stacked(c: Call, parts: list[Tensor], axis: int) -> Value:
 def unpack(c: Call) -> Result:
     x = c.tensor(0)
     axis, count = c.node.integer("axis"), c.node.integer("num")
-    c.require(-x.rank <= axis < x.rank and x.shape[axis] == count, f"{count} parts of axis {axis}")
+    fits = -x.rank <= axis < x.rank and x.shape[axis] == count
+    c.require(fits, f"num is {count}, but that is not the extent of axis {axis}")
     axis %= x.rank
     rest = [n for i, n in enumerate(x.shape) if i != axis]
     parts = _parts(c, Tensor(c.b.plain(x)), [1] * count, axis) if count else []
@@ -213,7 +228,8 @@ def pad(c: Call) -> Result:
     """Held as the operand is: a padding before a convolution stays in its order."""
     x, pads = c.tensor(0), np.array(c.known(1, "the padding"), np.int64)
     c.require(
-        pads.shape == (x.rank, 2) and pads.min(initial=0) >= 0, "the padding needs two numbers for each axis"
+        pads.shape == (x.rank, 2) and pads.min(initial=0) >= 0,
+        f"the padding must be [{x.rank}, 2] numbers from 0 on",
     )
     held = pads
     if x.order is not None:
@@ -233,7 +249,10 @@ def _symmetric(c: Call, pads: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -
     found = c.plain(0)
     for axis, (before, after) in enumerate(pads.tolist()):
         n = c.tensor(0).shape[axis]
-        c.require(before <= n and after <= n, "a symmetric padding is no wider than the tensor")
+        fits = before <= n and after <= n
+        c.require(
+            fits, f"a symmetric padding may be as wide as axis {axis}, {n}, but it is {before} and {after}"
+        )
         index = [*reversed(range(before)), *range(n), *reversed(range(n - after, n))]
         if before or after:
             found = c.b.one("Gather", found, c.b.ints(index), axis=axis)
@@ -254,7 +273,9 @@ def reverse(c: Call) -> Result:
 def reverse_sequence(c: Call) -> Result:
     time, batch = c.node.integer("seq_dim"), c.node.integer("batch_dim")
     if {time, batch} != {0, 1}:
-        raise c.refuse("sequences lie along the first two axes only")
+        raise c.refuse(
+            f"seq_dim {time} and batch_dim {batch} must be 0 and 1, in any order; transpose the tensor"
+        )
     lengths = c.b.cast(c.plain(1), INT64)
     return c.b.one("ReverseSequence", c.plain(0), lengths, time_axis=time, batch_axis=batch)
 
@@ -319,15 +340,20 @@ def dynamic_stitch(c: Call) -> Result:
     """Row indices[i][j] of the result is row j of data[i]; of several for one place, the last."""
     count = len(c.items) // 2
     flat = np.concatenate([c.known(i, "an index").reshape(-1) for i in range(count)] or [np.zeros(0)])
-    c.require(count > 0 and flat.size > 0 and flat.min() >= 0, "indices and data do not fit")
+    fits = count > 0 and flat.size > 0 and flat.min() >= 0
+    c.require(fits, "there must be at least one index, and none below 0")
     rows: list[Value] = []
     for i in range(count):
         index, data = c.tensor(i), c.tensor(count + i)
         n = int(np.prod(index.shape))
-        c.require(data.shape[: index.rank] == index.shape, "indices and data do not fit")
+        fits = data.shape[: index.rank] == index.shape
+        c.require(fits, f"data {i} must have a row for each of its indices, but their shapes differ")
         rows.append(c.b.reshape(c.b.plain(data), (n, *data.shape[index.rank :])))
     last = {int(place): k for k, place in enumerate(flat)}
-    c.require(len(last) == max(last) + 1, "some rows of the result are not given")
+    c.require(
+        len(last) == max(last) + 1,
+        f"row {max(last)} is given, but not all of those before it; give every row an index",
+    )
     everything = rows[0] if count == 1 else c.b.one("Concat", *rows, axis=0)
     return c.b.one("Gather", everything, c.b.ints([last[i] for i in range(len(last))]), axis=0)
 
@@ -347,7 +373,7 @@ def roll(c: Call) -> Result:
 @op("MatrixBandPart")
 def matrix_band_part(c: Call) -> Result:
     x, low, high = c.tensor(0), int(c.number(1, "the band")), int(c.number(2, "the band"))
-    c.require(x.rank >= 2, "a matrix is needed")
+    c.require(x.rank >= 2, f"the input must be a matrix, with at least two axes, but it has {x.rank}")
     rows, columns = np.indices(x.shape[-2:])
     band = ((low < 0) | (rows - columns <= low)) & ((high < 0) | (columns - rows <= high))
     return c.b.one("Where", c.b.constant(band, BOOL), c.b.plain(x), like(c.b, x.value, 0))

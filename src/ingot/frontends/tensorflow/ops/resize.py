@@ -21,8 +21,9 @@ ELEMENTS_LIMIT = 1 << 28
 
 def _sizes(c: Call) -> tuple[Tensor, tuple[int, ...]]:
     x, size = c.tensor(0), c.ints(1, "the size")
-    c.require(x.rank == 4 and len(size) == 2 and min(size) > 0, f"an image to {list(size)}")
-    c.require(min(x.shape) > 0 and max(size) < 1 << 24, f"an image to {list(size)}")
+    c.require(x.rank == 4 and min(x.shape) > 0, "an image must have four axes and at least one element")
+    fits = len(size) == 2 and 0 < min(size) <= max(size) < 1 << 24
+    c.require(fits, f"the size must be height and width, each below 2^24, but it is {list(size)}")
     return x, size
 
 
@@ -49,7 +50,8 @@ def resize(c: Call) -> Result:
 def resize_by_matrices(c: Call) -> Result:
     """[h, H] x [H, W] x [W, w], for each channel."""
     x, size = _sizes(c)
-    c.require(max(x.shape[1] * size[0], x.shape[2] * size[1]) < ELEMENTS_LIMIT, f"an image to {list(size)}")
+    fits = max(x.shape[1] * size[0], x.shape[2] * size[1]) < ELEMENTS_LIMIT
+    c.require(fits, f"resizing to {list(size)} needs a matrix of {ELEMENTS_LIMIT} weights or more")
     order, weights = channels_first(4), _cubic if c.node.op == "ResizeBicubic" else _area
     rows, columns = (weights(c, n, m) for n, m in zip(x.shape[1:3], size, strict=True))
     wide = c.b.one("MatMul", c.b.cast(c.b.held(x, order), FLOAT32), c.b.constant(columns.T, FLOAT32))
@@ -99,7 +101,7 @@ def _area(c: Call, n: int, m: int) -> Array:
 def patches(c: Call) -> Result:
     """[n, h, w, c] -> [n, rows, columns, taps * c]: gathers of the taps of each axis."""
     x, where = c.tensor(0), [1, 2]
-    c.require(x.rank == 4, "an image has four axes")
+    c.require(x.rank == 4, f"an image must have four axes, but this one has {x.rank}")
     taps, strides, rates = (listed(c, name, where) for name in ("ksizes", "strides", "rates"))
     found, indices = c.b.plain(x), []
     sides = []
@@ -107,7 +109,9 @@ def patches(c: Call) -> Result:
         reach, is_same = (k - 1) * d + 1, c.node.text("padding") == "SAME"
         count = -(-n // s) if is_same else max((n - reach) // s + 1, 0)
         total = max((count - 1) * s + reach - n, 0) if is_same else 0
-        c.require(count > 0 and count * k < 1 << 24, f"patches of {taps}")
+        c.require(
+            0 < count * k < 1 << 24, f"{count} patches of {k} elements along {n}: none fits, or too many do"
+        )
         sides.append((total // 2, total - total // 2))
         indices.append((np.arange(count) * s)[:, None] + np.arange(k) * d)
     flat = [0, sides[0][0], sides[1][0], 0, 0, sides[0][1], sides[1][1], 0]

@@ -16,10 +16,12 @@ from ingot.graph.verify import COUNT_LIMIT
 @op("Const", "HostConst")
 def const(c: Call) -> Result:
     if not c.node.has("value"):
-        raise c.refuse("the attribute 'value' is missing")
+        raise c.refuse("the attribute 'value' is missing, so nothing says what the constant is")
     array = array_of(c.node.attributes["value"].tensor, c.node.label)
     if array.dtype == object:
-        raise c.refuse("a string takes no part in a computation")
+        raise c.refuse(
+            "the constant is a string, and strings are not computed with; cut the model with outputs="
+        )
     return c.b.constant(array)
 
 
@@ -54,11 +56,10 @@ def reshape(c: Call) -> Result:
     wanted, count = list(c.ints(1, "the shape")), math.prod(c.tensor(0).shape)
     if wanted.count(-1) == 1:
         rest = -math.prod(wanted)
-        c.require(rest > 0 and count % rest == 0, f"{count} elements do not fill {wanted}")
+        c.require(rest > 0 and count % rest == 0, f"{count} elements do not fill the shape {wanted}")
         wanted[wanted.index(-1)] = count // rest
-    c.require(
-        min(wanted, default=0) >= 0 and math.prod(wanted) == count, f"{count} elements do not fill {wanted}"
-    )
+    fits = min(wanted, default=0) >= 0 and math.prod(wanted) == count
+    c.require(fits, f"{count} elements do not fill the shape {wanted}")
     return c.b.reshape(c.plain(0), wanted)
 
 
@@ -73,9 +74,13 @@ def expand_dims(c: Call) -> Result:
 def squeeze(c: Call) -> Result:
     x = c.tensor(0)
     named = c.node.integers("squeeze_dims") or c.node.integers("axis")
-    c.require(all(-x.rank <= a < x.rank for a in named), f"axes {list(named)} of {x.rank}")
+    c.require(
+        all(-x.rank <= a < x.rank for a in named),
+        f"the axes {list(named)} must lie between {-x.rank} and {x.rank - 1}",
+    )
     gone = {a % x.rank for a in named} or {i for i, n in enumerate(x.shape) if n == 1}
-    c.require(all(x.shape[a] == 1 for a in gone), f"axes {sorted(gone)} are not all of extent 1")
+    fits = all(x.shape[a] == 1 for a in gone)
+    c.require(fits, f"the axes {sorted(gone)} cannot be squeezed, as they are not all of extent 1")
     return c.b.reshape(c.b.plain(x), [n for i, n in enumerate(x.shape) if i not in gone])
 
 
@@ -83,7 +88,7 @@ def squeeze(c: Call) -> Result:
 def fill(c: Call) -> Result:
     wanted, dtype = c.ints(0, "the shape"), c.tensor(1).dtype
     is_modest = c.b.is_modest(wanted, dtype)
-    c.require(math.prod(c.tensor(1).shape) == 1, "the value is one number")
+    c.require(math.prod(c.tensor(1).shape) == 1, "the value to fill with must be one number")
     known = c.tensor(1).constant
     if known is not None and is_modest:
         return c.b.constant(np.full(wanted, known.reshape(())))
@@ -99,9 +104,12 @@ def broadcast_to(c: Call) -> Result:
 @op("Range")
 def range_(c: Call) -> Result:
     start, limit, delta = (c.number(i, "a bound") for i in range(3))
-    c.require(bool(delta), "a step of 0")
+    c.require(bool(delta), "delta is 0, so the range would never end")
     steps = (float(limit) - float(start)) / float(delta)
-    c.require(math.isfinite(steps) and steps < COUNT_LIMIT, f"a range of {steps} steps")
+    c.require(
+        math.isfinite(steps) and steps < COUNT_LIMIT,
+        f"the range has {steps:g} steps, but it may have fewer than {COUNT_LIMIT}",
+    )
     dtype = c.tensor(0).dtype
     if not c.b.is_modest([max(int(steps), 0)], INT64):  # as numpy makes them
         return c.b.one("Range", *(c.b.constant(n, dtype) for n in (start, limit, delta)))
@@ -112,7 +120,8 @@ def range_(c: Call) -> Result:
 def lin_space(c: Call) -> Result:
     start, stop = (c.number(i, "a bound") for i in range(2))
     count = int(c.number(2, "the number of elements"))
-    c.require(count > 0 and c.b.is_modest([count], FLOAT64), f"{count} elements")
+    fits = count > 0 and c.b.is_modest([count], FLOAT64)
+    c.require(fits, f"num is {count}, but it must be at least 1, and not so large that memory cannot hold it")
     return c.b.constant(np.linspace(start, stop, count), c.tensor(0).dtype)
 
 
@@ -126,7 +135,10 @@ def list_diff(c: Call) -> Result:
 @op("InvertPermutation")
 def invert_permutation(c: Call) -> Result:
     x = c.known(0, "the permutation").reshape(-1)
-    c.require(sorted(x.tolist()) == list(range(len(x))), "it is no permutation")
+    c.require(
+        sorted(x.tolist()) == list(range(len(x))),
+        f"the {len(x)} numbers must be a permutation of 0 to {len(x) - 1}",
+    )
     return c.b.constant(np.argsort(x).astype(x.dtype))
 
 

@@ -47,7 +47,7 @@ class Call:
     def tensor(self, i: int) -> Tensor:
         """Input i. Raises ModelError where there is none."""
         if not -len(self.items) <= i < len(self.items):
-            raise ModelError(f"{self.node.label}: {len(self.items)} inputs are too few")
+            raise ModelError(f"{self.node.label}: input {i} is read, but there are only {len(self.items)}")
         return tensor(self.items[i], self.node.label)
 
     def plain(self, i: int) -> Value:
@@ -62,7 +62,9 @@ class Call:
         """Input i, a TensorArray or TensorList."""
         found = self.items[i] if i < len(self.items) else None
         if not isinstance(found, Elements):
-            raise ModelError(f"{self.node.label}: input {i} is no array of tensors")
+            raise ModelError(
+                f"{self.node.label}: input {i} must be a TensorArray or a TensorList, but it is a tensor"
+            )
         return found
 
     def known(self, i: int, what: str) -> Array:
@@ -75,25 +77,31 @@ class Call:
 
     def ints(self, i: int, what: str) -> tuple[int, ...]:
         found = self.known(i, what)
-        self.require(found.dtype.kind in "iub", f"{what} is of type {found.dtype}, not integers")
+        self.require(found.dtype.kind in "iub", f"{what} must be integers, but it is of type {found.dtype}")
         return tuple(int(v) for v in found.reshape(-1))
 
     def number(self, i: int, what: str) -> int | float:
         """Input i as one number."""
         found = self.known(i, what)
-        self.require(found.size == 1, f"{what} is one number, not {found.size}")
+        self.require(found.size == 1, f"{what} must be one number, but there are {found.size}")
         number: int | float = found.reshape(()).item()
         return number
 
     def axis(self, i: int, rank: int) -> int:
         """Input i as one axis, counted from the front."""
         found = self.ints(i, "the axis")
-        self.require(len(found) == 1 and -rank <= found[0] < rank, f"axis {list(found)} of {rank}")
+        self.require(
+            len(found) == 1 and -rank <= found[0] < rank,
+            f"the axis {list(found)} must be one number from {-rank} to {rank - 1}",
+        )
         return found[0] % rank
 
     def axes(self, i: int, rank: int) -> tuple[int, ...]:
         found = self.ints(i, "the axes")
-        self.require(all(-rank <= a < rank for a in found), f"axes {list(found)} of {rank}")
+        self.require(
+            all(-rank <= a < rank for a in found),
+            f"the axes {list(found)} must lie between {-rank} and {rank - 1}",
+        )
         return tuple(a % rank for a in found)
 
     def require(self, condition: bool, message: str) -> None:
@@ -115,5 +123,7 @@ class Call:
         """How a tensor with channels is held so that they come first: its data_format says where they are."""
         text = self.node.text("data_format", "NHWC")
         if text not in FORMATS:
-            raise self.refuse(f"the data format {text!r} is not supported")
+            raise self.refuse(
+                f"the data format {text!r} is not supported; it must be one of {', '.join(FORMATS)}"
+            )
         return None if text.startswith("NC") else channels_first(rank)

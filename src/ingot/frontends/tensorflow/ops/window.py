@@ -39,7 +39,7 @@ class Geometry:
 
 def spatial(c: Call, x: Tensor) -> tuple[Order | None, list[int]]:
     """The order in which channels come first, and where the spatial axes are in TensorFlow's."""
-    c.require(x.rank in (4, 5), "an image has four or five axes")
+    c.require(x.rank in (4, 5), f"an image must have four or five axes, but this one has {x.rank}")
     order = c.order(x.rank)
     return order, list(range(1, x.rank - 1)) if order else list(range(2, x.rank))
 
@@ -54,12 +54,12 @@ def geometry(c: Call, sizes: list[int], taps: list[int], where: list[int]) -> Ge
         pads = [list(same_pads(n, k, s, d)) for n, k, s, d in each]
     elif padding == "EXPLICIT":
         given = c.node.integers("explicit_paddings")
-        c.require(
-            len(given) == 2 * (len(where) + 2) and min(given) >= 0, f"explicit paddings of {list(given)}"
-        )
+        count = 2 * (len(where) + 2)
+        fits = len(given) == count and min(given) >= 0
+        c.require(fits, f"explicit_paddings must be {count} numbers from 0 on, but it is {list(given)}")
         pads = [[given[2 * a], given[2 * a + 1]] for a in where]
     elif padding != "VALID":
-        raise c.refuse(f"padding {padding!r} is not known")
+        raise c.refuse(f"the padding {padding!r} is not known; it must be SAME, VALID or EXPLICIT")
     return Geometry(strides, dilations, [p[0] for p in pads] + [p[1] for p in pads])
 
 
@@ -67,9 +67,10 @@ def listed(c: Call, name: str, where: list[int]) -> list[int]:
     """An attribute's numbers for the spatial axes; those of the batch and the channels must be 1."""
     count = len(where) + 2
     given = c.node.integers(name) or (1,) * count
-    c.require(len(given) == count and min(given) > 0, f"{name} {list(given)} for {count} axes")
+    fits = len(given) == count and min(given) > 0
+    c.require(fits, f"{name} must be {count} positive numbers, one for each axis, but it is {list(given)}")
     if any(n != 1 for i, n in enumerate(given) if i not in where):
-        raise c.refuse(f"{name} {list(given)}: only spatial axes may have others than 1")
+        raise c.refuse(f"{name} is {list(given)}, but only spatial axes may have another number than 1")
     return [given[a] for a in where]
 
 
@@ -78,10 +79,11 @@ def conv(c: Call) -> Result:
     """The kernel is [taps..., channels of a group, filters]."""
     x, w = c.tensor(0), c.tensor(1)
     order, where = spatial(c, x)
-    c.require(w.rank == x.rank, "kernel and image differ in rank")
+    c.require(w.rank == x.rank, f"the kernel has {w.rank} axes, but the image has {x.rank}")
     taps, channels = list(w.shape[:-2]), x.shape[-1 if order else 1]
+    fits = w.shape[-2] > 0 and channels % w.shape[-2] == 0
     c.require(
-        w.shape[-2] > 0 and channels % w.shape[-2] == 0, f"{channels} channels in groups of {w.shape[-2]}"
+        fits, f"the image's {channels} channels do not divide into groups of {w.shape[-2]}, the kernel's"
     )
     how = geometry(c, [x.shape[a] for a in where], taps, where)
     kernel = c.b.transposed(c.b.plain(w), (w.rank - 1, w.rank - 2, *range(w.rank - 2)))
@@ -103,9 +105,10 @@ def depthwise(c: Call) -> Result:
     """The kernel is [taps..., channels, filters for each]."""
     x, w = c.tensor(0), c.tensor(1)
     order, where = spatial(c, x)
-    c.require(w.rank == 4 and x.rank == 4, "kernel and image need four axes")
+    c.require(w.rank == 4 and x.rank == 4, "kernel and image must have four axes each")
     *taps, channels, multiplier = w.shape
-    c.require(channels == x.shape[-1 if order else 1], "kernel and image differ in channels")
+    given = x.shape[-1 if order else 1]
+    c.require(channels == given, f"the kernel is for {channels} channels, but the image has {given}")
     how = geometry(c, [x.shape[a] for a in where], taps, where)
     kernel = c.b.transposed(c.b.plain(w), (2, 3, 0, 1))
     kernel = c.b.reshape(kernel, (channels * multiplier, 1, *taps))
@@ -117,14 +120,17 @@ def conv_transpose(c: Call) -> Result:
     """The gradient of a convolution: `sizes` is the shape of the result."""
     sizes, w, x = c.ints(0, "the result's shape"), c.tensor(1), c.tensor(2)
     order, where = spatial(c, x)
-    c.require(len(sizes) == w.rank == x.rank, "sizes, kernel and image differ in rank")
+    fits = len(sizes) == w.rank == x.rank
+    c.require(fits, f"the result's shape {list(sizes)}, the kernel and the image must have equally many axes")
     taps, out = list(w.shape[:-2]), [sizes[a] for a in where]
     how = geometry(c, out, taps, where)
     n = len(where)
     reach = zip([x.shape[a] for a in where], taps, how.strides, how.dilations, range(n), strict=True)
     least = [(m - 1) * s + (k - 1) * d + 1 - how.pads[i] - how.pads[n + i] for m, k, s, d, i in reach]
     more = [o - m for o, m in zip(out, least, strict=True)]
-    c.require(all(0 <= m < s for m, s in zip(more, how.strides, strict=True)), f"sizes {out} do not fit")
+    fits = all(0 <= m < s for m, s in zip(more, how.strides, strict=True))
+    most = [m + s - 1 for m, s in zip(least, how.strides, strict=True)]
+    c.require(fits, f"the result is {out}, but strides and pads allow {least} to {most}")
     kernel = c.b.transposed(c.b.plain(w), (w.rank - 1, w.rank - 2, *range(w.rank - 2)))
     attributes = {**how.attributes, "kernel_shape": taps, "output_padding": more}
     return Tensor(c.b.one("ConvTranspose", c.b.held(x, order), kernel, **attributes), order)
@@ -188,7 +194,9 @@ def _with_sizes(c: Call) -> Call:
 def fused_batch_norm(c: Call) -> Result:
     """Mean and variance are inputs, or in training those of the batch."""
     x, given = c.tensor(0), c.tensors[1:5]
-    c.require(len(given) == 4, "scale, offset, mean and variance are needed")
+    c.require(
+        len(given) == 4, f"it has {len(c.items)} inputs, but needs an image, scale, offset, mean and variance"
+    )
     if c.node.flag("is_training", True):
         given = [*given[:2], *_statistics(c, x)]
     y, mean, variance = normalized(c, x, given), *given[2:]
@@ -220,7 +228,7 @@ def _after_norm(c: Call, y: Tensor) -> Tensor:
         y = Tensor(c.b.one("Add", y.value, c.b.held(c.tensor(5), y.order)), y.order)
     activation = c.node.text("activation_mode", "Identity")
     if activation not in ("Identity", "Relu"):
-        raise c.refuse(f"the activation {activation!r} is not known")
+        raise c.refuse(f"the activation {activation!r} is not known; it must be Identity or Relu")
     return Tensor(c.b.one("Relu", y.value), y.order) if activation == "Relu" else y
 
 
@@ -267,7 +275,8 @@ def space_to_batch(c: Call) -> Result:
     flat = [s[0] for s in sides] + [s[1] for s in sides]
     found = c.b.one("Pad", c.b.plain(x), c.b.ints(flat), like(c.b, x.value, 0)) if any(flat) else c.b.plain(x)
     size = [n + sum(p) for n, p in zip(x.shape[1 : m + 1], pads, strict=True)]
-    c.require(all(n % b == 0 for n, b in zip(size, block, strict=True)), f"blocks of {block} in {size}")
+    fits = all(n % b == 0 for n, b in zip(size, block, strict=True))
+    c.require(fits, f"the padded extents {size} do not divide into blocks of {block}; pad them to multiples")
     parts = [k for n, b in zip(size, block, strict=True) for k in (n // b, b)]
     rest = x.shape[m + 1 :]
     found = c.b.reshape(found, (x.shape[0], *parts, *rest))
@@ -286,7 +295,10 @@ def batch_to_space(c: Call) -> Result:
     dilated = _dilated(c, x, block, crops)
     if dilated is not None:
         return dilated
-    c.require(x.shape[0] % count == 0, f"a batch of {x.shape[0]} in blocks of {block}")
+    c.require(
+        x.shape[0] % count == 0,
+        f"a batch of {x.shape[0]} does not divide into {count}, for blocks of {block}",
+    )
     rest = x.shape[m + 1 :]
     found = c.b.reshape(c.b.plain(x), (*block, x.shape[0] // count, *x.shape[1:]))
     order = [m, *(k for i in range(m) for k in (m + 1 + i, i)), *range(2 * m + 1, 2 * m + 1 + len(rest))]
@@ -294,7 +306,8 @@ def batch_to_space(c: Call) -> Result:
     found = c.b.reshape(c.b.transposed(found, tuple(order)), (x.shape[0] // count, *size, *rest))
     starts = [0, *(p[0] for p in crops), *[0] * len(rest)]
     ends = [x.shape[0] // count, *(n - p[1] for n, p in zip(size, crops, strict=True)), *rest]
-    c.require(all(s <= e for s, e in zip(starts, ends, strict=True)), f"crops of {crops} from {size}")
+    fits = all(s <= e for s, e in zip(starts, ends, strict=True))
+    c.require(fits, f"the crops {crops} take more than the {size} elements that there are")
     return sliced(c.b, found, starts, ends, [1] * len(ends))
 
 
@@ -322,5 +335,6 @@ def _blocks(c: Call) -> tuple[Tensor, list[int], list[list[int]]]:
     else:
         block, sides = [c.node.integer("block_size", 2)] * 2, c.ints(1, "the padding")
     fits = len(sides) == 2 * len(block) and len(block) < x.rank and min(block, default=1) > 0
-    c.require(fits and min(sides, default=0) >= 0, f"blocks of {block} with {list(sides)}")
+    said = f"the block {block} needs positive numbers and two paddings or crops from 0 on for each"
+    c.require(fits and min(sides, default=0) >= 0, f"{said}, but these are {list(sides)}")
     return x, block, [list(sides[i : i + 2]) for i in range(0, len(sides), 2)]
