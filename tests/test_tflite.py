@@ -27,7 +27,7 @@ from tests.tflite.writer import Array, Graph, Op, T, model
 
 GOLDEN = Path(__file__).parent / "tflite" / "golden.npz"
 CASES = cases()
-COMPILED = ("CONV_2D_INT8_8_1", "FULLY_CONNECTED_INT8_8_1", "SOFTMAX_INT8")
+COMPILED = ("CONV_2D_INT8_8_1", "FULLY_CONNECTED_INT8_8_1", "SOFTMAX_INT8", "REDUCE_PROD_INT8_1")
 TOLERANCE = 2e-6
 MICRO = ("LSTM_INT8",)
 """Where TFLite Micro's kernel computes otherwise than litert's, and we as Micro: at most one apart."""

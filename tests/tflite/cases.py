@@ -167,6 +167,20 @@ def reshaped(kind: str) -> Iterator[Made]:
         )
 
 
+def factors(kind: str) -> Iterator[Made]:
+    """Products of six numbers along axes that are apart, and of five. litert has none of uint8."""
+    for axes, keep_dims, result in (
+        (((1, 3), True, (2, 1, 5, 1)), ((2,), False, (2, 3, 2))) if kind != "UINT8" else ()
+    ):
+        label = f"REDUCE_PROD_{kind}_{len(axes)}"
+        d = Draw(label)
+        count = 6 if len(axes) == 2 else 5
+        x = T(kind, (2, 3, 5, 2), scale=d.scale(0.009, 0.02) / (256 if kind == "INT16" else 1), zero=0)
+        to = T(kind, result, scale=d.scale(0.5, 1) ** count / 127, zero=0 if kind == "INT16" else -9)
+        op = Op("REDUCE_PROD", [0, 1], [2], "ReducerOptions", {"keep_dims": keep_dims})
+        yield label, model([x, ints(*axes), to], [op], [0], [2])
+
+
 def images(kind: str) -> Iterator[Made]:
     d = Draw(f"images {kind}")
     x = d.like(kind, (1, 7, 6, 3))
@@ -291,6 +305,7 @@ FAMILIES: tuple[Callable[[str], Iterator[Made]], ...] = (
     reshaped,
     images,
     products,
+    factors,
     recurrent,
 )
 

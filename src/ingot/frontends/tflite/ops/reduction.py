@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ingot.formula.types import INT64
 from ingot.frontends.orders import like
 from ingot.frontends.tensorflow.ops.reduce import held_axes, without
@@ -14,6 +16,7 @@ from ingot.frontends.tflite.ops.requantise import DOMAIN, centred, finished, sca
 from ingot.frontends.tflite.ops.table import OPS, Call, activated, op
 from ingot.graph.ir import Value
 
+FACTORS_LIMIT = 1024
 STANDARD = {
     "SUM": "Sum",
     "MEAN": "Mean",
@@ -38,7 +41,7 @@ def reduction(c: Call, standard: str) -> Result:
     if c.is_quantised(c.info(0)) and standard in ("Sum", "Mean"):
         return _mean(c, standard == "Mean")
     if c.is_quantised(c.info(0)) and standard == "Prod":
-        raise c.refuse("products of integers that stand for numbers are not supported")
+        return _product(c)
     return c.standard(standard, keep_dims=bool(c.option("keep_dims")))
 
 
@@ -57,6 +60,29 @@ def _mean(c: Call, is_mean: bool) -> Tensor | Value:
     made = finished(c, scaled_by(c.b, sums, multiplier, shift), to, 0)
     call = c.as_standard("Sum", keep_dims=bool(c.option("keep_dims")))
     return without(call, Tensor(made, x.order), axes) if axes else Tensor(made, x.order)
+
+
+def _product(c: Call) -> Value:
+    """Factor by factor, in the order in which they lie; each product is rounded, at a share of the result's
+    scale (TFLite's QuantizedReduceProd).
+    """
+    x, t, to = c.tensor(0), c.info(0), c.result()
+    axes = sorted(set(c.axes(1, x.rank)))
+    outer, count = [a for a in range(x.rank) if a not in axes], math.prod(x.shape[a] for a in axes)
+    said = f"the axes {axes} hold {count} elements to multiply, but 1 to {FACTORS_LIMIT} can be"
+    c.require(0 < count <= FACTORS_LIMIT, said)
+    rows = [x.shape[a] for a in outer]
+    wide = c.b.cast(centred(c, c.b.transposed(c.b.plain(x), (*outer, *axes)), t), INT64)
+    wide = c.b.reshape(wide, (*rows, count))
+    multiplier, shift = multiplier_of(c.scale(t)[0] / c.scale(to)[0] ** (1 / count))
+    factors = [c.b.one("Gather", wide, c.b.constant(np.int64(i)), axis=len(rows)) for i in range(count)]
+    product = factors[0]
+    for factor in factors[1:]:
+        step = scaled_by(c.b, c.b.one("Mul", product, factor), multiplier, shift)
+        product = c.b.cast(step, INT64)
+    made = scaled_by(c.b, product, multiplier, shift)
+    kept = [1 if a in axes else n for a, n in enumerate(x.shape)] if c.option("keep_dims") else rows
+    return c.b.reshape(finished(c, made, to, 0), kept)
 
 
 @op("ARG_MAX", "ARG_MIN")
