@@ -66,6 +66,25 @@ def test_weights_beside_the_model_come_along(tmp_path: Path, monkeypatch: pytest
     assert numpy_helper.to_array(onnx.load("b.onnx").graph.initializer[0]).tobytes() == W.tobytes()
 
 
+def test_a_name_says_the_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Binary ONNX in a file called .txt or .json would surprise whoever opens it."""
+    monkeypatch.chdir(tmp_path)
+    onnx.save(model(), "a.onnx")
+    assert "'.txt' does not say in which form" in import_("a.onnx", "-o", "b.txt")
+    assert not Path("b.txt").exists()
+    assert import_("a.onnx", "-o", "b") == "" and onnx.load("b") == model()
+
+
+def test_a_shape_that_nothing_declares_is_no_scalar(tmp_path: Path) -> None:
+    made = text("{ y = Relu(x) }", "(float[N,3] x) => (float[] y)")
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    onnx.save(made, tmp_path / "a.onnx")
+    words = ["import", str(tmp_path / "a.onnx"), "-o", str(tmp_path / "b.onnx")]
+    assert "not declared" in CliRunner().invoke(app, words).stdout
+    (shape,) = [v["shape"] for v in json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)["outputs"]]
+    assert shape is None
+
+
 def test_what_does_not_compile_is_shown(tmp_path: Path) -> None:
     node = helper.make_node("Oddity", ["x"], ["t"], "odd", domain="own")
     made = text("{ y = Relu(t) }", "(float[N,T,3] x) => (float[N,T,3] y)", '"" : 17, "own" : 1')

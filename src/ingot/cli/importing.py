@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from ingot.cli.show import progress, report
 from ingot.errors import InputError
 from ingot.files import write_file
 from ingot.tables import table
+
+if TYPE_CHECKING:
+    import onnx
 
 Model = Annotated[
     Path,
@@ -58,15 +61,10 @@ def import_(
             raise InputError(f"{path} is the model itself", remedy="name another file with -o")
         write_file(path, written(made, path))
     ends = {
-        kind: [
-            {"name": v.name, "shape": [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim]}
-            for v in values
-        ]
+        kind: [{"name": v.name, "shape": _shape(v)} for v in values]
         for kind, values in (("input", made.graph.input), ("output", made.graph.output))
     }
-    rows = [
-        (kind, v["name"], "x".join(map(str, v["shape"])) or "scalar") for kind, vs in ends.items() for v in vs
-    ]
+    rows = [(kind, v["name"], _shown(v["shape"])) for kind, vs in ends.items() for v in vs]
     data = {
         "file": str(path),
         "nodes": len(made.graph.node),
@@ -74,3 +72,15 @@ def import_(
         "outputs": ends["output"],
     }
     report(data, as_json, table(f"{path}, {len(made.graph.node)} nodes", ("", "name", "shape"), rows))
+
+
+def _shape(value: onnx.ValueInfoProto) -> list[str | int] | None:
+    """The extents as the model declares them: numbers, names, "?"; None where it declares none."""
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    return [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
+
+
+def _shown(shape: list[str | int] | None) -> str:
+    return "not declared" if shape is None else "x".join(map(str, shape)) or "scalar"

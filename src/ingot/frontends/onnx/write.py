@@ -2,7 +2,7 @@
 
     X.onnxtxt                         ONNX's own syntax
     X.pbtxt, X.textproto, X.prototxt  protobuf's text form
-    any other                         protobuf's binary form
+    X.onnx, X.pb, X                   protobuf's binary form
 
 In: the model and its path. Out: bytes, which `read_proto` reads back to the same model. Called by
 `ingot import`.
@@ -19,19 +19,25 @@ import onnx.printer
 from google.protobuf import text_format  # type: ignore[import-untyped]  # protobuf ships no types
 from onnx import numpy_helper
 
-from ingot.errors import UnsupportedError
+from ingot.errors import InputError, UnsupportedError
 from ingot.frontends.onnx.tensors import tensors_of
 
+BINARY = (".onnx", ".pb", "")
 SYNTAX = ".onnxtxt"
 TEXTS = (".pbtxt", ".textproto", ".prototxt")
 
 
 def written(model: onnx.ModelProto, path: Path) -> bytes:
-    """The bytes of the file. Raises UnsupportedError for a model that ONNX's syntax does not hold exactly."""
+    """The bytes of the file. Raises InputError for a name that does not say which form, and UnsupportedError
+    for a model that ONNX's syntax does not hold exactly.
+    """
     if path.suffix in TEXTS:
         return bytes(text_format.MessageToString(model).encode())
-    if path.suffix != SYNTAX:
+    if path.suffix in BINARY:
         return bytes(model.SerializeToString())
+    if path.suffix != SYNTAX:
+        reason = f"{path}: the ending {path.suffix!r} does not say in which form to write ONNX"
+        raise InputError(reason, remedy="name a file that ends in .onnx, .onnxtxt or .pbtxt")
     text = onnx.printer.to_text(model)
     if not _is_held(model, text):
         reason = f"{path}: ONNX's own syntax does not hold all of this model exactly"
