@@ -38,8 +38,12 @@ KNOWN = Path(__file__).parent.parent / "build" / "math-exhaustive.json"
 REPORT = Path(__file__).parent.parent / "docs" / "math.md"
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
 PIECES = 64  # of the 2^32 arguments
-EXACT = {"ceil", "floor", "round", "sqrt", "trunc"}
-REFERENCE = {"round": "rint(x)", "sigmoid": "1 / (1 + exp(-x))"}  # others the C library names as we do
+EXACT = {"away", "ceil", "floor", "round", "sqrt", "trunc"}
+REFERENCE = {
+    "away": "round(x)",
+    "round": "rint(x)",
+    "sigmoid": "1 / (1 + exp(-x))",
+}  # others the C library names as we do
 
 # Where a vectorised function would go element by element: outside its domain, or far out of range.
 DOMAIN = {

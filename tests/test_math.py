@@ -22,7 +22,7 @@ from ingot.loops.math import FAR, FUNCTIONS, function, run
 
 Array = np.ndarray[Any, Any]
 TYPES = (FLOAT32, FLOAT64)
-EXACT = ("ceil", "floor", "fmod", "round", "trunc")
+EXACT = ("away", "ceil", "floor", "fmod", "round", "trunc")
 # The largest error in units of the last place, float32 and float64 (the reference's own error included).
 LIMITS: dict[str, tuple[float, float]] = {
     **{op: (0.0, 0.0) for op in EXACT},
@@ -168,6 +168,7 @@ NUMPY: dict[str, Callable[..., Array]] = {
     "atan": np.arctan,
     "atanh": np.arctanh,
     "pow": np.power,
+    "away": lambda x: np.copysign(np.floor(np.abs(x)) + (np.abs(x) % 1 >= 0.5), x),
     "round": np.rint,
     "sigmoid": _sigmoid,
     "erf": lambda x: np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64)),
@@ -243,6 +244,7 @@ SPECIAL: list[tuple[str, tuple[float, ...], float]] = [  # C99 annex F.9
     *[("cosh", (-INF,), INF), ("sinh", (-INF,), -INF), ("tanh", (-INF,), -1.0), ("erf", (-INF,), -1.0)],
     *[("acos", (1.0,), 0.0), ("cos", (0.0,), 1.0), ("sigmoid", (-INF,), 0.0), ("sigmoid", (INF,), 1.0)],
     *[("round", (0.5,), 0.0), ("round", (1.5,), 2.0), ("round", (-2.5,), -2.0), ("ceil", (-0.5,), -0.0)],
+    *[("away", (0.5,), 1.0), ("away", (-2.5,), -3.0), ("away", (-0.25,), -0.0)],
     *[("trunc", (-0.5,), -0.0), ("floor", (-0.5,), -1.0), ("floor", (-INF,), -INF)],
     *[("pow", (x, 0.0), 1.0) for x in (0.0, -3.0, INF, NAN)],
     *[("pow", (1.0, y), 1.0) for y in (NAN, INF, -INF)],

@@ -5,6 +5,8 @@ definitions shift.
 
 from __future__ import annotations
 
+import math
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,25 @@ def shifted() -> list[Row]:
     ]
 
 
+def away() -> list[Row]:
+    """Ties, what lies just below one, and floats that have no fraction."""
+    near = [0.0, 0.5, 1.5, 2.5, 0.49999997, 0.99999994, 8388607.5, 8388609.0, 3e9, np.inf]
+    rows = []
+    for dtype in (np.float32, np.float64):
+        x = np.array([*near, np.nextafter(dtype(0.5), dtype(0)), *RANDOM.uniform(-9, 9, 21)], dtype)
+        x = np.concatenate([x, -x, [dtype(np.nan)]]).astype(dtype)
+        wanted = np.array([c_round(v) for v in x.tolist()], dtype)
+        rows.append(Row("RoundAway", [x], {}, oracle=[wanted], note=np.dtype(dtype).name, **DOMAIN))
+    return rows
+
+
+def c_round(x: float) -> float:
+    """C's round, by decimal arithmetic that is exact."""
+    if not math.isfinite(x):
+        return x
+    return math.copysign(float(Decimal(x).copy_abs().quantize(Decimal(1), ROUND_HALF_UP)), x)
+
+
 def leading() -> list[Row]:
     x = np.array([0, 1, 2, 3, 255, 1 << 16, (1 << 30) - 1, 1 << 30, (1 << 31) - 1], np.int32)
     wanted = each(lambda n: 32 - n.bit_length(), x)
@@ -200,4 +221,4 @@ def products() -> list[Row]:
     ]
 
 
-ROWS = [*multiplied(), *shifted(), *leading(), *rows_of_bytes(), *logarithms(), *products()]
+ROWS = [*multiplied(), *shifted(), *away(), *leading(), *rows_of_bytes(), *logarithms(), *products()]

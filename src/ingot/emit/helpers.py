@@ -245,6 +245,20 @@ def _mulhi(key: Key, t: DType) -> str:
     return _function(key, t.c, f"{t.c} x, {t.c} y", f"return ({t.c})((({wide})x * ({wide})y) >> {t.bits});")
 
 
+def _doubling_high(key: Key, t: DType) -> str:
+    body = f"return x == y && x == {literal(int(t.lowest), t)} ? {literal(int(t.highest), t)} : "
+    product = f"({t.c})(((int64_t)x * y + {1 << 30}) >> 31);"
+    return _function(key, t.c, f"{t.c} x, {t.c} y", body + product)
+
+
+def _rounding_shr(key: Key, t: DType) -> str:
+    body = (
+        f"if (y > 31) return 0; const {t.c} mask = ({t.c})((1u << y) - 1u), rest = x & mask; "
+        "return (x >> y) + (rest > (mask >> 1) + (x < 0));"
+    )
+    return _function(key, t.c, f"{t.c} x, {t.c} y", body)
+
+
 def _to(key: Key, source: DType, to: DType) -> str:
     """Float to integer: truncates, saturates, NaN is 0."""
     f = "f" if source.bits == 32 else ""
@@ -408,6 +422,8 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "shr": _shr,
     "pow": _pow,
     "mulhi": _mulhi,
+    "doubling_high": _doubling_high,
+    "rounding_shr": _rounding_shr,
     "to": _to,
     "nearest": _nearest,
     "bits": _bits,

@@ -161,8 +161,8 @@ class Param(Expr):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unary(Expr):
-    """neg abs not invert exp log sqrt tanh ... floor ceil round (half to even) trunc isnan isinf sign; any:
-    whether a condition holds in a lane of a vector.
+    """neg abs not invert exp log sqrt tanh ... floor ceil round (half to even) away (half away from 0) trunc
+    isnan isinf sign; any: whether a condition holds in a lane of a vector.
     """
 
     op: str
@@ -182,8 +182,8 @@ class Unary(Expr):
 @dataclass(frozen=True, slots=True, repr=False)
 class Binary(Expr):
     """add sub mul div (C's truncating division on integers) floordiv mod fmod max min pow and or xor shl shr
-    mulhi scalef (a * 2^b, b integral) larger (a > b ? a : b) and the comparisons. Integers wrap. max and min
-    propagate NaN."""
+    mulhi scalef (a * 2^b, b integral) larger (a > b ? a : b) doubling_high rounding_shr (gemmlowp's steps in
+    fixed point, of int32) and the comparisons. Integers wrap. max and min propagate NaN."""
 
     op: str
     a: Expr

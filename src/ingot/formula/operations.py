@@ -84,6 +84,29 @@ def mulhi(a: Array, b: Array) -> Array:
     return np.asarray(wide >> bits).astype(dtype)
 
 
+def doubling_high(a: Array, b: Array) -> Array:
+    """The upper half of 2ab of int32, rounded to the nearest, halves up: gemmlowp's
+    SaturatingRoundingDoublingHighMul. Only -2^31 times itself saturates.
+    """
+    rounded = (np.asarray(a).astype(np.int64) * np.asarray(b).astype(np.int64) + (1 << 30)) >> 31
+    return np.minimum(rounded, (1 << 31) - 1).astype(np.int32)
+
+
+def rounding_shr(a: Array, b: Array) -> Array:
+    """a / 2^b of int32, rounded to the nearest, halves away from 0: gemmlowp's RoundingDivideByPOT, which
+    is not defined from 32 on; there it is 0.
+    """
+    wide, by = np.asarray(a).astype(np.int64), np.minimum(np.asarray(b), 32).astype(np.int64)
+    mask = (np.int64(1) << by) - 1
+    more = (wide & mask) > (mask >> 1) + (wide < 0)
+    return np.where(by < 32, (wide >> by) + more, 0).astype(np.int32)
+
+
+def _away(a: Array) -> Array:
+    whole = np.floor(np.abs(a))
+    return np.copysign(whole + (np.abs(a) - whole >= 0.5), a).astype(np.asarray(a).dtype)
+
+
 def _erf(a: Array) -> Array:
     return np.vectorize(math.erf, otypes=[float])(np.asarray(a, dtype=float)).astype(np.asarray(a).dtype)
 
@@ -183,6 +206,7 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "floor": np.floor,
     "ceil": np.ceil,
     "round": np.rint,
+    "away": _away,
     "trunc": np.trunc,
     "isnan": np.isnan,
     "isinf": np.isinf,
@@ -205,6 +229,8 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "shl": _shl,
     "shr": _shr,
     "mulhi": mulhi,
+    "doubling_high": doubling_high,
+    "rounding_shr": rounding_shr,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,

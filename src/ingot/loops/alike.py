@@ -45,13 +45,13 @@ from ingot.formula.statements import (
     statements_text,
     stored,
 )
-from ingot.formula.types import FLOAT32, INDEX, DType
+from ingot.formula.types import FLOAT32, FLOAT64, INDEX, INT32, DType
 from ingot.loops.program import Kernel
 from ingot.loops.rewrite import rewritten
 
 Number = int | float
 RANK = 8  # vectors and matrices are read as what has more axes, the first of which have one place each
-FREE = ("add", "sub", "mul", "max", "min")
+FREE = ("add", "sub", "mul", "max", "min", "doubling_high", "rounding_shr")
 """Operations beside which a constant that is no index may become a number."""
 
 
@@ -130,7 +130,7 @@ class _Taker:
 
     def _operand(self, e: Expr) -> Expr:
         """A constant beside one of the free operations, or any other operand."""
-        if isinstance(e, Const) and e.dtype.bits == 32 and (e.dtype.is_float or e.dtype.kind == "i"):
+        if isinstance(e, Const) and e.dtype in (FLOAT32, FLOAT64, INT32):
             return self.number(e.value, e.dtype)
         return self.expression(e)
 

@@ -7,7 +7,22 @@ bits behind the point and a power of two (`frontends/tflite/fixed.py` makes them
 from __future__ import annotations
 
 from ingot.errors import UnsupportedError
-from ingot.formula.expr import Const, Expr, Tensor, Var, cast, equal, maximum, minimum, select, wrap
+from ingot.formula.expr import (
+    Array,
+    Const,
+    Expr,
+    Operand,
+    Tensor,
+    Var,
+    binary,
+    call,
+    cast,
+    equal,
+    maximum,
+    minimum,
+    select,
+    wrap,
+)
 from ingot.formula.types import INDEX, INT32, INT64
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.contract import convolution
@@ -17,26 +32,25 @@ DOMAIN = "ai.ingot.tflite"
 MOST = (1 << 31) - 1
 
 
-def doubling_high(a: Expr, b: Expr) -> Expr:
-    """The upper half of 2ab, rounded to the nearest, halves up: gemmlowp's SaturatingRoundingDoublingHighMul
-    of int32. Only -2^31 times itself saturates.
-    """
-    rounded = (cast(a, INT64) * cast(b, INT64) + (1 << 30)) >> 31
-    return cast(minimum(rounded, MOST), INT32)
+def doubling_high(a: Expr, b: Operand) -> Expr:
+    """The upper half of 2ab of int32, rounded."""
+    return binary("doubling_high", a, b)
 
 
-def shifted(x: Expr, exponent: Expr) -> Expr:
-    """x / 2^exponent of int32, rounded to the nearest, halves away from 0: gemmlowp's RoundingDivideByPOT."""
-    one = Const(1, INT32)
-    mask = (one << exponent) - one
-    more = (mask >> 1) + select(x < 0, one, Const(0, INT32))
-    return (x >> exponent) + select((x & mask) > more, one, Const(0, INT32))
+def shifted(x: Expr, exponent: Operand) -> Expr:
+    """x / 2^exponent of int32, rounded to the nearest, halves away from 0."""
+    return binary("rounding_shr", x, exponent)
 
 
-def _multiplied(x: Expr, multiplier: Expr, shift: Expr) -> Expr:
-    """int32: two roundings (TFLite's MultiplyByQuantizedMultiplier)."""
-    left = x << maximum(shift, 0)
-    return shifted(doubling_high(left, multiplier), maximum(-shift, 0))
+def _multiplied(x: Expr, multiplier: Expr, shift: Expr, known: Array | None = None) -> Expr:
+    """int32: two roundings (TFLite's MultiplyByQuantizedMultiplier); of a known shift, only what it does."""
+    left, right = maximum(shift, 0), maximum(-shift, 0)
+    if isinstance(shift, Const):
+        left, right = (Const(max(sign * int(shift.value), 0), INT32) for sign in (1, -1))
+    if known is None or (known > 0).any():
+        x = x << left
+    high = doubling_high(x, multiplier)
+    return high if known is not None and (known >= 0).all() else shifted(high, right)
 
 
 def _multiplied_wide(x: Expr, multiplier: Expr, shift: Expr) -> Expr:
@@ -54,8 +68,9 @@ def fixed_point_multiply(f: Builder, x: Tensor, multiplier: Tensor, shift: Tenso
     if x.type not in (INT32, INT64) or multiplier.type is not INT32:
         raise UnsupportedError(f"{x.type} times {multiplier.type}: int32 or int64 times int32 is needed")
     axes = f.axes(broadcast_shape(f, x.shape, multiplier.shape, shift.shape))
-    how = _multiplied if x.type is INT32 else _multiplied_wide
-    return f.map(axes, how(*(_element(f, t, axes) for t in (x, multiplier, shift))))
+    a, m, s = (_element(f, t, axes) for t in (x, multiplier, shift))
+    is_wide = x.type is not INT32
+    return f.map(axes, _multiplied_wide(a, m, s) if is_wide else _multiplied(a, m, s, shift.value))
 
 
 def _element(f: Builder, t: Tensor, axes: tuple[Var, ...]) -> Expr:
@@ -71,6 +86,14 @@ def rounding_shift(f: Builder, x: Tensor, exponent: Tensor) -> Tensor:
     f.same_type((x, exponent), "i")
     axes = f.axes(broadcast_shape(f, x.shape, exponent.shape))
     return f.map(axes, shifted(_element(f, x, axes), _element(f, exponent, axes)))
+
+
+@op("RoundAway", domain=DOMAIN)
+def round_away(f: Builder, x: Tensor) -> Tensor:
+    """The nearest integer of a float, halves away from 0: C's round, which ONNX has not."""
+    f.same_type((x,), "f")
+    axes = f.axes(x.shape)
+    return f.map(axes, call("away", x[axes]))
 
 
 @op("ConvInteger", domain=DOMAIN)

@@ -64,6 +64,7 @@ UNARY: dict[str, Callable[[Body, Expr], Expr]] = {
     "asinh": hyperbolic.asinh,
     "atan": arcs.atan,
     "atanh": hyperbolic.atanh,
+    "away": rounding.away,
     "ceil": rounding.ceil,
     "cos": trigonometric.cos,
     "cosh": hyperbolic.cosh,

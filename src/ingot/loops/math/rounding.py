@@ -1,4 +1,4 @@
-"""round, floor, ceil, trunc: exact.
+"""round, away, floor, ceil, trunc: exact.
 
 |x| + 2^(digits-1) has no fraction, so the addition itself rounds, half to even. Directed roundings correct
 that by one. The sign bit is copied from x: floor(-0.0) is -0.0, ceil(-0.5) too. NaN and infinities come back
@@ -22,6 +22,13 @@ def nearest(b: Body, x: Expr) -> Expr:
     """round: half to even, as ONNX Round and C rint."""
     _, rounded, fractional = _rounded_size(b, x)
     return Select(fractional, b.with_sign(rounded, x), x)
+
+
+def away(b: Body, x: Expr) -> Expr:
+    """Half away from 0, as C round: half to even rounds down what lies a half above an even number."""
+    magnitude, rounded, fractional = _rounded_size(b, x)
+    more = select(magnitude - rounded >= b.number(0.5), b.number(1.0), b.number(0.0))
+    return Select(fractional, b.with_sign(rounded + more, x), x)
 
 
 def trunc(b: Body, x: Expr) -> Expr:

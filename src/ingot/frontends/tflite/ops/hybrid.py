@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ingot.formula.types import FLOAT32, FLOAT64, INT8, INT32
 from ingot.frontends.builder import extents_of
-from ingot.frontends.orders import like
-from ingot.frontends.tflite.ops.requantise import away
+from ingot.frontends.orders import Builder, like
 from ingot.frontends.tflite.ops.table import Call
 from ingot.graph.ir import Value
 
@@ -23,7 +22,7 @@ def quantised_rows(c: Call, x: Value, is_asymmetric: bool = False) -> tuple[Valu
     is_zero = b.one("Equal", size, like(b, size, 0))
     scale = b.one("Where", is_zero, like(b, size, 1), b.one("Div", size, like(b, size, 127)))
     inverse = b.one("Where", is_zero, like(b, size, 0), b.one("Div", like(b, size, 127), size))
-    whole = away(b, b.one("Mul", x, inverse))
+    whole = _away(b, b.one("Mul", x, inverse))
     q = b.cast(b.one("Clip", whole, like(b, x, -127), like(b, x, 127)), INT8)
     return q, b.constant(0, INT32), scale
 
@@ -42,10 +41,19 @@ def _asymmetric(c: Call, x: Value, axes: Value) -> tuple[Value, Value, Value]:
     high_error = b.one("Add", like(b, span, 127), b.one("Abs", above))
     from_low, from_high = b.one("Sub", like(b, span, -128), below), b.one("Sub", like(b, span, 127), above)
     point = b.one("Where", b.one("Less", low_error, high_error), from_low, from_high)
-    point = away(b, b.one("Clip", point, like(b, span, -128), like(b, span, 127)))
+    point = _away(b, b.one("Clip", point, like(b, span, -128), like(b, span, 127)))
     point = b.cast(b.one("Where", is_zero, zero, point), FLOAT32)
     scale = b.cast(step, FLOAT32)
     inverse = b.one("Where", is_zero, like(b, x, 0), b.one("Div", like(b, x, 1), scale))
-    whole = away(b, b.one("Add", point, b.one("Mul", x, inverse)))
+    whole = _away(b, b.one("Add", point, b.one("Mul", x, inverse)))
     q = b.cast(b.one("Clip", whole, like(b, x, -128), like(b, x, 127)), INT8)
     return q, b.cast(point, INT32), scale
+
+
+def _away(b: Builder, x: Value) -> Value:
+    """Halves away from 0, in ONNX's own operators: runtimes of ONNX take models of numbers."""
+    whole = b.one("Floor", b.one("Abs", x))
+    more = b.one("GreaterOrEqual", b.one("Sub", b.one("Abs", x), whole), like(b, x, 0.5))
+    assert x.type is not None, "every value of the importer is inferred"
+    size = b.one("Add", whole, b.cast(more, x.type))
+    return b.one("Mul", size, b.one("Sign", x))

@@ -113,12 +113,8 @@ def requantised(c: Call) -> Result:
 
 
 def away(b: Builder, x: Value) -> Value:
-    """Rounded to the nearest, halves away from 0: C's round, which ONNX has not."""
-    whole = b.one("Floor", b.one("Abs", x))
-    more = b.one("GreaterOrEqual", b.one("Sub", b.one("Abs", x), whole), like(b, x, 0.5))
-    assert x.type is not None, "every value of the importer is inferred"
-    size = b.one("Add", whole, b.cast(more, x.type))
-    return b.one("Mul", size, b.one("Sign", x))
+    """Rounded to the nearest, halves away from 0: C's round."""
+    return b.one(f"{DOMAIN}.RoundAway", x)
 
 
 def quantised_float(c: Call, x: Value, to: TensorInfo) -> Value:
