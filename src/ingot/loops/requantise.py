@@ -104,17 +104,27 @@ def unlimited(value: Cast) -> Expr:
 class Requantised:
     """`node`, a part of a value: a sum scaled, rounded, moved by a zero point and limited to bytes.
 
-    `is_whole`: by no narrower limits than those of its type.
+    `is_whole`: by no narrower limits than those of its type. In fixed point `scale` is a multiplier, by which
+    the doubled sum's upper half is made, and `shift` the power of two that divides that.
     """
 
     node: Cast
     scale: Const | Load
     zero: int
     limits: tuple[int, int]
+    shift: Const | Load | None = None
 
     @property
     def is_whole(self) -> bool:
         return self.limits == (self.node.type.lowest, self.node.type.highest)
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.shift is not None
+
+    @property
+    def constants(self) -> tuple[Const | Load, ...]:
+        return (self.scale,) if self.shift is None else (self.scale, self.shift)
 
 
 def requantised(value: Expr, acc: Expr) -> Requantised | None:
@@ -125,7 +135,8 @@ def requantised(value: Expr, acc: Expr) -> Requantised | None:
             case Cast(Binary("min", Binary("max", moved, Const(lo)), Const(hi))):
                 made = _scaled(moved, acc)
                 if made is not None and acc not in walk(_without(value, node)):
-                    return Requantised(node, *made, (int(lo), int(hi)))
+                    (scale, shift), zero = made
+                    return Requantised(node, scale, zero, (int(lo), int(hi)), shift)
     return None
 
 
@@ -133,13 +144,28 @@ def _without(value: Expr, node: Expr) -> Expr:
     return transform(value, lambda n: Const(0, n.dtype) if n == node else None)
 
 
-def _scaled(moved: Expr, acc: Expr) -> tuple[Const | Load, int] | None:
-    """The scale and the zero point of int32(round(float32(acc) * scale)) + zero."""
+def _scaled(moved: Expr, acc: Expr) -> tuple[tuple[Const | Load, Const | Load | None], int] | None:
+    """The scale and the zero point of int32(round(float32(acc) * scale)) + zero, or in fixed point the
+    multiplier and the shift, which is not 0.
+    """
     rounded, zero = without_zero_point(moved)
     match rounded:
         case Cast(Unary("round", Binary("mul", Cast(a, kind), Const() | Load() as scale))) if a == acc:
-            return (scale, zero) if kind is FLOAT32 else None
+            return ((scale, None), zero) if kind is FLOAT32 else None
+        case Binary(
+            "rounding_shr",
+            Binary("doubling_high", a, Const() | Load() as scale),
+            Const() | Load() as shift,
+        ) if a == acc and type(scale) is type(shift) and _is_positive(shift):
+            return (scale, shift), zero
     return None
+
+
+def _is_positive(e: Const | Load) -> bool:
+    """Whether a constant, all its elements, is above 0."""
+    if isinstance(e, Const):
+        return e.value > 0
+    return e.tensor.value is not None and bool((e.tensor.value > 0).all())
 
 
 def without_zero_point(moved: Expr) -> tuple[Expr, int]:

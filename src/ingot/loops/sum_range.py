@@ -47,7 +47,7 @@ def room(c: Compute) -> Room:
     if w.tensor.value is None or w.tensor.type is not INT8 or w.outside is not None:
         return Room()
     found = requantised(c.value, accumulator(INT32))
-    grid = _grid(c, (w, r.init, *((found.scale,) if found else ())))
+    grid = _grid(c, (w, r.init, *(found.constants if found else ())))
     if grid is None:
         return Room()
     lo, hi = _sums(c, w, (int(x.tensor.type.lowest), int(x.tensor.type.highest)), grid)
@@ -86,5 +86,7 @@ def _sums(c: Compute, w: Load, x: tuple[int, int], grid: dict[str, Array]) -> tu
 
 def _results_fit(found: Requantised, largest: Array, grid: dict[str, Array]) -> bool:
     scale = np.abs(np.asarray(evaluate(found.scale, {}, grid), np.float64))
+    if found.shift is not None:
+        scale = scale * 2.0 ** -(31.0 + np.asarray(evaluate(found.shift, {}, grid), np.float64))
     exact = scale.size == 0 or float(scale.min()) > SMALLEST
     return exact and bool((largest * scale + abs(found.zero) + 256 < HALF_LIMIT).all())

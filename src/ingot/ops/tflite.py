@@ -6,9 +6,10 @@ bits behind the point and a power of two (`frontends/tflite/fixed.py` makes them
 
 from __future__ import annotations
 
+import numpy as np
+
 from ingot.errors import UnsupportedError
 from ingot.formula.expr import (
-    Array,
     Const,
     Expr,
     Operand,
@@ -42,15 +43,20 @@ def shifted(x: Expr, exponent: Operand) -> Expr:
     return binary("rounding_shr", x, exponent)
 
 
-def _multiplied(x: Expr, multiplier: Expr, shift: Expr, known: Array | None = None) -> Expr:
-    """int32: two roundings (TFLite's MultiplyByQuantizedMultiplier); of a known shift, only what it does."""
-    left, right = maximum(shift, 0), maximum(-shift, 0)
-    if isinstance(shift, Const):
-        left, right = (Const(max(sign * int(shift.value), 0), INT32) for sign in (1, -1))
-    if known is None or (known > 0).any():
-        x = x << left
+def _multiplied(x: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """int32: two roundings (TFLite's MultiplyByQuantizedMultiplier)."""
+    return shifted(doubling_high(x << maximum(shift, 0), multiplier), maximum(-shift, 0))
+
+
+def _multiplied_by(f: Builder, x: Expr, multiplier: Expr, shift: Tensor, axes: tuple[Var, ...]) -> Expr:
+    """The same for a tensor of shifts: of known ones, only what they do."""
+    if shift.value is None:
+        return _multiplied(x, multiplier, _element(f, shift, axes))
+    left, right = (np.maximum(sign * shift.value, 0).astype(np.int32) for sign in (1, -1))
+    if left.any():
+        x = x << _element(f, f.constant(left, "left"), axes)
     high = doubling_high(x, multiplier)
-    return high if known is not None and (known >= 0).all() else shifted(high, right)
+    return shifted(high, _element(f, f.constant(right, "right"), axes)) if right.any() else high
 
 
 def _multiplied_wide(x: Expr, multiplier: Expr, shift: Expr) -> Expr:
@@ -68,9 +74,10 @@ def fixed_point_multiply(f: Builder, x: Tensor, multiplier: Tensor, shift: Tenso
     if x.type not in (INT32, INT64) or multiplier.type is not INT32:
         raise UnsupportedError(f"{x.type} times {multiplier.type}: int32 or int64 times int32 is needed")
     axes = f.axes(broadcast_shape(f, x.shape, multiplier.shape, shift.shape))
-    a, m, s = (_element(f, t, axes) for t in (x, multiplier, shift))
-    is_wide = x.type is not INT32
-    return f.map(axes, _multiplied_wide(a, m, s) if is_wide else _multiplied(a, m, s, shift.value))
+    a, m = (_element(f, t, axes) for t in (x, multiplier))
+    if x.type is INT32:
+        return f.map(axes, _multiplied_by(f, a, m, shift, axes))
+    return f.map(axes, _multiplied_wide(a, m, _element(f, shift, axes)))
 
 
 def _element(f: Builder, t: Tensor, axes: tuple[Var, ...]) -> Expr:

@@ -22,6 +22,8 @@ from itertools import product
 KINDS = ("uint8", "int8")
 SUM_LIMIT = 1 << 23
 """What sums of channels that share a register stay below."""
+SCALES = {False: "float", True: "int32_t"}
+"""Of channels: in fixed point multipliers and shifts."""
 HALF_LIMIT = 1 << 15
 """What results stay below before they are limited to bytes: two share a register."""
 
@@ -54,6 +56,11 @@ def from_zero(name: str, plain: bool) -> str:
     return f"{name}_plain" if plain else name
 
 
+def bytes_name(name: str, kind: str, plain: bool, fixed: bool = False) -> str:
+    """The routine `name` for results of a type, `fixed`: that are scaled in fixed point."""
+    return from_zero(f"{'fixed_' if fixed else ''}{name}_{kind}", plain)
+
+
 def dot2_routines() -> Mapping[str, str]:
     """The routines of products of two points, by name."""
     return {
@@ -65,15 +72,15 @@ def dot2_routines() -> Mapping[str, str]:
             "Adds products of two points and four channels; an int16 of w holds two: 256 * b + a.",
         ),
         **{
-            from_zero(f"dot2_bytes_{kind}", plain): routine(
-                from_zero(f"dot2_bytes_{kind}", plain),
-                f"const int16_t *a, const int16_t *w, const int32_t *first, const float *scale, {kind}_t *to,"
-                " int step, int blocks, int pairs, int zero",
-                _bytes(kind, plain),
-                _as_bytes(_BYTES, kind),
+            bytes_name("dot2_bytes", *how): routine(
+                bytes_name("dot2_bytes", *how),
+                f"const int16_t *a, const int16_t *w, const int32_t *first, const {SCALES[how[2]]} *scale,"
+                f" {how[0]}_t *to, int step, int blocks, int pairs, int zero",
+                _bytes(*how),
+                _as_bytes(_BYTES, *how[::2]),
                 "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
             )
-            for kind, plain in product(KINDS, (False, True))
+            for how in product(KINDS, (False, True), (False, True))
         },
         **{
             f"widen2_{kind}": routine(
@@ -152,12 +159,15 @@ _TILE = """\
 """
 
 
-def _as_bytes(plain: str, kind: str) -> str:
+def _as_bytes(plain: str, kind: str, fixed: bool = False) -> str:
     """The routine in plain C, for results of a type."""
+    plain = plain.replace("        SCALED\n", _FIXED if fixed else _FLOATS).replace(
+        "ROW", "8" if fixed else "4"
+    )
     return plain.replace("KIND", kind).replace(" FLIP", " ^ 128" if kind == "int8" else "")
 
 
-def _bytes(kind: str, plain: bool) -> Iterator[str]:
+def _bytes(kind: str, plain: bool, fixed: bool) -> Iterator[str]:
     """On the stack: room for eight sums, first, scale, a, end of a, end of y; then registers; then y, step,
     blocks, pairs, zero.
     """
@@ -165,24 +175,54 @@ def _bytes(kind: str, plain: bool) -> Iterator[str]:
     yield from ("push {r4-r11, lr}", "sub sp, sp, #52", f"ldr r4, {y}", f"ldr r5, {blocks}")
     yield from ("add r5, r4, r5, lsl #2", f"ldr r6, {pairs}", "add r6, r0, r6, lsl #3")
     yield from ("strd r2, r3, [sp, #32]", "strd r0, r6, [sp, #40]", "str r5, [sp, #48]")
-    yield from ("2:", "ldrd r2, r3, [sp, #32]", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}", "vldm r3!, {s0-s3}")
+    yield from ("2:", "ldrd r2, r3, [sp, #32]", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}")
+    yield f"vldm r3!, {{s0-s{7 if fixed else 3}}}"
     yield from ("strd r2, r3, [sp, #32]", "ldr r0, [sp, #40]")
     yield from _all_products(pairs, "[sp, #44]")
-    yield from _limited("s0 s1 s2 s3 s0 s1 s2 s3", kind, "" if plain else zero)
+    yield from _scaled_fixed() if fixed else _scaled_floats("s0 s1 s2 s3 s0 s1 s2 s3")
+    yield from _limited(kind, "" if plain else zero)
     yield from (f"ldrd r2, r3, {y}", "str r8, [r2, r3]", "str r4, [r2], #4", f"str r2, {y}")
     yield from ("ldr r3, [sp, #48]", "cmp r2, r3", "bne 2b", "add sp, sp, #52", "pop {r4-r11, pc}")
 
 
-def _limited(scales: str, kind: str, zero: str) -> Iterator[str]:
-    """Two words of four bytes each in r4 and r8, of the sums in r4-r11, by way of memory at sp. What is added
-    to make them unsigned lies at `zero`, twice, if it is not 0.
-    """
+def _scaled_floats(scales: str) -> Iterator[str]:
+    """The sums in r4-r11 scaled and rounded, by way of memory at sp."""
     yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
     yield from ("stm sp, {r4-r11}", "vldm sp, {s4-s11}")
     yield from (f"vcvt.f32.s32 s{n}, s{n}" for n in range(4, 12))
     yield from (f"vmul.f32 s{n}, s{n}, {by}" for n, by in enumerate(scales.split(), 4))
     yield from (f"vcvtr.s32.f32 s{n}, s{n}" for n in range(4, 12))
     yield from ("vstm sp, {s4-s11}", "ldm sp, {r4-r11}")
+
+
+def _scaled_fixed() -> Iterator[str]:
+    """The same of two points, by multipliers in s0-s3 and shifts in s4-s7."""
+    yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
+    for n in range(4):
+        yield from (
+            f"vmov r0, s{n}",
+            f"vmov r12, s{4 + n}",
+            "movs r2, #1",
+            "lsls r2, r2, r12",
+            "lsrs r2, r2, #1",
+        )
+        for r in (f"r{4 + n}", f"r{8 + n}"):
+            yield f"asr {r}, {r}, #7" if n % 2 else f"lsl {r}, {r}, #1"
+            yield from fixed(r, "r0", "r2", "r3")
+            yield f"asr {r}, {r}, r12"
+
+
+def fixed(r: str, multiplier: str, half: str, free: str) -> Iterator[str]:
+    """The upper half of a doubled sum by a multiplier, rounded, and what a division by a power of two, half
+    of which is given, adds to round away from 0.
+    """
+    yield from (f"add {free}, {half}, {r}, asr #31", f"smmlar {r}, {r}, {multiplier}, {free}")
+
+
+def _limited(kind: str, zero: str) -> Iterator[str]:
+    """Two words of four bytes each in r4 and r8, of the results in r4-r11. What is added to make them
+    unsigned lies at `zero`, twice, if it is not 0.
+    """
     if zero:
         yield f"ldr r2, {zero}"
     for n in (4, 5, 8, 9):
@@ -195,8 +235,18 @@ def _limited(scales: str, kind: str, zero: str) -> Iterator[str]:
         yield from ("eor r4, r4, #0x80808080", "eor r8, r8, #0x80808080")
 
 
+_FLOATS = """\
+                const float x = (float)sum * scale[c];
+                const int y = (int)(x + 12582912.0f - 12582912.0f) + (int16_t)zero;
+"""
+_FIXED = """\
+                const int64_t x = (int64_t)(c % 2 ? sum / 256 : sum) * scale[c];
+                const int32_t high = (int32_t)((x + 1073741824) >> 31);
+                const int32_t half = (int32_t)(1u << scale[4 + c] >> 1);
+                const int y = ((high + half - (high < 0)) >> scale[4 + c]) + (int16_t)zero;
+"""
 _BYTES = """\
-    for (int block = 0; block < blocks; block++, first += 4, scale += 4, w += 4 * pairs) {
+    for (int block = 0; block < blocks; block++, first += 4, scale += ROW, w += 4 * pairs) {
         for (int point = 1; point >= 0; point--) {
             uint32_t sums[4];
             for (int c = 0; c < 4; c++) sums[c] = (uint32_t)first[c];
@@ -206,8 +256,8 @@ _BYTES = """\
                 sums[duo + 1] += (uint32_t)(both * term);
             }
             for (int c = 0; c < 4; c++) {
-                const float x = (float)(int32_t)(c % 2 ? sums[c] - sums[c - 1] : sums[c]) * scale[c];
-                const int y = (int)(x + 12582912.0f - 12582912.0f) + (int16_t)zero;
+                const int32_t sum = (int32_t)(c % 2 ? sums[c] - sums[c - 1] : sums[c]);
+        SCALED
                 const int limited = y < 0 ? 0 : y > 255 ? 255 : y;
                 to[4 * block + point * step + c] = (KIND_t)(uint8_t)(limited FLIP);
             }
@@ -236,7 +286,8 @@ def _row(extend: str, kind: str, plain: bool) -> Iterator[str]:
     yield "5:"
     yield from (line for _ in range(2) for line in _four_terms(extend))
     yield from ("ldr r2, [sp, #44]", "cmp r0, r2", "bne 4b", "6:")
-    yield from _limited("s0 s1 s2 s3 s12 s13 s14 s15", kind, "" if plain else zero)
+    yield from _scaled_floats("s0 s1 s2 s3 s12 s13 s14 s15")
+    yield from _limited(kind, "" if plain else zero)
     yield from (f"ldr r2, {y}", "str r4, [r2], #4", "str r8, [r2], #4", f"str r2, {y}")
     yield from ("ldr r3, [sp, #48]", "cmp r2, r3", "bne 2b", "add sp, sp, #52", "pop {r4-r11, pc}")
 

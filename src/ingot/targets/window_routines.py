@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from ingot.targets.routines import KINDS, from_zero, routine
+from ingot.targets.routines import KINDS, SCALES, bytes_name, fixed, routine
 
 PITCHES = (16, 64)  # elements of a row of a plane
 STRIDES = (1, 2)
@@ -22,11 +22,13 @@ TAPS = 3  # of a window, along and down
 PADDED = 4  # weights of a row, the last one 0
 
 
-def window_name(strides: tuple[int, int], pitch: int, kind: str, plain: bool = False) -> str:
+def window_name(
+    strides: tuple[int, int], pitch: int, kind: str, plain: bool = False, is_fixed: bool = False
+) -> str:
     """The routine for windows that move so far down and along, and results of a type; `plain`: with the
-    smallest zero point of their type.
+    smallest zero point of their type; `is_fixed`: scaled in fixed point.
     """
-    return from_zero(f"window_{strides[0]}_{strides[1]}_{pitch}_{kind}", plain)
+    return bytes_name(f"window_{strides[0]}_{strides[1]}_{pitch}", kind, plain, is_fixed)
 
 
 def window_routines() -> Mapping[str, str]:
@@ -41,7 +43,7 @@ def window_routines() -> Mapping[str, str]:
         )
         for kind in ("uint8", "int8")
     }
-    made = product(product(STRIDES, STRIDES), PITCHES, KINDS, (False, True))
+    made = product(product(STRIDES, STRIDES), PITCHES, KINDS, (False, True), (False, True))
     return planes | {window_name(*how): _window(*how) for how in made}
 
 
@@ -79,23 +81,32 @@ _PLANE = """\
 # -- windows
 
 
-def _window(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool) -> str:
-    name = window_name(strides, pitch, kind, is_plain)
+def _window(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool, is_fixed: bool) -> str:
+    name = window_name(strides, pitch, kind, is_plain, is_fixed)
     low, high = (0, 255) if kind == "uint8" else (-128, 127)
-    plain = _WINDOW
+    plain = _WINDOW.replace("            SCALED\n", _FIXED if is_fixed else _FLOATS)
     words = {"DOWN": strides[0], "ALONG": strides[1], "PITCH": pitch, "KIND": kind, "LOW": low, "HIGH": high}
     for word, value in words.items():
         plain = plain.replace(word, str(value))
     return routine(
         name,
-        "const int16_t *plane, const int8_t *w, const int32_t *first, const float *scale,"
+        f"const int16_t *plane, const int8_t *w, const int32_t *first, const {SCALES[is_fixed]} *scale,"
         f" {kind}_t *y, int rows, int columns, int down, int along, int zero",
-        tuple(_assembly(strides, pitch, kind, is_plain)),
+        tuple(_assembly(strides, pitch, kind, is_plain, is_fixed)),
         plain,
         "Windows of a plane multiplied by three rows of four weights, the last one 0, as bytes.",
     )
 
 
+_FLOATS = """\
+            const float x = (float)sum * *scale;
+            const float near = x < -66000.0f ? -66000.0f : x > 66000.0f ? 66000.0f : x;
+            const int made = (int)(near + 12582912.0f - 12582912.0f) + zero;
+"""
+_FIXED = """\
+            const int32_t high = (int32_t)(((int64_t)sum * scale[0] + 1073741824) >> 31);
+            const int made = ((high + (1 << scale[1] >> 1) - (high < 0)) >> scale[1]) + zero;
+"""
 _WINDOW = """\
     for (int oh = 0; oh < rows; oh++)
         for (int ow = 0; ow < columns; ow++) {
@@ -103,32 +114,36 @@ _WINDOW = """\
             for (int k = 0; k < 3; k++)
                 for (int l = 0; l < 3; l++)
                     sum += plane[(DOWN * oh + k) * PITCH + ALONG * ow + l] * w[4 * k + l];
-            const float x = (float)sum * *scale;
-            const float near = x < -66000.0f ? -66000.0f : x > 66000.0f ? 66000.0f : x;
-            const int made = (int)(near + 12582912.0f - 12582912.0f) + zero;
+            SCALED
             y[oh * down + ow * along] = (KIND_t)(made < LOW ? LOW : made > HIGH ? HIGH : made);
         }
 """
 
 
-def _assembly(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool) -> Iterator[str]:
+def _assembly(
+    strides: tuple[int, int], pitch: int, kind: str, is_plain: bool, is_fixed: bool
+) -> Iterator[str]:
     """Two rows of results at a time, then the one that is left, if there is one."""
-    yield from _start(strides)
+    yield from _start(strides, is_fixed)
     yield from ("2:", "ldr r2, [sp, #12]", "subs r2, r2, #2", "str r2, [sp, #12]", "bmi 3f")
-    yield from (*_row_start(), "1:", *_tile(strides, pitch, 2), *_limited(kind, is_plain, 2))
+    yield from (*_row_start(), "1:", *_tile(strides, pitch, 2), *_limited(kind, is_plain, is_fixed, 2))
     yield from (*_next_tile(strides), "bne 1b", *_next_rows(strides, pitch), "b 2b")
     yield from ("3:", "adds r2, r2, #1", "bne 5f", *_row_start(), "4:", *_tile(strides, pitch, 1))
-    yield from (*_limited(kind, is_plain, 1), *_next_tile(strides), "bne 4b")
+    yield from (*_limited(kind, is_plain, is_fixed, 1), *_next_tile(strides), "bne 4b")
     yield from ("5:", "add sp, sp, #32", "pop {r4-r11, pc}")
 
 
-def _start(strides: tuple[int, int]) -> Iterator[str]:
+def _start(strides: tuple[int, int], is_fixed: bool) -> Iterator[str]:
     """r3-r8: weights 01 and 12 of three rows. s0: scale, s1: zero point, s2, s3: first value, s8: how far
-    right the second result goes, where there is one. On the stack: plane and results of the last tile of the
+    right the second result goes, where there is one; in fixed point s0: multiplier, s9: shift, s10: half of
+    what it divides by. On the stack: plane and results of the last tile of the
     rows, how far right at first, rows, from tile to tile, where planes end, how far right, how far down; then
     registers; then y, rows, columns, down, along, zero.
     """
     yield from ("push {r4-r11, lr}", "sub sp, sp, #32", "vldr s0, [r3]", "vldr s2, [r2]", "vldr s3, [r2]")
+    if is_fixed:
+        yield from ("ldr r2, [r3, #4]", "movs r12, #1", "lsl r12, r12, r2", "lsr r12, r12, #1")
+        yield from ("vmov s9, r2", "vmov s10, r12")
     yield "ldm r1, {r9, r10, r11}"
     for row in range(TAPS):
         yield from (f"sxtb16 r2, r{9 + row}", f"sxtb16 lr, r{9 + row}, ror #8")
@@ -170,13 +185,25 @@ def _row(strides: tuple[int, int], mine: list[tuple[int, int]], at: int) -> Iter
         yield from (f"smlabt r{10 + 2 * n}, r2, r{4 + 2 * k}, r{10 + 2 * n}" for n, k in mine)
 
 
-def _limited(kind: str, is_plain: bool, rows: int) -> Iterator[str]:
-    """The sums as bytes, where they belong."""
+def _scaled_fixed(rows: int) -> Iterator[str]:
+    """The sums in r9-r12 scaled and rounded."""
+    yield "vmov r2, s0"
+    for n in range(9, 9 + 2 * rows):
+        yield from ("vmov lr, s10", f"lsl r{n}, r{n}, #1", *fixed(f"r{n}", "r2", "lr", "lr"))
+    yield from ("vmov r2, s9", *(f"asr r{n}, r{n}, r2" for n in range(9, 9 + 2 * rows)))
+
+
+def _scaled_floats(rows: int) -> Iterator[str]:
     pairs = [(f"s{4 + 2 * n}, s{5 + 2 * n}", f"r{9 + 2 * n}, r{10 + 2 * n}") for n in range(rows)]
     yield from (f"vmov {s}, {r}" for s, r in pairs)
     for how in ("vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, s0", "vcvtr.s32.f32 {0}, {0}"):
         yield from (how.format(f"s{n}") for n in range(4, 4 + 2 * rows))
     yield from (f"vmov {r}, {s}" for s, r in pairs)
+
+
+def _limited(kind: str, is_plain: bool, is_fixed: bool, rows: int) -> Iterator[str]:
+    """The sums as bytes, where they belong."""
+    yield from _scaled_fixed(rows) if is_fixed else _scaled_floats(rows)
     made = range(9, 9 + 2 * rows)
     if not is_plain:
         yield from ("vmov r2, s1", *(f"add r{n}, r{n}, r2" for n in made))

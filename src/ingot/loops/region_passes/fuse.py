@@ -8,6 +8,11 @@ producer only puts parts together, the expression goes to the makers of the part
 
     y = relu(concat(a, b))    ->    y = concat(relu(a), relu(b))
 
+What makes integers wider joins its reader first, so that what is stored between two layers are bytes:
+
+    u = scaled(int32(x))      x = conv(..)           x = conv(..)
+    y = uint8(u + ..)     ->  y = uint8(scaled(int32(x)) + ..)
+
 Needs a formulated region. Guarantees the same outputs, every intermediate that disappears being read by
 nobody else.
 """
@@ -15,6 +20,7 @@ nobody else.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage, reads, same_point, writes
@@ -29,6 +35,18 @@ DEEPEST = 200  # nodes of one fused expression
 
 def fuse(region: Region) -> Region:
     """Fuse in place, regions of branches and loops included, and return the region."""
+    return _fused(_fused(region, _is_widening), lambda producer, t: True)
+
+
+def _is_widening(producer: Group, t: Tensor) -> bool:
+    """Whether `t` is a map of narrower integers."""
+    maps = pointwise(producer)
+    read = () if maps is None else tuple(loads(maps.value))
+    return t.type.kind == "i" and bool(read) and all(x.tensor.type.bytes < t.type.bytes for x in read)
+
+
+def _fused(region: Region, joins: Callable[[Group, Tensor], bool]) -> Region:
+    """Every group that makes such a tensor and the one that reads it, as one."""
     items: list[Item] = []
     readers = readers_of(region)
     makers: dict[Tensor, int] = {}
@@ -36,11 +54,11 @@ def fuse(region: Region) -> Region:
     while waiting:
         item = waiting.popleft()
         if isinstance(item, Either):
-            fuse(item.then)
-            fuse(item.other)
+            _fused(item.then, joins)
+            _fused(item.other, joins)
         elif isinstance(item, Iterate):
-            fuse(item.body)
-        elif (found := _producer(item, items, makers, readers)) is not None:
+            _fused(item.body, joins)
+        elif (found := _producer(item, items, makers, readers, joins)) is not None:
             at, tensor = found
             producer = items[at]
             assert isinstance(producer, Group)
@@ -75,7 +93,11 @@ def readers_of(region: Region) -> Counter[Tensor]:
 
 
 def _producer(
-    item: Item, items: list[Item], makers: dict[Tensor, int], readers: Counter[Tensor]
+    item: Item,
+    items: list[Item],
+    makers: dict[Tensor, int],
+    readers: Counter[Tensor],
+    joins: Callable[[Group, Tensor], bool],
 ) -> tuple[int, Tensor] | None:
     """The latest group whose only result this group consumes element by element."""
     assert isinstance(item, Group)
@@ -86,6 +108,8 @@ def _producer(
     for t in sorted(candidates, key=lambda t: -makers[t]):
         producer = items[makers[t]]
         assert isinstance(producer, Group)
+        if not joins(producer, t):
+            continue
         alone = all(w is t or not readers[w] for w in producer.writes)  # else the group could not move down
         if alone and len(producer.nodes) + len(item.nodes) <= MOST_NODES and _joins(producer, consumer, t):
             return makers[t], t

@@ -146,7 +146,7 @@ class DenseBytes(DotLoops):
         stores = (
             Store(
                 to(block, r),
-                as_byte(_sum(r), Load(self.scale, (*begin[:-2], block, Const(r))), r, self.found),
+                as_byte(_sum(r), r, self.found, Load(self.scale, (*begin[:-2], block, Const(r)))),
             )
             for r in range(CHANNELS)
         )

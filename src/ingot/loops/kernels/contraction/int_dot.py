@@ -61,14 +61,15 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     merged = merge_points(merge_terms(found.c, storage), storage)
     product, group = replace(found, c=merged), _group(merged, target)
     space = room(c)
-    if is_long(product, target) and space.results and (made := made_bytes(product)) is not None:
-        return LongBytes(product, storage, made, target).statements()
+    made = made_bytes(product) if space.results else None
+    floats = None if made is None or made.is_fixed else made
+    if floats is not None and is_long(product, target):
+        return LongBytes(product, storage, floats, target).statements()
     if group == GROUP and is_paired(product, space, target):
-        made = made_bytes(product) if space.results else None
         tiles = PairedTiles(product, storage) if made is None else PairedBytes(product, storage, made)
         return tiles.statements()
-    if group == GROUP and is_dense(product, space, target) and (made := made_bytes(product)) is not None:
-        return DenseBytes(product, storage, made).statements()
+    if floats is not None and group == GROUP and is_dense(product, space, target):
+        return DenseBytes(product, storage, floats).statements()
     return _Generator(product, storage, group).statements()
 
 

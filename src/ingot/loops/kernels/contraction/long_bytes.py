@@ -294,4 +294,4 @@ class LongBytes(DotLoops):
         for p in range(count):
             for r in range(self.size):
                 scale = Load(self.scale, (*self.moving, block, Const(r)))
-                yield Store(to(p, block, r), as_byte(Var(f"c{p}_{r}", None, INT32), scale, 0, self.found))
+                yield Store(to(p, block, r), as_byte(Var(f"c{p}_{r}", None, INT32), 0, self.found, scale))

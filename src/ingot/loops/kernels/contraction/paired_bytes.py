@@ -38,7 +38,7 @@ from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import Requantised, limited, requantised
-from ingot.targets.routines import from_zero
+from ingot.targets.routines import bytes_name
 
 SUM = Var("acc", None, INT32)
 SHIFT = 256  # of the second of two channels in a register
@@ -52,7 +52,7 @@ def made_bytes(p: Product) -> Requantised | None:
     if found is None or p.zero != Const(0, INT32):
         return None
     own = (p.c.vector, *(v for v in p.c.outer if step(p.c.b, v.name) != 0))
-    for e in (found.scale, p.c.init):
+    for e in (*found.constants, p.c.init):
         if isinstance(e, Load):
             if e.tensor.value is None or e.outside is not None or around(e, own):
                 return None
@@ -90,7 +90,10 @@ class PairedBytes(PairedTiles):
             assert isinstance(found, Load)
             return found
 
-        constants = (Load(t, (*self.moving, Const(first), none)) for t in (self.first, self.scale))
+        constants = (
+            Load(t, (*self.moving, Const(first), *[none] * (t.rank - len(self.moving) - 1)))
+            for t in (self.first, self.scale)
+        )
         w = Load(self.duo, (*self.moving, Const(first), none, none, none))
         addresses = (Load(self.wide, (none, none, none)), w, *constants, to(0, Const(first), 0))
         if made is not None:
@@ -99,8 +102,7 @@ class PairedBytes(PairedTiles):
             apart = step(self.c.to, self.x.name) or 0 if self.x is not None and count == POINTS else 0
         numbers = (apart, blocks, self.pairs, zero_of_halves(self.found))
         body = (*self._sums(block), *self._limited(block, count, to))
-        name = f"dot2_bytes_{self.found.node.type.name}"
-        call = Routine(from_zero(name, is_plain(self.found)), addresses, numbers)
+        call = Routine(routine_of("dot2_bytes", self.found), addresses, numbers)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
 
     def _sums(self, block: Expr) -> Iterator[Statement]:
@@ -119,11 +121,12 @@ class PairedBytes(PairedTiles):
         """The sums as bytes."""
         for p in range(count):
             for r in range(CHANNELS):
-                total, scale = (
-                    Var(f"c{p}_{r}", None, INT32),
-                    Load(self.scale, (*self.moving, block, Const(r))),
+                total, kinds = Var(f"c{p}_{r}", None, INT32), range(2) if self.found.is_fixed else (None,)
+                scales = (
+                    Load(self.scale, (*self.moving, block, *([] if k is None else [Const(k)]), Const(r)))
+                    for k in kinds
                 )
-                yield Store(to(p, block, r), as_byte(total, scale, r, self.found))
+                yield Store(to(p, block, r), as_byte(total, r, self.found, *scales))
 
 
 def is_direct(loops: DotLoops, found: Requantised) -> bool:
@@ -152,8 +155,13 @@ def with_byte(value: Expr, found: Requantised, made: Load) -> Expr:
     return transform(value, lambda n: byte if n == found.node else None)
 
 
-def as_byte(total: Expr, scale: Load, channel: int, found: Requantised) -> Expr:
-    """What a routine makes of a sum; of the second of two channels the scale is a 256th."""
+def as_byte(total: Expr, channel: int, found: Requantised, scale: Load, shift: Load | None = None) -> Expr:
+    """What a routine makes of a sum; of the second of two channels the scale is a 256th. In fixed point by a
+    multiplier and a shift.
+    """
+    if shift is not None:
+        made = Binary("rounding_shr", Binary("doubling_high", total, scale), shift)
+        return limited(made + found.zero, found.node.type)
     scaled = cast(total * SHIFT if channel % 2 else total, FLOAT32) * scale
     return limited(cast(Unary("round", scaled), INT32) + found.zero, found.node.type)
 
@@ -161,6 +169,11 @@ def as_byte(total: Expr, scale: Load, channel: int, found: Requantised) -> Expr:
 def is_plain(found: Requantised) -> bool:
     """Whether the bytes stand for numbers from 0 on: their zero point is the smallest of their type."""
     return found.zero == found.node.type.lowest
+
+
+def routine_of(name: str, found: Requantised) -> str:
+    """The routine that makes such bytes."""
+    return bytes_name(name, found.node.type.name, is_plain(found), found.is_fixed)
 
 
 def zero_of_halves(found: Requantised) -> int:
@@ -171,10 +184,17 @@ def zero_of_halves(found: Requantised) -> int:
 
 
 def constants_of_channels(loops: DotLoops, found: Requantised, size: int) -> tuple[Tensor, Tensor]:
-    """[groups.., block, channel] for blocks of so many channels: first values, and scales."""
+    """[groups.., block, channel] for blocks of so many channels: first values, and scales; in fixed point
+    [groups.., block, 2, channel], multipliers and shifts.
+    """
     init = loops.c.init
     assert isinstance(init, Const | Load)
     first = _constant(loops, init, INT32, ("first", size), _shared_sums)
+    if found.shift is not None:
+        multipliers = _constant(loops, found.scale, INT32, ("multiplier", size), None)
+        shifts = _constant(loops, found.shift, INT32, ("shift", size), None)
+        how = ("fixed", multipliers.shape)
+        return first, loops.storage.combined(multipliers, shifts, how, _stacked, INT32, "fixed")
     return first, _constant(loops, found.scale, FLOAT32, ("scale", size), _shared_scales)
 
 
@@ -183,9 +203,9 @@ def _constant(
     e: Const | Load,
     type: DType,
     what: tuple[str, int],
-    of_two: Callable[[Array, Array], Array],
+    of_two: Callable[[Array, Array], Array] | None,
 ) -> Tensor:
-    """A constant of each channel, of two channels what the routine begins or ends with."""
+    """A constant of each channel; of the second of two what `of_two` makes of both."""
     c, (name, size) = loops.c, what
 
     axes = (*loops.moving, c.vector)
@@ -196,12 +216,17 @@ def _constant(
         short = [*[(0, 0)] * len(loops.moving), (0, -c.channels % size)]
         blocks = np.pad(every, short).reshape(*every.shape[:-1], -1, size)
         made = blocks.astype(type.numpy)
-        made[..., 1::2] = of_two(blocks[..., ::2], blocks[..., 1::2])
+        if of_two is not None:
+            made[..., 1::2] = of_two(blocks[..., ::2], blocks[..., 1::2])
         return made
 
     of, part = (e.tensor, e.index) if isinstance(e, Load) else (c.b.tensor, (e,))
     how = ("paired", what, part, tuple(v.name for v in axes))
     return loops.storage.derived(of, how, pack, type, name)
+
+
+def _stacked(multipliers: Array, shifts: Array) -> Array:
+    return np.stack([multipliers, shifts], axis=-2)
 
 
 def _shared_sums(low: Array, high: Array) -> Array:

@@ -18,7 +18,7 @@ from ingot.formula.compute import Compute
 from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, static, substitute
 from ingot.formula.index import Bounds, mentions, simplify
-from ingot.formula.types import INT8, INT32, DType
+from ingot.formula.types import FLOAT32, INT8, INT32, DType
 from ingot.loops.access import step
 from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.contraction.roles import around
@@ -28,6 +28,7 @@ from ingot.loops.requantise import Requantised, requantised
 from ingot.targets.window_routines import STRIDES, TAPS
 
 SUM = Var("acc", None, INT32)
+DOUBLED = 1 << 29  # a first value below it, and products of bytes, may be doubled
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,19 @@ class ByteWindows:
         how = ("windows", what, part, tuple(a.name for a in self.channels))
         return self.storage.derived(of, how, pack, type, what)
 
+    def scales(self) -> Tensor:
+        """[channel..]: scales, or in fixed point [channel.., 2], multipliers and shifts."""
+        if not self.found.is_fixed:
+            return self.of_channels(self.found.scale, FLOAT32, "scale")
+        multipliers, shifts = (
+            self.of_channels(e, INT32, n)
+            for e, n in zip(self.found.constants, ("multiplier", "shift"), strict=True)
+        )
+        how = ("fixed", multipliers.shape)
+        return self.storage.combined(
+            multipliers, shifts, how, lambda m, s: np.stack([m, s], -1), INT32, "fixed"
+        )
+
     def first(self, taken: int) -> Tensor:
         """int32 of each channel: what sums begin with, where `taken` was taken from every element of `x`."""
         d, init = self.d, self.d.init
@@ -133,10 +147,18 @@ def _made(d: SumOfBytes, outer: tuple[Var, ...], sides: tuple[Side, Side]) -> Re
     found = requantised(d.value, SUM)
     if found is None or found.node != d.value or not found.is_whole:
         return None
-    for e in (found.scale, d.init):
+    for e in (*found.constants, d.init):
         if not isinstance(e, Const) and not (isinstance(e, Load) and _is_constant(e, outer)):
             return None
+    if found.is_fixed and _largest(d.init) >= DOUBLED:
+        return None
     return found if _is_constant(d.w, (*outer, *(side.tap for side in sides))) else None
+
+
+def _largest(e: Expr) -> int:
+    """Of a first value's elements."""
+    value = e.value if isinstance(e, Const) else e.tensor.value if isinstance(e, Load) else None
+    return int(np.abs(np.asarray(value, np.int64)).max(initial=0))
 
 
 def _is_constant(e: Load, axes: tuple[Var, ...]) -> bool:

@@ -17,7 +17,7 @@ from ingot.formula.compute import Compute
 from ingot.formula.expr import Array, Const, Expr, Load, Var, cast, static
 from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
-from ingot.formula.types import FLOAT32, INT16, INT32
+from ingot.formula.types import INT16, INT32
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_plain
 from ingot.loops.kernels.windows.byte_windows import ByteWindows, Side, byte_windows
@@ -71,7 +71,7 @@ class _Planes:
         self.plane = windows.storage.scratch(self.d.to.tensor, (held, self.pitch), "plane", INT16)
         self.weights = windows.weights("padded", (TAPS, PADDED), _place)
         self.first = windows.of_channels(self.d.init, INT32, "first")
-        self.scale = windows.of_channels(self.found.scale, FLOAT32, "scale")
+        self.scale = windows.scales()
 
     def statements(self) -> tuple[Statement, ...]:
         body = tuple(s for rows, columns in self.parts for s in self._part(rows, columns))
@@ -113,7 +113,7 @@ class _Planes:
         x, w = self._at(row, column), Load(self.weights, (*self.channels, kh, kw))
         add = Assign("sum", Var("sum", None, INT32) + cast(x, INT32) * cast(w, INT32))
         taps = For(kw.name, Const(0), Const(along.taps), 1, (add,))
-        made = as_byte(Var("sum", None, INT32), Load(self.scale, self.channels), 0, self.found)
+        made = as_byte(Var("sum", None, INT32), 0, self.found, *self._scales())
         body = (
             Let("sum", Load(self.first, self.channels), mutable=True),
             For(kh.name, Const(0), Const(down.taps), 1, (taps,)),
@@ -123,14 +123,20 @@ class _Planes:
         call = self._call(rows, columns)
         return For(oh.name, Const(rows[0]), Const(rows[1]), 1, (inner,), routine=call)
 
+    def _scales(self) -> tuple[Load, ...]:
+        """The scale of a channel, or its multiplier and its shift."""
+        parts = ((Const(0),), (Const(1),)) if self.found.is_fixed else ((),)
+        return tuple(Load(self.scale, (*self.channels, *part)) for part in parts)
+
     def _call(self, rows: tuple[int, int], columns: tuple[int, int]) -> Routine:
         strides, kind = (self.down.stride, self.along.stride), self.d.to.tensor.type.name
         start = self.windows.moved(
             self.d.to, {self.down.out.name: Const(rows[0]), self.along.out.name: Const(columns[0])}
         )
-        constants = (Load(t, self.channels) for t in (self.first, self.scale))
+        constants = (Load(self.first, self.channels), self._scales()[0])
         w = Load(self.weights, (*self.channels, Const(0), Const(0)))
         far = (step(self.d.to, side.out.name) or 0 for side in (self.down, self.along))
         numbers = (rows[1] - rows[0], columns[1] - columns[0], *far, self.found.zero)
         addresses = (self._at(Const(0), Const(0)), w, *constants, start)
-        return Routine(window_name(strides, self.pitch, kind, is_plain(self.found)), addresses, numbers)
+        how = (is_plain(self.found), self.found.is_fixed)
+        return Routine(window_name(strides, self.pitch, kind, *how), addresses, numbers)

@@ -142,7 +142,7 @@ class _Quads:
         w = Load(self.weights, (simplify(c + 1), kw, kh))
         add = Assign("sum", Var("sum", None, INT32) + cast(a, INT32) * cast(w, INT32))
         taps = For(kw.name, none, Const(self.along.taps), 1, (add,))
-        made = as_byte(Var("sum", None, INT32), Load(self.scale, (c,)), 0, self.found)
+        made = as_byte(Var("sum", None, INT32), 0, self.found, Load(self.scale, (c,)))
         body: tuple[Statement, ...] = (
             Let("sum", Load(self.first, (c,)), mutable=True),
             For(kh.name, none, Const(self.down.taps), 1, (taps,)),

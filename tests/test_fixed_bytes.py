@@ -1,0 +1,156 @@
+"""Sums that become bytes in fixed point, as TFLite has them: the routines, and what stands between layers.
+
+The oracle is portable C, whose bits `test_tflite.py` holds to litert's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ingot
+from ingot.driver import stages
+from ingot.loops.evaluate import run
+from ingot.options import Options
+from ingot.targets.routines import bytes_name, dot2_routines
+from ingot.targets.window_routines import window_name, window_routines
+from tests.ops.tflite import divide, high_mul
+from tests.test_paired_tiles import KINDS, TARGET, Array, in_plain_c, operands, routines
+from tests.tflite.cases import Draw, same
+from tests.tflite.writer import Op, T, model
+
+SAME = {"padding": 0, "stride_w": 1, "stride_h": 1}
+TWO = {"padding": 0, "stride_w": 2, "stride_h": 2}
+RELU = {"fused_activation_function": 1}
+
+
+def conv(shape: tuple[int, ...], taps: int, filters: int, how: dict[str, int], zero: int = 5) -> bytes:
+    """A convolution of int8 with a scale for each filter."""
+    d = Draw(f"{shape} {taps} {filters}")
+    x, step = d.like("INT8", shape), how["stride_w"]
+    w = d.weights("INT8", (filters, taps, taps, shape[3]), 0, filters)
+    to = d.sum_of("INT8", (shape[0], -(-shape[1] // step), -(-shape[2] // step), filters))
+    to.zero = zero
+    op = Op("CONV_2D", [0, 1, 2], [3], "Conv2DOptions", how)
+    return model([x, w, d.bias(x, w, filters), to], [op], [0], [3])
+
+
+def depthwise(shape: tuple[int, ...], how: dict[str, int], zero: int = 5) -> bytes:
+    d = Draw(f"depthwise {shape}")
+    x, step, channels = d.like("INT8", shape), how["stride_w"], shape[3]
+    w = d.weights("INT8", (1, 3, 3, channels), 3, channels)
+    to = d.sum_of("INT8", (shape[0], -(-shape[1] // step), -(-shape[2] // step), channels))
+    to.zero = zero
+    op = Op("DEPTHWISE_CONV_2D", [0, 1, 2], [3], "DepthwiseConv2DOptions", {**how, "depth_multiplier": 1})
+    return model([x, w, d.bias(x, w, channels), to], [op], [0], [3])
+
+
+def residual() -> bytes:
+    """relu(x + conv(conv(x))), all of one size."""
+    d, shape = Draw("residual"), (1, 16, 16, 8)
+    x, between, made = d.like("INT8", shape), d.sum_of("INT8", shape), d.sum_of("INT8", shape)
+    weights = [d.weights("INT8", (8, 3, 3, 8), 0, 8) for _ in range(2)]
+    biases = [d.bias(t, w, 8) for t, w in zip((x, between), weights, strict=True)]
+    ops = [
+        Op("CONV_2D", [0, 1, 2], [3], "Conv2DOptions", {**SAME, **RELU}),
+        Op("CONV_2D", [3, 4, 5], [6], "Conv2DOptions", SAME),
+        Op("ADD", [0, 6], [7], "AddOptions", RELU),
+        Op("CONV_2D", [7, 1, 8], [9], "Conv2DOptions", SAME),
+    ]
+    total = same(made, shape)
+    tensors = [x, weights[0], biases[0], between, weights[1], biases[1], made, total]
+    last: list[T] = [d.bias(total, weights[0], 8), d.sum_of("INT8", shape)]
+    return model([*tensors, *last], ops, [0], [9])
+
+
+LAYERS = {
+    "pointwise": (conv((1, 5, 5, 12), 1, 8, SAME), "fixed_dot2_bytes_int8"),
+    "from the lowest byte on": (conv((1, 5, 4, 9), 3, 8, SAME, -128), "fixed_dot2_bytes_int8_plain"),
+    "channels beyond whole tiles": (conv((2, 7, 6, 3), 3, 10, TWO), "fixed_dot2_bytes_int8"),
+    "limited": (conv((1, 6, 6, 4), 3, 8, {**SAME, **RELU}), "fixed_dot2_bytes_int8"),
+    "depthwise": (depthwise((1, 9, 7, 5), SAME), "fixed_window_1_1_16_int8"),
+    "depthwise, lowest": (depthwise((1, 8, 6, 3), SAME, -128), "fixed_window_1_1_16_int8_plain"),
+    "depthwise by two": (depthwise((1, 9, 12, 4), TWO), "fixed_window_2_2_16_int8"),
+}
+
+
+def checked(data: bytes, folder: Path) -> list[str]:
+    """The routines of a model, once the evaluator and the assembly agree with portable C."""
+    path = folder / "m.tflite"
+    path.write_bytes(data)
+    program = stages(path, Options(target=TARGET)).program
+    (name,) = (t.name for t in program.inputs)
+    shape = tuple(int(n) for n in program.inputs[0].shape if isinstance(n, int))
+    x = {name: np.random.default_rng(9).integers(-128, 128, shape).astype(np.int8)}
+    (wanted,) = ingot.compile(path, target="c99").run(x).values()
+    np.testing.assert_array_equal(run(program, x)[0], wanted)
+    np.testing.assert_array_equal(next(iter(ingot.compile(path, target=TARGET).run(x).values())), wanted)
+    return routines(program)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_bytes_of_a_layer(name: str, tmp_path: Path) -> None:
+    data, routine = LAYERS[name]
+    assert routine in checked(data, tmp_path)
+
+
+def test_bytes_lie_between_the_layers_of_a_residual_block(tmp_path: Path) -> None:
+    found = checked(residual(), tmp_path)
+    assert len([r for r in found if r.startswith("fixed_dot2_bytes")]) == 3
+    sizes = ingot.compile(tmp_path / "m.tflite", target=TARGET, optimize="size").manifest["sizes"]
+    assert sizes["arena_bytes"] <= 3 * 18 * 18 * 8
+
+
+def fixed(total: int, multiplier: int, shift: int) -> int:
+    return divide(high_mul(total, multiplier), shift)
+
+
+CONSTANTS = np.array(
+    [[1 << 30, (1 << 31) - 1, 1518500250, 1100000000], [9, 12, 10, 8]], np.int32
+)  # multipliers and shifts of four channels
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_in_plain_c(kind: str, tmp_path: Path) -> None:
+    a, w, sums = operands(6, 1)
+    first = np.arange(-2, 2, dtype=np.int32) * 100
+    low = np.iinfo(kind).min
+    made = [
+        [fixed(int(total), *map(int, CONSTANTS[:, c])) + 3 for c, total in enumerate(row)]
+        for row in sums + first
+    ]
+    first[1::2] = 256 * first[1::2] + first[::2]
+    arrays: dict[str, tuple[str, Array]] = {
+        "a": ("const int16_t", a),
+        "w": ("const int16_t", w),
+        "first": ("const int32_t", first),
+        "scale": ("const int32_t", CONSTANTS),
+        "y": (f"{kind}_t", np.zeros(16, kind)),
+    }
+    call = f"a, w, first, scale, y, 11, 1, 6, {(3 - low) * 65537}"
+    found = in_plain_c(
+        bytes_name("dot2_bytes", kind, False, True), dot2_routines(), arrays, call, "y", tmp_path
+    )
+    assert [found[:4], found[11:15]] == np.clip(made, low, low + 255).tolist()
+
+
+def test_windows_in_plain_c(tmp_path: Path) -> None:
+    random = np.random.default_rng(7)
+    plane = random.integers(-128, 128, (9, 16)).astype(np.int16)
+    w = np.pad(random.integers(-128, 128, (3, 3)), ((0, 0), (0, 1))).astype(np.int8)
+    arrays: dict[str, tuple[str, Array]] = {
+        "plane": ("const int16_t", plane),
+        "w": ("const int8_t", w),
+        "y": ("int8_t", np.zeros(40, np.int8)),
+        "first": ("const int32_t", np.array([-77])),
+        "scale": ("const int32_t", np.array([1518500250, 8])),
+    }
+    name = window_name((1, 1), 16, "int8", False, True)
+    found = in_plain_c(
+        name, window_routines(), arrays, "plane, w, first, scale, y, 3, 4, 11, 2, 9", "y", tmp_path
+    )
+    for i, j in np.ndindex(3, 4):
+        total = int(np.sum(plane[i : i + 3, j : j + 3].astype(np.int64) * w[:, :3])) - 77
+        assert found[11 * i + 2 * j] == np.clip(fixed(total, 1518500250, 8) + 9, -128, 127)
