@@ -76,17 +76,17 @@ LAYERS = {
 }
 
 
-def checked(data: bytes, folder: Path) -> list[str]:
+def checked(data: bytes, folder: Path, target: str = TARGET) -> list[str]:
     """The routines of a model, once the evaluator and the assembly agree with portable C."""
     path = folder / "m.tflite"
     path.write_bytes(data)
-    program = stages(path, Options(target=TARGET)).program
+    program = stages(path, Options(target=target)).program
     (name,) = (t.name for t in program.inputs)
     shape = tuple(int(n) for n in program.inputs[0].shape if isinstance(n, int))
     x = {name: np.random.default_rng(9).integers(-128, 128, shape).astype(np.int8)}
     (wanted,) = ingot.compile(path, target="c99").run(x).values()
     np.testing.assert_array_equal(run(program, x)[0], wanted)
-    np.testing.assert_array_equal(next(iter(ingot.compile(path, target=TARGET).run(x).values())), wanted)
+    np.testing.assert_array_equal(next(iter(ingot.compile(path, target=target).run(x).values())), wanted)
     return routines(program)
 
 
@@ -94,6 +94,13 @@ def checked(data: bytes, folder: Path) -> list[str]:
 def test_bytes_of_a_layer(name: str, tmp_path: Path) -> None:
     data, routine = LAYERS[name]
     assert routine in checked(data, tmp_path)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_helium_scales_floats_only(name: str, tmp_path: Path) -> None:
+    """Its routines multiply by floats: they are not called."""
+    found = checked(LAYERS[name][0], tmp_path, "armv8.1m")
+    assert not any(r.startswith(("long", "quads")) for r in found)
 
 
 def test_bytes_lie_between_the_layers_of_a_residual_block(tmp_path: Path) -> None:

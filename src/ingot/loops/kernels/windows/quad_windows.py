@@ -38,7 +38,9 @@ def quad_windows(
     if quad_name(1, "uint8") not in target.routines:
         return None
     windows = byte_windows(c, storage, bounds)
-    if windows is None or windows.down.stride != windows.along.stride or len(windows.channels) != 1:
+    if windows is None or windows.found.is_fixed:
+        return None
+    if windows.down.stride != windows.along.stride or len(windows.channels) != 1:
         return None
     if step(windows.d.x, windows.channels[0].name) != 1 or _span(windows) >= REACH:
         return None
