@@ -12,6 +12,10 @@ import pytest
 
 import ingot
 from ingot.driver import stages
+from ingot.formula.operations import doubling_high, rounding_shr
+from ingot.formula.types import INT8
+from ingot.frontends.tflite.fixed import multipliers_of
+from ingot.frontends.tflite.ops.settled import FACTOR, settled
 from ingot.loops.evaluate import run
 from ingot.options import Options
 from ingot.targets.routines import bytes_name, dot2_routines
@@ -100,7 +104,7 @@ def test_bytes_of_a_layer(name: str, tmp_path: Path) -> None:
 def test_helium_scales_floats_only(name: str, tmp_path: Path) -> None:
     """Its routines multiply by floats: they are not called."""
     found = checked(LAYERS[name][0], tmp_path, "armv8.1m")
-    assert not any(r.startswith(("long", "quads")) for r in found)
+    assert not any(r.startswith(("long", "quad")) for r in found)
 
 
 def test_bytes_lie_between_the_layers_of_a_residual_block(tmp_path: Path) -> None:
@@ -161,3 +165,39 @@ def test_windows_in_plain_c(tmp_path: Path) -> None:
     for i, j in np.ndindex(3, 4):
         total = int(np.sum(plane[i : i + 3, j : j + 3].astype(np.int64) * w[:, :3])) - 77
         assert found[11 * i + 2 * j] == np.clip(fixed(total, 1518500250, 8) + 9, -128, 127)
+
+
+def test_channels_that_no_image_changes(tmp_path: Path) -> None:
+    """Dead ones of a network, with biases and scales beyond all measure: the layer keeps its routine."""
+    d, filters = Draw("dead"), 8
+    x, to = d.like("INT8", (1, 6, 6, 12)), d.sum_of("INT8", (1, 6, 6, 8))
+    to.zero = -128
+    w = d.weights("INT8", (filters, 1, 1, 12), 0, filters)
+    bias = d.bias(x, w, filters)
+    assert isinstance(w.scale, list) and isinstance(bias.data, np.ndarray)
+    for dead, scale, first in ((1, 1e-12, -(1 << 30)), (4, 1e-9, 1 << 30), (6, 1e-3, -90000)):
+        w.scale[dead], bias.data[dead] = scale, first
+    op = Op("CONV_2D", [0, 1, 2], [3], "Conv2DOptions", {**SAME, **RELU})
+    assert "fixed_dot2_bytes_int8_plain" in checked(model([x, w, bias, to], [op], [0], [3]), tmp_path)
+
+
+@pytest.mark.parametrize("zero", [-128, -3, 100])
+def test_settled_channels_give_the_same_bytes(zero: int) -> None:
+    """Every channel of random layers by its own constants, at the least, the largest and other sums."""
+    random = np.random.default_rng(zero + 200)
+    kernel = random.integers(-127, 128, (200, 2, 3)).astype(np.int32)
+    bias = (random.normal(size=200) * 10.0 ** random.integers(2, 10, 200)).clip(-(2**31), 2**31 - 1)
+    factors = (10.0 ** random.uniform(-11, -2, 200)).tolist()
+    made = settled(kernel, bias.astype(np.int32), factors, (INT8, 7), (zero, max(zero, -128), 127))
+    assert made is not None
+    assert 20 < sum(f == FACTOR for f in made[2]) < 180
+    x = random.integers(-128, 128, (500, 2, 3)).astype(np.int64) - 7
+    answers = []
+    for w, b, f in ((kernel, bias.astype(np.int32), factors), made):
+        multipliers, shifts = multipliers_of(f)
+        sums = np.einsum("nij,cij->nc", x, w.astype(np.int64)) + b
+        inside = np.abs(sums) < 1 << 31
+        high = doubling_high(sums.clip(-(1 << 31), (1 << 31) - 1), multipliers)
+        answers.append(np.where(inside, np.clip(rounding_shr(high, -shifts) + zero, zero, 127), -999))
+    known = answers[0] != -999
+    np.testing.assert_array_equal(answers[1][known], answers[0][known])

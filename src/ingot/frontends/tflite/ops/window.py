@@ -18,6 +18,7 @@ from ingot.frontends.tflite.model import Array
 from ingot.frontends.tflite.ops.hybrid import quantised_rows
 from ingot.frontends.tflite.ops.requantise import DOMAIN, finished, limits, narrowed, scaled_along
 from ingot.frontends.tflite.ops.resizing import bilinear_quantised, require_resizable
+from ingot.frontends.tflite.ops.settled import settled
 from ingot.frontends.tflite.ops.table import Call, activated, op
 from ingot.graph.ir import Value
 
@@ -80,8 +81,27 @@ def _convolved(c: Call, kernel: Value, how: Geometry, group: int) -> Tensor:
         return activated(c, Tensor(c.b.one("Conv", held, kernel, *bias, **attributes), order))
     if x.dtype.is_float:
         return _hybrid(c, held, kernel, attributes)
-    sums = _sums(c, held, kernel, attributes)
-    return Tensor(from_sums(c, sums, 1), order)
+    weights, first, by = _without_settled(c, kernel)
+    sums = _sums(c, held, weights, attributes)
+    return Tensor(_from_sums(c, sums, first, by), order)
+
+
+def _without_settled(c: Call, kernel: Value) -> tuple[Value, Value | None, list[float]]:
+    """Kernel, bias and factors, changed where channels of bytes are the same for every image."""
+    bias, by = c.plain(2) if c.has(2) else None, factors(c)
+    start = np.zeros(extents_of(kernel)[0], np.int32) if bias is None else bias.constant
+    if c.tensor(0).dtype.bits > 8 or kernel.constant is None or start is None:
+        return kernel, bias, by
+    zero, to = _zero(c, 1), c.result()
+    assert kernel.type is not None, "every value of the importer is inferred"
+    image = (c.tensor(0).dtype, _zero(c, 0))
+    every = by * len(start) if len(by) == 1 else by
+    own = kernel.constant.astype(np.int32) - zero
+    made = settled(own, start.reshape(-1), every, image, (c.scale(to)[1], *limits(c, to)))
+    if made is None:
+        return kernel, bias, by
+    weights = c.b.constant((made[0] + zero).astype(kernel.type.numpy))
+    return weights, c.b.constant(made[1]), made[2]
 
 
 def _sums(c: Call, x: Value, kernel: Value, attributes: dict[str, object]) -> Value:
@@ -100,15 +120,13 @@ def _zero(c: Call, i: int) -> int:
     return int(zero[0])
 
 
-def from_sums(c: Call, sums: Value, axis: int, bias: int = 2) -> Value:
+def _from_sums(c: Call, sums: Value, bias: Value | None, by: list[float]) -> Value:
     """Bias, then the result's scale, for each channel on its own, its zero point, limits and type."""
-    rank = len(extents_of(sums))
-    if c.has(bias):
-        spread = [1] * rank
-        spread[axis] = -1
+    if bias is not None:
         assert sums.type is not None, "every value of the importer is inferred"
-        sums = c.b.one("Add", sums, c.b.reshape(c.b.cast(c.plain(bias), sums.type), _spread(c, bias, spread)))
-    return finished(c, scaled_along(c.b, sums, factors(c), axis), c.result())
+        shape = [1, extents_of(bias)[0], *[1] * (len(extents_of(sums)) - 2)]
+        sums = c.b.one("Add", sums, c.b.reshape(c.b.cast(bias, sums.type), shape))
+    return finished(c, scaled_along(c.b, sums, by, 1), c.result())
 
 
 def _spread(c: Call, i: int, shape: list[int]) -> list[int]:
