@@ -28,6 +28,7 @@ from ingot.formula.types import BOOL, FLOAT32, INDEX, INT32, DType
 from ingot.loops.layout import Storage
 
 LARGEST_SCALE = 0.99
+DOUBLED = 1 << 29  # a first value below it, and products of bytes, may be doubled
 SMALL = float(1 << 22)
 SUM = "acc"  # the result of a reduction, in the value of its stage
 VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "larger", "pow"})

@@ -15,18 +15,20 @@ from typing import TypeGuard
 import numpy as np
 
 from ingot.formula.compute import Stage, computes
-from ingot.formula.expr import Binary, Cast, Expr, Load, Tensor, loads
+from ingot.formula.expr import Binary, Cast, Expr, Load, Tensor, loads, walk
 from ingot.formula.index import value_range
 from ingot.formula.types import INT8, INT32, DType
-from ingot.loops.access import LARGEST_SCALE
+from ingot.loops.access import DOUBLED, LARGEST_SCALE
 
 
 def parameters_of_layers(stages: tuple[Stage, ...]) -> frozenset[Tensor]:
-    """Constants that are only weights, int8 factors of what is summed, or biases, first values of sums."""
+    """Constants that are only weights, int8 factors of what is summed, biases, first values of sums, or what
+    scales these in fixed point.
+    """
     free, bound = set[Tensor](), set[Tensor]()
     for c in computes(stages):
         r = c.reduction
-        chosen = () if r is None else (*_factors(r.term), *_bias(r.init))
+        chosen = () if r is None else (*_factors(r.term), *_bias(r.init), *_scales(c.value))
         read = [load for e in c.expressions for load in loads(e)]
         for load in chosen:
             read.remove(load)
@@ -42,6 +44,12 @@ def _factors(term: Expr) -> tuple[Load, ...]:
     return ()
 
 
+def _scales(value: Expr) -> tuple[Load, ...]:
+    """Multipliers and shifts."""
+    made = (e for e in walk(value) if isinstance(e, Binary) and e.op in ("doubling_high", "rounding_shr"))
+    return tuple(e.b for e in made if _is_constant(e.b, INT32))
+
+
 def _bias(init: Expr) -> tuple[Load, ...]:
     return (init,) if _is_constant(init, INT32) else ()
 
@@ -53,14 +61,17 @@ def _is_constant(e: Expr, of: DType) -> TypeGuard[Load]:
 def in_common(t: Tensor, is_parameter: bool) -> Hashable:
     """What a tensor that takes the place of this one has in common with it, besides type and shape.
 
-    Of weights: whether one is the lowest integer, which shares no register with another; of floats: whether
-    what they scale still fits the integers that it came from.
+    Of weights: whether one is the lowest integer, which shares no register with another; of int32: whether
+    a sum that begins with them may be doubled, and whether they are shifts, none of which is 0; of floats:
+    whether what they scale still fits the integers that it came from.
     """
     span = value_range(t)
     if t.value is None or (span is not None and not is_parameter):
         return span
     if span is None:
         return _is_scale(t)
+    if t.type is INT32:
+        return max(-span[0], span[1]) < DOUBLED, span[0] > 0
     return t.type is INT8 and span[0] == INT8.lowest
 
 

@@ -19,7 +19,7 @@ from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, static, substitute
 from ingot.formula.index import Bounds, mentions, simplify
 from ingot.formula.types import FLOAT32, INT8, INT32, DType
-from ingot.loops.access import step
+from ingot.loops.access import DOUBLED, step
 from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.kernels.windows.depthwise_match import SumOfBytes, sum_of_bytes
@@ -28,7 +28,6 @@ from ingot.loops.requantise import Requantised, requantised
 from ingot.targets.window_routines import STRIDES, TAPS
 
 SUM = Var("acc", None, INT32)
-DOUBLED = 1 << 29  # a first value below it, and products of bytes, may be doubled
 
 
 @dataclass(frozen=True, slots=True)

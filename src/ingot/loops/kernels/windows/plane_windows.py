@@ -35,7 +35,7 @@ def plane_windows(
     if window_name((1, 1), PITCHES[0], "uint8") not in target.routines:
         return None
     windows = byte_windows(c, storage, bounds)
-    return None if windows is None else _Planes(windows).statements()
+    return None if windows is None else _Planes(windows, target.accumulators > 0).statements()
 
 
 def _held(side: Side, results: int) -> int:
@@ -58,12 +58,14 @@ def _place(made: Array, weights: Array) -> None:
 class _Planes:
     """Builds the loops: channel by channel, part of the image by part, a plane and what becomes of it."""
 
-    def __init__(self, windows: ByteWindows) -> None:
+    def __init__(self, windows: ByteWindows, is_small: bool) -> None:
+        """`is_small`: code is to be, so all layers have planes of one length."""
         self.windows, self.d, self.found = windows, windows.d, windows.found
         self.outer, self.channels = windows.outer, windows.channels
         self.down, self.along = windows.down, windows.along
         columns = _held(self.along, static(self.along.out.extent))
-        self.pitch = next((n for n in PITCHES if columns <= n), PITCHES[-1])
+        pitches = PITCHES[-1:] if is_small else PITCHES
+        self.pitch = next((n for n in pitches if columns <= n), pitches[-1])
         self.parts = [
             (rows, columns) for rows in _parts(self.down, ROWS) for columns in _parts(self.along, self.pitch)
         ]
