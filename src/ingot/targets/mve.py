@@ -21,12 +21,17 @@ def narrowed(kind: str, q: str, zero: str) -> Iterator[str]:
 
 
 def paired(kind: str, low: str, high: str, zero: str) -> Iterator[str]:
-    """Floats of two registers, rounded to even, plus a zero point, limited: eight bytes in `low`, each in
-    two; a byte of `high` stands behind that of `low` that comes from the same place.
+    """Floats of two registers, rounded to even, as `packed` has them."""
+    yield from (f"vcvtn.s32.f32 {q}, {q}" for q in (low, high))
+    yield from packed(kind, low, high, zero)
+
+
+def packed(kind: str, low: str, high: str, zero: str) -> Iterator[str]:
+    """Integers of two registers plus a zero point, limited: eight bytes in `low`, each in two; a byte of
+    `high` stands behind that of `low` that comes from the same place.
 
     Sixteen bits hold all that is not limited in the end, and a zero point more.
     """
     narrow = "vqmovunb.s16" if kind == "uint8" else "vqmovnb.s16"
-    yield from (f"vcvtn.s32.f32 {q}, {q}" for q in (low, high))
     yield from (f"vqmovnb.s32 {low}, {low}", f"vqmovnt.s32 {low}, {high}", f"vqadd.s16 {low}, {low}, {zero}")
     yield f"{narrow} {low}, {low}"

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from ingot.targets.mve import HAS_MVE, paired
-from ingot.targets.routines import KINDS, routine
+from ingot.targets.mve import HAS_MVE, packed, paired
+from ingot.targets.routines import KINDS, SCALES, routine
 
 SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
 LONG = 16  # bytes of a vector
@@ -40,9 +40,13 @@ class Walk:
     first: int
     turn: int = 0
 
-    def name(self, points: int, *kinds: str) -> str:
-        """The routine for so many points: of results of a type, for two points of an operand's before it."""
-        return "_".join((f"long{points}", str(self.first), str(self.turn), *kinds))
+    def name(self, points: int, *kinds: str, is_fixed: bool = False) -> str:
+        """The routine for so many points: of results of a type, for two points of an operand's before it.
+        `is_fixed`: scaled in fixed point.
+        """
+        return "_".join(
+            (f"{'fixed_' if is_fixed else ''}long{points}", str(self.first), str(self.turn), *kinds)
+        )
 
     def reach(self, points: int) -> int:
         """Where the last vector of the last point begins that no loop reads."""
@@ -66,8 +70,11 @@ WALKS = (
 def long_routines() -> Mapping[str, str]:
     """The routines by name."""
     copies = {f"bytes{n}_{kind}": _copy(n, kind) for n in (1, 2) for kind in KINDS}
-    one = {walk.name(1, to): _one_point(walk, to) for walk, to in product(WALKS, KINDS)}
-    two = {walk.name(2, of, to): _two_points(walk, of, to) for walk, of, to in product(WALKS, KINDS, KINDS)}
+    one, two = {}, {}
+    for walk, to, is_fixed in product(WALKS, KINDS, (False, True)):
+        one[walk.name(1, to, is_fixed=is_fixed)] = _one_point(walk, to, is_fixed)
+        for of in KINDS:
+            two[walk.name(2, of, to, is_fixed=is_fixed)] = _two_points(walk, of, to, is_fixed)
     return copies | one | two
 
 
@@ -126,19 +133,19 @@ def _copy1(kind: str) -> Iterator[str]:
 # -- products
 
 
-def _one_point(walk: Walk, to: str) -> str:
+def _one_point(walk: Walk, to: str, is_fixed: bool) -> str:
     return routine(
-        walk.name(1, to),
-        f"const int8_t *a, const int8_t *w, const int32_t *first, const float *scale, {to}_t *y, int blocks,"
-        " int terms, int pitch, int zero",
-        tuple(_one(walk, to)),
-        _bytes(8, to, "terms", ""),
+        walk.name(1, to, is_fixed=is_fixed),
+        f"const int8_t *a, const int8_t *w, const int32_t *first, const {SCALES[is_fixed]} *scale, {to}_t *y,"
+        " int blocks, int terms, int pitch, int zero",
+        tuple(_one(walk, to, is_fixed)),
+        _bytes(8, to, "terms", "", is_fixed),
         "Products of a point and eight channels a block, scaled, rounded and limited to bytes.",
         HAS_MVE,
     )
 
 
-def _two_points(walk: Walk, of: str, to: str) -> str:
+def _two_points(walk: Walk, of: str, to: str, is_fixed: bool) -> str:
     flip = " ^ 128" if of == "uint8" else ""
     plain = f"""\
     for (int n = 0; n < 2 * pairs; n++, x += along, y += step) {{
@@ -146,20 +153,31 @@ def _two_points(walk: Walk, of: str, to: str) -> str:
         for (int i = 0; i < rows * terms; i++)
             copy[i] = (int8_t)(x[i / terms * down + i % terms]{flip});
         const int8_t *const a = rows ? copy : (const int8_t *)x;
-{_bytes(4, to, "(rows ? rows * terms : terms)", "    ")}    }}
+{_bytes(4, to, "(rows ? rows * terms : terms)", "    ", is_fixed)}    }}
 """
     return routine(
-        walk.name(2, of, to),
-        f"const {of}_t *x, void *row, const int8_t *w, const int32_t *first, const float *scale, {to}_t *y,"
-        " int pairs, int along, int rows, int down, int terms, int step, int blocks, int pitch, int zero",
-        tuple(_two(walk, of, to)),
+        walk.name(2, of, to, is_fixed=is_fixed),
+        f"const {of}_t *x, void *row, const int8_t *w, const int32_t *first, const {SCALES[is_fixed]} *scale,"
+        f" {to}_t *y, int pairs, int along, int rows, int down, int terms, int step, int blocks, int pitch,"
+        " int zero",
+        tuple(_two(walk, of, to, is_fixed)),
         plain,
         "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
         HAS_MVE,
     )
 
 
-def _bytes(size: int, to: str, terms: str, indent: str) -> str:
+_FLOATS = """\
+        const int made = (int)((float)sum * scale[c] + 12582912.0f - 12582912.0f) + zero;
+"""
+_FIXED = """\
+        const int32_t *const by = scale + c / {size} * {size} + c;
+        const int32_t high = (int32_t)(((int64_t)sum * by[0] + 1073741824) >> 31);
+        const int made = ((high + (1 << by[{size}] >> 1) - (high < 0)) >> by[{size}]) + zero;
+"""
+
+
+def _bytes(size: int, to: str, terms: str, indent: str, is_fixed: bool) -> str:
     """The bytes of a point `a` in plain C, of blocks of so many channels."""
     low, high = (0, 255) if to == "uint8" else (-128, 127)
     plain = f"""\
@@ -167,14 +185,14 @@ def _bytes(size: int, to: str, terms: str, indent: str) -> str:
         const int8_t *const of = w + c / {size} * {size} * pitch + c % {size} * 16;
         int32_t sum = first[c];
         for (int k = 0; k < {terms}; k++) sum += a[k] * of[k / 16 * {size * LONG} + k % 16];
-        const int made = (int)((float)sum * scale[c] + 12582912.0f - 12582912.0f) + zero;
+{_FIXED.format(size=size) if is_fixed else _FLOATS}\
         y[c] = ({to}_t)(made < {low} ? {low} : made > {high} ? {high} : made);
     }}
 """
     return "".join(f"{indent}{line}" for line in plain.splitlines(keepends=True))
 
 
-def _one(walk: Walk, to: str) -> Iterator[str]:
+def _one(walk: Walk, to: str, is_fixed: bool) -> Iterator[str]:
     """r1: weights, r3: activations, r5: first values, r7: results, r9: scales, r11: their end, or turns;
     q4: the zero point. On the stack: a, turns, the end of y; registers; then y, blocks, terms, pitch, zero.
     """
@@ -189,8 +207,18 @@ def _one(walk: Walk, to: str) -> Iterator[str]:
     yield from (*_sums(walk, 1, is_near), *_numbers("r5"))
     yield from ("vmov q0[2], q0[0], r0, r8", "vmov q0[3], q0[1], r4, r12")
     yield from ("vmov q1[2], q1[0], r2, r10", "vmov q1[3], q1[1], r6, lr")
-    yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q3", *_numbers("r9"), *_scaled("q2", "q3"))
-    yield from (*paired(to, "q0", "q1", "q4"), "vstrb.16 q0, [r7], #8")
+    yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q3", *_numbers("r9"))
+    if is_fixed:
+        yield from (
+            "vqrdmulh.s32 q0, q0, q2",
+            "vqrdmulh.s32 q1, q1, q3",
+            *_numbers("r9"),
+            *_shifted("q2", "q3"),
+        )
+    else:
+        yield from _scaled("q2", "q3")
+    yield from (packed if is_fixed else paired)(to, "q0", "q1", "q4")
+    yield "vstrb.16 q0, [r7], #8"
     yield from ("cmp r7, r11",) if is_near else ("ldr r0, [sp, #8]", "cmp r7, r0")
     yield from ("bne 1b", "add sp, sp, #12", "vpop {d8, d9}", "pop {r4-r11, pc}")
 
@@ -207,7 +235,7 @@ END, RESULT = "[sp, #56]", "[sp, #64]"
 SCALE, PAIRS, ALONG, DOWN, STEP, PITCH, ZERO = (f"[sp, #{BELOW + 4 * i}]" for i in (0, 2, 3, 5, 7, 9, 10))
 
 
-def _two(walk: Walk, of: str, to: str) -> Iterator[str]:
+def _two(walk: Walk, of: str, to: str, is_fixed: bool) -> Iterator[str]:
     """r1: weights, r5: first values, r7: scales, r3 and r9: activations, r11: results. Where points are near
     each other, r9 is where first values end; where there is a loop, r11 counts it. q4: offsets of results,
     q5: the zero point.
@@ -226,8 +254,14 @@ def _two(walk: Walk, of: str, to: str) -> Iterator[str]:
     yield from (*_sums(walk, 2, is_near), "vldrw.u32 q2, [r5], #16", "vldrw.u32 q3, [r7], #16")
     yield from ("vmov q0[2], q0[0], r0, r4", "vmov q0[3], q0[1], r2, r6")
     yield from ("vmov q1[2], q1[0], r8, r12", "vmov q1[3], q1[1], r10, lr")
-    yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q2", *_scaled("q3", "q3"))
-    yield from (*paired(to, "q0", "q1", "q5"), *_stored(walk, is_near), "bne 6b")
+    yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q2")
+    if is_fixed:
+        yield from ("vqrdmulh.s32 q0, q0, q3", "vqrdmulh.s32 q1, q1, q3", "vldrw.u32 q3, [r7], #16")
+        yield from _shifted("q3", "q3")
+    else:
+        yield from _scaled("q3", "q3")
+    yield from (packed if is_fixed else paired)(to, "q0", "q1", "q5")
+    yield from (*_stored(walk, is_near), "bne 6b")
     yield from (f"ldr r0, {PAIRS}", "subs r0, r0, #1", f"str r0, {PAIRS}", "bne 1b")
     yield from (f"add sp, sp, #{BELOW - 68}", "vpop {d8-d11}", "pop {r4-r11, pc}")
 
@@ -309,3 +343,12 @@ def _scaled(low: str, high: str) -> Iterator[str]:
     """The sums in q0 and q1 as floats, by their scales."""
     yield from ("vcvt.f32.s32 q0, q0", "vcvt.f32.s32 q1, q1")
     yield from (f"vmul.f32 q0, q0, {low}", f"vmul.f32 q1, q1, {high}")
+
+
+def _shifted(low: str, high: str) -> Iterator[str]:
+    """The integers in q0 and q1 divided by powers of two, none of which is 1; halves away from 0."""
+    yield "mvn r0, #0"
+    for q in ("q0", "q1"):
+        yield from (f"vpt.s32 lt, {q}, zr", f"vaddt.i32 {q}, {q}, r0")
+    yield from (f"vneg.s32 {q}, {q}" for q in dict.fromkeys((low, high)))
+    yield from (f"vrshl.s32 q0, q0, {low}", f"vrshl.s32 q1, q1, {high}")

@@ -63,8 +63,8 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     space = room(c)
     made = made_bytes(product) if space.results else None
     floats = None if made is None or made.is_fixed else made
-    if floats is not None and is_long(product, target):
-        return LongBytes(product, storage, floats, target).statements()
+    if made is not None and is_long(product, target):
+        return LongBytes(product, storage, made, target).statements()
     if group == GROUP and is_paired(product, space, target):
         tiles = PairedTiles(product, storage) if made is None else PairedBytes(product, storage, made)
         return tiles.statements()

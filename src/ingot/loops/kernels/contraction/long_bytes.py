@@ -22,12 +22,12 @@ from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, cast, static, substitute
 from ingot.formula.index import as_expr, simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
-from ingot.formula.types import FLOAT32, INT8, INT32, UINT8
+from ingot.formula.types import FLOAT32, INT8, INT32, UINT8, DType
 from ingot.loops.access import step
 from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
-from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_direct, stores
+from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_direct, stacked, stores
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import Requantised
@@ -102,13 +102,27 @@ class LongBytes(DotLoops):
         return self.storage.combined(self.c.b.tensor, init.tensor, how, make, INT32, "first")
 
     def _scale(self) -> Tensor:
-        scale = self.found.scale
+        """[groups.., block, channel]; in fixed point [groups.., block, 2, channel]: multipliers, shifts."""
+        if self.found.shift is None:
+            return self._number(self.found.scale, FLOAT32, "scale")
+        multipliers = self._number(self.found.scale, INT32, "multiplier")
+        shifts = self._number(self.found.shift, INT32, "shift")
+        how = ("fixed", multipliers.shape)
+        return self.storage.combined(multipliers, shifts, how, stacked, INT32, "fixed")
+
+    def _number(self, e: Const | Load, type: DType, what: str) -> Tensor:
+        """A number for each channel, in blocks."""
 
         def make(array: Array) -> Array:
-            return self._in_blocks(self._blocks(scale, array).astype(np.float32))
+            return self._in_blocks(self._blocks(e, array).astype(type.numpy))
 
-        of, part = (scale.tensor, scale.index) if isinstance(scale, Load) else (self.c.b.tensor, (scale,))
-        return self.storage.derived(of, ("long", self.size, part, *self._own()), make, FLOAT32, "scale")
+        of, part = (e.tensor, e.index) if isinstance(e, Load) else (self.c.b.tensor, (e,))
+        return self.storage.derived(of, ("long", what, self.size, part, *self._own()), make, type, what)
+
+    def _scales(self, block: Expr, r: Expr) -> tuple[Load, ...]:
+        """The scale of a channel of a block, or its multiplier and its shift."""
+        parts = ((Const(0),), (Const(1),)) if self.found.is_fixed else ((),)
+        return tuple(Load(self.scale, (*self.moving, block, *part, r)) for part in parts)
 
     def _own(self) -> tuple[object, ...]:
         names = tuple(v.name for v in (*self.moving, self.c.vector))
@@ -235,7 +249,7 @@ class LongBytes(DotLoops):
             call = self._two(row, Const(first), y, points, self._apart(count, made), blocks)
         else:
             numbers = (blocks, self.terms, pitch, self.found.zero)
-            name = self.walk.name(1, self.found.node.type.name)
+            name = self.walk.name(1, self.found.node.type.name, is_fixed=self.found.is_fixed)
             call = Routine(name, (row, *self._constants(Const(first)), y), numbers)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
 
@@ -247,7 +261,8 @@ class LongBytes(DotLoops):
         """
         row = Load(self.row, (Const(0), Const(0))) if points[2] else y
         numbers = (*points, apart, blocks, self.vectors * LONG, self.found.zero)
-        name = self.walk.name(POINTS, x.tensor.type.name, self.found.node.type.name)
+        kinds = (x.tensor.type.name, self.found.node.type.name)
+        name = self.walk.name(POINTS, *kinds, is_fixed=self.found.is_fixed)
         return Routine(name, (x, row, *self._constants(first), y), numbers)
 
     def _constants(self, first: Expr) -> tuple[Load, ...]:
@@ -256,7 +271,7 @@ class LongBytes(DotLoops):
         return (
             Load(self.packed, (*begin, Const(0), Const(0))),
             Load(self.first, begin),
-            Load(self.scale, begin),
+            self._scales(first, Const(0))[0],
         )
 
     def _apart(self, count: int, made: Tensor | None) -> int:
@@ -293,5 +308,5 @@ class LongBytes(DotLoops):
         """The sums as bytes."""
         for p in range(count):
             for r in range(self.size):
-                scale = Load(self.scale, (*self.moving, block, Const(r)))
-                yield Store(to(p, block, r), as_byte(Var(f"c{p}_{r}", None, INT32), 0, self.found, scale))
+                made = as_byte(Var(f"c{p}_{r}", None, INT32), 0, self.found, *self._scales(block, Const(r)))
+                yield Store(to(p, block, r), made)

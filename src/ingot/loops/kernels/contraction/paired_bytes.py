@@ -121,10 +121,10 @@ class PairedBytes(PairedTiles):
         """The sums as bytes."""
         for p in range(count):
             for r in range(CHANNELS):
-                total, kinds = Var(f"c{p}_{r}", None, INT32), range(2) if self.found.is_fixed else (None,)
+                total, parts = Var(f"c{p}_{r}", None, INT32), ((Const(0),), (Const(1),))
                 scales = (
-                    Load(self.scale, (*self.moving, block, *([] if k is None else [Const(k)]), Const(r)))
-                    for k in kinds
+                    Load(self.scale, (*self.moving, block, *part, Const(r)))
+                    for part in (parts if self.found.is_fixed else ((),))
                 )
                 yield Store(to(p, block, r), as_byte(total, r, self.found, *scales))
 
@@ -194,7 +194,7 @@ def constants_of_channels(loops: DotLoops, found: Requantised, size: int) -> tup
         multipliers = _constant(loops, found.scale, INT32, ("multiplier", size), None)
         shifts = _constant(loops, found.shift, INT32, ("shift", size), None)
         how = ("fixed", multipliers.shape)
-        return first, loops.storage.combined(multipliers, shifts, how, _stacked, INT32, "fixed")
+        return first, loops.storage.combined(multipliers, shifts, how, stacked, INT32, "fixed")
     return first, _constant(loops, found.scale, FLOAT32, ("scale", size), _shared_scales)
 
 
@@ -225,7 +225,8 @@ def _constant(
     return loops.storage.derived(of, how, pack, type, name)
 
 
-def _stacked(multipliers: Array, shifts: Array) -> Array:
+def stacked(multipliers: Array, shifts: Array) -> Array:
+    """[.., 2, channel]."""
     return np.stack([multipliers, shifts], axis=-2)
 
 
