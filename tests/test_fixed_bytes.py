@@ -103,7 +103,10 @@ def test_bytes_of_a_layer(name: str, tmp_path: Path) -> None:
 HELIUM = {
     "long terms": (conv((1, 5, 5, 20), 1, 8, SAME), "fixed_long2_2_0_int8_int8"),
     "odd points and channels": (conv((1, 5, 5, 7), 3, 6, TWO, -128), "fixed_long2_4_0_int8_int8"),
-    "one point": (conv((1, 3, 3, 24), 3, 12, {"padding": 1, "stride_w": 3, "stride_h": 3}), "fixed_long1_2_4_int8"),
+    "one point": (
+        conv((1, 3, 3, 24), 3, 12, {"padding": 1, "stride_w": 3, "stride_h": 3}),
+        "fixed_long1_2_4_int8",
+    ),
 }
 
 
@@ -114,6 +117,8 @@ def test_bytes_of_a_layer_on_helium(name: str, tmp_path: Path) -> None:
     found = checked(data, tmp_path, "armv8.1m")
     assert not any(r.startswith("quad") for r in found)
     assert name in LAYERS or routine in found, found
+    sizes = ingot.compile(tmp_path / "m.tflite", target="armv8.1m").manifest["sizes"]
+    assert sizes["stack_bytes"] is not None
 
 
 def test_bytes_lie_between_the_layers_of_a_residual_block(tmp_path: Path) -> None:

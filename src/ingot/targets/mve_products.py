@@ -209,12 +209,8 @@ def _one(walk: Walk, to: str, is_fixed: bool) -> Iterator[str]:
     yield from ("vmov q1[2], q1[0], r2, r10", "vmov q1[3], q1[1], r6, lr")
     yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q3", *_numbers("r9"))
     if is_fixed:
-        yield from (
-            "vqrdmulh.s32 q0, q0, q2",
-            "vqrdmulh.s32 q1, q1, q3",
-            *_numbers("r9"),
-            *_shifted("q2", "q3"),
-        )
+        yield from ("vqrdmulh.s32 q0, q0, q2", "vqrdmulh.s32 q1, q1, q3", *_less_if_negative("q2"))
+        yield from (*_numbers("r9"), *_shifted("q2", "q3"))
     else:
         yield from _scaled("q2", "q3")
     yield from (packed if is_fixed else paired)(to, "q0", "q1", "q4")
@@ -256,8 +252,8 @@ def _two(walk: Walk, of: str, to: str, is_fixed: bool) -> Iterator[str]:
     yield from ("vmov q1[2], q1[0], r8, r12", "vmov q1[3], q1[1], r10, lr")
     yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q2")
     if is_fixed:
-        yield from ("vqrdmulh.s32 q0, q0, q3", "vqrdmulh.s32 q1, q1, q3", "vldrw.u32 q3, [r7], #16")
-        yield from _shifted("q3", "q3")
+        yield from ("vqrdmulh.s32 q0, q0, q3", "vqrdmulh.s32 q1, q1, q3", *_less_if_negative("q2"))
+        yield from ("vldrw.u32 q3, [r7], #16", *_shifted("q3", "q3"))
     else:
         yield from _scaled("q3", "q3")
     yield from (packed if is_fixed else paired)(to, "q0", "q1", "q5")
@@ -345,10 +341,13 @@ def _scaled(low: str, high: str) -> Iterator[str]:
     yield from (f"vmul.f32 q0, q0, {low}", f"vmul.f32 q1, q1, {high}")
 
 
-def _shifted(low: str, high: str) -> Iterator[str]:
-    """The integers in q0 and q1 divided by powers of two, none of which is 1; halves away from 0."""
-    yield "mvn r0, #0"
+def _less_if_negative(free: str) -> Iterator[str]:
+    """One less of each integer in q0 and q1 below 0: what makes a half that is rounded up go away from 0."""
     for q in ("q0", "q1"):
-        yield from (f"vpt.s32 lt, {q}, zr", f"vaddt.i32 {q}, {q}, r0")
+        yield from (f"vshr.s32 {free}, {q}, #31", f"vadd.i32 {q}, {q}, {free}")
+
+
+def _shifted(low: str, high: str) -> Iterator[str]:
+    """The integers in q0 and q1 divided by powers of two, none of which is 1; halves up."""
     yield from (f"vneg.s32 {q}, {q}" for q in dict.fromkeys((low, high)))
     yield from (f"vrshl.s32 q0, q0, {low}", f"vrshl.s32 q1, q1, {high}")
