@@ -1,6 +1,7 @@
 """Compile a corpus for every target, audit the objects, run what can be run, say how far the answers are off.
 
 python -m tests.everywhere [--target NAME]... [--case NAME]... [--workers 2] [--update docs/targets.md]
+python -m tests.everywhere --integers      (the networks of bytes, whose outputs are the same everywhere)
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from datetime import date
 from pathlib import Path
 
 from ingot.targets.record import Target
 from ingot.targets.records import FAMILIES, TARGETS, find
 from ingot.targets.toolchain import obstacle
 from tests.corpus import CASES
-from tests.everywhere.check import NAMES, Outcome, outcome
+from tests.everywhere.check import BYTES, NAMES, Outcome, outcome
 
-BEGIN, END = "<!-- targets: begin -->\n", "<!-- targets: end -->"
 HEAD = (
     "| target | for | run by | models | off by | calls of the compiler's library |\n|---|---|---|--:|--:|---|"
 )
@@ -49,10 +50,23 @@ def tables(found: dict[str, list[Outcome]]) -> Iterator[str]:
             yield "\n".join([f"**{family}**\n", HEAD, *rows, ""])
 
 
+def same_bits(found: dict[str, list[Outcome]]) -> str:
+    """A table of what identifies the outputs of networks of bytes: a line for each family and each answer."""
+    lines = [f"| targets | {' | '.join(BYTES)} |", f"|---|{'---|' * len(BYTES)}"]
+    for members in FAMILIES.values():
+        givers: dict[tuple[str, ...], list[str]] = {}
+        for t in members:
+            bits = {o.case: o.bits for o in found.get(t.name, ()) if o.ran}
+            if bits:
+                givers.setdefault(tuple(bits.get(case, "-") for case in BYTES), []).append(f"`{t.name}`")
+        lines += [f"| {', '.join(names)} | {' | '.join(bits)} |" for bits, names in givers.items()]
+    return "\n".join([*lines, ""])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     names = [find(t).name for t in asked.target] if asked.target else list(TARGETS)
-    cases = asked.case or NAMES
+    cases = BYTES if asked.integers else asked.case or NAMES
     found: dict[str, list[Outcome]] = {}
     with ProcessPoolExecutor(asked.workers) as pool:
         jobs = {name: pool.submit(of_target, name, cases) for name in names}
@@ -63,18 +77,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for o in found[name]:
                 if o.error:
                     print(f"  {o.case}: {o.error}", flush=True)
+    print(same_bits(found))
+    if asked.update and not asked.integers:
+        replace(asked.update, "targets", "\n".join(tables(found)))
     if asked.update:
-        before, _, rest = asked.update.read_text().partition(BEGIN)
-        asked.update.write_text(
-            before + BEGIN + "\n" + "\n".join(tables(found)) + "\n" + END + rest.partition(END)[2]
-        )
+        replace(asked.update, "integers", f"{same_bits(found)}\n{date.today()}\n")
     return int(any(o.error for rows in found.values() for o in rows))
+
+
+def replace(path: Path, name: str, text: str) -> None:
+    """Replace what stands between two marks in a document."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    before, _, rest = path.read_text().partition(begin)
+    path.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.everywhere", description=__doc__)
     parser.add_argument("--target", action="append", metavar="NAME", help="only these targets")
     parser.add_argument("--case", action="append", metavar="NAME", help="only these models of the corpus")
+    parser.add_argument("--integers", action="store_true", help="only the networks of bytes, and their table")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--update", type=Path, metavar="FILE", help="write the tables into a document")
     return parser

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 
 import numpy as np
 
@@ -20,10 +21,12 @@ from ingot.targets.toolchain import obstacle
 from tests.corpus import CASES, Case
 from tests.corpus.net import Array
 
+BYTES = ("resnet_bytes", "keywords_bytes", "mobilenet_bytes", "memory_bytes")
+"""Networks of bytes from their inputs to their outputs."""
 NAMES = (
     *("digits", "conv_1d", "grouped", "quantised", "mlp", "lstm", "attention", "branch", "loop", "integers"),
     *("double", "half", "boosted", "codes"),
-    *("resnet_bytes", "keywords_bytes", "mobilenet_bytes", "memory_bytes"),
+    *BYTES,
 )
 """Every kind of generator and type, in models that an emulator answers in seconds."""
 CHOSEN = tuple(c for c in CASES if c.name in NAMES)
@@ -35,7 +38,10 @@ UNREAD = ("armv8.1m", "cortex-m85", "sparc", "mips64", "mips64el")
 
 @dataclass(frozen=True)
 class Outcome:
-    """`error` empty: the object keeps the rules, what ran agrees; `off` is relative to the largest output."""
+    """`error` empty: the object keeps the rules, what ran agrees; `off` is relative to the largest output.
+
+    `bits` identifies the outputs of a model that ran, if all of them are integers.
+    """
 
     target: str
     case: str
@@ -43,6 +49,7 @@ class Outcome:
     ran: bool = False
     off: float = 0.0
     calls: tuple[str, ...] = ()  # of the compiler's library
+    bits: str = ""
 
 
 def outcome(case: Case, target: Target) -> Outcome:
@@ -60,7 +67,8 @@ def outcome(case: Case, target: Target) -> Outcome:
         answers = list(made.run(case.feeds).values())
         case.check(answers, case.name)
         require_same_integers(case, answers)
-        return Outcome(target.name, case.name, "", True, distance(answers, case.wanted), calls)
+        off = distance(answers, case.wanted)
+        return Outcome(target.name, case.name, "", True, off, calls, digest(answers))
     except (IngotError, AssertionError) as error:
         return Outcome(target.name, case.name, str(error).split("\n")[0][:200])
 
@@ -77,6 +85,13 @@ def reference(case: Case) -> Mapping[int, Array]:
 def require_same_integers(case: Case, answers: Sequence[Array]) -> None:
     for i, wanted in reference(case).items():
         assert np.array_equal(answers[i], wanted), f"output {i} has other integers than portable C gives"
+
+
+def digest(answers: Sequence[Array]) -> str:
+    """Return what identifies the bytes of integer outputs, little-endian; of others nothing."""
+    if any(a.dtype.kind not in "iub" for a in answers):
+        return ""
+    return sha256(b"".join(a.astype(a.dtype.newbyteorder("<")).tobytes() for a in answers)).hexdigest()[:12]
 
 
 def distance(answers: Sequence[Array], wanted: Sequence[Array]) -> float:
