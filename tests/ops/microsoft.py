@@ -190,4 +190,22 @@ ROWS = (
         )
         for op in ("QLinearAdd", "QLinearMul")
     ]
+    + [
+        Row(
+            "QLinearMul",
+            [
+                np.arange(-128, 128, dtype=np.int8),
+                np.array(0.5, np.float32),
+                np.array(3, np.int8),
+                np.full(256, 6, np.int8),
+                np.array(0.25, np.float32),
+                np.array(5, np.int8),
+                np.array(0.25, np.float32),
+                np.array(7, np.int8),
+            ],
+            note="QLinearMul: halves beside an odd zero point",
+            constant=(1, 2, 4, 5, 6, 7),
+            **DOMAIN,
+        )
+    ]
 )

@@ -57,12 +57,15 @@ def qlinear_mul(
     c_scale: Tensor,
     c_zero_point: Tensor | None = None,
 ) -> Tensor:
-    """c = saturate(round((a - zero) * (b - zero) * a_scale * b_scale / c_scale) + zero) (QLinearMul-1)."""
+    """c = saturate(round((a - zero) * (b - zero) * a_scale * b_scale / c_scale + zero)) (QLinearMul-1).
+
+    onnxruntime adds the zero point before it rounds, so ties go to even values of c.
+    """
     scale = _number(f, a_scale) * _number(f, b_scale) / _number(f, c_scale)
     za, zb = (cast(_number(f, z), INT32) for z in (a_zero_point, b_zero_point))
     axes, x, y = _operands(f, a, b)
     product = cast((cast(x, INT32) - za) * (cast(y, INT32) - zb), FLOAT32)
-    return f.map(axes, saturated(product * scale, _number(f, c_zero_point), a.type))
+    return f.map(axes, saturated(product * scale + _number(f, c_zero_point), 0, a.type))
 
 
 def _operands(f: Builder, a: Tensor, b: Tensor) -> tuple[tuple[Var, ...], Expr, Expr]:
