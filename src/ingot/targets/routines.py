@@ -250,10 +250,14 @@ _BYTES = """\
         for (int point = 1; point >= 0; point--) {
             uint32_t sums[4];
             for (int c = 0; c < 4; c++) sums[c] = (uint32_t)first[c];
-            for (int i = 0; i < 4 * pairs; i++) {
-                const int both = w[i], term = a[i / 4 * 4 + 2 * point + i % 2], duo = i % 4 / 2 * 2;
-                sums[duo] += (uint32_t)((int8_t)both * term);
-                sums[duo + 1] += (uint32_t)(both * term);
+            for (int i = 0; i < 4 * pairs; i += 4) {
+                const int16_t *const v = w + i, *const t = a + i + 2 * point;
+                for (int k = 0; k < 2; k++) {
+                    sums[0] += (uint32_t)((int8_t)v[k] * t[k]);
+                    sums[1] += (uint32_t)(v[k] * t[k]);
+                    sums[2] += (uint32_t)((int8_t)v[2 + k] * t[k]);
+                    sums[3] += (uint32_t)(v[2 + k] * t[k]);
+                }
             }
             for (int c = 0; c < 4; c++) {
                 const int32_t sum = (int32_t)(c % 2 ? sums[c] - sums[c - 1] : sums[c]);

@@ -110,10 +110,10 @@ _FIXED = """\
 _WINDOW = """\
     for (int oh = 0; oh < rows; oh++)
         for (int ow = 0; ow < columns; ow++) {
-            int sum = *first;
-            for (int k = 0; k < 3; k++)
-                for (int l = 0; l < 3; l++)
-                    sum += plane[(DOWN * oh + k) * PITCH + ALONG * ow + l] * w[4 * k + l];
+            const int16_t *const t = plane + DOWN * PITCH * oh + ALONG * ow;
+            int sum = *first + t[0] * w[0] + t[1] * w[1] + t[2] * w[2];
+            sum += t[PITCH] * w[4] + t[PITCH + 1] * w[5] + t[PITCH + 2] * w[6];
+            sum += t[2 * PITCH] * w[8] + t[2 * PITCH + 1] * w[9] + t[2 * PITCH + 2] * w[10];
             SCALED
             y[oh * down + ow * along] = (KIND_t)(made < LOW ? LOW : made > HIGH ? HIGH : made);
         }
