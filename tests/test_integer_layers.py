@@ -141,6 +141,25 @@ def test_the_same_bytes_as_onnxruntime(name: str) -> None:
         np.testing.assert_array_equal(got, wanted, f"C for {target}")
 
 
+LIMITED = {
+    "a sum": "a = Add(x, x) r = Relu(a) y = QuantizeLinear(r, s2, z0)",
+    "zero within the integers": "a = Add(x, x) r = Relu(a) y = QuantizeLinear(r, s2, z3)",
+    "limits between the integers": "a = Neg(x) r = Clip(a, low, top) y = QuantizeLinear(r, s2, z3)",
+}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_what_is_quantised_is_limited_as_integers(name: str) -> None:
+    proto = model(LIMITED[name])
+    (wanted,) = exact_session(proto).run(None, feed())
+    found = operators(proto)
+    assert "Relu" not in found and "Clip" not in found[: found.index("QuantizeLinear")]
+    for target in TARGETS:
+        (got,) = run(stages(proto, Options(target=target)).program, feed())
+        np.testing.assert_array_equal(got, wanted, target)
+    np.testing.assert_array_equal(ingot.compile(proto, target="c99").run(feed())["y"], wanted)
+
+
 BIASED = {
     "between the steps of the sums": (
         "o = DequantizeLinear(qx, one, z) fw = DequantizeLinear(signs, one, wz) c = Conv(o, fw, fb) "

@@ -78,7 +78,12 @@ class _Layers:
                 case "DequantizeLinear":
                     self.note(node)
                 case "QuantizeLinear":
-                    done = self.cancelled(node) or self.product(node) or self.averaged(node)
+                    done = (
+                        self.cancelled(node)
+                        or self.product(node)
+                        or self.averaged(node)
+                        or self.limited(node)
+                    )
                 case "Relu" | "Clip":
                     done = self.clipped(node)
                 case _ if node.op in MOVES:
@@ -187,6 +192,19 @@ class _Layers:
             return False
         self.add(node, "Identity", [how.q])
         return self.give(out)
+
+    def limited(self, node: Node) -> bool:
+        """A QuantizeLinear of a Relu or Clip, which limits the integers instead: both keep the order."""
+        value, to = node.inputs[0], quantisation(node, node.outputs[0])
+        maker = None if value is None or not self.is_private(value) else self.makers.get(value)
+        limits = None if maker is None or maker.domain else _limits(maker)
+        if maker is None or limits is None or to is None or not is_bytes(to):
+            return False
+        q = self.add(
+            node, "QuantizeLinear", [maker.inputs[0], *node.inputs[1:]], "", node.attributes, node.version
+        )
+        self.clip(node, q, to, limits)
+        return self.give(node.outputs[0])
 
     # -- products
 
