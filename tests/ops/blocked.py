@@ -9,9 +9,11 @@ from tests.ops.rows import Array, Row, floats, integers
 DOMAIN: dict[str, Any] = {"domain": "com.microsoft", "opset": 1}
 
 
-def packed(bits: int, inner: int, zeros: str, *, block: int = 16, rows: Any = (3,), **more: Any) -> Row:
-    """A row of MatMulNBits with 6 columns; `zeros` says how its zero points are given."""
-    blocks, columns = -(-inner // block), 6
+def packed(
+    bits: int, inner: int, zeros: str, columns: int = 6, *, block: int = 16, rows: Any = (3,), **more: Any
+) -> Row:
+    """A row of MatMulNBits; `zeros` says how its zero points are given."""
+    blocks = -(-inner // block)
     b = integers(columns, blocks, block * bits // 8, dtype=np.uint8)
     scales = np.abs(floats(columns, blocks, seed=1, scale=0.1))
     zero: Array | None = None
@@ -25,7 +27,7 @@ def packed(bits: int, inner: int, zeros: str, *, block: int = 16, rows: Any = (3
     fixed = () if more.pop("late", False) else (1, 2, 3, 5)
     how = {"K": inner, "N": columns, "bits": bits, "block_size": block, **more}
     constant = tuple(i for i in fixed if i < len(inputs))
-    note = f"{zeros}_{'bias' if len(inputs) > 4 else ''}_{'late' if not fixed else ''}"
+    note = f"{columns}_{zeros}_{'bias' if len(inputs) > 4 else ''}_{'late' if not fixed else ''}"
     while inputs[-1] is None:
         inputs.pop()
     constant = tuple(i for i in constant if i < len(inputs))
@@ -42,4 +44,11 @@ ROWS = [
     packed(8, 64, "none", block=32),
     packed(8, 48, "packed", bias=True),
     packed(2, 64, "packed"),
+    packed(4, 160, "none", 200, block=32, rows=(1,)),
+    packed(4, 100, "packed", 37, rows=(5,)),
+    packed(4, 76, "none", 70, block=128, rows=(7,), bias=True),
+    packed(4, 82, "floats", 33, block=64),
+    packed(8, 82, "packed", 33, block=64),
+    packed(2, 77, "none", 130, rows=(2, 9)),
+    packed(4, 96, "packed", 72, rows=(1,), late=True),
 ]

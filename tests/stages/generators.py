@@ -12,6 +12,7 @@ from ingot.formula.statements import Statement
 from ingot.formula.types import FLOAT32, FLOAT64
 from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
+from ingot.loops.kernels.contraction.block_product import block_product
 from ingot.loops.kernels.contraction.contract import contract, contraction_sizes
 from ingot.loops.kernels.contraction.dot_product import dot_product
 from ingot.loops.kernels.contraction.int_dot import int_dot
@@ -258,10 +259,18 @@ GENERATORS: dict[str, Generator] = {
                 "contraction/codes.py",
                 "contraction/products.py",
                 "contraction/register_tile.py",
+                "contraction/epilogue.py",
             ),
             "contraction/vector_operand.py",
         ),
         (*VECTORS, "c99", "x86-64-v4-vnni", "aarch64-dotprod", "aarch64-i8mm"),
+    ),
+    "block_product": Generator(
+        products.in_blocks,
+        one(block_product),
+        ("contraction/block_product.py", "contraction/weight_blocks.py", "contraction/epilogue.py"),
+        (*VECTORS, "c99", "riscv64"),
+        share=0.5,
     ),
     "dot_product": Generator(products.inner, one(dot_product), ("contraction/dot_product.py",), share=0.2),
     "winograd": Generator(

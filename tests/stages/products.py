@@ -15,6 +15,7 @@ from ingot.loops.choice import Choice
 from ingot.loops.region import Group, Region
 from ingot.loops.region_passes.fold import fold_stages
 from ingot.loops.region_passes.zero_points import with_plain_products
+from ingot.ops.blocked import matmul_n_bits
 from ingot.ops.contract import conv, gemm, matmul
 from ingot.ops.microsoft import qgemm
 from ingot.ops.quantize import conv_integer, matmul_integer, qlinear_conv, qlinear_matmul
@@ -90,6 +91,26 @@ def _bias(dice: Dice, dtype: DType, m: int, n: int) -> Tensor | None:
 
 def _operand(dice: Dice, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
     return dice.constant(name, dtype, shape) if dice.chance(60) else dice.tensor(name, dtype, shape)
+
+
+def in_blocks(dice: Dice, target: Target) -> Drawn:
+    """A product with weights of few bits, blocks of which have a scale and perhaps a zero point."""
+    f, lanes = builder(), target.lanes(4)
+    bits, block = dice.choice((4, 4, 8, 2)), dice.choice((16, 32, 64))
+    inner, columns = dice.number(1, 3 * block), some_channels(dice, lanes)
+    if dice.chance(50):  # several tiles
+        columns = dice.number(1, 19) * min(lanes, 8)
+    blocks = -(-inner // block)
+    b = dice.constant("b", UINT8, (columns, blocks, block * bits // 8))
+    scales = dice.constant("scales", FLOAT32, (columns, blocks))
+    packed = (columns, -(-blocks * bits // 8))
+    zeros = dice.choice((None, None, (UINT8, packed), (FLOAT32, (columns, blocks))))
+    zero = None if zeros is None else dice.constant("zeros", *zeros)
+    rows = dice.choice(((1,), (dice.number(1, 9),), (2, dice.number(1, 9)), ()))
+    x = dice.tensor("x", FLOAT32, (*rows, inner))
+    bias = dice.constant("c", FLOAT32, (columns,)) if dice.chance(30) else None
+    matmul_n_bits(f, x, b, scales, zero, None, bias, K=inner, N=columns, bits=bits, block_size=block)
+    return stored(dice, f, target, replace(PLAIN, last=0))
 
 
 # -- encoded weights

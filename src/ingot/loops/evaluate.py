@@ -26,6 +26,7 @@ from ingot.formula.expr import (
     Byte,
     Cast,
     Const,
+    Entry,
     Expr,
     Fma,
     Joined,
@@ -477,6 +478,9 @@ class Compiler:
             case Shuffle(a, b, index):
                 x, y, picked = self.expression(a), self.expression(b), list(index)
                 return lambda f: _beside(x(f), y(f))[:, picked]
+            case Entry(numbers, index, dtype):
+                table, place = np.asarray(numbers, dtype.numpy), self.expression(index)
+                return lambda f: table[place(f) % len(table)]
             case Pick(tables, index):
                 return self.pick([self.expression(t) for t in tables], self.expression(index))
             case Load():

@@ -15,6 +15,7 @@ from ingot.formula.index import Bounds
 from ingot.formula.statements import Statement
 from ingot.loops.choice import Choices
 from ingot.loops.kernels.banded import banded
+from ingot.loops.kernels.contraction.block_product import block_product
 from ingot.loops.kernels.contraction.contract import contract
 from ingot.loops.kernels.contraction.dot_product import dot_product
 from ingot.loops.kernels.contraction.int_dot import int_dot
@@ -152,6 +153,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("winograd", "convolutions by fewer multiplications", _winograd),
     Family("huffman", "products with Huffman-coded sparse matrices", _huffman),
     Family("sparse", "products with sparse matrices of few values", _sparse),
+    of_stage("block_product", "products with weights of few bits in blocks", block_product),
     of_stage("int_dot", "products of bytes without vectors of floats", int_dot),
     of_stages("recurrent_cell", "the products of recurrent cells and their gates", recurrent_cell),
     of_stage("narrow_convolution", "convolutions to few channels", narrow_convolution),

@@ -21,6 +21,7 @@ from ingot.formula.expr import (
     Byte,
     Cast,
     Const,
+    Entry,
     Expr,
     Fma,
     Gathered,
@@ -434,7 +435,7 @@ class _Checker:
                 return self.lanes(index, known)
             case Const() | Text() | Param() | Unary("any", _):
                 return 1
-            case Unary() | Binary() | Fma() | Select() | Cast() | Bitcast() | Byte() | Joined():
+            case Unary() | Binary() | Fma() | Select() | Cast() | Bitcast() | Entry() | Byte() | Joined():
                 widths = {self.lanes(c, known) for c in children(e)} - {1}
                 if len(widths) > 1:
                     raise self.fail(f"{text(e)} mixes {sorted(widths)} lanes")

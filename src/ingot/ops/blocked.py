@@ -1,7 +1,8 @@
 """Matrix products whose weights are packed integers, with a scale per block of them: MatMulNBits.
 
-In: floats, bytes that hold several weights of 2, 4 or 8 bits, scales and zero points. Out: the weights as
-floats, and the product. Of a constant the weights are computed when the model is compiled.
+In: floats, bytes that hold several weights of 2, 4 or 8 bits, scales and zero points. Out: the product.
+Constant weights are unpacked where they are multiplied, so that the bundle holds them in as few bits as the
+model does. Weights that only the run knows become floats first, once for all rows.
 """
 
 from __future__ import annotations
@@ -45,11 +46,22 @@ def matmul_n_bits(
     f.require(power and K > 0 and N > 0, f"K={K}, N={N}, block_size={block_size}: a power of 2 from 16 on")
     f.require(a.rank > 0 and a.shape[-1] == K, f"a is {shapes_text([a.shape])}, its last axis must be K={K}")
     f.require(bias is None or bias.shape == (N,), f"bias is {bias and shapes_text([bias.shape])}, not [{N}]")
-    weights = _weights(f, b, scales, zero_points, (K, N, bits, block_size), a)
-    a, weights, over = matrix_product(f, a, weights)
+    k, n = f.axes((K, N), "k n")
+    weight = _weight(f, b, scales, zero_points, (K, N, bits, block_size), a, (k, n))
+    outer: tuple[Var, ...]
+    inner: tuple[Var, ...]
+    if all(t is None or t.value is not None for t in (b, scales, zero_points)):
+        outer = (*f.axes(a.shape[:-1]), n)
+        inner, term = (k,), a.at((*outer[:-1], k)) * weight
+    else:
+        a, weights, over = matrix_product(f, a, f.map((k, n), weight, a.type, "weights"))
+        outer, inner, term = over.outer, over.inner, a.at(over.a) * weights.at(over.b)
     return f.reduce(
-        *("sum", over.outer, over.inner, a.at(over.a) * weights.at(over.b)),
-        post=lambda acc: acc if bias is None else acc + bias[over.outer[-1]],
+        "sum",
+        outer,
+        inner,
+        term,
+        post=lambda acc: acc if bias is None else acc + bias[outer[-1]],
         dtype=a.type,
     )
 
@@ -63,22 +75,23 @@ def _require_plain(f: Builder, g_idx: Tensor | None, weight_prepacked: int) -> N
         )
 
 
-def _weights(
+def _weight(
     f: Builder,
     b: Tensor,
     scales: Tensor,
     zero_points: Tensor | None,
     sizes: tuple[int, int, int, int],
     a: Tensor,
-) -> Tensor:
-    """The weights as floats of a's type: [K, N]."""
+    point: tuple[Var, Var],
+) -> Expr:
+    """The weight at (k, n) as a float of a's type."""
     inner, columns, bits, block = sizes
     blocks = -(-inner // block)
     f.same_type((b,), "u")
     f.same_type((a, scales), "f")
     packed = (columns, blocks, block * bits // 8)
     f.require(b.type is UINT8 and b.shape == packed, f"b is {b.type}{shapes_text([b.shape])}, not {packed}")
-    k, n = f.axes((inner, columns), "k n")
+    k, n = point
     within = k % block
     q = _bits_of(b[n, k // block, within * bits // 8], within, bits)
     zero: Expr = Const(1 << (bits - 1), INT32)
@@ -90,7 +103,7 @@ def _weights(
         zero = _bits_of(_row_of(f, zero_points, columns, row, n, at * bits // 8), at, bits)
     scale = cast(_row_of(f, scales, columns, blocks, n, k // block), FLOAT32)
     q = q - zero if zero.dtype is INT32 else cast(q, FLOAT32) - zero
-    return f.map((k, n), cast(q, FLOAT32) * scale, a.type, "weights")
+    return cast(cast(q, FLOAT32) * scale, a.type.compute)
 
 
 def _bits_of(byte: Expr, number: Expr, bits: int) -> Expr:

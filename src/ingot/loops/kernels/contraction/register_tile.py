@@ -18,21 +18,17 @@ from dataclasses import dataclass, replace
 
 from ingot.formula.expr import Binary, Const, Expr, Lane, Load, Var, cast, static, substitute
 from ingot.formula.index import as_expr, simplify
-from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Madd, Prefetch, Statement, Store
+from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Madd, Prefetch, Statement
 from ingot.formula.types import INT32, DType
-from ingot.loops.access import NotVectorizable, step, vectorize
-from ingot.loops.cuts import parts
+from ingot.loops.access import step
+from ingot.loops.kernels.contraction.epilogue import Epilogue, Offsets, points_of
 from ingot.loops.kernels.contraction.roles import Contraction
 from ingot.loops.kernels.contraction.tiles import Segment, Tile, is_by_element, terms_per_iteration
 from ingot.loops.kernels.contraction.vector_operand import VectorOperand
-from ingot.loops.nearby import Place, placer
-from ingot.loops.requantise import in_integers
+from ingot.loops.nearby import placer
 from ingot.targets.record import Target
 
 UNROLLED_TAPS = 4
-
-
-Offsets = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +59,7 @@ class RegisterTile:
         self.block, self.operand, self.c, self.segment = block, block.operand, block.c, block.segment
         self.product, self.codes, self.ahead = self.operand.product, self.operand.codes, ahead
         self.lanes, self.chains = self.operand.lanes, block.chains
-        self.points = list(_points(self.c.tile, sizes))
+        self.points = list(points_of(self.c.tile, sizes))
         self.names = [x.name for x in self.c.tile]
         self.read = placer(self.c.a, self.names, self.c.bounds)
         inner, tile = self.c.reduce[-1], Tile(len(self.points), len(self.segment.widths))
@@ -91,8 +87,10 @@ class RegisterTile:
                     name = _register(i, j)
                     both = Binary("add", self._accumulator(i, j), self._accumulator(i, j, u))
                     yield Assign(name, both, width)
+        epilogue = Epilogue(self.c.to, self.c.value, self.c.vector, self.names, self.c.bounds)
         for j in range(len(s.widths)):
-            yield from self._stores(j)
+            sums = [self._accumulator(i, j) for i in range(len(self.points))]
+            yield from epilogue.stores(s, j, self.points, sums)
 
     def _accumulator(self, i: int, j: int, u: int = 0) -> Var:
         return Var(_register(i, j, u), None, self.c.init.dtype)
@@ -218,55 +216,6 @@ class RegisterTile:
             return self._at(replace(w, index=(*w.index[:-1], at), lanes=lanes), term)
         return self._at(replace(w, lanes=lanes), {v.name: v + offset, **term})
 
-    # -- the results
-
-    def _stores(self, j: int) -> Iterator[Statement]:
-        """Epilogue and stores of the j-th register of every point, in parts where not all of it is stored."""
-        s, width, offset = self.segment, self.segment.widths[j], self.segment.offsets[j]
-        valid = min(width, s.channels - offset)
-        pieces_ = (width,) if valid == width else parts(valid, width)
-        made = self._epilogues(offset, pieces_) or self._epilogues(offset, (1,) * valid) or ()
-        for i, point in enumerate(self.points):
-            acc = self._accumulator(i, j)
-            for first, lanes, to, value in made:
-                stored = acc if lanes == width else Lane(acc, first, lanes)
-                at = to(point)
-                assert isinstance(at, Load)
-                yield Store(at, substitute(value(point), {"acc": stored}), lanes)
-
-    def _epilogues(self, offset: int, pieces_: tuple[int, ...]) -> list[tuple[int, int, Place, Place]] | None:
-        """(first lane, lanes, target, value) for each part of a register; None where a vector cannot be."""
-        c, v = self.c, self.c.vector
-        out, first = [], 0
-        whole = in_integers(c.value)
-        for lanes in pieces_:
-            moved = (
-                placer(c.to, [v.name], c.bounds),
-                placer(whole if lanes > 1 else c.value, [v.name], c.bounds),
-            )
-            to, value = (at({v.name: offset + first}) for at in moved)
-            if lanes > 1:
-                try:
-                    vectorize(to, v.name, lanes)
-                    value = vectorize(value, v.name, lanes)
-                except NotVectorizable:
-                    return None
-            places = placer(to, self.names, c.bounds), placer(value, self.names, c.bounds)
-            out.append((first, lanes, *places))
-            first += lanes
-        return out
-
 
 def _register(i: int, j: int, chain: int = 0) -> str:
     return f"c{i}_{j}_{chain}" if chain else f"c{i}_{j}"
-
-
-def _points(axes: tuple[Var, ...], sizes: Offsets) -> Iterator[Offsets]:
-    """Offsets of the points of a tile from its first, the innermost axis running fastest."""
-    if not axes:
-        yield {}
-        return
-    first, *rest = axes
-    for i in range(sizes[first.name]):
-        for point in _points(tuple(rest), sizes):
-            yield {first.name: i, **point}
