@@ -12,6 +12,7 @@ import pytest
 from onnx import helper, parser
 
 import ingot
+from benchmarks.decoder_model import Shape, onnx_model, states
 from ingot.check.verify import verify
 from ingot.driver import compile_with
 from ingot.errors import InputError
@@ -278,3 +279,25 @@ def test_a_cache_of_keys_that_fills_up() -> None:
         session.run({"q": q, "k": k, "seen": np.array([16])})
     np.testing.assert_array_equal(session.state["past"], cache)
     assert session.state["count"] == [16]
+
+
+@pytest.mark.parametrize("target", [None, "c99"])
+def test_caches_of_a_decoder_change_where_they_are(target: str | None) -> None:
+    """Keys and values of two layers: nothing is copied, and an error leaves them as they were."""
+    shape = Shape(width=64, layers=2, heads=2, shared=1, inner=32, words=40, context=8)
+    model, how = onnx_model(shape), {} if target is None else {"target": target}
+    plain = ingot.compile(model, name="net", **how)
+    kept = ingot.compile(model, name="net", state=states(shape), emit=("obj", "c"), **how)
+    assert not re.search(
+        r"state->\w+\[i\] =", kept.files["net.c"].decode().partition("void net_state_init")[0]
+    )
+    session, caches = kept.session(), {b: np.zeros((1, 1, 8, 32), np.float32) for b in states(shape).values()}
+    for step in range(8):
+        fed = {"token": np.array([[3 * step]]), "used": np.array([step], np.int32)}
+        found, wanted = session.run(fed), plain.run({**fed, **caches})
+        np.testing.assert_allclose(found["logits"], wanted["logits"], rtol=1e-5, atol=1e-6)
+        caches = {before: wanted[after] for after, before in states(shape).items()}
+    with pytest.raises(InputError, match="ERR_INDEX"):
+        session.run({"token": np.array([[0]]), "used": np.array([8], np.int32)})
+    for name, cache in caches.items():
+        np.testing.assert_allclose(session.state[name], cache, rtol=1e-5, atol=1e-6)
