@@ -116,6 +116,7 @@ def test_constant_matrices_from_the_left(case: str) -> None:
     require_same(proto, {"x": floats(*shape, seed=9)}, list(LEFT).index(case))
 
 
+BOTH = "t = Transpose <perm = [1, 0]> (x) u = Transpose <perm = [1, 0]> (h) y = MatMul (t, u)"
 INNER = {
     "one row": ((1, 40), "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", (7, 40)),
     "five rows": ((5, 67), "t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", (33, 67)),
@@ -124,6 +125,23 @@ INNER = {
     "rows, batches": ((2, 90, 33), "t = Transpose <perm = [0, 2, 1]> (h) y = MatMul (x, t)", (2, 41, 33)),
     "batches": ((2, 3, 4, 48), "t = Transpose <perm = [0, 1, 3, 2]> (h) y = MatMul (x, t)", (2, 3, 10, 48)),
     "scaled, with a bias": ((3, 50), "y = Gemm <transB = 1, alpha = 0.5> (x, h, b)", (7, 50)),
+    "both the other way round": ((40, 23), BOTH, (9, 40)),
+    "both the other way round, few terms": ((3, 23), BOTH, (31, 3)),
+    "batches, both the other way round": (
+        (2, 3, 33, 20),
+        "t = Transpose <perm = [0, 1, 3, 2]> (x) u = Transpose <perm = [0, 1, 3, 2]> (h) y = MatMul (t, u)",
+        (2, 3, 17, 33),
+    ),
+    "both the other way round, with a bias": (
+        (50, 5),
+        "y = Gemm <transA = 1, transB = 1> (x, h, b)",
+        (7, 50),
+    ),
+    "the first the other way round": (
+        (50, 21),
+        "t = Transpose <perm = [1, 0]> (x) y = MatMul (t, h)",
+        (50, 18),
+    ),
     "to one channel, strided": ((1, 9, 57), "y = Conv <strides = [2], pads = [2, 3]> (x, w)", (1, 1)),
     "to one channel of an image": ((1, 17, 13, 9), "y = Conv <strides = [2, 1]> (x, v)", (1, 1)),
 }
@@ -151,6 +169,15 @@ def test_who_goes_along_the_terms() -> None:
         proto.graph.input.append(second)
         (kernel,) = stages(proto, Options(target="x86-64-v3")).program.kernels
         assert kernel.generators == (generator,)
+
+
+def test_a_result_is_turned_for_both_operands() -> None:
+    """A product of two tensors that stand the other way round takes two kernels."""
+    proto = model(BOTH, {}, (100, 64))
+    proto.graph.input.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, (20, 100)))
+    product, turned = stages(proto, Options(target="x86-64-v3")).program.kernels
+    assert product.macs == 64 * 20 * 100
+    assert (product.generators, turned.generators) == (("contract",), ("transpose",))
 
 
 def test_an_image_is_multiplied_where_it_lies() -> None:

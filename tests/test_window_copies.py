@@ -27,7 +27,10 @@ WEIGHTS = {
     "own": (6, 1, 5, 3),
     "short": (40, 1, 5, 5),
     "turned": (6, 1, 4, 4),
+    "turned1": (6, 1, 4, 4),
     "turned3": (6, 3, 3, 3),
+    "points": (6, 1, 3, 3),
+    "planes": (6, 1, 3, 3),
     "point": (6, 3, 2, 2),
 }
 SAME, POOL = "pads = [1, 1, 1, 1]", "kernel_shape = [4, 3], pads = [3, 1, 0, 2]"
@@ -58,6 +61,11 @@ CASES = {
     "transposed": "y = ConvTranspose <strides = [2, 2]> (x, turned)",
     "transposed to three": "y = ConvTranspose <strides = [3, 3], pads = [1, 0, 0, 2]> (x, turned3)",
     "transposed point by point": "a = ConvTranspose <strides = [2, 2]> (x, point) y = Tanh (a)",
+    "transposed, each channel by itself": "y = ConvTranspose <strides = [3, 3], group = 6> (x, points)",
+    "transposed, each channel by itself, over each other": "a = ConvTranspose <strides = [2, 2], group = 6> "
+    "(x, turned1) y = Relu (a)",
+    "transposed in groups": "y = ConvTranspose <strides = [2, 2], pads = [1, 1, 0, 1], group = 3> "
+    "(x, turned1)",
     "transposed with holes": "y = ConvTranspose <strides = [4, 4]> (x, turned3)",
     "behind a convolution": f"a = Conv <{SAME}> (x, many) y = MaxPool <kernel_shape = [3, 3]> (a)",
     "two windows, one source": f"a = MaxPool <kernel_shape = [3, 3], {SAME}> (x) "
@@ -117,3 +125,24 @@ def test_without_vectors_windows_keep_their_import(text: str) -> None:
     """Scalar loops gain from a halo, and from nothing else here."""
     program = stages(net(text, SHAPES[0]), Options(target="c99")).program
     assert program.kernels[0].name == "import_x" and len(program.kernels) == 2
+
+
+PLANES = {
+    "depthwise": ("y = Conv <pads = [1, 1, 1, 1], group = 6> (x, planes)", {"x_channels_first_rows"}),
+    "maximum": (
+        "y = MaxPool <kernel_shape = [9, 9], pads = [4, 4, 4, 4]> (x)",
+        {"x_channels_first_rows", "y_rows_rows"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PLANES)
+def test_what_stays_within_a_channel_goes_channel_by_channel(case: str) -> None:
+    """A copy with a halo and the passes of a pooling are one kernel; what lies between is some channels."""
+    text, between = PLANES[case]
+    proto, feed = net(text, (1, 6, 56, 60)), {"x": floats(1, 6, 56, 60, seed=9)}
+    program = stages(proto, Options(target="x86-64-v4")).program
+    (kernel,) = program.kernels
+    assert {t.name: t.shape[1] for t in kernel.scratch} == dict.fromkeys(between, 1)
+    assert kernel.name == proto.graph.node[0].op_type
+    check(run(program, feed), wanted_of(proto, feed), 1e-5, "loops")

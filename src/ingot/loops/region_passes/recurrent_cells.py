@@ -23,7 +23,7 @@ from ingot.formula.index import simplify
 from ingot.loops.inner_products import weighs
 from ingot.loops.region import Group, Item, Region, reads_beside, regions_of
 from ingot.loops.region_passes.fuse import MOST_NODES, pointwise
-from ingot.loops.region_passes.reorder import Reordered, reordered
+from ingot.loops.region_passes.reordered import Reordered, reordered
 
 MOST_WEIGHTS = 1 << 18  # elements that stay in a second cache
 

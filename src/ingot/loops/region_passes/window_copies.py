@@ -273,14 +273,16 @@ def _suits_rows(c: Compute, load: Load, lanes: int) -> bool:
     """
     assert c.reduction is not None
     t, x = load.tensor, c.axes[-1]
-    if not (c.out.rank == len(c.axes) == t.rank and _is_static_float(c.out) and _is_static_float(t)):
+    is_image = len(c.axes) == t.rank and (c.out.rank == t.rank or bool(c.at))
+    if not (is_image and _is_static_float(c.out) and _is_static_float(t)):
         return False
     if t.shape[1] == 1 or _moves_oddly(c.value, x) or is_gathered(load):
         return False
     if not _is_own(c, load) and static(c.out.shape[1]) > FEW_CHANNELS and not _is_light(c, lanes):
         return False
     spatial, sliding = load.index[2:], [k.name for k in c.reduction.axes if k.extent != 1]
-    is_wide = _has_gaps(c) or any(coefficient(i, k) for i in spatial for k in sliding)
+    is_phase = _has_gaps(c) or c.out.rank > t.rank  # as it comes, or stored beside the others
+    is_wide = is_phase or any(coefficient(i, k) for i in spatial for k in sliding)
     apart = coefficient(spatial[-1], x.name) or 0
     if not is_wide or static(x.extent) < SHORTEST_ROW or apart < 1:
         return False
