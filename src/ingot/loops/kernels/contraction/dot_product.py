@@ -26,6 +26,7 @@ from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import pieces
 from ingot.loops.inner_products import turning_costs
 from ingot.loops.kernels.joint_axes import join
+from ingot.loops.kernels.lane_folds import fold_lanes
 from ingot.loops.kernels.naive import clip
 from ingot.loops.layout import Storage, bind
 from ingot.targets.record import Target
@@ -293,7 +294,9 @@ class _Loops:
         """The lanes of a row's accumulators added up, and what the stage makes of the sums."""
         d = self.d
         here = {} if d.across is None else {d.across.name: d.across + i}
-        yield from self._added(i, side)
+        sums = [Var(f"c{i}_{j}", None, d.init.dtype) for j in range(side)]
+        added = yield from fold_lanes(sums, self.lanes, "add", f"p{i}")
+        yield Let(f"sum{i}", added, side)
         total = Var(f"sum{i}", None, d.init.dtype)
         from_zero = d.init == Const(0.0, d.init.dtype)
         summed = total if from_zero else Binary("add", d.init, total)
@@ -315,36 +318,3 @@ class _Loops:
         at = simplify(to, self.d.bounds)
         assert isinstance(at, Load)
         return Store(at, simplify(value, self.d.bounds), lanes)
-
-    def _added(self, i: int, side: int) -> Iterator[Statement]:
-        """`sum` of a row: a vector with the sum of each accumulator's lanes. Two vectors become one while
-        there are several, the halves of their parts side by side; then the vector is halved.
-        """
-        dtype, part = self.d.init.dtype, self.lanes
-        vectors = [Var(f"c{i}_{j}", None, dtype) for j in range(side)]
-        while len(vectors) > 1:
-            made = []
-            for n, (a, b) in enumerate(zip(vectors[::2], vectors[1::2], strict=True)):
-                name = f"p{i}_{part}_{n}"
-                yield Let(name, _halves(a, b, 2 * self.lanes, part), self.lanes)
-                made.append(Var(name, None, dtype))
-            vectors, part = made, part // 2
-        (total,), width = vectors, self.lanes
-        while width > side:
-            width //= 2
-            name = f"sum{i}" if width == side else f"p{i}_{width}"
-            yield Let(name, _halves(total, total, 2 * width, part) if width > 1 else _pair(total), width)
-            total, part = Var(name, None, dtype), part // 2
-        if total.name != f"sum{i}":
-            yield Let(f"sum{i}", total, side)
-
-
-def _halves(a: Var, b: Var, lanes: int, part: int) -> Expr:
-    """Of `lanes` lanes in parts the lower half of each and the upper half, added."""
-    low = [at + k for at in range(0, lanes, part) for k in range(part // 2)]
-    high = [k + part // 2 for k in low]
-    return Binary("add", Shuffle(a, b, tuple(low)), Shuffle(a, b, tuple(high)))
-
-
-def _pair(v: Var) -> Expr:
-    return Binary("add", Lane(v, 0), Lane(v, 1))

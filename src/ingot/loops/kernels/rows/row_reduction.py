@@ -8,14 +8,16 @@ In: the first stages of a group, over logical tensors. Out: statements, and how 
 that fits stays in named vector registers from its first read to its last write; a longer one is walked once
 per phase, a phase being the stages that wait for the same statistics. What is left of a row behind whole
 vectors is a vector that ends with the row and repeats what lies before: sums leave that out, and it is read
-before anything of the row is written, for the result may lie where an operand does. Serves sums, maxima and
-minima whose every operand moves by one along the row or stays.
+before anything of the row is written, for the result may lie where an operand does. A few short rows go
+together: their statistics are lanes of one vector, so that lanes are folded and a logarithm or a square root
+is taken once for all of them. Serves sums, maxima and minima whose every operand moves by one along the row
+or stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ingot.formula.compute import COMBINERS, Reduction, Stage
@@ -33,9 +35,10 @@ from ingot.formula.expr import (
     substitute,
     transform,
 )
-from ingot.formula.index import Bounds, as_expr, simplify
+from ingot.formula.index import Bounds, as_expr, mentions, simplify
 from ingot.formula.statements import For, Let, Prefetch, Statement, Store
-from ingot.loops.access import NotVectorizable, step, vectorize
+from ingot.loops.access import NotVectorizable, has_vector_form, step, vectorize
+from ingot.loops.kernels.lane_folds import fold_lanes
 from ingot.loops.kernels.naive import accumulate
 from ingot.loops.kernels.rows.row_stages import Run, Step, match
 from ingot.loops.layout import Storage
@@ -43,6 +46,8 @@ from ingot.targets.record import Target
 
 LINE = 64  # bytes
 PARTIAL = 4  # results of a reduction in flight: hides the latency of one add
+TOGETHER = (4, 2)  # rows
+BESIDE = 12  # registers that rows which go together leave to what is made of them
 
 
 def row_reductions(
@@ -63,13 +68,14 @@ def row_reductions(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A vector of neighbours of a row: where they start, what tells them from the others in names, and how
-    many of them, the first, are in another one, too.
+    """A vector of neighbours of a row: where they start, what tells them from the others in names, how many
+    of them, the first, are in another one, too, and which of the rows that go together it is of.
     """
 
     at: dict[str, Expr]
     name: str
     repeated: int = 0
+    row: int = 0
 
 
 @dataclass(slots=True)
@@ -78,6 +84,7 @@ class _Rows:
 
     run: Run
     target: Target
+    together: int = 0  # rows, the neighbours along the last outer axis; 0: as many as pay
     lanes: int = 1
     held: bool = False  # whether the row stays in registers
     values: dict[Tensor, str] = field(default_factory=dict)  # statistics, by the tensor that would hold them
@@ -85,7 +92,7 @@ class _Rows:
         default_factory=dict
     )  # registers of a chunk, by what they hold
     operands: dict[Load, int] = field(default_factory=dict)  # the numbers in their registers' names
-    partial: dict[int, list[str]] = field(default_factory=dict)  # of a step
+    partial: dict[tuple[int, int], list[str]] = field(default_factory=dict)  # of a step, for a row
     awaited: list[Load] = field(default_factory=list)  # what the next walk writes and no cache holds
 
     def __post_init__(self) -> None:
@@ -100,18 +107,52 @@ class _Rows:
             points *= static(a.extent)
         if not points:
             raise NotVectorizable("no rows")
-        self.held = points * -(-n // self.lanes) <= self.target.registers // 2
+        chunks = points * -(-n // self.lanes)
+        self.held = chunks <= self.target.registers // 2
+        self.together = self.together or self._most_together(chunks)
+
+    def _most_together(self, chunks: int) -> int:
+        """How many rows go together: statistics of theirs are vectors, and registers hold all of them."""
+        if not self.run.outer or not all(map(self._has_vector_values, self.run.steps)):
+            return 1
+        rows, room = static(self.run.outer[-1].extent), self.target.registers - BESIDE
+        return next((r for r in TOGETHER if r <= min(rows, self.lanes) and r * chunks <= room), 1)
+
+    def _has_vector_values(self, s: Step) -> bool:
+        """Whether what a step makes of statistics may be made of those of several rows at once."""
+        if s.kind == "map":
+            return True
+        made = {other.to.tensor for other in self.run.steps if other.kind != "map"}
+
+        def statistic(e: Expr) -> Expr | None:
+            return Var("statistic", None, e.dtype) if isinstance(e, Load) and e.tensor in made else None
+
+        values = [s.value] if s.reduction is None else [s.value, s.reduction.init]
+        others = [transform(e, statistic) for e in values]
+        alike = not any(list(loads(e)) or mentions(e, self.run.outer[-1].name) for e in others)
+        return alike and all(has_vector_form(e) and e.dtype is self.run.dtype for e in values)
 
     def statements(self) -> Iterator[Statement]:
-        body: list[Statement] = []
+        """Loops over rows: over those that go together, and over what is left of them."""
+        if not self.run.outer:
+            yield from self._body()
+            return
+        *outer, a = self.run.outer
+        n = as_expr(a.extent or 0)
+        whole = n if self.together == 1 else Const(static(a.extent) // self.together * self.together)
+        nest = [For(a.name, Const(0), whole, self.together, tuple(self._body()))]
+        if whole != n:
+            nest.append(For(a.name, whole, n, 1, tuple(_Rows(self.run, self.target, 1)._body())))
+        for o in reversed(outer):
+            nest = [For(o.name, Const(0), as_expr(o.extent or 0), 1, tuple(nest))]
+        yield from nest
+
+    def _body(self) -> Iterator[Statement]:
+        """What is done for a row, or for the rows that go together."""
         steps = list(phases(self.run))
         for phase, following in zip(steps, [*steps[1:], []], strict=True):
             self.awaited = [self.run.steps[k].to for k in following if self._comes_from_afar(k)]
-            body += self._phase(phase)
-        nest = tuple(body)
-        for a in reversed(self.run.outer):
-            nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
-        yield from nest
+            yield from self._phase(phase)
 
     def _comes_from_afar(self, k: int) -> bool:
         """Whether a step writes what has left the second cache, or was never there: its lines are asked for
@@ -136,22 +177,27 @@ class _Rows:
 
     def _held_walk(self, walks: list[int]) -> Iterator[Statement]:
         written = list[Statement]()
-        for i, chunk in enumerate(self._chunks()):
-            made = list(self._chunk(walks, chunk, i))
-            yield from (s for s in made if not (chunk.repeated and isinstance(s, Store)))
-            written += (s for s in made if chunk.repeated and isinstance(s, Store))
+        for row in range(self.together):
+            for i, chunk in enumerate(self._chunks(row)):
+                made = list(self._chunk(walks, chunk, i))
+                yield from (s for s in made if not (chunk.repeated and isinstance(s, Store)))
+                written += (s for s in made if chunk.repeated and isinstance(s, Store))
         yield from written
 
-    def _chunks(self) -> Iterator[Chunk]:
+    def _chunks(self, row: int) -> Iterator[Chunk]:
         """Every chunk of a row, unrolled; the last one first."""
         places = [range(static(a.extent)) for a in self.run.others]
         full = static(self.run.x.extent) // self.lanes
+        here: dict[str, Expr] = {a.name: a + row for a in self.run.outer[-1:] if self.together > 1}
+        of_row = f"{row}_" if here else ""
         for i, place in enumerate(product(*places)):
-            outer: dict[str, Expr] = {a.name: Const(v) for a, v in zip(self.run.others, place, strict=True)}
-            row = f"{i}_" if places else ""
-            yield from self._last(outer, f"{row}{full}")
-            for j in range(full):
-                yield Chunk({**outer, self.run.x.name: Const(j * self.lanes)}, f"{row}{j}")
+            outer = {**here, **{a.name: Const(v) for a, v in zip(self.run.others, place, strict=True)}}
+            name = f"{of_row}{i}_" if places else of_row
+            chunks = [
+                Chunk({**outer, self.run.x.name: Const(j * self.lanes)}, f"{name}{j}") for j in range(full)
+            ]
+            for chunk in (*self._last(outer, f"{name}{full}"), *chunks):
+                yield replace(chunk, row=row)
 
     def _last(self, outer: dict[str, Expr], name: str) -> Iterator[Chunk]:
         """The chunk that ends with the row, where whole ones do not."""
@@ -193,11 +239,12 @@ class _Rows:
         for k in walks:
             r = self.run.steps[k].reduction
             if r is not None and r.identity is not None:
-                yield from (Let(self._partial(k, j), r.identity, self.lanes, True) for j in range(count))
+                yield from (Let(self._partial(k, 0, j), r.identity, self.lanes, True) for j in range(count))
 
-    def _partial(self, k: int, j: int) -> str:
+    def _partial(self, k: int, row: int, j: int) -> str:
         """The name of a partial result of step k, noted the first time it is asked for."""
-        found, name = self.partial.setdefault(k, []), f"p{k}_{j}"
+        found = self.partial.setdefault((k, row), [])
+        name = f"p{k}_{row}_{j}" if self.together > 1 else f"p{k}_{j}"
         if name not in found:
             found.append(name)
         return name
@@ -229,8 +276,8 @@ class _Rows:
                 term = every
             new = (j if j < chunk.repeated else self.lanes + j for j in range(self.lanes))
             term = Shuffle(zero, term, tuple(new))
-        before = list(self.partial.get(k, ()))
-        name = self._partial(k, i % PARTIAL)
+        before = list(self.partial.get((k, chunk.row), ()))
+        name = self._partial(k, chunk.row, i % PARTIAL)
         if self.held and name not in before:
             yield Let(name, term, self.lanes, True)
         else:
@@ -273,8 +320,9 @@ class _Rows:
         def register(node: Expr) -> Expr | None:
             if not isinstance(node, Load):
                 return None
-            if node.tensor in self.values:
-                return Var(self.values[node.tensor], None, node.dtype)
+            if (value := self.values.get(node.tensor)) is not None:
+                row = "" if chunk is None or self.together == 1 else f"_{chunk.row}"
+                return Var(f"{value}{row}", None, node.dtype)
             name = None if chunk is None else self.known.get((node, chunk.name))
             return None if name is None else Var(name, None, node.dtype)
 
@@ -286,20 +334,19 @@ class _Rows:
     # -- the statistics
 
     def _finish(self, k: int, s: Step, r: Reduction) -> Iterator[Statement]:
-        """Partial results folded: the halves of a vector, then what is just as wide."""
-        names = self.partial.pop(k)
-        total = _fold(r, [Var(n, None, r.term.dtype) for n in names])
-        width = self.lanes
-        while width > 1:
+        """Partial results folded, then the lanes of what that makes for each row."""
+        vectors: list[Var] = []
+        for row in range(self.together):
+            total = _fold(r, [Var(n, None, r.term.dtype) for n in self.partial.pop((k, row))])
             if not isinstance(total, Var):
-                name = f"t{k}_{width}"
-                yield Let(name, total, width)
+                name = f"v{k}_{row}" if self.together > 1 else f"t{k}_{self.lanes}"
+                yield Let(name, total, self.lanes)
                 total = Var(name, None, r.term.dtype)
-            width //= 2
-            total = _fold(r, _halves(total, width))
+            vectors.append(total)
+        total = yield from fold_lanes(vectors, self.lanes, COMBINERS[r.combine], f"t{k}")
         if r.init != r.identity:
             total = _fold(r, [self._named(r.init, None), total])
-        yield Let(f"acc{k}", total)
+        yield Let(f"acc{k}", total, self.together)
         value = substitute(self._named(s.value, None), {"acc": Var(f"acc{k}", None, total.dtype)})
         yield from self._number(k, s, value)
 
@@ -307,11 +354,37 @@ class _Rows:
         """A statistic of the row: a register for later steps, memory for others."""
         if not isinstance(value, Var):
             name = f"number{k}"
-            yield Let(name, value)
+            yield Let(name, value, self.together)
             value = Var(name, None, value.dtype)
         self.values[s.to.tensor] = value.name
+        if self.together == 1:
+            yield from () if s.is_private else (Store(s.to, value),)
+            return
         if not s.is_private:
-            yield Store(s.to, value)
+            yield from self._stored(s.to, value)
+        if self._is_walked_with(k):
+            yield from (Let(f"{value.name}_{row}", Lane(value, row)) for row in range(self.together))
+
+    def _stored(self, to: Load, values: Var) -> Iterator[Statement]:
+        """The statistics of the rows that go together."""
+        a = self.run.outer[-1]
+        if step(to, a.name) == 1:
+            yield Store(to, values, self.together)
+            return
+        for row in range(self.together):
+            at = simplify(substitute(to, {a.name: a + row}), self.run.bounds)
+            assert isinstance(at, Load)
+            yield Store(at, Lane(values, row))
+
+    def _is_walked_with(self, k: int) -> bool:
+        """Whether a later walk along the row reads a statistic."""
+        made = self.run.steps[k].to.tensor
+        along = (
+            s.value if s.reduction is None else s.reduction.term
+            for s in self.run.steps[k + 1 :]
+            if s.kind != "number"
+        )
+        return any(load.tensor is made for e in along for load in loads(e))
 
 
 def phases(run: Run) -> Iterator[list[int]]:
@@ -327,13 +400,6 @@ def phases(run: Run) -> Iterator[list[int]]:
         waiting = waiting or s.kind == "number"
     if current:
         yield current
-
-
-def _halves(v: Var, width: int) -> list[Expr]:
-    """The two halves of a vector of 2 * width lanes."""
-    if width == 1:
-        return [Lane(v, 0), Lane(v, 1)]
-    return [Shuffle(v, v, tuple(range(lo, lo + width))) for lo in (0, width)]
 
 
 def _fold(r: Reduction, parts: list[Expr]) -> Expr:
