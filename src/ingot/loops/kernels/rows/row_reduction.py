@@ -40,7 +40,7 @@ from ingot.formula.statements import For, Let, Prefetch, Statement, Store
 from ingot.loops.access import NotVectorizable, has_vector_form, step, vectorize
 from ingot.loops.kernels.lane_folds import fold_lanes
 from ingot.loops.kernels.naive import accumulate
-from ingot.loops.kernels.rows.row_stages import Run, Step, match
+from ingot.loops.kernels.rows.row_stages import Run, Step, match, phases
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
@@ -385,21 +385,6 @@ class _Rows:
             if s.kind != "number"
         )
         return any(load.tensor is made for e in along for load in loads(e))
-
-
-def phases(run: Run) -> Iterator[list[int]]:
-    """The steps in order, parted where one waits for a statistic of the walk before it."""
-    current: list[int] = []
-    waiting = False  # whether numbers of this phase have been made already
-    for k, s in enumerate(run.steps):
-        waits = any(run.reads(k, j) and run.steps[j].kind != "map" for j in current)
-        if current and s.kind != "number" and (waits or waiting):
-            yield current
-            current, waiting = [], False
-        current.append(k)
-        waiting = waiting or s.kind == "number"
-    if current:
-        yield current
 
 
 def _fold(r: Reduction, parts: list[Expr]) -> Expr:

@@ -143,6 +143,21 @@ def _replaced(run: Run, made: Mapping[Expr, Expr]) -> Run:
     return replace(run, steps=tuple(replace(s, to=to(s)) for s in steps))
 
 
+def phases(run: Run) -> Iterator[list[int]]:
+    """The steps in order, parted where one waits for a statistic of the walk before it."""
+    current: list[int] = []
+    waiting = False  # whether numbers of this phase have been made already
+    for k, s in enumerate(run.steps):
+        waits = any(run.reads(k, j) and run.steps[j].kind != "map" for j in current)
+        if current and s.kind != "number" and (waits or waiting):
+            yield current
+            current, waiting = [], False
+        current.append(k)
+        waiting = waiting or s.kind == "number"
+    if current:
+        yield current
+
+
 def match(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds) -> Run | None:
     """The run that the stages begin with, or None if the first does not reduce along a row."""
     if not isinstance(stages[0], Compute):

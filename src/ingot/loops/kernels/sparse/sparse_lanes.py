@@ -341,8 +341,7 @@ class _Generator:
         """Of few values the codes of the first vector are the low halves of bytes, those of the second the
         high ones.
         """
-        rows = self.way.form.rows
-        width = GROUP * rows
+        rows, width = self.way.form.rows, GROUP * self.way.form.rows
         picks = self.constant("picks", _by_lanes(self.made.picks), UINT8)
         low, high = np.moveaxis(_by_lanes(self.made.codes), 1, 0)
         halves = [low | high << 4] if self.size == FEW else [low, high]
@@ -369,8 +368,7 @@ class _Generator:
 
     def stores(self, block: Expr, rows: int) -> Iterator[Statement]:
         """The epilogue, and stores of as many rows as there are."""
-        c, lanes = self.c, self.way.form.rows
-        first = 0
+        c, lanes, first = self.c, self.way.form.rows, 0
         for width in (lanes,) if rows == lanes else parts(rows, lanes):
             row = simplify(block * lanes + first)
             moved = {c.vector.name: c.vector + row}
