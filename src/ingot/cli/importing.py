@@ -55,7 +55,7 @@ def import_(
         from ingot.frontends.onnx.write import written
 
         made = imported(model, **arg.edges(inputs, outputs, model_inputs), config=config)
-        embed_external(made, model.parent)  # the file may be written elsewhere
+        embed_external(made, model)  # the file may be written elsewhere
         path = output or Path(f"{model.stem}.onnx")
         if path.exists() and path.samefile(model):
             raise InputError(f"{path} is the model itself", remedy="name another file with -o")
