@@ -120,6 +120,14 @@ def test_given_inputs_are_used(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, arguments).exit_code == 2
 
 
+def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(convolution(), path, save_as_external_data=True, size_threshold=0, location="weights")
+    assert (tmp_path / "weights").stat().st_size
+    result = CliRunner().invoke(app, ["verify", str(path)])
+    assert result.exit_code == 0, result.output
+
+
 def test_the_reference_evaluator_serves_what_onnxruntime_refuses() -> None:
     text = """<ir_version: 10, opset_import: ["" : 21]>
     narrow (bfloat16[3] x) => (bfloat16[3] y) { y = Add(x, x) }"""

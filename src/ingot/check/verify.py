@@ -280,7 +280,7 @@ def whole(model: Any) -> onnx.ModelProto:
     """The model's message, with its external data in it."""
     proto = read_proto(model)
     if isinstance(model, (str, Path)):
-        embed_external(proto, Path(model).parent)
+        embed_external(proto, Path(model))
     return proto
 
 
