@@ -122,7 +122,9 @@ def test_given_inputs_are_used(tmp_path: Path) -> None:
 
 def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
-    onnx.save(convolution(), path, save_as_external_data=True, size_threshold=0, location="weights")
+    onnx.save(
+        convolution(3, 4, (8, 8)), path, save_as_external_data=True, size_threshold=0, location="weights"
+    )
     assert (tmp_path / "weights").stat().st_size
     result = CliRunner().invoke(app, ["verify", str(path)])
     assert result.exit_code == 0, result.output
