@@ -433,16 +433,19 @@ def test_what_is_rounded_goes_to_the_even_integer(target: str, kind: str, zero: 
 
 
 def chain(lowest: tuple[int, ...]) -> onnx.ModelProto:
-    """QLinearConv layers of one shape behind each other, the least of their weights as given."""
-    layers, inits, x = [], {}, "x"
+    """QLinearConv layers of one shape behind each other, the least of their weights as given. Otherwise they
+    have the same numbers, the channels in another order: what range sums have does not tell them apart.
+    """
+    layers, inits, x, rng = [], {}, "x", np.random.default_rng(7)
+    numbers = rng.integers(-90, 91, (4, 4, 3, 3)), rng.integers(-3000, 3000, 4), rng.uniform(0.001, 0.01, 4)
     for i, least in enumerate(lowest):
-        w = weights(4, 4, 3, 3)
+        w, b, scales = (np.roll(n, i, axis=0) for n in numbers)
         w[:, 0] = least
         inits |= {
-            f"w{i}": w,
+            f"w{i}": w.astype(np.int8),
             f"wz{i}": np.zeros(4, np.int8),
-            f"b{i}": RANDOM.integers(-3000, 3000, 4).astype(np.int32),
-            f"ws{i}": RANDOM.uniform(0.001, 0.01, 4).astype(np.float32),
+            f"b{i}": b.astype(np.int32),
+            f"ws{i}": scales.astype(np.float32),
         }
         layers.append(f"q{i} = QLinearConv<pads=[1,1,1,1]>({x}, s, z0, w{i}, ws{i}, wz{i}, s2, z0, b{i})")
         x = f"q{i}"
