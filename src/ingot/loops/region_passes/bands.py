@@ -31,6 +31,7 @@ from ingot.loops.choice import Band, Choice
 from ingot.loops.layout import Storage
 from ingot.loops.region import Group, Region, reads_beside, regions_of
 from ingot.loops.region_passes.subviews import is_nothing
+from ingot.loops.region_passes.window_copies import windows
 from ingot.targets.record import Target
 
 ROOM = 4  # parts of the second cache, of which a chain's bands may take two, or three if they must
@@ -225,6 +226,8 @@ def _by_planes(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band
     stages, room = chain.stages, target.caches[0] // 2
     if any(b.dim != 1 or b.taps != 1 or b.stride != 1 for b in chain.bands):
         return None
+    if not all(c.reduction is None or any(windows(c)) for c in stages):
+        return None  # products of matrices go through blocks of them in an order of their own
     if any(how(c).winograd or c.out.bytes <= room for c in stages[:-1]):
         return None
     channels = static(next(a.extent for a in stages[-1].axes if a.name == chain.bands[-1].axis))
