@@ -20,9 +20,10 @@ one, and the `Band` of every tensor between. Called by `lower`; `kernels/banded.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 
 from ingot.formula.compute import Compute, Stage, reads, same_point
 from ingot.formula.expr import Const, Expr, Gathered, Load, Tensor, loads, static, walk
@@ -37,7 +38,7 @@ from ingot.targets.record import Target
 ROOM = 4  # parts of the second cache, of which a chain's bands may take two, or three if they must
 NEAR = 4  # the same, for the weights of two stages: they are read again in every iteration
 LONGEST = 3  # stages: all of them pass through the first cache in every iteration
-MOST_ROWS = 16  # of an iteration
+MOST_ROWS = 16  # of an iteration, or channels
 FEWEST_POINTS = (
     8  # of an iteration, where rows are shorter: with fewer, vectors of both stages are nearly empty
 )
@@ -200,42 +201,52 @@ def _is_number(fill: set[Expr | None]) -> bool:
 
 def _sized(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band, ...] | None:
     """The bands with their rows, as many as their room holds; None if the chain cannot be or does not pay."""
-    stages, room = chain.stages, target.caches[1] // ROOM
+    stages = chain.stages
     if len(stages) > LONGEST:
         return None
-    if (bands := _by_planes(chain, target, how, parts)) is not None:
-        return bands
-    if not all(_pays(c, r, target, how) for c, r in pairwise(stages)):
-        return None
     rows = static(next(a.extent for a in stages[-1].axes if a.name == chain.bands[-1].axis))
-    points = -(-stages[-1].out.count // (rows * static(stages[-1].out.shape[1])))
-    fewest = -(-FEWEST_POINTS // points)
-    blocks = [n for n in range(min(rows // 2, MOST_ROWS), fewest - 1, -1) if rows % n == 0]
-    for size, space in (*((n, 2 * room) for n in blocks), *((n, 3 * room) for n in reversed(blocks))):
+    by_channels = _goes_by_channels(chain, target, how)
+    for size, room in _channels(rows, target) if by_channels else _rows(chain, rows, target, how):
         bands = _blocked(chain, size, _nearest_divisor(rows // size, parts))
         needed = sum(b.bytes(c.out) for b, c in zip(bands, stages, strict=False))
-        if needed <= space and _is_possible(bands, stages, how):
+        if needed <= room and _is_possible(bands, stages, how):
             return bands
     return None
 
 
-def _by_planes(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band, ...] | None:
-    """The bands of a chain that goes channel by channel, in which no stage reads what others of a channel
-    make: as many channels as the first cache holds beside what is read and written.
+Sizes = Iterable[tuple[int, float]]
+"""How many rows an iteration may have, the best first, and the bytes that its bands may take then."""
+
+
+def _goes_by_channels(chain: Chain, target: Target, how: How) -> bool:
+    """Whether the chain is of windows, and copies beside them, none of which reads what others make of a
+    channel, and what lies between leaves the first cache. Products of matrices go through blocks of these.
     """
-    stages, room = chain.stages, target.caches[0] // 2
+    stages = chain.stages
     if any(b.dim != 1 or b.taps != 1 or b.stride != 1 for b in chain.bands):
-        return None
-    if not all(c.reduction is None or any(windows(c)) for c in stages):
-        return None  # products of matrices go through blocks of them in an order of their own
-    if any(how(c).winograd or c.out.bytes <= room for c in stages[:-1]):
-        return None
-    channels = static(next(a.extent for a in stages[-1].axes if a.name == chain.bands[-1].axis))
-    for size in (n for n in range(MOST_ROWS, 0, -1) if channels % n == 0):
-        bands = _blocked(chain, size, _nearest_divisor(channels // size, parts))
-        if sum(b.bytes(c.out) for b, c in zip(bands, stages, strict=False)) <= room or size == 1:
-            return bands
-    return None
+        return False
+    slide = [any(windows(c)) for c in stages if c.reduction is not None]
+    if not slide or not all(slide):
+        return False
+    return not any(how(c).winograd or c.out.bytes <= target.caches[0] // 2 for c in stages[:-1])
+
+
+def _channels(count: int, target: Target) -> Sizes:
+    """As many channels as the first cache holds beside what is read and written; one, however large it is."""
+    yield from ((n, target.caches[0] / 2) for n in range(MOST_ROWS, 0, -1) if count % n == 0)
+    yield 1, inf
+
+
+def _rows(chain: Chain, rows: int, target: Target, how: How) -> Sizes:
+    """As many rows as two parts of the second cache hold, or as few as three parts do."""
+    last, room = chain.stages[-1], target.caches[1] // ROOM
+    if not all(_pays(c, r, target, how) for c, r in pairwise(chain.stages)):
+        return
+    points = -(-last.out.count // (rows * static(last.out.shape[1])))
+    fewest = -(-FEWEST_POINTS // points)
+    blocks = [n for n in range(min(rows // 2, MOST_ROWS), fewest - 1, -1) if rows % n == 0]
+    yield from ((n, 2 * room) for n in blocks)
+    yield from ((n, 3 * room) for n in reversed(blocks))
 
 
 def _nearest_divisor(n: int, wanted: int) -> int:

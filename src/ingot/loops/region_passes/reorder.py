@@ -83,9 +83,8 @@ class _Work:
         found = reordered(group)
         if found is not None:
             return [self.chained(group, found)]
-        for made in (self.pushed(group), self.turned(group)):
-            if made is not None:
-                return made
+        if (made := self.pushed(group) or self.turned(group)) is not None:
+            return made
         group.stages = tuple(map(self.folded, group.stages))
         return [group]
 
