@@ -161,7 +161,8 @@ def test_bytes_in_plain_c(kind: str, tmp_path: Path) -> None:
     assert [found[:4], found[11:15]] == np.clip(made, low, low + 255).tolist()
 
 
-def test_windows_in_plain_c(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shift", [8, 31])
+def test_windows_in_plain_c(shift: int, tmp_path: Path) -> None:
     random = np.random.default_rng(7)
     plane = random.integers(-128, 128, (9, 16)).astype(np.int16)
     w = np.pad(random.integers(-128, 128, (3, 3)), ((0, 0), (0, 1))).astype(np.int8)
@@ -170,7 +171,7 @@ def test_windows_in_plain_c(tmp_path: Path) -> None:
         "w": ("const int8_t", w),
         "y": ("int8_t", np.zeros(40, np.int8)),
         "first": ("const int32_t", np.array([-77])),
-        "scale": ("const int32_t", np.array([1518500250, 8])),
+        "scale": ("const int32_t", np.array([1518500250, shift])),
     }
     name = window_name((1, 1), 16, "int8", False, True)
     found = in_plain_c(
@@ -178,7 +179,7 @@ def test_windows_in_plain_c(tmp_path: Path) -> None:
     )
     for i, j in np.ndindex(3, 4):
         total = int(np.sum(plane[i : i + 3, j : j + 3].astype(np.int64) * w[:, :3])) - 77
-        assert found[11 * i + 2 * j] == np.clip(fixed(total, 1518500250, 8) + 9, -128, 127)
+        assert found[11 * i + 2 * j] == np.clip(fixed(total, 1518500250, shift) + 9, -128, 127)
 
 
 def test_channels_that_no_image_changes(tmp_path: Path) -> None:

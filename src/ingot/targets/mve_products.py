@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ingot.targets.mve import HAS_MVE, packed, paired
-from ingot.targets.routines import KINDS, SCALES, routine
+from ingot.targets.routines import KINDS, SCALES, in_fixed_point, routine
 
 SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
 LONG = 16  # bytes of a vector
@@ -167,25 +167,19 @@ def _two_points(walk: Walk, of: str, to: str, is_fixed: bool) -> str:
     )
 
 
-_FLOATS = """\
-        const int made = (int)((float)sum * scale[c] + 12582912.0f - 12582912.0f) + zero;
-"""
-_FIXED = """\
-        const int32_t *const by = scale + c / {size} * {size} + c;
-        const int32_t high = (int32_t)(((int64_t)sum * by[0] + 1073741824) >> 31);
-        const int made = ((high + (1 << by[{size}] >> 1) - (high < 0)) >> by[{size}]) + zero;
-"""
-
-
 def _bytes(size: int, to: str, terms: str, indent: str, is_fixed: bool) -> str:
     """The bytes of a point `a` in plain C, of blocks of so many channels."""
     low, high = (0, 255) if to == "uint8" else (-128, 127)
+    made = f"{' ' * 8}const int made = (int)((float)sum * scale[c] + 12582912.0f - 12582912.0f) + zero;\n"
+    if is_fixed:
+        made = f"{' ' * 8}const int32_t *const by = scale + c / {size} * {size} + c;\n"
+        made += in_fixed_point("sum", "by[0]", f"by[{size}]", "made", "zero", 8)
     plain = f"""\
     for (int c = 0; c < {size} * blocks; c++) {{
         const int8_t *const of = w + c / {size} * {size} * pitch + c % {size} * 16;
         int32_t sum = first[c];
         for (int k = 0; k < {terms}; k++) sum += a[k] * of[k / 16 * {size * LONG} + k % 16];
-{_FIXED.format(size=size) if is_fixed else _FLOATS}\
+{made}\
         y[c] = ({to}_t)(made < {low} ? {low} : made > {high} ? {high} : made);
     }}
 """

@@ -61,6 +61,18 @@ def bytes_name(name: str, kind: str, plain: bool, fixed: bool = False) -> str:
     return from_zero(f"{'fixed_' if fixed else ''}{name}_{kind}", plain)
 
 
+def in_fixed_point(total: str, multiplier: str, shift: str, to: str, zero: str, indent: int) -> str:
+    """Lines of C that scale a sum by a multiplier and a power of two, rounded to the nearest, halves away
+    from 0: gemmlowp's SaturatingRoundingDoublingHighMul and RoundingDivideByPOT.
+    """
+    lines = (
+        f"const int32_t high = (int32_t)(((int64_t){total} * {multiplier} + 1073741824) >> 31);",
+        f"const int32_t half = (int32_t)(1u << {shift} >> 1);",
+        f"const int {to} = ((high + half - (high < 0)) >> {shift}) + {zero};",
+    )
+    return "".join(f"{' ' * indent}{line}\n" for line in lines)
+
+
 def dot2_routines() -> Mapping[str, str]:
     """The routines of products of two points, by name."""
     return {
@@ -161,9 +173,10 @@ _TILE = """\
 
 def _as_bytes(plain: str, kind: str, fixed: bool = False) -> str:
     """The routine in plain C, for results of a type."""
-    plain = plain.replace("        SCALED\n", _FIXED if fixed else _FLOATS).replace(
-        "ROW", "8" if fixed else "4"
-    )
+    total = "(c % 2 ? sum / 256 : sum)"
+    made = in_fixed_point(total, "scale[c]", "scale[4 + c]", "y", "(int16_t)zero", 16)
+    plain = plain.replace("        SCALED\n", made if fixed else _FLOATS)
+    plain = plain.replace("ROW", "8" if fixed else "4")
     return plain.replace("KIND", kind).replace(" FLIP", " ^ 128" if kind == "int8" else "")
 
 
@@ -238,12 +251,6 @@ def _limited(kind: str, zero: str) -> Iterator[str]:
 _FLOATS = """\
                 const float x = (float)sum * scale[c];
                 const int y = (int)(x + 12582912.0f - 12582912.0f) + (int16_t)zero;
-"""
-_FIXED = """\
-                const int64_t x = (int64_t)(c % 2 ? sum / 256 : sum) * scale[c];
-                const int32_t high = (int32_t)((x + 1073741824) >> 31);
-                const int32_t half = (int32_t)(1u << scale[4 + c] >> 1);
-                const int y = ((high + half - (high < 0)) >> scale[4 + c]) + (int16_t)zero;
 """
 _BYTES = """\
     for (int block = 0; block < blocks; block++, first += 4, scale += ROW, w += 4 * pairs) {

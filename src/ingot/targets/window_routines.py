@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from ingot.targets.routines import KINDS, SCALES, bytes_name, fixed, routine
+from ingot.targets.routines import KINDS, SCALES, bytes_name, fixed, in_fixed_point, routine
 
 PITCHES = (16, 64)  # elements of a row of a plane
 STRIDES = (1, 2)
@@ -84,7 +84,8 @@ _PLANE = """\
 def _window(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool, is_fixed: bool) -> str:
     name = window_name(strides, pitch, kind, is_plain, is_fixed)
     low, high = (0, 255) if kind == "uint8" else (-128, 127)
-    plain = _WINDOW.replace("            SCALED\n", _FIXED if is_fixed else _FLOATS)
+    scaled = in_fixed_point("sum", "scale[0]", "scale[1]", "made", "zero", 12)
+    plain = _WINDOW.replace("            SCALED\n", scaled if is_fixed else _FLOATS)
     words = {"DOWN": strides[0], "ALONG": strides[1], "PITCH": pitch, "KIND": kind, "LOW": low, "HIGH": high}
     for word, value in words.items():
         plain = plain.replace(word, str(value))
@@ -102,10 +103,6 @@ _FLOATS = """\
             const float x = (float)sum * *scale;
             const float near = x < -66000.0f ? -66000.0f : x > 66000.0f ? 66000.0f : x;
             const int made = (int)(near + 12582912.0f - 12582912.0f) + zero;
-"""
-_FIXED = """\
-            const int32_t high = (int32_t)(((int64_t)sum * scale[0] + 1073741824) >> 31);
-            const int made = ((high + (1 << scale[1] >> 1) - (high < 0)) >> scale[1]) + zero;
 """
 _WINDOW = """\
     for (int oh = 0; oh < rows; oh++)
