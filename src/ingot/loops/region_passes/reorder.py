@@ -41,7 +41,7 @@ from ingot.loops.inner_products import is_inner_product, is_product, weighs
 from ingot.loops.region import Either, Group, Item, Iterate, Region, reads_beside
 from ingot.loops.region_passes.layout_assignment import channels_last
 from ingot.loops.region_passes.reordered import Reordered, reordered
-from ingot.loops.region_passes.turned_products import turned_product
+from ingot.loops.region_passes.transposed_products import transposed_product
 from ingot.loops.region_passes.window_copies import windows
 
 
@@ -83,7 +83,7 @@ class _Work:
         found = reordered(group)
         if found is not None:
             return [self.chained(group, found)]
-        if (made := self.pushed(group) or self.turned(group)) is not None:
+        if (made := self.pushed(group) or self.transposed(group)) is not None:
             return made
         group.stages = tuple(map(self.folded, group.stages))
         return [group]
@@ -138,8 +138,8 @@ class _Work:
                     return trial
         return stage
 
-    def turned(self, group: Group) -> list[Item] | None:
-        """A product of two tensors that are both turned around is turned itself."""
+    def transposed(self, group: Group) -> list[Item] | None:
+        """A product of two tensors that are both transposed is transposed itself."""
         (stage, *others), nodes = group.stages, group.nodes
         if others or not isinstance(stage, Compute) or group.view:
             return None
@@ -148,7 +148,7 @@ class _Work:
             before = self.known.get(load.tensor)
             return None if before is None or before.is_free or before.is_shift else before.read(load)
 
-        made = turned_product(stage, source)
+        made = transposed_product(stage, source)
         return None if made is None else [Group(nodes, (part,)) for part in made]
 
     def pushed(self, group: Group) -> list[Item] | None:

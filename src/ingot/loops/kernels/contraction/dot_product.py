@@ -25,8 +25,8 @@ from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import pieces
 from ingot.loops.inner_products import turning_costs
+from ingot.loops.kernels.horizontal_reduction import reduce_lanes
 from ingot.loops.kernels.joint_axes import join
-from ingot.loops.kernels.lane_folds import fold_lanes
 from ingot.loops.kernels.naive import clip
 from ingot.loops.layout import Storage, bind
 from ingot.targets.record import Target
@@ -295,7 +295,7 @@ class _Loops:
         d = self.d
         here = {} if d.across is None else {d.across.name: d.across + i}
         sums = [Var(f"c{i}_{j}", None, d.init.dtype) for j in range(side)]
-        added = yield from fold_lanes(sums, self.lanes, "add", f"p{i}")
+        added = yield from reduce_lanes(sums, self.lanes, "add", f"p{i}")
         yield Let(f"sum{i}", added, side)
         total = Var(f"sum{i}", None, d.init.dtype)
         from_zero = d.init == Const(0.0, d.init.dtype)

@@ -38,7 +38,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import Bounds, as_expr, mentions, simplify
 from ingot.formula.statements import For, Let, Prefetch, Statement, Store
 from ingot.loops.access import NotVectorizable, has_vector_form, step, vectorize
-from ingot.loops.kernels.lane_folds import fold_lanes
+from ingot.loops.kernels.horizontal_reduction import reduce_lanes
 from ingot.loops.kernels.naive import accumulate
 from ingot.loops.kernels.rows.row_stages import Run, Step, match, phases
 from ingot.loops.layout import Storage
@@ -343,7 +343,7 @@ class _Rows:
                 yield Let(name, total, self.lanes)
                 total = Var(name, None, r.term.dtype)
             vectors.append(total)
-        total = yield from fold_lanes(vectors, self.lanes, COMBINERS[r.combine], f"t{k}")
+        total = yield from reduce_lanes(vectors, self.lanes, COMBINERS[r.combine], f"t{k}")
         if r.init != r.identity:
             total = _fold(r, [self._named(r.init, None), total])
         yield Let(f"acc{k}", total, self.together)

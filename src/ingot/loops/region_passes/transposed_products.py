@@ -1,15 +1,15 @@
-"""Products of two tensors that both stand the other way round: the result is turned instead of the operands.
+"""Products of two tensors that are both transposed first: the result is transposed instead.
 
-    xt = transpose(x)                             y_turned[n, m] = sum(z[n, k] * x[k, m] for k)
-    zt = transpose(z)                       ->    y[m, n] = y_turned[n, m]
+    xt = transpose(x)                             y_transposed[n, m] = sum(z[n, k] * x[k, m] for k)
+    zt = transpose(z)                       ->    y[m, n] = y_transposed[n, m]
     y[m, n] = sum(xt[m, k] * zt[k, n] for k)
 
 Read in place, `x` is what vectors go along and `z` what repeats one element, which is the product that
-`contract` likes best. To turn the result takes as long as it has elements; to turn the operands, as long as
-they have.
+`contract` likes best. To transpose the result takes as long as it has elements, to transpose the operands as
+long as they have.
 
 In: a stage that sums products, and what the tensors it reads are in terms of others. Out: the stage over the
-sources, and the one that turns what it makes; None where that is no such product or does not pay.
+sources, and the one that transposes what it makes; None where that is no such product or does not pay.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Source = Callable[[Load], Load | None]
 """What a load reads of a source; None where its tensor is not made of another, or is made for nothing."""
 
 
-def turned_product(c: Compute, source: Source) -> tuple[Compute, Compute] | None:
-    """The product of the sources, stored turned, and the stage that turns it."""
+def transposed_product(c: Compute, source: Source) -> tuple[Compute, Compute] | None:
+    """The product of the sources, stored transposed, and the stage that transposes that."""
     r = c.reduction
     if r is None or not is_product(c) or c.at or len(r.axes) != 1 or c.out.rank < 2:
         return None
@@ -42,7 +42,7 @@ def turned_product(c: Compute, source: Source) -> tuple[Compute, Compute] | None
     if c.out.count > a.tensor.count + b.tensor.count:
         return None
     shape = (*c.out.shape[:-2], *c.out.shape[:-3:-1])
-    made = Tensor(f"{c.out.name}_turned", c.out.type, shape)
+    made = Tensor(f"{c.out.name}_transposed", c.out.type, shape)
     axes = (*outer, n, m)
     product = replace(c, out=made, axes=axes, reduction=replace(r, term=Binary("mul", b, a)))
     return product, Compute(c.out, c.axes, made[axes])

@@ -1,8 +1,8 @@
-"""The lanes of vectors folded: what each of them adds up to, or the largest of its elements.
+"""Horizontal reductions: what the lanes of a vector add up to, or the largest of its elements.
 
 In: one, two, four or more vectors of as many lanes at least. Out: statements, and a vector with the result of
 each, a number if there is one. Two vectors become one while there are several, the halves of their parts side
-by side; then the vector is halved. Four sums of sixteen lanes take 8 shuffles so; one by one they take 32.
+by side; then the vector is halved. Four sums of sixteen lanes take 10 shuffles so; one by one they take 24.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ingot.formula.expr import Binary, Expr, Lane, Shuffle, Var
 from ingot.formula.statements import Let, Statement
 
 
-def fold_lanes(vectors: Sequence[Var], lanes: int, op: str, name: str) -> Generator[Statement, None, Expr]:
-    """Statements, in registers called `name`_..; returns the last fold, which the caller names."""
+def reduce_lanes(vectors: Sequence[Var], lanes: int, op: str, name: str) -> Generator[Statement, None, Expr]:
+    """Statements, in registers called `name`_..; returns the last result, which the caller names."""
     dtype, part, count, width = vectors[0].dtype, lanes, len(vectors), lanes
     while len(vectors) > 1:
         made = []
