@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 import ingot
 
 from .bundle.build import compile_c, link, run, write
+from .oracles import exact_session
 
 Array = np.ndarray[Any, Any]
 Shape = list[Any]
@@ -283,3 +284,24 @@ def test_clean_under_sanitizers_in_an_arena_of_the_size_asked_for(
     run(["sh", "-c", f"ASAN_OPTIONS=detect_leaks=0 {program} < in > out"], tmp_path)
     found = np.frombuffer((tmp_path / "out").read_bytes(), np.float32)
     np.testing.assert_allclose(found, np.frombuffer(wanted, np.float32), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("most", [0, 1, 4, 9])
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
+def test_boxes_of_a_class_are_limited_whatever_their_number(target: str, most: int) -> None:
+    """NonMaxSuppression's constant limit holds for fewer, as many and more boxes than that."""
+    graph = helper.make_graph(
+        [helper.make_node("NonMaxSuppression", ["boxes", "scores", "most"], ["y"])],
+        "g",
+        [INFO("boxes", 1, [1, "N", 4]), INFO("scores", 1, [1, 2, "N"])],
+        [INFO("y", onnx.TensorProto.INT64, ["k", 3])],
+        [numpy_helper.from_array(np.array(most), "most")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    session, bundle = exact_session(model), ingot.compile(model, target=target, define={"N": (3, 6)})
+    random = np.random.default_rng(most)
+    for n in (3, 5, 6):
+        corners = random.random((1, n, 2), np.float32) + np.arange(n, dtype=np.float32)[:, None]
+        boxes = np.concatenate([corners, corners + 0.6], axis=2)
+        feed = {"boxes": boxes, "scores": random.random((1, 2, n), np.float32)}
+        np.testing.assert_array_equal(bundle.run(feed)["y"], session.run(None, feed)[0])

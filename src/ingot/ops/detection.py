@@ -80,12 +80,12 @@ def _number(t: Tensor | None, default: float) -> Expr:
 
 
 def _most(f: Builder, t: Tensor | None, n: Extent) -> Extent:
-    """How many boxes of a class are chosen at most: none by default."""
+    """How many boxes of a class are chosen at most: none by default. There may be fewer than that."""
     if t is None:
         return 0
     if t.value is not None:
         wanted = max(int(np.asarray(t.value).reshape(-1)[0]), 0)
-        return wanted if wanted <= upper(n) and isinstance(n, int) else n
+        return wanted if wanted < upper(n) else n
     wanted_ = maximum(minimum(cast(t.at((0,) * t.rank), INT64), cast(as_expr(n), INT64)), 0)
     return f.counted(f.map((), wanted_, INT64, "wanted"), n, "most")
 
