@@ -46,6 +46,7 @@ from tests.stages.windows import USUAL
 VECTORS = ("x86-64-v3", "x86-64-v4", "x86-64", "aarch64", "i386")
 HALOED = Habits(last=75, halo=95)
 TIDY = Habits(last=95, halo=95)
+IN_ROWS = Habits(last=5, halo=95)
 LINEAR = Habits(last=95, halo=95, kinds=("none", "relu", "bias", "leaky", "residual", "place"))
 """What stands behind Winograd's sums: a squashed one would be far less exact than the largest sum."""
 One = Callable[[Compute, Storage, Target, Bounds], tuple[Statement, ...] | None]
@@ -171,14 +172,17 @@ def whole(
 
 
 def _windows(dice: Dice, target: Target) -> Drawn:
-    if dice.chance(40):
-        return windows.convolved(dice, target, TIDY, depthwise=True)
+    match dice.choice(("depthwise", "pooling", "few filters", "depthwise", "pooling")):
+        case "depthwise":
+            return windows.convolved(dice, target, TIDY, depthwise=True)
+        case "few filters":
+            return windows.convolved(dice, target, IN_ROWS, features=dice.number(1, 4), types=(FLOAT32,))
     return windows.pooled(dice, target, USUAL)
 
 
 def _strips(dice: Dice, target: Target) -> Drawn:
     if dice.chance(40):
-        return windows.convolved(dice, target, Habits(last=5, halo=95), depthwise=True, types=(FLOAT32,))
+        return windows.convolved(dice, target, IN_ROWS, depthwise=True, types=(FLOAT32,))
     few = dice.number(2, max(2, target.lanes(4) // 2))
     return windows.pooled(dice, target, TIDY, few, ("max", "average", "max", "average", "lp"), 85)
 

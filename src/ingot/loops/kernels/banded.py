@@ -121,7 +121,8 @@ class _Generator:
         inner = {**bounds, new.name: (0, link.height - 1)}
         body = self._block(i, new, simplify(maximum(start, 0), bounds), base, inner)
         keep = (When(Const(0) < again, self._kept(link, bounds)),) if band.kept else ()
-        return (*keep, For(new.name, lo, hi, 1, body), *self._beyond(link, base, bounds))
+        made = _in_storage_order(For(new.name, lo, hi, 1, body), link)
+        return (*keep, made, *self._beyond(link, base, bounds))
 
     def _kept(self, link: _Link, bounds: Bounds) -> tuple[Statement, ...]:
         """The rows that are read again, moved to the front."""
@@ -180,3 +181,12 @@ class _Generator:
             return Load(link.buffer, tuple(index), n.outside, n.lanes)
 
         return transform(e, read)
+
+
+def _in_storage_order(rows: For, link: _Link) -> For:
+    """The loop over the rows of a map, within the loops over what is stored around them."""
+    around = [a.name for a in link.maker.axes[: link.band.dim]]
+    match rows.body:
+        case (For(var=name) as outer,) if link.maker.reduction is None and name in around:
+            return replace(outer, body=(_in_storage_order(replace(rows, body=outer.body), link),))
+    return rows

@@ -155,8 +155,8 @@ def _joined(first: Chain, second: Chain, storage: Storage) -> Chain | None:
 def _window(maker: Compute, reader: Compute, storage: Storage) -> Band | None:
     """How the reader's windows slide along the rows of what the maker makes."""
     t, layout = maker.out, storage.layout(maker.out)
-    dim = next((d for d in layout.order if d and static(t.shape[d]) > 1), None)  # images are far apart
     found = [x for e in reader.expressions for x in loads(e) if x.tensor is t]
+    dim = _rows(t, layout.order, found, reader)
     axes = {a for a in reader.axes for x in found if dim is not None and mentions(x.index[dim], a.name)}
     if dim is None or layout.place is not None or len(axes) != 1:
         return None
@@ -183,6 +183,13 @@ def _window(maker: Compute, reader: Compute, storage: Storage) -> Band | None:
     return Band(dim, axis.name, stride, -first, last - first + 1, halo, number)
 
 
+def _rows(t: Tensor, order: tuple[int, ...], found: list[Load], reader: Compute) -> int | None:
+    """The outermost dimension in memory; images lie far apart, and summed channels are all needed."""
+    long = [d for d in order if d and static(t.shape[d]) > 1]
+    summed = not any(mentions(x.index[1], a.name) for x in found for a in reader.axes)
+    return next((d for d in long if d > 1 or not summed), None)
+
+
 def _reach(indices: list[Expr]) -> tuple[int, int] | None:
     """The least and the largest of some indices; None where that is not known."""
     try:
@@ -206,7 +213,7 @@ def _sized(chain: Chain, target: Target, how: How, parts: int) -> tuple[Band, ..
         return None
     rows = static(next(a.extent for a in stages[-1].axes if a.name == chain.bands[-1].axis))
     by_channels = _goes_by_channels(chain, target, how)
-    for size, room in _channels(rows, target) if by_channels else _rows(chain, rows, target, how):
+    for size, room in _channels(rows, target) if by_channels else _blocks(chain, rows, target, how):
         bands = _blocked(chain, size, _nearest_divisor(rows // size, parts))
         needed = sum(b.bytes(c.out) for b, c in zip(bands, stages, strict=False))
         if needed <= room and _is_possible(bands, stages, how):
@@ -237,7 +244,7 @@ def _channels(count: int, target: Target) -> Sizes:
     yield 1, inf
 
 
-def _rows(chain: Chain, rows: int, target: Target, how: How) -> Sizes:
+def _blocks(chain: Chain, rows: int, target: Target, how: How) -> Sizes:
     """As many rows as two parts of the second cache hold, or as few as three parts do."""
     last, room = chain.stages[-1], target.caches[1] // ROOM
     if not all(_pays(c, r, target, how) for c, r in pairwise(chain.stages)):

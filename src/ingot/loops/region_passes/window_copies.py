@@ -177,15 +177,17 @@ def _costs_more_in_rows(c: Compute, lanes: int) -> bool:
     return in_rows > in_channels + 2 * EXPORT
 
 
-def _is_light(c: Compute, lanes: int) -> bool:
-    """Whether a result is of so few terms that to export it costs much beside them, and rows fill vectors
-    better than channels and an export.
+def _pays_in_rows(c: Compute, load: Load, lanes: int) -> bool:
+    """Whether rows fill vectors better than channels and an export, and that counts: a result is of so few
+    terms that its export costs much beside them, or channels fill half a vector and come from few others,
+    of which Winograd would save little.
     """
     assert c.reduction is not None
     if not is_product(c) or not all(isinstance(a.extent, int) for a in (*c.axes, *c.reduction.axes)):
         return False
     in_rows, in_channels = _work(c, lanes)
-    return in_channels <= LIGHT and in_rows < in_channels + EXPORT
+    is_half_empty = 2 * static(c.out.shape[1]) <= lanes and static(load.tensor.shape[1]) <= lanes
+    return (in_channels <= LIGHT or is_half_empty) and in_rows < in_channels + EXPORT
 
 
 def _work(c: Compute, lanes: int) -> tuple[float, float]:
@@ -278,7 +280,7 @@ def _suits_rows(c: Compute, load: Load, lanes: int) -> bool:
         return False
     if t.shape[1] == 1 or _moves_oddly(c.value, x) or is_gathered(load):
         return False
-    if not _is_own(c, load) and static(c.out.shape[1]) > FEW_CHANNELS and not _is_light(c, lanes):
+    if not _is_own(c, load) and static(c.out.shape[1]) > FEW_CHANNELS and not _pays_in_rows(c, load, lanes):
         return False
     spatial, sliding = load.index[2:], [k.name for k in c.reduction.axes if k.extent != 1]
     is_phase = _has_gaps(c) or c.out.rank > t.rank  # as it comes, or stored beside the others

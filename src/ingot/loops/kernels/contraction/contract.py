@@ -98,7 +98,7 @@ def _prepared(
     if found is None:
         return None
     found = merge_vectors(merge_terms(found, storage), storage)
-    if not found.tile and is_swapped(found.a, found.b) and _slides(found):
+    if _is_of_few_filters(found, target):
         return None  # `sliding_window` reads an element once for all taps
     by_rows = _is_by_rows(found, target)
     if not by_rows:
@@ -107,13 +107,22 @@ def _prepared(
     return replace(found, tile=tile, outer=(*found.outer, *(x for x in found.tile if x not in tile))), by_rows
 
 
-def _slides(c: Contraction) -> bool:
-    """Whether what is read as vectors moves along a dimension with results and terms at once."""
-    outputs = (c.vector, *c.outer)
-    return any(
-        any(mentions(i, x.name) for x in outputs) and any(mentions(i, k.name) for k in c.reduce)
-        for i in c.b.index
-    )
+def _is_of_few_filters(c: Contraction, target: Target) -> bool:
+    """Whether windows slide along the vectors, and the taps across these of all filters fit into half of the
+    registers; of more than one filter there are no groups.
+    """
+    if not is_swapped(c.a, c.b) or len(c.tile) > 1 or not _sliding(c, (c.vector, *c.outer)):
+        return False
+    if c.tile and any(step(c.a, x.name) for x in c.outer):
+        return False
+    across = prod(static(k.extent) for k in _sliding(c, c.outer))
+    return not c.tile or (across > 1 and 2 * across * prod(c.points) <= target.registers)
+
+
+def _sliding(c: Contraction, outputs: tuple[Var, ...]) -> set[Var]:
+    """The terms that move what is read as vectors along a dimension in which outputs move it, too."""
+    moving = [i for i in c.b.index if any(mentions(i, x.name) for x in outputs)]
+    return {k for k in c.reduce for i in moving if mentions(i, k.name)}
 
 
 def _of_bytes(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> Contraction | None:

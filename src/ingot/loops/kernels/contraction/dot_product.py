@@ -36,6 +36,7 @@ FEWEST_VECTORS = 2  # of terms: with fewer, adding up the lanes is most of the w
 MOST_ROWS = 5
 LATENCY = 8  # multiply-adds under way at once
 ADDITIONS = 3.0  # instructions for each accumulator whose lanes are added
+OVERHEAD = 8.0  # cycles of a tile as such
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +204,17 @@ class _Loops:
         self.rows, self.side = min(_tiles(d, lanes, registers), key=lambda t: self._cost(*t))
 
     def _cost(self, rows: int, side: int) -> float:
-        """Cycles for each output: multiply-adds, loads, latency; then the additions of lanes."""
+        """Cycles of all outputs, those of the smaller tiles at the ends too."""
+        count = 1 if self.d.across is None else static(self.d.across.extent)
+        down = [(size, (hi - lo) // size) for lo, hi, size in pieces(count, rows)]
+        along = [(size, (hi - lo) // size) for lo, hi, size in self._sides(side)]
+        return sum(n * m * self._cycles(r, s) for r, n in down for s, m in along)
+
+    def _cycles(self, rows: int, side: int) -> float:
+        """Cycles of a tile: multiply-adds, loads or latency; then the additions of lanes."""
         d, outputs = self.d, rows * side
         terms = prod(static(k.extent) for k in (d.run, *d.rolled)) / self.lanes
-        return (terms * max(outputs, rows + side, LATENCY) / 2 + ADDITIONS * outputs) / outputs
+        return terms * max(outputs, rows + side, LATENCY) / 2 + ADDITIONS * outputs + OVERHEAD
 
     def statements(self) -> Iterator[Statement]:
         d, body = self.d, tuple(self._nest())
@@ -221,17 +229,20 @@ class _Loops:
         d = self.d
         if d.across is None:
             yield from (
-                For(*self._loop(d.along, part), tuple(self._tile(1, part[2]))) for part in self._sides()
+                For(*self._loop(d.along, part), tuple(self._tile(1, part[2])))
+                for part in self._sides(self.side)
             )
             return
         rows = list(pieces(static(d.across.extent), self.rows))
         if d.along_is_larger:
-            for side in self._sides():
+            for side in self._sides(self.side):
                 inner = (For(*self._loop(d.across, r), tuple(self._tile(r[2], side[2]))) for r in rows)
                 yield For(*self._loop(d.along, side), tuple(inner))
             return
         for r in rows:
-            inner = (For(*self._loop(d.along, s), tuple(self._tile(r[2], s[2]))) for s in self._sides())
+            inner = (
+                For(*self._loop(d.along, s), tuple(self._tile(r[2], s[2]))) for s in self._sides(self.side)
+            )
             yield For(*self._loop(d.across, r), tuple(inner))
 
     @staticmethod
@@ -239,9 +250,9 @@ class _Loops:
         lo, hi, size = piece
         return axis.name, Const(lo), Const(hi), size
 
-    def _sides(self) -> Iterator[tuple[int, int, int]]:
-        """Runs of neighbours by powers of two: from, to, size."""
-        lo, n, side = 0, static(self.d.along.extent), self.side
+    def _sides(self, side: int) -> Iterator[tuple[int, int, int]]:
+        """Runs of so many neighbours, then of fewer, by powers of two: from, to, size."""
+        lo, n = 0, static(self.d.along.extent)
         while lo < n:
             hi = n - (n - lo) % side
             if hi > lo:

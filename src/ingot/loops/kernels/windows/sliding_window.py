@@ -1,6 +1,7 @@
-"""Sliding windows: depthwise convolutions and pooling, where every channel minds its own.
+"""Sliding windows: depthwise convolutions and pooling, where every channel minds its own, and convolutions
+to a few channels along rows.
 
-Serves depthwise convolutions and pooling. All taps of a tile of outputs are unrolled, of large windows those
+All taps of a tile of outputs are unrolled, of large windows those
 of a row, so that each input vector is loaded once and used for every tap it feeds; weights and bias wait in
 registers outside the loops that slide. Where windows leave their tensor the outputs concerned are peeled,
 with their taps clipped.
@@ -37,6 +38,7 @@ from ingot.loops.kernels.windows.window_tiles import (
     Segment,
     best_tile,
     ends_of,
+    filters_of,
     halves,
     has_columns,
     segments,
@@ -65,7 +67,7 @@ def sliding_window(
     v = match(normal_axes(c), storage, bounds)
     if v is None or v.reduction is None or taps_of(v.reduction.axes) < 2:
         return None
-    slides = [x for x in v.outer if slides_along(v.reduction, x)]
+    slides = [x for x in v.outer if slides_along(v.reduction, x) and x is not filters_of(v, v.reduction)]
     slides.sort(key=lambda x: -(step(v.to, x.name) or 0))
     known = {x.name for x in slides[-2:]}
     ends = (a for e in ends_of(v) for a in walk(e) if isinstance(a, Var | Param))
@@ -77,23 +79,30 @@ def sliding_window(
         return None
 
 
-def unrolled(r: Reduction) -> tuple[Var, ...]:
+def unrolled(r: Reduction, filters: int = 1) -> tuple[Var, ...]:
     """The innermost axes of the window whose taps are few enough to write out."""
     axes, most = r.axes, MOST_TAPS if has_columns(r) else MOST_WEIGHTS
-    while taps_of(axes) > most and len(axes) > 1:
+    while taps_of(axes) * filters > most and len(axes) > 1:
         axes = axes[1:]
     return axes
 
 
 def _along_first(v: Vertical, r: Reduction) -> Reduction:
-    """Taps along the vector axis outermost: what a tile reads at one of them serves all taps across it."""
+    """Summed channels outermost, then the taps along the vector axis: what a tile reads of a channel is near
+    for all of its taps, and what it reads at one tap along vectors serves all those across them.
+    """
+    along = [x for x in loads(r.term) if _follows(x, v.vector)]
 
-    def is_along(k: Var) -> bool:
-        return any(
-            coefficient(x.index[x.tensor.lane_axis], k.name) for x in loads(r.term) if _follows(x, v.vector)
+    def rank(k: Var) -> int:
+        if any(coefficient(x.index[x.tensor.lane_axis], k.name) for x in along):
+            return 1
+        indices = [i for x in along for i in x.index if mentions(i, k.name)]
+        is_channel = isinstance(r.term, Binary) and not any(
+            mentions(i, x.name) for i in indices for x in v.outer
         )
+        return 0 if is_channel else 2
 
-    return replace(r, axes=tuple(sorted(r.axes, key=lambda k: not is_along(k))))
+    return replace(r, axes=tuple(sorted(r.axes, key=rank)))
 
 
 def _follows(load: Load, x: Var) -> bool:
@@ -104,7 +113,7 @@ def _follows(load: Load, x: Var) -> bool:
 @dataclass(slots=True)
 class _Generator:
     """Builds the loops of one stage. `parts` are the segments of each sliding axis, `tile` its outputs at a
-    time; `keeps`: what does not slide is kept in registers.
+    time, for each of the `filters`; `keeps`: what does not slide is kept in registers.
     """
 
     v: Vertical
@@ -115,15 +124,19 @@ class _Generator:
     target: Target
     keeps: bool
     rolled: tuple[Var, ...]
+    filters: Var | None
     kept: dict[Expr, Var] = field(default_factory=dict)
 
     @classmethod
     def of(cls, v: Vertical, r: Reduction, slides: tuple[Var, ...], target: Target) -> _Generator:
         parts = [segments(v, x) for x in slides]
         r = _along_first(v, r)
-        rolled = r.axes[: len(r.axes) - len(unrolled(r))]
-        tile, keeps = best_tile(v, replace(r, axes=unrolled(r)), slides, parts, target)
-        return cls(v, r, slides, parts, tile, target, keeps or bool(rolled), rolled)
+        filters = filters_of(v, r)
+        count = 1 if filters is None else static(filters.extent)
+        inner = unrolled(r, count)
+        rolled = r.axes[: len(r.axes) - len(inner)]
+        tile, keeps = best_tile(v, replace(r, axes=inner), slides, parts, target, count)
+        return cls(v, r, slides, parts, tile, target, keeps or bool(rolled), rolled, filters)
 
     # -- loops
 
@@ -134,7 +147,7 @@ class _Generator:
         )
         if any(lanes == 1 for _, _, lanes in blocks):
             raise NotVectorizable("too narrow")
-        rest = [x for x in v.outer if x not in self.slides]
+        rest = [x for x in v.outer if x not in self.slides and x is not self.filters]
         rest.sort(key=lambda x: step(v.to, x.name) or 0)
         nest = tuple(self._outside(blocks, 0, self._loops_outside(), {}, {}, v.bounds))
         for x in rest:
@@ -191,8 +204,10 @@ class _Generator:
     def _tile(self, sizes: Sizes, taps: Taps, lanes: int, bounds: Bounds) -> Iterator[Statement]:
         offsets = product(*(range(sizes[x.name]) for x in self.slides))
         points: list[Point] = [{x.name: i for x, i in zip(self.slides, at, strict=True)} for at in offsets]
+        if (f := self.filters) is not None:
+            points = [{**point, f.name: i} for point in points for i in range(static(f.extent))]
         ranges = {k.name: taps[k.name] if k.name in taps else self._fixed(k) for k in self.r.axes}
-        axes = unrolled(self.r)
+        axes = self.r.axes[len(self.rolled) :]
         places: list[Point] = [
             {k.name: i for k, i in zip(axes, at, strict=True)}
             for at in product(*(ranges[k.name] for k in axes))
@@ -287,17 +302,26 @@ class _Generator:
 
     def _term(self, lanes: int, bounds: Bounds) -> Place:
         """The term as a function of a point of the tile and a tap of the window."""
-        taps = [k.name for k in unrolled(self.r)]
+        fixed = [k.name for k in (*self.r.axes[len(self.rolled) :], *self._filters)]
         term = vectorize(self.r.term, self.v.vector.name, lanes)
-        return placer(term, [*(x.name for x in self.slides), *taps], bounds, taps)
+        return placer(term, [*(x.name for x in self.slides), *fixed], bounds, fixed)
+
+    @property
+    def _filters(self) -> tuple[Var, ...]:
+        return () if self.filters is None else (self.filters,)
 
     def _at(self, e: Expr, point: Point, lanes: int, bounds: Bounds) -> Expr:
         """The vector of an expression. Bounds say where first lanes are, so none may be used before."""
-        here = substitute(e, {x.name: x + point[x.name] for x in self.slides})
+        here = substitute(e, self._place(point))
         return simplify(vectorize(here, self.v.vector.name, lanes), bounds)
 
     def _moved(self, e: Expr, point: Point, bounds: Bounds) -> Expr:
-        return simplify(substitute(e, {x.name: x + point[x.name] for x in self.slides}), bounds)
+        return simplify(substitute(e, self._place(point)), bounds)
+
+    def _place(self, point: Point) -> dict[str, Expr]:
+        """What the axes of a tile are at one of its points."""
+        at: dict[str, Expr] = {x.name: x + point[x.name] for x in self.slides}
+        return at | {f.name: Const(point[f.name]) for f in self._filters}
 
     def _keep(self, e: Expr) -> Expr:
         """Loads that stay where they are while the window slides are made once, outside."""

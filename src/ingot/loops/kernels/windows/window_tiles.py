@@ -29,6 +29,7 @@ from ingot.targets.record import Target
 MOST_SEGMENTS = 5  # of one axis that need other taps than their neighbours
 MOST_STATEMENTS = 192  # multiply-adds of one tile: keeps the code readable
 IDEMPOTENT = {"max", "min", "largest"}
+MOST_FILTERS = 4  # that share what they read
 MOST_COMBINED = 400  # operands of one tile of a pooling, columns counted once
 
 T = TypeVar("T")
@@ -86,13 +87,19 @@ def _fixed(v: Vertical, r: Reduction, slides: tuple[Var, ...]) -> int:
 
 
 def best_tile(
-    v: Vertical, r: Reduction, slides: tuple[Var, ...], parts: list[list[Segment]], target: Target
+    v: Vertical,
+    r: Reduction,
+    slides: tuple[Var, ...],
+    parts: list[list[Segment]],
+    target: Target,
+    filters: int = 1,
 ) -> tuple[tuple[int, ...], bool]:
     """Outputs of a tile along each sliding axis, and whether weights stay in registers: the fewest cycles.
 
-    Two multiply-adds and two loads go through in a cycle; a tile as such costs a little.
+    Two multiply-adds and two loads go through in a cycle; a tile as such costs a little. Each of `filters`
+    has as many outputs, and weights of its own.
     """
-    fixed = _fixed(v, r, slides)
+    fixed = _fixed(v, r, slides) * filters
     moving = next(a for a in loads(r.term) if any(step(a, x.name) for x in slides))
     steps = [step(moving, x.name) or 0 for x in slides]
     steps_of = [[(step(moving, k.name) or 0) * i for i in range(static(k.extent))] for k in r.axes]
@@ -101,10 +108,10 @@ def best_tile(
     rows = 4 if fixed else 1  # pooling shares little between rows, and reads better in one stream
     sizes = [range(1, min(8 if x is slides[-1] else rows, static(x.extent)) + 1) for x in slides]
     for size, keeps in product(product(*sizes), (True, False)):
-        outputs = prod(size)
+        outputs = prod(size) * filters
         room = target.registers - 2 - (fixed if keeps else 0)
         most = MOST_COMBINED if has_columns(r) else MOST_STATEMENTS
-        too_big = outputs > room or _operations(r, _origins(size, steps), taps, steps_of[-1]) > most
+        too_big = outputs > room or filters * _operations(r, _origins(size, steps), taps, steps_of[-1]) > most
         if (outputs > 1 and too_big) or (keeps and room < 1):
             continue
         cycles = 0.0
@@ -113,7 +120,7 @@ def best_tile(
             tile, count = [n for n, _ in shape], prod(c for _, c in shape)
             at = _origins(tile, steps)
             read = len({a + t for a in at for t in taps}) + (0 if keeps else prod(tile) * fixed)
-            operations = _operations(r, at, taps, steps_of[-1])
+            operations = filters * _operations(r, at, taps, steps_of[-1])
             cycles += count * (max(operations, read) / 2 + read / 8 + prod(tile) + 3)
         if best is None or cycles < best[0]:
             best = (cycles, size, keeps)
@@ -166,3 +173,15 @@ def _shapes(parts: list[Segment], size: int) -> Iterator[tuple[int, int]]:
 def slides_along(r: Reduction, x: Var) -> bool:
     """Whether some read moves with an output axis and with the taps."""
     return any(step(a, x.name) and any(step(a, k.name) for k in r.axes) for a in loads(r.term))
+
+
+def filters_of(v: Vertical, r: Reduction) -> Var | None:
+    """The axis of a few outputs that come from the same windows, each by weights of its own: it moves what
+    the vectors do not move, and nothing else.
+    """
+    for x in v.outer:
+        moved = [a for a in loads(r.term) if step(a, x.name) != 0]
+        weights = [a for a in loads(r.term) if step(a, v.vector.name) == 0]
+        if moved and moved == weights and static(x.extent) <= MOST_FILTERS:
+            return x
+    return None
