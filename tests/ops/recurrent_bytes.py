@@ -10,6 +10,8 @@ import numpy as np
 from tests.ops.recurrent import BOTH, DIRECTIONS, GATES, row
 from tests.ops.rows import Array, Row, expected, model
 
+TOLERANCES = {1: 0.03, 2: 1e-3, 3: 1e-5}  # by the parts of an operand
+
 
 @dataclass(frozen=True)
 class Floats:
@@ -26,7 +28,7 @@ def in_bytes(
 ) -> Row:
     """The row with matrices, times `gain`, rounded to bytes up to `most`.
 
-    Two parts of an operand lose next to nothing.
+    Two parts of an operand lose next to nothing, three what floats lose.
     """
     inputs, scales = list(of.inputs), []
     whole = list(of.inputs)
@@ -45,8 +47,25 @@ def in_bytes(
         domain="ingot",
         opset=1,
         oracle=Floats(replace(of, inputs=inputs)),
-        tolerance=1e-3 if parts == (2, 2) else 0.03,
+        tolerance=TOLERANCES[min(parts)] if parts[0] == parts[1] else TOLERANCES[1],
         note=f"bytes_{levels}_{parts[0]}{parts[1]}_{of.note}",
+    )
+
+
+def dequantised(of: Row, dtype: type[np.int8 | np.uint8], zero: int) -> Row:
+    """The row with an x that is bytes about a zero point."""
+    x, *others = of.inputs
+    assert x is not None and isinstance(of.oracle, Floats)
+    scale, info = np.float32(0.02), np.iinfo(dtype)
+    q = np.clip(np.rint(x / scale) + zero, info.min, info.max).astype(dtype)
+    floats = (q.astype(np.float32) - zero) * scale
+    same = replace(of.oracle.of, inputs=[floats, *of.oracle.of.inputs[1:]])
+    return replace(
+        of,
+        inputs=[q, *others],
+        attributes={**of.attributes, "x_scale": float(scale), "x_zero": zero},
+        oracle=Floats(same),
+        note=f"x_{info.dtype}_{of.note}",
     )
 
 
@@ -59,8 +78,10 @@ def rows(op: str) -> Iterator[Row]:
         weights = row(
             op, f"units{hidden}", hidden=hidden, width=70, steps=3, batch=hidden % 4 + 1, constant=(1, 2, 3)
         )
-        for parts in ((1, 1), (2, 1), (2, 2)):
+        for parts in ((1, 1), (2, 1), (2, 2), (3, 3)):
             yield in_bytes(weights, parts=parts, gain=0.2)
+        yield dequantised(in_bytes(weights, parts=(3, 3), gain=0.2), np.int8, -3)
+        yield dequantised(in_bytes(weights, parts=(3, 3), gain=0.2), np.uint8, 117)
         yield in_bytes(weights, 127, (2, 1), 64, 0.2)
 
 

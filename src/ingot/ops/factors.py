@@ -1,8 +1,9 @@
 """What a recurrent operator multiplies by: matrices of floats, or of bytes.
 
 In: an operand, a matrix, its rows. Out: stages that multiply them, and how to read a sum. By bytes the
-operand is quantised as the bundle runs, each of its rows for itself: x once, a state in every step.
-`in_bytes` makes an operator whose matrices are bytes of one whose matrices are floats.
+operand is quantised as the bundle runs, each of its rows for itself: x once, a state in every step; an x that
+the model holds as bytes is multiplied as it is. `in_bytes` makes an operator whose matrices are bytes of one
+whose matrices are floats.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from operator import add
 from typing import Any
 
 from ingot.formula.expr import Expr, Extent, Tensor, Var, call, cast, minimum
-from ingot.formula.types import FLOAT32, INT8, INT32, UINT8
+from ingot.formula.types import FLOAT32, INT8, INT32, UINT8, DType
 from ingot.ops.operand import LARGEST, bounded, fine
 from ingot.ops.quantize import saturated
 from ingot.ops.registry import Builder, Definition, Outputs
@@ -26,16 +27,43 @@ Post = Callable[[Expr, Expr], Expr]  # of a sum and the row
 
 
 @dataclass(frozen=True, slots=True)
+class Dequantised:
+    """Floats of which the model holds bytes: (bytes - zero) * scale."""
+
+    bytes: Tensor
+    scale: float
+    zero: int
+    type: DType = FLOAT32
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        return self.bytes.shape
+
+    @property
+    def rank(self) -> int:
+        return self.bytes.rank
+
+    def steps(self, index: Index) -> Expr:
+        """An element in units of the scale, as int32."""
+        return cast(self.bytes[index], INT32) - self.zero
+
+
+Activations = Tensor | Dequantised
+
+
+@dataclass(frozen=True, slots=True)
 class Operand:
     """A tensor of which `index` reads the element `k` of a point."""
 
-    tensor: Tensor
+    tensor: Activations
     index: Index
     points: tuple[Var, ...]
     k: Var
 
     @property
     def element(self) -> Expr:
+        if isinstance(self.tensor, Dequantised):
+            return cast(self.tensor.steps(self.index), FLOAT32) * self.tensor.scale
         return self.tensor[self.index]
 
 
@@ -99,11 +127,10 @@ Matrix = Tensor | InBytes
 
 def product(f: Builder, a: Operand, w: Matrix, g: Var, at: Index, post: Post, name: str) -> Sums:
     """post(sum over k of a * w[at, k], row) for all rows g of the matrix and points of the operand."""
-    if isinstance(w, InBytes):
+    if isinstance(w, InBytes) and not isinstance(a.tensor, Dequantised):
         return w.times(f, a, g, at, post, name)
-    of_w = (*at, a.k)
-    term = a.element * w[of_w]
-    made = f.reduce("sum", (*a.points, g), (a.k,), term, post=lambda acc: post(acc, g), name=name)
+    term, scaled = _term(a, w, (*at, a.k))
+    made = f.reduce("sum", (*a.points, g), (a.k,), term, post=lambda acc: post(scaled(acc), g), name=name)
 
     def read(point: Index, row: Expr) -> Expr:
         place = (*point, row)
@@ -112,9 +139,19 @@ def product(f: Builder, a: Operand, w: Matrix, g: Var, at: Index, post: Post, na
     return read
 
 
+def _term(a: Operand, w: Matrix, of_w: Index) -> tuple[Expr, Callable[[Expr], Expr]]:
+    """What one product's sum adds up, and the float that the sum is: of bytes by bytes the sum is exact."""
+    if isinstance(w, InBytes) and isinstance(a.tensor, Dequantised):
+        unit = a.tensor.scale * w.scale
+        term = a.tensor.steps(a.index) * cast(w.bytes[of_w], INT32)
+        return term, lambda acc: cast(acc, FLOAT32) * unit
+    assert isinstance(w, Tensor)
+    return a.element * w[of_w], lambda acc: acc
+
+
 def in_bytes(define: Definition) -> Definition:
     """A recurrent operator by matrices of bytes, w_scale and r_scale of which are the floats; either may be
-    floats itself.
+    floats itself. So may x, x_scale of whose distances from x_zero are the floats; x_parts then say nothing.
     """
 
     def defined(
@@ -125,15 +162,19 @@ def in_bytes(define: Definition) -> Definition:
         *others: Tensor | None,
         w_scale: float = 1.0,
         r_scale: float = 1.0,
+        x_scale: float = 1.0,
+        x_zero: int = 0,
         levels: int = 255,
         x_parts: int = 1,
         h_parts: int = 1,
         **attributes: Any,
     ) -> Outputs:
-        f.same_type((x,), "f")
+        are_bytes = x.type in (INT8, UINT8)
+        f.same_type((x,), "i" if x.type is INT8 else "u" if x.type is UINT8 else "f")
         by_w = InBytes(w, w_scale, levels, x_parts) if w.type is INT8 else w
         by_r = InBytes(r, r_scale, levels, h_parts) if r.type is INT8 else r
-        return define(f, x, by_w, by_r, *others, **attributes)
+        of = Dequantised(x, x_scale, x_zero) if are_bytes else x
+        return define(f, of, by_w, by_r, *others, **attributes)
 
     own, known = inspect.signature(defined).parameters, inspect.signature(define).parameters
     more = [p for p in own.values() if p.kind is p.KEYWORD_ONLY]

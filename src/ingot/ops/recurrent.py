@@ -29,7 +29,7 @@ from ingot.formula.extents import extent
 from ingot.formula.index import as_expr
 from ingot.formula.types import DType
 from ingot.ops.activation import elu, hard_sigmoid, sigmoid, softplus
-from ingot.ops.factors import Matrix, Operand, Sums, in_bytes, product
+from ingot.ops.factors import Activations, Matrix, Operand, Sums, in_bytes, product
 from ingot.ops.registry import Builder, Outputs, op
 
 Function = Callable[[Expr], Expr]
@@ -73,7 +73,7 @@ class Layer:
     """One node's tensors and sizes. Axes: t steps, b batch, g rows of all gates, j and k (summed) hidden."""
 
     f: Builder
-    x: Tensor
+    x: Activations
     w: Matrix
     r: Matrix
     bias: Tensor | None
@@ -271,7 +271,7 @@ def _direction(
 @op("RNN")
 def rnn(
     f: Builder,
-    x: Tensor,
+    x: Activations,
     w: Matrix,
     r: Matrix,
     b: Tensor | None = None,
@@ -302,7 +302,7 @@ def _rnn_cell(layer: Layer, now: Step) -> None:
 @op("GRU")
 def gru(
     f: Builder,
-    x: Tensor,
+    x: Activations,
     w: Matrix,
     r: Matrix,
     b: Tensor | None = None,
@@ -354,7 +354,7 @@ def _gru_linear_cell(layer: Layer, now: Step) -> None:
 @op("LSTM")
 def lstm(
     f: Builder,
-    x: Tensor,
+    x: Activations,
     w: Matrix,
     r: Matrix,
     b: Tensor | None = None,
