@@ -17,6 +17,7 @@ from ingot.formula.expr import Array
 from ingot.formula.statements import For, flatten
 from ingot.loops.evaluate import run
 from ingot.options import Options
+from ingot.targets.plain_pairs import PLAIN_PAIRS, called
 from ingot.targets.records import find
 from ingot.targets.routines import SUM_LIMIT, dot2_routines
 from tests.here import require_program
@@ -232,6 +233,12 @@ def listed(array: Array) -> str:
     return f"{{{', '.join(map(repr, array.reshape(-1).tolist()))}}}"
 
 
+def with_calls(name: str, texts: Mapping[str, str]) -> list[str]:
+    """The texts of a routine and of all that it calls, each once, what is called first."""
+    found = [text for n in called(name, texts) for text in with_calls(n, texts)]
+    return list(dict.fromkeys([*found, texts[name]]))
+
+
 def in_plain_c(
     name: str,
     texts: Mapping[str, str],
@@ -241,10 +248,11 @@ def in_plain_c(
     folder: Path,
 ) -> list[int]:
     """What a routine's plain C gives on a machine that has no such instructions."""
+    written = {**PLAIN_PAIRS, name: texts[name]}
     declared = "\n".join(f"    static {kind} {n}[] = {listed(a)};" for n, (kind, a) in arrays.items())
     source = f"""#include <stdint.h>
     #include <stdio.h>
-    {texts[name]}
+    {chr(10).join(with_calls(name, written))}
     {declared}
     int main(void) {{
         {name}({call});

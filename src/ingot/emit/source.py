@@ -23,6 +23,7 @@ from ingot.formula.expr import Param, Tensor, static
 from ingot.formula.statements import For, Let, flatten
 from ingot.formula.types import DTYPES, INT32, DType
 from ingot.loops.program import Kernel, touched
+from ingot.targets.plain_pairs import called
 from ingot.targets.record import Target
 
 Key = tuple[str, ...]
@@ -102,6 +103,8 @@ def _helper_text(key: Key, target: Target, used: set[Key]) -> str:
     if op in HELPERS:
         used.update((inner, INT32.name) for inner in HELPERS[op].calls)
         return HELPERS[op].text
+    if op == "routine":
+        used.update(("routine", name) for name in called(types[0], target.routines))
     if is_helper(key) and not (
         types and DTYPES.get(types[0], DTYPES["bool"]).is_float and op in ("pow", "fmod", "mod")
     ):

@@ -110,7 +110,7 @@ def dot2_routines() -> Mapping[str, str]:
                 f"const {of}_t *x, const int16_t *w, const int32_t *first, const float *scale, {kind}_t *to,"
                 " int blocks, int loads, int zero",
                 _row("uxtb16" if of == "uint8" else "sxtb16", kind, plain),
-                _as_bytes(_ROW, kind),
+                _as_bytes(_row_in_c(), kind),
                 "Products of one point and eight channels a block, scaled, rounded and limited to bytes.",
             )
             for of, kind, plain in product(KINDS, KINDS, (False, True))
@@ -160,24 +160,40 @@ def _tile() -> Iterator[str]:
 
 
 _TILE = """\
-    for (int i = 0; i < 4 * pairs; i++) {
-        const int point = i / 2 % 2, term = i % 2;
-        for (int duo = 0; duo < 2; duo++) {
-            const int both = w[i / 4 * 4 + 2 * duo + term], low = (int8_t)both;
-            sums[4 * point + 2 * duo] += low * a[i];
-            sums[4 * point + 2 * duo + 1] += (both - low) / 256 * a[i];
-        }
+    uint32_t total[8] = {0};
+    for (; pairs > 0; pairs--, a += 4, w += 4) mac_tile16(total, a, w);
+    for (int i = 0; i < 8; i += 2) {
+        sums[i] += (int32_t)total[i];
+        sums[i + 1] += (int32_t)(total[i + 1] - total[i]) / 256;
     }
 """
 
 
 def _as_bytes(plain: str, kind: str, fixed: bool = False) -> str:
     """The routine in plain C, for results of a type."""
-    total = "(c % 2 ? sum / 256 : sum)"
-    made = in_fixed_point(total, "scale[c]", "scale[4 + c]", "y", "(int16_t)zero", 16)
-    plain = plain.replace("        SCALED\n", made if fixed else _FLOATS)
-    plain = plain.replace("ROW", "8" if fixed else "4")
+    plain = plain.replace("        RESULTS\n", _fixed_results() if fixed else _FLOAT_RESULTS)
     return plain.replace("KIND", kind).replace(" FLIP", " ^ 128" if kind == "int8" else "")
+
+
+_FLOAT_RESULTS = """\
+        for (int c = 0; c < 4; c++, to++) {
+            const float by = *scale++;
+            to[step] = (KIND_t)(uint8_t)(byte_of_sum(made[4 + c], by, (int16_t)zero) FLIP);
+            *to = (KIND_t)(uint8_t)(byte_of_sum(made[c], by, (int16_t)zero) FLIP);
+        }
+"""
+
+
+def _fixed_results() -> str:
+    total = "((int32_t)made[i] / (i % 2 ? 256 : 1))"
+    scaled = in_fixed_point(total, "scale[i % 4]", "scale[4 + i % 4]", "y", "(int16_t)zero", 12)
+    return f"""\
+        for (int i = 7; i >= 0; i--) {{
+{scaled}            to[i / 4 * step + i % 4] = (KIND_t)(uint8_t)(limit_byte(y, 0) FLIP);
+        }}
+        scale += 8;
+        to += 4;
+"""
 
 
 def _bytes(kind: str, plain: bool, fixed: bool) -> Iterator[str]:
@@ -248,31 +264,21 @@ def _limited(kind: str, zero: str) -> Iterator[str]:
         yield from ("eor r4, r4, #0x80808080", "eor r8, r8, #0x80808080")
 
 
-_FLOATS = """\
-                const float x = (float)sum * scale[c];
-                const int y = (int)(x + 12582912.0f - 12582912.0f) + (int16_t)zero;
-"""
 _BYTES = """\
-    for (int block = 0; block < blocks; block++, first += 4, scale += ROW, w += 4 * pairs) {
-        for (int point = 1; point >= 0; point--) {
-            uint32_t sums[4];
-            for (int c = 0; c < 4; c++) sums[c] = (uint32_t)first[c];
-            for (int i = 0; i < 4 * pairs; i += 4) {
-                const int16_t *const v = w + i, *const t = a + i + 2 * point;
-                for (int k = 0; k < 2; k++) {
-                    sums[0] += (uint32_t)((int8_t)v[k] * t[k]);
-                    sums[1] += (uint32_t)(v[k] * t[k]);
-                    sums[2] += (uint32_t)((int8_t)v[2 + k] * t[k]);
-                    sums[3] += (uint32_t)(v[2 + k] * t[k]);
-                }
-            }
-            for (int c = 0; c < 4; c++) {
-                const int32_t sum = (int32_t)(c % 2 ? sums[c] - sums[c - 1] : sums[c]);
-        SCALED
-                const int limited = y < 0 ? 0 : y > 255 ? 255 : y;
-                to[4 * block + point * step + c] = (KIND_t)(uint8_t)(limited FLIP);
-            }
-        }
+    for (int block = 0; block < blocks; block++, first += 4) {
+        const uint32_t s0 = (uint32_t)first[0], s1 = (uint32_t)first[1], s2 = (uint32_t)first[2];
+        const uint32_t s3 = (uint32_t)first[3];
+        uint32_t sums[8] = {s0, s1, s2, s3, s0, s1, s2, s3};
+        const int16_t *x = a, *const end = a + 4 * pairs;
+        do {
+            mac_tile16(sums, x, w);
+            mac_tile16(sums, x + 4, w + 4);
+            x += 8;
+            w += 8;
+        } while (x != end);
+        const uint32_t made[8] = {sums[0], sums[1] - sums[0], sums[2], sums[3] - sums[2],
+                                  sums[4], sums[5] - sums[4], sums[6], sums[7] - sums[6]};
+        RESULTS
     }
 """
 
@@ -312,22 +318,22 @@ def _four_terms(extend: str) -> Iterator[str]:
         yield from (f"smlad r{low}, r12, r2, r{low}", f"smlad r{low}, lr, r3, r{low}")
 
 
-_ROW = """\
-    for (int block = 0; block < blocks; block++, first += 8, scale += 8, w += 16 * loads) {
-        uint32_t sums[8];
-        for (int c = 0; c < 8; c++) sums[c] = (uint32_t)first[c];
-        for (int i = 0; i < 16 * loads; i++) {
-            const int both = w[i], duo = i % 16 / 4 * 2, term = x[i / 16 * 4 + i % 2 * 2 + i / 2 % 2];
-            sums[duo] += (uint32_t)((int8_t)both * term);
-            sums[duo + 1] += (uint32_t)(both * term);
-        }
-        for (int c = 0; c < 8; c++) {
-            const float made = (float)(int32_t)(c % 2 ? sums[c] - sums[c - 1] : sums[c]) * scale[c];
-            const int y = (int)(made + 12582912.0f - 12582912.0f) + (int16_t)zero;
-            const int limited = y < 0 ? 0 : y > 255 ? 255 : y;
-            to[8 * block + c] = (KIND_t)(uint8_t)(limited FLIP);
-        }
-    }
+def _row_in_c() -> str:
+    """Eight sums, written out: compilers would keep an array of them in memory."""
+    duos = "".join(f"            mac_duo16(sums, {c}, even, odd, w + {2 * c});\n" for c in (0, 2, 4, 6))
+    made = "".join(
+        f"        to[{c}] = (KIND_t)(uint8_t)(byte_of_sum({sum}, scale[{c}], (int16_t)zero) FLIP);\n"
+        for c, sum in enumerate(f"sums[{c}]" + f" - sums[{c - 1}]" * (c % 2) for c in range(8))
+    )
+    first = ", ".join(f"(uint32_t)first[{c}]" for c in range(8))
+    return f"""\
+    for (int block = 0; block < blocks; block++, first += 8, scale += 8, to += 8) {{
+        uint32_t sums[8] = {{{first}}};
+        for (int load = 0; load < loads; load++, w += 16) {{
+            const uint32_t even = halves16(x[4 * load], x[4 * load + 2]);
+            const uint32_t odd = halves16(x[4 * load + 1], x[4 * load + 3]);
+{duos}        }}
+{made}    }}
 """
 
 
@@ -366,11 +372,22 @@ def _halves(sign: str) -> Iterator[str]:
 
 _WIDEN = """\
     for (int row = 0; row < rows; row++, a0 += step, a1 += step) {
-        for (int term = 0; term < (terms + 3) / 4 * 4; term++) {
-            int16_t *const at = to + term / 4 * 8 + term % 2 * 4 + term % 4 / 2;
-            at[0] = term < terms ? a0[term] : 0;
-            at[2] = term < terms ? a1[term] : 0;
+        int term = 0;
+        for (; term + 3 < terms; term += 4, to += 8) {
+            to[0] = a0[term];
+            to[1] = a0[term + 2];
+            to[2] = a1[term];
+            to[3] = a1[term + 2];
+            to[4] = a0[term + 1];
+            to[5] = a0[term + 3];
+            to[6] = a1[term + 1];
+            to[7] = a1[term + 3];
         }
-        to += (terms + 3) / 4 * 8;
+        for (int i = 0; term < terms && i < 4; i++) {
+            int16_t *const at = to + i % 2 * 4 + i / 2;
+            at[0] = term + i < terms ? a0[term + i] : 0;
+            at[2] = term + i < terms ? a1[term + i] : 0;
+        }
+        to += term < terms ? 8 : 0;
     }
 """

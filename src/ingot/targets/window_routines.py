@@ -38,7 +38,7 @@ def window_routines() -> Mapping[str, str]:
             f"plane_{kind}",
             f"const {kind}_t *x, int16_t *plane, int rows, int columns, int down, int along, int pitch",
             _plane("ldrb" if kind == "uint8" else "ldrsb"),
-            _PLANE,
+            _PLANE.replace("KIND", kind),
             "Every so many bytes of rows as int16.",
         )
         for kind in ("uint8", "int8")
@@ -72,9 +72,17 @@ def _four_of_plane(load: str) -> Iterator[str]:
 
 
 _PLANE = """\
-    for (int row = 0; row < rows; row++)
-        for (int column = 0; column < columns; column++)
-            plane[row * pitch + column] = x[row * down + column * along];
+    for (; rows > 0; rows--, x += down, plane += pitch) {
+        const KIND_t *from = x;
+        int column = 0;
+        for (; column + 3 < columns; column += 4, from += 4 * along) {
+            plane[column] = from[0];
+            plane[column + 1] = from[along];
+            plane[column + 2] = from[2 * along];
+            plane[column + 3] = from[3 * along];
+        }
+        for (; column < columns; column++, from += along) plane[column] = *from;
+    }
 """
 
 
@@ -83,38 +91,53 @@ _PLANE = """\
 
 def _window(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool, is_fixed: bool) -> str:
     name = window_name(strides, pitch, kind, is_plain, is_fixed)
-    low, high = (0, 255) if kind == "uint8" else (-128, 127)
-    scaled = in_fixed_point("sum", "scale[0]", "scale[1]", "made", "zero", 12)
-    plain = _WINDOW.replace("            SCALED\n", scaled if is_fixed else _FLOATS)
-    words = {"DOWN": strides[0], "ALONG": strides[1], "PITCH": pitch, "KIND": kind, "LOW": low, "HIGH": high}
-    for word, value in words.items():
-        plain = plain.replace(word, str(value))
     return routine(
         name,
         f"const int16_t *plane, const int8_t *w, const int32_t *first, const {SCALES[is_fixed]} *scale,"
         f" {kind}_t *y, int rows, int columns, int down, int along, int zero",
         tuple(_assembly(strides, pitch, kind, is_plain, is_fixed)),
-        plain,
+        "".join(_plain(strides, pitch, kind, is_fixed)),
         "Windows of a plane multiplied by three rows of four weights, the last one 0, as bytes.",
     )
 
 
-_FLOATS = """\
-            const float x = (float)sum * *scale;
-            const float near = x < -66000.0f ? -66000.0f : x > 66000.0f ? 66000.0f : x;
-            const int made = (int)(near + 12582912.0f - 12582912.0f) + zero;
-"""
-_WINDOW = """\
-    for (int oh = 0; oh < rows; oh++)
-        for (int ow = 0; ow < columns; ow++) {
-            const int16_t *const t = plane + DOWN * PITCH * oh + ALONG * ow;
-            int sum = *first + t[0] * w[0] + t[1] * w[1] + t[2] * w[2];
-            sum += t[PITCH] * w[4] + t[PITCH + 1] * w[5] + t[PITCH + 2] * w[6];
-            sum += t[2 * PITCH] * w[8] + t[2 * PITCH + 1] * w[9] + t[2 * PITCH + 2] * w[10];
-            SCALED
-            y[oh * down + ow * along] = (KIND_t)(made < LOW ? LOW : made > HIGH ? HIGH : made);
-        }
-"""
+def _plain(strides: tuple[int, int], pitch: int, kind: str, is_fixed: bool) -> Iterator[str]:
+    """The routine in plain C: two results of a row at a time."""
+    for row in range(TAPS):
+        for n in range(2):
+            yield f"    const uint32_t w{row}{n} = halves16(w[{4 * row + n}], w[{4 * row + n + 1}]);\n"
+    yield "    const uint32_t start = (uint32_t)*first;\n"
+    yield "" if is_fixed else "    const float factor = *scale;\n"
+    yield f"    for (; rows > 0; rows--, plane += {strides[0] * pitch}, y += down) {{\n"
+    yield f"        const int16_t *t = plane;\n        {kind}_t *to = y;\n"
+    step = f"left -= 2, t += {2 * strides[1]}, to += 2 * along"
+    yield f"        for (int left = columns; left > 0; {step}) {{\n"
+    yield "            uint32_t a = start, b = start;\n"
+    for row in range(TAPS):
+        yield from _plain_row(strides[1], row, row * pitch)
+    for value, where in (("b", "if (left > 1) to[along]"), ("a", "*to")):
+        made = f"byte_of_sum({value}, factor, zero - ({0 if kind == 'uint8' else -128}))"
+        if is_fixed:
+            yield from (
+                "            {\n",
+                in_fixed_point(f"(int32_t){value}", "scale[0]", "scale[1]", "made", "zero", 16),
+            )
+            made = f"limit_byte(made, {0 if kind == 'uint8' else -128})"
+        byte = made if kind == "uint8" else f"((int){made} - 128)"
+        yield f"            {'    ' if is_fixed else ''}{where} = ({kind}_t){byte};\n"
+        yield "            }\n" if is_fixed else ""
+    yield "        }\n    }\n"
+
+
+def _plain_row(along: int, row: int, at: int) -> Iterator[str]:
+    """What a row of the plane adds to both results."""
+    indent, w01, w12 = " " * 12, f"w{row}0", f"w{row}1"
+    yield f"{indent}const uint32_t p{row} = pair16(t + {at}), q{row} = pair16(t + {at + 2});\n"
+    yield f"{indent}a = low_high16(q{row}, {w12}, dual_mac16(p{row}, {w01}, a));\n"
+    if along == 1:
+        yield f"{indent}b = dual_mac16(q{row}, {w12}, low_high16({w01}, p{row}, b));\n"
+    else:
+        yield f"{indent}b = low_high16(pair16(t + {at + 4}), {w12}, dual_mac16(q{row}, {w01}, b));\n"
 
 
 def _assembly(

@@ -8,6 +8,7 @@ from ..map_routines import map_routines
 from ..mve_maps import VECTORS
 from ..mve_products import long_routines
 from ..mve_windows import quad_routines
+from ..plain_pairs import PLAIN_PAIRS
 from ..record import Target
 from ..routines import dot2_routines
 from ..spelling import DSP, MVE, fma_scalar, fpv5_rounding, vfp_nearest
@@ -17,7 +18,7 @@ from ..window_routines import window_routines
 
 SHORT_ENUMS = "-fshort-enums"
 """Enumerations as arm-none-eabi-gcc has them: its linker warns of an object that notes others."""
-ROUTINES = {**dot2_routines(), **window_routines(), **map_routines(SCALARS)}
+ROUTINES = {**PLAIN_PAIRS, **dot2_routines(), **window_routines(), **map_routines(SCALARS)}
 VECTOR_ROUTINES = {**ROUTINES, **long_routines(), **quad_routines(), **map_routines(VECTORS)}
 
 
