@@ -12,6 +12,7 @@ from ..plain_pairs import PLAIN_PAIRS
 from ..record import Target
 from ..routines import dot2_routines
 from ..spelling import DSP, MVE, fma_scalar, fpv5_rounding, vfp_nearest
+from ..thumb_routines import thumb_routines
 from ..userland import AN385, AN500, AN505, AN547
 from ..vfp_maps import SCALARS
 from ..window_routines import window_routines
@@ -45,6 +46,7 @@ TARGETS = (
         runtime=("-target", "thumb-freestanding-eabi", "-mcpu=cortex_m0"),
         runner=emulated("mps2-an385"),
         board=AN385,
+        routines=thumb_routines(),
     ),
     Target(
         "cortex-m3",
@@ -169,6 +171,7 @@ TARGETS = (
         runtime=("-target", "thumb-freestanding-eabi", "-mcpu=cortex_m23"),
         runner=emulated("mps2-an505"),
         board=AN505,
+        routines=thumb_routines(),
     ),
     Target(
         "cortex-m33",

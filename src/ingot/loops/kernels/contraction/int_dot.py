@@ -35,6 +35,7 @@ from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Statement, Store
 from ingot.formula.types import INT8, INT16, INT32, UINT8
 from ingot.loops.access import step
+from ingot.loops.kernels.contraction.byte_eights import ByEights, is_by_eights
 from ingot.loops.kernels.contraction.byte_product import Product, byte_product
 from ingot.loops.kernels.contraction.dense_bytes import DenseBytes, is_dense
 from ingot.loops.kernels.contraction.dot_loops import GROUP, HALVES, POINTS, DotLoops
@@ -70,6 +71,8 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
         return tiles.statements()
     if floats is not None and group == GROUP and is_dense(product, space, target):
         return DenseBytes(product, storage, floats).statements()
+    if group == 1 and is_by_eights(product, target):
+        return ByEights(product, storage).statements()
     return _Generator(product, storage, group).statements()
 
 
