@@ -15,11 +15,13 @@ LAYERS = {
     "odd points, and channels that are left": ((1, 4, 3, 3), (13, 4, 1, 1), ""),
     "one point": ((1, 12, 1, 1), (9, 12, 1, 1), ""),
     "groups": ((2, 16, 3, 2), (24, 8, 1, 1), "<group=2>"),
+    "a padded window": ((1, 4, 5, 4), (9, 4, 3, 3), "<pads=[1,1,1,1]>"),
+    "a dilated window": ((1, 4, 6, 7), (8, 4, 2, 3), "<dilations=[2,2]>"),
     "strides": ((1, 20, 5, 5), (8, 20, 1, 1), "<strides=[2,2]>"),
 }
 ELSEWHERE = {
     "terms that are no fours": ((1, 6, 3, 3), (8, 6, 1, 1), ""),
-    "a window": ((1, 4, 4, 4), (8, 4, 2, 2), ""),
+    "rows that are no fours": ((1, 3, 4, 4), (8, 3, 2, 2), ""),
     "fewer channels than a block": ((1, 8, 3, 3), (7, 8, 1, 1), ""),
 }
 
@@ -44,4 +46,4 @@ def test_sums_in_plain_c(kind: str, tmp_path: Path) -> None:
     arrays = {"x": (f"const {kind}_t", x), "w": ("const uint8_t", (weights + 128).astype(np.uint8))}
     arrays |= {"sums": ("int32_t", np.ones(16, np.int32))}
     found = in_plain_c(f"dot8_{kind}", thumb_routines(), arrays, "x, w, sums, 12, 2", "sums", tmp_path)
-    assert found == np.einsum("k,bkc->bc", x.astype(np.int64), weights).reshape(-1).tolist()
+    assert found == (1 + np.einsum("k,bkc->bc", x.astype(np.int64), weights)).reshape(-1).tolist()
