@@ -28,6 +28,7 @@ ELSEWHERE = {
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "benchmarks.md",
+    "examples/decoder/README.md": "example-decoder.md",
     "examples/kernel/README.md": "example-kernel.md",
     "examples/threads/README.md": "example-threads.md",
 }
