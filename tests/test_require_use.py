@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import parser
 
 from ingot.driver import front
 from ingot.errors import InputError
@@ -35,6 +36,15 @@ def test_an_option_that_would_do_nothing(options: dict[str, Any], message: str) 
     with pytest.raises(InputError) as error:
         front(MODEL, Options(**options))
     assert message in str(error.value)
+
+
+def test_a_capacity_of_nothing_is_said(tmp_path: Path) -> None:
+    said = "--capacity does nothing: no value of the model has extents that only the data tells"
+    assert said in ingot("inspect", MODEL, "--capacity", "64").stderr
+    some = tmp_path / "some.onnx"
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (int64[1, N] y) { y = NonZero(x) }'
+    some.write_bytes(parser.parse_model(text).SerializeToString())
+    assert said not in ingot("inspect", some, "--capacity", "64").stderr
 
 
 def test_encoded_weights_take_both(tmp_path: Path) -> None:

@@ -182,6 +182,13 @@ def test_refusals_are_one_line(arguments: list[str], message: str, tmp_path: Pat
     assert not (tmp_path / "out.onnx").exists()
 
 
+def test_bits_of_gaps_that_no_layer_has_are_said(tmp_path: Path) -> None:
+    said = "without --gap-bits: 'dense.weight'; --form sparse"
+    words = ("compress", MODEL, "--gap-bits", "fc=3", "--density", "conv=0.2", "-o", tmp_path / "x")
+    assert said in ingot(*words).stderr
+    assert "--gap-bits" not in ingot(*words, "--form", "sparse").stderr
+
+
 def test_the_closest_name_counts(tmp_path: Path) -> None:
     words = "dense=0.5,fc=0.1,0.2,conv?.weight=0.3,conv2.weight=0.4"
     result = ingot("compress", MODEL, "--density", words, "--form", "sparse", "-o", tmp_path / "x", "--json")

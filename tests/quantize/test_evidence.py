@@ -167,6 +167,17 @@ def test_the_command_measures_by_labels(tmp_path: Path) -> None:
         assert result.exit_code == 2 and said in result.stderr, result.output
 
 
+@pytest.mark.parametrize("edge", ["int8", "uint8"])
+def test_data_of_floats_measure_a_model_of_integers(edge: str) -> None:
+    """Its loss is that of the answers which its integers stand for."""
+    model = chained("Relu(c)")
+    found = made(model, IMAGES, edge=edge, rounding="adaptive")
+    how, wanted = found.plan.tensors, answers(model, IMAGES)
+    given = [{"x": how["x"].quantised(feed["x"])} for feed in IMAGES]
+    off = how["y"].numbers(answers(found.model, given)) - wanted
+    assert found.loss == pytest.approx(np.linalg.norm(off) / np.linalg.norm(wanted), rel=1e-3)
+
+
 def test_labels_must_fit() -> None:
     evidence = Evidence(tuple(IMAGES), oracle_runner, np.zeros(500, np.int64))
     model = chained("Relu(c)")

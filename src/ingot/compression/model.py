@@ -30,9 +30,9 @@ from ingot.compression.write import write
 from ingot.errors import InputError, ModelError
 from ingot.files import write_file
 from ingot.formula.expr import Array
-from ingot.graph.encoding import Encoding
+from ingot.graph.encoding import Codebook, Encoding
 from ingot.graph.onnx_form import is_ours
-from ingot.log import announce
+from ingot.log import announce, remark
 from ingot.tables import Result, Table, table
 
 CONV_BITS, FC_BITS = 8, 4
@@ -133,6 +133,7 @@ def finished(
 ) -> Compressed:
     """The model written, and counted. A layer without an encoding stays as it is: encoded, if it was."""
     announce("write", len(layers), len(layers))
+    _remark_gaps(encodings, dict(zip(layers, choices, strict=True)))
     write(model, encodings, opset_of(model))
     there = {layer: layer.encoding for layer in layers if layer.encoding is not None}
     kept = {layer: encoding for layer in layers if (encoding := encodings.get(layer, there.get(layer)))}
@@ -144,6 +145,15 @@ def finished(
     account = Account(tuple(sizes), _other_bits(model.graph) - left)
     named = {layer.name: choice for layer, choice in zip(layers, choices, strict=True)}
     return Compressed(model, {layer.name: e for layer, e in kept.items()}, named, account)
+
+
+def _remark_gaps(encodings: dict[Layer, Encoding], choices: dict[Layer, Choice]) -> None:
+    """Say which layers have no use for the bits of gaps that were asked for."""
+    dense = (layer for layer, encoding in encodings.items() if isinstance(encoding, Codebook))
+    if named := ", ".join(repr(layer.name) for layer in dense if choices[layer].gap_bits != AUTO):
+        remark(
+            f"smaller without relative indices, and so without --gap-bits: {named}; --form sparse has them"
+        )
 
 
 def to_container(model: onnx.ModelProto, read: Read) -> bytes:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ingot.errors import InputError
+from ingot.formula.expr import Param, walk
+from ingot.formula.index import as_expr
 from ingot.graph.ir import Graph, Value
+from ingot.log import remark
 from ingot.options import Options
 
 REMEDY = {
@@ -34,7 +37,10 @@ def require_use(graph: Graph, options: Options) -> Graph:
         )
     if not any(p.kind != "tensor" for ports in graph.ports for p in ports):
         for name in options.capacity:
-            _require_open(name, [v for v in values if v.name == name])
+            if name:
+                _require_open(name, [v for v in values if v.name == name])
+            else:
+                _remark_known(values)
     room = options.string_bytes
     if room != Options().string_bytes and not any(v.type and v.type.is_text for v in values):
         raise InputError(f"--string-bytes {room}: the model has no strings", remedy="leave it out")
@@ -50,6 +56,13 @@ def _require_open(name: str, values: Sequence[Value]) -> None:
             f"--capacity {name}: its extents are known, it is {shown}",
             remedy="a capacity is of what only the data tells",
         )
+
+
+def _remark_known(values: Sequence[Value]) -> None:
+    """Say where no extent of any value is data: a capacity for all that there are is then for none."""
+    extents = (as_expr(n) for v in values for n in v.shape or ())
+    if not any(isinstance(p, Param) and p.source is not None for n in extents for p in walk(n)):
+        remark("--capacity does nothing: no value of the model has extents that only the data tells")
 
 
 def _all_graphs(graph: Graph) -> Iterator[Graph]:

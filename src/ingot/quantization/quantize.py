@@ -43,6 +43,7 @@ KEPT = "too sensitive"
 class Quantized(Result):
     """The model, the decisions in it, and what became of each layer.
 
+    `in_floats` is the model with inputs and outputs of floats, as data are.
     `equalized`: how many pairs of layers were rescaled, of `pairs` between which that is possible; `found`:
     what a search for layers measured; `loss`: what the model loses on the data there was.
     """
@@ -50,6 +51,7 @@ class Quantized(Result):
     model: onnx.ModelProto
     plan: Plan
     rows: tuple[Row, ...]
+    in_floats: onnx.ModelProto
     equalized: int = 0
     pairs: int = 0
     found: Found | None = None
@@ -120,7 +122,7 @@ def quantize(
     wanted = evidence.answers(closed(net))
 
     def loss(found: Quantized) -> float:
-        return evidence.loss(wanted, evidence.answers(found.model))
+        return evidence.loss(wanted, evidence.answers(found.in_floats))
 
     plain = replace(scheme, max_drop=None, precision="int8") if scheme.max_drop is not None else scheme
     if scheme.equalize:
@@ -161,7 +163,10 @@ def _made(source: _Source, scheme: Scheme, sensitive: frozenset[str], evidence: 
         rounded = adapt(net, plan, evidence, scheme.bias_correction)
         plan = planned(net, placement, source.profile, plain, set(sensitive) if is_mixed else set(), rounded)
     rows = account(net, plan)
-    return Quantized(closed(write(net, plan, scheme.edge == "float")), plan, rows)
+    in_floats = closed(write(net.copy(), plan, is_edge_float=True))
+    is_edge_float = scheme.edge == "float"
+    made = in_floats if is_edge_float else closed(write(net, plan, is_edge_float))
+    return Quantized(made, plan, rows, in_floats)
 
 
 def _equalized(
