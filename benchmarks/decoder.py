@@ -3,7 +3,7 @@
 In: where the `llama-bench` of a llama.cpp is that was built on this machine, if there is one; its model is
 written by the package gguf. Out: a Markdown table of tokens and bytes per second, and the bytes that a loop
 reads which does nothing else. All are measured in turns; of each the best is taken, for other programs on the
-machine only slow down.
+machine only slow down. The bundle is also run as a program without a C library (`decoder_alone`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import ingot
+from benchmarks.decoder_alone import build, tokens
 from benchmarks.decoder_model import BLOCK, Shape, onnx_model, states, write_gguf
 from ingot.bundle.bundle import Bundle
 from ingot.check.limits import measure
 from ingot.check.machine import machine, pinned
+from ingot.targets.record import Target
 from ingot.targets.records import find
 
 ROUNDS, TOKENS, REPEATS = 5, 16, 8
@@ -43,6 +46,18 @@ def ours(bundle: Bundle, s: Shape) -> Callable[[], float]:
     """Tokens per second with half of the cache in use: no time depends on how much is."""
     fed = {"token": np.zeros((1, 1), np.int64), "used": np.array([s.context // 2], np.int32)}
     return lambda: 1 / min(bundle.time(fed, TOKENS * REPEATS))
+
+
+def alone(s: Shape, target: Target, folder: Path) -> Callable[[], float]:
+    """A program of one C file without a C library, with all of the cache in use: its start counts, too."""
+    program = build(s, target, folder)
+
+    def measured() -> float:
+        start = time.perf_counter()
+        found = tokens(program, s.context)
+        return len(found) / (time.perf_counter() - start)
+
+    return measured
 
 
 def llama(program: Path, s: Shape, folder: Path) -> Callable[[], float]:
@@ -85,6 +100,7 @@ def main() -> int:
     reads = list[float]()
     with tempfile.TemporaryDirectory() as folder:
         ways = {f"ingot, {target.name}": ours(compiled(s, target.name), s)}
+        ways["one C file, no C library, from its start"] = alone(s, target, Path(folder))
         if arguments.llama_bench:
             ways["llama.cpp, Q4_0"] = llama(arguments.llama_bench, s, Path(folder))
         best = dict.fromkeys(ways, 0.0)

@@ -1,4 +1,6 @@
-"""The example that generates text: its C programs say what the network says in float64 without a cache."""
+"""Decoders that generate in C: the example's programs say what the network says in float64 without a cache,
+and the benchmark's, of one file and without a library, what onnxruntime says.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,14 @@ from types import ModuleType
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import numpy_helper
 
-from tests.here import require_program
+from benchmarks.decoder_alone import build, tokens
+from benchmarks.decoder_model import Shape, onnx_model, states
+from ingot.targets.records import find
+from tests.here import require_program, require_runs
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "decoder"
 PROMPTS = [
@@ -116,6 +122,35 @@ def test_sums_are_right(program: Callable[[str], Path]) -> None:
 def test_bad_prompts_are_said(program: Callable[[str], Path], prompt: tuple[str, ...], message: str) -> None:
     found = said(program("sums"), *prompt)
     assert found.returncode == 1 and found.stdout == "" and message in found.stderr
+
+
+def test_a_program_of_one_file_says_what_onnxruntime_says(tmp_path: Path) -> None:
+    """The decoder of the benchmark with little but words: the assembler takes the weights."""
+    target = find("x86-64-v3")
+    require_runs(target)
+    s = Shape(width=64, layers=2, heads=4, shared=2, inner=128, words=20000, context=32)
+    program = build(s, target, tmp_path)
+    assert (tmp_path / "decoder_weights.S").exists()
+    symbols = subprocess.run(["nm", "-u", str(program)], capture_output=True, text=True, check=True)
+    assert symbols.stdout == ""
+    assert tokens(program, 16) == likeliest(s, 16)
+
+
+def likeliest(s: Shape, count: int) -> list[int]:
+    session = onnxruntime.InferenceSession(
+        onnx_model(s).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    names = [o.name for o in session.get_outputs()]
+    cache = np.zeros((1, s.shared, s.context, s.head), np.float32)
+    kept, found = dict.fromkeys(states(s).values(), cache), [0]
+    for used in range(count):
+        given = {"token": np.array([found[-1:]]), "used": np.array([used], np.int32), **kept}
+        made = dict(zip(names, session.run(None, given), strict=True))
+        kept = {before: made[after] for after, before in states(s).items()}
+        logits = made["logits"][0, 0]
+        assert np.diff(np.sort(logits)[-2:]) > 1e-4  # no tie: rounding cannot decide
+        found.append(int(logits.argmax()))
+    return found[1:]
 
 
 def test_gradients_are_those_of_the_logits() -> None:
