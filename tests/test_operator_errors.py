@@ -147,6 +147,7 @@ CONTRIBUTED: list[tuple[str, list[Array | None], dict[str, Any], str]] = [
     ("EmbedLayerNormalization", [Q, Q, F, F, None, W, W], {}, "must both be given"),
     ("MatMulNBits", [*PACKED, None, np.zeros(64, np.int32)], SIZES, "g_idx"),
     ("MatMulNBits", PACKED, {**SIZES, "weight_prepacked": 1}, "weight_prepacked"),
+    ("MatMulNBits", PACKED, {**SIZES, "accuracy_level": 5}, "accuracy_level=5, 0 to 4 are known"),
     ("MatMulNBits", PACKED, {**SIZES, "bits": 3}, "3 bits per weight"),
     ("MatMulNBits", PACKED, {**SIZES, "block_size": 24}, "a power of 2"),
     ("MatMulNBits", PACKED, {**SIZES, "N": 7}, "not (7, 4, 8)"),

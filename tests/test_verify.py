@@ -77,6 +77,27 @@ def test_a_right_model_is_right_layer_by_layer() -> None:
     assert len(found.layers) == 4 and all(d.relative < 1e-6 for d in found.layers)
 
 
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_an_oracle_rounds_no_more_than_the_formula(is_inner: bool) -> None:
+    """onnxruntime's MatMulNBits of accuracy_level 4 rounds activations to int8: it is off by a percent."""
+    rng = np.random.default_rng(2)
+    product = "MatMulNBits<K=64, N=6, block_size=32, accuracy_level=4>(x, b, s)"
+    body = f"y = com.microsoft.{product}"
+    if is_inner:
+        branch = "() => (float[1,6] z) { z = com.microsoft." + product + " }"
+        body = f"y = If<then_branch = t {branch}, else_branch = e {branch}>(c)"
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
+        f"g (float[1,64] x, bool c) => (float[1,6] y) {{ {body} }}"
+    )
+    codes = rng.integers(0, 256, (6, 2, 16), dtype=np.uint8)
+    scales = rng.random((6, 2)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(codes, "b"))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(scales, "s"))
+    found = verify(model, Options(), compile_with)
+    assert found.ok and found.oracle == "onnxruntime" and not found.layers
+
+
 def test_the_digits_model_is_right_layer_by_layer() -> None:
     found = verify(DIGITS, Options(), compile_with, layers=True)
     assert found.ok and len(found.layers) == 11 and all(d.relative < 1e-5 for d in found.layers)

@@ -1,5 +1,6 @@
 """Rows of products with weights packed in blocks."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,20 @@ def packed(
     return Row("MatMulNBits", inputs, how, constant=constant, note=note, **DOMAIN)
 
 
+def allowed(level: int) -> Row:
+    """A row whose activations may be rounded; numpy's exact answer, as onnxruntime rounds them to int8."""
+    row = packed(4, 64, "none", block=32, accuracy_level=level)
+    a, b, scales = row.inputs
+    assert a is not None and b is not None and scales is not None
+    codes = np.stack([b & 15, b >> 4], -1).reshape(*scales.shape, 32).astype(np.float64) - 8
+    y = a @ (codes * scales[..., None]).reshape(len(b), -1).T
+    return replace(row, oracle=[y.astype(np.float32)])
+
+
 ROWS = [
     packed(4, 64, "none"),
+    allowed(1),
+    allowed(4),
     packed(4, 48, "packed"),
     packed(4, 40, "packed", rows=(2, 3)),
     packed(4, 64, "floats", block=32),

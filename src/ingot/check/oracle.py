@@ -5,7 +5,7 @@ In: a ModelProto. Out: an `Oracle` that says which of the two it is. Called by `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from ingot.formula.expr import Array
 # onnx's newest IR is ahead of what onnxruntime opens, and differs in nothing that matters here.
 IR_VERSION = 10
 NOT_IN_NUMPY = ("bfloat16", "float8", "float4", "int4", "int2")
+ALLOWANCE = ("MatMulNBits", "accuracy_level")
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 
@@ -119,6 +120,31 @@ def without_maps(model: onnx.ModelProto) -> onnx.ModelProto:
     return out
 
 
+def without_allowances(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model whose MatMulNBits are computed as written: an `accuracy_level` allows to round operands."""
+
+    def allowances(of: onnx.ModelProto) -> list[tuple[onnx.NodeProto, onnx.AttributeProto]]:
+        nodes = (n for part in (of.graph, *of.functions) for n in _with_inner(part.node))
+        return [(n, a) for n in nodes for a in n.attribute if (n.op_type, a.name) == ALLOWANCE]
+
+    if not allowances(model):
+        return model
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    for node, allowed in allowances(out):
+        node.attribute.remove(allowed)
+    return out
+
+
+def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes and those of their graphs."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _with_inner(graph.node)
+
+
 class _Refused(Exception):
     """onnxruntime does not take the model; the text says why."""
 
@@ -142,7 +168,9 @@ def _onnxruntime(model: onnx.ModelProto) -> Run:
     # Nothing fused, nothing laid out anew: the model as it is written.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = ort.InferenceSession(stamped(model), options, providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(
+            stamped(without_allowances(model)), options, providers=["CPUExecutionProvider"]
+        )
     except Exception as error:
         raise _Refused(_first_line(error)) from None
     types = [t.type for t in (*session.get_inputs(), *session.get_outputs())]

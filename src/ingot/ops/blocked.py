@@ -36,10 +36,11 @@ def matmul_n_bits(
     """y[..., n] = bias[n] + sum over k of a[..., k] * (q[n, k] - zero) * scale, the last two of n and block
     k // block_size; where there are no zero points, 2^(bits - 1) (com.microsoft MatMulNBits-1).
 
-    `accuracy_level` allows less than the exact sum, which is what it gets. Raises UnsupportedError for g_idx
-    and weights in a layout of one processor, ShapeError for operands that do not fit K, N and block_size.
+    `accuracy_level` is the least accuracy of a that the model asks for, from 1 (float32) to 4 (int8): all get
+    float32. Raises UnsupportedError for g_idx and weights in a layout of one processor, ShapeError for levels
+    that are none and operands that do not fit K, N and block_size.
     """
-    del accuracy_level
+    f.require(0 <= accuracy_level <= 4, f"accuracy_level={accuracy_level}, 0 to 4 are known")
     _require_plain(f, g_idx, weight_prepacked)
     f.require(bits in BITS, f"{bits} bits per weight, {BITS} are known")
     power = block_size >= 16 and block_size & (block_size - 1) == 0
