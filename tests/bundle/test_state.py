@@ -282,6 +282,34 @@ def test_a_cache_of_keys_that_fills_up() -> None:
 
 
 @pytest.mark.parametrize("target", [None, "c99"])
+def test_caches_of_chunks_change_where_they_are(target: str | None) -> None:
+    """Up to four tokens a run: every layer checks the same numbers, so that only the first can fail."""
+    shape = Shape(width=64, layers=2, heads=2, shared=1, inner=32, words=40, context=8)
+    model, how = onnx_model(shape), {} if target is None else {"target": target}
+    for edge in (model.graph.input[0], model.graph.output[0]):
+        edge.type.tensor_type.shape.dim[1].dim_param = "S"
+    kept = ingot.compile(
+        model, name="net", define={"S": (1, 4)}, state=states(shape), emit=("obj", "c"), **how
+    )
+    assert not re.search(
+        r"state->\w+\[i\] =", kept.files["net.c"].decode().partition("void net_state_init")[0]
+    )
+    token_by_token, chunks = (kept.session() for _ in range(2))
+    words, used = np.arange(3, 40, 5)[None], 0
+    for n in (3, 1, 4):
+        part = words[:, used : used + n]
+        found = chunks.run({"token": part, "used": np.array([used + n - 1], np.int32)})["logits"]
+        one = [{"token": part[:, [i]], "used": np.array([used + i], np.int32)} for i in range(n)]
+        wanted = [token_by_token.run(fed)["logits"] for fed in one]
+        np.testing.assert_allclose(found, np.concatenate(wanted, axis=1), rtol=1e-4, atol=1e-5)
+        used += n
+    with pytest.raises(InputError, match="ERR_INDEX"):
+        chunks.run({"token": words[:, :4], "used": np.array([8], np.int32)})
+    for name, cache in token_by_token.state.items():
+        np.testing.assert_allclose(chunks.state[name], cache, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", [None, "c99"])
 def test_caches_of_a_decoder_change_where_they_are(target: str | None) -> None:
     """Keys and values of two layers: nothing is copied, and an error leaves them as they were."""
     shape = Shape(width=64, layers=2, heads=2, shared=1, inner=32, words=40, context=8)

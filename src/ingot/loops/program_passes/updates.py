@@ -151,7 +151,8 @@ def repeated_checks(program: Program) -> frozenset[int]:
 def _sources(program: Program, call: Call, before: set[Tensor]) -> tuple[Tensor, ...] | None:
     """The inputs and constants that a call's checks depend on; None where they depend on anything else."""
     kernel = call.kernel
-    if any(isinstance(s, Pause) for s in flatten(kernel.body)) or kernel.params:
+    is_given = all(p.source is None for p in kernel.params)  # by the caller, one number for all steps
+    if any(isinstance(s, Pause) for s in flatten(kernel.body)) or not is_given:
         return None
     reached = _reached(kernel)
     out: list[Tensor] = []
