@@ -208,6 +208,8 @@ def test_errors_speak_python(capfd: pytest.CaptureFixture[str]) -> None:
         ingot.compile(MODEL, **wrong)
     with pytest.raises(TypeError, match="'targt'; did you mean 'target'"):
         ingot.compile(MODEL, targt="c99")  # type: ignore[call-arg]
+    with pytest.raises(ingot.InputError, match=r"profile= is a dict; give what ingot.profile returns"):
+        ingot.quantize(MODEL, {})  # type: ignore[arg-type]
     with pytest.raises(ingot.InputError, match="add package='kbuild'"):
         ingot.compile(MODEL, prebuilt=True)
 

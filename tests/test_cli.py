@@ -242,6 +242,12 @@ def test_a_bundle_is_verified_with_its_model(bundle: Path) -> None:
     assert alone.exit_code == 2 and "add --model with the file that it was compiled from" in alone.stderr
 
 
+def test_a_bundle_in_the_place_of_a_model_is_called_one(bundle: Path) -> None:
+    result = ingot("bench", bundle)
+    assert result.exit_code == 2
+    assert "is a bundle, which holds no model; name what it was compiled from" in result.stderr
+
+
 def test_lists_are_pages_that_one_can_search(tmp_path: Path) -> None:
     assert ingot("ops", "--html", tmp_path / "ops.html").exit_code == 0
     page = (tmp_path / "ops.html").read_text()

@@ -230,6 +230,15 @@ def test_a_file_in_the_way_is_not_overwritten(tmp_path: Path, found: dict[str, A
     assert path.read_text() == content
 
 
+def test_a_file_of_another_target_is_left_and_another_name_advised(
+    tmp_path: Path, found: dict[str, Any]
+) -> None:
+    path = tmp_path / "x.tune.json"
+    path.write_text(json.dumps(document({}, ingot="0.1.0", processor="here") | {"target": "x86-64-v3"}))
+    with pytest.raises(InputError, match=r"is for 'x86-64-v3', not for 'x86-64'; .*--output FILE"):
+        resumed(path, find(TARGET), found)
+
+
 def test_the_command_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tmp_path / "net.onnx"
     onnx.save(net(), model)

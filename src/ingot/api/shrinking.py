@@ -134,8 +134,18 @@ def quantize(
     known = None
     if data is not None:
         known = LabelledData(words_of(data), Path(labels) if isinstance(labels, str) else labels)
-    found = profile if isinstance(profile, Profile) else read_profile(Path(profile))
+    found = profile if isinstance(profile, Profile) else read_profile(_profile_file(profile))
     return quantize_model(opened(model), found, scheme, options_of("quantize", given), known)
+
+
+def _profile_file(profile: object) -> Path:
+    """The path of a profile. Raises InputError for what is neither a profile nor a path."""
+    if not isinstance(profile, (str, Path)):
+        raise InputError(
+            f"profile= is a {type(profile).__name__}",
+            remedy="give what ingot.profile returns, or the path of its file",
+        )
+    return Path(profile)
 
 
 def compress(

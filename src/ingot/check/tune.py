@@ -34,6 +34,7 @@ from ingot.targets.record import Target
 
 SECONDS = 60.0
 LEAST_SECONDS = 0.3  # of measuring one way
+ELSEWHERE = "move it away, or write elsewhere with --output FILE"
 Explore = Callable[[Any, Options], Ways]
 
 
@@ -125,11 +126,13 @@ def resumed(path: Path, target: Target, ways: Ways) -> Tuning:
         return state
     try:
         found = read_document(path)
+        if found.target != target.name:
+            raise InputError(f"it is for {found.target!r}, not for {target.name!r}")
         choices_of(found.about, target)
         if not found.processor:
             raise InputError("it does not say where it was measured")
     except InputError as error:
-        raise InputError(f"{path} is no tuning file of this target: {error}", remedy="move it away") from None
+        raise InputError(f"{path} is no tuning file of this target: {error}", remedy=ELSEWHERE) from None
     same = found.ingot == version("ingot") and found.processor == _processor()
     for key, times in found.measured.items() if same else ():
         known = {c.text for c in ways.get(key, ())}

@@ -25,8 +25,8 @@ ModelFile = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="A model: ONNX, TensorFlow, TensorFlow Lite, Keras, PyTorch (.pt2) or Caffe2. Where there is an "
-        "ingot.toml, none is the one that it names.",
+        help="A model: ONNX, TensorFlow, TensorFlow Lite, Keras, PyTorch (.pt2) or Caffe2. May be left out "
+        "beside an ingot.toml, which names the model.",
         show_default=False,
     ),
 ]

@@ -340,7 +340,16 @@ def format_of(source: Path | bytes) -> Format:
 
 def _unknown(sample: Sample, what: str) -> InputError:
     remedy = f"known are {KNOWN}"
+    if sample.is_folder and _is_bundle(sample.entries):
+        return InputError(
+            f"{what} is a bundle, which holds no model", remedy="name what it was compiled from"
+        )
     if sample.is_folder:
         return InputError(f"cannot read {what}: a folder in which no model lies", remedy=remedy)
     reason = "it is of no known format, or cut short" if sample.head else "it is empty"
     return ModelError(f"{what} is not an ONNX model, nor another: {reason}", remedy=remedy)
+
+
+def _is_bundle(entries: Collection[str]) -> bool:
+    """Whether a folder holds a manifest with the header of its bundle beside it."""
+    return any(f"{name.removesuffix('.json')}.h" in entries for name in entries if name.endswith(".json"))
