@@ -198,69 +198,70 @@ and 250 (float64) times as much, because a loop divides by 23 (52) digits in eac
 Where ONNX leaves the result of a conversion open, bundles give the same result on every target, and do
 nothing that C leaves undefined (`tests/test_casts.py`):
 
-* A float becomes the integer that truncation gives; what is out of range becomes the nearest integer of the
-  type, NaN becomes 0. (ONNX: undefined; onnxruntime: what the processor does.) Below 8 bits the low bits of
-  the int32 so found are kept, as onnx's reference does.
-* An integer that is too large for a narrower one keeps its low bits, as ONNX says; so does the result of
-  integer arithmetic. Integer division and remainder by zero give 0; the smallest integer divided by -1 is
-  itself, its remainder 0.
-* Floats round half to even, once; what is too large becomes infinite. An 8-bit float stops at its largest
-  number unless `saturate` is 0.
+* A float is truncated to an integer. A value out of range becomes the nearest integer of the type, and NaN
+  becomes 0. (In ONNX this is undefined; in onnxruntime it depends on the processor.) For types below 8 bits,
+  the value is converted to int32, whose low bits are kept, as in onnx's reference.
+* An integer that is too large for a narrower type keeps its low bits, as ONNX says, and so does the result of
+  integer arithmetic. Integer division and remainder by zero give 0. The smallest integer divided by -1 is
+  itself, with remainder 0.
+* Floats are rounded once, half to even; a value that is too large becomes infinite. An 8-bit float saturates
+  at its largest number unless `saturate` is 0.
 
 ## What bundles do where ONNX, or its implementations, disagree
 
-The same on every target (`tests/test_special_values.py`); rows in `tests/ops/` hold each against the oracles
-that agree with it.
+Bundles behave the same on every target (`tests/test_special_values.py`). Rows in `tests/ops/` compare each
+behaviour with the oracles that share it.
 
-* **NaN** comes out where it goes in: Max, Min, ReduceMax, ReduceMin, MaxPool, GlobalMaxPool, Relu and Clip
-  (with a bound that is NaN, too) give NaN if they read one, as sums do. A maximum that hid a NaN would hide
-  the fault that made it. (onnxruntime overlooks NaN in ReduceMax, GlobalMaxPool, MaxPool and the bounds of
-  Clip, onnx's reference in MaxPool.)
-* **NaN in an order** is greater than every number, and all NaNs are equal: TopK puts NaNs first among the
-  largest and last among the smallest, as both oracles do, and Unique counts them as one. ArgMax and ArgMin
-  point at the first NaN (or the last, if asked), which is also what makes ReduceMax and ReduceMin NaN.
-  Equal elements stand in the order of their places, for `sorted=0` too. Which zero a maximum of 0 and -0
-  gives is open.
-* **The sign of a sum that is zero** is open too: vector code begins a sum with its first product instead of
-  0 and saves an addition, so that a convolution of zeros by a negative weight is -0, where both oracles have
-  0. It shows only where something divides by it.
-* **Infinities in a convolution** that is computed by Winograd's transforms make NaN in up to a tile of
-  results around those that they reach, because the transforms subtract them from each other. `--math exact`
-  chooses no such convolution.
-* **Sigmoids and tanhs that are multiplied and added** share one division unless `--math exact` is asked for,
-  as in an LSTM or a GRU. exp is limited to e^20 there, so that a sigmoid ends at 2e-9 instead of 0: a closed
-  gate lets that much through. A square root of such a result shows 4e-5.
-* **RNN, GRU and LSTM over a sequence of length 0** give Y = 0 and, as no step changes the state, Y_h =
-  initial_h and Y_c = initial_c. ONNX says "the last output value", of which there is none; TensorFlow keeps
-  the state too. onnxruntime clears it, onnx's reference does not read lengths at all. A state that is
-  carried from call to call (docs/state.md) would be lost in a call that brings nothing.
+* **NaN** propagates: Max, Min, ReduceMax, ReduceMin, MaxPool, GlobalMaxPool, Relu and Clip (also with a bound
+  that is NaN) give NaN if they read one, as sums do. A maximum that hid a NaN would hide the fault that
+  caused it. (onnxruntime ignores NaN in ReduceMax, GlobalMaxPool, MaxPool and the bounds of Clip; onnx's
+  reference ignores it in MaxPool.)
+* **NaN in an order** is greater than every number, and all NaNs are equal. TopK puts NaNs first among the
+  largest and last among the smallest, as both oracles do, and Unique counts them as one value. ArgMax and
+  ArgMin return the first NaN (or the last, if that is asked for), which matches ReduceMax and ReduceMin.
+  Equal elements keep the order of their indices, also with `sorted=0`. Whether the maximum of 0 and -0 is 0
+  or -0 is not specified.
+* **The sign of a sum that is zero** is not specified either. Vector code begins a sum with its first product
+  instead of 0, which saves an addition; so a convolution of zeros by a negative weight is -0, where both
+  oracles have 0. The difference is visible only if something divides by the result.
+* **Infinities in a convolution** by Winograd's algorithm make NaN of up to a tile of results around those
+  that they affect, because the transforms subtract them from each other. `--math exact` does not use this
+  algorithm.
+* **Sigmoids and tanhs that are multiplied and added**, as in an LSTM or a GRU, share one division unless
+  `--math exact` is given. exp is limited to e^20 there, so the least value of a sigmoid is 2e-9 instead of 0,
+  and a closed gate is not fully closed. The square root of such a result is 4e-5.
+* **RNN, GRU and LSTM over a sequence of length 0** give Y = 0. No step changes the state, so Y_h = initial_h
+  and Y_c = initial_c. ONNX says "the last output value", which does not exist here; TensorFlow keeps the
+  state as well. onnxruntime clears it, and onnx's reference does not read lengths at all. If the state were
+  cleared, a state that is carried from call to call (docs/state.md) would be lost in a call without steps.
 * **DynamicQuantizeLinear of zeros**, or of a range too small for 255 steps, has the scale 1 and the zero
-  point 0, as onnxruntime has for zeros; onnx's reference says 1/255, the formula 0 and NaN. An infinity makes
-  the scale infinite, and the zero point 0, or 255 where one is below 0, as in onnxruntime and onnx's
-  reference; finite elements become the zero point, infinite ones 0. A NaN makes the scale NaN, the zero point
-  255 and all bytes 0, as in the reference; onnxruntime overlooks it.
-* **Resize with scales** gives floor(extent * scale) elements, and places them by the scale that is given,
-  not by the ratio of the extents. With align_corners the last element would lie at extent * scale, which
-  may be a fraction: so ONNX words it since opset 19, and so onnx's reference computes it. onnxruntime takes
-  the whole number, as everyone does before opset 19. With sizes the two are the same.
-* **Resize of half_pixel_symmetric** is computed as (x + 1/2 - after / 2) / scale + before / 2 - 1/2: what
-  Resize-19 says, divided once, so that a place half way between two elements stays one (6 elements by 1.6,
-  7 by 0.6). onnxruntime, which divides more often, and onnx's reference, for which a scale of 1.6 is
-  1.60000002, each miss some of these; no case of up to 13 elements differs from exact arithmetic.
-* **Resize of integers** rounds what lies between elements half to even and saturates, as onnx's reference
-  does, except that linear places without antialias are cut off, as onnxruntime has them. onnxruntime rounds
-  antialiased ones too, but after every axis.
+  point 0, as onnxruntime has for zeros; onnx's reference gives 1/255, and the formula gives 0 and NaN. An
+  infinity makes the scale infinite and the zero point 0 (255 if an infinity is negative), as in onnxruntime
+  and onnx's reference; finite elements become the zero point, infinite ones 0. A NaN makes the scale NaN, the
+  zero point 255 and all bytes 0, as in the reference; onnxruntime ignores it.
+* **Resize with scales** gives floor(extent * scale) elements, and computes their coordinates from the given
+  scale, not from the ratio of the extents. With align_corners the last element lies at extent * scale, which
+  may be a fraction: ONNX defines it so since opset 19, and onnx's reference computes it so. onnxruntime
+  uses the whole number, as everyone does before opset 19. With sizes the two are the same.
+* **Resize of half_pixel_symmetric** is computed as (x + 1/2 - after / 2) / scale + before / 2 - 1/2. This is
+  the definition of Resize-19 with a single division, so that a coordinate half way between two elements
+  stays there (6 elements by 1.6, 7 by 0.6). onnxruntime, which divides more often, and onnx's reference, in
+  which a scale of 1.6 is 1.60000002, each miss some of these. In Ingot, no case of up to 13 elements differs
+  from exact arithmetic.
+* **Resize of integers** rounds interpolated values half to even and saturates, as onnx's reference does.
+  Linear interpolation without antialiasing truncates instead, as in onnxruntime. onnxruntime also rounds
+  antialiased values, but after every axis.
 * **auto_pad SAME where the windows leave a gap** (an extent of 31, a window of 1, a stride of 4): ONNX's
-  formula gives less than no padding. A pool then cuts elements off, half of them in front, rounded towards 0
-  (for SAME_LOWER one less is cut off), which is what onnxruntime does where it accepts such a model, and for
-  MaxPool onnx's reference too where the half is whole. A convolution pads nothing: its first window stands
-  at the first element, as in onnx's reference and in TensorFlow, whose rule SAME is; onnxruntime cuts off in
-  some of them.
-* **A pooling window wider than what it slides over**, padding included, gives no elements where ONNX's
-  formula, (extent + pads - window) / stride + 1, is 0, as both oracles have it. Where it is less, or 0 only
-  because it is rounded down (onnxruntime rounds towards 0, and has a window that lies partly outside, onnx's
-  reference has none), the model is refused; so are such convolutions, as by onnxruntime.
-* **Integers to a negative power** are what truncation leaves: 1 and -1 keep their size, all others, 0
+  formula gives a negative padding. A pooling then drops elements, half of them at the front, rounded towards
+  0 (one less for SAME_LOWER). onnxruntime does the same if it accepts such a model, and so does onnx's
+  reference for MaxPool if the half is a whole number. A convolution pads nothing: its first window begins
+  at the first element, as in onnx's reference and in TensorFlow, where the rule SAME comes from; onnxruntime
+  drops elements in some cases.
+* **A pooling window wider than what it slides over**, padding included, gives no elements if ONNX's
+  formula, (extent + pads - window) / stride + 1, is 0, as in both oracles. If the formula is negative, or 0
+  only because it is rounded down, Ingot refuses the model. (There onnxruntime rounds towards 0 and has a
+  window that lies partly outside; onnx's reference has none.) Ingot and onnxruntime refuse such convolutions.
+* **Integers to a negative power** are truncated: 1 and -1 keep their magnitude, and all others, 0
   included, give 0.
 """
 
@@ -393,7 +394,11 @@ def report(found: dict[str, list[Result]], ghz: float) -> str:
     """The page; functions that no run has covered are named."""
     table = "\n".join(rows(dict(sorted(found.items())), ghz))
     missing = ", ".join(sorted(UNARY.keys() - found.keys()))
-    left = f"\nOf {missing} there are samples only, in `tests/test_math.py`.\n" if missing else ""
+    left = (
+        f"\nThe table does not cover {missing}; `tests/test_math.py` tests it on samples.\n"
+        if missing
+        else ""
+    )
     return DOCUMENT.format(table=table + "\n" + left, ghz=f"{ghz:.2f}", processor=processor())
 
 
