@@ -164,6 +164,8 @@ def test_options_stand_in_panels_with_examples_below(monkeypatch: pytest.MonkeyP
         assert f"─ {panel} ─" in text
     assert "ingot compile model.onnx --target cortex-m4 --max-ram 96K" in text
     assert all(len(line) <= 80 for line in text.splitlines())
+    assert "compile [OPTIONS] [MODEL]" in text and "[required]" not in text
+    assert "[required]" in ingot("audit", "--help").stdout
 
 
 @pytest.mark.parametrize("command", EXAMPLES)

@@ -183,6 +183,13 @@ class ProjectCommand(TyperCommand):
                 args = [*args, "--", project.model] if "--" not in args else [*args, project.model]
         return super().parse_args(ctx, args)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show MODEL as an argument that may be left out: ingot.toml may name it."""
+        for parameter in self.params:
+            if (getattr(parameter, "metavar", None) or "").startswith("MODEL"):
+                parameter.required = False
+        super().format_help(ctx, formatter)
+
     def _defaults(self, given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """The parameters of this command that the options are called by."""
         for parameter in self.params:
