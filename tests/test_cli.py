@@ -244,10 +244,13 @@ def test_a_bundle_is_verified_with_its_model(bundle: Path) -> None:
     assert alone.exit_code == 2 and "add --model with the file that it was compiled from" in alone.stderr
 
 
-def test_a_bundle_in_the_place_of_a_model_is_called_one(bundle: Path) -> None:
-    result = ingot("bench", bundle)
-    assert result.exit_code == 2
-    assert "is a bundle, which holds no model; name what it was compiled from" in result.stderr
+def test_a_bundle_in_the_place_of_a_model_is_called_one(bundle: Path, tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    assert ingot("compile", MODEL, "--package", "cmake", "-o", package).exit_code == 0
+    for folder in (bundle, package):
+        result = ingot("bench", folder)
+        assert result.exit_code == 2
+        assert "is a bundle, which holds no model; name what it was compiled from" in result.stderr
 
 
 def test_lists_are_pages_that_one_can_search(tmp_path: Path) -> None:

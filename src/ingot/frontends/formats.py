@@ -340,7 +340,7 @@ def format_of(source: Path | bytes) -> Format:
 
 def _unknown(sample: Sample, what: str) -> InputError:
     remedy = f"known are {KNOWN}"
-    if sample.is_folder and _is_bundle(sample.entries):
+    if _is_bundle(sample):
         return InputError(
             f"{what} is a bundle, which holds no model", remedy="name what it was compiled from"
         )
@@ -350,6 +350,9 @@ def _unknown(sample: Sample, what: str) -> InputError:
     return ModelError(f"{what} is not an ONNX model, nor another: {reason}", remedy=remedy)
 
 
-def _is_bundle(entries: Collection[str]) -> bool:
-    """Whether a folder holds a manifest with the header of its bundle beside it."""
-    return any(f"{name.removesuffix('.json')}.h" in entries for name in entries if name.endswith(".json"))
+def _is_bundle(sample: Sample) -> bool:
+    """Whether a folder holds a bundle's manifest, which names the model in its first lines."""
+    if not sample.is_folder or sample.path is None:
+        return False
+    paths = (sample.path / name for name in sample.entries if name.endswith(".json"))
+    return any('"model_sha256"' in Sample(path).text for path in paths if path.is_file())
