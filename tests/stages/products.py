@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ingot.errors import InputError
-from ingot.formula.compute import reads, writes
-from ingot.formula.expr import Extent, Tensor, constant, static
+from ingot.formula.compute import Compute, Stage, reads, writes
+from ingot.formula.expr import Const, Extent, Tensor, cast, constant, maximum, minimum, static
 from ingot.formula.types import FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
 from ingot.loops.choice import Choice
 from ingot.loops.region import Group, Region
@@ -20,6 +20,7 @@ from ingot.ops.contract import conv, gemm, matmul
 from ingot.ops.microsoft import qgemm
 from ingot.ops.quantize import conv_integer, matmul_integer, qlinear_conv, qlinear_matmul
 from ingot.ops.registry import Builder
+from ingot.ops.tflite import doubling_high, shifted
 from ingot.targets.record import Target
 from tests.probes.levels import builder
 from tests.stages.dice import Dice, Impossible
@@ -95,6 +96,8 @@ def _operand(dice: Dice, name: str, dtype: DType, shape: tuple[int, ...]) -> Ten
 
 def in_blocks(dice: Dice, target: Target) -> Drawn:
     """A product with weights of few bits, blocks of which have a scale and perhaps a zero point."""
+    if dice.chance(8):  # none of that form
+        return multiplied(dice, target)
     f, lanes = builder(), target.lanes(4)
     bits, block = dice.choice((4, 4, 8, 2)), dice.choice((16, 32, 64))
     inner, columns = dice.number(1, 3 * block), some_channels(dice, lanes)
@@ -311,11 +314,31 @@ def _quantised_convolution(
     bias = dice.constant("b", INT32, (channels[0],), 999) if dice.chance(50) else None
     how: dict[str, Any] = {"strides": g.strides, "dilations": g.dilations, "pads": g.pads, "group": group}
     try:
+        if dice.chance(30):
+            conv_integer(f, x, w, zero, **how)
+            f.stages[-1] = _in_fixed_point(dice, f.stages[-1], out, bias)
+            return
         at_zero = _at_zero(dice, w, channels[0])
         qlinear_conv(f, x, scales[0], zero, w, scales[1], at_zero, scales[2], out, bias, **how)
     except InputError as error:
         raise Impossible from error
     _known_scales(dice, f)
+
+
+def _in_fixed_point(dice: Dice, stage: Stage, zero: Tensor, bias: Tensor | None) -> Compute:
+    """A sum that becomes bytes by a multiplier and a shift of its channel, as TFLite's kernels have it."""
+    assert isinstance(stage, Compute) and zero.value is not None
+    channel, count = stage.axes[1:2], (static(stage.out.shape[1]),)
+    multipliers = dice.random.integers(1 << 30, 1 << 31, count).astype(np.int32)
+    shifts = dice.random.integers(3, 12, count).astype(np.int32)
+    multiplier, shift = (
+        constant(array, f"{name}{dice.seed}") for array, name in ((multipliers, "m"), (shifts, "s"))
+    )
+    total = stage.value if bias is None else stage.value + bias[channel]
+    made = shifted(doubling_high(total, multiplier[channel]), shift[channel]) + Const(int(zero.value), INT32)
+    limited = minimum(maximum(made, int(zero.type.lowest)), int(zero.type.highest))
+    out = Tensor("y", zero.type, stage.out.shape)
+    return replace(stage, out=out, value=cast(limited, zero.type))
 
 
 def _known_scales(dice: Dice, f: Builder) -> None:
