@@ -7,8 +7,7 @@ import onnx
 import pytest
 
 import ingot
-from ingot.check.verify import verify
-from ingot.driver import compile_with, front
+from ingot.driver import front
 from ingot.options import Options
 from tests.quantize.nets import answers, images, net, quantized, sqnr
 
@@ -53,18 +52,6 @@ def test_matrices_are_bytes_in_the_file_and_in_the_bundle(op: str, directions: i
     np.testing.assert_array_equal(np.stack([bundle.run(feed)["y"] for feed in feeds]), oracle)
     floats = ingot.compile(model, target=target).manifest["sizes"]["weights_bytes"]
     assert bundle.manifest["sizes"]["weights_bytes"] < floats / 2  # biases stay floats
-
-
-@pytest.mark.parametrize(
-    ("op", "scheme"),
-    [("GRU", {"edge": "uint8", "precision": "int16x8"}), ("GRU", {"edge": "int8"}), ("LSTM", {})],
-)
-def test_verify_lets_what_is_quantised_behind_bytes_be_a_neighbour(op: str, scheme: dict[str, str]) -> None:
-    feeds = images(np.random.default_rng(1), 16, STEPS, 1, WIDTH)
-    model = quantized(recurrent(op), feeds, **scheme).model
-    runs = [verify(model, Options(target="c99"), compile_with, seed=seed) for seed in range(6)]
-    assert all(found.ok and found.byte_layers for found in runs)
-    assert any(d.max_abs > 0 for found in runs for d in found.cases[0].outputs)
 
 
 def test_exact_math_leaves_the_operator_as_it_is() -> None:

@@ -7,11 +7,10 @@ the graph's order, those that differ with a `Judgement`. Called by `verify`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import onnx
 
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.containers import flattened
@@ -31,36 +30,14 @@ OUTPUTS_AT_ONCE = 96  # with the inputs this stays below the 127 parameters that
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """How far arrays may be apart, of max|y|: as the user says, else floats by what bytes promise.
-
-    What is quantised behind bytes (`steps`) may also be rounded to a neighbour.
-    """
+    """How far arrays may be apart, of max|y|: as the user says, else floats by what bytes promise."""
 
     said: float | None
     promised: float | None
-    steps: Mapping[str, float] = field(default_factory=dict)
 
-    def of(self, name: str, array: Array) -> float | None:
+    def of(self, array: Array) -> float | None:
         """None is what the type allows."""
-        if self.said is not None or self.promised is None:
-            return self.said
-        if name not in self.steps:
-            return self.promised if array.dtype.kind == "f" else None
-        largest = float(np.abs(array.astype(np.float64)).max(initial=0))
-        return self.promised + self.steps[name] / (largest or 1)
-
-
-def steps_of(model: onnx.ModelProto) -> dict[str, float]:
-    """How far apart neighbours are of what is quantised, or dequantised by a constant scale."""
-    scales = {t.name: t for t in model.graph.initializer}
-    found = {}
-    for node in model.graph.node:
-        if node.op_type == "QuantizeLinear":
-            found[node.output[0]] = 1.0
-        elif node.op_type == "DequantizeLinear" and node.input[1] in scales:
-            scale = onnx.numpy_helper.to_array(scales[node.input[1]]).astype(np.float64)
-            found[node.output[0]] = float(np.abs(scale).max(initial=0))
-    return found
+        return self.promised if self.said is None and array.dtype.kind == "f" else self.said
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +105,7 @@ def judged(d: Difference, allowed: Allowed, found: Array, judge: Callable[[float
     """
     if allowed.said is not None or found.dtype == object:
         return d
-    tolerance = allowed.of(d.name, found)
+    tolerance = allowed.of(found)
     try:
         judgement = judge(TOLERANCES.get(d.dtype, 0.0) if tolerance is None else tolerance)
     except InputError as error:
@@ -148,6 +125,6 @@ def compared(
             remark = f"{len(ours)} elements instead of {len(theirs)}"
             out.append(Difference(name, node, op, "sequence", (), np.inf, np.inf, 0, False, remark))
         for key in (k for k in ours if k in theirs):
-            most = allowed.of(key, ours[key])
+            most = allowed.of(ours[key])
             out.append(compare(ours[key], np.asarray(theirs[key]), most, name=key, node=node, op=op))
     return tuple(out)

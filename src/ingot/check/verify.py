@@ -22,7 +22,7 @@ from ingot.bundle.containers import random_values
 from ingot.check.compare import Difference
 from ingot.check.inputs import random_inputs
 from ingot.check.judge import ORACLE, Court
-from ingot.check.layers import Allowed, Build, Makers, Subject, compared, judged, layer_by_layer, steps_of
+from ingot.check.layers import Allowed, Build, Makers, Subject, compared, judged, layer_by_layer
 from ingot.check.litert import is_own, truth_of
 from ingot.check.oracle import Oracle, with_inputs
 from ingot.check.truth import formulas_of
@@ -194,7 +194,7 @@ def verify(
     graph = infer(read_with(proto, options))
     require_certain(graph)
     makers, in_bytes = makers_of(proto, graph), int(bundle.manifest["byte_layers"])
-    allowed = Allowed(tolerance, in_bytes * PROMISED or None, steps_of(proto))
+    allowed = Allowed(tolerance, in_bytes * PROMISED or None)
     runs = list(_runs(graph, bundle, truth, inputs or {}, seed))
     cases = tuple(Case(r.extents, compared(r.found, r.right, allowed, makers), r.step) for r in runs)
     about = bundle.manifest["target"], truth.name, truth.reason, seed, tolerance
