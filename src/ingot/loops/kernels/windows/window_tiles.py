@@ -112,7 +112,7 @@ def best_tile(
         room = target.registers - 2 - (fixed if keeps else 0)
         most = MOST_COMBINED if has_columns(r) else MOST_STATEMENTS
         too_big = outputs > room or filters * _operations(r, _origins(size, steps), taps, steps_of[-1]) > most
-        if (outputs > 1 and too_big) or (keeps and room < 1):
+        if (prod(size) > 1 and too_big) or (keeps and room < 1):
             continue
         cycles = 0.0
         shapes = [list(_shapes(p, n)) for p, n in zip(parts, size, strict=True)]
@@ -176,12 +176,13 @@ def slides_along(r: Reduction, x: Var) -> bool:
 
 
 def filters_of(v: Vertical, r: Reduction) -> Var | None:
-    """The axis of a few outputs that come from the same windows, each by weights of its own: it moves what
+    """The axis of a few outputs that come from the same windows, each by constants of its own: it moves what
     the vectors do not move, and nothing else.
     """
     for x in v.outer:
         moved = [a for a in loads(r.term) if step(a, x.name) != 0]
         weights = [a for a in loads(r.term) if step(a, v.vector.name) == 0]
-        if moved and moved == weights and static(x.extent) <= MOST_FILTERS:
+        constant = all(a.tensor.value is not None for a in weights)
+        if moved and moved == weights and constant and static(x.extent) <= MOST_FILTERS:
             return x
     return None
