@@ -17,9 +17,9 @@ from ingot.formula.expr import Array
 from ingot.formula.statements import For, flatten
 from ingot.loops.evaluate import run
 from ingot.options import Options
-from ingot.targets.plain_pairs import PLAIN_PAIRS, called
+from ingot.targets.plain_pairs import PLAIN_PAIRS
 from ingot.targets.records import find
-from ingot.targets.routines import SUM_LIMIT, dot2_routines
+from ingot.targets.routines import SUM_LIMIT, called, dot2_routines
 from tests.here import require_program
 from tests.oracles import exact_session
 

@@ -23,8 +23,8 @@ from ingot.formula.expr import Param, Tensor, static
 from ingot.formula.statements import For, Let, flatten
 from ingot.formula.types import DTYPES, INT32, DType
 from ingot.loops.program import Kernel, touched
-from ingot.targets.plain_pairs import called
 from ingot.targets.record import Target
+from ingot.targets.routines import called
 
 Key = tuple[str, ...]
 

@@ -281,6 +281,14 @@ def caffe2_nets(path: Path) -> tuple[Path | None, Path]:
     return next((p for p in beside if p != path and p.is_file()), None), path
 
 
+def _is_bundle(sample: Sample) -> bool:
+    """Whether a folder holds a bundle's manifest, which names the model in its first lines."""
+    if not sample.is_folder or sample.path is None:
+        return False
+    paths = (sample.path / name for name in sample.entries if name.endswith(".json"))
+    return any('"model_sha256"' in Sample(path).text for path in paths if path.is_file())
+
+
 FOLDER = "name its folder, in which the variables lie too"
 FORMATS = (
     Format("a TensorFlow Lite model", flatbuffer(b"TFL3"), TFLITE, ("inputs", "outputs")),
@@ -319,6 +327,7 @@ FORMATS = (
     Format("a web page", _is_web_page, remedy="the download failed: fetch the model itself"),
     Format("XML, perhaps an OpenVINO network", _is_xml, remedy=ONNX_AGAIN),
     Format("JSON, perhaps a network without its weights", _is_json, remedy=ITSELF),
+    Format("a bundle, which holds no model", _is_bundle, remedy="name what it was compiled from"),
 )
 KNOWN = (
     "ONNX (binary and text), TensorFlow (GraphDef, checkpoint, SavedModel), TensorFlow Lite, Keras, "
@@ -340,19 +349,7 @@ def format_of(source: Path | bytes) -> Format:
 
 def _unknown(sample: Sample, what: str) -> InputError:
     remedy = f"known are {KNOWN}"
-    if _is_bundle(sample):
-        return InputError(
-            f"{what} is a bundle, which holds no model", remedy="name what it was compiled from"
-        )
     if sample.is_folder:
         return InputError(f"cannot read {what}: a folder in which no model lies", remedy=remedy)
     reason = "it is of no known format, or cut short" if sample.head else "it is empty"
     return ModelError(f"{what} is not an ONNX model, nor another: {reason}", remedy=remedy)
-
-
-def _is_bundle(sample: Sample) -> bool:
-    """Whether a folder holds a bundle's manifest, which names the model in its first lines."""
-    if not sample.is_folder or sample.path is None:
-        return False
-    paths = (sample.path / name for name in sample.entries if name.endswith(".json"))
-    return any('"model_sha256"' in Sample(path).text for path in paths if path.is_file())

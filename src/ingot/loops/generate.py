@@ -164,7 +164,7 @@ FAMILIES: tuple[Family, ...] = (
     of_stage("plane_windows", "depthwise convolutions of bytes where pairs are multiplied", plane_windows),
     of_stage("depthwise_dot", "depthwise convolutions of bytes", depthwise_dot),
     of_stage("picked_columns", "pooling of few channels, windows with strides along rows", picked_columns),
-    of_stage("sliding_window", "depthwise convolutions and pooling", sliding_window),
+    of_stage("sliding_window", "depthwise convolutions, pooling, few filters along rows", sliding_window),
     Family("loop_partition", "maps whose conditions turn at fixed places", partitioned),
     of_stage("elementwise", "maps, and reductions over outer axes", elementwise),
     of_stage("interleave", "maps of few planes to elements side by side", interleave),

@@ -92,8 +92,3 @@ static inline uint32_t byte_of_sum(uint32_t sum, float scale, int32_t zero) {
     return limit_byte(u.i, 0x4B400000 - zero);
 }""",
 }
-
-
-def called(name: str, texts: Mapping[str, str]) -> list[str]:
-    """The functions that the text of a routine calls."""
-    return [n for n in texts if n != name and f"{n}(" in texts[name]]

@@ -51,6 +51,11 @@ static void {name}({parameters}) {{
 #endif"""
 
 
+def called(name: str, texts: Mapping[str, str]) -> list[str]:
+    """The functions that the text of a routine calls."""
+    return [n for n in texts if n != name and f"{n}(" in texts[name]]
+
+
 def from_zero(name: str, plain: bool) -> str:
     """The routine for bytes whose zero point is the smallest of their type, where `plain`, or for all."""
     return f"{name}_plain" if plain else name

@@ -5,8 +5,9 @@
 In: a fused region. Out: the region with groups that copy, and the copies that keep the rows of each channel.
 
 * An input of the bundle that a window would leave is imported into a buffer with a halo.
-* An output that at most `FEW_CHANNELS` make, or each channel of its own, or of few terms, has the row as its
-  vector axis: a vector along few channels would be nearly empty, one along many costs two transposes. What
+* An output of at most `FEW_CHANNELS`, or of as many as fill half a vector and come from few others, or each
+  channel of its own, or of few terms, has the row as its vector axis: a vector along few channels would be
+  nearly empty, one along many costs two transposes. What
   the window reads is imported in rows of each channel, with a halo of what it yields outside.
 * An output that other windows make is written channels last, as vectors along channels come, and exported: a
   transpose costs less than stores of single elements.

@@ -1,10 +1,9 @@
 """Sliding windows: depthwise convolutions and pooling, where every channel minds its own, and convolutions
-to a few channels along rows.
+to a few channels along rows, which have a tile for all filters together.
 
-All taps of a tile of outputs are unrolled, of large windows those
-of a row, so that each input vector is loaded once and used for every tap it feeds; weights and bias wait in
-registers outside the loops that slide. Where windows leave their tensor the outputs concerned are peeled,
-with their taps clipped.
+All taps of a tile of outputs are unrolled, of large windows those of a row, so that each input vector is
+loaded once and used for every tap it feeds; weights and bias wait in registers outside the loops that slide.
+Where windows leave their tensor the outputs concerned are peeled, with their taps clipped.
 """
 
 from __future__ import annotations
@@ -67,14 +66,15 @@ def sliding_window(
     v = match(normal_axes(c), storage, bounds)
     if v is None or v.reduction is None or taps_of(v.reduction.axes) < 2:
         return None
-    slides = [x for x in v.outer if slides_along(v.reduction, x) and x is not filters_of(v, v.reduction)]
+    filters = filters_of(v, v.reduction)
+    slides = [x for x in v.outer if slides_along(v.reduction, x) and x is not filters]
     slides.sort(key=lambda x: -(step(v.to, x.name) or 0))
     known = {x.name for x in slides[-2:]}
     ends = (a for e in ends_of(v) for a in walk(e) if isinstance(a, Var | Param))
     if not slides or any(a.name not in known for a in ends):
         return None  # what else they depend on, a loop around included, cannot be cut into segments
     try:
-        return _Generator.of(v, v.reduction, tuple(slides[-2:]), target).statements()
+        return _Generator.of(v, v.reduction, tuple(slides[-2:]), filters, target).statements()
     except NotVectorizable:
         return None
 
@@ -128,10 +128,11 @@ class _Generator:
     kept: dict[Expr, Var] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, v: Vertical, r: Reduction, slides: tuple[Var, ...], target: Target) -> _Generator:
+    def of(
+        cls, v: Vertical, r: Reduction, slides: tuple[Var, ...], filters: Var | None, target: Target
+    ) -> _Generator:
         parts = [segments(v, x) for x in slides]
         r = _along_first(v, r)
-        filters = filters_of(v, r)
         count = 1 if filters is None else static(filters.extent)
         inner = unrolled(r, count)
         rolled = r.axes[: len(r.axes) - len(inner)]
