@@ -321,6 +321,15 @@ def test_a_model_that_cannot_be_converted_keeps_its_opset(monkeypatch: pytest.Mo
         compress(old, read, Wish(density=("0.2",)))
 
 
+def test_a_malformed_model_never_meets_the_converter() -> None:
+    """ONNX's converter crashes on a RegexFullMatch of what no node makes."""
+    body = '{ y = MatMul(x, w) s = Identity(x) m = RegexFullMatch<pattern="a">(s) }'
+    before = model(ROW, body, {"w": [24, 30]}, opset=20, ir=9)
+    before.graph.node[2].input[0] = "nobody"
+    made = compress(with_weights(before, {}), read, Wish(density=("0.2",)))
+    assert made.model.opset_import[0].version == 20
+
+
 QDQ = """{ q = QuantizeLinear(x, s, z)
   d = DequantizeLinear(q, s, z)
   v = DequantizeLinear<axis = 1>(w, t ZERO)

@@ -8,6 +8,7 @@ opset and codes are bytes. Called by `compress` before anything holds on to part
 from __future__ import annotations
 
 import onnx
+import onnx.checker
 import onnx.version_converter
 from onnx import helper
 from onnx.checker import ValidationError
@@ -31,6 +32,7 @@ def modernise(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     skeleton, bulk = _without_bulk(model)
     try:
+        onnx.checker.check_model(skeleton)  # the converter looks at what is malformed, and may crash
         made = onnx.version_converter.convert_version(skeleton, UINT4_OPSET)
     except (RuntimeError, ValueError, ConvertError, InferenceError, ValidationError):
         return model

@@ -127,7 +127,8 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
     except DecodeError:
         raise UnsupportedError(f"{name} is nested too deeply") from None
     except (onnx.parser.ParseError, UnicodeDecodeError) as error:
-        message = " ".join(str(error).split())
+        said = error.args[0] if isinstance(error, onnx.parser.ParseError) else error  # in bytes
+        message = " ".join((said.decode(errors="replace") if isinstance(said, bytes) else str(said)).split())
         shown = message if len(message) <= 2 * SHOWN else f"{message[:SHOWN]} [...] {message[-SHOWN:]}"
         raise ModelError(f"{name} is not ONNX text: {shown}") from None
     except (IndexError, ValueError, RuntimeError):  # what C++ says of a number that does not fit
