@@ -7,14 +7,14 @@ static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 
         f32x8 p0_1 = splat_f32_8(-__builtin_inff());
         f32x8 p0_2 = splat_f32_8(-__builtin_inff());
         f32x8 p0_3 = splat_f32_8(-__builtin_inff());
-        p0_0 = _mm256_max_ps(p0_0, *(const f32x8 *)&x[i0][125]);
+        p0_0 = _mm256_max_ps(*(const f32x8 *)&x[i0][125], p0_0);
         for (int i1 = 0; i1 < 128; i1 += 32) {
-            p0_0 = _mm256_max_ps(p0_0, *(const f32x8 *)&x[i0][i1]);
-            p0_1 = _mm256_max_ps(p0_1, *(const f32x8 *)&x[i0][i1 + 8]);
-            p0_2 = _mm256_max_ps(p0_2, *(const f32x8 *)&x[i0][i1 + 16]);
-            p0_3 = _mm256_max_ps(p0_3, *(const f32x8 *)&x[i0][i1 + 24]);
+            p0_0 = _mm256_max_ps(*(const f32x8 *)&x[i0][i1], p0_0);
+            p0_1 = _mm256_max_ps(*(const f32x8 *)&x[i0][i1 + 8], p0_1);
+            p0_2 = _mm256_max_ps(*(const f32x8 *)&x[i0][i1 + 16], p0_2);
+            p0_3 = _mm256_max_ps(*(const f32x8 *)&x[i0][i1 + 24], p0_3);
         }
-        const f32x8 t0_8 = _mm256_max_ps(_mm256_max_ps(p0_0, p0_1), _mm256_max_ps(p0_2, p0_3));
+        const f32x8 t0_8 = _mm256_max_ps(_mm256_max_ps(p0_3, p0_2), _mm256_max_ps(p0_1, p0_0));
         const f32x4 t0_4 = _mm_max_ps(__builtin_shufflevector(t0_8, t0_8, 0, 1, 2, 3), __builtin_shufflevector(t0_8,
                 t0_8, 4, 5, 6, 7));
         const f32x2 t0_2 = larger_f32_2(__builtin_shufflevector(t0_4, t0_4, 0, 1), __builtin_shufflevector(t0_4, t0_4,

@@ -7,7 +7,7 @@ static __attribute__((__noinline__)) void golden_MaxPool(const float a[restrict 
             for (int c = 0; c < 16; c++) {
                 float acc = -__builtin_inff();
                 for (int kw = imax(0, 1 - ow); kw < imin(3, 5 - ow); kw++) {
-                    acc = max_f32(acc, a[0][oh][ow + kw - 1][c]);
+                    acc = larger_f32(a[0][oh][ow + kw - 1][c], acc);
                 }
                 b[0][oh][ow][c] = acc;
             }

@@ -5,7 +5,7 @@ static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 
     for (int i0 = 0; i0 < 4; i0++) {
         float acc = -__builtin_inff();
         for (int i1 = 0; i1 < 20; i1++) {
-            acc = larger_f32(acc, x[i0][i1]);
+            acc = larger_f32(x[i0][i1], acc);
         }
         top[i0] = acc;
     }

@@ -2,25 +2,25 @@
    x float32 4x20; y float32 4x20 */
 static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 4][20], float y[restrict 4][20]) {
     const f32x16 x0_0_1 = *(const f32x16 *)&x[0][4];
-    f32x16 p0_0_0 = x0_0_1;
+    f32x16 p0_0_0 = _mm512_max_ps(x0_0_1, splat_f32_16(-__builtin_inff()));
     const f32x16 x0_0_0 = *(const f32x16 *)&x[0][0];
-    f32x16 p0_0_1 = x0_0_0;
+    f32x16 p0_0_1 = _mm512_max_ps(x0_0_0, splat_f32_16(-__builtin_inff()));
     const f32x16 x0_1_1 = *(const f32x16 *)&x[1][4];
-    f32x16 p0_1_0 = x0_1_1;
+    f32x16 p0_1_0 = _mm512_max_ps(x0_1_1, splat_f32_16(-__builtin_inff()));
     const f32x16 x0_1_0 = *(const f32x16 *)&x[1][0];
-    f32x16 p0_1_1 = x0_1_0;
+    f32x16 p0_1_1 = _mm512_max_ps(x0_1_0, splat_f32_16(-__builtin_inff()));
     const f32x16 x0_2_1 = *(const f32x16 *)&x[2][4];
-    f32x16 p0_2_0 = x0_2_1;
+    f32x16 p0_2_0 = _mm512_max_ps(x0_2_1, splat_f32_16(-__builtin_inff()));
     const f32x16 x0_2_0 = *(const f32x16 *)&x[2][0];
-    f32x16 p0_2_1 = x0_2_0;
+    f32x16 p0_2_1 = _mm512_max_ps(x0_2_0, splat_f32_16(-__builtin_inff()));
     const f32x16 x0_3_1 = *(const f32x16 *)&x[3][4];
-    f32x16 p0_3_0 = x0_3_1;
+    f32x16 p0_3_0 = _mm512_max_ps(x0_3_1, splat_f32_16(-__builtin_inff()));
     const f32x16 x0_3_0 = *(const f32x16 *)&x[3][0];
-    f32x16 p0_3_1 = x0_3_0;
-    const f32x16 v0_0 = _mm512_max_ps(p0_0_0, p0_0_1);
-    const f32x16 v0_1 = _mm512_max_ps(p0_1_0, p0_1_1);
-    const f32x16 v0_2 = _mm512_max_ps(p0_2_0, p0_2_1);
-    const f32x16 v0_3 = _mm512_max_ps(p0_3_0, p0_3_1);
+    f32x16 p0_3_1 = _mm512_max_ps(x0_3_0, splat_f32_16(-__builtin_inff()));
+    const f32x16 v0_0 = _mm512_max_ps(p0_0_1, p0_0_0);
+    const f32x16 v0_1 = _mm512_max_ps(p0_1_1, p0_1_0);
+    const f32x16 v0_2 = _mm512_max_ps(p0_2_1, p0_2_0);
+    const f32x16 v0_3 = _mm512_max_ps(p0_3_1, p0_3_0);
     const f32x16 t0_16_0 = _mm512_max_ps(__builtin_shufflevector(v0_0, v0_1, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20,
             21, 22, 23), __builtin_shufflevector(v0_0, v0_1, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
             31));

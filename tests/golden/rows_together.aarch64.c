@@ -3,30 +3,30 @@
 static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 5][8], float y[restrict 5][8]) {
     for (int i0 = 0; i0 < 4; i0 += 4) {
         const f32x4 x0_0_0 = *(const f32x4 *)&x[0][0];
-        f32x4 p0_0_0 = x0_0_0;
+        f32x4 p0_0_0 = vmaxnmq_f32(x0_0_0, splat_f32_4(-__builtin_inff()));
         const f32x4 x0_0_1 = *(const f32x4 *)&x[0][4];
-        f32x4 p0_0_1 = x0_0_1;
+        f32x4 p0_0_1 = vmaxnmq_f32(x0_0_1, splat_f32_4(-__builtin_inff()));
         const f32x4 x0_1_0 = *(const f32x4 *)&x[1][0];
-        f32x4 p0_1_0 = x0_1_0;
+        f32x4 p0_1_0 = vmaxnmq_f32(x0_1_0, splat_f32_4(-__builtin_inff()));
         const f32x4 x0_1_1 = *(const f32x4 *)&x[1][4];
-        f32x4 p0_1_1 = x0_1_1;
+        f32x4 p0_1_1 = vmaxnmq_f32(x0_1_1, splat_f32_4(-__builtin_inff()));
         const f32x4 x0_2_0 = *(const f32x4 *)&x[2][0];
-        f32x4 p0_2_0 = x0_2_0;
+        f32x4 p0_2_0 = vmaxnmq_f32(x0_2_0, splat_f32_4(-__builtin_inff()));
         const f32x4 x0_2_1 = *(const f32x4 *)&x[2][4];
-        f32x4 p0_2_1 = x0_2_1;
+        f32x4 p0_2_1 = vmaxnmq_f32(x0_2_1, splat_f32_4(-__builtin_inff()));
         const f32x4 x0_3_0 = *(const f32x4 *)&x[3][0];
-        f32x4 p0_3_0 = x0_3_0;
+        f32x4 p0_3_0 = vmaxnmq_f32(x0_3_0, splat_f32_4(-__builtin_inff()));
         const f32x4 x0_3_1 = *(const f32x4 *)&x[3][4];
-        f32x4 p0_3_1 = x0_3_1;
-        const f32x4 v0_0 = vmaxq_f32(p0_0_0, p0_0_1);
-        const f32x4 v0_1 = vmaxq_f32(p0_1_0, p0_1_1);
-        const f32x4 v0_2 = vmaxq_f32(p0_2_0, p0_2_1);
-        const f32x4 v0_3 = vmaxq_f32(p0_3_0, p0_3_1);
-        const f32x4 t0_4_0 = vmaxq_f32(__builtin_shufflevector(v0_0, v0_1, 0, 1, 4, 5), __builtin_shufflevector(v0_0,
+        f32x4 p0_3_1 = vmaxnmq_f32(x0_3_1, splat_f32_4(-__builtin_inff()));
+        const f32x4 v0_0 = vmaxnmq_f32(p0_0_1, p0_0_0);
+        const f32x4 v0_1 = vmaxnmq_f32(p0_1_1, p0_1_0);
+        const f32x4 v0_2 = vmaxnmq_f32(p0_2_1, p0_2_0);
+        const f32x4 v0_3 = vmaxnmq_f32(p0_3_1, p0_3_0);
+        const f32x4 t0_4_0 = vmaxnmq_f32(__builtin_shufflevector(v0_0, v0_1, 0, 1, 4, 5), __builtin_shufflevector(v0_0,
                 v0_1, 2, 3, 6, 7));
-        const f32x4 t0_4_1 = vmaxq_f32(__builtin_shufflevector(v0_2, v0_3, 0, 1, 4, 5), __builtin_shufflevector(v0_2,
+        const f32x4 t0_4_1 = vmaxnmq_f32(__builtin_shufflevector(v0_2, v0_3, 0, 1, 4, 5), __builtin_shufflevector(v0_2,
                 v0_3, 2, 3, 6, 7));
-        const f32x4 t0_2_0 = vmaxq_f32(__builtin_shufflevector(t0_4_0, t0_4_1, 0, 2, 4, 6),
+        const f32x4 t0_2_0 = vmaxnmq_f32(__builtin_shufflevector(t0_4_0, t0_4_1, 0, 2, 4, 6),
                 __builtin_shufflevector(t0_4_0, t0_4_1, 1, 3, 5, 7));
         const f32x4 acc0 = t0_2_0;
         const float acc0_0 = acc0[0];
@@ -76,10 +76,10 @@ static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 
     }
     for (int i0 = 4; i0 < 5; i0++) {
         const f32x4 x0_0 = *(const f32x4 *)&x[4][0];
-        f32x4 p0_0 = x0_0;
+        f32x4 p0_0 = vmaxnmq_f32(x0_0, splat_f32_4(-__builtin_inff()));
         const f32x4 x0_1 = *(const f32x4 *)&x[4][4];
-        f32x4 p0_1 = x0_1;
-        const f32x4 t0_4 = vmaxq_f32(p0_0, p0_1);
+        f32x4 p0_1 = vmaxnmq_f32(x0_1, splat_f32_4(-__builtin_inff()));
+        const f32x4 t0_4 = vmaxnmq_f32(p0_1, p0_0);
         const f32x2 t0_2 = larger_f32_2(__builtin_shufflevector(t0_4, t0_4, 0, 1), __builtin_shufflevector(t0_4, t0_4,
                 2, 3));
         const float acc0 = larger_f32(t0_2[0], t0_2[1]);

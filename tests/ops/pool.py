@@ -45,6 +45,15 @@ DILATED: list[tuple[Any, dict[str, Any]]] = [
         },
     ),
 ]
+
+
+def with_nans(*shape: int) -> np.ndarray[Any, Any]:
+    """Rows in which only every third element is a number: a window of three always has one."""
+    x = floats(*shape).copy()
+    x[..., np.arange(shape[-1]) % 3 != 1] = np.nan
+    return x
+
+
 # Windows that leave gaps: padding SAME is negative then, for MaxPool where both oracles agree on how much.
 GAPS: list[tuple[Any, str, dict[str, Any]]] = [
     (floats(1, 2, 31), "MaxPool", {"kernel_shape": [1], "strides": [4], "auto_pad": "SAME_UPPER"}),
@@ -68,6 +77,11 @@ MAX = [
     *(Row("MaxPool", [x], a, opset=12) for x, a in (*WINDOWS, *DILATED)),
     Row("MaxPool", [X2], SQUARE, opset=8),
     Row("MaxPool", [special().reshape(1, 1, 5, 5)], {"kernel_shape": [1, 1]}, note="special"),
+    *(
+        Row("MaxPool", [with_nans(1, c, 9, 12)], a, note=f"nan{c}", oracle="reference")
+        for c in (1, 3, 17)
+        for a in ({"kernel_shape": [1, 3]}, {"kernel_shape": [3, 3]}, {"kernel_shape": [2, 5]})
+    ),
     Row("MaxPool", [X2.astype(np.float64)], {**SQUARE, "pads": [1, 1, 0, 0]}, note="f64"),
     Row(
         "MaxPool",

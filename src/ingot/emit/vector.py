@@ -197,8 +197,6 @@ class VectorPrinter(Printer):
             return f"({self.vector(a, lanes)} {'<<' if op == 'shl' else '>>'} {self.vector(b, lanes)})"
         if op in ("max", "min"):
             return self._extreme(op, a, b, lanes)
-        if op == "larger" and (spelled := self.target.spelling("max", t.name, lanes * t.bytes)):
-            return spelled.format(a=bare(self.vector(a, lanes)), b=bare(self.vector(b, lanes)))
         if spelled := self.target.spelling(op, t.name, lanes * t.bytes):
             return spelled.format(a=bare(self.vector(a, lanes)), b=bare(self.vector(b, lanes)))
         self.vector_type(t, lanes)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 
 from ingot.formula.expr import (
+    Binary,
     Const,
     Expr,
     Extent,
@@ -34,7 +36,7 @@ COMBINERS = {
     "prod": "mul",
     "max": "max",
     "min": "min",
-    "largest": "larger",  # a maximum that may overlook NaN: where what follows meets the NaN again
+    "largest": "larger",  # the maximum of the numbers: NaN is ignored, as by IEEE 754-2008's maxNum
     "and": "and",
     "or": "or",
 }
@@ -59,6 +61,26 @@ class Reduction:
         if self.combine not in values:
             return None
         return Const(float(values[self.combine]) if t.is_float else int(values[self.combine]), t)
+
+    @property
+    def start(self) -> tuple[Const, ...]:
+        """What terms have to be joined to before they are joined to each other: of a maximum that ignores
+        NaN the identity, since the first term may be one.
+        """
+        return (self.identity,) if self.combine == "largest" and self.identity is not None else ()
+
+
+def combined(combine: str, so_far: Expr, term: Expr) -> Expr:
+    """What a reduction has after one more term. `larger` gives its second operand if the first is NaN, so a
+    term goes first: what began with the identity is never NaN.
+    """
+    first, second = (term, so_far) if combine == "largest" else (so_far, term)
+    return Binary(COMBINERS[combine], first, second)
+
+
+def chained(combine: str, parts: Iterable[Expr]) -> Expr:
+    """One or more parts of a reduction, joined from the first to the last."""
+    return reduce(lambda so_far, term: combined(combine, so_far, term), parts)
 
 
 def accumulator(dtype: DType) -> Var:

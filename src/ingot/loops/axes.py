@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ingot.formula.compute import COMBINERS, Compute, Reduction
+from ingot.formula.compute import Compute, Reduction, combined
 from ingot.formula.expr import Binary, Const, Expr, Var, substitute, walk
 from ingot.formula.index import simplify
 
@@ -35,9 +35,10 @@ def _squeeze(c: Compute) -> Compute:
 
 def _only_term(r: Reduction) -> Expr:
     """0 + x == x, max(-inf, x) == x, ..."""
-    if r.identity is not None and isinstance(r.init, Const) and r.init.value == r.identity.value:
+    is_neutral = isinstance(r.init, Const) and r.identity is not None and r.init.value == r.identity.value
+    if is_neutral and not r.start:
         return r.term
-    return Binary(COMBINERS[r.combine], r.init, r.term)
+    return combined(r.combine, r.init, r.term)
 
 
 def _split(c: Compute) -> Compute:

@@ -48,6 +48,13 @@ def window_axes(f: Builder, x: Tensor, where: Window) -> tuple[Axes, Axes]:
     return outputs, f.axes(where.kernel, " ".join(f"k{s}" for s in names))
 
 
+def _maximum(x: Tensor, taps: Axes) -> str:
+    """The combiner of a window: it ignores NaN, as onnx's reference does, and onnxruntime unless NaN comes
+    last; the one element of a window of one is copied.
+    """
+    return "largest" if x.type.is_float and any(k.extent != 1 for k in taps) else "max"
+
+
 @op("MaxPool")
 def max_pool(
     f: Builder,
@@ -70,7 +77,7 @@ def max_pool(
     axes, taps = window_axes(f, x, where)
     lowest = x.type.compute.lowest
     term = x.at((*axes[:2], *where.positions(axes[2:], taps)), outside=lowest)
-    y = f.reduce("max", axes, taps, term, init=lowest, dtype=x.type)
+    y = f.reduce(_maximum(x, taps), axes, taps, term, init=lowest, dtype=x.type)
     if len(f.wanted) < 2 or not f.wanted[1]:
         return y
     return y, _indices(f, x, y, where, axes, taps, bool(storage_order))
@@ -86,8 +93,9 @@ def _indices(
     at = where.positions(axes[2:], taps)
     flat: Expr = Const(0)
     found = equal(x.at((*axes[:2], *at), outside=x.type.compute.lowest), y[axes])
-    if x.type.is_float:
-        found = found | call("isnan", x.at((*axes[:2], *at), outside=0.0))
+    if x.type.is_float:  # of a window without a number the first NaN
+        nothing = equal(y[axes], x.type.compute.lowest)
+        found = found | nothing & call("isnan", x.at((*axes[:2], *at), outside=0.0))
     for i, n in zip(at, where.size, strict=True):
         flat = flat * n + i
         found = found & (i >= 0) & (i < n)
@@ -194,7 +202,8 @@ def _everywhere(f: Builder, x: Tensor) -> tuple[Axes, Axes]:
 def global_max_pool(f: Builder, x: Tensor) -> Tensor:
     """y[n, c, 0...] = max over k... of x[n, c, k...]."""
     axes, taps = _everywhere(f, x)
-    return f.reduce("max", axes, taps, x.at((*axes[:2], *taps)), init=x.type.compute.lowest, dtype=x.type)
+    term = x.at((*axes[:2], *taps))
+    return f.reduce(_maximum(x, taps), axes, taps, term, init=x.type.compute.lowest, dtype=x.type)
 
 
 @op("GlobalAveragePool")

@@ -9,6 +9,7 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | madd | {a} * {b} + {c}, rounded once: always the FMA instruction, never a contraction |
 | max, min | NaN if {b} is NaN, so the constant goes first: max(0, x). A NaN in {a} alone gives {b} on x86, |
 |          | which computes `a > b ? a : b` (of two zeros: {b}), and NaN on NEON and wasm |
+| larger | {a} > {b} ? {a} : {b}, which is {b} if {a} is NaN; if {b} is, that or {a} |
 | sqrt | correctly rounded |
 | select | {a} != 0 ? {b} : {c}, lanes of {a} are 0 or -1, integers as wide as the lanes of {b} |
 | any | not 0 where a lane of {a} is -1, 0 where all are 0 |
@@ -44,7 +45,8 @@ def _x86_floats(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]
     """`level`: 1 SSE2, 2 SSE4.2, 3 AVX2 and FMA, 4 AVX-512 (VL, DQ)."""
     mm = "_mm" if width == 16 else f"_mm{8 * width}"
     for dtype, s in (("float32", "ps"), ("float64", "pd")):
-        yield ("max", dtype), f"{mm}_max_{s}({{a}}, {{b}})"
+        for name in ("max", "larger"):
+            yield (name, dtype), f"{mm}_max_{s}({{a}}, {{b}})"
         yield ("min", dtype), f"{mm}_min_{s}({{a}}, {{b}})"
         yield ("sqrt", dtype), f"{mm}_sqrt_{s}({{a}})"
         if level >= 3:
@@ -214,6 +216,7 @@ def _neon() -> Iterator[tuple[tuple[str, str], str]]:
     for dtype, s in (("float32", "f32"), ("float64", "f64")):
         yield ("madd", dtype), f"vfmaq_{s}({{c}}, {{a}}, {{b}})"
         yield ("max", dtype), f"vmaxq_{s}({{a}}, {{b}})"
+        yield ("larger", dtype), f"vmaxnmq_{s}({{a}}, {{b}})"
         yield ("min", dtype), f"vminq_{s}({{a}}, {{b}})"
         yield ("sqrt", dtype), f"vsqrtq_{s}({{a}})"
         unsigned = "u32" if s == "f32" else "u64"
@@ -282,6 +285,7 @@ def _wasm() -> Iterator[tuple[tuple[str, str], str]]:
             ((name, dtype), f"({v})wasm_{s}_{name}((v128_t)({{a}}), (v128_t)({{b}}))")
             for name in ("max", "min")
         )
+        yield ("larger", dtype), f"({v})wasm_{s}_pmax((v128_t)({{b}}), (v128_t)({{a}}))"
         calls = (
             ("sqrt", "sqrt"),
             ("round", "nearest"),

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from ingot.formula.compute import COMBINERS, Compute, Reduction
+from ingot.formula.compute import Compute, Reduction
 from ingot.formula.expr import (
-    Binary,
     Const,
     Expr,
     Load,
@@ -24,13 +23,13 @@ from ingot.formula.expr import (
     walk,
 )
 from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
-from ingot.formula.statements import Assign, For, Let, Madd, Statement, Store
+from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, align_constants, has_vector_form, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
 from ingot.loops.kernels.joint_axes import join
-from ingot.loops.kernels.naive import clip
+from ingot.loops.kernels.naive import accumulate, clip
 from ingot.loops.layout import Storage, bind
 from ingot.loops.requantise import in_integers
 from ingot.targets.record import Target
@@ -202,7 +201,7 @@ def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]], chains: int) -
             yield Let(f"c{i}_{q}", r.identity, lanes, True)
         yield from _reduction(v, r, points, lanes, chains)
         for q, i in product(range(1, chains), range(len(points))):
-            yield _combine(r.combine, f"c{i}", Var(f"c{i}_{q}", None, r.term.dtype), lanes)
+            yield accumulate(r.combine, f"c{i}", Var(f"c{i}_{q}", None, r.term.dtype), lanes)
     for i, point in enumerate(points):
         to = simplify(substitute(v.to, point), v.bounds)
         assert isinstance(to, Load)
@@ -267,7 +266,7 @@ def _taps(
             term = _at(r.term, {**point, axis.name: tap}, v, lanes)
             yield from _preload(term, lanes, loaded)
             name = f"c{i}_{q}" if apart and q else f"c{i}"
-            yield _combine(r.combine, name, _named(term, loaded), lanes)
+            yield accumulate(r.combine, name, _named(term, loaded), lanes)
 
 
 def _preload(term: Expr, lanes: int, loaded: dict[Expr, Var]) -> Iterator[Statement]:
@@ -280,9 +279,3 @@ def _preload(term: Expr, lanes: int, loaded: dict[Expr, Var]) -> Iterator[Statem
 
 def _named(e: Expr, loaded: dict[Expr, Var]) -> Expr:
     return transform(e, lambda n: loaded.get(n) if isinstance(n, Load) else None)
-
-
-def _combine(combine: str, name: str, term: Expr, lanes: int) -> Statement:
-    if combine == "sum" and isinstance(term, Binary) and term.op == "mul" and term.dtype.is_float:
-        return Madd(name, term.a, term.b, lanes)
-    return Assign(name, Binary(COMBINERS[combine], Var(name, None, term.dtype), term), lanes)

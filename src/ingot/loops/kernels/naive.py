@@ -7,7 +7,7 @@ guard.
 
 from __future__ import annotations
 
-from ingot.formula.compute import COMBINERS, Compute, Reduction, Scan, Stage
+from ingot.formula.compute import Compute, Reduction, Scan, Stage, combined
 from ingot.formula.expr import (
     Binary,
     Const,
@@ -98,7 +98,7 @@ def accumulate(combine: str, name: str, term: Expr, lanes: int = 1) -> Statement
     match combine, term:
         case "sum", Binary("mul", a, b) if term.dtype.is_float:
             return Madd(name, a, b, lanes)
-    return Assign(name, Binary(COMBINERS[combine], Var(name, None, term.dtype), term), lanes)
+    return Assign(name, combined(combine, Var(name, None, term.dtype), term), lanes)
 
 
 def clip(r: Reduction, storage: Storage, bounds: Bounds) -> tuple[dict[str, tuple[Expr, Expr]], Expr]:
@@ -135,7 +135,7 @@ def _is_identity(r: Reduction) -> bool:
             return other == 0 and (a == guarded[0] or b == guarded[0])
         case "sum", Load():
             return other == 0
-        case "max", Load():
+        case "max" | "largest", Load():
             return other == r.term.dtype.lowest
         case "min", Load():
             return other == r.term.dtype.highest

@@ -20,9 +20,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from ingot.formula.compute import COMBINERS, Reduction, Stage
+from ingot.formula.compute import COMBINERS, Reduction, Stage, chained, combined
 from ingot.formula.expr import (
-    Binary,
     Const,
     Expr,
     Lane,
@@ -279,7 +278,7 @@ class _Rows:
         before = list(self.partial.get((k, chunk.row), ()))
         name = self._partial(k, chunk.row, i % PARTIAL)
         if self.held and name not in before:
-            yield Let(name, term, self.lanes, True)
+            yield Let(name, chained(r.combine, (*r.start, term)), self.lanes, True)
         else:
             yield accumulate(r.combine, name, term, self.lanes)
 
@@ -390,8 +389,6 @@ class _Rows:
 def _fold(r: Reduction, parts: list[Expr]) -> Expr:
     """A balanced tree: short dependency chains, and the order of addition is fixed."""
     while len(parts) > 1:
-        pairs: list[Expr] = [
-            Binary(COMBINERS[r.combine], a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)
-        ]
+        pairs: list[Expr] = [combined(r.combine, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + parts[2 * len(pairs) :]
     return parts[0]

@@ -16,8 +16,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ingot.formula.compute import COMBINERS, Compute, Reduction
-from ingot.formula.expr import Binary, Const, Expr, Load, Shuffle, Var, loads, static, substitute
+from ingot.formula.compute import Compute, Reduction, chained
+from ingot.formula.expr import Const, Expr, Load, Shuffle, Var, loads, static, substitute
 from ingot.formula.index import Bounds, as_expr, coefficient, mentions, simplify
 from ingot.formula.statements import For, Let, Madd, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
@@ -160,12 +160,13 @@ class _Generator:
 
     def _pooled(self, bounds: Bounds) -> Generator[Statement, None, Expr]:
         """The rows of the windows combined, then their columns."""
+        s = self.s
         for i, start in enumerate(self.starts):
             rows = [self._row(at, start, bounds) for at in self._taps()]
-            yield Let(f"x{i}", self._combined(rows), self.width)
+            yield Let(f"x{i}", chained(s.r.combine, (*s.r.start, *rows)), self.width)
         for j in range(self.taps):
             yield Let(f"t{j}", self._column("x", j, self.starts), self.lanes)
-        return self._combined([Var(f"t{j}", None, self.s.x.dtype) for j in range(self.taps)])
+        return chained(s.r.combine, [Var(f"t{j}", None, s.x.dtype) for j in range(self.taps)])
 
     def _multiplied(self, w: Load, bounds: Bounds) -> Generator[Statement, None, Expr]:
         """The sum of each tap of the windows times its weight. Rows are loaded again where a column is picked
@@ -224,10 +225,4 @@ class _Generator:
             ]
             out = Shuffle(out, Var(f"{name}{m}", None, dtype), tuple(joined))
             picks = list(range(self.lanes))
-        return out
-
-    def _combined(self, parts: list[Expr]) -> Expr:
-        out = parts[0]
-        for e in parts[1:]:
-            out = Binary(COMBINERS[self.s.r.combine], out, e)
         return out

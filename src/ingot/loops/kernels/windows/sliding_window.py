@@ -8,11 +8,11 @@ Where windows leave their tensor the outputs concerned are peeled, with their ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from ingot.formula.compute import COMBINERS, Compute, Reduction
+from ingot.formula.compute import Compute, Reduction, chained
 from ingot.formula.expr import (
     Binary,
     Const,
@@ -279,7 +279,7 @@ class _Generator:
             for column in map(tuple, found.values()):
                 if column not in columns:
                     columns[column] = Var(f"x{len(columns)}", None, self.r.term.dtype)
-                    yield Let(columns[column].name, self._combined(column), lanes)
+                    yield Let(columns[column].name, chained(self.r.combine, (*self.r.start, *column)), lanes)
             run = tuple(columns[tuple(c)] for c in found.values())
             yield from self._joined(run, runs, lanes, f"c{i}")
 
@@ -292,14 +292,8 @@ class _Generator:
             if part not in runs:
                 yield from self._joined(part, runs, lanes)
         name = name or f"r{len(runs)}"
-        yield Let(name, self._combined([runs.get(p, p[0]) for p in parts]), lanes)
+        yield Let(name, chained(self.r.combine, [runs.get(p, p[0]) for p in parts]), lanes)
         runs[run] = Var(name, None, self.r.term.dtype)
-
-    def _combined(self, parts: Sequence[Expr]) -> Expr:
-        out = parts[0]
-        for e in parts[1:]:
-            out = Binary(COMBINERS[self.r.combine], out, e)
-        return out
 
     def _term(self, lanes: int, bounds: Bounds) -> Place:
         """The term as a function of a point of the tile and a tap of the window."""
