@@ -303,14 +303,14 @@ GENERATORS: dict[str, Generator] = {
     "plane_windows": Generator(
         products.small_windows,
         one(plane_windows),
-        ("windows/plane_windows.py",),
+        ("windows/plane_windows.py", "windows/byte_windows.py"),
         ("armv7e-m", "armv8.1m"),
         share=0.2,
     ),
     "quad_windows": Generator(
         products.small_windows,
         one(quad_windows),
-        ("windows/quad_windows.py", "windows/byte_windows.py"),
+        ("windows/quad_windows.py",),
         ("armv8.1m",),
         share=0.05,
     ),
@@ -355,7 +355,7 @@ GENERATORS: dict[str, Generator] = {
     "banded": Generator(
         chains.banded_chain, among_others("banded"), ("banded.py",), (*VECTORS, "c99"), share=0.2
     ),
-    "tails": Generator(tails.tailed, whole, ("../access.py",), EVERY, share=0.9),
+    "tails": Generator(tails.tailed, whole, ("../access.py",), EVERY, share=0.9, throughout=True),
     "layers": Generator(
         layers.laid_out,
         whole,

@@ -9,7 +9,18 @@ import numpy as np
 
 from ingot.errors import InputError
 from ingot.formula.compute import Compute, Stage, reads, writes
-from ingot.formula.expr import Const, Extent, Tensor, cast, constant, maximum, minimum, static
+from ingot.formula.expr import (
+    Const,
+    Extent,
+    Tensor,
+    Var,
+    cast,
+    constant,
+    maximum,
+    minimum,
+    static,
+    substitute,
+)
 from ingot.formula.types import FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
 from ingot.loops.choice import Choice
 from ingot.loops.region import Group, Region
@@ -113,7 +124,20 @@ def in_blocks(dice: Dice, target: Target) -> Drawn:
     x = dice.tensor("x", FLOAT32, (*rows, inner))
     bias = dice.constant("c", FLOAT32, (columns,)) if dice.chance(30) else None
     matmul_n_bits(f, x, b, scales, zero, None, bias, K=inner, N=columns, bits=bits, block_size=block)
+    if dice.chance(25):
+        f.stages[-1] = _split(dice, f.stages[-1])
     return stored(dice, f, target, replace(PLAIN, last=0))
+
+
+def _split(dice: Dice, stage: Stage) -> Compute:
+    """A sum over two axes, as where its operand is read through a view of more dimensions."""
+    assert isinstance(stage, Compute) and stage.reduction is not None
+    (k,) = stage.reduction.axes
+    terms = static(k.extent)
+    inner = dice.choice([n for n in range(1, terms + 1) if terms % n == 0])
+    outer, within = Var(f"{k.name}_outer", terms // inner), Var(f"{k.name}_inner", inner)
+    term = substitute(stage.reduction.term, {k.name: outer * inner + within})
+    return replace(stage, reduction=replace(stage.reduction, axes=(outer, within), term=term))
 
 
 # -- encoded weights

@@ -21,8 +21,21 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ingot.formula.compute import Compute, Reduction
-from ingot.formula.expr import Binary, Cast, Const, Entry, Expr, Load, Tensor, Var, cast, static, substitute
-from ingot.formula.index import Bounds, interval, mentions, simplify
+from ingot.formula.expr import (
+    Binary,
+    Cast,
+    Const,
+    Entry,
+    Expr,
+    Load,
+    Tensor,
+    Var,
+    cast,
+    static,
+    substitute,
+    transform,
+)
+from ingot.formula.index import Bounds, as_expr, from_linear, interval, linear, mentions, simplify
 from ingot.formula.statements import For, Let, Madd, Prefetch, Remark, Statement
 from ingot.formula.types import FLOAT32, INT32
 from ingot.loops.cuts import pieces
@@ -93,14 +106,25 @@ def _joined(r: Reduction) -> tuple[Reduction, Var]:
     if len(r.axes) == 1:
         return r, r.axes[0]
     every = Var("term", prod(static(k.extent) for k in r.axes))
-    at: dict[str, Expr] = {}
-    left: Expr = every
+    at, steps = dict[str, Expr](), dict[Expr | None, int]()
+    left, size = as_expr(every), 1
     for k in reversed(r.axes):
         n = static(k.extent)
-        at[k.name] = left if k is r.axes[0] else left % n
-        left = left // n
+        at[k.name], steps[k] = left if k is r.axes[0] else left % n, size
+        left, size = left // n, size * n
+
+    def whole(node: Expr) -> Expr | None:
+        """Where the axes are added up to what they were before the split."""
+        form = linear(node) if isinstance(node, Binary) and node.op == "add" else {}
+        each = form.get(r.axes[-1], 0)
+        if not each or any(form.get(k, 0) != each * step for k, step in steps.items()):
+            return None
+        rest = from_linear({atom: c for atom, c in form.items() if atom not in steps})
+        return every * each + transform(rest, whole)
+
     bounds = {every.name: interval(every)}
-    return replace(r, axes=(every,), term=simplify(substitute(r.term, at), bounds)), every
+    term = substitute(transform(r.term, whole), at)
+    return replace(r, axes=(every,), term=simplify(term, bounds)), every
 
 
 class _Loops:

@@ -30,10 +30,11 @@ from ingot.formula.expr import (
     Var,
     loads,
     static,
+    substitute,
     transform,
     walk,
 )
-from ingot.formula.index import mentions
+from ingot.formula.index import mentions, simplify
 from ingot.formula.types import FLOAT32, INT32, UINT8, DType
 from ingot.loops.kernels.contraction.tiles import Segment
 from ingot.loops.layout import Storage
@@ -161,7 +162,7 @@ def weight_blocks(weight: Expr, channel: Var, term: Var) -> WeightBlocks | None:
     block = max((b for b in _divisors(scale, term)), default=static(term.extent))
     per = WORD // bits
     block = block if block < static(term.extent) else -(-static(term.extent) // per) * per
-    if block % per:
+    if block % per or not all(_stays(e, term, block) for e in (scale, zero)):
         return None
     return WeightBlocks(codes, None if middle else zero, scale, bits, block, channel, term)
 
@@ -181,6 +182,15 @@ def _bits(codes: Expr) -> int | None:
 def _is_of_one_constant(e: Expr) -> bool:
     found = {x.tensor for x in loads(e)}
     return len(found) == 1 and all(t.value is not None for t in found)
+
+
+def _stays(e: Expr, term: Var, block: int) -> bool:
+    """Whether a number is the same for all terms of a block."""
+    first, within = Var("block", None), Var("within", None)
+    bounds = {first.name: (0, static(term.extent) // block), within.name: (0, block - 1)}
+    at = {term.name: first * block + within}
+    indices = (simplify(substitute(i, at), bounds) for load in loads(e) for i in load.index)
+    return not any(mentions(i, within.name) for i in indices)
 
 
 def _divisors(e: Expr, term: Var) -> Iterator[int]:

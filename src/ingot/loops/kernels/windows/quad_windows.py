@@ -19,7 +19,7 @@ from ingot.formula.compute import Compute
 from ingot.formula.expr import Array, Binary, Const, Expr, Load, Var, cast, static
 from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
-from ingot.formula.types import FLOAT32, INT8, INT32, UINT8
+from ingot.formula.types import INT8, INT32, UINT8
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.paired_bytes import as_byte
 from ingot.loops.kernels.contraction.products import SIGN
@@ -72,7 +72,7 @@ class _Quads:
         self.quad = windows.storage.scratch(self.d.to.tensor, (held, LANES, QUAD), "quad", INT8)
         self.weights = windows.weights("quads", (QUAD, QUAD), _place, before=1)
         self.first = windows.first(SIGN if self.d.x.tensor.type is UINT8 else 0)
-        self.scale = windows.of_channels(self.found.scale, FLOAT32, "scale")
+        self.scale = windows.scales()
 
     def statements(self) -> tuple[Statement, ...]:
         extent = static(self.along.out.extent)
