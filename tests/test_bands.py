@@ -77,7 +77,7 @@ CHAINS = {
     ),
     "residual": (f"a = {CONV} (x, w) b = {SAME} (a, d) c = Conv (b, p) y = Add (c, x)", (1, 4, 24, 20), 2),
     "batch": (f"a = {CONV} (x, w) y = {SAME} (a, d)", (2, 4, 20, 16), 1),
-    "one dimension": ("a = Conv (x, v) y = MaxPool <kernel_shape = [2], strides = [2]> (a)", (1, 4, 600), 1),
+    "one dimension": ("a = Conv (x, v) y = MaxPool <kernel_shape = [2], strides = [2]> (a)", (1, 4, 640), 1),
     "read twice": (f"a = {CONV} (x, w) b = {SAME} (a, d) y = Add (a, b)", (1, 4, 20, 20), 0),
     "stays near": (f"a = {CONV} (x, w) y = {SAME} (a, d)", (1, 4, 10, 10), 0),
     "far below": (f"a = {CONV} (x, w) y = {FAR} [0, 1, 6, 1]> (a, d)", (1, 4, 20, 20), 1),

@@ -91,7 +91,7 @@ def product() -> onnx.ModelProto:
 
 def inner_product() -> onnx.ModelProto:
     """Two tensors whose terms lie side by side in both."""
-    net = Net("golden", (2, 20), (4, 20))
+    net = Net("golden", (2, 28), (4, 28))
     y = net.one("Gemm", ["x", "h"], (2, 4), transB=1)
     return net.model(y=y)
 

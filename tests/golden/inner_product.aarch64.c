@@ -1,6 +1,6 @@
-/* Gemm_0; 160 MACs
-   x float32 2x20; h float32 4x20; y float32 2x4 */
-static __attribute__((__noinline__)) void golden_Gemm_0(const float x[restrict 2][20], const float h[restrict 4][20],
+/* Gemm_0; 224 MACs
+   x float32 2x28; h float32 4x28; y float32 2x4 */
+static __attribute__((__noinline__)) void golden_Gemm_0(const float x[restrict 2][28], const float h[restrict 4][28],
         float y[restrict 2][4]) {
     f32x4 c0_0 = splat_f32_4(0.0f);
     f32x4 c0_1 = splat_f32_4(0.0f);
@@ -10,7 +10,7 @@ static __attribute__((__noinline__)) void golden_Gemm_0(const float x[restrict 2
     f32x4 c1_1 = splat_f32_4(0.0f);
     f32x4 c1_2 = splat_f32_4(0.0f);
     f32x4 c1_3 = splat_f32_4(0.0f);
-    for (int k = 0; k < 20; k += 4) {
+    for (int k = 0; k < 28; k += 4) {
         const f32x4 b0 = *(const f32x4 *)&x[0][k];
         const f32x4 b1 = *(const f32x4 *)&x[1][k];
         const f32x4 a0 = *(const f32x4 *)&h[0][k];

@@ -1,6 +1,6 @@
-/* Gemm_0; 160 MACs
-   x float32 2x20; h float32 4x20; y float32 2x4 */
-static __attribute__((__noinline__)) void golden_Gemm_0(const float x[restrict 2][20], const float h[restrict 4][20],
+/* Gemm_0; 224 MACs
+   x float32 2x28; h float32 4x28; y float32 2x4 */
+static __attribute__((__noinline__)) void golden_Gemm_0(const float x[restrict 2][28], const float h[restrict 4][28],
         float y[restrict 2][4]) {
     f32x8 c0_0 = splat_f32_8(0.0f);
     f32x8 c0_1 = splat_f32_8(0.0f);
@@ -11,7 +11,7 @@ static __attribute__((__noinline__)) void golden_Gemm_0(const float x[restrict 2
     f32x8 c1_2 = splat_f32_8(0.0f);
     f32x8 c1_3 = splat_f32_8(0.0f);
     const f32x8 none = splat_f32_8(0.0f);
-    for (int k = 0; k < 16; k += 8) {
+    for (int k = 0; k < 24; k += 8) {
         const f32x8 b0 = *(const f32x8 *)&x[0][k];
         const f32x8 b1 = *(const f32x8 *)&x[1][k];
         const f32x8 a0 = *(const f32x8 *)&h[0][k];
@@ -27,23 +27,23 @@ static __attribute__((__noinline__)) void golden_Gemm_0(const float x[restrict 2
         c0_3 = _mm256_fmadd_ps(a3, b0, c0_3);
         c1_3 = _mm256_fmadd_ps(a3, b1, c1_3);
     }
-    const f32x8 b0_rest_all = *(const f32x8 *)&x[0][12];
+    const f32x8 b0_rest_all = *(const f32x8 *)&x[0][20];
     const f32x8 b0_rest = __builtin_shufflevector(b0_rest_all, none, 8, 9, 10, 11, 4, 5, 6, 7);
-    const f32x8 b1_rest_all = *(const f32x8 *)&x[1][12];
+    const f32x8 b1_rest_all = *(const f32x8 *)&x[1][20];
     const f32x8 b1_rest = __builtin_shufflevector(b1_rest_all, none, 8, 9, 10, 11, 4, 5, 6, 7);
-    const f32x8 a0_rest_all = *(const f32x8 *)&h[0][12];
+    const f32x8 a0_rest_all = *(const f32x8 *)&h[0][20];
     const f32x8 a0_rest = __builtin_shufflevector(a0_rest_all, none, 8, 9, 10, 11, 4, 5, 6, 7);
     c0_0 = _mm256_fmadd_ps(a0_rest, b0_rest, c0_0);
     c1_0 = _mm256_fmadd_ps(a0_rest, b1_rest, c1_0);
-    const f32x8 a1_rest_all = *(const f32x8 *)&h[1][12];
+    const f32x8 a1_rest_all = *(const f32x8 *)&h[1][20];
     const f32x8 a1_rest = __builtin_shufflevector(a1_rest_all, none, 8, 9, 10, 11, 4, 5, 6, 7);
     c0_1 = _mm256_fmadd_ps(a1_rest, b0_rest, c0_1);
     c1_1 = _mm256_fmadd_ps(a1_rest, b1_rest, c1_1);
-    const f32x8 a2_rest_all = *(const f32x8 *)&h[2][12];
+    const f32x8 a2_rest_all = *(const f32x8 *)&h[2][20];
     const f32x8 a2_rest = __builtin_shufflevector(a2_rest_all, none, 8, 9, 10, 11, 4, 5, 6, 7);
     c0_2 = _mm256_fmadd_ps(a2_rest, b0_rest, c0_2);
     c1_2 = _mm256_fmadd_ps(a2_rest, b1_rest, c1_2);
-    const f32x8 a3_rest_all = *(const f32x8 *)&h[3][12];
+    const f32x8 a3_rest_all = *(const f32x8 *)&h[3][20];
     const f32x8 a3_rest = __builtin_shufflevector(a3_rest_all, none, 8, 9, 10, 11, 4, 5, 6, 7);
     c0_3 = _mm256_fmadd_ps(a3_rest, b0_rest, c0_3);
     c1_3 = _mm256_fmadd_ps(a3_rest, b1_rest, c1_3);

@@ -14,7 +14,7 @@ from ingot.formula.expr import Binary, Load, Var, loads, static
 from ingot.formula.index import mentions
 from ingot.formula.types import FLOAT32
 
-SHARED = 4  # terms for each output that would share the turned operand: with fewer, turning it pays
+SHARED = 12  # terms for each output that would share the turned operand: with fewer, turning it pays
 FEW, NEAR = 16, 256 << 10  # outputs for which an operand is read again from afar; bytes that stay near
 
 

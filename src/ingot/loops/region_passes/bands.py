@@ -245,13 +245,16 @@ def _channels(count: int, target: Target) -> Sizes:
 
 
 def _blocks(chain: Chain, rows: int, target: Target, how: How) -> Sizes:
-    """As many rows as two parts of the second cache hold, or as few as three parts do."""
+    """As many rows as two parts of the second cache hold, or as few as three parts do. A signal's rows are
+    points, which change places with the channels by whole vectors.
+    """
     last, room = chain.stages[-1], target.caches[1] // ROOM
     if not all(_pays(c, r, target, how) for c, r in pairwise(chain.stages)):
         return
     points = -(-last.out.count // (rows * static(last.out.shape[1])))
     fewest = -(-FEWEST_POINTS // points)
-    blocks = [n for n in range(min(rows // 2, MOST_ROWS), fewest - 1, -1) if rows % n == 0]
+    unit = target.lanes(last.out.type.bytes) if points == 1 else 1
+    blocks = [n for n in range(min(rows // 2, MOST_ROWS), fewest - 1, -1) if rows % n == 0 and n % unit == 0]
     yield from ((n, 2 * room) for n in blocks)
     yield from ((n, 3 * room) for n in reversed(blocks))
 

@@ -180,15 +180,18 @@ def _costs_more_in_rows(c: Compute, lanes: int) -> bool:
 
 def _pays_in_rows(c: Compute, load: Load, lanes: int) -> bool:
     """Whether rows fill vectors better than channels and an export, and that counts: a result is of so few
-    terms that its export costs much beside them, or channels fill half a vector and come from few others,
-    of which Winograd would save little.
+    terms that its export costs much beside them, or a signal's channels fill vectors badly, or an image's fill
+    half a vector and come from few others, of which Winograd would save little.
     """
     assert c.reduction is not None
     if not is_product(c) or not all(isinstance(a.extent, int) for a in (*c.axes, *c.reduction.axes)):
         return False
     in_rows, in_channels = _work(c, lanes)
-    is_half_empty = 2 * static(c.out.shape[1]) <= lanes and static(load.tensor.shape[1]) <= lanes
-    return (in_channels <= LIGHT or is_half_empty) and in_rows < in_channels + EXPORT
+    if load.tensor.rank == 3:
+        counts = in_channels >= 1.5 * in_rows
+    else:
+        counts = 2 * static(c.out.shape[1]) <= lanes and static(load.tensor.shape[1]) < 2 * lanes
+    return (in_channels <= LIGHT or counts) and in_rows < in_channels + EXPORT
 
 
 def _work(c: Compute, lanes: int) -> tuple[float, float]:
