@@ -180,8 +180,8 @@ def _costs_more_in_rows(c: Compute, lanes: int) -> bool:
 
 def _pays_in_rows(c: Compute, load: Load, lanes: int) -> bool:
     """Whether rows fill vectors better than channels and an export, and that counts: a result is of so few
-    terms that its export costs much beside them, or a signal's channels fill vectors badly, or an image's fill
-    half a vector and come from few others, of which Winograd would save little.
+    terms that its export costs much beside them, or a signal's channels fill vectors badly, or an image's
+    fill half a vector and come from few others, of which Winograd would save little.
     """
     assert c.reduction is not None
     if not is_product(c) or not all(isinstance(a.extent, int) for a in (*c.axes, *c.reduction.axes)):
