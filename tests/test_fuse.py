@@ -72,6 +72,12 @@ CASES = {
         "{ s = Exp(x) a = Concat<axis=0>(x, s) y = Relu(a) z = Tanh(s) }",
         ["Exp", "Relu", "Relu", "Concat", "Tanh"],
     ),
+    "a copy of a copy puts nothing together": (
+        "g (float[1,6,2] x) => (float[1,6,2] y) "
+        "<float[6] roi = {0, 0, 0, 1, 1, 1}, int64[3] shape = {1, 6, 2}> "
+        '{ a = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, roi, , shape) y = Relu(a) }',
+        ["Resize+Relu"],
+    ),
     "a maker of several values cannot move down": (
         "g (float[4] x) => (float[2] y, float[2] z) { a, b = Split<axis=0>(x) y = Relu(a) z = Tanh(b) }",
         ["Split", "Relu", "Tanh"],

@@ -426,6 +426,7 @@ def test_the_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 ADD: tuple[str, str, str, dict[str, Any]] = ("Add", "x y", "z", {})
 BAD: dict[str, tuple[Net, str]] = {
     "an unknown operator": (net(("Oddity", "x", "y", {})), "Oddity of Caffe2's is not supported"),
+    "no type": (net(("", "x", "y", {})), "operator 'y' of the net has no type"),
     "no input": (net(("FC", "x", "y", {})), "input 1 is missing"),
     "an axis beyond": (net(("Softmax", "x", "y", {"axis": 7})), "axis 7 of a tensor of 2 axes"),
     "an unknown type": (net(("Cast", "x", "y", {"to": 99})), "the type 99"),

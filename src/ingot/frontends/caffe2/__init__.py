@@ -103,6 +103,8 @@ class _Importer:
         self.b.at(f"{_word(op.type)} operator {op.name or name!r}", name)
         if op.type == "Free":
             return
+        if not op.type:
+            raise ModelError(f"operator {op.name or name!r} of the net has no type")
         if op.type not in OPS:
             raise UnsupportedError(f"{self.b.names.label}: {_word(op.type)} of Caffe2's is not supported")
         call = Call(

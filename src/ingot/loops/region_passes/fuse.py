@@ -156,9 +156,10 @@ def _merged(producer: Group, consumer: Group, t: Tensor) -> Group:
 
 
 def is_concatenation(group: Group) -> bool:
-    """Whether a group puts tensors together and does nothing else."""
+    """Whether a group puts tensors together, as parts of one, and does nothing else."""
     moves = [move_of(s) for s in group.stages]
-    return len(moves) > 1 and all(m is not None and m.extents == m.source.shape for m in moves)
+    whole = all(m is not None and m.extents == m.source.shape for m in moves)
+    return len(moves) > 1 and whole and len(group.writes) == 1  # copies of copies are parts of nothing
 
 
 def _pushed(producer: Group, consumer: Group, t: Tensor, readers: Counter[Tensor]) -> list[Group]:
