@@ -108,6 +108,7 @@ RMS = [
 LRN = [
     *(Row("LRN", [floats(2, 6, 3, 4)], {"size": s, "alpha": 0.3, "bias": 1.5}) for s in (1, 3, 5)),
     *(Row("LRN", [floats(3, 5, 4, 4, scale=9.0)], {"size": s, "beta": 0.5}, opset=1) for s in (7, 1)),
-    Row("LRN", [floats(1, 7, 4, 4)], {"size": 9}),
+    *(Row("LRN", [floats(1, 7, 4, 4)], {"size": s}) for s in (9, 13, 15, 21)),
+    Row("LRN", [floats(1, 3, 2, 2)], {"size": 2**31 - 1}, oracle="reference"),  # a window of all channels
 ]
 ROWS = [*SOFTMAX, *BATCH, *INSTANCE, *LAYER, *GROUP, *RMS, *LRN]

@@ -336,8 +336,11 @@ def lrn(
     """y = x / (bias + alpha / size * sum of x^2 over `size` channels around each)^beta (ONNX LRN-13)."""
     f.require(x.rank >= 2 and size > 0, f"input rank {x.rank} and size {size}")
     n, c, *s = axes = f.axes(x.shape, " ".join(["n c", *(f"s{i}" for i in range(x.rank - 2))]))
-    k = Var("k", size)
-    near = call("abs", x.at((n, c + k - (size - 1) // 2, *s), outside=0))
+    channels = x.shape[1]
+    most = max(channels - 1, 0) if isinstance(channels, int) else size  # further away there are none
+    before, after = min((size - 1) // 2, most), min(size // 2, most)
+    k = Var("k", before + 1 + after)
+    near = call("abs", x.at((n, c + k - before, *s), outside=0))
     scale = alpha / size
     total = f.reduce(
         "sum", axes, (k,), near * near, post=lambda acc: binary("pow", acc * scale + bias, beta), name="power"
