@@ -205,6 +205,25 @@ def test_while_runs_until_its_condition_fails(tmp_path: Path) -> None:
 # ---- constants
 
 
+def test_a_bias_may_have_the_axis_of_its_filter(tmp_path: Path) -> None:
+    """As older converters write it for depthwise convolutions: the bias has no such axis."""
+    scales = [0.01, 0.02, 0.03]
+    filters = T("INT8", (1, 2, 2, 3), scale=scales, axis=3, data=np.arange(12, dtype=np.int8))
+    made = []
+    for axis in (0, 3):
+        bias = T("INT32", (3,), scale=[0.5 * s for s in scales], axis=axis, data=np.int32([10, -20, 30]))
+        tensors = [
+            T("INT8", (1, 4, 4, 3), scale=0.5, zero=3),
+            filters,
+            bias,
+            T("INT8", (1, 3, 3, 3), scale=0.1),
+        ]
+        options = {"padding": 1, "stride_w": 1, "stride_h": 1, "depth_multiplier": 1}
+        op = Op("DEPTHWISE_CONV_2D", [0, 1, 2], [3], "DepthwiseConv2DOptions", options)
+        made.append(read(tmp_path, model(tensors, [op], [0], [3])))
+    assert made[0].SerializeToString(deterministic=True) == made[1].SerializeToString(deterministic=True)
+
+
 def test_sparse_weights_are_dense(tmp_path: Path) -> None:
     """CSR along the second axis: rows [1 0 2], [0 0 3]."""
     levels = [

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 
 from ingot.errors import IngotError, ModelError, UnsupportedError
 from ingot.formula.expr import static
@@ -141,6 +142,19 @@ class Builder:
         if any(v.constant is None for v in outputs):
             self.graph.nodes.append(node)
         return outputs
+
+    def call(self, function: onnx.FunctionProto, *inputs: Value) -> Value:
+        """What a function of ONNX's own operators gives, written out: it has one output, and no subgraphs."""
+        found = dict(zip(function.input, inputs, strict=True))
+        for node in function.node:
+            (name,) = node.output
+            given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+            if node.op_type == "Constant":
+                found[name] = self.constant(onnx.numpy_helper.to_array(given["value"]))
+            else:
+                found[name] = self.one(node.op_type, *(found[i] for i in node.input), **given)
+        result: Value = found[function.output[0]]
+        return result
 
     def constant(self, array: Any, dtype: DType | None = None) -> Value:
         """A constant of this type; Python's integers are int64."""

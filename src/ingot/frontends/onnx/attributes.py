@@ -12,6 +12,7 @@ from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula.expr import Array
 from ingot.formula.strings import encoded
 from ingot.formula.types import STRING, DType
+from ingot.frontends.onnx.glow import is_placement
 from ingot.frontends.onnx.tensors import Home, array_of, dense
 from ingot.graph.ir import Attribute, Node
 
@@ -56,7 +57,7 @@ def require_known(node: Node, proto: onnx.NodeProto) -> None:
         **kinds_of(node.domain, node.op, node.version),
         **kinds_of(node.domain, node.op, onnx.defs.onnx_opset_version()),
     }
-    if unknown := sorted({a.name for a in proto.attribute} - known.keys()):
+    if unknown := sorted({a.name for a in proto.attribute if not is_placement(a.name)} - known.keys()):
         raise UnsupportedError(f"{node.label}: attribute {', '.join(unknown)} is not supported")
 
 

@@ -69,7 +69,7 @@ def if_(at: Place) -> bool:
     node.inputs = [at.tensor(0)]
     for which in ("then_branch", "else_branch"):
         proto, scope = at.subgraph(which), at.scope.subgraph()
-        if proto.input:
+        if not all(at.scope.knows(v.name) for v in proto.input):  # Glow lists values from outside there
             raise ModelError(f"{at.label}: {which} has inputs, but nothing is given to a branch")
         graph = Graph(proto.name)
         at.reader.declare(proto, scope)

@@ -36,7 +36,7 @@ from ingot.frontends.onnx.functions import (
     light,
     normal,
 )
-from ingot.frontends.onnx.glow import TF2ONNX
+from ingot.frontends.onnx.glow import TF2ONNX, is_placement
 from ingot.frontends.onnx.handlers import is_handled
 from ingot.frontends.onnx.interface import give_inputs, give_outputs, ports
 from ingot.frontends.onnx.objects import Object
@@ -207,7 +207,8 @@ class GraphReader:
             node.inputs = at.tensors()
             node.outputs = [self.define(scope, name) if name else None for name in proto.output]
             for attribute in proto.attribute:
-                node.attributes[attribute.name] = self.attribute(attribute, node)
+                if not is_placement(attribute.name):
+                    node.attributes[attribute.name] = self.attribute(attribute, node)
             first = node.outputs[0] if node.outputs else None
             if node.op == "Constant" and node.domain == "" and first is not None:
                 _hold(first, constant_of(node))

@@ -42,6 +42,10 @@ class Scope:
             scope = scope.outer
         raise KeyError(name)
 
+    def knows(self, name: str) -> bool:
+        """Whether a name has a meaning here."""
+        return name in self.values or (self.outer is not None and self.outer.knows(name))
+
     def subgraph(self) -> Scope:
         return Scope(self.opsets, self.types, {}, {}, self, self.prefix, self._deeper(), self.caller)
 

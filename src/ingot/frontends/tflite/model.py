@@ -21,6 +21,9 @@ from ingot.graph.verify import COUNT_LIMIT, RANK_LIMIT
 
 Array = np.ndarray[Any, Any]
 NO_TENSOR = -1
+BIASES = ("INT32", "INT64")
+CHANNELS = 3
+"""The axis of channels in a filter of images."""
 PACKED_BITS = {"INT4": 4, "UINT4": 4, "INT2": 2}
 _STANDS = {"INT4": "int8", "INT2": "int8", "UINT4": "uint8"}
 _SAME = (
@@ -232,14 +235,14 @@ def _tensor(index: int, t: Table, buffers: list[memoryview]) -> TensorInfo:
         TYPES[kind],
         tuple(1 if n < 0 else n for n in shape),
         t.integers("shape_signature"),
-        _quantisation(t.child("quantization"), label, shape),
+        _quantisation(t.child("quantization"), label, shape, TYPES[kind]),
         bool(t.number("is_variable")),
         buffers[at] if at else memoryview(b""),
         t.child("sparsity"),
     )
 
 
-def _quantisation(t: Table | None, label: str, shape: tuple[int, ...]) -> Quantisation | None:
+def _quantisation(t: Table | None, label: str, shape: tuple[int, ...], kind: str) -> Quantisation | None:
     """None where the elements are numbers themselves. Raises ModelError for scales that cannot be."""
     if t is None or not len(t.numbers("scale")):
         return None
@@ -249,6 +252,8 @@ def _quantisation(t: Table | None, label: str, shape: tuple[int, ...]) -> Quanti
     zero = zero if len(zero) else np.zeros(1, np.int64)
     zero = np.broadcast_to(zero, scale.shape) if len(zero) == 1 else zero
     axis = t.number("quantized_dimension")
+    if kind in BIASES and len(shape) == 1 and 0 < axis <= CHANNELS:  # older converters: that of its weights
+        axis = 0
     if axis < 0 or (shape and axis >= len(shape)):
         raise ModelError(f"{label}: its quantized_dimension is {axis}, and it has {len(shape)} axes")
     if len(zero) != len(scale) or not np.all(np.isfinite(scale)) or scale.min() < 0:

@@ -10,5 +10,6 @@ from ingot.frontends.tensorflow.ops import (  # noqa: F401
     reduce,
     resize,
     shapes,
+    sound,
     window,
 )

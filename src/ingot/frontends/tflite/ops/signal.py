@@ -1,7 +1,7 @@
-"""TFLite Micro's custom operators of audio: Signal... What they keep from run to run are variables.
+"""Custom operators of audio: TensorFlow's spectrogram, and TFLite Micro's Signal..., which have variables.
 
-Their arithmetic is that of `ops/audio.py` and `ops/fixed_fft.py`. TFLite Micro leaves the output of a framer
-or a stacker as it was while it is not valid; here it holds what has come so far, behind zeros.
+The latter's arithmetic is that of `ops/audio.py` and `ops/fixed_fft.py`. TFLite Micro leaves the output of a
+framer or a stacker as it was while it is not valid; here it holds what has come so far, behind zeros.
 """
 
 from __future__ import annotations
@@ -62,6 +62,14 @@ def _followed(c: Call, count: int) -> Value:
     both = c.b.one("Concat", before, x, axis=len(lead))
     _keep(c, 0, _part(c, both, size, size + count, -1))
     return both
+
+
+@op("CUSTOM AudioSpectrogram", "CUSTOM Mfcc")
+def spectrum(c: Call) -> Result:
+    """What TensorFlow has under the name."""
+    given = numbers_of(c.operator.custom, c.operator.label)
+    attributes = {k: bool(v) if k == "magnitude_squared" else v for k, v in given.items()}
+    return c.standard(c.operator.kind.removeprefix("CUSTOM "), None, **attributes)
 
 
 # ---- from run to run
