@@ -26,7 +26,18 @@ from ingot.frontends.canonical import is_foreign, source_files
 from ingot.frontends.tensorflow import import_tensorflow
 from tests.fuzz.readers import READERS
 from tests.models import SECONDS, limit
-from tests.tensorflow.graphs import BOOL, FLOAT, INT32, Graph, floats, imported, ops, run, save_checkpoint
+from tests.tensorflow.graphs import (
+    BOOL,
+    FLOAT,
+    INT32,
+    Graph,
+    floats,
+    imported,
+    ops,
+    run,
+    save_checkpoint,
+    save_model,
+)
 
 INDIGO = Path(__file__).parents[2] / "shared" / "indigo"
 needs_indigo = pytest.mark.skipif(not INDIGO.is_dir(), reason=f"the golden data is not at {INDIGO}")
@@ -266,39 +277,8 @@ def test_a_checkpoint(is_renamed: bool, tmp_path: Path) -> None:
 
 def test_a_saved_model(tmp_path: Path) -> None:
     """Variables are handles that a function reads, and their keys stand in another function."""
-    from ingot.frontends.tensorflow.protos import message
-
-    g, x, w = Graph(), floats(2, 4), floats(4, 3)
-    g.input("serving_x", -1, 4)
-    g.node("handle", "VarHandleOp", shared_name="weights", dtype=FLOAT, shape=(4, 3))
-    call = g.function("serve", ["x", "w"], {"out": "m:product:0"})
-    call.node("read", "ReadVariableOp", "w", dtype=FLOAT)
-    call.node("m", "MatMul", "x", "read:value:0", T=FLOAT)
-    g.node("served", "StatefulPartitionedCall", "serving_x", "handle", f=("call", "serve"))
-    restore = g.function("restore", ["prefix", "w"], {})
-    restore.const("names", np.array([b"_/other", b"_/w"], object))
-    restore.const("pieces", np.array([b"", b""], object))
-    restore.node("r", "RestoreV2", "prefix", "names:output:0", "pieces:output:0")
-    restore.node("same", "Identity", "r:tensors:1", T=FLOAT)
-    restore.node("assign", "AssignVariableOp", "w", "same:output:0", dtype=FLOAT)
-    g.const("prefix", np.array(b"", object))
-    g.node("restored", "StatefulPartitionedCall", "prefix", "handle", f=("call", "restore"))
-    saved = message("SavedModel")
-    meta = saved.meta_graphs.add()
-    meta.graph_def.CopyFrom(g.proto)
-    meta.meta_info_def.tags.append("serve")
-    entry = meta.signature_def.add(key="serving_default").value
-    for part, name, ref, shape in (
-        ("inputs", "x", "serving_x:0", (2, 4)),
-        ("outputs", "scores", "served:0", (2, 3)),
-    ):
-        info = getattr(entry, part).add(key=name).value
-        info.name, info.dtype = ref, FLOAT
-        for n in shape:
-            info.tensor_shape.dim.add(size=n)
-    (tmp_path / "variables").mkdir()
-    (tmp_path / "saved_model.pb").write_bytes(saved.SerializeToString())
-    save_checkpoint(tmp_path / "variables" / "variables", {"_/w": w, "_/other": floats(4, 3)})
+    x, w = floats(2, 4), floats(4, 3)
+    save_model(tmp_path, w, rows=2)
     for named in (tmp_path, tmp_path / "saved_model.pb"):  # the folder, or the graph in it
         model = import_tensorflow(named)
         assert (model.graph.input[0].name, model.graph.output[0].name) == ("x", "scores")

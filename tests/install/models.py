@@ -12,7 +12,7 @@ from PIL import Image
 
 from tests.frontends.test_caffe2 import fill, net
 from tests.keras.files import archive, hdf5, layer, sequential
-from tests.tensorflow.graphs import FLOAT, Graph
+from tests.tensorflow.graphs import FLOAT, Graph, save_model
 from tests.tflite.writer import Op, T, model
 
 RNG = np.random.default_rng(4)
@@ -73,5 +73,6 @@ def write_models(folder: Path) -> dict[str, Path]:
         "keras": keras(folder / "net.keras"),
         "tflite": tflite(folder / "net.tflite"),
         "tensorflow": tensorflow(folder / "net.pb"),
+        "SavedModel": save_model(folder / "saved", _weights(), rows=1),
         "caffe2": caffe2(folder / "caffe2"),
     }

@@ -25,4 +25,7 @@ def test_it_works_outside_the_tree_and_imports_no_framework(wheel: Path, tmp_pat
     borrow_dependencies(python)
     done = probe(python, "formats", prepare(tmp_path / "models"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert all(name in done.stdout for name in ("net.keras", "net.tflite", "net.pb", "caffe2", "digits"))
+    assert all(
+        name in done.stdout
+        for name in ("net.keras", "net.h5", "net.tflite", "net.pb", "saved", "caffe2", "digits")
+    )

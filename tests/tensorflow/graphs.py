@@ -171,6 +171,42 @@ def save_checkpoint(prefix: Path, variables: dict[str, Any], rows: tuple[int, ..
     Path(f"{prefix}.index").write_bytes(table)
 
 
+def save_model(folder: Path, w: Any, rows: int) -> Path:
+    """A SavedModel of one product with a matrix: its signature calls a function, and another one restores."""
+    g, (inner, outer) = Graph(), w.shape
+    g.input("serving_x", -1, inner)
+    g.node("handle", "VarHandleOp", shared_name="weights", dtype=FLOAT, shape=(inner, outer))
+    call = g.function("serve", ["x", "w"], {"out": "m:product:0"})
+    call.node("read", "ReadVariableOp", "w", dtype=FLOAT)
+    call.node("m", "MatMul", "x", "read:value:0", T=FLOAT)
+    g.node("served", "StatefulPartitionedCall", "serving_x", "handle", f=("call", "serve"))
+    restore = g.function("restore", ["prefix", "w"], {})
+    restore.const("names", np.array([b"_/other", b"_/w"], object))
+    restore.const("pieces", np.array([b"", b""], object))
+    restore.node("r", "RestoreV2", "prefix", "names:output:0", "pieces:output:0")
+    restore.node("same", "Identity", "r:tensors:1", T=FLOAT)
+    restore.node("assign", "AssignVariableOp", "w", "same:output:0", dtype=FLOAT)
+    g.const("prefix", np.array(b"", object))
+    g.node("restored", "StatefulPartitionedCall", "prefix", "handle", f=("call", "restore"))
+    saved = message("SavedModel")
+    meta = saved.meta_graphs.add()
+    meta.graph_def.CopyFrom(g.proto)
+    meta.meta_info_def.tags.append("serve")
+    entry = meta.signature_def.add(key="serving_default").value
+    for part, name, ref, shape in (
+        ("inputs", "x", "serving_x:0", (rows, inner)),
+        ("outputs", "scores", "served:0", (rows, outer)),
+    ):
+        info = getattr(entry, part).add(key=name).value
+        info.name, info.dtype = ref, FLOAT
+        for n in shape:
+            info.tensor_shape.dim.add(size=n)
+    (folder / "variables").mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(saved.SerializeToString())
+    save_checkpoint(folder / "variables" / "variables", {"_/w": w, "_/other": floats(inner, outer)})
+    return folder
+
+
 def floats(*shape: int) -> Any:
     return RNG.standard_normal(shape).astype(np.float32)
 
