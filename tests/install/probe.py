@@ -53,7 +53,7 @@ class Decoys:
 
 
 def formats(folder: Path) -> None:
-    """Every format compiles and runs in this process; all frameworks seem to be there, and none is imported."""
+    """Every format compiles and runs in this process; all frameworks seem to be there, none is imported."""
     decoys = Decoys()
     sys.meta_path.insert(0, decoys)  # type: ignore[arg-type]
     import numpy as np

@@ -277,14 +277,16 @@ def lstm(d: Draw, clip: float) -> bytes:
     return model(tensors, [op], [0], [15])
 
 
-def integer_lstm(d: Draw, kind: str = "INT8", clip: float = 0.0) -> bytes:
-    """The same of int8 or int16; the converter's intermediate tensors say the scales of the gates."""
+def integer_lstm(d: Draw, kind: str = "INT8", clip: float = 0.0, dense: int = 0) -> bytes:
+    """The same of int8 or int16; the converter's intermediate tensors say the scales of the gates.
+
+    With `dense` a fully connected layer of so many outputs is behind it.
+    """
     scale, zero, to_scale, to_zero = (0.02, 3, 0.0078, 2) if kind == "INT8" else (2e-4, 0, 2.0**-15, 0)
     matrices = [d.weights("INT8", s, 0, 1) for s in [(5, 3)] * 4 + [(5, 5)] * 4]
-    biases = []
+    biases, wide = [], "INT32" if kind == "INT8" else "INT64"
     for w in matrices[:4]:
         assert not isinstance(w.scale, float)
-        wide = "INT32" if kind == "INT8" else "INT64"
         data = d.random.integers(-3000, 3000, 5).astype(NUMPY[wide])
         biases.append(T(wide, (5,), scale=scale * w.scale[0], data=data))
     hidden = T(kind, (2, 5), scale=to_scale, zero=to_zero, is_variable=True)
@@ -296,7 +298,14 @@ def integer_lstm(d: Draw, kind: str = "INT8", clip: float = 0.0) -> bytes:
     fields = {"fused_activation_function": 4, "cell_clip": clip}
     name = "UNIDIRECTIONAL_SEQUENCE_LSTM"
     op = Op(name, every, [15], "UnidirectionalSequenceLSTMOptions", fields, intermediates=range(16, 21))
-    return model(tensors, [op], [0], [15])
+    if not dense:
+        return model(tensors, [op], [0], [15])
+    w, y = d.weights("INT8", (dense, 5), 0, 1), T(kind, (8, dense), scale=to_scale, zero=to_zero)
+    assert not isinstance(w.scale, float)
+    data = d.random.integers(-3000, 3000, dense).astype(NUMPY[wide])
+    bias = T(wide, (dense,), scale=to_scale * w.scale[0], data=data)
+    behind = Op("FULLY_CONNECTED", [15, 21, 22], [23], "FullyConnectedOptions")
+    return model([*tensors, w, bias, y], [op, behind], [0], [23])
 
 
 FAMILIES: tuple[Callable[[str], Iterator[Made]], ...] = (

@@ -162,6 +162,11 @@ def recurrent() -> Iterator[Case]:
             d = Draw(name)
             runs = [d.random.integers(info.min, info.max + 1, (2, 4, 3)).astype(info.dtype) for _ in range(3)]
             yield name, integer_lstm(d, kind, clip), runs
+    for kind, outputs in (("INT8", 300), ("INT16", 40)):
+        name, info = f"lstm {kind} and a dense layer", np.iinfo(NUMPY[kind])
+        d = Draw(name)
+        runs = [d.random.integers(info.min, info.max + 1, (2, 4, 3)).astype(info.dtype) for _ in range(3)]
+        yield name, integer_lstm(d, kind, dense=outputs), runs
 
 
 def cases() -> dict[str, tuple[bytes, list[Array]]]:

@@ -133,14 +133,23 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
+    """A whole file. `is_micro`: operators of it are TFLite Micro's, with whose kernels it is to agree."""
+
     subgraphs: list[Subgraph]
     signatures: list[Signature] = field(default_factory=list)
+    is_micro: bool = False
 
     def subgraph(self, index: int, label: str) -> Subgraph:
         """Raises ModelError for a number without a subgraph."""
         if not 0 <= index < len(self.subgraphs):
             raise ModelError(f"{label}: there is no subgraph {index} among {len(self.subgraphs)}")
         return self.subgraphs[index]
+
+
+def _is_micro(operator: Operator, tensors: list[TensorInfo]) -> bool:
+    kinds = [tensors[i].kind for i in operator.inputs[:1] if i != NO_TENSOR]
+    is_integer_lstm = operator.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM" and kinds != ["FLOAT32"]
+    return is_integer_lstm or operator.kind.startswith("CUSTOM Signal")
 
 
 def parse_model(data: bytes) -> Model:
@@ -155,7 +164,8 @@ def parse_model(data: bytes) -> Model:
     subgraphs = [_subgraph(i, t, codes, buffers) for i, t in enumerate(root.children("subgraphs"))]
     if not subgraphs:
         raise ModelError("it holds no subgraph")
-    return Model(subgraphs, [_signature(t, subgraphs) for t in root.children("signature_defs")])
+    is_micro = any(_is_micro(o, g.tensors) for g in subgraphs for o in g.operators)
+    return Model(subgraphs, [_signature(t, subgraphs) for t in root.children("signature_defs")], is_micro)
 
 
 def _code(t: Table) -> str:

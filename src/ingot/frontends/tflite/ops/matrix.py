@@ -10,7 +10,7 @@ from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Tensor
 from ingot.frontends.tflite.fixed import in_float32
 from ingot.frontends.tflite.ops.hybrid import quantised_rows
-from ingot.frontends.tflite.ops.requantise import away, finished, rescaled
+from ingot.frontends.tflite.ops.requantise import away, finished, rescaled, scaled_along
 from ingot.frontends.tflite.ops.table import Call, activated, op
 from ingot.graph.ir import Value
 
@@ -46,13 +46,17 @@ def _product(c: Call, rows: Value, weights: Value) -> Value:
 
 def _from_sums(c: Call, total: Value) -> Value:
     """Bias, then the result's scale as a number of 64 bits, halves away from 0: TFLite's reference kernel of
-    fully connected layers is the one that does not multiply in fixed point.
+    fully connected layers is the one that does not multiply in fixed point. TFLite Micro's does.
     """
     b, image, to = c.b, c.scale(c.info(0))[0], c.scale(c.result())[0]
     if c.has(2):
         assert total.type is not None, "every value of the importer is inferred"
         total = b.one("Add", total, b.cast(c.plain(2), total.type))
     factors = image * c.scales(c.info(1)).scale.astype(np.float64) / to
+    if c.scope.model.is_micro:
+        one = len(factors) == 1
+        each = [in_float32([image, c.scale(c.info(1))[0]], 1) / to] if one else factors.tolist()
+        return finished(c, scaled_along(b, total, each, 1), c.result())
     scaled = b.one("Mul", b.cast(total, FLOAT64), b.constant(factors if len(factors) > 1 else factors[0]))
     return finished(c, b.cast(away(b, scaled), INT32), c.result())
 
