@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from ingot.frontends.onnx.glow import glow_function
+from ingot.frontends.onnx.foreign import foreign_function
 from ingot.inspection.operators import supported
 
 DEPTH_LIMIT = 32
@@ -46,7 +46,7 @@ def declared(model: onnx.ModelProto) -> Declared:
     unsupported = {
         f"{op} (opset {version})"
         for _, _, op, version, _, _ in nodes
-        if known.get(_key(op), version + 1) > version and glow_function(_call(op)) is None
+        if known.get(_key(op), version + 1) > version and foreign_function(_call(op)) is None
     }
     inputs = [v for v in graph.input if v.name not in constants]
     dims = [d.dim_param for v in inputs for d in v.type.tensor_type.shape.dim if d.dim_param]

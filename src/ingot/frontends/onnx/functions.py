@@ -1,6 +1,6 @@
 """Function bodies of ONNX operators. In: a NodeProto without a definition; out: the nodes that stand for it.
 
-A model's own functions come first, then the bodies in ONNX's schemas, then what Glow means by a name. Some of
+A model's own functions come first, then the bodies in ONNX's schemas, then what `foreign.py` has. Some of
 ONNX's are built for the types of the node's inputs (context-dependent): its own inference gives them, asked
 only where it is needed.
 """
@@ -18,7 +18,7 @@ from google.protobuf.message import Error  # type: ignore[import-untyped]
 from onnx.checker import ValidationError
 
 from ingot.errors import ModelError, UnsupportedError
-from ingot.frontends.onnx.glow import glow_function
+from ingot.frontends.onnx.foreign import foreign_function
 
 SMALL = 4096
 NEWEST = "ingot.newest"  # the domain of the reader's own nodes among those of an older opset
@@ -60,7 +60,7 @@ class Functions:
         try:
             schema = onnx.defs.get_schema(call.op_type, version, call.domain)
         except onnx.defs.SchemaError:
-            foreign = glow_function(call)
+            foreign = foreign_function(call)
             return None if foreign is None else instantiate(foreign, call, {})
         bodies = cast(Schema, schema)
         function = _plain(bodies, version) or _for_types(bodies, version, call, scope)

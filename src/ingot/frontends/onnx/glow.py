@@ -1,7 +1,7 @@
 """Operators that Glow reads and writes in ONNX's default domain though the standard has none of the name.
 
 In: a node that has neither a definition nor a schema; out: the function of ONNX's own operators that it
-means, as Glow's ONNX reader has it (most are Caffe2's). `functions.py` asks last.
+means, as Glow's ONNX reader has it (most are Caffe2's). `foreign.py` asks.
 """
 
 from __future__ import annotations
