@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import onnx
 
+from ingot.frontends.onnx.contrib import contrib_function
 from ingot.frontends.onnx.dynamic_lstm import lstm_function
 from ingot.frontends.onnx.glow import glow_function
 
 
 def foreign_function(call: onnx.NodeProto) -> onnx.FunctionProto | None:
     """The function that a node of Glow's or of onnxruntime's means."""
-    return lstm_function(call) or glow_function(call)
+    return contrib_function(call) or lstm_function(call) or glow_function(call)
