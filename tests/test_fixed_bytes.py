@@ -74,9 +74,9 @@ LAYERS = {
     "from the lowest byte on": (conv((1, 5, 4, 9), 3, 8, SAME, -128), "fixed_dot2_bytes_int8_plain"),
     "channels beyond whole tiles": (conv((2, 7, 6, 3), 3, 10, TWO), "fixed_dot2_bytes_int8"),
     "limited": (conv((1, 6, 6, 4), 3, 8, {**SAME, **RELU}), "fixed_dot2_bytes_int8"),
-    "depthwise": (depthwise((1, 9, 7, 5), SAME), "fixed_window_1_1_16_int8"),
-    "depthwise, lowest": (depthwise((1, 8, 6, 3), SAME, -128), "fixed_window_1_1_16_int8_plain"),
-    "depthwise by two": (depthwise((1, 9, 12, 4), TWO), "fixed_window_2_2_16_int8"),
+    "depthwise": (depthwise((1, 9, 7, 5), SAME), "fixed_window_1_1_int8"),
+    "depthwise, lowest": (depthwise((1, 8, 6, 3), SAME, -128), "fixed_window_1_1_int8"),
+    "depthwise by two": (depthwise((1, 9, 12, 4), TWO), "fixed_window_2_2_int8"),
 }
 
 
@@ -164,7 +164,7 @@ def test_bytes_in_plain_c(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("shift", [8, 31])
 def test_windows_in_plain_c(shift: int, tmp_path: Path) -> None:
     random = np.random.default_rng(7)
-    plane = random.integers(-128, 128, (9, 16)).astype(np.int16)
+    plane = random.integers(-128, 128, (9, 64)).astype(np.int16)
     w = np.pad(random.integers(-128, 128, (3, 3)), ((0, 0), (0, 1))).astype(np.int8)
     arrays: dict[str, tuple[str, Array]] = {
         "plane": ("const int16_t", plane),
@@ -173,7 +173,7 @@ def test_windows_in_plain_c(shift: int, tmp_path: Path) -> None:
         "first": ("const int32_t", np.array([-77])),
         "scale": ("const int32_t", np.array([1518500250, shift])),
     }
-    name = window_name((1, 1), 16, "int8", False, True)
+    name = window_name((1, 1), "int8", True)
     found = in_plain_c(
         name, window_routines(), arrays, "plane, w, first, scale, y, 3, 4, 11, 2, 9", "y", tmp_path
     )

@@ -12,7 +12,7 @@ import ingot
 from ingot.driver import stages
 from ingot.loops.evaluate import run
 from ingot.options import Options
-from ingot.targets.window_routines import PITCHES, STRIDES, window_name, window_routines
+from ingot.targets.window_routines import LANE, LANES, PITCH, STRIDES, window_name, window_routines
 from tests.oracles import exact_session
 from tests.test_paired_tiles import KINDS, TARGET, in_plain_c, layer, routines, without_warnings
 
@@ -27,6 +27,11 @@ LAYERS = {
     "another stride down than along": ((1, 5, 7, 8), (3, 3), "<strides=[2,1], pads=[1,0,1,2], group=5>"),
     "and the other way": ((2, 5, 6, 9), (3, 2), "<strides=[1,2], pads=[0,0,2,1], group=5>"),
     "small windows": ((1, 5, 4, 4), (2, 2), "<group=5>"),
+    "four channels in a plane": ((1, 8, 6, 6), (3, 3), "<pads=[1,1,1,1], group=8>"),
+    "four channels of one column more than whole pairs": ((2, 4, 3, 3), (3, 3), "<pads=[1,1,1,1], group=4>"),
+    "four channels that fill a plane": ((1, 12, 14, 14), (3, 3), "<pads=[1,1,1,1], group=12>"),
+    "four channels of odd rows, by two": ((1, 4, 13, 12), (3, 3), "<strides=[2,2], pads=[0,0,1,1], group=4>"),
+    "four channels of seven columns": ((1, 4, 9, 5), (3, 3), "<strides=[2,1], pads=[1,1,1,1], group=4>"),
     "dilated as far as it moves": (
         (1, 2, 9, 9),
         (3, 3),
@@ -76,35 +81,44 @@ def test_what_planes_do_not_serve(name: str) -> None:
     assert not taken("uint8", *OTHERS[name])
 
 
-@pytest.mark.parametrize(
-    ("strides", "pitch", "kind"), list(product(product(STRIDES, STRIDES), PITCHES, KINDS))
-)
-def test_windows_in_plain_c(strides: tuple[int, int], pitch: int, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("strides", "kind"), list(product(product(STRIDES, STRIDES), KINDS)))
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_windows_in_plain_c(strides: tuple[int, int], kind: str, is_whole: bool, tmp_path: Path) -> None:
     """The tests above run the assembly."""
     random = np.random.default_rng(7)
-    plane = random.integers(-128, 256, (9, pitch)).astype(np.int16)
+    plane = random.integers(-128, 256, (9, PITCH)).astype(np.int16)
     w = np.pad(random.integers(-128, 128, (3, 3)), ((0, 0), (0, 1))).astype(np.int8)
+    by = 1 << 26 if is_whole else int(np.float32(-1 / 64).view(np.int32))
     arrays = {
         "plane": ("const int16_t", plane),
         "w": ("const int8_t", w),
         "y": (f"{kind}_t", np.zeros(40, kind)),
     }
-    arrays |= {"first": ("const int32_t", np.array([-77])), "scale": ("const float", np.array([0.015625]))}
+    arrays |= {"first": ("const int32_t", np.array([-77])), "scale": ("const int32_t", np.array([by]))}
     call = "plane, w, first, scale, y, 3, 4, 11, 2, 9"
-    name = window_name(strides, pitch, kind)
-    found = in_plain_c(name, window_routines(), arrays, call, "y", tmp_path)
+    found = in_plain_c(window_name(strides, kind), window_routines(), arrays, call, "y", tmp_path)
     for i, j in np.ndindex(3, 4):
         window = plane[strides[0] * i :, strides[1] * j :][:3, :3].astype(np.int64)
-        made = np.rint((np.sum(window * w[:, :3]) - 77) / 64) + 9
+        scaled = (np.sum(window * w[:, :3]) - 77) / 64
+        made = (np.floor(scaled + 0.5) if is_whole else np.rint(scaled)) + 9
         assert found[11 * i + 2 * j] == np.clip(made, np.iinfo(kind).min, np.iinfo(kind).max)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_planes_in_plain_c(kind: str, tmp_path: Path) -> None:
     x = np.random.default_rng(8).integers(0, 256, 60).astype(np.uint8).astype(kind)
-    arrays = {"x": (f"const {kind}_t", x), "plane": ("int16_t", np.zeros((3, 8), np.int16))}
-    found = in_plain_c(
-        f"plane_{kind}", window_routines(), arrays, "x, plane, 3, 5, 20, 3, 8", "plane", tmp_path
-    )
+    arrays = {"x": (f"const {kind}_t", x), "plane": ("int16_t", np.zeros((3, PITCH), np.int16))}
+    found = in_plain_c(f"plane_{kind}", window_routines(), arrays, "x, plane, 3, 5, 20, 3", "plane", tmp_path)
     for row in range(3):
-        assert found[8 * row :][:5] == x[20 * row :][:15:3].tolist()
+        assert found[PITCH * row :][:5] == x[20 * row :][:15:3].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_four_planes_in_plain_c(kind: str, tmp_path: Path) -> None:
+    x = np.random.default_rng(8).integers(0, 256, 90).astype(np.uint8).astype(kind)
+    arrays = {"x": (f"const {kind}_t", x), "plane": ("int16_t", np.zeros((3, PITCH), np.int16))}
+    found = in_plain_c(
+        f"planes4_{kind}", window_routines(), arrays, "x, plane, 3, 5, 30, 4", "plane", tmp_path
+    )
+    for row, lane in np.ndindex(3, LANES):
+        assert found[PITCH * row + LANE * lane :][:5] == x[30 * row + lane :][:20:4].tolist()

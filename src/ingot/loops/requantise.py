@@ -119,6 +119,11 @@ class Requantised:
         return self.limits == (self.node.type.lowest, self.node.type.highest)
 
     @property
+    def ends(self) -> tuple[int, int]:
+        """The results that stand for the lowest and the highest byte, before they are moved."""
+        return int(self.node.type.lowest) - self.zero, int(self.node.type.highest) - self.zero
+
+    @property
     def is_fixed(self) -> bool:
         return self.shift is not None
 

@@ -9,6 +9,8 @@
     mac_duo16(sums, c, even, odd, w)   four terms of one point and two channels
     limit_byte(x, zero)     how far x is above a small zero, limited to 0 to 255
     byte_of_sum(sum, scale, zero)   scaled, rounded, moved and limited
+    byte_by_word(sum, is_high, by, zero)   the same by an integer, or by the bits of a float below 0;
+                            `is_high`: of the second of two channels, whose sum is 256 times as large
 
 In: nothing. Out: the C of functions, by name. Compilers for Arm that know its C language extensions (ACLE)
 get the instructions of these functions from them; for others they stand in C, which sees pairs in 32 bits,
@@ -90,5 +92,13 @@ static inline uint32_t byte_of_sum(uint32_t sum, float scale, int32_t zero) {
     union { float f; int32_t i; } u;
     u.f = (float)(int32_t)sum * scale + 12582912.0f;
     return limit_byte(u.i, 0x4B400000 - zero);
+}""",
+    "byte_by_word": """\
+static inline uint32_t byte_by_word(uint32_t sum, int is_high, int32_t by, int32_t zero) {
+    union { int32_t i; float f; } u;
+    u.i = by;
+    if (by < 0) return byte_of_sum(sum, -u.f, zero);
+    sum = (uint32_t)((int32_t)sum / (is_high ? 256 : 1));
+    return limit_byte((int32_t)(((int64_t)(int32_t)sum * by + 2147483648) >> 32), -zero);
 }""",
 }

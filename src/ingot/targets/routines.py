@@ -9,6 +9,8 @@ In: nothing. Out: the C of functions; the loops that they stand for give their m
 stands the same in plain C, for compilers that take no naked functions. All jumps go to labels, so that the
 audit of the stack can follow them.
 
+What `scale` holds for blocks of two points is said in `loops/exact_scales.py`: integers, or floats.
+
 `w` holds two channels in one int16, 256 * w1 + w0: a word of it times a word of activations adds
 256 * acc1 + acc0 to an accumulator; what SXTB16 leaves of the word adds acc0 to another. In the end
 raw - acc0 is 256 * acc1, exact as long as |acc1| < 2^23.
@@ -91,10 +93,10 @@ def dot2_routines() -> Mapping[str, str]:
         **{
             bytes_name("dot2_bytes", *how): routine(
                 bytes_name("dot2_bytes", *how),
-                f"const int16_t *a, const int16_t *w, const int32_t *first, const {SCALES[how[2]]} *scale,"
+                "const int16_t *a, const int16_t *w, const int32_t *first, const int32_t *scale,"
                 f" {how[0]}_t *to, int step, int blocks, int pairs, int zero",
                 _bytes(*how),
-                _as_bytes(_BYTES, *how[::2]),
+                _as_bytes(_BYTES, how[0], _fixed_results() if how[2] else _WORD_RESULTS),
                 "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
             )
             for how in product(KINDS, (False, True), (False, True))
@@ -115,7 +117,7 @@ def dot2_routines() -> Mapping[str, str]:
                 f"const {of}_t *x, const int16_t *w, const int32_t *first, const float *scale, {kind}_t *to,"
                 " int blocks, int loads, int zero",
                 _row("uxtb16" if of == "uint8" else "sxtb16", kind, plain),
-                _as_bytes(_row_in_c(), kind),
+                _as_bytes(_row_in_c(), kind, ""),
                 "Products of one point and eight channels a block, scaled, rounded and limited to bytes.",
             )
             for of, kind, plain in product(KINDS, KINDS, (False, True))
@@ -136,23 +138,35 @@ def _products(pairs: int) -> Iterator[str]:
         yield from ("smlad r6, lr, r2, r6", "smlad r10, lr, r3, r10")
 
 
-def _all_products(pairs: str, end: str) -> Iterator[str]:
-    """All products of a tile, eight pairs a turn; `pairs` in memory are even, `end` is where `a` ends."""
-    yield from (f"ldr lr, {pairs}", "lsls r2, lr, #30", "bpl 3f")  # N: two pairs on top, C: four
-    yield from _products(2)
-    yield from ("bcs 5f", f"ldr r2, {end}", "cmp r0, r2", "beq 6f", "b 4f")
-    yield from ("3:", "bcs 5f", "4:")
+def _all_products(end: str) -> Iterator[str]:
+    """All products of a tile, sixteen pairs an iteration; lr: pairs, an even number; `end`: where `a` ends."""
+    yield from ("lsls r2, lr, #29", "bne 3f", "bcs 8f", "4:")  # Z: whole eights, C: eight on top
     yield from _products(4)
-    yield "5:"
+    yield "7:"
+    yield from _products(4)
+    yield "8:"
+    yield from _products(4)
+    yield "9:"
     yield from _products(4)
     yield from (f"ldr r2, {end}", "cmp r0, r2", "bne 4b", "6:")
+
+
+def _products_on_top(end: str, pairs: str) -> Iterator[str]:
+    """Where the products of a tile begin that are no whole eights; behind the routine, which does not fall
+    through to it. `pairs` are in memory, too.
+    """
+    yield from ("3:", "tst lr, #2", "bne 5f", "3:", "bcs 7b", "b 9b", "5:")  # without two there are four
+    yield from _products(2)
+    yield from (f"ldr r2, {end}", "cmp r0, r2", "beq 6b", f"ldr lr, {pairs}", "lsls r2, lr, #29")
+    yield from ("bmi 3b", "bcs 8b", "b 4b")  # N: four
 
 
 def _tile() -> Iterator[str]:
     yield from ("push {r4-r11, lr}", "add r12, r0, r3, lsl #3", "push {r2, r3, r12, lr}")
     yield from (f"movs r{n}, #0" for n in range(4, 8))
     yield from (f"mov r{n}, #0" for n in range(8, 12))
-    yield from _all_products("[sp, #4]", "[sp, #8]")
+    yield "mov lr, r3"
+    yield from _all_products("[sp, #8]")
     yield from ("ldr r0, [sp]", "add sp, sp, #16")
     for first in (4, 8):  # a point: the sums of its four channels
         yield "ldm r0, {r1, r2, r3, r12}"
@@ -161,7 +175,7 @@ def _tile() -> Iterator[str]:
             yield f"add r{low}, r{low}, {older}"
             yield f"add r{low + 1}, {old}, r{low + 1}, asr #8"
         yield f"stm r0!, {{r{first}-r{first + 3}}}"
-    yield "pop {r4-r11, pc}"
+    yield from ("pop {r4-r11, pc}", *_products_on_top("[sp, #8]", "[sp, #4]"))
 
 
 _TILE = """\
@@ -174,17 +188,17 @@ _TILE = """\
 """
 
 
-def _as_bytes(plain: str, kind: str, fixed: bool = False) -> str:
+def _as_bytes(plain: str, kind: str, results: str) -> str:
     """The routine in plain C, for results of a type."""
-    plain = plain.replace("        RESULTS\n", _fixed_results() if fixed else _FLOAT_RESULTS)
+    plain = plain.replace("        RESULTS\n", results)
     return plain.replace("KIND", kind).replace(" FLIP", " ^ 128" if kind == "int8" else "")
 
 
-_FLOAT_RESULTS = """\
+_WORD_RESULTS = """\
         for (int c = 0; c < 4; c++, to++) {
-            const float by = *scale++;
-            to[step] = (KIND_t)(uint8_t)(byte_of_sum(made[4 + c], by, (int16_t)zero) FLIP);
-            *to = (KIND_t)(uint8_t)(byte_of_sum(made[c], by, (int16_t)zero) FLIP);
+            const int32_t by = *scale++;
+            to[step] = (KIND_t)(uint8_t)(byte_by_word(made[4 + c], c % 2, by, (int16_t)zero) FLIP);
+            *to = (KIND_t)(uint8_t)(byte_by_word(made[c], c % 2, by, (int16_t)zero) FLIP);
         }
 """
 
@@ -201,37 +215,60 @@ def _fixed_results() -> str:
 """
 
 
+FRAME = "{r0, r2, r3, r5, r6, r7, lr}"
+"""a, first, scale, y, how far behind it the second point is, the end of y, pairs: for each block."""
+
+
 def _bytes(kind: str, plain: bool, fixed: bool) -> Iterator[str]:
-    """On the stack: room for eight sums, first, scale, a, end of a, end of y; then registers; then y, step,
-    blocks, pairs, zero.
-    """
-    y, blocks, pairs, zero = (f"[sp, #{88 + n}]" for n in (0, 8, 12, 16))
-    yield from ("push {r4-r11, lr}", "sub sp, sp, #52", f"ldr r4, {y}", f"ldr r5, {blocks}")
-    yield from ("add r5, r4, r5, lsl #2", f"ldr r6, {pairs}", "add r6, r0, r6, lsl #3")
-    yield from ("strd r2, r3, [sp, #32]", "strd r0, r6, [sp, #40]", "str r5, [sp, #48]")
-    yield from ("2:", "ldrd r2, r3, [sp, #32]", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}")
-    yield f"vldm r3!, {{s0-s{7 if fixed else 3}}}"
-    yield from ("strd r2, r3, [sp, #32]", "ldr r0, [sp, #40]")
-    yield from _all_products(pairs, "[sp, #44]")
-    yield from _scaled_fixed() if fixed else _scaled_floats("s0 s1 s2 s3 s0 s1 s2 s3")
-    yield from _limited(kind, "" if plain else zero)
-    yield from (f"ldrd r2, r3, {y}", "str r8, [r2, r3]", "str r4, [r2], #4", f"str r2, {y}")
-    yield from ("ldr r3, [sp, #48]", "cmp r2, r3", "bne 2b", "add sp, sp, #52", "pop {r4-r11, pc}")
-
-
-def _scaled_floats(scales: str) -> Iterator[str]:
-    """The sums in r4-r11 scaled and rounded, by way of memory at sp."""
+    """On the stack: the frame, the end of a, zero; then registers; then y, step, blocks, pairs, zero."""
+    end, zero = "[sp, #28]", "[sp, #32]"
+    yield from ("push {r4-r11, lr}", "sub sp, sp, #36", "ldr r5, [sp, #72]", "ldrd r6, r7, [sp, #76]")
+    yield from ("ldrd lr, r12, [sp, #84]", "add r7, r5, r7, lsl #2", "add r4, r0, lr, lsl #3")
+    yield from ("strd r4, r12, [sp, #28]", f"stm sp, {FRAME}", "2:", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}")
+    yield from (f"vldm r3!, {{s0-s{7 if fixed else 3}}}", "strd r2, r3, [sp, #4]")
+    yield from _all_products(end)
     yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
-    yield from ("stm sp, {r4-r11}", "vldm sp, {s4-s11}")
+    if fixed:
+        yield from (*_scaled_fixed(), *_moved("" if plain else zero))
+    else:
+        yield from _scaled_words("" if plain else zero)
+    yield from ("1:", *_limited(kind), f"ldm sp, {FRAME}", "str r8, [r5, r6]", "str r4, [r5], #4")
+    yield from ("str r5, [sp, #12]", "cmp r5, r7", "bne 2b", "add sp, sp, #36", "pop {r4-r11, pc}")
+    yield from _products_on_top(end, "[sp, #24]")
+    if not fixed:
+        yield from ("2:", *_scaled_floats("s0 s1 s2 s3 s0 s1 s2 s3", "vnmul"))
+        yield from _moved("" if plain else zero)
+        yield "b 1b"
+
+
+def _scaled_words(zero: str) -> Iterator[str]:
+    """The sums in r4-r11 scaled by what s0-s3 hold, and moved: by integers, or floats, which are negative."""
+    yield from ("vmov r0, r2, s0, s1", "vmov r3, r12, s2, s3", "cmp r0, #0", "bmi 2f")
+    yield from (f"asr r{n}, r{n}, #8" for n in (5, 7, 9, 11))
+    made = [(f"r{n}", by) for n, by in zip(range(4, 12), ("r0", "r2", "r3", "r12") * 2, strict=True)]
+    if zero:
+        yield from (f"ldr lr, {zero}", *(f"smmlar {r}, {r}, {by}, lr" for r, by in made))
+    else:
+        yield from (f"smmulr {r}, {r}, {by}" for r, by in made)
+
+
+def _moved(zero: str) -> Iterator[str]:
+    """The results in r4-r11 moved by the number at `zero`, if it is not 0."""
+    if zero:
+        yield from (f"ldr r2, {zero}", *(f"add r{n}, r{n}, r2" for n in range(4, 12)))
+
+
+def _scaled_floats(scales: str, multiply: str = "vmul") -> Iterator[str]:
+    """The sums in r4-r11 scaled and rounded, by way of the stack."""
+    yield from ("push {r4-r11}", "vpop {s4-s11}")
     yield from (f"vcvt.f32.s32 s{n}, s{n}" for n in range(4, 12))
-    yield from (f"vmul.f32 s{n}, s{n}, {by}" for n, by in enumerate(scales.split(), 4))
+    yield from (f"{multiply}.f32 s{n}, s{n}, {by}" for n, by in enumerate(scales.split(), 4))
     yield from (f"vcvtr.s32.f32 s{n}, s{n}" for n in range(4, 12))
-    yield from ("vstm sp, {s4-s11}", "ldm sp, {r4-r11}")
+    yield from ("vpush {s4-s11}", "pop {r4-r11}")
 
 
 def _scaled_fixed() -> Iterator[str]:
     """The same of two points, by multipliers in s0-s3 and shifts in s4-s7."""
-    yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
     for n in range(4):
         yield from (
             f"vmov r0, s{n}",
@@ -253,17 +290,10 @@ def fixed(r: str, multiplier: str, half: str, free: str) -> Iterator[str]:
     yield from (f"add {free}, {half}, {r}, asr #31", f"smmlar {r}, {r}, {multiplier}, {free}")
 
 
-def _limited(kind: str, zero: str) -> Iterator[str]:
-    """Two words of four bytes each in r4 and r8, of the results in r4-r11. What is added to make them
-    unsigned lies at `zero`, twice, if it is not 0.
-    """
-    if zero:
-        yield f"ldr r2, {zero}"
+def _limited(kind: str) -> Iterator[str]:
+    """Two words of four bytes each in r4 and r8, of the results in r4-r11, which are to be unsigned."""
     for n in (4, 5, 8, 9):
-        yield f"pkhbt r{n}, r{n}, r{n + 2}, lsl #16"
-        if zero:
-            yield f"sadd16 r{n}, r{n}, r2"
-        yield f"usat16 r{n}, #8, r{n}"
+        yield from (f"pkhbt r{n}, r{n}, r{n + 2}, lsl #16", f"usat16 r{n}, #8, r{n}")
     yield from (f"orr r{n}, r{n}, r{n + 1}, lsl #8" for n in (4, 8))
     if kind == "int8":
         yield from ("eor r4, r4, #0x80808080", "eor r8, r8, #0x80808080")
@@ -292,26 +322,25 @@ _BYTES = """\
 
 
 def _row(extend: str, kind: str, plain: bool) -> Iterator[str]:
-    """On the stack: room for eight sums, first, scale, x, its end, the end of y; registers; then y, blocks,
-    loads, zero.
-    """
-    y, blocks, loads, zero = (f"[sp, #{88 + 4 * i}]" for i in range(4))
-    yield from ("push {r4-r11, lr}", "sub sp, sp, #52", f"ldr r4, {y}", f"ldr r5, {blocks}")
+    """On the stack: first, scale, x, its end, the end of y; registers; then y, blocks, loads, zero."""
+    y, blocks, loads, zero = (f"[sp, #{56 + 4 * i}]" for i in range(4))
+    yield from ("push {r4-r11, lr}", "sub sp, sp, #20", f"ldr r4, {y}", f"ldr r5, {blocks}")
     yield from ("add r5, r4, r5, lsl #3", f"ldr r6, {loads}", "add r6, r0, r6, lsl #2")
-    yield from ("strd r2, r3, [sp, #32]", "strd r0, r6, [sp, #40]", "str r5, [sp, #48]")
-    yield from ("2:", "ldrd r2, r3, [sp, #32]", "ldm r2!, {r4-r11}", "vldm r3!, {s0-s3}")
-    yield from ("vldm r3!, {s12-s15}", "strd r2, r3, [sp, #32]", "ldr r0, [sp, #40]")
+    yield from ("strd r2, r3, [sp]", "strd r0, r6, [sp, #8]", "str r5, [sp, #16]")
+    yield from ("2:", "ldrd r2, r3, [sp]", "ldm r2!, {r4-r11}", "vldm r3!, {s0-s3}")
+    yield from ("vldm r3!, {s12-s15}", "strd r2, r3, [sp]", "ldr r0, [sp, #8]")
     yield from (f"ldr lr, {loads}", "lsls lr, lr, #31", "bpl 3f")  # N: one load on top, C: two
     yield from _four_terms(extend)
-    yield from ("bcs 5f", "ldr r2, [sp, #44]", "cmp r0, r2", "beq 6f", "b 4f", "3:", "bcs 5f", "4:")
+    yield from ("bcs 5f", "ldr r2, [sp, #12]", "cmp r0, r2", "beq 6f", "b 4f", "3:", "bcs 5f", "4:")
     yield from (line for _ in range(2) for line in _four_terms(extend))
     yield "5:"
     yield from (line for _ in range(2) for line in _four_terms(extend))
-    yield from ("ldr r2, [sp, #44]", "cmp r0, r2", "bne 4b", "6:")
+    yield from ("ldr r2, [sp, #12]", "cmp r0, r2", "bne 4b", "6:")
+    yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
     yield from _scaled_floats("s0 s1 s2 s3 s12 s13 s14 s15")
-    yield from _limited(kind, "" if plain else zero)
+    yield from (*_moved("" if plain else zero), *_limited(kind))
     yield from (f"ldr r2, {y}", "str r4, [r2], #4", "str r8, [r2], #4", f"str r2, {y}")
-    yield from ("ldr r3, [sp, #48]", "cmp r2, r3", "bne 2b", "add sp, sp, #52", "pop {r4-r11, pc}")
+    yield from ("ldr r3, [sp, #16]", "cmp r2, r3", "bne 2b", "add sp, sp, #20", "pop {r4-r11, pc}")
 
 
 def _four_terms(extend: str) -> Iterator[str]:

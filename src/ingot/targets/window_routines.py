@@ -1,7 +1,8 @@
 """Functions in assembly for depthwise windows of three by three bytes or fewer, one channel after the other.
 
-    plane(x, plane, rows, columns, down, along, pitch)      one channel as 16 bits, in rows of their own
-    window(plane, w, first, scale, y, rows, columns, ...)   its results as bytes
+    plane(x, plane, rows, columns, down, along)             one channel as 16 bits, in rows of their own
+    planes4(x, plane, rows, columns, down, along)           four channels that lie side by side, of short rows
+    window(plane, w, first, scale, y, rows, columns, ...)   results of one channel as bytes
 
 In: nothing. Out: the C of functions, by name; see `routines.py`. In a plane neighbours of one channel are
 neighbours in memory, so that one instruction multiplies two of them. Results are made two by two, from the
@@ -11,52 +12,56 @@ the other is written behind it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
-from ingot.targets.routines import KINDS, SCALES, bytes_name, fixed, in_fixed_point, routine
+from ingot.targets.routines import KINDS, bytes_name, fixed, in_fixed_point, routine
 
-PITCHES = (16, 64)  # elements of a row of a plane
+PITCH = 64  # elements of a row of a plane
+LANES, LANE = 4, 16  # channels whose rows share one, and elements of each
 STRIDES = (1, 2)
 TAPS = 3  # of a window, along and down
 PADDED = 4  # weights of a row, the last one 0
 
 
-def window_name(
-    strides: tuple[int, int], pitch: int, kind: str, plain: bool = False, is_fixed: bool = False
-) -> str:
-    """The routine for windows that move so far down and along, and results of a type; `plain`: with the
-    smallest zero point of their type; `is_fixed`: scaled in fixed point.
+def window_name(strides: tuple[int, int], kind: str, is_fixed: bool = False) -> str:
+    """The routine for windows that move so far down and along, and results of a type; `is_fixed`: scaled in
+    fixed point.
     """
-    return bytes_name(f"window_{strides[0]}_{strides[1]}_{pitch}", kind, plain, is_fixed)
+    return bytes_name(f"window_{strides[0]}_{strides[1]}", kind, False, is_fixed)
 
 
 def window_routines() -> Mapping[str, str]:
     """The routines by name."""
     planes = {
-        f"plane_{kind}": routine(
-            f"plane_{kind}",
-            f"const {kind}_t *x, int16_t *plane, int rows, int columns, int down, int along, int pitch",
-            _plane("ldrb" if kind == "uint8" else "ldrsb"),
-            _PLANE.replace("KIND", kind),
-            "Every so many bytes of rows as int16.",
+        f"{name}_{kind}": routine(
+            f"{name}_{kind}",
+            f"const {kind}_t *x, int16_t *plane, int rows, int columns, int down, int along",
+            assembly(kind),
+            plain.replace("KIND", kind),
+            what,
+        )
+        for name, assembly, plain, what in (
+            ("plane", _plane, _PLANE, "Every so many bytes of rows as int16."),
+            ("planes4", _planes4, _PLANES4, "Four bytes of every so many in rows as int16, apart."),
         )
         for kind in ("uint8", "int8")
     }
-    made = product(product(STRIDES, STRIDES), PITCHES, KINDS, (False, True), (False, True))
+    made = product(product(STRIDES, STRIDES), KINDS, (False, True))
     return planes | {window_name(*how): _window(*how) for how in made}
 
 
 # -- one channel as 16 bits
 
 
-def _plane(load: str) -> Iterator[str]:
+def _plane(kind: str) -> Iterator[str]:
     """r0: bytes, r1: plane, r2: rows, r3: columns; r4-r7: loaded; r8: far along; r9, r10: from the end of a
     row to the next, of bytes and of the plane; r11: twice as far along, r12: three times; lr: eights left,
     the first of which is half done where fours are odd.
     """
-    yield from ("push {r4-r11, lr}", "ldrd r4, r8, [sp, #36]", "ldr r5, [sp, #44]", "mls r9, r3, r8, r4")
-    yield from ("sub r10, r5, r3", "lsl r10, r10, #1", "lsl r11, r8, #1", "add r12, r8, r11")
+    load = "ldrb" if kind == "uint8" else "ldrsb"
+    yield from ("push {r4-r11, lr}", "ldrd r4, r8, [sp, #36]", "mls r9, r3, r8, r4")
+    yield from (f"rsb r10, r3, #{PITCH}", "lsl r10, r10, #1", "lsl r11, r8, #1", "add r12, r8, r11")
     yield from ("1:", "add lr, r3, #4", "lsrs lr, lr, #3", "beq 4f", "lsls r4, r3, #30", "bcs 3f")
     yield from ("2:", *_four_of_plane(load), "3:", *_four_of_plane(load), "subs lr, lr, #1", "bne 2b")
     yield from ("4:", "lsls lr, r3, #31", "bcc 5f", f"{load} r4, [r0]", f"{load} r5, [r0, r8]")  # N: one more
@@ -71,8 +76,59 @@ def _four_of_plane(load: str) -> Iterator[str]:
     yield "add r0, r0, r8, lsl #2"
 
 
+def _planes4(kind: str) -> Iterator[str]:
+    """r0: bytes, r1: plane, r3: columns, r8: far along, r11: three times as far; on the stack: rows, from the
+    end of a row to the next of bytes and of the plane; registers; then far down.
+    """
+    yield from (
+        "push {r4-r11, lr}",
+        "ldrd r4, r8, [sp, #36]",
+        "mls r9, r3, r8, r4",
+        "add r11, r8, r8, lsl #1",
+    )
+    yield from (f"rsb r10, r3, #{PITCH}", "lsl r10, r10, #1", "push {r2, r9, r10, r12}")
+    yield from ("1:", "lsrs lr, r3, #2", "beq 3f", "2:", "ldr r4, [r0]", "ldr r5, [r0, r8]")
+    yield from ("ldr r6, [r0, r8, lsl #1]", "ldr r7, [r0, r11]", "add r0, r0, r8, lsl #2")
+    yield from (*_turned(kind, "r4", "r5", ("r4", "r9", "r5", "r10")),)
+    yield from (*_turned(kind, "r6", "r7", ("r6", "r12", "r7", "r2")),)
+    for lane, pair in enumerate(("r4, r6", "r9, r12", "r5, r7", "r10, r2")):
+        yield f"strd {pair}, [r1, #{2 * LANE * lane}]"
+    yield from ("adds r1, r1, #8", "subs lr, lr, #1", "bne 2b", "3:", "lsls lr, r3, #31", "bcc 4f")  # C: two
+    yield from ("ldr r4, [r0]", "ldr r5, [r0, r8]", "add r0, r0, r8, lsl #1")
+    yield from (*_turned(kind, "r4", "r5", ("r4", "r9", "r5", "r10")),)
+    yield from (f"str {r}, [r1, #{2 * LANE * lane}]" for lane, r in enumerate(("r4", "r9", "r5", "r10")))
+    yield from ("adds r1, r1, #4", "4:", "lsls lr, r3, #31", "bpl 5f", "ldr r4, [r0]", "add r0, r0, r8")
+    yield from (*_turned(kind, "r4", "r4", ("r4", "r9", "r5", "r10")),)
+    yield from (f"strh {r}, [r1, #{2 * LANE * lane}]" for lane, r in enumerate(("r4", "r9", "r5", "r10")))
+    yield from ("adds r1, r1, #2", "5:", "ldm sp, {r2, r9, r10}", "add r0, r0, r9", "add r1, r1, r10")
+    yield from ("subs r2, r2, #1", "str r2, [sp]", "bne 1b", "add sp, sp, #16", "pop {r4-r11, pc}")
+
+
+def _turned(kind: str, first: str, second: str, to: tuple[str, ...]) -> Iterator[str]:
+    """Four channels of two columns as pairs of columns; `to` begins with the first word, and its third may be
+    the second.
+    """
+    extend = "uxtb16" if kind == "uint8" else "sxtb16"
+    yield from (f"pkhbt {to[1]}, {first}, {second}, lsl #16", f"pkhtb {to[3]}, {second}, {first}, asr #16")
+    yield from (f"{extend} {to[0]}, {to[1]}", f"{extend} {to[1]}, {to[1]}, ror #8")
+    yield from (f"{extend} {to[2]}, {to[3]}", f"{extend} {to[3]}, {to[3]}, ror #8")
+
+
+_PLANES4 = f"""\
+    for (; rows > 0; rows--, x += down, plane += {PITCH}) {{
+        const KIND_t *from = x;
+        for (int column = 0; column < columns; column++, from += along) {{
+            plane[column] = from[0];
+            plane[column + {LANE}] = from[1];
+            plane[column + {2 * LANE}] = from[2];
+            plane[column + {3 * LANE}] = from[3];
+        }}
+    }}
+"""
+
+
 _PLANE = """\
-    for (; rows > 0; rows--, x += down, plane += pitch) {
+    for (; rows > 0; rows--, x += down, plane += 64) {
         const KIND_t *from = x;
         int column = 0;
         for (; column + 3 < columns; column += 4, from += 4 * along) {
@@ -89,34 +145,34 @@ _PLANE = """\
 # -- windows
 
 
-def _window(strides: tuple[int, int], pitch: int, kind: str, is_plain: bool, is_fixed: bool) -> str:
-    name = window_name(strides, pitch, kind, is_plain, is_fixed)
+def _window(strides: tuple[int, int], kind: str, is_fixed: bool) -> str:
+    name = window_name(strides, kind, is_fixed)
     return routine(
         name,
-        f"const int16_t *plane, const int8_t *w, const int32_t *first, const {SCALES[is_fixed]} *scale,"
+        "const int16_t *plane, const int8_t *w, const int32_t *first, const int32_t *scale,"
         f" {kind}_t *y, int rows, int columns, int down, int along, int zero",
-        tuple(_assembly(strides, pitch, kind, is_plain, is_fixed)),
-        "".join(_plain(strides, pitch, kind, is_fixed)),
+        tuple(_assembly(strides, kind, is_fixed)),
+        "".join(_plain(strides, kind, is_fixed)),
         "Windows of a plane multiplied by three rows of four weights, the last one 0, as bytes.",
     )
 
 
-def _plain(strides: tuple[int, int], pitch: int, kind: str, is_fixed: bool) -> Iterator[str]:
+def _plain(strides: tuple[int, int], kind: str, is_fixed: bool) -> Iterator[str]:
     """The routine in plain C: two results of a row at a time."""
     for row in range(TAPS):
         for n in range(2):
             yield f"    const uint32_t w{row}{n} = halves16(w[{4 * row + n}], w[{4 * row + n + 1}]);\n"
     yield "    const uint32_t start = (uint32_t)*first;\n"
-    yield "" if is_fixed else "    const float factor = *scale;\n"
-    yield f"    for (; rows > 0; rows--, plane += {strides[0] * pitch}, y += down) {{\n"
+    yield "" if is_fixed else "    const int32_t by = *scale;\n"
+    yield f"    for (; rows > 0; rows--, plane += {strides[0] * PITCH}, y += down) {{\n"
     yield f"        const int16_t *t = plane;\n        {kind}_t *to = y;\n"
     step = f"left -= 2, t += {2 * strides[1]}, to += 2 * along"
     yield f"        for (int left = columns; left > 0; {step}) {{\n"
     yield "            uint32_t a = start, b = start;\n"
     for row in range(TAPS):
-        yield from _plain_row(strides[1], row, row * pitch)
+        yield from _plain_row(strides[1], row, row * PITCH)
     for value, where in (("b", "if (left > 1) to[along]"), ("a", "*to")):
-        made = f"byte_of_sum({value}, factor, zero - ({0 if kind == 'uint8' else -128}))"
+        made = f"byte_by_word({value}, 0, by, zero - ({0 if kind == 'uint8' else -128}))"
         if is_fixed:
             yield from (
                 "            {\n",
@@ -140,27 +196,33 @@ def _plain_row(along: int, row: int, at: int) -> Iterator[str]:
         yield f"{indent}b = low_high16(pair16(t + {at + 4}), {w12}, dual_mac16(q{row}, {w01}, b));\n"
 
 
-def _assembly(
-    strides: tuple[int, int], pitch: int, kind: str, is_plain: bool, is_fixed: bool
-) -> Iterator[str]:
-    """Two rows of results at a time, then the one that is left, if there is one."""
+def _assembly(strides: tuple[int, int], kind: str, is_fixed: bool) -> Iterator[str]:
+    """The loops for what the scale is: of fixed point, or an integer, or behind that a float."""
     yield from _start(strides, is_fixed)
-    yield from ("2:", "ldr r2, [sp, #12]", "subs r2, r2, #2", "str r2, [sp, #12]", "bmi 3f")
-    yield from (*_row_start(), "1:", *_tile(strides, pitch, 2), *_limited(kind, is_plain, is_fixed, 2))
-    yield from (*_next_tile(strides), "bne 1b", *_next_rows(strides, pitch), "b 2b")
-    yield from ("3:", "adds r2, r2, #1", "bne 5f", *_row_start(), "4:", *_tile(strides, pitch, 1))
-    yield from (*_limited(kind, is_plain, is_fixed, 1), *_next_tile(strides), "bne 4b")
-    yield from ("5:", "add sp, sp, #32", "pop {r4-r11, pc}")
+    if is_fixed:
+        yield from _loops(strides, kind, _scaled_fixed)
+        return
+    yield from ("vmov r2, s0", "cmp r2, #0", "bmi 9f", *_loops(strides, kind, _scaled_whole))
+    yield from ("9:", *_loops(strides, kind, _scaled_floats))
+
+
+def _loops(strides: tuple[int, int], kind: str, scaled: Callable[[int], Iterator[str]]) -> Iterator[str]:
+    """Two rows of results at a time, then the one that is left, if there is one; lr: rows left, less two."""
+    yield from ("cmp lr, #0", "bmi 3f", "1:", *_tile(strides, 2), *scaled(2), *_stored(kind, 2))
+    yield from (*_next_tile(strides), "bne 1b", *_next_rows(strides), "bpl 1b", "3:", "adds lr, lr, #1")
+    yield from ("bne 5f", "4:", *_tile(strides, 1), *scaled(1), *_stored(kind, 1), *_next_tile(strides))
+    yield from ("bne 4b", "5:", "add sp, sp, #48", "pop {r4-r11, pc}")
 
 
 def _start(strides: tuple[int, int], is_fixed: bool) -> Iterator[str]:
-    """r3-r8: weights 01 and 12 of three rows. s0: scale, s1: zero point, s2, s3: first value, s8: how far
-    right the second result goes, where there is one; in fixed point s0: multiplier, s9: shift, s10: half of
-    what it divides by. On the stack: plane and results of the last tile of the
-    rows, how far right at first, rows, from tile to tile, where planes end, how far right, how far down; then
-    registers; then y, rows, columns, down, along, zero.
+    """r3-r8: weights 01 and 12 of three rows. s0: scale in a word, s1: zero point, s8: how far right the
+    second result goes, where there is one; in fixed point s0: multiplier, s9: shift, s10: half of what it
+    divides by. On the stack: first value, four times; how far right and down the other results go; from tile
+    to tile, where planes end; from the end of rows to the next, of planes and results; how far right at
+    first, rows left; then registers; then y, rows, columns, down, along, zero.
     """
-    yield from ("push {r4-r11, lr}", "sub sp, sp, #32", "vldr s0, [r3]", "vldr s2, [r2]", "vldr s3, [r2]")
+    yield from ("push {r4-r11, lr}", "sub sp, sp, #48", "vldr s0, [r3]", "ldr r2, [r2]")
+    yield from ("strd r2, r2, [sp]", "strd r2, r2, [sp, #8]")
     if is_fixed:
         yield from ("ldr r2, [r3, #4]", "movs r12, #1", "lsl r12, r12, r2", "lsr r12, r12, #1")
         yield from ("vmov s9, r2", "vmov s10, r12")
@@ -168,24 +230,22 @@ def _start(strides: tuple[int, int], is_fixed: bool) -> Iterator[str]:
     for row in range(TAPS):
         yield from (f"sxtb16 r2, r{9 + row}", f"sxtb16 lr, r{9 + row}, ror #8")
         yield from (f"pkhbt r{3 + 2 * row}, r2, lr, lsl #16", f"pkhtb r{4 + 2 * row}, r2, lr")
-    yield from ("ldr r9, [sp, #76]", "ldr r10, [sp, #84]", "sub r11, r9, #1", "lsr r11, r11, #1")
-    yield from ("mul r12, r11, r10", "ldr r2, [sp, #68]", "add r2, r2, r12, lsl #1", "str r2, [sp, #4]")
-    yield from (f"add r12, r0, r11, lsl #{1 + strides[1]}", "str r12, [sp]", f"sub r2, r0, #{4 * strides[1]}")
-    yield from ("lsl r12, r10, #1", "strd r12, r2, [sp, #16]", "mvn r2, r9", "and r2, r2, #1")
-    yield from ("mul r2, r2, r10", "ldr r9, [sp, #72]", "strd r2, r9, [sp, #8]", "vmov s8, r10")
-    yield from ("ldr r2, [sp, #88]", "vmov s1, r2", "ldr r2, [sp, #80]", "str r2, [sp, #28]")
+    apart, tile = 4 * strides[0] * PITCH, 1 + strides[1]
+    yield from ("add r12, sp, #84", "ldm r12, {r1, r2, r9-r12}", "vmov s1, r12", "vmov s8, r11")
+    yield from ("sub lr, r9, #1", "lsr lr, lr, #1", f"sub r12, r0, #{4 * strides[1]}", "eor r9, r9, #1")
+    yield from ("and r9, r9, #1", "mul r9, r9, r11", "strd r9, r10, [sp, #16]", "lsl r11, r11, #1")
+    yield from ("strd r11, r12, [sp, #24]", "mla r1, lr, r11, r1", f"add r0, r0, lr, lsl #{tile}")
+    yield from ("add lr, lr, #1", f"lsl r12, lr, #{tile}", f"add r12, r12, #{apart}", "mul lr, lr, r11")
+    yield from ("add lr, lr, r10, lsl #1", "strd r12, lr, [sp, #32]", "sub lr, r2, #2")
+    yield "strd r9, lr, [sp, #40]"
 
 
-def _row_start() -> Iterator[str]:
-    yield from ("ldrd r0, r1, [sp]", "ldr r2, [sp, #8]", "str r2, [sp, #24]")
-
-
-def _tile(strides: tuple[int, int], pitch: int, rows: int) -> Iterator[str]:
+def _tile(strides: tuple[int, int], rows: int) -> Iterator[str]:
     """Two results of one or two rows: sums in r9-r12."""
-    yield from (f"vmov r{9 + 2 * n}, r{10 + 2 * n}, s2, s3" for n in range(rows))
+    yield f"ldm sp, {{r9-r{8 + 2 * rows}}}"
     for row in range(strides[0] * (rows - 1) + TAPS):
         mine = [(n, row - strides[0] * n) for n in range(rows) if 0 <= row - strides[0] * n < TAPS]
-        yield from _row(strides, mine, 2 * pitch * row)
+        yield from _row(strides, mine, 2 * PITCH * row)
 
 
 def _row(strides: tuple[int, int], mine: list[tuple[int, int]], at: int) -> Iterator[str]:
@@ -205,32 +265,34 @@ def _row(strides: tuple[int, int], mine: list[tuple[int, int]], at: int) -> Iter
         yield from (f"smlabt r{10 + 2 * n}, r2, r{4 + 2 * k}, r{10 + 2 * n}" for n, k in mine)
 
 
+def _scaled_whole(rows: int) -> Iterator[str]:
+    """The sums in r9-r12 scaled, rounded and moved."""
+    yield from ("vmov r2, lr, s0, s1", *(f"smmlar r{n}, r{n}, r2, lr" for n in range(9, 9 + 2 * rows)))
+
+
 def _scaled_fixed(rows: int) -> Iterator[str]:
-    """The sums in r9-r12 scaled and rounded."""
+    made = range(9, 9 + 2 * rows)
     yield "vmov r2, s0"
-    for n in range(9, 9 + 2 * rows):
+    for n in made:
         yield from ("vmov lr, s10", f"lsl r{n}, r{n}, #1", *fixed(f"r{n}", "r2", "lr", "lr"))
-    yield from ("vmov r2, s9", *(f"asr r{n}, r{n}, r2" for n in range(9, 9 + 2 * rows)))
+    yield from ("vmov r2, s9", *(f"asr r{n}, r{n}, r2" for n in made))
+    yield from ("vmov r2, s1", *(f"add r{n}, r{n}, r2" for n in made))
 
 
 def _scaled_floats(rows: int) -> Iterator[str]:
+    """The same by the float in s0, which is negative."""
     pairs = [(f"s{4 + 2 * n}, s{5 + 2 * n}", f"r{9 + 2 * n}, r{10 + 2 * n}") for n in range(rows)]
     yield from (f"vmov {s}, {r}" for s, r in pairs)
-    for how in ("vcvt.f32.s32 {0}, {0}", "vmul.f32 {0}, {0}, s0", "vcvtr.s32.f32 {0}, {0}"):
+    for how in ("vcvt.f32.s32 {0}, {0}", "vnmul.f32 {0}, {0}, s0", "vcvtr.s32.f32 {0}, {0}"):
         yield from (how.format(f"s{n}") for n in range(4, 4 + 2 * rows))
     yield from (f"vmov {r}, {s}" for s, r in pairs)
+    yield from ("vmov r2, s1", *(f"add r{n}, r{n}, r2" for n in range(9, 9 + 2 * rows)))
 
 
-def _limited(kind: str, is_plain: bool, is_fixed: bool, rows: int) -> Iterator[str]:
-    """The sums as bytes, where they belong."""
-    yield from _scaled_fixed(rows) if is_fixed else _scaled_floats(rows)
-    made = range(9, 9 + 2 * rows)
-    if not is_plain:
-        yield from ("vmov r2, s1", *(f"add r{n}, r{n}, r2" for n in made))
-    yield from (f"{'usat' if kind == 'uint8' or is_plain else 'ssat'} r{n}, #8, r{n}" for n in made)
-    if is_plain and kind == "int8":
-        yield from (f"eor r{n}, r{n}, #0x80" for n in made)
-    yield "ldrd r2, lr, [sp, #24]"
+def _stored(kind: str, rows: int) -> Iterator[str]:
+    """The results as bytes, where they belong."""
+    yield from (f"{'usat' if kind == 'uint8' else 'ssat'} r{n}, #8, r{n}" for n in range(9, 9 + 2 * rows))
+    yield "ldrd r2, lr, [sp, #16]"
     if rows == 2:
         yield from ("add lr, lr, r1", "strb r12, [lr, r2]", "strb r11, [lr]")
     yield from ("strb r10, [r1, r2]", "strb r9, [r1]")
@@ -238,12 +300,12 @@ def _limited(kind: str, is_plain: bool, is_fixed: bool, rows: int) -> Iterator[s
 
 def _next_tile(strides: tuple[int, int]) -> Iterator[str]:
     """To the tile on the left, if there is one."""
-    yield from ("vstr s8, [sp, #24]", "ldrd r2, lr, [sp, #16]", "sub r1, r1, r2")
+    yield from ("vstr s8, [sp, #16]", "ldrd r2, lr, [sp, #24]", "sub r1, r1, r2")
     yield from (f"sub r0, r0, #{4 * strides[1]}", "cmp r0, lr")
 
 
-def _next_rows(strides: tuple[int, int], pitch: int) -> Iterator[str]:
-    apart = 4 * strides[0] * pitch
-    yield from ("ldr r0, [sp]", f"add r0, r0, #{apart}", "str r0, [sp]")
-    yield from (f"add lr, lr, #{apart}", "str lr, [sp, #20]", "ldr r1, [sp, #4]", "ldr r2, [sp, #28]")
-    yield from ("add r1, r1, r2, lsl #1", "str r1, [sp, #4]")
+def _next_rows(strides: tuple[int, int]) -> Iterator[str]:
+    """To the tile on the right of the next two rows, if there are two; lr: rows left, less two."""
+    yield from (f"add lr, lr, #{4 * strides[0] * PITCH}", "str lr, [sp, #28]", "ldrd r2, lr, [sp, #32]")
+    yield from ("add r0, r0, r2", "add r1, r1, lr", "ldrd r2, lr, [sp, #40]", "str r2, [sp, #16]")
+    yield from ("subs lr, lr, #2", "str lr, [sp, #44]")

@@ -28,8 +28,8 @@ from ingot.loops.kernels.contraction.paired_bytes import (
     as_byte,
     constants_of_channels,
     is_plain,
+    unsigned_zero,
     with_byte,
-    zero_of_halves,
 )
 from ingot.loops.kernels.contraction.paired_tiles import LOWEST
 from ingot.loops.layout import Storage
@@ -141,7 +141,7 @@ class DenseBytes(DotLoops):
         begin = (*self.moving, Const(first), none)
         constants = (Load(t, begin) for t in (self.first, self.scale))
         w = Load(self.duo, (*begin, none, none, none))
-        numbers = (blocks, self.loads, zero_of_halves(self.found))
+        numbers = (blocks, self.loads, unsigned_zero(self.found))
         addresses = (self._x(none), w, *constants, to(Const(first), 0))
         stores = (
             Store(

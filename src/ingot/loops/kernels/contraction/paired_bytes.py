@@ -18,9 +18,11 @@ from ingot.formula.evaluate import value_over
 from ingot.formula.expr import (
     Array,
     Binary,
+    Bitcast,
     Const,
     Expr,
     Load,
+    Select,
     Tensor,
     Unary,
     Var,
@@ -29,8 +31,9 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
-from ingot.formula.types import FLOAT32, INT8, INT32, DType
+from ingot.formula.types import FLOAT32, INT8, INT32, INT64, DType
 from ingot.loops.access import step
+from ingot.loops.exact_scales import words
 from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
 from ingot.loops.kernels.contraction.paired_tiles import CHANNELS, PairedTiles
@@ -67,7 +70,7 @@ class PairedBytes(PairedTiles):
     def __init__(self, p: Product, storage: Storage, found: Requantised) -> None:
         super().__init__(p, storage)
         self.found = found
-        self.first, self.scale = constants_of_channels(self, found, CHANNELS)
+        self.first, self.scale = constants_of_channels(self, found, CHANNELS, in_words=True)
 
     def channels(self, first: int, blocks: int, size: int, count: int) -> tuple[Statement, ...]:
         """Bytes of blocks of channels: where they belong, or in scratch for what else becomes of them."""
@@ -100,7 +103,7 @@ class PairedBytes(PairedTiles):
             apart = blocks * CHANNELS
         else:
             apart = step(self.c.to, self.x.name) or 0 if self.x is not None and count == POINTS else 0
-        numbers = (apart, blocks, self.pairs, zero_of_halves(self.found))
+        numbers = (apart, blocks, self.pairs, unsigned_zero(self.found))
         body = (*self._sums(block), *self._limited(block, count, to))
         call = Routine(routine_of("dot2_bytes", self.found), addresses, numbers)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
@@ -157,13 +160,18 @@ def with_byte(value: Expr, found: Requantised, made: Load) -> Expr:
 
 def as_byte(total: Expr, channel: int, found: Requantised, scale: Load, shift: Load | None = None) -> Expr:
     """What a routine makes of a sum; of the second of two channels the scale is a 256th. In fixed point by a
-    multiplier and a shift.
+    multiplier and a shift; by an int32 alone as `exact_scales` has it.
     """
     if shift is not None:
         made = Binary("rounding_shr", Binary("doubling_high", total, scale), shift)
         return limited(made + found.zero, found.node.type)
-    scaled = cast(total * SHIFT if channel % 2 else total, FLOAT32) * scale
-    return limited(cast(Unary("round", scaled), INT32) + found.zero, found.node.type)
+    factor = -Bitcast(scale, FLOAT32) if scale.dtype is INT32 else scale
+    scaled = cast(total * SHIFT if channel % 2 else total, FLOAT32) * factor
+    rounded: Expr = cast(Unary("round", scaled), INT32)
+    if scale.dtype is INT32:
+        wide = cast(total, INT64) * cast(scale, INT64) + Const(1 << 31, INT64)
+        rounded = Select(Binary("gt", scale, Const(0, INT32)), cast(wide >> 32, INT32), rounded)
+    return limited(rounded + found.zero, found.node.type)
 
 
 def is_plain(found: Requantised) -> bool:
@@ -176,16 +184,16 @@ def routine_of(name: str, found: Requantised) -> str:
     return bytes_name(name, found.node.type.name, is_plain(found), found.is_fixed)
 
 
-def zero_of_halves(found: Requantised) -> int:
-    """The zero point of unsigned bytes, twice in a register."""
-    half = found.zero + (SIGN if found.node.type is INT8 else 0) & 0xFFFF
-    word = half << 16 | half
-    return word - (word >> 31 << 32)
+def unsigned_zero(found: Requantised) -> int:
+    """The zero point of unsigned bytes."""
+    return found.zero + (SIGN if found.node.type is INT8 else 0)
 
 
-def constants_of_channels(loops: DotLoops, found: Requantised, size: int) -> tuple[Tensor, Tensor]:
-    """[groups.., block, channel] for blocks of so many channels: first values, and scales; in fixed point
-    [groups.., block, 2, channel], multipliers and shifts.
+def constants_of_channels(
+    loops: DotLoops, found: Requantised, size: int, in_words: bool = False
+) -> tuple[Tensor, Tensor]:
+    """[groups.., block, channel] for blocks of so many channels: first values, and scales, `in_words` if
+    asked for; in fixed point [groups.., block, 2, channel], multipliers and shifts.
     """
     init = loops.c.init
     assert isinstance(init, Const | Load)
@@ -195,7 +203,19 @@ def constants_of_channels(loops: DotLoops, found: Requantised, size: int) -> tup
         shifts = _constant(loops, found.shift, INT32, ("shift", size), None)
         how = ("fixed", multipliers.shape)
         return first, loops.storage.combined(multipliers, shifts, how, stacked, INT32, "fixed")
-    return first, _constant(loops, found.scale, FLOAT32, ("scale", size), _shared_scales)
+    if not in_words:
+        return first, _constant(loops, found.scale, FLOAT32, ("scale", size), _shared_scales)
+    plain = _constant(loops, found.scale, FLOAT32, ("scale", size), None)
+    ends = found.ends
+    return first, loops.storage.derived(plain, ("words", ends), lambda a: _words(a, ends), INT32, "words")
+
+
+def _words(scales: Array, ends: tuple[int, int]) -> Array:
+    """Of blocks of channels; where they are floats the second of two has a 256th."""
+    made = words(scales, *ends, block=scales.shape[-1])
+    shared = scales.copy()
+    shared[..., 1::2] = _shared_scales(shared[..., ::2], shared[..., 1::2])
+    return np.where(made > 0, made, (-shared).view(np.int32))
 
 
 def _constant(

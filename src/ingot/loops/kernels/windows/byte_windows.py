@@ -21,6 +21,7 @@ from ingot.formula.index import Bounds, mentions, simplify
 from ingot.formula.types import FLOAT32, INT8, INT32, DType
 from ingot.loops.access import DOUBLED, step
 from ingot.loops.axes import normal_axes
+from ingot.loops.exact_scales import words
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.kernels.windows.depthwise_match import SumOfBytes, sum_of_bytes
 from ingot.loops.layout import Storage
@@ -98,10 +99,15 @@ class ByteWindows:
         how = ("windows", what, part, tuple(a.name for a in self.channels))
         return self.storage.derived(of, how, pack, type, what)
 
-    def scales(self) -> Tensor:
-        """[channel..]: scales, or in fixed point [channel.., 2], multipliers and shifts."""
+    def scales(self, in_words: bool = False) -> Tensor:
+        """[channel..]: scales, `in_words` if asked for, or in fixed point [channel.., 2], multipliers and
+        shifts.
+        """
         if not self.found.is_fixed:
-            return self.of_channels(self.found.scale, FLOAT32, "scale")
+            plain, ends = self.of_channels(self.found.scale, FLOAT32, "scale"), self.found.ends
+            if not in_words:
+                return plain
+            return self.storage.derived(plain, ("words", ends), lambda a: words(a, *ends), INT32, "words")
         multipliers, shifts = (
             self.of_channels(e, INT32, n)
             for e, n in zip(self.found.constants, ("multiplier", "shift"), strict=True)

@@ -5,8 +5,9 @@
     y[oh, ow, c] = limited(round(acc * scale[c]) + zero)
 
 Where channels lie side by side no two taps of one are neighbours; a plane makes them so. Rows of planes have
-one of a few lengths, which routines know; larger images go in parts. In: windows that `byte_windows` serves.
-Out: statements, or None.
+one length, which routines know; larger images go in parts, and rows of a quarter of it or less hold four
+channels, which the routine `planes4` takes apart. In: windows that `byte_windows` serves. Out: statements, or
+None.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
 from ingot.formula.types import INT16, INT32
 from ingot.loops.access import step
-from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_plain
+from ingot.loops.kernels.contraction.paired_bytes import as_byte
 from ingot.loops.kernels.windows.byte_windows import ByteWindows, Side, byte_windows
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
-from ingot.targets.window_routines import PADDED, PITCHES, TAPS, window_name
+from ingot.targets.window_routines import LANE, LANES, PADDED, PITCH, TAPS, window_name
 
 ROWS = 64  # that a plane holds at most
 
@@ -32,7 +33,7 @@ def plane_windows(
     c: Compute, storage: Storage, target: Target, bounds: Bounds
 ) -> tuple[Statement, ...] | None:
     """Statements for a depthwise sum of bytes, or None: it is none, or the target has no routines for it."""
-    if window_name((1, 1), PITCHES[0], "uint8") not in target.routines:
+    if window_name((1, 1), "uint8") not in target.routines:
         return None
     windows = byte_windows(c, storage, bounds)
     return None if windows is None else _Planes(windows, target.accumulators > 0).statements()
@@ -59,86 +60,112 @@ class _Planes:
     """Builds the loops: channel by channel, part of the image by part, a plane and what becomes of it."""
 
     def __init__(self, windows: ByteWindows, is_small: bool) -> None:
-        """`is_small`: code is to be, so all layers have planes of one length."""
+        """`is_small`: code is to be, so all layers have planes of one channel."""
         self.windows, self.d, self.found = windows, windows.d, windows.found
         self.outer, self.channels = windows.outer, windows.channels
         self.down, self.along = windows.down, windows.along
-        columns = _held(self.along, static(self.along.out.extent))
-        pitches = PITCHES[-1:] if is_small else PITCHES
-        self.pitch = next((n for n in pitches if columns <= n), pitches[-1])
         self.parts = [
-            (rows, columns) for rows in _parts(self.down, ROWS) for columns in _parts(self.along, self.pitch)
+            (rows, columns) for rows in _parts(self.down, ROWS) for columns in _parts(self.along, PITCH)
         ]
         held = max(_held(self.down, hi - lo) for (lo, hi), _ in self.parts)
-        self.plane = windows.storage.scratch(self.d.to.tensor, (held, self.pitch), "plane", INT16)
+        self.plane = windows.storage.scratch(self.d.to.tensor, (held, PITCH), "plane", INT16)
+        self.lanes = None if is_small else self._lanes()
         self.weights = windows.weights("padded", (TAPS, PADDED), _place)
         self.first = windows.of_channels(self.d.init, INT32, "first")
-        self.scale = windows.scales()
+        self.scale = windows.scales(in_words=True)
+
+    def _lanes(self) -> Var | None:
+        """The axis of channels four of which share a plane: they lie side by side and have short rows."""
+        for a in self.channels[-1:]:
+            is_short = _held(self.along, static(self.along.out.extent)) <= LANE
+            if is_short and static(a.extent) % LANES == 0 and step(self.d.x, a.name) == 1:
+                return a
+        return None
 
     def statements(self) -> tuple[Statement, ...]:
         body = tuple(s for rows, columns in self.parts for s in self._part(rows, columns))
         for a in reversed((*(a for a in self.outer if a not in self.channels), *self.channels)):
-            body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
+            body = (For(a.name, Const(0), as_expr(a.extent or 0), LANES if a is self.lanes else 1, body),)
         return body
 
     def _part(self, rows: tuple[int, int], columns: tuple[int, int]) -> Iterator[Statement]:
         yield self._widened(rows, columns)
-        yield self._windows(rows, columns)
+        if self.lanes is None:
+            yield self._windows(rows, columns, self.channels, Const(0))
+            return
+        lane = Var("lane", LANES)
+        channels = (*self.channels[:-1], simplify(self.lanes + lane))
+        windows = self._windows(rows, columns, channels, lane)
+        yield For(lane.name, Const(0), Const(LANES), 1, (windows,))
 
     def _widened(self, rows: tuple[int, int], columns: tuple[int, int]) -> Statement:
         """The rows and columns that a part reads, as 16 bits."""
         row, column = Var("row"), Var("column")
-        stores = (Store(self._at(row, column), cast(self._x(rows[0], columns[0], row, column), INT16)),)
+        stores = tuple(
+            Store(self._at(row, column, Const(lane)), cast(self._x(rows, columns, row, column, lane), INT16))
+            for lane in range(1 if self.lanes is None else LANES)
+        )
         height = self.down.read(rows[1] - rows[0])
         width = self.along.read(columns[1] - columns[0])
-        start = self._x(rows[0], columns[0], Const(0), Const(0))
-        numbers = (height, width, self.down.apart, self.along.apart, self.pitch)
-        name = f"plane_{self.d.x.tensor.type.name}"
-        call = Routine(name, (start, self._at(Const(0), Const(0))), numbers)
+        start = self._x(rows, columns, Const(0), Const(0), 0)
+        numbers = (height, width, self.down.apart, self.along.apart)
+        name = f"plane{'' if self.lanes is None else 's4'}_{self.d.x.tensor.type.name}"
+        call = Routine(name, (start, self._at(Const(0), Const(0), Const(0))), numbers)
         inner = For(column.name, Const(0), Const(width), 1, stores)
         return For(row.name, Const(0), Const(height), 1, (inner,), routine=call)
 
-    def _at(self, row: Expr, column: Expr) -> Load:
-        return Load(self.plane, (simplify(row), simplify(column)))
+    def _at(self, row: Expr, column: Expr, lane: Expr) -> Load:
+        return Load(self.plane, (simplify(row), simplify(column + lane * LANE)))
 
-    def _x(self, top: int, left: int, row: Expr, column: Expr) -> Load:
+    def _x(self, rows: tuple[int, int], columns: tuple[int, int], row: Expr, column: Expr, lane: int) -> Load:
         """The operand at a row and a column of a part."""
-        where = {self.down.out.name: Const(top), self.along.out.name: Const(left)}
-        return self.windows.moved(self.d.x, {**where, self.down.tap.name: row, self.along.tap.name: column})
+        where: dict[str, Expr] = {self.down.out.name: Const(rows[0]), self.along.out.name: Const(columns[0])}
+        where |= {self.down.tap.name: row, self.along.tap.name: column}
+        if self.lanes is not None:
+            where[self.lanes.name] = self.lanes + lane
+        return self.windows.moved(self.d.x, where)
 
-    def _windows(self, rows: tuple[int, int], columns: tuple[int, int]) -> Statement:
-        """The results of a part."""
+    def _windows(
+        self, rows: tuple[int, int], columns: tuple[int, int], channels: tuple[Expr, ...], lane: Expr
+    ) -> Statement:
+        """The results of a part and a channel, whose plane may be one of several."""
         down, along = self.down, self.along
         oh, ow, kh, kw = down.out, along.out, down.tap, along.tap
         row = (oh - rows[0]) * down.stride + kh
         column = (ow - columns[0]) * along.stride + kw
-        x, w = self._at(row, column), Load(self.weights, (*self.channels, kh, kw))
+        x, w = self._at(row, column, lane), Load(self.weights, (*channels, kh, kw))
         add = Assign("sum", Var("sum", None, INT32) + cast(x, INT32) * cast(w, INT32))
         taps = For(kw.name, Const(0), Const(along.taps), 1, (add,))
-        made = as_byte(Var("sum", None, INT32), 0, self.found, *self._scales())
+        made = as_byte(Var("sum", None, INT32), 0, self.found, *self._scales(channels))
         body = (
-            Let("sum", Load(self.first, self.channels), mutable=True),
+            Let("sum", Load(self.first, channels), mutable=True),
             For(kh.name, Const(0), Const(down.taps), 1, (taps,)),
-            Store(self.d.to, made),
+            Store(self._y(channels, {}), made),
         )
         inner = For(ow.name, Const(columns[0]), Const(columns[1]), 1, body)
-        call = self._call(rows, columns)
+        call = self._call(rows, columns, channels, lane)
         return For(oh.name, Const(rows[0]), Const(rows[1]), 1, (inner,), routine=call)
 
-    def _scales(self) -> tuple[Load, ...]:
-        """The scale of a channel, or its multiplier and its shift."""
-        parts = ((Const(0),), (Const(1),)) if self.found.is_fixed else ((),)
-        return tuple(Load(self.scale, (*self.channels, *part)) for part in parts)
+    def _y(self, channels: tuple[Expr, ...], where: dict[str, Expr]) -> Load:
+        """A result of a channel."""
+        own = {a.name: e for a, e in zip(self.channels, channels, strict=True) if a is not e}
+        return self.windows.moved(self.d.to, {**own, **where})
 
-    def _call(self, rows: tuple[int, int], columns: tuple[int, int]) -> Routine:
+    def _scales(self, channels: tuple[Expr, ...]) -> tuple[Load, ...]:
+        """The scale of a channel in a word, or its multiplier and its shift."""
+        parts = ((Const(0),), (Const(1),)) if self.found.is_fixed else ((),)
+        return tuple(Load(self.scale, (*channels, *part)) for part in parts)
+
+    def _call(
+        self, rows: tuple[int, int], columns: tuple[int, int], channels: tuple[Expr, ...], lane: Expr
+    ) -> Routine:
         strides, kind = (self.down.stride, self.along.stride), self.d.to.tensor.type.name
-        start = self.windows.moved(
-            self.d.to, {self.down.out.name: Const(rows[0]), self.along.out.name: Const(columns[0])}
+        start = self._y(
+            channels, {self.down.out.name: Const(rows[0]), self.along.out.name: Const(columns[0])}
         )
-        constants = (Load(self.first, self.channels), self._scales()[0])
-        w = Load(self.weights, (*self.channels, Const(0), Const(0)))
+        constants = (Load(self.first, channels), self._scales(channels)[0])
+        w = Load(self.weights, (*channels, Const(0), Const(0)))
         far = (step(self.d.to, side.out.name) or 0 for side in (self.down, self.along))
         numbers = (rows[1] - rows[0], columns[1] - columns[0], *far, self.found.zero)
-        addresses = (self._at(Const(0), Const(0)), w, *constants, start)
-        how = (is_plain(self.found), self.found.is_fixed)
-        return Routine(window_name(strides, self.pitch, kind, *how), addresses, numbers)
+        addresses = (self._at(Const(0), Const(0), lane), w, *constants, start)
+        return Routine(window_name(strides, kind, self.found.is_fixed), addresses, numbers)
