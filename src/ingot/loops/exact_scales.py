@@ -3,9 +3,9 @@
     round(float32(sum) * scale)  =  (sum * m + 2^31) >> 32
 
 Both sides grow with the sum, so they are equal for all sums if they reach each result at the same sum. That
-gives m two bounds for each of the 255 results above the lowest; what lies beyond is limited. Nine in ten scales
-have such an m. The others have a product that floats round to a tie before they round it to an integer, and
-stay floats. Routines for bytes read `words`, which hold either.
+gives m two bounds for each of the 255 results above the lowest; what lies beyond is limited. Nine in ten
+scales have such an m. The others stay floats: they have a product that floats round to a tie, before they
+round it to an integer. Routines for bytes read `words`, which hold either.
 """
 
 from __future__ import annotations

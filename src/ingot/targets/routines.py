@@ -139,7 +139,7 @@ def _products(pairs: int) -> Iterator[str]:
 
 
 def _all_products(end: str) -> Iterator[str]:
-    """All products of a tile, sixteen pairs an iteration; lr: pairs, an even number; `end`: where `a` ends."""
+    """All products of a tile, sixteen pairs an iteration; lr: pairs, which are even; `end` of `a`."""
     yield from ("lsls r2, lr, #29", "bne 3f", "bcs 8f", "4:")  # Z: whole eights, C: eight on top
     yield from _products(4)
     yield "7:"

@@ -4,7 +4,8 @@
 
 In: a fused region. Out: the region with groups that copy, and the copies that keep the rows of each channel.
 
-* An input of the bundle that a window would leave is imported into a buffer with a halo.
+* An input of the bundle that a window would leave is imported into a buffer with a halo, also where it has
+  another shape for the window.
 * An output of at most `FEW_CHANNELS`, or of as many as fill half a vector and come from few others, or each
   channel of its own, or of few terms, has the row as its vector axis: a vector along few channels would be
   nearly empty, one along many costs two transposes. What
@@ -62,7 +63,7 @@ def insert_copies(region: Region, target: Target) -> Fills:
         tabulate_places(region)
         in_rows |= _import_rows(region, separate_windows(region), outputs, target.lanes(FLOAT32.bytes))
     dense = {*outputs, *in_rows}
-    for t in region.inputs:
+    for t in _given(region):
         if t.rank >= 3 and _needs_import(region, t, target, dense):
             _insert_import(region, t)
     for t in region.outputs if target.vector_bytes else ():
@@ -122,6 +123,15 @@ def _groups(region: Region) -> list[Group]:
 # ---- inputs
 
 
+def _given(region: Region) -> list[Tensor]:
+    """The inputs, and the views of them, which lie as they do."""
+    found = list(region.inputs)
+    for group in _groups(region):
+        if group.view is not None and group.view[1] in found:
+            found.append(group.view[0])
+    return found
+
+
 def _needs_import(region: Region, t: Tensor, target: Target, dense: set[Tensor]) -> bool:
     """Whether a window leaves the tensor, or has vectors along channels, which do not lie together there."""
     for c in (c for g in _groups(region) for c in computes(g.stages)):
@@ -150,9 +160,10 @@ def _is_own(c: Compute, load: Load) -> bool:
 def _insert_import(region: Region, t: Tensor) -> None:
     copy = Tensor(f"{t.name}_padded", t.type, t.shape)
     first = Group((f"import_{t.name}",), (copying(t, copy),))
+    made = [i for i, item in enumerate(region.items) if isinstance(item, Group) and t in item.writes]
     for group in _groups(region):
         group.stages = tuple(read_instead(s, t, copy) for s in group.stages)
-    region.items.insert(0, first)
+    region.items.insert(made[0] + 1 if made else 0, first)
 
 
 # ---- rows
