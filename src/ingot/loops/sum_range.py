@@ -21,16 +21,20 @@ from ingot.formula.expr import Array, Binary, Cast, Expr, Load, Var, loads, stat
 from ingot.formula.types import INT8, INT32
 from ingot.loops.requantise import Requantised, requantised
 from ingot.targets.routines import HALF_LIMIT, SUM_LIMIT
+from ingot.targets.thumb_routines import NARROW
 
 SMALLEST = 2.0**-100  # of a scale: a 256th of it is exact
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """`sums`: two sums fit one register. `results`: so do two results, before they are limited to bytes."""
+    """`sums`: two sums fit one register. `results`: so do two results, before they are limited to bytes.
+    `scales`: those are such that products of 32 bits scale the sums to a few 65536ths.
+    """
 
     sums: bool = False
     results: bool = False
+    scales: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -54,7 +58,9 @@ def room(c: Compute) -> Room:
     first = np.asarray(evaluate(r.init, {}, grid), np.int64)
     largest = np.maximum(np.abs(lo + first), np.abs(hi + first))
     fits = bool((np.maximum(np.maximum(-lo, hi), largest) < SUM_LIMIT).all())
-    return Room(fits, fits and found is not None and _results_fit(found, largest, grid))
+    if not fits or found is None:
+        return Room(fits)
+    return Room(fits, _results_fit(found, largest, grid), _is_narrow(found, grid))
 
 
 def _grid(c: Compute, constants: tuple[Expr, ...]) -> dict[str, Array] | None:
@@ -82,6 +88,11 @@ def _sums(c: Compute, w: Load, x: tuple[int, int], grid: dict[str, Array]) -> tu
     ends = (weights * x[0], weights * x[1])
     lo, hi = (np.sum(f(*ends), axis=along, keepdims=True) * again for f in (np.minimum, np.maximum))
     return lo, hi
+
+
+def _is_narrow(found: Requantised, grid: dict[str, Array]) -> bool:
+    scale = np.asarray(evaluate(found.scale, {}, grid))
+    return found.shift is None and bool(((scale >= NARROW[0]) & (scale < NARROW[1])).all())
 
 
 def _results_fit(found: Requantised, largest: Array, grid: dict[str, Array]) -> bool:

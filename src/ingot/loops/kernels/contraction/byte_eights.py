@@ -3,24 +3,42 @@
     sums[p][c] += sum over k of a[p][r][k] * (w[c][r][k] - 128)     for all channels c, by the routine `dot8`
     y[p][c]     = post(sums[p][c] - zero * total[c])
 
-For cores of few registers, whose compilers keep fewer sums in them. In: a product of bytes whose terms lie
-side by side, in rows r of a multiple of four. Out: statements.
+For cores of few registers, whose compilers keep fewer sums in them. Where results are bytes that lie side by
+side, sums begin with the first value of a channel, and the routine `scale8` makes bytes of them. If one is
+near a tie, about which its product leaves open, all of that point are computed anew. In: a product of bytes
+whose terms lie side by side, in rows r of a multiple of four. Out: statements.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, cast, static, substitute
+from ingot.formula.expr import (
+    Array,
+    Binary,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Tensor,
+    Var,
+    cast,
+    static,
+    substitute,
+)
 from ingot.formula.index import as_expr, simplify
-from ingot.formula.statements import For, Routine, Statement, Store
-from ingot.formula.types import INT32, UINT8
+from ingot.formula.statements import For, Routine, Statement, Store, When
+from ingot.formula.types import FLOAT32, INT32, INT64, UINT8
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
+from ingot.loops.kernels.contraction.paired_bytes import constant_of_channels, is_direct, unsigned_zero
 from ingot.loops.layout import Storage
+from ingot.loops.requantise import Requantised, limited
 from ingot.targets.record import Target
-from ingot.targets.thumb_routines import CHANNELS, OFFSET, UNROLLED
+from ingot.targets.thumb_routines import CHANNELS, FRACTION, NEAR, OFFSET, UNROLLED
 
 
 def is_by_eights(p: Product, target: Target) -> bool:
@@ -35,13 +53,21 @@ def is_by_eights(p: Product, target: Target) -> bool:
 class ByEights(DotLoops):
     """Builds the loops of one product."""
 
-    def __init__(self, p: Product, storage: Storage) -> None:
+    def __init__(self, p: Product, storage: Storage, found: Requantised | None) -> None:
+        """`found`: what the sums become, where products of 32 bits scale them."""
         super().__init__(p, storage, 1, 0)
+        self.found = found if found is not None and is_direct(self, found) else None
         *self.rows, self.terms = self.c.reduce
         self.blocks = -(-self.c.channels // CHANNELS)
         self.eights = self._eights()
         points = 1 if self.x is None else min(POINTS, static(self.x.extent))
         self.sums = storage.scratch(self.c.to.tensor, (points, self.blocks * CHANNELS), "sums", INT32)
+        if self.found is not None:
+            assert isinstance(self.c.init, Const | Load)
+            self.first = constant_of_channels(self, self.c.init, INT32, ("first", CHANNELS))
+            scales = constant_of_channels(self, self.found.scale, FLOAT32, ("scale", 1))
+            self.by = storage.derived(scales, ("whole",), _whole, INT32, "whole")
+            self.near = storage.scratch(self.c.to.tensor, (1,), "near", INT32)
 
     def _eights(self) -> Tensor:
         """uint8 [groups.., rows.., block, term, channel of the block]: weights and 128."""
@@ -56,32 +82,71 @@ class ByEights(DotLoops):
 
     def points(self, count: int) -> tuple[Statement, ...]:
         """Sums of all channels at a few points, then what becomes of them."""
-        point = Var("point", count)
-        made = (For(self.c.vector.name, Const(0), Const(self.c.channels), 1, (self._store(point),)),)
-        sums = [s for p in range(count) for s in (self._zeros(p), self._summed(p))]
+        point, channel = Var("point", count), self.c.vector
+        plain = For(channel.name, Const(0), Const(self.c.channels), 1, (self._store(point),))
+        made = (plain,) if self.found is None else (*self._scaled(point, self.found), self._anew(plain))
+        sums = [s for p in range(count) for s in (*self._begun(p), self._summed(p))]
         return (*sums, For("point", Const(0), Const(count), 1, made))
 
-    def _zeros(self, point: int) -> Statement:
-        channel = Var("channel", self.blocks * CHANNELS)
-        body = (Store(Load(self.sums, (Const(point), channel)), Const(0, INT32)),)
-        return For(channel.name, Const(0), Const(static(channel.extent)), 1, body)
+    def _begun(self, point: int) -> Iterator[Statement]:
+        """What the sums begin with, where the routine does not read it elsewhere: its rows add to them."""
+        if self.found is not None and not self.rows:
+            return
+        block, lane = Var("block", self.blocks), Var("lane", CHANNELS)
+        first = Const(0, INT32) if self.found is None else self._first(block, lane)
+        store = Store(self._sum(point, block, lane), first)
+        inner = For(lane.name, Const(0), Const(CHANNELS), 1, (store,))
+        yield For(block.name, Const(0), Const(self.blocks), 1, (inner,))
+
+    def _first(self, block: Expr, lane: Expr) -> Load:
+        return Load(self.first, (*self.moving, block, lane))
+
+    def _sum(self, point: int, block: Expr, lane: Expr) -> Load:
+        return Load(self.sums, (Const(point), simplify(block * CHANNELS + lane)))
 
     def _summed(self, point: int) -> Statement:
         """The call of the routine for each row of a point, and what it does."""
-        block, term = Var("block", self.blocks), self.terms
+        block, term, none = Var("block", self.blocks), self.terms, Const(0)
+        begins = self.found is not None and not self.rows
+        body: list[Statement] = []
         adds = []
-        for c in range(CHANNELS):
-            total = Load(self.sums, (Const(point), simplify(block * CHANNELS + c)))
+        for c in map(Const, range(CHANNELS)):
+            total = self._sum(point, block, c)
             w = cast(self._w(block, term, c), INT32) - OFFSET
             adds.append(Store(total, total + cast(self._a(point, term), INT32) * w))
-        inner = For(term.name, Const(0), Const(static(term.extent)), 1, tuple(adds))
-        start = (self._a(point, Const(0)), self._w(Const(0), Const(0), 0))
+            body += (Store(total, self._first(block, c)),) if begins else ()
+        body.append(For(term.name, none, Const(static(term.extent)), 1, tuple(adds)))
+        sums = self._sum(point, none, none)
+        start = (self._a(point, none), self._w(none, none, none))
         name, numbers = f"dot8_{self.c.a.tensor.type.name}", (static(term.extent), self.blocks)
-        call = Routine(name, (*start, Load(self.sums, (Const(point), Const(0)))), numbers)
-        made: Statement = For(block.name, Const(0), Const(self.blocks), 1, (inner,), routine=call)
+        call = Routine(name, (*start, self._first(none, none) if begins else sums, sums), numbers)
+        made: Statement = For(block.name, none, Const(self.blocks), 1, tuple(body), routine=call)
         for row in reversed(self.rows):
-            made = For(row.name, Const(0), as_expr(row.extent or 0), 1, (made,))
+            made = For(row.name, none, as_expr(row.extent or 0), 1, (made,))
         return made
+
+    def _scaled(self, point: Var, found: Requantised) -> Iterator[Statement]:
+        """The call of the routine that makes bytes of the sums of a point, and what it does."""
+        channel, near = self.c.vector, Load(self.near, (Const(0),))
+        yield Store(near, Const(0, INT32))
+        by = Load(self.by, (*self.moving, channel, Const(0)))
+        wide = cast(Load(self.sums, (point, channel)), INT64) * cast(by, INT64) >> FRACTION
+        wide = wide + Const((1 << FRACTION - 1) + NEAR, INT64)
+        behind = wide & Const((1 << FRACTION) - 1, INT64)
+        body = (
+            Store(near, Select(behind < Const(2 * NEAR, INT64), Const(1, INT32), near)),
+            Store(self._to(point), limited(cast(wide >> FRACTION, INT32) + found.zero, found.node.type)),
+        )
+        start = {channel.name: Const(0)}
+        told = (Load(self.sums, (point, Const(0))), substitute(by, start), substitute(self._to(point), start))
+        addresses = tuple(e for e in told if isinstance(e, Load))
+        numbers = (self.c.channels, unsigned_zero(found))
+        call = Routine(f"scale8_{found.node.type.name}", (*addresses, near), numbers)
+        yield For(channel.name, Const(0), Const(self.c.channels), 1, body, routine=call)
+
+    def _anew(self, plain: Statement) -> Statement:
+        """The bytes of a point, if one of them is open."""
+        return When(Binary("ne", Load(self.near, (Const(0),)), Const(0, INT32)), (plain,))
 
     def _a(self, point: int, term: Expr) -> Load:
         found = simplify(
@@ -90,12 +155,22 @@ class ByEights(DotLoops):
         assert isinstance(found, Load)
         return found
 
-    def _w(self, block: Expr, term: Expr, channel: int) -> Load:
-        return Load(self.eights, (*self.moving, *self.rows, block, term, Const(channel)))
+    def _w(self, block: Expr, term: Expr, channel: Expr) -> Load:
+        return Load(self.eights, (*self.moving, *self.rows, block, term, channel))
+
+    def _to(self, point: Var) -> Load:
+        to = self.moved(self.c.to, point)
+        assert isinstance(to, Load)
+        return to
 
     def _store(self, point: Var) -> Statement:
         """The result of one channel at one point."""
-        total = self.corrected(Load(self.sums, (point, self.c.vector)), point)
-        to, value = (self.moved(e, point) for e in (self.c.to, self.c.value))
-        assert isinstance(to, Load)
-        return Store(to, substitute(value, {"acc": total}))
+        total: Expr = Load(self.sums, (point, self.c.vector))
+        if self.found is None:
+            total = self.corrected(total, point)
+        return Store(self._to(point), substitute(self.moved(self.c.value, point), {"acc": total}))
+
+
+def _whole(scales: Array) -> Array:
+    """Scales as numbers of 2^-32."""
+    return np.asarray(np.rint(scales.astype(np.float64) * 2.0**32)).astype(np.int32)

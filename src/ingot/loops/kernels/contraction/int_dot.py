@@ -72,7 +72,8 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     if floats is not None and group == GROUP and is_dense(product, space, target):
         return DenseBytes(product, storage, floats).statements()
     if group == 1 and is_by_eights(product, target):
-        return ByEights(product, storage).statements()
+        own = made if space.scales else None
+        return ByEights(product, storage, own).statements()
     return _Generator(product, storage, group).statements()
 
 

@@ -197,15 +197,15 @@ def constants_of_channels(
     """
     init = loops.c.init
     assert isinstance(init, Const | Load)
-    first = _constant(loops, init, INT32, ("first", size), _shared_sums)
+    first = constant_of_channels(loops, init, INT32, ("first", size), _shared_sums)
     if found.shift is not None:
-        multipliers = _constant(loops, found.scale, INT32, ("multiplier", size), None)
-        shifts = _constant(loops, found.shift, INT32, ("shift", size), None)
+        multipliers = constant_of_channels(loops, found.scale, INT32, ("multiplier", size))
+        shifts = constant_of_channels(loops, found.shift, INT32, ("shift", size))
         how = ("fixed", multipliers.shape)
         return first, loops.storage.combined(multipliers, shifts, how, stacked, INT32, "fixed")
     if not in_words:
-        return first, _constant(loops, found.scale, FLOAT32, ("scale", size), _shared_scales)
-    plain = _constant(loops, found.scale, FLOAT32, ("scale", size), None)
+        return first, constant_of_channels(loops, found.scale, FLOAT32, ("scale", size), _shared_scales)
+    plain = constant_of_channels(loops, found.scale, FLOAT32, ("scale", size))
     ends = found.ends
     return first, loops.storage.derived(plain, ("words", ends), lambda a: _words(a, ends), INT32, "words")
 
@@ -218,14 +218,16 @@ def _words(scales: Array, ends: tuple[int, int]) -> Array:
     return np.where(made > 0, made, (-shared).view(np.int32))
 
 
-def _constant(
+def constant_of_channels(
     loops: DotLoops,
     e: Const | Load,
     type: DType,
     what: tuple[str, int],
-    of_two: Callable[[Array, Array], Array] | None,
+    of_two: Callable[[Array, Array], Array] | None = None,
 ) -> Tensor:
-    """A constant of each channel; of the second of two what `of_two` makes of both."""
+    """[groups.., block, channel] for blocks of so many channels: a constant of each; of the second of two
+    what `of_two` makes of both.
+    """
     c, (name, size) = loops.c, what
 
     axes = (*loops.moving, c.vector)
