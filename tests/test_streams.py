@@ -185,6 +185,31 @@ def test_the_costs_say_what_rows_save() -> None:
     assert "row by row" in str(costs) and "39,296 bytes; no MAC is computed twice" in str(costs)
 
 
+@pytest.mark.parametrize(
+    ("rooms", "ram"), [({"tcm": 12 << 10, "sram": 20 << 10}, None), ({"tcm": 64 << 10}, 20 << 10)]
+)
+def test_rows_where_regions_are_too_small(rooms: dict[str, int], ram: int | None) -> None:
+    """39,296 bytes of whole tensors: the same answers out of less, wherever it lies."""
+    model = net("resnet8_int8")
+    whole = ingot.compile(model, target="cortex-m4", name="net")
+    split = ingot.compile(model, target="cortex-m4", name="net", memory=rooms, max_ram=ram)
+    regions = split.manifest["memory"]
+    assert all(r["arena_bytes"] <= rooms[r["name"]] for r in regions)
+    assert sum(r["arena_bytes"] for r in regions) <= (ram or sum(rooms.values()))
+    assert split.manifest["sizes"]["arena_whole_bytes"] == whole.manifest["sizes"]["arena_bytes"]
+    shape = [int(n) for n in whole.manifest["inputs"][0]["shape"]]
+    feeds = {"x": np.random.default_rng(3).standard_normal(shape).astype(np.float32)}
+    np.testing.assert_array_equal(split.run(feeds)["y"], whole.run(feeds)["y"])
+
+
+def test_regions_that_no_rows_fit_are_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"does not fit into tcm of 2,048 bytes.* has no place, \w+ lacks"
+    ) as said:
+        ingot.compile(net("resnet8_int8"), target="cortex-m4", name="net", memory={"tcm": 2048, "sram": 4096})
+    assert "ingot quantize" not in str(said.value)  # it is
+
+
 def test_what_no_rows_make_fit_is_refused() -> None:
     with pytest.raises(InputError, match=r"more than max_ram=4,096; step \d+ keeps "):
         ingot.compile(net("resnet8_int8"), target="cortex-m4", name="net", max_ram=4096)

@@ -8,43 +8,63 @@ manifest. Out: a plan that fits, or the smallest one; nothing, or an InputError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ingot.emit.unit import Unit
 from ingot.errors import InputError
 from ingot.formula.expr import Tensor
-from ingot.memory.plan import Plan
+from ingot.memory.plan import NoRoomError, Plan, quantize_remedy
 from ingot.memory.tree import ALIGN, padded
 from ingot.options import Options
 
 NAMED = 3
 TRIES = 8  # programs that are made in search of one that fits
-QUANTIZE = "ingot quantize makes floats bytes, a quarter of them"
 
 
 def within_ram(placed: Callable[[int | None], Plan], options: Options) -> Plan:
-    """The first plan within `max_ram`: of whole tensors, else of streams that leave them ever less room.
+    """The first plan within `max_ram` and the regions of `memory`: of whole tensors, else of streams that
+    leave them ever less room.
 
     `placed` makes one whose tensors take about so many bytes at a time; kernels add scratch of their own. If
-    none fits, the smallest, for `require_room` to refuse.
+    none is within `max_ram`, the smallest, for `require_room` to refuse. Raises NoRoomError if none fits the
+    regions.
     """
-    whole = best = placed(None)
-    if options.max_ram is None or not (options.fuse and options.generators):
-        return best
-    room = options.max_ram - _beside(best, options)
-    wanted, over = room, best.arena_bytes - room
-    for _ in range(TRIES):
-        if over <= 0 or room <= 0:
-            break
-        found = placed(room)
-        best = min(best, found, key=lambda p: p.arena_bytes)
-        over = found.arena_bytes - wanted
-        room -= max(over, ALIGN)
+    whole = _tried(placed, None)
+    rooms = [*filter(None, (options.max_ram, sum(options.memory.values()) if options.memory else None))]
+    if not rooms or not (options.fuse and options.generators):
+        return _fitting([whole])
+    found, room = [whole], min(rooms) - _beside(whole, options)
+    while (over := _over_by(found[-1], options)) > 0 and room > 0 and len(found) <= TRIES:
+        room -= max(over, ALIGN) if len(found) > 1 else 0
+        found.append(_tried(placed, room))
+    best = _fitting(found)
     return best if best is whole else replace(best, whole_bytes=whole.arena_bytes)
 
 
-def _beside(found: Plan, options: Options) -> int:
+def _tried(placed: Callable[[int | None], Plan], room: int | None) -> Plan | NoRoomError:
+    """A plan, or what it lacks of the regions."""
+    try:
+        return placed(room)
+    except NoRoomError as lacks:
+        return lacks
+
+
+def _over_by(found: Plan | NoRoomError, options: Options) -> int:
+    """How many bytes are too many."""
+    ram = 0 if options.max_ram is None else found.arena_bytes + _beside(found, options) - options.max_ram
+    return max(ram, found.lacking_bytes if isinstance(found, NoRoomError) else 0)
+
+
+def _fitting(found: Sequence[Plan | NoRoomError]) -> Plan:
+    """The smallest of the plans; if there is none, the error of what lacks least."""
+    plans = [p for p in found if isinstance(p, Plan)]
+    if not plans:
+        raise min((e for e in found if isinstance(e, NoRoomError)), key=lambda e: e.lacking_bytes)
+    return min(plans, key=lambda p: p.arena_bytes)
+
+
+def _beside(found: Plan | NoRoomError, options: Options) -> int:
     """What the caller has to keep beside the arena: the state, and Glow's mutable memory."""
     program = found.program
     state = sum(max(t.count, 1) * t.type.bytes for t in program.members)
@@ -58,15 +78,16 @@ def require_room(unit: Unit, options: Options, sizes: Mapping[str, int]) -> None
     if options.max_ram is not None and ram > options.max_ram:
         step, live = _peak(unit)
         raise InputError(
-            f"{_over(unit, ram, 'RAM', options.max_ram)}; step {step} keeps {_largest(live)}", remedy=QUANTIZE
+            f"{_over(unit, ram, 'RAM', options.max_ram)}; step {step} keeps {_largest(live)}",
+            remedy=quantize_remedy(live),
         )
     flash = sizes["flash_bytes"] + (sizes["weights_bytes"] if unit.external else 0)
     if options.max_flash is not None and flash > options.max_flash:
         kept = {t: t.bytes for t in unit.program.constants}
         over = _over(unit, flash, "flash", options.max_flash)
+        ways = (quantize_remedy(kept), "ingot compress prunes and shares weights")
         raise InputError(
-            f"{over}: code and constants, of these {_largest(kept)}",
-            remedy=f"{QUANTIZE}; ingot compress prunes and shares weights",
+            f"{over}: code and constants, of these {_largest(kept)}", remedy="; ".join(filter(None, ways))
         )
 
 

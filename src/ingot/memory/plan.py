@@ -8,7 +8,7 @@ with any of that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -67,8 +67,19 @@ class Plan:
         return {p for p, at in zip(call.kernel.parameters, places, strict=True) if times[at] > 1}
 
 
+class NoRoomError(InputError):
+    """What has no place in the regions, and by how much; `arena_bytes`: the arena in one."""
+
+    def __init__(self, message: str, remedy: str, program: Program, lacking_bytes: int) -> None:
+        super().__init__(message, remedy=remedy)
+        self.program, self.lacking_bytes = program, lacking_bytes
+        self.arena_bytes = plan(program).arena_bytes
+
+
 def plan(program: Program, rooms: Mapping[str, int] | None = None) -> Plan:
-    """Offsets for everything that lives in the arena, or in regions of so many bytes, fastest first."""
+    """Offsets for everything that lives in the arena, or in regions of so many bytes, fastest first.
+
+    Raises NoRoomError where the regions are too small."""
     nodes = tree(program)
     lives = lifetimes(program, nodes)
     if rooms:
@@ -126,22 +137,31 @@ def _placed(
     return Plan(program, offsets, lives, sharing.overwrites, total, sharing.bound_bytes, tuple(regions))
 
 
-def _no_room(program: Program, lacking: Lacking | None, state: int, rooms: Mapping[str, int]) -> InputError:
+def _no_room(program: Program, lacking: Lacking | None, state: int, rooms: Mapping[str, int]) -> NoRoomError:
     """What did not fit, by name, and by how much."""
     given = ", ".join(f"{name} of {room:,} bytes" for name, room in rooms.items())
     if lacking is None:
-        name, size = "the state", state
+        name, size, held = "the state", state, program.members
         region = max(rooms, key=lambda r: rooms[r])
         more = size - rooms[region]
     else:
         assert isinstance(lacking.thing, Buffer)
-        name, size = f"'{lacking.thing.tensors[0].name}'", lacking.thing.bytes
+        held = lacking.thing.tensors
+        name, size = f"'{held[0].name}'", lacking.thing.bytes
         region, more = lacking.region, lacking.bytes
-    return InputError(
+    return NoRoomError(
         f"{program.name} does not fit into {given}: {name} ({size:,} bytes) has no place, "
         f"{region} lacks {more:,} bytes",
-        remedy="ingot quantize makes floats bytes, a quarter of them",
+        quantize_remedy(held),
+        program,
+        more,
     )
+
+
+def quantize_remedy(tensors: Iterable[Tensor]) -> str:
+    """What makes tensors smaller, if any of them holds floats."""
+    is_float = any(t.type.is_float for t in tensors)
+    return "ingot quantize makes floats bytes, a quarter of them" if is_float else ""
 
 
 def bound_bytes(program: Program) -> int:
