@@ -270,7 +270,8 @@ def test_lists_are_pages_that_one_can_search(tmp_path: Path) -> None:
             "has no system that loads shared libraries; --emit obj",
         ),
         (["--target", "cortex-m44"], "did you mean 'cortex-m4', which is armv7e-m?"),
-        (["--target", "esp8266"], "unknown target 'esp8266'; ingot targets lists them"),  # no near chip is it
+        (["--target", "esp8266"], "no target 'esp8266': its core is an Xtensa"),
+        (["--target", "z80"], "unknown target 'z80'; ingot targets lists them"),  # no near chip is it
     ],
 )
 def test_what_cannot_be_made_is_said(arguments: list[str], message: str) -> None:

@@ -33,6 +33,9 @@ X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(1, 8)
         ("cortex-m0", {"float_abi": "soft", "cpu": "cortex-m0plus"}),
         ("aarch64", {"cpu": "cortex-a72", "code_model": "tiny"}),
         ("riscv64", {"cpu": "sifive-u74", "code_model": "medium"}),
+        ("s390x", {"cpu": "z13"}),
+        ("mips", {"cpu": "mips32r5"}),
+        ("armv7e-m", {"cpu": "cortex-m55"}),
     ],
 )
 def test_a_machine_of_the_users_runs(target: str, options: dict[str, Any]) -> None:
@@ -71,6 +74,13 @@ def test_a_machine_of_the_users_runs(target: str, options: dict[str, Any]) -> No
             {"float_abi": "hard"},
             "float_abi='hard': cortex-m0 has no unit for floats; float_abi='soft'",
         ),
+        ("armv7e-m", {"cpu": "cortex-m3"}, "cpu= cortex-m3 has no .*arm_fp, .*; target= cortex-m3"),
+        ("armv7e-m+cortex-m7", {}, "armv7e-m has no way to ask .*; join targets of 64-bit x86"),
+        ("x86-64-v3+aarch64", {}, "aarch64 has no way to ask which instructions there are"),
+        ("armv7e-m", {"cc": "gcc"}, "cc= gcc compiles for .*, not for armv7e-m; cc= arm-none-eabi-gcc"),
+        ("ppc", {"cc": "gcc"}, "cc= gcc compiles for .*, not for ppc; cc= powerpc-linux-gnu-gcc"),
+        ("esp32-s3", {}, "no target 'esp32-s3': its core is an Xtensa"),
+        ("Arduino_Uno", {}, "no target 'Arduino_Uno': its int has 16 bits"),
         ("armv7e-m", {"float_abi": "soft"}, "float_abi='soft' has no .*arm_fp, .*; target= cortex-m4-nofp"),
         ("x86-64", {"float_abi": "hard"}, "float_abi= is for 32-bit Arm; x86-64 has one way"),
         (
@@ -97,6 +107,8 @@ def test_what_is_not_asked_for_changes_nothing() -> None:
     assert adapted(find("armv7e-m"), Machine()) is find("armv7e-m")
     kept = adapted(find("armv8.1m"), Machine(cpu="cortex-m85"))
     assert kept.flags == ("-fshort-enums", "-mcpu=cortex-m85+nomve.fp")  # which the record was written for
+    stronger = adapted(find("armv7e-m"), Machine(cpu="cortex-m55"))
+    assert stronger.flags[-1] == "-mcpu=cortex-m55+nomve.fp" and stronger.board == find("armv8.1m").board
 
 
 def test_the_command_line(tmp_path: Path) -> None:

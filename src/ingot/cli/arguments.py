@@ -332,7 +332,7 @@ def parse_regions(text: str | None, flag: str, plain: str) -> dict[str, int]:
         name = name if colon or "," in str(text) else plain
         if name in out:
             raise InputError(f"{flag}: two regions are called {name!r}")
-        bytes_ = parse_bytes(size, f"{flag} {name}")
+        bytes_ = parse_bytes(size, f"{flag} {name}:" if colon else flag)
         assert bytes_ is not None
         out[name] = bytes_
     return out

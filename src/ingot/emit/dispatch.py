@@ -14,50 +14,53 @@ from ingot.emit.extents import size_lines
 from ingot.emit.state import code_lines
 from ingot.emit.statement import INDENT
 from ingot.emit.unit import Unit, provenance
-from ingot.errors import UnsupportedError
 from ingot.targets.record import Target
+
+BASIC, FEATURES, MORE, EXTENDED = LEAVES = ((1, 0), (7, 0), (7, 1), (0x80000001, 0))
+"""Leaves of CPUID and their subleaves; one that a processor lacks is all zeros."""
 
 # Where CPUID tells of a feature: (leaf, index in eax ebx ecx edx, bit). Intel SDM volume 2A, CPUID.
 CPUID = {
-    "sse2": (1, 3, 26),
-    "pni": (1, 2, 0),
-    "ssse3": (1, 2, 9),
-    "fma": (1, 2, 12),
-    "cx16": (1, 2, 13),
-    "sse4_1": (1, 2, 19),
-    "sse4_2": (1, 2, 20),
-    "movbe": (1, 2, 22),
-    "popcnt": (1, 2, 23),
-    "xsave": (1, 2, 27),
-    "avx": (1, 2, 28),
-    "f16c": (1, 2, 29),
-    "bmi1": (7, 1, 3),
-    "avx2": (7, 1, 5),
-    "bmi2": (7, 1, 8),
-    "avx512f": (7, 1, 16),
-    "avx512dq": (7, 1, 17),
-    "avx512cd": (7, 1, 28),
-    "avx512bw": (7, 1, 30),
-    "avx512vl": (7, 1, 31),
-    "avx512vbmi": (7, 2, 1),
-    "avx512_vnni": (7, 2, 11),
-    "lahf_lm": (0x80000001, 2, 0),
-    "abm": (0x80000001, 2, 5),
+    "sse2": (BASIC, 3, 26),
+    "pni": (BASIC, 2, 0),
+    "ssse3": (BASIC, 2, 9),
+    "fma": (BASIC, 2, 12),
+    "cx16": (BASIC, 2, 13),
+    "sse4_1": (BASIC, 2, 19),
+    "sse4_2": (BASIC, 2, 20),
+    "movbe": (BASIC, 2, 22),
+    "popcnt": (BASIC, 2, 23),
+    "xsave": (BASIC, 2, 27),
+    "avx": (BASIC, 2, 28),
+    "f16c": (BASIC, 2, 29),
+    "bmi1": (FEATURES, 1, 3),
+    "avx2": (FEATURES, 1, 5),
+    "bmi2": (FEATURES, 1, 8),
+    "avx512f": (FEATURES, 1, 16),
+    "avx512dq": (FEATURES, 1, 17),
+    "avx512cd": (FEATURES, 1, 28),
+    "avx512bw": (FEATURES, 1, 30),
+    "avx512vl": (FEATURES, 1, 31),
+    "avx512vbmi": (FEATURES, 2, 1),
+    "avx512_vnni": (FEATURES, 2, 11),
+    "avx_vnni": (MORE, 0, 4),
+    "lahf_lm": (EXTENDED, 2, 0),
+    "abm": (EXTENDED, 2, 5),
 }
-LEAVES = (1, 7, 0x80000001)
 YMM_STATE, ZMM_STATE = 0x6, 0xE6  # XCR0: what the system must save for AVX, for AVX-512
 
 PROBE = """\
-/* What the processor has (CPUID leaves 1, 7, 0x80000001) and which registers the system saves (XCR0). */
-static void probe(unsigned int found[3][4], unsigned int *saved) {
-    static const unsigned int leaves[3] = {1u, 7u, 0x80000001u};
+/* What the processor has (CPUID leaves and subleaves) and which registers the system saves (XCR0). */
+static void probe(unsigned int found[4][4], unsigned int *saved) {
+    static const unsigned int leaves[4][2] = {{1u, 0u}, {7u, 0u}, {7u, 1u}, {0x80000001u, 0u}};
     unsigned int top, high;
     __asm__("cpuid" : "=a"(top), "=b"(found[0][1]), "=c"(found[0][2]), "=d"(found[0][3]) : "a"(0), "c"(0));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
+        const unsigned int leaf = leaves[i][0], subleaf = leaves[i][1];
         unsigned int *const r = found[i];
         r[0] = r[1] = r[2] = r[3] = 0;
-        if (leaves[i] >= 0x80000000u || leaves[i] <= top)
-            __asm__("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaves[i]), "c"(0));
+        if (leaf >= 0x80000000u || leaf <= top)
+            __asm__("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(subleaf));
     }
     *saved = 0;
     if (found[0][2] >> 27 & 1u) __asm__("xgetbv" : "=a"(*saved), "=d"(high) : "c"(0));
@@ -84,7 +87,7 @@ def _declarations(variants: Sequence[Unit]) -> str:
 
 def _entry(face: Unit, variants: Sequence[Unit]) -> str:
     arguments = ", ".join(_names(face))
-    rows = ["unsigned int found[3][4], saved;", "probe(found, &saved);"]
+    rows = ["unsigned int found[4][4], saved;", "probe(found, &saved);"]
     for v in reversed(variants[1:]):
         rows.append(f"if ({condition(v.target)})")
         rows.append(f"{INDENT}return {v.entry}({arguments});")
@@ -111,10 +114,6 @@ def condition(target: Target) -> str:
     """C that is true where the processor has the features and the system saves the registers."""
     masks: dict[tuple[int, int], int] = {}
     for feature in target.features:
-        if feature not in CPUID:
-            raise UnsupportedError(
-                f"no test for the processor feature {feature!r}", remedy="name an x86 target"
-            )
         leaf, register, bit = CPUID[feature]
         key = (LEAVES.index(leaf), register)
         masks[key] = masks.get(key, 0) | 1 << bit

@@ -23,6 +23,8 @@ from .toolchain import macros
 FloatAbi = Literal["hard", "softfp", "soft"]
 CodeModel = Literal["tiny", "small", "kernel", "medium", "large"]
 CLOSEST = 4
+MARCH = ("x86", "i386", "i686", "mips", "s390x", "loongarch")
+"""Where compilers call a processor by `-march=`, and not by `-mcpu=`."""
 _FEATURE = re.compile(
     r"__(SSE\w*|SSSE3|AVX\w*|FMA|F16C|BMI2?|ARM_FEATURE_(DSP|FMA|DOTPROD|MATMUL_INT8|MVE|DIRECTED_ROUNDING)|"
     r"riscv_(flen|mul|compressed|vector)|wasm_simd128|ALTIVEC|VSX|ARM_FP)_*"
@@ -77,14 +79,23 @@ def _says(target: Target, *more: str) -> str:
 def _of_cpu(target: Target, cpu: str | None) -> Target:
     if cpu is None:
         return target
-    word = "-march=" if target.triple.startswith(("x86", "i386", "i686")) else "-mcpu="
-    kept = [f.partition("+")[2] for f in target.flags if f.startswith(word) and "+" in f]
+    word = "-march=" if target.triple.startswith(MARCH) else "-mcpu="
+    own = _board_of(cpu)  # its flags may leave out what C must not use
+    written = own if own is not None else target
+    kept = [f.partition("+")[2] for f in written.flags if f.startswith(word) and "+" in f]
     made = _flags(target, ("-mcpu=", "-march="), word + "+".join((cpu, *kept)))
     if "error" in _says(made):
         near = difflib.get_close_matches(cpu, _cpus(target.triple), CLOSEST, 0.5)
         raise InputError(f"--cpu {cpu} is no processor of {target.name}", remedy=_did_you_mean(near))
-    own = next((t for t in TARGETS.values() if t.board and f"-mcpu={cpu}" in t.flags), made)
+    if own is None:
+        return made
     return replace(made, runner=own.runner, board=own.board)  # another board may lack its instructions
+
+
+def _board_of(cpu: str) -> Target | None:
+    """The record of a microcontroller's processor, whose board runs its programs."""
+    called = re.compile(rf"-mcpu={re.escape(cpu)}(\+.*)?")
+    return next((t for t in TARGETS.values() if t.board and any(map(called.fullmatch, t.flags))), None)
 
 
 @cache
@@ -157,7 +168,7 @@ def _require_instructions(target: Target, made: Target, machine: Machine) -> Non
     arch = target.triple[:3]
     fits = [t for t in TARGETS.values() if t.triple[:3] == arch and t.format == target.format]
     fits = [t for t in fits if all(not bits & ~there.get(n, 0) for n, bits in _instructions(t).items())]
-    nearest = max(fits, key=lambda t: len(_instructions(t)), default=None)
+    nearest = max(fits, key=lambda t: (_is_called(t, machine.cpu), len(_instructions(t))), default=None)
     said = [f"--cpu {machine.cpu}"] if machine.cpu else []
     said += [f"--features {','.join(machine.features)}"] if machine.features else []
     said += [f"--float-abi {machine.float_abi}"] if machine.float_abi else []
@@ -166,6 +177,10 @@ def _require_instructions(target: Target, made: Target, machine: Machine) -> Non
         f"{' '.join(said)} has no {names}, which code for {target.name} uses",
         remedy=f"--target {nearest.name}" if nearest else "",
     )
+
+
+def _is_called(target: Target, cpu: str | None) -> bool:
+    return cpu in (target.name, *target.aliases)
 
 
 def _instructions(target: Target) -> dict[str, int]:

@@ -152,6 +152,19 @@ def zig_version() -> str:
 @cache
 def tool_version(command: tuple[str, ...]) -> str:
     """First line of `command --version`: "gcc (Debian 12.2.0-14) 12.2.0"."""
+    return _first_line((*command, "--version"))
+
+
+@cache
+def machine_of(command: tuple[str, ...]) -> str:
+    """What a compiler of C builds for, as gcc and clang say it: "arm-none-eabi"; empty: it does not say."""
+    try:
+        return _first_line((*command, "-dumpmachine"))
+    except ToolchainError:
+        return ""
+
+
+def _first_line(command: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory(prefix="ingot-") as directory:
-        said = run((*command, "--version"), Path(directory)).decode(errors="replace")
-    return said.partition("\n")[0]
+        said = run(command, Path(directory)).decode(errors="replace")
+    return said.partition("\n")[0].strip()

@@ -32,6 +32,7 @@ class Target:
     flags: tuple[str, ...] = ()
     gcc: tuple[str, ...] | None = None
     aliases: tuple[str, ...] = ()
+    is_portable: bool = False  # its C is for any processor: a `cc` of the user's own may build for another
     format: Format = "elf"
     joins: bool = True  # whether the pinned linker makes one object of several
     endian: Literal["little", "big"] = "little"

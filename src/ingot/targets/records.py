@@ -30,6 +30,23 @@ FAMILIES = MappingProxyType(
 )
 TARGETS = MappingProxyType({t.name: t for family in FAMILIES.values() for t in family})
 ALIASES = MappingProxyType({alias: t for t in TARGETS.values() for alias in t.aliases})
+SMALL_INT = "its int has 16 bits, and the C of bundles needs 32"
+XTENSA = (
+    "its core is an Xtensa, which the pinned compiler does not build for; --target c99 makes C for your own: "
+    "--cc, or --package esp-idf"
+)
+OUT_OF_REACH = MappingProxyType(
+    {
+        **dict.fromkeys(("xtensa", "esp32", "esp32-s2", "esp32-s3", "esp32s2", "esp32s3", "esp8266"), XTENSA),
+        **dict.fromkeys(("avr", "atmega328p", "atmega2560", "attiny85", "arduino-uno"), SMALL_INT),
+        **dict.fromkeys(("arduino-nano", "arduino-mega", "msp430"), SMALL_INT),
+        **dict.fromkeys(
+            ("nvptx", "nvptx64", "cuda", "amdgcn", "gpu"), "bundles run on processors, not on GPUs"
+        ),
+        **dict.fromkeys(("bpf", "bpfel", "bpfeb"), "its functions take at most five arguments and no floats"),
+    }
+)
+"""What users name that no record is for, and why."""
 CLOSE = 0.72  # of difflib's ratio: below, a name is no misspelling
 _MACHINE = platform.machine()
 
@@ -41,19 +58,27 @@ def find(name: str) -> Target:
     known = TARGETS.get(name) or ALIASES.get(name.lower().replace("_", "-")) or ALIASES.get(name.lower())
     if known is not None:
         return known
+    if why := OUT_OF_REACH.get(name.lower().replace("_", "-")):
+        raise InputError(f"there is no target '{name}': {why}")
     raise InputError(f"unknown target '{name}'", remedy=f"{_suggestion(name)}ingot targets lists them")
 
 
 def find_all(names: str) -> list[Target]:
     """The records of one name, or of several joined by `+`: names may hold one themselves (cortex-m0+).
 
-    Raises InputError for one that is joined with itself."""
+    Raises InputError for one that is joined with itself, and where no program can tell processors apart.
+    """
     if names in ALIASES or names in TARGETS:
         return [find(names)]
     found = [find(name) for name in names.split("+")]
     for target in found:
         if found.count(target) > 1:
             raise InputError(f"target '{names}' has {target.name} twice", remedy="name each target once")
+        if len(found) > 1 and not target.triple.startswith("x86_64"):
+            raise InputError(
+                f"target '{names}': {target.name} has no way to ask which instructions there are",
+                remedy="join targets of 64-bit x86, or make a bundle for each",
+            )
     return found
 
 

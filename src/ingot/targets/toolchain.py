@@ -10,6 +10,7 @@ programs, kernel modules and shared libraries alike. `link_shared` therefore exp
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import tempfile
@@ -21,8 +22,8 @@ from typing import Literal
 from ingot.binary.objects import undefined_symbols
 from ingot.binary.read import read_object
 
-from ..errors import ToolchainError
-from .process import Content, produce, run, tool_version, zig, zig_home, zig_version
+from ..errors import InputError, ToolchainError
+from .process import Content, machine_of, produce, run, tool_version, zig, zig_home, zig_version
 from .record import Target
 from .records import cpu_features
 from .userland import KERNEL32, START
@@ -129,8 +130,28 @@ def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[tuple[str
     if not command:
         raise ToolchainError("the C compiler command is empty")
     version = tool_version(command)
+    _require_architecture(command, target)
     machine = target.gcc[1:] if target.gcc else target.flags
     return (*command, *machine, *_more(target, version)), f"{command[0]} {version}"
+
+
+KINDS = {"i386": "x86", "i686": "x86", "x86": "x86", "thumb": "arm", "arm64": "aarch", "ppc": "powerpc"}
+
+
+def _require_architecture(command: tuple[str, ...], target: Target) -> None:
+    """InputError for a compiler of the user's that makes code for other processors, as far as it says so."""
+    made_for = machine_of(command)
+    if target.is_portable or not made_for or _kind(made_for) == _kind(target.triple):
+        return
+    fits = f"--cc {target.gcc[0]}" if target.gcc else "leave --cc out"
+    raise InputError(f"--cc {command[0]} compiles for {made_for}, not for {target.name}", remedy=fits)
+
+
+def _kind(triple: str) -> str:
+    """x86, arm, riscv: what one compiler builds for, by what its triples begin with."""
+    named = (kind for begin, kind in KINDS.items() if triple.startswith(begin))
+    found = re.match(r"[a-z]+", triple)
+    return next(named, found[0] if found else triple)
 
 
 def _more(target: Target, version: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ TARGETS = (
         "portable C for the machine Ingot runs on, one value at a time",
         triple=f"{MACHINE}-unknown-none-elf",
         aliases=("generic", "portable"),
+        is_portable=True,
         gcc=("gcc",),
         relocation="pic",
     ),
