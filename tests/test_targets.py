@@ -360,7 +360,7 @@ C_TYPES = {
     "uint8": "unsigned char",
     "int16": "short",
     "int32": "int",
-    "int64": "long long",
+    "int64": "int64_t",
 }
 MEANING: dict[str, Callable[..., np.ndarray]] = {
     "max": lambda a, b, c: np.maximum(a, b),

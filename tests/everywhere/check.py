@@ -32,8 +32,8 @@ NAMES = (
 CHOSEN = tuple(c for c in CASES if c.name in NAMES)
 RULES = Policy(libraries=True, writable=False, features=False)
 UNDECODED = Policy(libraries=True, writable=False)
-UNREAD = ("armv8.1m", "cortex-m85", "sparc", "mips64", "mips64el")
-"""Of whose Helium, rd %y, dinsu the decoder makes no assembly that a compiler takes."""
+UNREAD = ("aarch64-sve256", "aarch64-sve512", "armv8.1m", "cortex-m85", "sparc", "mips64", "mips64el")
+"""Of whose SVE, Helium, rd %y, dinsu the decoder makes no assembly that a compiler takes."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
-"""Arm's application processors: 64 bits with NEON, 32 bits one value at a time."""
+"""Arm's application processors: 64 bits with NEON or SVE, 32 bits one value at a time."""
 
 from __future__ import annotations
 
 from ..record import Target
 from ..spelling import NEON, fma_scalar, neon_dotprod, neon_i8mm
+from ..sve import HEADER as SVE_HEADER
+from ..sve import sve, sve_i8mm
 from .portable import MACHINE
 
 AARCH64_SCALAR = fma_scalar(("fsqrt %s0, %s1", "w"), ("fsqrt %d0, %d1", "w"))
@@ -95,6 +97,38 @@ TARGETS = (
         runner=() if MACHINE == "aarch64" else ("qemu-aarch64", "-cpu", "max"),
         relocation="pic",
         operations={**NEON, **neon_i8mm()},
+        scalar_operations=AARCH64_SCALAR,
+    ),
+    Target(
+        "aarch64-sve256",
+        "64-bit Arm Linux: SVE with vectors of 32 bytes and dot products of mixed signs: Neoverse V1",
+        triple="aarch64-linux-gnu",
+        aliases=("neoverse-v1-sve", "graviton3-sve"),
+        flags=("-march=armv8.4-a+sve+i8mm", "-msve-vector-bits=256"),
+        gcc=("aarch64-linux-gnu-gcc", "-march=armv8.4-a+sve+i8mm", "-msve-vector-bits=256"),
+        vector_bytes=32,
+        registers=32,
+        header=SVE_HEADER,
+        features=("asimd", "asimddp", "i8mm", "sve"),
+        runner=("qemu-aarch64", "-cpu", "max,sve256=on"),
+        relocation="pic",
+        operations={**sve(32), **sve_i8mm(32)},
+        scalar_operations=AARCH64_SCALAR,
+    ),
+    Target(
+        "aarch64-sve512",
+        "64-bit Arm Linux: SVE with vectors of 64 bytes: A64FX",
+        triple="aarch64-linux-gnu",
+        aliases=("a64fx", "fugaku"),
+        flags=("-mcpu=a64fx", "-msve-vector-bits=512"),
+        gcc=("aarch64-linux-gnu-gcc", "-mcpu=a64fx", "-msve-vector-bits=512"),
+        vector_bytes=64,
+        registers=32,
+        header=SVE_HEADER,
+        features=("asimd", "sve"),
+        runner=("qemu-aarch64", "-cpu", "max,sve512=on"),
+        relocation="pic",
+        operations=sve(64),
         scalar_operations=AARCH64_SCALAR,
     ),
     Target(

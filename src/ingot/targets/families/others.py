@@ -1,11 +1,12 @@
 """PowerPC, IBM Z, MIPS, SPARC, LoongArch, Hexagon, and what else the pinned compiler builds: one value at a
-time. Floats where the processor has them, else by the compiler's library.
+time, but for POWER8's vectors. Floats where the processor has them, else by the compiler's library.
 """
 
 from __future__ import annotations
 
 from ..record import Target
 from ..spelling import FMA_BUILTIN, fma_scalar
+from ..vsx import HEADER, VSX
 
 POWER = FMA_BUILTIN  # square roots are an option
 NO_ALTIVEC = "-mno-altivec"  # vectors of floats lose denormal numbers, as most systems set it
@@ -40,15 +41,19 @@ TARGETS = (
     ),
     Target(
         "ppc64le",
-        "64-bit Power Linux, little-endian: POWER8",
+        "64-bit Power Linux, little-endian: VSX since POWER8",
         triple="powerpc64le-linux-gnu",
         aliases=("powerpc64le", "power8", "power9", "power10"),
         flags=("-mcpu=pwr8",),
         gcc=("powerpc64le-linux-gnu-gcc", "-mcpu=power8"),
-        registers=32,
+        vector_bytes=16,
+        registers=64,
+        header=HEADER,
         runner=("qemu-ppc64le",),
         relocation="pic",
+        operations=VSX,
         scalar_operations=POWER,
+        instructions={("dot4", "int8"): 4},
     ),
     Target(
         "s390x",
