@@ -624,6 +624,12 @@ int main(void)
     __asm__ volatile("mov r8, sp\\n mov sp, %1\\n blx %2\\n mov sp, r8"
         : "+r"(r0) : "r"(area + 65536), "r"(FUNCTION)
         : "r1", "r2", "r3", "r8", "r12", "lr", "memory", "cc");
+#elif defined(__riscv)
+    register long a0 __asm__("a0") = 5;
+    __asm__ volatile("mv s2, sp\\n mv sp, %1\\n jalr %2\\n mv sp, s2"
+        : "+r"(a0) : "r"(area + 65536), "r"(FUNCTION)
+        : "x1", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "s2",
+          "memory");
 #else
     register long x0 __asm__("x0") = 5;
     __asm__ volatile("mov x19, sp\\n mov sp, %1\\n blr %2\\n mov sp, x19"
@@ -641,8 +647,13 @@ int main(void)
 
 
 @pytest.mark.parametrize("optimize", ["-O0", "-O2", "-Os"])
-@pytest.mark.parametrize("kind", ["clang", "gcc"])
-@pytest.mark.parametrize("name", ["x86-64", "x86-64-v3", "aarch64", "armv7e-m", "armv8.1m"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *product(("x86-64", "x86-64-v3", "aarch64", "armv7e-m", "armv8.1m", "riscv64"), ("clang", "gcc")),
+        *product(("rv32imc", "rv32gc"), ("clang",)),
+    ],
+)
 def test_stack_bound_holds_and_is_tight(name, kind, optimize):
     """Run on a painted stack: the bound covers what was touched, by at most an alignment."""
     target = TARGETS[name]
@@ -656,7 +667,9 @@ def test_stack_bound_holds_and_is_tight(name, kind, optimize):
 
 
 @pytest.mark.parametrize("kind", ["clang", "gcc"])
-@pytest.mark.parametrize(("name", "word"), [("x86-64-v3", 8), ("i386", 4), ("aarch64", 0), ("armv7e-m", 0)])
+@pytest.mark.parametrize(
+    ("name", "word"), [("x86-64-v3", 8), ("i386", 4), ("aarch64", 0), ("armv7e-m", 0), ("riscv64", 0)]
+)
 def test_frame_of_4_kilobytes(name, kind, word):
     """`word` is the return address; -mstackrealign may keep a frame pointer in addition."""
     target = TARGETS[name]

@@ -1,4 +1,4 @@
-"""What single instructions do to the stack pointer and where they go: x86, AArch64, Thumb.
+"""What single instructions do to the stack pointer and where they go: x86, AArch64, Thumb, RISC-V.
 
 In: mnemonic and operands as capstone prints them. Out: `Move`s between registers and a `Flow`. Called by
 `stack.py`, which follows them through a function. What is not understood kills the register it writes; a
@@ -11,27 +11,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import capstone
 
-Flow = Literal["", "call", "jump", "branch", "return"]
-KILLED = ""
-CONSTANT = "#"
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """to := source + offset + sign * by, in bytes; an alignment is the largest step down it can make.
-
-    `source` is a register, KILLED (anything) or CONSTANT (the offset alone); `by` holds a constant.
-    """
-
-    to: str
-    source: str
-    offset: int = 0
-    by: str = ""
-    sign: int = 1
+from ingot.audit import riscv
+from ingot.audit.moves import CONSTANT, KILLED, Flow, Move, number, plus, slack
+from ingot.binary.record import ObjectFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +24,7 @@ class Machine:
     """One instruction set; a call pushes `word`, a function without calls may write `red_zone` below sp.
 
     `beyond` gives mnemonic and operands of four bytes that capstone does not know, if it knows them itself.
+    `pairs`: a far jump is two instructions, of which the first holds where it goes; near ones say how far.
     """
 
     architecture: int
@@ -49,26 +35,8 @@ class Machine:
     moves: Callable[[str, str], Move | None]
     flow: Callable[[str, str], Flow]
     red_zone: int = 0
+    pairs: bool = False
     beyond: Callable[[bytes, int], tuple[str, str] | None] = lambda code, at: None
-
-
-def _number(text: str) -> int | None:
-    """`0x10`, `#16`, `#1, lsl #12`; None if it is no constant."""
-    found = re.fullmatch(r"#?(-?)(0x[0-9a-f]+|\d+)(?:, lsl #(\d+))?", text)
-    if found is None:
-        return None
-    value = int(found[2], 0) << int(found[3] or 0)
-    return -value if found[1] else value
-
-
-def _slack(mask: int | None, bits: int, word: int) -> int | None:
-    """Largest step down of `sp & mask` when sp is a multiple of `word`: -64 -> 64 - word."""
-    size = 0 if mask is None else -mask % (1 << bits)
-    return size - word if size and size & (size - 1) == 0 else None
-
-
-def _plus(to: str, source: str, offset: int | None) -> Move:
-    return Move(to, KILLED) if offset is None else Move(to, source, offset)
 
 
 # ---- x86 ---------------------------------------------------------------------------------------------------
@@ -84,17 +52,17 @@ def _x86_name(operand: str) -> str:
 
 def _x86_moves(word: int, op: str, operands: str) -> Move | None:
     to, _, rest = operands.partition(", ")
-    to, value = _x86_name(to), _number(rest)
+    to, value = _x86_name(to), number(rest)
     match op:
         case "push" | "pop":
             return Move("rsp", "rsp", word if op == "pop" else -word)
         case "leave":
             return Move("rsp", "rbp", word)
         case "add" | "sub":
-            return _plus(to, to, value if op == "add" or value is None else -value)
+            return plus(to, to, value if op == "add" or value is None else -value)
         case "and" if value is not None:
-            slack = _slack(value, 8 * word, word)
-            return _plus(to, to, None if slack is None else -slack)
+            step = slack(value, 8 * word, word)
+            return plus(to, to, None if step is None else -step)
         case "lea":
             return _x86_address(to, rest)
         case "mov":  # reloading a saved register keeps what is known of it
@@ -105,7 +73,7 @@ def _x86_moves(word: int, op: str, operands: str) -> Move | None:
 def _x86_address(to: str, operand: str) -> Move:
     """lea: `[rbp - 8]`."""
     found = re.fullmatch(r"\[(\w+)(?: ([+-]) (\w+))?\]", operand)
-    offset = _number(found[3] or "0") if found else None
+    offset = number(found[3] or "0") if found else None
     if found is None or offset is None:
         return Move(to, KILLED)
     return Move(to, _x86_name(found[1]), -offset if found[2] == "-" else offset)
@@ -130,20 +98,20 @@ def _a64_moves(op: str, operands: str) -> Move | None:
     stepped = re.search(r"\[(\w+), #(-?\w+)\]!|\[(\w+)\], #(-?\w+)", operands)
     if stepped:  # pre- or post-indexed access
         register = stepped[1] or stepped[3]
-        return _plus(register, register, _number(stepped[2] or stepped[4]))
+        return plus(register, register, number(stepped[2] or stepped[4]))
     to, source, *rest = [*operands.split(", ", 2), ""]
     to = re.sub(r"^w(\d+)$", r"x\1", to)
-    value = _number(rest[0]) if rest else None
+    value = number(rest[0]) if rest else None
     match op:
         case "add" | "sub" if re.fullmatch(r"x\d+", rest[0]):
             return Move(to, source, by=rest[0], sign=1 if op == "add" else -1)
         case "add" | "sub":
-            return _plus(to, source, value if op == "add" or value is None else -value)
+            return plus(to, source, value if op == "add" or value is None else -value)
         case "and":
-            slack = _slack(value, 64, 16)
-            return _plus(to, source, None if slack is None else -slack)
+            step = slack(value, 64, 16)
+            return plus(to, source, None if step is None else -step)
         case "mov":
-            value = _number(source)
+            value = number(source)
             return Move(to, source) if value is None else Move(to, CONSTANT, value)
     return None if op.startswith(_A64_READS) else Move(to, KILLED)
 
@@ -179,20 +147,20 @@ def _thumb_moves(op: str, operands: str) -> Move | None:
     stepped = re.search(r"\[(\w+), #(-?\w+)\]!|\[(\w+)\], #(-?\w+)", operands)
     if stepped:
         register = stepped[1] or stepped[3]
-        return _plus(register, register, _number(stepped[2] or stepped[4]))
+        return plus(register, register, number(stepped[2] or stepped[4]))
     return _thumb_arithmetic(op.removesuffix("s"), operands)
 
 
 def _thumb_arithmetic(op: str, operands: str) -> Move | None:
     to, *rest = operands.split(", ")
-    source, value = (rest[0] if len(rest) > 1 else to), _number(rest[-1]) if rest else None
+    source, value = (rest[0] if len(rest) > 1 else to), number(rest[-1]) if rest else None
     match op:
         case "movw" if value is not None:
             return Move(to, CONSTANT, value)
         case "add" | "sub" if value is None and rest:
             return Move(to, source, by=rest[-1], sign=1 if op == "add" else -1)
         case "add" | "addw" | "sub" | "subw":
-            return _plus(to, source, value if op.startswith("add") or value is None else -value)
+            return plus(to, source, value if op.startswith("add") or value is None else -value)
         case "mov" if rest:
             return Move(to, rest[0])
         case "bfc" if rest and rest[0] == "#0" and value is not None:  # clears the low bits: an alignment
@@ -249,11 +217,24 @@ _NAMES = (*(f"r{i}" for i in range(13)), "sp", "lr", "pc")
 _X86, _A64, _ARM = capstone.CS_ARCH_X86, capstone.CS_ARCH_ARM64, capstone.CS_ARCH_ARM
 _CORTEX_M = capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
 
+
+def _riscv(bits: int, mode: int) -> Machine:
+    decoder = capstone.CS_ARCH_RISCV, mode | capstone.CS_MODE_RISCVC
+    return Machine(*decoder, "sp", 0, 0, partial(riscv.moves, bits), riscv.flow, pairs=True)
+
+
 MACHINES = {
     "EM_X86_64": Machine(
         _X86, capstone.CS_MODE_64, "rsp", 8, 4, partial(_x86_moves, 8), _x86_flow, red_zone=128
     ),
     "EM_386": Machine(_X86, capstone.CS_MODE_32, "rsp", 4, 4, partial(_x86_moves, 4), _x86_flow),
     "EM_AARCH64": Machine(_A64, capstone.CS_MODE_ARM, "sp", 0, 0, _a64_moves, _a64_flow),
+    "EM_RISCV32": _riscv(32, capstone.CS_MODE_RISCV32),
+    "EM_RISCV64": _riscv(64, capstone.CS_MODE_RISCV64),
     "EM_ARM": Machine(_ARM, _CORTEX_M, "sp", 0, 4, _thumb_moves, _thumb_flow, beyond=_armv81m),
 }
+
+
+def machine_of(file: ObjectFile) -> Machine | None:
+    """The rules for an object's code, if there are any."""
+    return MACHINES.get(file.machine) or MACHINES.get(f"{file.machine}{file.bits}")

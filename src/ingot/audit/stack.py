@@ -1,4 +1,4 @@
-"""How much stack a compiled object needs, read from its machine code: x86, AArch64, Cortex-M.
+"""How much stack a compiled object needs, read from its machine code: x86, AArch64, Cortex-M, RISC-V.
 
 In: object bytes. Out: `StackUsage`. Called by `bundle` (the header's STACK_MAX), `inspect` and tests.
 
@@ -17,7 +17,8 @@ from functools import cached_property
 
 import capstone
 
-from ingot.audit.machine import CONSTANT, MACHINES, Flow, Machine, Move
+from ingot.audit.machine import Machine, machine_of
+from ingot.audit.moves import CONSTANT, Flow, Move
 from ingot.binary.objects import Function, functions
 from ingot.binary.read import read_object
 from ingot.binary.record import ObjectFile
@@ -118,7 +119,7 @@ def stack_usage(object_bytes: bytes, *, indirect: int | None = None) -> StackUsa
 
 def stack_of_file(file: ObjectFile, found: Sequence[Function], indirect: int | None = None) -> StackUsage:
     """The same of a file that is read already, and of its functions."""
-    machine = MACHINES.get(file.machine)
+    machine = machine_of(file)
     if machine is None:
         return StackUsage({function.name: None for function in found}, {}, indirect)
     places = {(function.section, function.start): function.name for function in found}
@@ -196,6 +197,7 @@ class _Walk:
             return True
         base = registers.get(move.source)
         by = registers.get(CONSTANT + move.by) if move.by else 0
+        constant = registers.get(CONSTANT + move.source) if not move.by else None
         registers.pop(CONSTANT + move.to, None)
         if base is not None and by is not None:
             registers[move.to] = base + move.offset + move.sign * by
@@ -203,6 +205,8 @@ class _Walk:
         registers.pop(move.to, None)
         if move.source == CONSTANT:
             registers[CONSTANT + move.to] = move.offset
+        elif constant is not None:
+            registers[CONSTANT + move.to] = constant + move.offset
         return move.to != self.machine.sp
 
     def _note(self, operands: str, registers: Registers) -> None:
@@ -248,22 +252,36 @@ class _Walk:
     def _target(self, at: int, size: int, operands: str) -> tuple[int | None, str | None]:
         """(offset in this function, None), (None, other function) or (None, None) if through a register."""
         function = self.function
-        for offset in range(at, at + size):
+        for offset in range(self._pair(at, operands), at + size):
             if offset in function.targets:
                 return self._named(*function.targets[offset])
         found = re.search(r"(?:^|[ ,#])(0x[0-9a-f]+|\d+)$", operands)
         if found is None or "[" in operands:
             return None, None
-        place = _signed(int(found[1], 0))
+        place = _signed(int(found[1], 0)) if not self.machine.pairs else at + _distance(operands)
         name = self.places.get((function.section, function.start + place))
         inside = 0 <= place < len(function.code)
         return (place, name if place == 0 else None) if inside else (None, name or UNNAMED)
 
     def _named(self, symbol: str, addend: int) -> tuple[int | None, str | None]:
-        if symbol.startswith("#"):
-            place = (int(symbol[1:]), addend + self.machine.section_bias)
-            return None, self.places.get(place, UNNAMED)
-        return None, symbol
+        if not symbol.startswith("#"):
+            return None, symbol
+        function, place = self.function, (int(symbol[1:]), addend + self.machine.section_bias)
+        inside = place[1] - function.start
+        if place[0] == function.section and 0 < inside < len(function.code):
+            return inside, None
+        return None, self.places.get(place, UNNAMED)
+
+    def _pair(self, at: int, register: str) -> int:
+        """Where a jump begins: at the instruction before it, if that makes the register with the goal."""
+        before = self.code.get(at - 4)
+        is_pair = self.machine.pairs and before is not None and before[1] == "auipc"
+        return at - 4 if is_pair and before and before[2].partition(",")[0] == register else at
+
+
+def _distance(operands: str) -> int:
+    """How far a jump goes from itself."""
+    return int(operands.rpartition(" ")[2], 0)
 
 
 def _signed(place: int) -> int:

@@ -153,6 +153,8 @@ def _relocations(file: ObjectFile) -> dict[int, list[tuple[int, tuple[str, int]]
 
 def _goal(relocation: Relocation) -> tuple[str, int]:
     symbol, addend = relocation.symbol, relocation.addend or 0
+    if symbol.kind == "NOTYPE" and symbol.bind == "local" and symbol.section is not None:  # a label
+        return f"#{symbol.section}", symbol.value + addend
     return (f"#{symbol.section}" if symbol.kind == "SECTION" else symbol.name), addend
 
 
