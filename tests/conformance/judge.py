@@ -23,14 +23,14 @@ Result = Literal["pass", "exception", "unsupported", "wrong", "crash"]
 RESULTS: tuple[Result, ...] = ("pass", "exception", "unsupported", "wrong", "crash")
 EXCEPTIONS = {"ImageDecoder", "Gradient", "Adagrad", "Adam", "Momentum"}
 BFLOAT16_RTOL = 2.0**-6
-REASON_LENGTH = 200
+REASON_LENGTH = 400
 
 
 class Verdict(NamedTuple):
     """`unsupported` is a clean refusal, an InputError while compiling; every other exception is a crash.
 
-    `exception`: the model holds an operator that no freestanding C for inference can mean (EXCEPTIONS), and
-    the refusal is an UnsupportedError that names it.
+    `exception`: the model holds an operator that freestanding C for inference cannot express (EXCEPTIONS),
+    and the refusal is an UnsupportedError that names it.
     """
 
     result: Result
@@ -44,7 +44,7 @@ def judge(case: Case, **options: Any) -> Verdict:
         try:
             prepared = onnx_backend.prepare(model, **options)
         except InputError as error:
-            return Verdict(_refusal(model, error), _one_line(error))
+            return Verdict(_refusal(model, error), _one_line(str(error)))
         for inputs, wanted in sets:
             found = prepared.run(inputs)
             reason = random_reason(model, inputs, found, wanted)
@@ -53,7 +53,7 @@ def judge(case: Case, **options: Any) -> Verdict:
             if reason:
                 return Verdict("wrong", reason)
     except Exception as error:  # what escapes here would have escaped to a user
-        return Verdict("crash", _one_line(error))
+        return Verdict("crash", _one_line(f"{type(error).__name__}: {error}"))
     return Verdict("pass")
 
 
@@ -98,5 +98,5 @@ def _float32(*arrays: Any) -> list[Any]:
     return [a.astype(np.float32) for a in arrays]
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:REASON_LENGTH]
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:REASON_LENGTH]

@@ -1,4 +1,4 @@
-"""Operators that Ingot knows and refuses, and why: what no bundle of freestanding C for inference can mean.
+"""Operators that Ingot knows and refuses, and why: freestanding C for inference cannot express them.
 
 In: nodes without a definition. Out: one error that names them. Called by `infer`.
 """
@@ -11,16 +11,16 @@ from ingot.errors import UnsupportedError
 from ingot.graph.ir import Node
 
 TRAINING = "ai.onnx.preview.training"
-_OPTIMISER = "it updates weights, which are constants in a bundle: bundles are for inference"
-_REMEDY = "train with the framework the model comes from, and export it for inference"
+_OPTIMISER = "it updates weights, which are constants in a bundle"
+_REMEDY = "train the model in the framework that it comes from, and export it for inference"
 
 REFUSED = {
     ("", "ImageDecoder"): (
-        "it decodes files (JPEG, PNG, WebP, ...), each by a codec that no freestanding bundle can call",
-        "decode before the call, and make the pixels an input of the model",
+        "decoding a file (JPEG, PNG, WebP, ...) needs a codec, which a freestanding bundle cannot call",
+        "decode the file before the call, and make the pixels an input of the model",
     ),
     (TRAINING, "Gradient"): (
-        "it differentiates the graph around it, which only a training framework does",
+        "only a training framework can differentiate the graph around it",
         _REMEDY,
     ),
     (TRAINING, "Adagrad"): (_OPTIMISER, _REMEDY),
@@ -35,4 +35,4 @@ def refuse(nodes: Iterable[Node]) -> None:
     for node in nodes:
         if (node.domain, node.op) in REFUSED:
             reason, remedy = REFUSED[node.domain, node.op]
-            raise UnsupportedError(f"{node.label}: {node.op} is not compiled, for {reason}", remedy=remedy)
+            raise UnsupportedError(f"{node.label} cannot be compiled: {reason}", remedy=remedy)
