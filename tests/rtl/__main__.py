@@ -143,7 +143,7 @@ def table(rows: list[Comparison]) -> str:
 def cells(blocks: list[Block]) -> str:
     """The modules as Markdown."""
     lines = [
-        "| module | of these | cells | flip-flops | gates | um2 at 45 nm | SRAM bits |",
+        "| module | instances | cells | flip-flops | gates | um2 at 45 nm | SRAM bits |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for b in blocks:
