@@ -20,7 +20,7 @@ from tests.corpus import CASES
 from tests.everywhere.check import BYTES, NAMES, Outcome, outcome
 
 HEAD = (
-    "| target | for | run by | models | off by | calls of the compiler's library |\n|---|---|---|--:|--:|---|"
+    "| target | for | run by | models | error | calls of the compiler's library |\n|---|---|---|--:|--:|---|"
 )
 SHOWN = 3
 
