@@ -234,7 +234,7 @@ def front(model: Any, options: Options) -> Graph:
     if options.activations == "int8":
         # needs types and constant weights
         graph = GRAPH(byte_activations, graph, target_of(options), options.huffman)
-    return GRAPH(prune, graph)  # so is shape arithmetic: what only served it goes
+    return GRAPH(prune, graph)  # last: folded shape arithmetic leaves nodes without readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,16 +266,16 @@ def inexact(options: Options) -> bool:
 
 
 REGION_STEPS = (
-    RegionStep(pack_boundary, "first: everything below sees bytes at the edge", always),
-    RegionStep(fold_stages, "before fuse: what is left of a batch normalisation is a map", always),
-    RegionStep(inline_dequantised, "before fuse: maps of bytes join whoever reads them", fused),
-    RegionStep(fuse, "before layouts: what disappears needs none", fused),
-    RegionStep(reorder, "after fuse: what stands behind a view is one stage with its maps", fused),
-    RegionStep(split_sums, "after reorder: what reads a part reads its source", fused),
-    RegionStep(fold_zero_points, "after reorder: weights stand as they are read", fused),
-    RegionStep(join_quotients, "after fuse: what one kernel computes is one expression", inexact),
-    RegionStep(join_gates, "after join_quotients: the maps of a cell are as they stay", fused),
-    RegionStep(pack_constants, "the last to rewrite formulas: nothing folds constants below", always),
+    RegionStep(pack_boundary, "first: all later steps see bytes at the boundary", always),
+    RegionStep(fold_stages, "before fuse, which merges the rest of a batch normalisation", always),
+    RegionStep(inline_dequantised, "before fuse, which merges maps of bytes into their readers", fused),
+    RegionStep(fuse, "before layouts: a fused tensor needs none", fused),
+    RegionStep(reorder, "after fuse: a stage behind a view already contains its maps", fused),
+    RegionStep(split_sums, "after reorder: readers of a part already read its source", fused),
+    RegionStep(fold_zero_points, "after reorder: weights are in the order of their reads", fused),
+    RegionStep(join_quotients, "after fuse: each kernel's maps are already one expression", inexact),
+    RegionStep(join_gates, "after join_quotients: the maps of a cell are final", fused),
+    RegionStep(pack_constants, "last to rewrite formulas: no later step folds constants", always),
 )
 
 
