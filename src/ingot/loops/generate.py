@@ -144,12 +144,12 @@ def _one(found: tuple[Statement, ...] | None) -> Written | None:
 
 FAMILIES: tuple[Family, ...] = (
     Family("scan", "stages once per step of an axis, in order", _scan),
-    Family("chosen_naive", "what a tuning file or an option wants as naive loops", _chosen_naive),
+    Family("chosen_naive", "naive loops that a tuning file or an option asks for", _chosen_naive),
     of_stages("selection", "TopK in one pass", selection),
-    Family("streamed", "stages through rows at one pace, in line buffers", _streamed),
+    Family("streamed", "stages that advance together, row by row, in line buffers", _streamed),
     Family("banded", "chains of windows in bands of rows", _banded),
-    Family("checked", "reads at places that are data, with range checks", _checked),
-    Family("peeled", "axes whose extent only the run knows, around all below", _peeled),
+    Family("checked", "reads at data-dependent positions, with range checks", _checked),
+    Family("peeled", "loops over dynamic axes, around the families below", _peeled),
     Family("winograd", "convolutions by fewer multiplications", _winograd),
     Family("huffman", "products with Huffman-coded sparse matrices", _huffman),
     Family("sparse", "products with sparse matrices of few values", _sparse),
@@ -171,4 +171,4 @@ FAMILIES: tuple[Family, ...] = (
     of_stage("transpose", "maps that transpose memory", transpose),
     Family("naive", "everything else", _naive),
 )
-"""The families in the order in which they are asked, the special ones first."""
+"""The families in the order in which they are asked, special ones first."""
