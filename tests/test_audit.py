@@ -106,7 +106,7 @@ def test_a_label_that_is_local_and_undefined_is_explained(tmp_path: Path) -> Non
     path.write_text(PPC.format(name=".LBB0_5"))
     result = ingot("audit", path, "--triple", "powerpc64le-unknown-unknown")
     assert result.exit_code == 2
-    assert "LLVM makes no object of this: .LBB0_5 is not defined" in result.stderr
+    assert "LLVM cannot assemble this: .LBB0_5 is not defined" in result.stderr
 
 
 @pytest.mark.parametrize("name", ROWS)

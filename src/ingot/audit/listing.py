@@ -86,15 +86,15 @@ class Assembly:
 def _refused(report: str) -> InputError:
     """What LLVM says of a text that is not ours, on one line."""
     said = [line.strip() for line in report.splitlines() if "unit.s:" in line and "command" not in line]
-    return InputError(f"LLVM cannot assemble this: {said[0] if said else 'it takes too much time or room'}")
+    return InputError(f"LLVM cannot assemble this: {said[0] if said else 'it takes too much time or memory'}")
 
 
 def _undefined_label(report: str) -> InputError:
     names = ", ".join(sorted(set(re.findall(r"Undefined temporary symbol (\S+)", report))))
     return InputError(
-        f"LLVM makes no object of this: {names} is not defined, and a name that begins with .L is local to "
-        f"its file, so that no linker could find it",
-        remedy="define the label, or give what lies elsewhere another name (GNU as lets such names pass)",
+        f"LLVM cannot assemble this: {names} is not defined, and names that begin with .L are local to their "
+        f"file, so no linker could find it",
+        remedy="define the label, or rename it if it is defined elsewhere (GNU as accepts such names)",
     )
 
 

@@ -163,7 +163,7 @@ def _fixup_kinds(fixups: Iterable[Fixup]) -> Table:
         counts[key] += 1
         names.setdefault(key, {})[r.symbol if r else f.goal.partition("+")[0]] = None
     rows = [(kind, end, n, why, _some(names[kind, end, why])) for (kind, end, why), n in counts.most_common()]
-    return table("Fixups", ("fixup", "its end", "times>", "why", "of"), rows)
+    return table("Fixups", ("fixup", "outcome", "times>", "why", "symbols"), rows)
 
 
 def _general(why: str) -> str:
@@ -186,5 +186,5 @@ def _each_fixup(fixups: Iterable[Fixup]) -> Table:
         end = f"resolved: {f.patched} of {f.code}" if not f.relocations else _end(f)
         why = f.relocations[0].why if f.relocations else f"to {f.goal}" if f.goal else ""
         rows.append((f"{f.section}+{f.offset:#x}", f.function, f.instruction, f.kind, to, end, why))
-    columns = ("place", "function", "instruction", "fixup", "of", "its end", "why")
+    columns = ("place", "function", "instruction", "fixup", "symbol", "outcome", "why")
     return table("Fixups", columns, rows)
