@@ -180,7 +180,7 @@ register holds a table of coefficients (erf).
 all 2^32 arguments, on the vectors of each level of x86, and writes this page. The error is in units in the
 last place of the exact result, denormal results included. A difference in NaN, infinity or the sign of zero
 would count as an infinite error; there is none. Cycles are per element of an array in the first-level cache,
-at {ghz} GHz on {processor}. Some of the functions are a single instruction there.
+at {ghz} GHz on {processor}. On this processor, some functions are a single instruction.
 
 {table}
 pow and fmod take two arguments. `tests/test_math.py`, whose table has the limits, samples them and the
@@ -216,51 +216,51 @@ behaviour with the oracles that share it.
   that is NaN) give NaN if they read one, as sums do. A maximum that hid a NaN would hide the fault that
   caused it. (onnxruntime ignores NaN in ReduceMax, GlobalMaxPool, MaxPool and the bounds of Clip; onnx's
   reference ignores it in MaxPool.)
-* **NaN in an order** is greater than every number, and all NaNs are equal. TopK puts NaNs first among the
+* **NaN in sorting** is greater than every number, and all NaNs are equal. TopK puts NaNs first among the
   largest and last among the smallest, as both oracles do, and Unique counts them as one value. ArgMax and
   ArgMin return the first NaN (or the last, if that is asked for), which matches ReduceMax and ReduceMin.
   Equal elements keep the order of their indices, also with `sorted=0`. Whether the maximum of 0 and -0 is 0
   or -0 is not specified.
 * **The sign of a sum that is zero** is not specified either. Vector code begins a sum with its first product
-  instead of 0, which saves an addition; so a convolution of zeros by a negative weight is -0, where both
-  oracles have 0. The difference is visible only if something divides by the result.
-* **Infinities in a convolution** by Winograd's algorithm make NaN of up to a tile of results around those
-  that they affect, because the transforms subtract them from each other. `--math exact` does not use this
-  algorithm.
+  instead of 0, which saves an addition. Therefore a convolution of zeros with a negative weight gives -0,
+  whereas both oracles give 0. The difference is visible only if something divides by the result.
+* **Infinities in a convolution** by Winograd's algorithm turn up to a tile of neighbouring results into NaN,
+  because the transforms subtract infinities from each other. `--math exact` does not use this algorithm.
 * **Sigmoids and tanhs that are multiplied and added**, as in an LSTM or a GRU, share one division unless
-  `--math exact` is given. exp is limited to e^20 there, so the least value of a sigmoid is 2e-9 instead of 0,
-  and a closed gate is not fully closed. The square root of such a result is 4e-5.
+  `--math exact` is given. Their exp is limited to e^20, so the smallest value of a sigmoid is 2e-9 instead of
+  0, and a closed gate is not fully closed. If a model takes the square root of such a value, the result is
+  4e-5 instead of 0.
 * **RNN, GRU and LSTM over a sequence of length 0** give Y = 0. No step changes the state, so Y_h = initial_h
-  and Y_c = initial_c. ONNX says "the last output value", which does not exist here; TensorFlow keeps the
-  state as well. onnxruntime clears it, and onnx's reference does not read lengths at all. If the state were
-  cleared, a state that is carried from call to call (docs/state.md) would be lost in a call without steps.
+  and Y_c = initial_c. ONNX specifies "the last output value", which does not exist here. TensorFlow also keeps
+  the state; onnxruntime clears it, and onnx's reference does not read lengths at all. If the state were
+  cleared, a state that is kept between calls (docs/state.md) would be lost in a call without steps.
 * **DynamicQuantizeLinear of zeros**, or of a range too small for 255 steps, has the scale 1 and the zero
-  point 0, as onnxruntime has for zeros; onnx's reference gives 1/255, and the formula gives 0 and NaN. An
+  point 0, as in onnxruntime for zeros; onnx's reference gives 1/255, and the formula gives 0 and NaN. An
   infinity makes the scale infinite and the zero point 0 (255 if an infinity is negative), as in onnxruntime
   and onnx's reference; finite elements become the zero point, infinite ones 0. A NaN makes the scale NaN, the
   zero point 255 and all bytes 0, as in the reference; onnxruntime ignores it.
 * **Resize with scales** gives floor(extent * scale) elements, and computes their coordinates from the given
-  scale, not from the ratio of the extents. With align_corners the last element lies at extent * scale, which
-  may be a fraction: ONNX defines it so since opset 19, and onnx's reference computes it so. onnxruntime
-  uses the whole number, as everyone does before opset 19. With sizes the two are the same.
+  scale, not from the ratio of the extents. With align_corners, the last element is at extent * scale, which
+  may be a fraction. This is ONNX's definition since opset 19, and onnx's reference follows it; onnxruntime
+  rounds down, as all implementations do before opset 19. If sizes are given, there is no difference.
 * **Resize of half_pixel_symmetric** is computed as (x + 1/2 - after / 2) / scale + before / 2 - 1/2. This is
-  the definition of Resize-19 with a single division, so that a coordinate half way between two elements
-  stays there (6 elements by 1.6, 7 by 0.6). onnxruntime, which divides more often, and onnx's reference, in
-  which a scale of 1.6 is 1.60000002, each miss some of these. In Ingot, no case of up to 13 elements differs
-  from exact arithmetic.
+  the definition of Resize-19 with a single division, so that a coordinate halfway between two elements stays
+  exact (6 elements by 1.6, 7 by 0.6). Some of these are wrong in onnxruntime, which divides more often, and
+  in onnx's reference, where a scale of 1.6 is 1.60000002. In Ingot, no case of up to 13 elements differs from
+  exact arithmetic.
 * **Resize of integers** rounds interpolated values half to even and saturates, as onnx's reference does.
   Linear interpolation without antialiasing truncates instead, as in onnxruntime. onnxruntime also rounds
   antialiased values, but after every axis.
-* **auto_pad SAME where the windows leave a gap** (an extent of 31, a window of 1, a stride of 4): ONNX's
+* **auto_pad SAME with gaps between the windows** (an extent of 31, a window of 1, a stride of 4): ONNX's
   formula gives a negative padding. A pooling then drops elements, half of them at the front, rounded towards
   0 (one less for SAME_LOWER). onnxruntime does the same if it accepts such a model, and so does onnx's
   reference for MaxPool if the half is a whole number. A convolution pads nothing: its first window begins
   at the first element, as in onnx's reference and in TensorFlow, where the rule SAME comes from; onnxruntime
   drops elements in some cases.
-* **A pooling window wider than what it slides over**, padding included, gives no elements if ONNX's
+* **A pooling window wider than its input**, padding included, gives no elements if ONNX's
   formula, (extent + pads - window) / stride + 1, is 0, as in both oracles. If the formula is negative, or 0
-  only because it is rounded down, Ingot refuses the model. (There onnxruntime rounds towards 0 and has a
-  window that lies partly outside; onnx's reference has none.) Ingot and onnxruntime refuse such convolutions.
+  only because it is rounded down, Ingot refuses the model. (In this case, onnxruntime rounds towards 0 and has
+  a window that is partly outside; onnx's reference has none.) Ingot and onnxruntime refuse such convolutions.
 * **Integers to a negative power** are truncated: 1 and -1 keep their magnitude, and all others, 0
   included, give 0.
 """
