@@ -212,10 +212,12 @@ nothing that C leaves undefined (`tests/test_casts.py`):
 Bundles behave the same on every target (`tests/test_special_values.py`). Rows in `tests/ops/` compare each
 behaviour with the oracles that share it.
 
-* **NaN** propagates: Max, Min, ReduceMax, ReduceMin, MaxPool, GlobalMaxPool, Relu and Clip (also with a bound
-  that is NaN) give NaN if they read one, as sums do. A maximum that hid a NaN would hide the fault that
-  caused it. (onnxruntime ignores NaN in ReduceMax, GlobalMaxPool, MaxPool and the bounds of Clip; onnx's
-  reference ignores it in MaxPool.)
+* **NaN** propagates: Max, Min, ReduceMax, ReduceMin, Relu and Clip (also with a bound that is NaN) give NaN if
+  they read one, as sums do. A maximum that hid a NaN would hide the fault that caused it. (onnxruntime
+  ignores NaN in ReduceMax and in the bounds of Clip.)
+* **NaN in MaxPool and GlobalMaxPool** is ignored: the result is the largest number of the window, or minus
+  infinity if it has none. onnx's reference does the same in MaxPool. onnxruntime, too, ignores a NaN unless it
+  is the last element of the window. Ignoring it takes one instruction per element, propagating it three.
 * **NaN in sorting** is greater than every number, and all NaNs are equal. TopK puts NaNs first among the
   largest and last among the smallest, as both oracles do, and Unique counts them as one value. ArgMax and
   ArgMin return the first NaN (or the last, if that is asked for), which matches ReduceMax and ReduceMin.
@@ -259,8 +261,9 @@ behaviour with the oracles that share it.
   drops elements in some cases.
 * **A pooling window wider than its input**, padding included, gives no elements if ONNX's
   formula, (extent + pads - window) / stride + 1, is 0, as in both oracles. If the formula is negative, or 0
-  only because it is rounded down, Ingot refuses the model. (In this case, onnxruntime rounds towards 0 and has
-  a window that is partly outside; onnx's reference has none.) Ingot and onnxruntime refuse such convolutions.
+  only because it is rounded down, Ingot refuses the model. (In this case, onnxruntime rounds towards 0 and
+  has a window that is partly outside; onnx's reference has none.) Ingot and onnxruntime refuse such
+  convolutions.
 * **Integers to a negative power** are truncated: 1 and -1 keep their magnitude, and all others, 0
   included, give 0.
 """

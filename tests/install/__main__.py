@@ -77,7 +77,7 @@ def table(rows: list[Tried]) -> str:
     """Return the table of docs/install.md."""
     names = ["base", "without extras", *(f"`[{name}]`" for name in COMMANDS)]
     lines = [
-        f"Tried on {date.today().isoformat()}, {platform.system()} {platform.machine()}:\n",
+        f"Tested on {date.today().isoformat()}, {platform.system()} {platform.machine()}:\n",
         f"| CPython | {' | '.join(names)} |",
         "|---" * (len(names) + 1) + "|",
     ]
