@@ -27,40 +27,51 @@ if TYPE_CHECKING:
     from ingot.options import Options
 
 app = typer.Typer(
-    name="eie", help="Compressed models on the simulated accelerator EIE.", no_args_is_help=True
+    name="eie", help="Run compressed models on the simulated accelerator EIE.", no_args_is_help=True
 )
-Pes = Annotated[int, typer.Option("--pes", metavar="N", help="Processing elements.")]
+Pes = Annotated[int, typer.Option("--pes", metavar="N", help="The number of processing elements.")]
 Fifo = Annotated[
-    int, typer.Option("--fifo", metavar="N", help="Entries of an activation queue; it holds one less.")
+    int, typer.Option("--fifo", metavar="N", help="Entries of an activation queue, one of which stays free.")
 ]
-Width = Annotated[int, typer.Option("--sram-width", metavar="BITS", help="Of a read of the matrix SRAM.")]
+Width = Annotated[
+    int, typer.Option("--sram-width", metavar="BITS", help="The width of a read of the matrix SRAM.")
+]
 Precision = Annotated[
-    int, typer.Option(metavar="BITS", help="Of activations, shared weights and sums: 8, 16, 32.")
+    int, typer.Option(metavar="BITS", help="The width of activations, shared weights and sums: 8, 16 or 32.")
 ]
 Clock = Annotated[float, typer.Option("--clock-mhz", metavar="MHZ")]
 HostBits = Annotated[
-    int, typer.Option("--host-bits", metavar="BITS", help="What the host interface moves per cycle.")
+    int,
+    typer.Option("--host-bits", metavar="BITS", help="The bits that the host interface transfers per cycle."),
 ]
-PointerKb = Annotated[int, typer.Option("--pointer-kb", metavar="KB", help="Pointer SRAM of a PE.")]
-MatrixKb = Annotated[int, typer.Option("--matrix-kb", metavar="KB", help="Matrix SRAM of a PE.")]
+PointerKb = Annotated[int, typer.Option("--pointer-kb", metavar="KB", help="The pointer SRAM of a PE.")]
+MatrixKb = Annotated[int, typer.Option("--matrix-kb", metavar="KB", help="The matrix SRAM of a PE.")]
 Samples = Annotated[
-    int, typer.Option(min=1, max=4096, help="Runs of the model, and vectors of each product, at most.")
+    int,
+    typer.Option(
+        min=1, max=4096, help="The largest number of runs of the model, and of vectors for each product."
+    ),
 ]
 SweepSamples = Annotated[
-    int | None, typer.Option("--samples", min=1, max=4096, help="As of `ingot eie run` (default: 4).")
+    int | None, typer.Option("--samples", min=1, max=4096, help="As for `ingot eie run` (default: 4).")
 ]
 SWEPT = 4
 Labels = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.npy", help="What the last layer's largest result should be, one per sample."),
+    typer.Option(
+        metavar="FILE.npy", help="The index of the correct result of the last layer, one per sample."
+    ),
 ]
 BiasColumns = Annotated[
-    bool, typer.Option("--bias-columns", help="Biases as columns of the matrix, rounded to shared weights.")
+    bool,
+    typer.Option("--bias-columns", help="Store biases as columns of the matrix, rounded to shared weights."),
 ]
 Balance = Annotated[
-    bool, typer.Option("--balance", help="Place rows and order columns so that PEs have equal work.")
+    bool, typer.Option("--balance", help="Distribute rows and order columns so that PEs have equal work.")
 ]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page of the report.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the report as an HTML page.")
+]
 Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw the cycles of each layer.")]
 
 
@@ -143,16 +154,19 @@ def _read_labels(path: Path, rows: int, samples: int) -> Array:
 
 
 Lists = Annotated[str, typer.Option(metavar="N,N,...")]
-Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Processes of this machine.")]
+Workers = Annotated[
+    int, typer.Option("--workers", min=1, max=256, help="The number of processes on this machine.")
+]
 Scheduler = Annotated[
-    str | None, typer.Option("--scheduler", metavar="HOST:PORT", help="A Dask scheduler: many machines.")
+    str | None,
+    typer.Option("--scheduler", metavar="HOST:PORT", help="Use a Dask scheduler, for many machines."),
 ]
 Model = Annotated[
     Path | None,
     typer.Argument(metavar="[MODEL]", help="A compressed model (default: the nine layers of the paper)."),
 ]
 Directory = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="For pages, pictures and numbers.")
+    Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for pages, pictures and numbers.")
 ]
 
 
@@ -170,10 +184,12 @@ def sweep(
     define: arg.Defines = None,
     fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
-    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw speed over PEs.")] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the speed over the number of PEs.")
+    ] = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Every layer on every combination of PEs, queues, SRAM widths and precisions."""
+    """Simulate every layer on every combination of PEs, queues, SRAM widths and precisions."""
     from ingot.eie import sweep as sweeping
     from ingot.eie.benchmark import BENCHMARKS
 
@@ -271,7 +287,7 @@ def paper(
     scheduler: Scheduler = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Every table and figure of the paper's evaluation beside what is published (two minutes)."""
+    """Compute every table and figure of the paper, next to the published values (two minutes)."""
     from ingot.eie.paper import evaluate
     from ingot.eie.sweep import executor_of
     from ingot.inspection.page import Section, page

@@ -25,8 +25,8 @@ ModelFile = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="A model: ONNX, TensorFlow, TensorFlow Lite, Keras, PyTorch (.pt2) or Caffe2. May be left out "
-        "beside an ingot.toml, which names the model.",
+        help="A model: ONNX, TensorFlow, TensorFlow Lite, Keras, PyTorch (.pt2) or Caffe2. Optional if the "
+        "directory has an ingot.toml, which names the model.",
         show_default=False,
     ),
 ]
@@ -34,19 +34,19 @@ ModelOrBundle = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL_OR_DIR",
-        help="A model file, or a bundle: its directory or its manifest.",
+        help="A model file, or the directory or manifest of a bundle.",
         show_default=False,
     ),
 ]
 TargetName = Annotated[
-    str, typer.Option("--target", help="What to compile for; see `ingot targets`.", rich_help_panel=TARGET)
+    str, typer.Option("--target", help="The processor; `ingot targets` lists them.", rich_help_panel=TARGET)
 ]
 Defines = Annotated[
     list[str] | None,
     typer.Option(
         "--define",
         metavar="SYMBOL=N",
-        help="A dynamic dimension: N=4, or N=1..8 for a range.",
+        help="Set a dynamic dimension to a number (N=4) or a range (N=1..8).",
         rich_help_panel=READING,
     ),
 ]
@@ -55,7 +55,7 @@ Fixed = Annotated[
     typer.Option(
         "--fix",
         metavar="INPUT=VALUE",
-        help="Make an input a constant: a number (which fills it), a list as in [1,2,3], or @FILE.npy.",
+        help="Make an input a constant: a number that fills it, a list such as [1,2,3], or @FILE.npy.",
         rich_help_panel=READING,
     ),
 ]
@@ -64,8 +64,8 @@ Capacities = Annotated[
     typer.Option(
         "--capacity",
         metavar="[VALUE=]N",
-        help="The largest extents of a value whose shape only the data tells: 64, or y=8x64; without a name "
-        "for all that there are.",
+        help="The largest extents of values with data-dependent shapes: y=8x64 for one value, 64 for all "
+        "others.",
         rich_help_panel=READING,
     ),
 ]
@@ -74,7 +74,7 @@ StringBytes = Annotated[
     typer.Option(
         "--string-bytes",
         metavar="N",
-        help="The room of a string, the zero at its end included; constants may need more.",
+        help="The size of a string, including the terminating zero; constants may need more.",
         rich_help_panel=READING,
     ),
 ]
@@ -82,7 +82,7 @@ InferShapes = Annotated[
     bool,
     typer.Option(
         "--infer-shapes",
-        help="Believe the operators where the model declares another shape or type of an output.",
+        help="Ignore declared shapes and types of outputs that contradict the operators.",
         rich_help_panel=READING,
     ),
 ]
@@ -91,22 +91,27 @@ States = Annotated[
     typer.Option(
         "--state",
         metavar="NEXT=PREV",
-        help="Keep the output NEXT in a struct: the next run's input PREV.",
+        help="Keep the output NEXT in a struct, as the input PREV of the next run.",
         rich_help_panel=READING,
     ),
 ]
 Compiler = Annotated[
-    str | None, typer.Option("--cc", metavar="CMD", help="Your own C compiler.", rich_help_panel=TARGET)
+    str | None,
+    typer.Option(
+        "--cc", metavar="CMD", help="Use this C compiler instead of the pinned one.", rich_help_panel=TARGET
+    ),
 ]
 Flags = Annotated[
     list[str] | None,
-    typer.Option("--cflags", metavar="FLAGS", help="More flags for the C compiler.", rich_help_panel=TARGET),
+    typer.Option(
+        "--cflags", metavar="FLAGS", help="Additional flags for the C compiler.", rich_help_panel=TARGET
+    ),
 ]
 Arithmetic = Annotated[
     Literal["exact", "standard"],
     typer.Option(
         "--math",
-        help="exact: no fast convolution algorithms, only the model's own sums.",
+        help="exact: compute the model's own sums, without fast convolution algorithms.",
         rich_help_panel=TARGET,
     ),
 ]
@@ -114,7 +119,7 @@ Priority = Annotated[
     Literal["size", "balanced", "speed"],
     typer.Option(
         "--optimize",
-        help="size: layers share functions, nothing is unrolled, no fast convolutions; balanced: in between.",
+        help="size: shared functions, no unrolling, no fast convolutions; balanced: in between.",
         rich_help_panel=TARGET,
     ),
 ]
@@ -122,35 +127,37 @@ Activations = Annotated[
     Literal["float", "int8"],
     typer.Option(
         "--activations",
-        help="int8: encoded weights meet activations quantised to bytes.",
+        help="int8: multiply encoded weights by activations that are quantised at run time.",
         rich_help_panel=TARGET,
     ),
 ]
 Huffman = Annotated[
     bool,
     typer.Option(
-        "--huffman", help="Encoded weights in Huffman codes: less flash, more time.", rich_help_panel=TARGET
+        "--huffman",
+        help="Store encoded weights in Huffman codes: less flash, more time.",
+        rich_help_panel=TARGET,
     ),
 ]
 SeedInput = Annotated[
     bool,
     typer.Option(
         "--seed-input",
-        help="An input more, seed: random operators draw other numbers for others.",
+        help="Add an input, seed; random operators draw different numbers for each of its values.",
         rich_help_panel=READING,
     ),
 ]
 TuningFile = Annotated[
     Path | None,
-    typer.Option("--tuning", metavar="FILE", help="What `ingot tune` measured.", rich_help_panel=TARGET),
+    typer.Option("--tuning", metavar="FILE", help="A file that `ingot tune` wrote.", rich_help_panel=TARGET),
 ]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
         metavar="NAME=FILE.npy",
-        help="The elements of an input for one run (`--inputs` is another option); a sequence takes "
-        "one file each.",
+        help="The elements of an input for one run (not to be confused with `--inputs`). For a sequence, "
+        "give one file per element.",
         rich_help_panel=DATA,
     ),
 ]
@@ -160,7 +167,7 @@ Data = Annotated[
         "--inputs",
         "--data",
         metavar="[NAME=]FILE",
-        help="Many samples: a .npz file with arrays of the inputs' names, a .npy file, or a folder of them. "
+        help="Samples: a .npz file whose arrays have the inputs' names, a .npy file, or a folder of them. "
         "An array holds one sample, or many along its first axis.",
         rich_help_panel=DATA,
     ),
@@ -170,8 +177,8 @@ Feeds = Annotated[
     typer.Option(
         "--inputs",
         metavar="NAME:SHAPE",
-        help="Which tensor of a TensorFlow or Keras graph is an input, and its shape, as in x:1x28x28x1; "
-        "elements are `--input NAME=FILE.npy`.",
+        help="An input of a TensorFlow or Keras graph and its shape, for example x:1x28x28x1. (For the "
+        "elements of an input, use `--input NAME=FILE.npy`.)",
         rich_help_panel=READING,
     ),
 ]
@@ -180,7 +187,7 @@ Fetches = Annotated[
     typer.Option(
         "--outputs",
         metavar="NAME",
-        help="Which tensor of a TensorFlow or Keras graph is an output.",
+        help="An output of a TensorFlow or Keras graph.",
         rich_help_panel=READING,
     ),
 ]
@@ -189,11 +196,11 @@ ModelInputs = Annotated[
     typer.Option(
         "--model-input",
         metavar="NAME,TYPE,SHAPE",
-        help="An input of Caffe2's nets, as in data,float,[1,3,224,224].",
+        help="An input of a Caffe2 net, for example data,float,[1,3,224,224].",
         rich_help_panel=READING,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Report as JSON.", rich_help_panel=WRITING)]
+Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.", rich_help_panel=WRITING)]
 
 
 class Edges(TypedDict):

@@ -25,10 +25,12 @@ Subject = Annotated[
     ),
 ]
 Functions = Annotated[
-    list[str] | None, typer.Option("--function", metavar="NAME", help="Only this function of the C.")
+    list[str] | None, typer.Option("--function", metavar="NAME", help="Show only this C function.")
 ]
-Encoding = Annotated[bool, typer.Option("--show-encoding", help="Bytes, and the fixups in them.")]
-Triple = Annotated[str | None, typer.Option("--triple", help="Of a .s file: LLVM's name of the processor.")]
+Encoding = Annotated[
+    bool, typer.Option("--show-encoding", help="Show the bytes of each instruction, and their fixups.")
+]
+Triple = Annotated[str | None, typer.Option("--triple", help="For a .s file: LLVM's name of the processor.")]
 ASSEMBLY = (".s", ".S", ".asm")
 
 
@@ -51,7 +53,7 @@ def asm(
     math: arg.Arithmetic = "standard",
     as_json: arg.Json = False,
 ) -> None:
-    """Show each kernel's assembly beside the layers it computes, as LLVM's own assembler reads it."""
+    """Show the assembly of each kernel with its layers, encodings and fixups."""
     if subject.suffix in ASSEMBLY and not subject.is_dir():
         _file(subject, triple, target, arg.parse_flags(cflags), function, show_encoding, as_json)
         return

@@ -29,19 +29,27 @@ ObjectOrBundle = Annotated[
 ]
 PolicyName = Annotated[
     Literal["bundle", "kernel"] | None,
-    typer.Option("--policy", help="The rules to keep: a bundle's, or those of code inside Linux."),
+    typer.Option(
+        "--policy", help="The rules to check: those of bundles, or those of code in the Linux kernel."
+    ),
 ]
 Declared = Annotated[
     str | None, typer.Option("--target", help="The processor whose instructions are allowed.")
 ]
 Allowed = Annotated[
-    list[str] | None, typer.Option("--allow", metavar="SYMBOL", help="A name that may be undefined.")
+    list[str] | None, typer.Option("--allow", metavar="SYMBOL", help="A symbol that may be undefined.")
 ]
 StackLimit = Annotated[
-    int | None, typer.Option("--max-stack", min=1, metavar="N", help="Bytes that no path of calls may reach.")
+    int | None,
+    typer.Option(
+        "--max-stack",
+        min=1,
+        metavar="N",
+        help="The stack that every path of calls must stay below, in bytes.",
+    ),
 ]
-Triple = Annotated[str | None, typer.Option("--triple", help="Of assembly: LLVM's name of the processor.")]
-EveryFixup = Annotated[bool, typer.Option("--fixups", help="List every fixup, not their kinds.")]
+Triple = Annotated[str | None, typer.Option("--triple", help="For assembly: LLVM's name of the processor.")]
+EveryFixup = Annotated[bool, typer.Option("--fixups", help="List every fixup, instead of a summary by kind.")]
 
 
 def audit(
@@ -55,7 +63,7 @@ def audit(
     fixups: EveryFixup = False,
     as_json: arg.Json = False,
 ) -> None:
-    """Follow every fixup of an object to its end; stack, instructions, symbols, and rules to keep."""
+    """Show the relocations, stack, instructions and symbols of an object, and check them against rules."""
     with progress(f"Reading {path.name}"):
         from ingot.audit.policy import judge
         from ingot.inspection.objects import read

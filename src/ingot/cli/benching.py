@@ -20,23 +20,25 @@ Against = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PEER",
-        help="Measure beside the bundle: onnxruntime, openvino, tvm, iree, torch, litert, or c:PATH.c for C "
-        "from disk; several with commas or repeated.",
+        help="Compare with onnxruntime, openvino, tvm, iree, torch, litert, xla, or c:PATH.c for a C file; "
+        "separate several by commas.",
     ),
 ]
-Seconds = Annotated[float, typer.Option(min=0, help="For each of those that are measured.")]
+Seconds = Annotated[float, typer.Option(min=0, help="The time for each contender.")]
 PeersPython = Annotated[
     str | None,
     typer.Option(
-        metavar="CMD", envvar="INGOT_PEERS_PYTHON", help="The interpreter that has the peers (default: this)."
+        metavar="CMD", envvar="INGOT_PEERS_PYTHON", help="The Python that has the peers (default: this one)."
     ),
 ]
 PeerCompiler = Annotated[
-    str | None, typer.Option(metavar="CMD", help="For c:PATH.c (default: gcc -O3 -march=native)")
+    str | None, typer.Option(metavar="CMD", help="The compiler for c:PATH.c (default: gcc -O3 -march=native)")
 ]
 Entry = Annotated[str | None, typer.Option(metavar="NAME", help="The function of c:PATH.c to call.")]
-Profile = Annotated[bool, typer.Option("--profile", help="Also time every kernel beside the machine's peak.")]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Report as a Markdown table.")]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Also time every kernel, and compare it with the machine's peak.")
+]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print the report as a Markdown table.")]
 Report = Annotated[
     Path | None,
     typer.Option("--report", metavar="DIR", help="Also write report.md, report.json, report.svg."),
@@ -69,7 +71,7 @@ def bench(
     markdown: Markdown = False,
     as_json: arg.Json = False,
 ) -> None:
-    """Measure a model's bundle on one core, in turns with peers; with --profile, kernel by kernel."""
+    """Measure the speed of a bundle on one core, compared with other runtimes, or kernel by kernel."""
     rest: dict[str, Any] = {
         "math": math,
         "activations": activations,

@@ -23,7 +23,7 @@ Others = Annotated[
     typer.Option(
         "--with",
         metavar="MODEL",
-        help="Another model in the same bundle, which --name names: all share functions and an arena.",
+        help="Add a model to the bundle (give --name); the models share functions and an arena.",
         rich_help_panel=arg.WRITING,
     ),
 ]
@@ -33,7 +33,7 @@ Directory = Annotated[
         "-o",
         "--output",
         metavar="DIR",
-        help="Where the bundle goes (default: the bundle's name)",
+        help="The directory of the bundle (default: the bundle's name)",
         rich_help_panel=arg.WRITING,
     ),
 ]
@@ -45,17 +45,22 @@ ApiName = Annotated[Api, typer.Option(help="The calling convention.", rich_help_
 Weights = Annotated[
     Literal["embedded", "external"] | None,
     typer.Option(
-        help="In the object, or the caller's (default: as the api has it).", rich_help_panel=arg.CALLING
+        help="In the object, or passed by the caller (default: depends on --api).",
+        rich_help_panel=arg.CALLING,
     ),
 ]
 Relocation = Annotated[
     Literal["static", "pic"] | None,
-    typer.Option("--relocation-model", help="(default: the target's)", rich_help_panel=arg.TARGET),
+    typer.Option(
+        "--relocation-model",
+        help="Position-independent code or not (default: the target's)",
+        rich_help_panel=arg.TARGET,
+    ),
 ]
 Cpu = Annotated[
     str | None,
     typer.Option(
-        "--cpu", help="A processor of the target's, as the compiler calls it.", rich_help_panel=arg.TARGET
+        "--cpu", help="A processor of the target, by its name in the compiler.", rich_help_panel=arg.TARGET
     ),
 ]
 Features = Annotated[
@@ -63,24 +68,27 @@ Features = Annotated[
     typer.Option(
         "--features",
         metavar="LIST",
-        help="More or fewer instructions: +avx512fp16,-fma.",
+        help="Instruction sets to add or remove: +avx512fp16,-fma.",
         rich_help_panel=arg.TARGET,
     ),
 ]
 FloatAbi = Annotated[
     Literal["hard", "softfp", "soft"] | None,
-    typer.Option("--float-abi", help="32-bit Arm: how floats are passed.", rich_help_panel=arg.TARGET),
+    typer.Option(
+        "--float-abi", help="For 32-bit Arm: how functions pass floats.", rich_help_panel=arg.TARGET
+    ),
 ]
 CodeModel = Annotated[
     Literal["tiny", "small", "kernel", "medium", "large"] | None,
-    typer.Option("--code-model", help="How far apart code and data may be.", rich_help_panel=arg.TARGET),
+    typer.Option("--code-model", help="The distance between code and data.", rich_help_panel=arg.TARGET),
 ]
 MaxRam = Annotated[
     str | None,
     typer.Option(
         "--max-ram",
         metavar="BYTES",
-        help="Let layers go row by row until the bundle takes no more; refuse one that does: 96K, 1M.",
+        help="The RAM that is available: 96K, 1M. Layers are computed row by row if necessary; a bundle "
+        "that still does not fit is refused.",
         rich_help_panel=arg.MEMORY,
     ),
 ]
@@ -89,7 +97,7 @@ MaxFlash = Annotated[
     typer.Option(
         "--max-flash",
         metavar="BYTES",
-        help="Refuse a bundle that takes more: 256K, 1M.",
+        help="Refuse a bundle that needs more flash: 256K, 1M.",
         rich_help_panel=arg.MEMORY,
     ),
 ]
@@ -98,7 +106,7 @@ Memory = Annotated[
     typer.Option(
         "--memory",
         metavar="REGIONS",
-        help="Regions of RAM, fastest first, to lay tensors in: tcm:64K,sram:256K.",
+        help="Regions of RAM for tensors, fastest first: tcm:64K,sram:256K.",
         rich_help_panel=arg.MEMORY,
     ),
 ]
@@ -115,42 +123,49 @@ EmitList = Annotated[
     str | None,
     typer.Option(
         metavar="LIST",
-        help="What to write: c,obj,lib,shared,weights-bin,weights-txt,main,module "
-        "(default: c,obj,weights-bin; external weights also as text, WebAssembly as a module)",
+        help="The kinds of files, separated by commas: c, obj, lib, shared, weights-bin, weights-txt, main, "
+        "module (default: c,obj,weights-bin; also weights-txt for external weights, and module for "
+        "WebAssembly)",
         rich_help_panel=arg.WRITING,
     ),
 ]
 Threads = Annotated[
-    bool, typer.Option(help="Give the entry a parallel_for of the caller's.", rich_help_panel=arg.CALLING)
+    bool,
+    typer.Option(
+        help="Pass a parallel_for function of the caller to the entry function.", rich_help_panel=arg.CALLING
+    ),
 ]
 SelfTest = Annotated[
     bool,
     typer.Option(
         "--selftest",
-        help="Add NAME_selftest(), which runs golden inputs and names the first layer that differs.",
+        help="Add NAME_selftest(), which runs golden inputs and finds the first layer that differs.",
         rich_help_panel=arg.WRITING,
     ),
 ]
 Package = Annotated[
     PackageName | None,
     typer.Option(
-        help="A directory that the users of an ecosystem build; kbuild: a module of Linux.",
+        help="Write a package that users of this ecosystem can build; kbuild is a Linux kernel module.",
         rich_help_panel=arg.WRITING,
     ),
 ]
 Prebuilt = Annotated[
-    bool, typer.Option(help="Of a kernel module: ship objects, not their C.", rich_help_panel=arg.WRITING)
+    bool,
+    typer.Option(help="For a kernel module: ship objects instead of their C.", rich_help_panel=arg.WRITING),
 ]
 Rename = Annotated[
     list[str] | None,
-    typer.Option(metavar="A=B", help="Call the tensor A B in the header.", rich_help_panel=arg.WRITING),
+    typer.Option(
+        metavar="A=B", help="Give the tensor A the name B in the header.", rich_help_panel=arg.WRITING
+    ),
 ]
 
 StrictSpeed = Annotated[
     bool,
     typer.Option(
         "--strict-speed",
-        help="Refuse kernels that leave the target's vectors unused.",
+        help="Refuse kernels that do not use the target's vectors.",
         rich_help_panel=arg.TARGET,
     ),
 ]
@@ -158,7 +173,7 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Replace files in DIR that were edited, or that no bundle wrote.",
+        help="Replace files in the directory that were edited or that are not part of a bundle.",
         rich_help_panel=arg.WRITING,
     ),
 ]

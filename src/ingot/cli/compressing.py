@@ -19,72 +19,86 @@ if TYPE_CHECKING:
 
 Output = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="A .net is a container (default: MODEL.ingot.onnx)"),
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="The file to write; a .net file is a container (default: MODEL.ingot.onnx)",
+    ),
 ]
 Densities = Annotated[
     list[str] | None,
     typer.Option(
         "--density",
         metavar="LAYER=SHARE",
-        help="The share of weights that stay: fc6=0.09, 'conv*=35%', fc=0.1 for all dense layers, 0.1.",
+        help="The share of weights to keep: fc6=0.09, 'conv*=35%', fc=0.1 for all dense layers, 0.1 for all.",
     ),
 ]
 Ratio = Annotated[
     str | None,
-    typer.Option(metavar="35x", help="Find densities of layers not named: so much smaller in all."),
+    typer.Option(
+        metavar="35x", help="Choose the other layers' densities so that the model is this many times smaller."
+    ),
 ]
 TotalDensity = Annotated[
     str | None,
-    typer.Option(metavar="SHARE", help="Find densities of layers not named: so many weights stay in all."),
+    typer.Option(
+        metavar="SHARE", help="Choose the other layers' densities so that this share of all weights is kept."
+    ),
 ]
 PruneBy = Annotated[
     Literal["sensitivity", "global", "deviation"] | None,
     typer.Option(
-        help="With either: by the error in each layer's result, by magnitude alone, or by that in units "
-        "of the layer's standard deviation."
+        help="How to compare weights of different layers in this search: by their effect on the layer's "
+        "result, by magnitude, or by magnitude in units of the layer's standard deviation."
     ),
 ]
 CodeBits = Annotated[
     list[str] | None,
-    typer.Option("--bits", metavar="LAYER=N", help="Bits of a code, 32 for none (default: conv=8,fc=4)"),
+    typer.Option(
+        "--bits", metavar="LAYER=N", help="The bits of a code; 32 for no codes (default: conv=8,fc=4)"
+    ),
 ]
 GapBits = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LAYER=N",
-        help="Bits of a relative index: auto and coded are smallest before and after Huffman coding.",
+        help="The bits of a relative index; auto and coded give the smallest size before and after Huffman "
+        "coding.",
     ),
 ]
 FormName = Annotated[
     Literal["auto", "sparse", "codebook"],
-    typer.Option("--form", help="Indices and codes of non-zeros, a code per weight, or the smaller of both."),
+    typer.Option(
+        "--form", help="Store indices and codes of non-zeros, a code per weight, or the smaller of the two."
+    ),
 ]
 Centroids = Annotated[
-    Literal["linear", "density", "random", "optimal"], typer.Option(help="Where k-means begins.")
+    Literal["linear", "density", "random", "optimal"], typer.Option(help="The initial centroids of k-means.")
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Of random centroids (default: 0).")]
+Seed = Annotated[int | None, typer.Option(min=0, help="The seed of random centroids (default: 0).")]
 Source = Annotated[
     Path | None,
     typer.Option(
-        "--from", metavar="FILE.net", help="Weights from a container as the method's authors released."
+        "--from", metavar="FILE.net", help="Read the weights from a container of the method's authors."
     ),
 ]
 Finetune = Annotated[
     Path | None,
     typer.Option(
         metavar="TRAIN.py",
-        help="Train between rounds of pruning, and train centroids: a script with model(), "
-        "train(model, steps) and evaluate(model); needs PyTorch.",
+        help="Train between rounds of pruning, and train the centroids: a script with model(), "
+        "train(model, steps) and evaluate(model). Needs PyTorch.",
     ),
 ]
-Rounds = Annotated[int | None, typer.Option(min=1, help="Of pruning, with --finetune (default: 4).")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Rounds of pruning, with --finetune (default: 4).")]
 Steps = Annotated[
     int | None,
-    typer.Option(min=1, help="Of the optimiser, for each round and for the centroids (default: 1000)."),
+    typer.Option(min=1, help="Optimiser steps for each round and for the centroids (default: 1000)."),
 ]
 Report = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE.md", help="Write the table as Markdown too (or as .json)."),
+    typer.Option("--report", metavar="FILE.md", help="Also write the table to a file, as Markdown or JSON."),
 ]
 
 

@@ -21,15 +21,20 @@ Labels = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="Of --inputs: .npy or .npz, integers (classes) or floats (right outputs); without it the "
-        "array `labels` beside the data. Of --images: lines of `file label`; without it folders are classes.",
+        help="The labels of --inputs: a .npy or .npz file of integers (classes) or floats (expected "
+        "outputs); default: the array `labels` of the data. For --images: lines of `file label`; "
+        "default: each folder is a class.",
     ),
 ]
 Classes = Annotated[
     Path | None,
-    typer.Option("--classes", metavar="FILE", help="Names of classes, one in a line, in the model's order."),
+    typer.Option(
+        "--classes", metavar="FILE", help="The names of the classes, one per line, in the model's order."
+    ),
 ]
-Output = Annotated[str, typer.Option("--output", metavar="NAME", help="(default: the first output)")]
+Output = Annotated[
+    str, typer.Option("--output", metavar="NAME", help="The output to evaluate (default: the first)")
+]
 
 
 def evaluate(
@@ -51,9 +56,9 @@ def evaluate(
     target: arg.TargetName = "native",
     as_json: arg.Json = False,
 ) -> None:
-    """Measure models on data: top-1, top-5, AUC, mean IoU, or errors against the outputs that are right.
+    """Measure models on labelled data: top-1, top-5, AUC, mean IoU, or errors of the outputs.
 
-    The shipped objects run over all samples; models behind the first are compared with it too.
+    The shipped objects run on all samples; further models are also compared with the first.
     """
     how = pic.preprocessing(image_mode, channel_order, layout, mean, std, fit)
     wanted = arg.options(target, define, fix=fix, model_inputs=tuple(model_inputs or ()))

@@ -21,14 +21,18 @@ if TYPE_CHECKING:
     from ingot.eie.rtl.compare import Comparison
     from ingot.eie.rtl.synthesize import Block
 
-Directory = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where the files go.")]
-Registers = Annotated[int, typer.Option(metavar="N", help="Of each of a PE's two register files.")]
+Directory = Annotated[
+    Path, typer.Option("-o", "--output", metavar="DIR", help="The directory for the files.")
+]
+Registers = Annotated[
+    int, typer.Option(metavar="N", help="The registers of each of a PE's two register files.")
+]
 ModelFile = Annotated[
     Path | None,
     typer.Option(
         "--model",
         metavar="FILE",
-        help="Run its layers on the Verilog, under Verilator, beside the simulator.",
+        help="Run this model's layers on the Verilog, with Verilator, and compare with the simulator.",
     ),
 ]
 Synthesize = Annotated[bool, typer.Option("--synthesize", help="Count cells and estimate areas with Yosys.")]

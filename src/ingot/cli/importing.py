@@ -20,7 +20,7 @@ Model = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="A model in any format that is read, ONNX's three forms included.",
+        help="A model in any supported format, including ONNX's three forms.",
         show_default=False,
     ),
 ]
@@ -30,7 +30,8 @@ Output = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="X.onnx, X.onnxtxt (ONNX's syntax) or X.pbtxt (protobuf text); default: the model's name, .onnx",
+        help="The file to write: .onnx, .onnxtxt (ONNX's syntax) or .pbtxt (protobuf text) (default: "
+        "MODEL.onnx)",
     ),
 ]
 Config = Annotated[
@@ -48,7 +49,7 @@ def import_(
     config: Config = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Write a model of any format as ONNX: binary or text."""
+    """Convert a model of any format to ONNX, binary or text."""
     with progress(f"Importing {model.name}"):
         from ingot.frontends.canonical import imported
         from ingot.frontends.onnx.tensors import embed_external

@@ -16,12 +16,12 @@ from ingot.options import fields_of
 Stage = Annotated[
     str | None,
     typer.Option(
-        help="graph (the default): nodes; a step on formulas, such as fuse: the formulas behind it; program: "
+        help="graph (default): nodes; a step on formulas, such as fuse: the formulas after it; program: "
         "kernels and steps; plan: costs and arena."
     ),
 ]
-Dot = Annotated[Path | None, typer.Option("--dot", metavar="FILE", help="Write Graphviz text.")]
-Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw a picture.")]
+Dot = Annotated[Path | None, typer.Option("--dot", metavar="FILE", help="Write the graph as Graphviz text.")]
+Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw the graph or the arena.")]
 
 
 def inspect(

@@ -21,7 +21,7 @@ Image = Annotated[
     typer.Option(
         "--image",
         metavar="[NAME=]FILE",
-        help="A PNG, JPEG, PPM or BMP for the input that is an image; as many as the model takes at once.",
+        help="A PNG, JPEG, PPM or BMP file for the image input; repeat it for a batch.",
         rich_help_panel=arg.DATA,
     ),
 ]
@@ -30,7 +30,7 @@ Images = Annotated[
     typer.Option(
         "--images",
         metavar="DIR",
-        help="Samples: the images in a folder and in folders of it.",
+        help="Samples: the images in a folder and in its subfolders.",
         rich_help_panel=arg.DATA,
     ),
 ]
@@ -38,20 +38,22 @@ ImageMode = Annotated[
     Literal["0to1", "neg1to1", "0to255", "neg128to127", "imagenet"] | None,
     typer.Option(
         "--image-mode",
-        help="What pixels become; imagenet: 0 to 1, then torchvision's mean and deviation "
-        "(default: 0to1; as they are for inputs of integers).",
+        help="The range of pixels; imagenet: 0 to 1, then torchvision's mean and deviation "
+        "(default: 0to1; unchanged for integer inputs).",
         rich_help_panel=arg.DATA,
     ),
 ]
 ChannelOrder = Annotated[
     Literal["RGB", "BGR"],
-    typer.Option("--channel-order", help="What the model expects.", rich_help_panel=arg.DATA),
+    typer.Option(
+        "--channel-order", help="The order of channels that the model expects.", rich_help_panel=arg.DATA
+    ),
 ]
 ImageLayout = Annotated[
     Literal["NCHW", "NHWC"] | None,
     typer.Option(
         "--layout",
-        help="(default: found from the input's shape, by its 1 or 3 channels)",
+        help="The layout of the image (default: from the axis of the input that has 1 or 3 channels)",
         rich_help_panel=arg.DATA,
     ),
 ]
@@ -59,17 +61,18 @@ Mean = Annotated[
     str | None,
     typer.Option(
         metavar="A,B,C",
-        help="Taken off what the mode gives; one number, or one for each channel.",
+        help="Subtracted after the mode is applied: one number, or one per channel.",
         rich_help_panel=arg.DATA,
     ),
 ]
 Std = Annotated[
-    str | None, typer.Option(metavar="A,B,C", help="What the rest is divided by.", rich_help_panel=arg.DATA)
+    str | None,
+    typer.Option(metavar="A,B,C", help="The divisor after the mean is subtracted.", rich_help_panel=arg.DATA),
 ]
 Fit = Annotated[
     Literal["stretch", "crop"],
     typer.Option(
-        help="An image of another size: stretched, or its middle; bilinear, antialiased.",
+        help="For an image of another size: stretch it, or crop its middle (bilinear, antialiased).",
         rich_help_panel=arg.DATA,
     ),
 ]

@@ -22,22 +22,25 @@ if TYPE_CHECKING:
 NAMED = 5  # tensors that a note lists
 Model = Annotated[
     Path | None,
-    typer.Argument(metavar="MODEL", help="The float model; none with --merge.", show_default=False),
+    typer.Argument(metavar="MODEL", help="The float model (not with --merge).", show_default=False),
 ]
 Merge = Annotated[
     list[Path] | None,
-    typer.Option("--merge", metavar="FILE", help="Make one profile of several of the same model (repeat)."),
+    typer.Option("--merge", metavar="FILE", help="Merge several profiles of one model (repeat the option)."),
 ]
 Glow = Annotated[
     Path | None,
     typer.Option(
-        "--glow", metavar="FILE", help="Take the ranges from a profile that Glow wrote, without data."
+        "--glow", metavar="FILE", help="Convert a profile that Glow wrote, instead of running data."
     ),
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the profile goes.")]
-Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Processes; the result is the same.")]
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The profile to write.")]
+Workers = Annotated[
+    int,
+    typer.Option("--workers", min=1, max=256, help="The number of processes; it does not affect the result."),
+]
 Dask = Annotated[
-    str | None, typer.Option("--dask", metavar="ADDRESS", help="A Dask scheduler, instead of processes.")
+    str | None, typer.Option("--dask", metavar="ADDRESS", help="Use a Dask scheduler instead of processes.")
 ]
 
 
@@ -65,7 +68,7 @@ def profile(
 ) -> None:
     """Record the range and a histogram of every float tensor over representative data.
 
-    The profile is what `ingot quantize` and `ingot compile --profile` choose ranges by.
+    `ingot quantize` and `ingot compile --profile` choose ranges from this profile.
     """
     if (model is None) == (not merge):
         raise InputError("give a model and its data, or --merge with profiles of one model")

@@ -202,11 +202,11 @@ class ProjectCommand(TyperCommand):
 Model = Annotated[
     Path | None, typer.Argument(metavar="MODEL", help="The project's model.", show_default=False)
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an ingot.toml that exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing ingot.toml.")]
 
 
 def init(model: Model = None, target: arg.TargetName = "native", force: Force = False) -> None:
-    """Write an ingot.toml, which holds the options of a project: `ingot compile` alone reads it."""
+    """Write an ingot.toml with the model and the options of a project."""
     from ingot.targets.records import find_all
 
     find_all(target)

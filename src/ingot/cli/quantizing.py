@@ -32,24 +32,25 @@ if TYPE_CHECKING:
 
 AUTO, MAX_DROP = "auto", "0.5%"
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="(default: MODEL.int8.onnx)")
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="The model to write (default: MODEL.int8.onnx)"),
 ]
 ProfileFile = Annotated[
-    Path, typer.Option("--profile", metavar="P.yaml", help="What `ingot profile` wrote of this model.")
+    Path, typer.Option("--profile", metavar="P.yaml", help="The profile of this model, from `ingot profile`.")
 ]
 AnyProfile = Annotated[
     Path | None,
     typer.Option(
         "--profile",
         metavar="P.yaml",
-        help="Quantise first, by what `ingot profile` wrote.",
+        help="Quantise first, with this profile from `ingot profile`.",
         rich_help_panel=arg.QUANTISING,
     ),
 ]
 SchemaName = Annotated[
     Schema,
     typer.Option(
-        "--schema", help="Zero points and scales, as Glow has them.", rich_help_panel=arg.QUANTISING
+        "--schema", help="The kind of zero points and scales, as in Glow.", rich_help_panel=arg.QUANTISING
     ),
 ]
 CalibrationName = Annotated[
@@ -57,16 +58,17 @@ CalibrationName = Annotated[
     typer.Option(
         "--calibration",
         metavar="METHOD",
-        help="Ranges from histograms: mse, minmax, entropy or percentile[:99.99].",
+        help="How to choose ranges: mse, minmax, entropy or percentile[:99.99].",
         rich_help_panel=arg.QUANTISING,
     ),
 ]
 PrecisionName = Annotated[
     Precision,
-    typer.Option("--precision", help="int16x8: activations of 16 bits.", rich_help_panel=arg.QUANTISING),
+    typer.Option("--precision", help="int16x8: 16-bit activations.", rich_help_panel=arg.QUANTISING),
 ]
 BiasName = Annotated[
-    BiasPrecision, typer.Option("--bias-precision", help="Of biases.", rich_help_panel=arg.QUANTISING)
+    BiasPrecision,
+    typer.Option("--bias-precision", help="The type of biases.", rich_help_panel=arg.QUANTISING),
 ]
 PerTensor = Annotated[
     bool,
@@ -79,22 +81,22 @@ KeepFloat = Annotated[
     typer.Option(
         "--keep-float",
         metavar="PATTERN,...",
-        help="Nodes that stay float: names or operator types, with * and ?; auto: the fewest weights that "
-        "keep the loss on --data within --max-drop (with int16x8: that get 16 bits instead).",
+        help="Nodes that stay float: names or operator types, with * and ?; auto: as few weights as keep "
+        "the loss on --data within --max-drop (with int16x8: these get 16 bits instead).",
         rich_help_panel=arg.QUANTISING,
     ),
 ]
 EdgeName = Annotated[
     Edge,
     typer.Option(
-        "--io", help="What the caller gives and gets in place of floats.", rich_help_panel=arg.QUANTISING
+        "--io", help="The type of inputs and outputs, instead of float.", rich_help_panel=arg.QUANTISING
     ),
 ]
 AssertAll = Annotated[
     bool,
     typer.Option(
         "--assert-all-quantized",
-        help="Refuse models with nodes that stay float.",
+        help="Stop with an error if nodes stay float.",
         rich_help_panel=arg.QUANTISING,
     ),
 ]
@@ -102,7 +104,7 @@ MaxDrop = Annotated[
     str | None,
     typer.Option(
         metavar="0.5%",
-        help="What --keep-float auto may lose: points of right answers where labels are, else |d| / |y|.",
+        help="The loss that --keep-float auto allows: of accuracy if there are labels, else |d| / |y|.",
         rich_help_panel=arg.QUANTISING,
     ),
 ]
@@ -111,8 +113,8 @@ Evidence = Annotated[
     typer.Option(
         "--data",
         metavar="[NAME=]FILE",
-        help="Samples to measure by, as `ingot profile` takes them: for equalisation, adaptive rounding and "
-        "--keep-float auto.",
+        help="Samples for equalisation, adaptive rounding and --keep-float auto, in the forms that "
+        "`ingot profile` accepts.",
         rich_help_panel=arg.QUANTISING,
     ),
 ]
@@ -120,21 +122,22 @@ Labels = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="The samples' classes, .npy (default: the array labels beside them)",
+        help="The classes of the samples, a .npy file (default: the array labels of the data)",
         rich_help_panel=arg.QUANTISING,
     ),
 ]
 Rounds = Annotated[
     Rounding,
     typer.Option(
-        help="Of weights; adaptive: by --data (AdaRound's objective).", rich_help_panel=arg.QUANTISING
+        help="The rounding of weights; adaptive: chosen with --data (AdaRound's objective).",
+        rich_help_panel=arg.QUANTISING,
     ),
 ]
 NoEqualize = Annotated[
     bool,
     typer.Option(
         "--no-equalize",
-        help="Do not rescale channels between layers, even where that helps.",
+        help="Do not rescale channels between layers, even if that helps.",
         rich_help_panel=arg.QUANTISING,
     ),
 ]
@@ -142,7 +145,7 @@ NoCorrection = Annotated[
     bool,
     typer.Option(
         "--no-bias-correction",
-        help="Leave the mean error of rounded weights.",
+        help="Do not correct the mean error of rounded weights.",
         rich_help_panel=arg.QUANTISING,
     ),
 ]
@@ -173,7 +176,7 @@ def quantize(
     model_inputs: arg.ModelInputs = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Quantise a float model by its profile: an ordinary QDQ model, which any runtime runs."""
+    """Quantise a float model with its profile, to a QDQ model that any runtime can run."""
     wish = scheme(
         schema=schema,
         calibration=calibration,

@@ -12,25 +12,32 @@ from ingot.cli.show import note, progress
 from ingot.cli.show import report as show
 from ingot.options import fields_of
 
-Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the page goes.")]
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write.")]
 Against = Annotated[
     str | None,
     typer.Option(
         metavar="OTHER",
-        help="Another build beside it: a target, a bundle's directory, or options as math=exact,fuse=no.",
+        help="Compare with another build: a target, a bundle's directory, or options (math=exact,fuse=no).",
     ),
 ]
 Time = Annotated[
-    bool, typer.Option("--time/--no-time", help="Time every kernel, where the target runs in this process.")
+    bool, typer.Option("--time/--no-time", help="Time every kernel, if the target runs on this machine.")
 ]
 Error = Annotated[
-    bool, typer.Option("--error", help="Also the error of every layer beside an evaluation in float64.")
+    bool,
+    typer.Option(
+        "--error", help="Also show the error of every layer, compared with an evaluation in float64."
+    ),
 ]
 Histograms = Annotated[
     Path | None,
-    typer.Option("--profile", metavar="P.yaml", help="Draw the histograms that `ingot profile` wrote."),
+    typer.Option(
+        "--profile", metavar="P.yaml", help="Draw the histograms of this profile from `ingot profile`."
+    ),
 ]
-Listings = Annotated[bool, typer.Option("--assembly/--no-assembly", help="Put every function's assembly in.")]
+Listings = Annotated[
+    bool, typer.Option("--assembly/--no-assembly", help="Include the assembly of every function.")
+]
 
 
 def report(
@@ -58,7 +65,7 @@ def report(
     tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Write one page about a build: graph, layers, costs, memory, weights, assembly."""
+    """Write a page about a build: graph, layers, costs, memory, weights, assembly."""
     wanted = arg.options(
         target,
         define,

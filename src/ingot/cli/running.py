@@ -32,7 +32,8 @@ Top = Annotated[
     int, typer.Option(min=0, max=1000, metavar="K", help="Show the best classes of the first output.")
 ]
 Names = Annotated[
-    Path | None, typer.Option("--labels", metavar="FILE", help="Names of classes for --top, one in a line.")
+    Path | None,
+    typer.Option("--labels", metavar="FILE", help="The names of the classes for --top, one per line."),
 ]
 
 

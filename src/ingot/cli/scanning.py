@@ -23,19 +23,23 @@ if TYPE_CHECKING:
 
 Densities = Annotated[
     str | None,
-    typer.Option("--density", metavar="SHARE,SHARE,...", help="What stays of a layer: 0.5,0.2,10%."),
+    typer.Option("--density", metavar="SHARE,SHARE,...", help="The densities to try: 0.5,0.2,10%."),
 ]
 TrainingScript = Annotated[
     Path | None,
     typer.Option(
-        "--script", metavar="TRAIN.py", help="Ask its evaluate(model), as with compress --finetune."
+        "--script",
+        metavar="TRAIN.py",
+        help="Measure with evaluate(model) of this script, as for compress --finetune.",
     ),
 ]
 Allowed = Annotated[
     float | None,
-    typer.Option(min=0, help="Print the least densities whose error, or loss of score, is at most this."),
+    typer.Option(min=0, help="Print the lowest densities whose error, or loss of score, is at most this."),
 ]
-Samples = Annotated[int, typer.Option(min=1, max=1 << 16, help="Runs on random inputs, without --script.")]
+Samples = Annotated[
+    int, typer.Option(min=1, max=1 << 16, help="The number of random inputs, without --script.")
+]
 Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw a curve for each layer.")]
 
 
@@ -51,7 +55,7 @@ def sensitivity(
     svg: Svg = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Prune one layer at a time, and see how far off the outputs are, or what a training script says."""
+    """Prune one layer at a time, and measure the error of the outputs or the score of a script."""
     from ingot.check.sensitivity import scan
     from ingot.driver import layers_apart
 

@@ -14,11 +14,14 @@ from ingot.tables import table
 from ingot.targets.record import Target
 
 Named = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="Show all of one target, by its name or an alias.")
+    str | None,
+    typer.Argument(metavar="NAME", help="Show the details of one target, by its name or an alias."),
 ]
 Html = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", help="Write a page that one can search, instead of the tables."),
+    typer.Option(
+        "--html", metavar="FILE", help="Write a page with a search field, instead of printing tables."
+    ),
 ]
 COLUMNS = ("target", "for", "vectors>", "runs by")
 
@@ -27,7 +30,7 @@ OPERATOR_COLUMNS = ("domain", "operator", "from opset", "how")
 
 
 def targets(name: Named = None, html: Html = None, as_json: arg.Json = False) -> None:
-    """List what Ingot compiles for, by family."""
+    """List the targets, by family, or show one target."""
     from ingot.targets.records import FAMILIES, find
 
     if name is not None:
@@ -91,7 +94,7 @@ def _words(value: object) -> object:
 
 
 def ops(html: Html = None, as_json: arg.Json = False) -> None:
-    """List the operators Ingot compiles."""
+    """List the operators that Ingot compiles."""
     from ingot.inspection.operators import supported
 
     found = supported()

@@ -13,9 +13,12 @@ from ingot.cli.show import note, progress, report
 from ingot.tables import table
 
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="(default: MODEL.tune.json)")
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="The file to write (default: MODEL.tune.json)"),
 ]
-Seconds = Annotated[float, typer.Option(min=0, help="After these, what is left is for the next time.")]
+Seconds = Annotated[
+    float, typer.Option(min=0, help="Stop after this time; the next run continues from there.")
+]
 
 
 def tune(
@@ -34,7 +37,7 @@ def tune(
     cflags: arg.Flags = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Measure how each stage is computed fastest on this machine; goes on where an earlier run ended."""
+    """Find the fastest way to compute each stage on this machine; a second run continues the first."""
     path = output or model.with_name(f"{model.name}.tune.json")
     with progress(f"Tuning {model.name}"):
         from ingot.check.tune import tune as measure

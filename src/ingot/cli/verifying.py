@@ -17,12 +17,13 @@ from ingot.tables import table
 if TYPE_CHECKING:
     from ingot.options import Options
 
-Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
+Seed = Annotated[int, typer.Option(min=0, help="The seed of the random inputs.")]
 Tolerance = Annotated[
     float | None,
     typer.Option(
         min=0,
-        help="Of max|y|, beside the oracle (default: by type, 1 % per int8 layer; integers equal).",
+        help="The allowed difference, relative to max|y| (default: by type, 1 % per int8 layer; integers "
+        "equal).",
     ),
 ]
 Quantized = Annotated[
@@ -30,20 +31,22 @@ Quantized = Annotated[
     typer.Option(
         "--quantized",
         metavar="FLOAT",
-        help="MODEL is a quantised form of FLOAT: rank its tensors by signal to noise over --data.",
+        help="MODEL is FLOAT, quantised: rank its tensors by signal-to-noise ratio over --data.",
     ),
 ]
 Data = Annotated[
     list[str] | None,
     typer.Option(
-        "--data", metavar="[NAME=]FILE", help="Samples for --quantized, as `ingot profile` takes them."
+        "--data",
+        metavar="[NAME=]FILE",
+        help="Samples for --quantized, in the forms that `ingot profile` accepts.",
     ),
 ]
 OfModel = Annotated[
     Path | None,
     typer.Option("--model", metavar="MODEL", help="The model that the bundle was compiled from."),
 ]
-Layers = Annotated[bool, typer.Option("--layers", help="Show every layer, even if all is well.")]
+Layers = Annotated[bool, typer.Option("--layers", help="Show every layer, even if all outputs agree.")]
 
 
 def verify(
@@ -72,9 +75,9 @@ def verify(
     tuning: arg.TuningFile = None,
     as_json: arg.Json = False,
 ) -> None:
-    """Compare the shipped object with onnxruntime; where they differ, find the layer and who is off.
+    """Compare the shipped object with onnxruntime; if they differ, find the layer and which side is wrong.
 
-    A bundle's directory is compared with the model that --model names, with the options it was compiled with.
+    For a bundle's directory, --model names the model; the options are those of the bundle.
     """
     more: dict[str, Any] = {
         "math": math,
