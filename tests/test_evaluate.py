@@ -196,3 +196,21 @@ def test_misuse_is_one_error(words: list[str], message: str, tmp_path: Path) -> 
     np.save(tmp_path / "evil.npy", np.array([{}], object), allow_pickle=True)
     ran = CliRunner().invoke(app, ["evaluate", str(model), *(w.format(d=tmp_path) for w in words)])
     assert ran.exit_code == 2 and message in ran.stderr and "Traceback" not in ran.stderr, ran.stderr
+
+
+def test_floats_are_quantised_for_a_network_of_integers(tmp_path: Path) -> None:
+    """Samples of floats fit an int8 input whose scale is known, and its outputs are compared as values."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    net (int8[1, 4] x) => (int8[1, 4] y) <float s = {0.25}, int8 z = {-3}, float t = {0.5}, int8 o = {1}> {
+      a = DequantizeLinear(x, s, z)
+      b = Relu(a)
+      y = QuantizeLinear(b, t, o)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "bytes.onnx")
+    data = RNG.normal(size=(5, 4)).astype(np.float32)
+    data[0, :2] = 900, -900  # beyond both limits
+    held = np.clip(np.rint(data / np.float32(0.25)) - 3, -128, 127)
+    right = np.rint(np.maximum((held + 3) * 0.25, 0) / 0.5) * 0.5
+    np.savez(tmp_path / "d.npz", x=data, labels=np.clip(right, -64.5, 63).astype(np.float32))
+    (score,) = evaluated(tmp_path / "bytes.onnx", "--inputs", tmp_path / "d.npz")
+    assert score["values"]["max |d|"] == 0  # type: ignore[index]

@@ -91,7 +91,14 @@ class Contender:
         if not isinstance(outputs.get(self.output), np.ndarray):
             listed = ", ".join(map(repr, outputs))
             raise InputError(f"{self.name} has no tensor {self.output!r} among its outputs: {listed}")
-        return _by_sample(outputs[self.output], self.samples.per_run)[: self.samples.held(run)]
+        found = _dequantised(outputs[self.output], self._tensor)
+        return _by_sample(found, self.samples.per_run)[: self.samples.held(run)]
+
+    @property
+    def _tensor(self) -> Mapping[str, Any]:
+        """What the manifest says of the output."""
+        named = (t for t in self.bundle.manifest["outputs"] if t["name"] == self.output)
+        return next(named, {})
 
     @property
     def score(self) -> Score:
@@ -153,6 +160,13 @@ def _beside(rows: Array) -> list[Metric]:
     """How a model is compared with the first."""
     classes = [Agreement()] if rows.ndim == 2 and rows.shape[1] > 1 else []
     return [*classes, Errors("from the first: ")]
+
+
+def _dequantised(output: Array, tensor: Mapping[str, Any]) -> Array:
+    """The values that quantised integers stand for; any other output as it is."""
+    if output.dtype.kind not in "iu" or tensor.get("scale") is None:
+        return output
+    return np.asarray((output.astype(np.float64) - tensor["zero_point"]) * tensor["scale"], np.float32)
 
 
 def _by_sample(output: Array, per_run: int) -> Array:

@@ -22,6 +22,8 @@ from ingot.data.arrays import mapped, read_array
 from ingot.errors import InputError, ShapeError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ingot.formula.expr import Array
 
 LABELS = "labels"
@@ -31,11 +33,15 @@ Data: TypeAlias = "Sequence[str] | Mapping[str, Array]"
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a model: extents that only a run tells are names."""
+    """One input of a model: extents that only a run tells are names. With a `scale`, its integers stand for
+    (integer - zero_point) * scale.
+    """
 
     name: str
     dtype: str
     shape: tuple[int | str, ...]
+    scale: float | None = None
+    zero_point: int = 0
 
     @property
     def batch(self) -> int:
@@ -160,7 +166,10 @@ class ArrayColumn:
 
 
 def cast(array: Array, input: Input, source: object) -> Array:
-    """Return a writable copy in the input's type. Raises InputError where elements might not survive that."""
+    """Return a writable copy in the input's type: floats for quantised integers are quantised by its scale.
+
+    Raises InputError where elements might not survive that.
+    """
     import numpy as np
 
     from ingot.formula.types import dtype_named
@@ -169,12 +178,23 @@ def cast(array: Array, input: Input, source: object) -> Array:
     kinds = array.dtype.kind, wanted.numpy.kind
     if array.dtype == wanted.numpy or kinds == ("O", "S"):
         return np.array(array)
+    if kinds[0] == "f" and kinds[1] in "iu" and input.scale is not None:
+        return _quantised(array, input, wanted.numpy)
     if not (wanted.is_float and (kinds[0] == "f" or np.can_cast(array.dtype, np.float64))):
         raise InputError(
             f"{source} holds {array.dtype}, the input {input.name!r} takes {input.dtype}",
             remedy=f"convert it with astype('{input.dtype}')",
         )
     return np.asarray(array.astype(wanted.numpy))
+
+
+def _quantised(array: Array, input: Input, dtype: np.dtype[Any]) -> Array:
+    """As QuantizeLinear has it: halves to even, what is out of range clipped."""
+    import numpy as np
+
+    limits = np.iinfo(dtype)
+    steps = np.rint(array.astype(np.float32) / np.float32(input.scale)) + input.zero_point
+    return np.asarray(np.clip(steps, limits.min, limits.max).astype(dtype))
 
 
 # ---- from words
@@ -313,4 +333,7 @@ def _matches(shape: Sequence[int], wanted: Sequence[int | str]) -> bool:
 
 def inputs_of(tensors: Sequence[Mapping[str, Any]]) -> list[Input]:
     """The inputs that a manifest describes."""
-    return [Input(t["name"], t["dtype"], tuple(t["shape"])) for t in tensors]
+    return [
+        Input(t["name"], t["dtype"], tuple(t["shape"]), t.get("scale"), t.get("zero_point", 0))
+        for t in tensors
+    ]
