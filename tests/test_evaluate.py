@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+import ingot
 from ingot.check import metrics as m
 from ingot.cli import app
 from ingot.errors import InputError
@@ -214,3 +215,6 @@ def test_floats_are_quantised_for_a_network_of_integers(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=data, labels=np.clip(right, -64.5, 63).astype(np.float32))
     (score,) = evaluated(tmp_path / "bytes.onnx", "--inputs", tmp_path / "d.npz")
     assert score["values"]["max |d|"] == 0  # type: ignore[index]
+    bundle = ingot.compile(tmp_path / "bytes.onnx")
+    with pytest.raises(InputError, match=r"quantise it: np.clip\(np.rint\(x / 0.25\) \+ -3, -128, 127\)"):
+        bundle.run({"x": data[:1]})

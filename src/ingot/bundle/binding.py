@@ -170,9 +170,18 @@ def checked(t: Mapping[str, Any], inputs: Mapping[str, Array], extents: Mapping[
     if array.dtype != dtype or array.shape != wanted:
         raise InputError(
             f"input {t['name']!r} is {array.dtype}{list(array.shape)}, the model takes {dtype}{list(wanted)}",
-            remedy=_conversion(array, wanted, dtype.name),
+            remedy=_quantisation(t, array, dtype) or _conversion(array, wanted, dtype.name),
         )
     return pack(array) if _type(t).is_packed else np.ascontiguousarray(array).reshape(wanted)
+
+
+def _quantisation(t: Mapping[str, Any], array: Array, dtype: np.dtype[Any]) -> str:
+    """Return how floats become the integers of a quantised input; nothing where they are something else."""
+    if t.get("scale") is None or array.dtype.kind != "f" or dtype.kind not in "iu":
+        return ""
+    limits = np.iinfo(dtype)
+    steps = f"np.rint(x / {t['scale']:.9g}) + {t['zero_point']}"
+    return f"quantise it: np.clip({steps}, {limits.min}, {limits.max}).astype('{dtype}')"
 
 
 def _conversion(array: Array, wanted: tuple[int, ...], dtype: str) -> str:
