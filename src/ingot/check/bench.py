@@ -146,7 +146,9 @@ class Benchmark(Result):
             if r.timing is not None:
                 ratios = f"{r.ratio:.2f}", f"{r.timing.minimum / self.ours.minimum:.2f}"
                 rows.append(times(r.title, r.timing, *ratios))
-        best = f"; {self.best.ratio:.2f} times as fast as the best" if self.best and self.best.ratio else ""
+        best = (
+            f"; {self.best.ratio:.2f} times as fast as the best peer" if self.best and self.best.ratio else ""
+        )
         title = (
             f"{self.model} on {self.target}, core {self.core}: {self.gmacs:.1f} GMAC/s at best, "
             f"{100 * self.roofline_share:.0f} % of the roofline{best}"

@@ -108,7 +108,7 @@ def _interface(bundle: Bundle) -> str:
     m, name = bundle.manifest, bundle.name
     sizes, header = m["sizes"], bundle.files.get(f"{name}.h", b"").decode()
     found = re.findall(rf"^(?:int|void|unsigned|size_t|\w+) \*?{name}\w*\([^;]*;", header, re.M)
-    lines = ["## What it takes and gives", "", "| | type | shape |", "|---|---|---|"]
+    lines = ["## Inputs and outputs", "", "| | type | shape |", "|---|---|---|"]
     for side in ("inputs", "outputs"):
         lines += [f"| {side[:-1]} `{t['name']}` | {t['dtype']} | {_shape(t)} |" for t in m[side]]
     if found:
@@ -118,7 +118,7 @@ def _interface(bundle: Bundle) -> str:
         "",
         f"As compiled by Ingot: {sizes['flash_bytes']} bytes of code and constants, {sizes['arena_bytes']} ",
     ]
-    lines[-1] += f"of RAM for the arena{stack}. Elements lie in C's order. Everything here is yours: 0BSD."
+    lines[-1] += f"of RAM for the arena{stack}. Tensors are row-major. You may use all of this under 0BSD."
     return "\n".join(lines)
 
 
