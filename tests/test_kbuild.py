@@ -285,6 +285,14 @@ def test_a_module_that_the_kernel_has_is_refused_when_it_is_built(tmp_path: Path
         assert "built" in made(name).stdout
 
 
+def test_missing_kernel_headers_are_named(tmp_path: Path) -> None:
+    assert shutil.which("make"), "make is missing; tools/debian-packages.txt lists it"
+    (tmp_path / "Makefile").write_text(_makefile("net"))
+    command = ["make", "-C", str(tmp_path), f"KDIR={tmp_path}/none"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode and f"no kernel headers in {tmp_path}/none: install them" in done.stderr
+
+
 def test_more_than_two_gigabytes_are_refused() -> None:
     """Before anything is run or written."""
     model = parser.parse_model(

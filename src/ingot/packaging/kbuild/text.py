@@ -48,6 +48,8 @@ KERNEL_MODULES := $(wildcard $(foreach list,modules.order modules.builtin, \\
 \t$(KDIR)/$(list) $(dir $(patsubst %/,%,$(KDIR)))$(list)))
 
 all:
+\t@test -d '$(KDIR)' || \\
+\t\t{{ echo "error: no kernel headers in $(KDIR): install them, or give KDIR=DIRECTORY" >&2; exit 1; }}
 \t@! grep -hsE '(^|/){pattern}[.]k?o$$' $(KERNEL_MODULES) /dev/null || \\
 \t\t{{ echo "error: this kernel has a module {name}: compile the network with another --name" >&2; exit 1; }}
 \t$(MAKE) -C $(KDIR) M=$(CURDIR) modules
