@@ -152,7 +152,7 @@ def compress(
     _show(made, data, title, as_json)
     if target_ratio or total_density:
         found = ",".join(f"{name}={choice.density:.4g}" for name, choice in made.choices.items())
-        note(f"the same again: --density {found}")
+        note(f"to use these densities again: --density {found}")
 
 
 def _training(script: Path | None, rounds: int | None, steps: int | None) -> Training | None:
@@ -169,7 +169,8 @@ def _accounted(made: Compressed, path: Path, size: int) -> tuple[dict[str, Any],
     """The account of a compressed model as data, and its title."""
     ratio = made.model_bytes / size
     data = {"file": str(path), "bytes": size, "file_ratio": ratio, **made.as_dict()}
-    return data, f"{path}, {size:,} bytes: {ratio:.1f}x smaller than the {made.model_bytes:,} of the model"
+    factor = f"{ratio:.1f}x smaller" if ratio >= 1 else f"{1 / ratio:.1f}x larger"
+    return data, f"{path}, {size:,} bytes: {factor} than the {made.model_bytes:,} of the model"
 
 
 def _report(made: Compressed, path: Path, data: dict[str, Any], title: str) -> str:
