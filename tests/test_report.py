@@ -125,7 +125,7 @@ def test_a_bundle_says_what_it_cannot_show(tmp_path: Path) -> None:
     found = ingot("report", tmp_path / "net", "-o", tmp_path / "r.html", "--against", tmp_path / "net")
     text = (tmp_path / "r.html").read_text()
     assert found.exit_code == 0 and "no times: a bundle cannot time its kernels" in found.stderr
-    assert "holds no graph and no memory plan" in text and "contract" not in text.split("<article")[0]
+    assert "has no graph and no memory plan" in text and "contract" not in text.split("<article")[0]
     asked = ingot("report", tmp_path / "net", "-o", tmp_path / "q.html", "--error")
     assert asked.exit_code == 2 and not (tmp_path / "q.html").exists()
 

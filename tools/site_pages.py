@@ -6,6 +6,7 @@ pages whose links lead to each other. A link to a file that is no page becomes i
 
 from __future__ import annotations
 
+import html
 import inspect
 import os
 import re
@@ -60,6 +61,15 @@ def relinked(text: str, path: str, moved: dict[str, str]) -> str:
     return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
 
 
+def piped(text: str) -> str:
+    """Return a page whose code in tables has bars as HTML: Markdown would show the escape as well."""
+
+    def code(match: re.Match[str]) -> str:
+        return f"<code>{html.escape(match[1], quote=False).replace(chr(92) + '|', '&#124;')}</code>"
+
+    return re.sub(r"^\|.*", lambda row: re.sub(r"`([^`]*\\\|[^`]*)`", code, row[0]), text, flags=re.M)
+
+
 def cell(text: str) -> str:
     """Return one cell of a table."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
@@ -84,7 +94,7 @@ def commands(command: Any, name: str) -> Iterator[str]:
         for word in below:
             yield from commands(below[word], f"{name} {word}")
         return
-    yield f"## {name}\n\n{inspect.cleandoc(command.help or '')}\n\n| | |\n|---|---|\n"
+    yield f"## {name}\n\n{inspect.cleandoc(command.help or '')}\n\n| name | effect |\n|---|---|\n"
     context = typer.Context(command)
     yield (
         "\n".join(parameter(p, context) for p in command.params if not p.hidden and p.name != "help") + "\n\n"
@@ -93,7 +103,8 @@ def commands(command: Any, name: str) -> Iterator[str]:
 
 def cli_page() -> str:
     """Return the reference of the command line, as the program itself describes it."""
-    head = "# Command line\n\n`ingot COMMAND --help` prints the same. This page is made from the program.\n\n"
+    said = "This page is generated from the program; `ingot COMMAND --help` prints the same text."
+    head = f"# Command line\n\n{said}\n\n"
     return head + "".join(commands(typer.main.get_command(app), "ingot"))
 
 
@@ -123,7 +134,8 @@ def described(name: str, found: Any, level: int) -> str:
 
 def api_page() -> str:
     """Return the reference of the public names of the package, from their docstrings."""
-    head = "# Python\n\nThe public names of the package `ingot`. This page is made from their docstrings.\n\n"
+    said = "These are the public names of the package `ingot`. The page is generated from their docstrings."
+    head = f"# Python\n\n{said}\n\n"
     order = sorted(ingot.__all__, key=lambda name: (name.endswith("Error"), name.lower()))
     return head + "".join(described(f"ingot.{n}", getattr(ingot, n), 2) for n in order)
 
@@ -136,11 +148,11 @@ def gather(root: Path, into: Path) -> None:
         target = into / where
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.endswith(".md"):
-            target.write_text(relinked((root / path).read_text(), path, moved))
+            target.write_text(piped(relinked((root / path).read_text(), path, moved)))
         else:
             shutil.copy(root / path, target)
     (into / "reference").mkdir()
-    (into / "reference" / "cli.md").write_text(cli_page())
+    (into / "reference" / "cli.md").write_text(piped(cli_page()))
     (into / "reference" / "python.md").write_text(api_page())
 
 

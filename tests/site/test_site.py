@@ -14,7 +14,7 @@ from ingot.cli import app
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from site_pages import gather, pages, relinked  # noqa: E402
+from site_pages import gather, pages, piped, relinked  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,12 @@ def test_the_configuration_names_nothing_elsewhere() -> None:
 )
 def test_links_lead_to_pages_of_the_site(path: str, text: str, wanted: str) -> None:
     assert relinked(text, path, pages(ROOT)) == wanted
+
+
+def test_bars_of_code_in_tables_are_shown_without_their_escape() -> None:
+    assert piped("| `--math a\\|b` | x \\| `y` |\n`a\\|b`") == (
+        "| <code>--math a&#124;b</code> | x \\| `y` |\n`a\\|b`"
+    )
 
 
 def test_the_reference_has_every_command_and_every_public_name(made: Path) -> None:

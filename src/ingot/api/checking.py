@@ -130,7 +130,7 @@ def bench(
 def _require_here(name: str) -> None:
     """InputError unless a target's code runs in this process."""
     target = find(name)
-    reason = obstacle(target) or ("an emulator tells no times" if target.runner else "")
+    reason = obstacle(target) or ("an emulator cannot measure times" if target.runner else "")
     if reason:
         raise InputError(
             f"{target.name} cannot be timed on this machine: {reason}",

@@ -174,7 +174,7 @@ def _times(model: Any, wanted: Options, stages: Stages) -> tuple[tuple[float, ..
     if reason := obstacle(stages.target):
         return (), f"{stages.target.name} does not run here: {reason}"
     if stages.target.runner:
-        return (), f"{stages.target.name} runs in an emulator here, which tells no times"
+        return (), f"{stages.target.name} runs in an emulator here, which cannot measure times"
     try:
         found = kernels_of(model, wanted, compile_with)
     except (InputError, ToolchainError) as failure:
@@ -232,9 +232,7 @@ def _histograms(
 ) -> list[Drawn]:
     drawn = []
     if stages is not None:
-        text = (
-            "How the constants of bytes, or less, use the range of their types; each picture spans the type."
-        )
+        text = "How constants of 8 bits or fewer use the range of their types, which each picture spans."
         drawn.append(Drawn("Quantised weights", text, list(of_weights(stages.graph))))
     if profile is not None:
         from ingot.driver import self_contained
@@ -242,7 +240,7 @@ def _histograms(
 
         found = profile if isinstance(profile, Profile) else read_profile(Path(profile))
         require_profile_of(found, self_contained(opened(cast("Model", subject)), wanted))
-        text = "What the float tensors hold over the samples, from the least to the greatest element."
+        text = "The values of the float tensors over all samples, from the smallest to the largest element."
         title = "Activations" if isinstance(profile, Profile) else f"Activations in {Path(profile).name}"
         drawn.append(Drawn(title, text, list(of_profile(found))))
     return drawn
@@ -251,7 +249,7 @@ def _histograms(
 def _absent(ours: _Build) -> str:
     if ours.stages is not None:
         return ""
-    return "A bundle holds no graph and no memory plan: the report of its model draws them."
+    return "A bundle has no graph and no memory plan; the report of its model draws them."
 
 
 def _sources(subject: Model | Bundle, ours: _Build, error: bool) -> list[tuple[str, str]]:

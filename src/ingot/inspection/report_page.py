@@ -140,7 +140,7 @@ def _tiles(ours: Account) -> list[dict[str, str]]:
     return [
         _tile("Flash", _bytes(sizes["flash_bytes"]), f"weights {_bytes(sizes['weights_bytes'])}"),
         _tile("RAM (arena)", _bytes(sizes["arena_bytes"]), _arena_remark(sizes)),
-        _tile("Stack", unknown if stack is None else _bytes(stack), "the deepest path"),
+        _tile("Stack", unknown if stack is None else _bytes(stack), "maximum over all calls"),
         _tile("MACs", _figure(ours.macs), f"in {len(ours.layers)} kernel calls"),
         _tile(
             "Time", unknown if seconds is None else f"{_us(seconds)} µs", ours.untimed or "sum of the kernels"

@@ -154,7 +154,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("huffman", "products with Huffman-coded sparse matrices", _huffman),
     Family("sparse", "products with sparse matrices of few values", _sparse),
     of_stage("block_product", "products with weights of few bits in blocks", block_product),
-    of_stage("int_dot", "products of bytes without vectors of floats", int_dot),
+    of_stage("int_dot", "products of bytes on processors without float vectors", int_dot),
     of_stages("recurrent_cell", "the products of recurrent cells and their gates", recurrent_cell),
     of_stage("narrow_convolution", "convolutions to few channels", narrow_convolution),
     of_stage("dot_product", "products whose terms are contiguous in both operands", dot_product),
