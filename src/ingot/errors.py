@@ -19,7 +19,7 @@ from typing import ClassVar
 
 
 class IngotError(Exception):
-    """Base of all errors raised on purpose; anything else that escapes is a bug in Ingot."""
+    """The base class of all errors that Ingot raises on purpose; any other exception is a bug in Ingot."""
 
     exit_code: ClassVar[int] = 1
 
@@ -60,7 +60,7 @@ class InputError(IngotError):
 
 
 class UnsupportedError(InputError):
-    """A valid request that Ingot cannot serve (yet); never a silent skip."""
+    """A valid request that Ingot does not support; nothing is ever skipped silently."""
 
 
 class ModelError(InputError):

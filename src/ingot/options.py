@@ -36,40 +36,59 @@ PROMISED = 0.01  # max|d| / max|y| of a layer whose activations are int8, if err
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything a user can say about a compilation.
+    """All options of a compilation.
 
-    `define` gives symbolic dimensions a value, or a range (lo, hi) for a bounded dynamic one. `capacity`
-    gives values whose extents only the data tells their largest ones: a number for all axes or one per
-    axis; that of "" is for every value not named. `string_bytes` is the room of a string, its last zero
-    included; constants may need more. `state` pairs outputs with inputs {next: previous}: what one run
-    leaves to the next. `infer_shapes` believes the operators where the model declares other shapes or
-    types of what they make. `fuse` off keeps one kernel per node, for verification layer by layer. With
-    `generators` off there are only naive loops. `strict_speed` makes it an error that kernels which count
-    compute one element at a time although the target has vectors. `optimize` says what is to be small,
-    code or time (`loops/priority.py` has what it decides). `math` "exact" adds and multiplies what the model
-    says, as it says it: no fast convolution algorithms, every sigmoid and tanh to its last digits.
-    `activations` "int8" multiplies encoded weights in bytes, by activations that are quantised as the bundle
-    runs, where a layer stays within 1 % of max|y| unless rounding errors share a sign. `huffman` stores
-    encoded weights in Huffman codes, which the bundle expands some columns at a time. `target` may name
-    several, weakest first: `x86-64+x86-64-v3` is one bundle that picks at run time. `threads` gives the entry
-    a `parallel_for` of the caller's. `profile` makes the entry report to `NAME_profile` where its time goes.
-    `pauses` makes it call `NAME_pause` every few microseconds, where no vector register keeps its content;
-    what is not 0 ends the run with `ERR_STOPPED`, its state as it was. Threads do not pause.
-    `selftest` adds NAME_selftest, which runs golden inputs and names the first layer that differs.
-    `frame_bytes` is the most stack that a function should take (0: any): fast convolutions whose transforms
-    need more are not chosen. `tuning` is the content of a tuning file. `emit` () is c, obj, weights-bin,
-    weights-txt where the caller brings the weights, and module for WebAssembly. `weights` None is what the
-    api means: external for Glow's two, embedded for the others. `seed_input` adds an input, the number of
-    the run, that random operators draw other numbers for. `rename` gives inputs and outputs C names of the
-    user's choice; `cflags` go to the compiler behind our own. `inputs` (NAME:SHAPE) and `outputs` (names)
-    are what to import of a TensorFlow graph; `model_inputs` (NAME,TYPE,[SHAPE]) describe the inputs of
-    Caffe2's nets. `fix` makes inputs constants, by name: a number, which fills the input, nested lists or
-    an array.
-    `cpu`, `features` (LLVM's words, as +sse4a or -fma), `float_abi`, `code_model` say more of the target.
-    `max_ram` and `max_flash` are bytes: a bundle that takes more is refused; within `max_ram`, layers go row
-    by row as far as that is needed. `memory` and `flash` give
-    regions their bytes, fastest first: what lies in which is decided here, and the sections are named after
-    them; the code is in the first of `flash`.
+    What is read:
+
+    - `define`: a value for a dynamic dimension, or a range (lo, hi).
+    - `capacity`: the largest extents of values with data-dependent shapes, a number for all axes or one per
+      axis; the entry "" applies to all values that are not named.
+    - `string_bytes`: the size of a string, including the terminating zero; constants may need more.
+    - `state`: pairs {next: previous} of an output and the input that it becomes in the next run.
+    - `infer_shapes`: ignore declared shapes and types of outputs that contradict the operators.
+    - `fix`: inputs to make constants, by name: a number that fills the input, nested lists, or an array.
+    - `seed_input`: add an input, for each value of which random operators draw different numbers.
+    - `inputs` (NAME:SHAPE), `outputs` (names): the part of a TensorFlow graph to import; `model_inputs`
+      (NAME,TYPE,[SHAPE]) describes the inputs of Caffe2 nets.
+    - `keep_inputs`: initializers that are also graph inputs stay inputs, instead of becoming constants.
+
+    The target:
+
+    - `target`: its name, or several x86 targets, weakest first: `x86-64+x86-64-v3` selects one at run time.
+    - `cpu`, `features` (LLVM's names, as +sse4a or -fma), `float_abi`, `relocation`, `code_model`: details of
+      the target. `cc` is another C compiler, and `cflags` are its additional flags.
+    - `max_ram`, `max_flash`: a bundle that needs more bytes is refused. With `max_ram`, layers are computed
+      row by row if necessary.
+    - `memory`, `flash`: the sizes of memory regions in bytes, fastest first. Each region has a section of its
+      name; the code is in the first region of `flash`.
+
+    The code:
+
+    - `optimize`: size, balanced or speed (`loops/priority.py` lists the effects).
+    - `math`: "exact" computes the model's own sums, without fast convolution algorithms, and every sigmoid
+      and tanh to full precision.
+    - `activations`: "int8" multiplies encoded weights by activations that are quantised at run time, if a
+      layer stays within 1 % of max|y|.
+    - `huffman`: store encoded weights in Huffman codes, which the bundle expands a few columns at a time.
+    - `tuning`: the content of a tuning file.
+    - `strict_speed`: refuse kernels of more than 1 % of the work that do not use the target's vectors.
+    - `fuse`: if off, keep one kernel per node, to verify layer by layer. `generators`: if off, write naive
+      loops only.
+    - `frame_bytes`: the largest stack of a function (0: any); fast convolutions that need more are not used.
+
+    The bundle:
+
+    - `name`; `emit`: the kinds of files, by default c, obj, weights-bin, also weights-txt if the caller
+      provides the weights, and module for WebAssembly.
+    - `api`: the calling convention. `weights`: by default, external for Glow's two conventions, and embedded
+      for the others.
+    - `rename`: names in C for inputs and outputs.
+    - `threads`: the entry function takes a `parallel_for` of the caller.
+    - `profile`: the entry function reports the time of each kernel to `NAME_profile`.
+    - `pauses`: the entry function calls `NAME_pause` every few microseconds, while no vector register is in
+      use; if that returns a value other than 0, the run ends with `ERR_STOPPED`, and its state is unchanged.
+      Threads do not pause.
+    - `selftest`: add NAME_selftest, which runs golden inputs and finds the first layer that differs.
     """
 
     name: str | None = None

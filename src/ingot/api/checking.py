@@ -43,13 +43,13 @@ def verify(
     layers: bool = False,
     **options: Unpack[OptionFields],
 ) -> Verification:
-    """Compare the shipped object with onnxruntime; where they differ, find the layer and who is off.
+    """Compare the shipped object with onnxruntime; if they differ, find the layer and which side is wrong.
 
-    The subject is a model, or a bundle (or its directory) that was compiled of `model`, with the options
-    that its manifest holds. It runs on `feeds`, arrays by the inputs' names, or on random numbers drawn
-    with `seed`. `tolerance` is of max|y|; without it what is allowed depends on the types. `layers` looks at
-    every layer even if all is well. Raises InputError for a model that cannot be compiled, or for a bundle
-    of another model.
+    The subject is a model, or a bundle (or its directory) that was compiled from `model`, with the options in
+    its manifest. It runs on `feeds`, arrays by the inputs' names, or on random numbers with the given `seed`.
+    `tolerance` is relative to max|y|; by default, it depends on the types. `layers` compares every layer,
+    even if all outputs agree. Raises InputError for a model that cannot be compiled, or for a bundle of
+    another model.
     """
     wanted, shipped = options_of("verify", options), None
     if is_bundle(subject):
@@ -108,8 +108,9 @@ def bench(
 ) -> Benchmark:
     """Measure a model's bundle on one core, in turns with peers (`against`), for about `seconds` each.
 
-    `kernels` times every kernel too. `peers_python` is the interpreter that has the peers; `peer_cc` and
-    `entry` are for C from disk. Raises InputError for a target that does not run here.
+    `kernels` also times every kernel. `peers_python` is the Python that has the peers. `peer_cc` and `entry`
+    are the compiler and the function for C files. Raises InputError for a target that does not run on this
+    machine.
     """
     wanted, source = options_of("bench", options), opened(model)
     for name in wanted.target.split("+"):
@@ -149,12 +150,13 @@ def evaluate(
     preprocessing: Preprocessing = AS_THEY_ARE,
     **options: Unpack[OptionFields],
 ) -> Evaluation:
-    """Measure models or bundles on data: top-1, top-5, AUC, mean IoU, or errors against right outputs.
+    """Measure models or bundles on data: top-1, top-5, AUC, mean IoU, or errors of the outputs.
 
-    The data is arrays by the inputs' names, files, or a folder of `images`, which `preprocessing` makes
-    arrays. `labels` are integers (classes) or floats (right outputs), one for each sample; without them the
-    array `labels` beside the data counts. `classes` names a file of class names, for labels that are names.
-    `output` is the output to be judged, the first one by default. Raises InputError for what does not fit.
+    The data is arrays by the inputs' names, files, or a folder of `images`, which `preprocessing` converts to
+    arrays. `labels` are integers (classes) or floats (expected outputs), one for each sample; by default, the
+    array `labels` of the data. `classes` is a file with the names of the classes, for labels that are names.
+    `output` is the output to evaluate; by default, the first one. Raises InputError for data that does not
+    fit.
     """
     wanted, words = options_of("evaluate", options), words_of(data)
     folder = None if images is None else Path(images)

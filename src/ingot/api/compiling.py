@@ -29,13 +29,12 @@ def compile(
     prebuilt: bool = False,
     **options: Unpack[OptionFields],
 ) -> Bundle:
-    """Compile a model (a path, bytes, an `onnx.ModelProto`, or a module of PyTorch's) to a bundle.
+    """Compile a model (a path, bytes, an `onnx.ModelProto`, or a PyTorch module) to a bundle.
 
-    A module is traced with `example_inputs` (a tensor, a tuple of them, or a dict by names) by
-    torch.onnx.export, which takes `dynamic_shapes` too: sizes that `define` may then speak of. `package`
-    adds what the users of an ecosystem build it with; `prebuilt` ships objects of a kernel module. The
-    options are the fields of `ingot.Options`. Raises InputError for a model that cannot be compiled,
-    ToolchainError where a compiler fails.
+    torch.onnx.export traces a module with `example_inputs` (a tensor, a tuple of tensors, or a dict by
+    names), and with `dynamic_shapes`, whose sizes `define` may set. `package` makes a package for an
+    ecosystem; `prebuilt` ships the objects of a kernel module. The options are the fields of `ingot.Options`.
+    Raises InputError for a model that cannot be compiled, and ToolchainError if a compiler fails.
     """
     wanted = options_of("compile", options)
     if prebuilt and package != "kbuild":
@@ -52,11 +51,11 @@ def compile(
 
 
 def compile_several(models: Sequence[Model], **options: Unpack[OptionFields]) -> Collection:
-    """Compile several models to one bundle: functions that they have in common are there once.
+    """Compile several models to one bundle, in which they share equal functions.
 
-    Each is called by its file's name, the bundle by `name`; one arena, as large as the largest asks for,
-    serves all of them. The options are those of `compile`, for all models alike. Raises what `compile` does,
-    and InputError for models of one name.
+    The function of each network has the name of its file, and the bundle is called `name`. One arena, as
+    large as the largest network needs, serves all of them. The options are those of `compile`, and apply to
+    all models. Raises the errors of `compile`, and InputError for models with equal names.
     """
     wanted = options_of("compile_several", options)
     return compiled_together([opened(model) for model in models], wanted)

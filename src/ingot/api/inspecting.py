@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Inspection(Result):
-    """What `inspect` shows: a text, or tables; `data` says the same as plain data.
+    """The result of `inspect`: a text or tables; `data` has the same as plain data.
 
-    `remarks` are for the human: what does not compile, and why.
+    `remarks` say what does not compile, and why.
     """
 
     stage: str
@@ -50,17 +50,17 @@ class Inspection(Result):
         return dict(self.data)
 
     def tables(self) -> Sequence[Table]:
-        """Return the tables; of a stage that is a text there are none."""
+        """Return the tables; a stage that is a text has none."""
         return self.shown
 
     def svg(self) -> str:
-        """Return a picture. Raises InputError where there is none of the stage."""
+        """Return a picture. Raises InputError if the stage has none."""
         if self.arena:
             return self.arena
         return diagram_svg(self._drawn("formulas have no picture; the stages graph, program and plan do"))
 
     def dot(self) -> str:
-        """Return Graphviz text. Raises InputError where there is none of the stage."""
+        """Return Graphviz text. Raises InputError if the stage has none."""
         return dot_text(self._drawn("--dot draws the stages graph and program; the plan's picture is --svg"))
 
     def _drawn(self, otherwise: str) -> Diagram:
@@ -86,8 +86,9 @@ def inspect(
 ) -> Inspection:
     """Show a model's graph, program or memory plan, or a bundle's costs and symbols.
 
-    `stage` is graph (the default), a step on formulas such as fuse, program, or plan. A model that does not
-    compile is shown as its file declares it. Raises InputError for other stages, and files that are none.
+    `stage` is graph (default), a step on formulas such as fuse, program, or plan. A model that does not
+    compile is shown as its file declares it. Raises InputError for other stages, and for files that are not
+    models.
     """
     wanted = options_of("inspect", options)
     if is_bundle(subject):

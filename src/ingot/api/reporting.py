@@ -46,7 +46,7 @@ class _Build:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Report(Result):
-    """A page, and the figures on it: the layers of the build, and of the one beside it."""
+    """A page and its figures: the layers of the build, and those of the build that it is compared with."""
 
     name: str
     page: str
@@ -96,11 +96,12 @@ def report(
     assembly: bool = True,
     **options: Unpack[OptionFields],
 ) -> Report:
-    """Make one page about a build: graph, layers, costs, memory, weights, assembly; `output` is its file.
+    """Write a page about a build: graph, layers, costs, memory, weights, assembly; `output` is its file.
 
-    `against` is another build beside it: a target, a bundle's directory, or options as math=exact,fuse=no.
-    `time` times every kernel where the target runs in this process, `error` measures every layer beside
-    float64, `histograms` draws those of a profile. Raises InputError for what cannot be reported.
+    `against` is a build to compare with: a target, a bundle's directory, or options such as
+    math=exact,fuse=no. `time` times every kernel if the target runs on this machine, `error` measures the
+    error of every layer in float64, and `histograms` draws those of a profile. Raises InputError for what
+    cannot be reported.
     """
     wanted = options_of("report", options)
     if output is not None:

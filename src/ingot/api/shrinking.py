@@ -50,8 +50,8 @@ def profile(
 ) -> Profile:
     """Record the range and a histogram of every float tensor over representative data.
 
-    The data is arrays by the inputs' names, files, or a folder of `images`. `workers` processes, or a
-    `dask` scheduler, change the time only. Raises InputError for samples that do not fit the model.
+    The data is arrays by the inputs' names, files, or a folder of `images`. `workers` processes, or a `dask`
+    scheduler, affect only the time. Raises InputError for samples that do not fit the model.
     """
     return profiled(
         model, data, images=images, preprocessing=preprocessing, workers=workers, dask=dask, **options
@@ -103,12 +103,12 @@ def quantize(
     outputs: Sequence[str] = (),
     model_inputs: Sequence[str] = (),
 ) -> Quantized:
-    """Quantise a float model by its profile: an ordinary QDQ model, which any runtime runs.
+    """Quantise a float model with its profile, to an ordinary QDQ model that any runtime can run.
 
-    The parameters up to `assert_all` are the fields of `ingot.quantization.scheme.Scheme`; `calibration` is
-    mse, minmax, entropy or percentile:99.99, `max_drop` the share that the model may lose on `data` for
-    layers to be searched that stay float. `data` (with `labels`) also decides on equalisation and rounding.
-    Raises InputError for a profile of another model, and for what the model has not.
+    The parameters up to `assert_all` are the fields of `ingot.quantization.scheme.Scheme`. `calibration` is
+    mse, minmax, entropy or percentile:99.99. `max_drop` is the loss on `data` that is allowed when layers
+    that stay float are searched for. `data` (with `labels`) also decides on equalisation and rounding. Raises
+    InputError for a profile of another model, and for names that the model does not have.
     """
     scheme = Scheme(
         schema=schema,
@@ -167,11 +167,11 @@ def compress(
 ) -> Compressed:
     """Compress a model's weights: pruning, weight sharing, relative indices, Huffman coding.
 
-    `density` is the share of weights that stay, of all layers or by patterns of layers' names; `ratio`
-    and `total_density` find the densities of layers that are not named: so many times smaller, or such a
-    share, in all. `bits` are those of a code, `gap_bits` those of a relative index (auto, coded). With a
-    `container` its content takes the place of the weights. `finetune` is a script that trains, between
-    `rounds` of pruning, for `steps` each. Raises InputError for what does not fit the model.
+    `density` is the share of weights to keep, for all layers or by patterns of layers' names. `ratio` and
+    `total_density` choose the densities of the other layers, so that the model is that many times smaller, or
+    keeps that share of all weights. `bits` are the bits of a code, and `gap_bits` those of a relative index
+    (a number, auto or coded). A `container` replaces the model's weights. `finetune` is a script that trains
+    between `rounds` of pruning, for `steps` each. Raises InputError for options that do not fit the model.
     """
     wish = Wish(
         density=_per_layer(density),

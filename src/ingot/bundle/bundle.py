@@ -16,9 +16,11 @@ from ingot.tables import Result, Table
 
 
 class Bundle(Result):
-    """What `ingot.compile` returns. `files` maps names to contents; `manifest` is the content of NAME.json.
+    """A compiled model, as `ingot.compile` returns it. `files` maps names to contents; `manifest` is the
+    content of NAME.json.
 
-    `parts` holds what running needs beside `files`: the object of a bundle that was asked for its C only.
+    `parts` has what is needed to run the bundle but is not in `files`: the object, if only the C was asked
+    for.
     """
 
     def __init__(
@@ -40,60 +42,63 @@ class Bundle(Result):
         return {"files": files, "manifest": self.manifest}
 
     def tables(self) -> list[Table]:
-        """Return what the bundle costs, and which layers that were to be in bytes are not."""
+        """Return the costs of the bundle, and the layers that could not be computed in bytes."""
         return [cost_table(self.manifest), *float_table(self.manifest)]
 
     @property
     def object(self) -> bytes:
-        """The code as the pinned compiler (or the user's own) made it, among `files` or not."""
+        """The object from the pinned compiler (or the user's own), whether `files` contains it or not."""
         return self._parts[f"{self.name}.o"]
 
     @property
     def runner(self) -> Runner:
-        """The shipped object, linked as it is on first use."""
+        """The shipped object, linked into this process on first use."""
         if self._runner is None:
             self._runner = runner(self.name, self._parts, self.manifest)
         return self._runner
 
     def session(self) -> Session:
-        """Runs in a row, each of which finds the state that the one before it left."""
+        """Return a session, whose runs keep the state from one to the next."""
         return Session(self.runner, self.manifest)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Execute the shipped object, from the start of its state if it has one.
+        """Execute the shipped object. A bundle with a state starts from the initial state.
 
-        Arrays by the model's names; lists for sequences, None for an optional without an element.
-        InputError for inputs that are missing, misshapen or out of range.
+        `inputs` has arrays by the model's names, lists for sequences, and None for an optional without an
+        element. Raises InputError for inputs that are missing, have the wrong shape, or are out of range.
         """
         return self.session().run(inputs)
 
     def time(self, inputs: Mapping[str, Any], repeat: int = 100) -> list[float]:
-        """Seconds per inference of `repeat` samples, measured in a C loop around the shipped object."""
+        """Return the seconds per inference of `repeat` samples, measured in a C loop around the shipped
+        object.
+        """
         return self.runner.time(packed(self.manifest, inputs), repeat)
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 20) -> list[float]:
-        """The least seconds of each kernel call of the manifest, and of the copies between them.
+        """Return the least seconds of each kernel call in the manifest, and of the copies between them.
 
-        Of a bundle compiled with `profile` only; the times of the clock itself are taken off.
+        Only for a bundle that was compiled with `profile`. The time of reading the clock is subtracted.
         """
         return self.runner.profile(packed(self.manifest, inputs), runs)
 
     def save(self, directory: str | Path, *, force: bool = False) -> Path:
-        """Write the files: all of them whole, or none.
+        """Write the files into a directory: all of them, or none if anything fails.
 
-        What an earlier save of this bundle left and this one does not bring is removed: a golden program of
-        other weights, say. Files that no bundle wrote, or that were edited since, are never deleted, and
-        replaced only with `force`: InputError names those that stand where a file of ours belongs.
+        Files of an earlier save that this bundle does not have are removed, such as a golden program for
+        other weights. Files that no bundle wrote, or that were edited since, are never deleted, and are
+        replaced only with `force`. Otherwise InputError names them.
         """
         store(Path(directory), self.name, self.files, force)
         return Path(directory)
 
 
 def load(directory: str | Path) -> Bundle:
-    """Read a bundle that `save` wrote; where a directory holds several, name the manifest instead of it.
+    """Read a bundle that `save` wrote; if a directory has several, name the manifest instead of the
+    directory.
 
-    Raises InputError where there is none, where manifest, header, object or weights are not those that were
-    written, and where the manifest is not of the object.
+    Raises InputError if there is no bundle, if the manifest, header, object or weights have changed, and if
+    the manifest does not belong to the object.
     """
     manifest, files = read_stored(Path(directory))
     return Bundle(str(manifest["name"]), files, manifest)

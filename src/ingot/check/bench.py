@@ -83,10 +83,11 @@ class Rival:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Benchmark(Result):
-    """`roofline`: the seconds that `Limits.roofline_seconds` leaves, for this machine and target.
+    """The times of a bundle and of its peers on one machine.
 
-    `flash_bytes` and `arena_bytes` are the bundle's; `load` is the machine's when the measuring began.
-    `kernels`: where the time goes, if that was asked for.
+    `roofline` is the lower bound of the time in seconds, for this machine and target. `flash_bytes` and
+    `arena_bytes` are those of the bundle; `load` is the load of the machine before the measurement. `kernels`
+    has the time of each kernel, if it was asked for.
     """
 
     model: str
@@ -103,7 +104,7 @@ class Benchmark(Result):
     kernels: Profile | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data, with what follows from it."""
+        """Return plain data, including the derived figures."""
         found, best = asdict(self), self.best
         kernels = found.pop("kernels")
         return found | {
@@ -122,7 +123,9 @@ class Benchmark(Result):
 
     @property
     def roofline_share(self) -> float:
-        """How near the best time is to the roofline; above 1: fewer multiplications than the model has."""
+        """The lower bound divided by the best time; above 1 if the bundle needs fewer multiplications than
+        the model.
+        """
         return self.roofline / self.ours.minimum
 
     @property
@@ -131,12 +134,12 @@ class Benchmark(Result):
 
     @property
     def best(self) -> Rival | None:
-        """The fastest peer among those that compute the same."""
+        """The fastest peer whose outputs agree."""
         timed = [r for r in self.rivals if r.timing is not None and r.agrees]
         return min(timed, key=lambda r: r.timing.median if r.timing else 0, default=None)
 
     def tables(self) -> list[Table]:
-        """Return the times of all, and those of the kernels."""
+        """Return the times of all contenders, and those of the kernels."""
 
         def times(name: str, t: Timing, *ratios: str) -> tuple[Any, ...]:
             return (name, f"{t.median * 1e6:.3f}", f"{t.minimum * 1e6:.3f}", t.samples, *(ratios or ("", "")))

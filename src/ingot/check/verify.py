@@ -60,10 +60,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification(Result):
-    """What `verify` found. `layers` is empty where it did not look at them.
+    """The result of `verify`. `layers` is empty if the layers were not compared.
 
-    `byte_layers`: how many layers behind each other are computed in bytes; floats may differ by 1 % for each
-    unless there is a `tolerance`.
+    `byte_layers` is the number of consecutive layers that are computed in bytes; floats may differ by 1 % for
+    each of them, unless there is a `tolerance`.
     """
 
     target: str
@@ -82,16 +82,16 @@ class Verification(Result):
 
     @property
     def first_bad(self) -> Difference | None:
-        """The first layer, in the order of the graph, that is off."""
+        """The first layer, in the order of the graph, that is wrong."""
         return next((d for d in self.layers if not d.ok), None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data, the verdict among it."""
+        """Return plain data, including the verdict."""
         bad = asdict(self.first_bad) if self.first_bad else None
         return {**asdict(self), "ok": self.ok, "verdict": self.verdict, "first_bad": bad}
 
     def tables(self) -> list[Table]:
-        """Return one table of the outputs of each run, and one of the layers that were looked at."""
+        """Return a table of the outputs of each run, and one of the layers that were compared."""
         against = f"{self.oracle} ({self.oracle_reason})" if self.oracle_reason else self.oracle
         found = []
         for case in self.cases:
@@ -105,7 +105,7 @@ class Verification(Result):
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """The result in one sentence."""
         if self.first_bad is not None:
             return f"the first bad layer is {self._described(self.first_bad)}"
         off = next((d for case in self.cases for d in case.outputs if not d.ok), None)

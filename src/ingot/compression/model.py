@@ -64,10 +64,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Compressed(Result):
-    """The model, each layer's encoding by the name of its constant, and what it all takes.
+    """A compressed model, the encoding of each layer by the name of its constant, and the account of its
+    size.
 
-    `model_bytes` is the size of the model's file before. Of training: `scores` say how good the network was
-    when, `frozen` parameters were left as they are.
+    `model_bytes` is the size of the original file. If the model was trained, `scores` has its score after
+    each step, and `frozen` the parameters that were left unchanged.
     """
 
     model: onnx.ModelProto
@@ -84,12 +85,12 @@ class Compressed(Result):
         return {**before, **accounting.as_json(self.account), "scores": dict(self.scores)}
 
     def tables(self) -> list[Table]:
-        """Return what every layer takes."""
+        """Return the size of every layer."""
         title = accounting.summary(self.account)
         return [table(title, accounting.COLUMNS, accounting.rows(self.account))]
 
     def save(self, path: str | Path) -> Path:
-        """Write the model, a file of ONNX. Raises InputError."""
+        """Write the model to an ONNX file. Raises InputError."""
         write_file(Path(path), self.model.SerializeToString())
         return Path(path)
 

@@ -43,10 +43,11 @@ _FAILURES = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.erro
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """What becomes of the pixels 0 to 255. `mode` None: 0to1, and as they are for inputs of integers.
+    """How pixels from 0 to 255 become the values of an input. `mode` None: 0to1, or unchanged for integer
+    inputs.
 
-    `mean` and `std`, one number or one for each channel in the model's order, apply to what the mode gives:
-    (x - mean) / std. `layout` None: found from the input's shape.
+    `mean` and `std`, one number or one per channel in the model's order, apply after the mode: (x - mean) /
+    std. `layout` None: from the shape of the input.
     """
 
     mode: Mode | None = None

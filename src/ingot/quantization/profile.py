@@ -64,10 +64,9 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile(Result):
-    """Statistics of a model's float tensors by their names in the canonical ONNX model.
+    """Statistics of a model's float tensors, by their names in the canonical ONNX model.
 
-    `version` is that of the format, `model` what `graph_digest` says of the model, `samples` how many there
-    were.
+    `version` is that of the format, `model` a digest of the graph, and `samples` the number of samples.
     """
 
     version: int
@@ -76,7 +75,7 @@ class Profile(Result):
     tensors: Mapping[str, Statistics]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data: each tensor's range; histograms are in the file that `save` writes."""
+        """Return plain data: the range of each tensor. The histograms are in the file that `save` writes."""
         rows = [{"name": n, "low": s.low, "high": s.high, "count": s.count} for n, s in self.tensors.items()]
         return {"model": self.model, "samples": self.samples, "tensors": rows}
 

@@ -41,11 +41,11 @@ KEPT = "too sensitive"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Quantized(Result):
-    """The model, the decisions in it, and what became of each layer.
+    """A quantised model, the decisions in it, and the result for each layer.
 
-    `in_floats` is the model with inputs and outputs of floats, as data are.
-    `equalized`: how many pairs of layers were rescaled, of `pairs` between which that is possible; `found`:
-    what a search for layers measured; `loss`: what the model loses on the data there was.
+    `in_floats` is the model with float inputs and outputs, as the data has them. `equalized` is the number of
+    pairs of layers that were rescaled, of `pairs` for which that is possible. `found` has the measurements of
+    a search for layers, and `loss` the loss of the model on the data, if any.
     """
 
     model: onnx.ModelProto
@@ -58,7 +58,7 @@ class Quantized(Result):
     loss: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data: what became of each layer."""
+        """Return plain data: the result for each layer."""
         data: dict[str, Any] = {
             "layers": [asdict(r) for r in self.rows],
             "loss": self.loss,
@@ -69,7 +69,7 @@ class Quantized(Result):
         return data
 
     def tables(self) -> list[Table]:
-        """Return the layers, and what each loses alone where that was measured."""
+        """Return the layers, and the loss of each layer alone, if it was measured."""
         notes = [f"stays float: {r.note}" if r.note else "" for r in self.rows]
         rows = [
             (r.name, r.operator, r.before, r.after, r.sqnr, r.activations, note)
@@ -83,7 +83,7 @@ class Quantized(Result):
         return made
 
     def save(self, path: str | Path) -> Path:
-        """Write the model, a file of ONNX. Raises InputError."""
+        """Write the model to an ONNX file. Raises InputError."""
         write_file(Path(path), self.model.SerializeToString())
         return Path(path)
 

@@ -63,7 +63,7 @@ class Target:
     """C of functions that compute what a loop of a kernel does (`routines.py`), by name."""
 
     def spelling(self, operation: str, dtype: str, width_bytes: int | None = None) -> str | None:
-        """Template for vectors of `width_bytes` (default: full vectors; 0: scalars), or None."""
+        """Return the template for vectors of `width_bytes` (default: full vectors; 0: scalars), or None."""
         width = self.vector_bytes if width_bytes is None else width_bytes
         if width == 0:
             return self.scalar_operations.get((operation, dtype))
@@ -71,5 +71,5 @@ class Target:
         return table.get((operation, dtype))
 
     def lanes(self, item_bytes: int) -> int:
-        """Elements of one full vector; 1 on a scalar target."""
+        """Return the number of elements of a full vector; 1 on a scalar target."""
         return max(1, self.vector_bytes // item_bytes)
