@@ -250,7 +250,7 @@ def test_what_the_inputs_lack_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     cases: list[tuple[list[str], Any]] = [
         (["a.npz"], "no data for the input 'b'"),
-        (["b.npy"], "but which"),
+        (["b.npy"], "not clear which input"),
         (["empty"], "has no .npy or .npz files"),
         (["gone.npz"], "no such file"),
     ]

@@ -59,7 +59,7 @@ def test_values_of_graph_functions_and_branches() -> None:
 
 @pytest.mark.parametrize("capacity", [-1, 1 << 31, (), (4, -1)])
 def test_bounds(capacity: Capacity) -> None:
-    with pytest.raises(InputError, match="a capacity lies between 0 and 2147483647"):
+    with pytest.raises(InputError, match="a capacity must be between 0 and 2147483647"):
         _read({"found": capacity})
 
 

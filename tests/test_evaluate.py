@@ -80,8 +80,8 @@ def test_errors_and_their_decibels() -> None:
 
 
 BAD = {
-    "label beyond": (np.zeros((3, 4)), np.array([0, 4, 1]), "the label 4 is none of the 4 classes"),
-    "label below": (np.zeros((3, 4)), np.array([0, -1, 1]), "the label -1 is none"),
+    "label beyond": (np.zeros((3, 4)), np.array([0, 4, 1]), "the label 4 is not one of the 4 classes"),
+    "label below": (np.zeros((3, 4)), np.array([0, -1, 1]), "the label -1 is not one"),
     "one class": (np.zeros(3), np.zeros(3, int), "AUC needs samples of both classes"),
     "all ignored": (np.zeros((3, 4, 2, 2)), np.full((3, 2, 2), 255), "no element of the labels"),
     "shapes": (np.zeros((3, 4)), np.zeros((3, 5)), "for each sample say nothing of outputs"),

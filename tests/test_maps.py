@@ -187,7 +187,7 @@ def test_errors() -> None:
     model = build("CastMap", tensor("x", FLOAT, [2]), tensor("y", FLOAT))
     assert "is not a map" in errors(model, floats(2))
     model = build("CastMap", map_info("x", INT64, FLOAT), tensor("y", FLOAT), cast_to="TO_BOOL")
-    assert "cast_to 'TO_BOOL' is none of" in errors(model, {}, capacity={"x": 2})
+    assert "cast_to 'TO_BOOL' is not one of" in errors(model, {}, capacity={"x": 2})
 
 
 def test_a_length_beyond_the_room_is_refused() -> None:

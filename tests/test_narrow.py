@@ -170,7 +170,12 @@ def test_packed_data_of_the_wrong_length_is_one_error(kind: int, size: int) -> N
         ("Softmax", TensorProto.FLOAT4E2M1, {}, "input 'x' is float4e2m1, which Softmax does not take"),
         ("Gather", TensorProto.INT4, {}, "input 'x' is int4, which Gather does not take"),  # as an index
         ("Cast", TensorProto.FLOAT, {"to": TensorProto.COMPLEX64}, "element type complex64 is not supported"),
-        ("Cast", TensorProto.FLOAT, {"to": 24, "round_mode": "no"}, "round_mode 'no' is none of up, nearest"),
+        (
+            "Cast",
+            TensorProto.FLOAT,
+            {"to": 24, "round_mode": "no"},
+            "round_mode 'no' is not one of up, nearest",
+        ),
         ("BitCast", TensorProto.FLOAT8E8M0, {"to": TensorProto.INT4}, "int4 has 4 bits, float8e8m0 has 8"),
         ("QuantizeLinear", TensorProto.FLOAT, {"output_dtype": 24}, "to float8e8m0 is undefined"),
         ("QuantizeLinear", TensorProto.FLOAT, {"precision": 3}, "a precision of int8 is undefined"),

@@ -118,15 +118,18 @@ per-tensor = true
     [
         (
             'model = "m"\ntaget = "c99"',
-            "'taget' is no option of a project; did you mean 'target'?",
+            "'taget' is not an option of a project; did you mean 'target'?",
         ),
-        ('model = "m"\nmax_ram = 3', "'max_ram' is no option of a project; did you mean 'max-ram'?"),
-        ('[quantize]\nscheme = "x"', "[quantize] 'scheme' is no option of a project; did you mean 'schema'?"),
+        ('model = "m"\nmax_ram = 3', "'max_ram' is not an option of a project; did you mean 'max-ram'?"),
+        (
+            '[quantize]\nscheme = "x"',
+            "[quantize] 'scheme' is not an option of a project; did you mean 'schema'?",
+        ),
         ('model = "m"\nmath = "fast"', "ingot.toml: math: invalid enum value 'fast'"),
         ("model = 3", "ingot.toml: model: expected `str | null`, got `int`"),
-        ("model =", "ingot.toml is no TOML"),
-        (f"model = {'9' * 5000}", "ingot.toml is no TOML: Exceeds the limit"),
-        (f"{'a.' * 20_000}a = 1", "ingot.toml is no TOML: a name has more than 64 parts"),
+        ("model =", "ingot.toml is not valid TOML"),
+        (f"model = {'9' * 5000}", "ingot.toml is not valid TOML: Exceeds the limit"),
+        (f"{'a.' * 20_000}a = 1", "ingot.toml is not valid TOML: a name has more than 64 parts"),
         ('target = "c99"', 'ingot.toml names no model; add model = "FILE" at its top'),
     ],
 )

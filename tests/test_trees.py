@@ -112,7 +112,7 @@ HOSTILE: list[tuple[Any, str]] = [
     (lambda a: a.update(target_weights=[1.0]), "the lists of weights have"),
     (lambda a: a.update(base_values=[1.0]), "1 base values for 2 targets"),
     (lambda a: a.update(aggregate_function="MEDIAN"), "aggregate_function 'MEDIAN' is unknown"),
-    (lambda a: a.update(post_transform="EXP"), "post_transform 'EXP' is none of"),
+    (lambda a: a.update(post_transform="EXP"), "post_transform 'EXP' is not one of"),
     (lambda a: a.update(n_targets=1 << 62), "n_targets is"),
     (lambda a: a.update(nodes_featureids=3), "is of type INT, INTS is needed"),
 ]
@@ -135,11 +135,11 @@ def test_hostile_attributes(spoil: Any, message: str) -> None:
 
 ENSEMBLE: list[tuple[str, Any, str]] = [
     ("nodes_trueleafs", None, "is missing"),
-    ("tree_roots", [99], "a root is none of the nodes"),
-    ("tree_roots", [], "a root is none of the nodes"),
+    ("tree_roots", [99], "a root is not one of the nodes"),
+    ("tree_roots", [], "a root is not one of the nodes"),
     ("leaf_targetids", [0], "weights for 1 leaves"),
     ("nodes_modes", np.full(3, 9, np.uint8), "the lists nodes_* have"),
-    ("post_transform", 7, "post_transform 7 is none of"),
+    ("post_transform", 7, "post_transform 7 is not one of"),
     ("aggregate_function", -1, "aggregate_function -1 is unknown"),
 ]
 

@@ -209,7 +209,7 @@ def _require_apart(models: Sequence[Any]) -> None:
     for stem, count in stems.most_common(1):
         if count > 1:
             raise InputError(
-                f"networks of one bundle have names of their own, but {count} are called {stem!r}",
+                f"{count} models of one bundle are called {stem!r}",
                 remedy="rename the files: networks are called by their names",
             )
 

@@ -120,7 +120,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             raise ValueError(f"a name has more than {DEPTH_LIMIT} parts")
         document: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # Python's own, of a number of thousands of digits, too
-        raise InputError(f"{path} is no TOML: {error}") from None
+        raise InputError(f"{path} is not valid TOML: {error}") from None
     return document
 
 
@@ -262,7 +262,7 @@ def _require_place(path: Path) -> None:
         raise InputError(f"cannot write {path}: not a regular file")
     nearest = next(p for p in path.parents if os.path.lexists(p))
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {path}: {nearest} is no folder to write in")
+        raise InputError(f"cannot write {path}: {nearest} is not a folder")
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], remove: Collection[str] = ()) -> None:

@@ -24,7 +24,9 @@ from .test_files import EVERYTHING
 
 def test_saving_leaves_foreign_files_alone(tmp_path: Path) -> None:
     write(tmp_path, {"notes.txt": "mine", "net.c": "int mine;", "data.json": "[1]"})
-    with pytest.raises(ingot.InputError, match=r"not as a bundle wrote it, so not replaced: net\.c"):
+    with pytest.raises(
+        ingot.InputError, match=r"edited, or not written by a bundle, so not replaced: net\.c"
+    ):
         bundle().save(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.json", "net.c", "notes.txt"]
     (tmp_path / "net.c").unlink()

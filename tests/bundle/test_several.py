@@ -188,9 +188,9 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "options", "words"),
     [
-        (("one", "One"), {}, "names of their own"),
-        (("one", "nets"), {}, "names of their own"),
-        (("one", "one_state"), {}, "names of their own"),
+        (("one", "One"), {}, "need different names"),
+        (("one", "nets"), {}, "need different names"),
+        (("one", "one_state"), {}, "need different names"),
         (("one", "two"), {"api": "argument"}, "argument"),
         (("one", "two"), {"emit": ["main"]}, "main"),
         (("one", "two"), {"target": "x86-64-v3+x86-64"}, "one target"),
@@ -205,7 +205,7 @@ def test_what_a_collection_has_not(names: tuple[str, ...], options: dict[str, An
 
 
 def test_files_called_alike_are_refused_before_any_is_read() -> None:
-    with pytest.raises(InputError, match="but 3000 are called 's'") as error:
+    with pytest.raises(InputError, match="3000 models of one bundle are called 's'") as error:
         ingot.compile_several(["s.onnx"] * 3000, name="nets")
     assert len(str(error.value)) < 300
 

@@ -183,7 +183,7 @@ def test_pairs_that_cannot_be(state: dict[str, str], message: str) -> None:
 
 def test_a_value_is_paired_once() -> None:
     text = "g (float[4] a, float[4] b) => (float[4] m, float[4] n) { m = Neg(a) n = Abs(b) }"
-    with pytest.raises(InputError, match="the input 'a' stands in two pairs"):
+    with pytest.raises(InputError, match="the input 'a' is in two pairs"):
         ingot.compile(made(text), state={"m": "a", "n": "a"})
 
 

@@ -100,7 +100,7 @@ def test_capacity_is_an_option_and_grows_with_constants() -> None:
         *("x" * 303, "", "", "cat"),
         *("y" * 300, ""),
     ]
-    with pytest.raises(InputError, match="a capacity lies between"):
+    with pytest.raises(InputError, match="a capacity must be between"):
         ingot.compile(model(), string_bytes=1)
 
 

@@ -50,7 +50,7 @@ def test_one_step_writes_what_two_do(tmp_path: Path, profile: Path) -> None:
     ("command", "words", "said"),
     [
         ("quantize", ("--calibration", "best"), "--calibration best: write one of minmax"),
-        ("quantize", ("--calibration", "percentile:4"), "a percentile lies above 50"),
+        ("quantize", ("--calibration", "percentile:4"), "a percentile must be above 50"),
         ("quantize", ("--keep-float", "Softmax,nothing*"), "--keep-float nothing*: no node has such a name"),
         ("quantize", ("--keep-float", "Conv", "--assert-all-quantized"), "nodes stay float"),
         ("compile", ("--io", "int8"), "--io is of quantisation; add --profile"),

@@ -189,7 +189,9 @@ def _other(subject: Model | Bundle, wanted: Options, word: str, time: bool) -> _
     if path.exists() and is_bundle(path):
         return _built(path, wanted, time, False)
     if is_bundle(subject):
-        raise InputError(f"--against {word}: beside a bundle stands a bundle", remedy="report its model")
+        raise InputError(
+            f"--against {word}: a bundle can only be compared with a bundle", remedy="report its model"
+        )
     changed = _changed(word) if "=" in word else {"target": word}
     return _built(subject, replace(wanted, **changed), time, False)
 

@@ -198,7 +198,7 @@ def parsed(text: str, path: Path) -> dict[str, Any]:
     """The manifest in the file `path`. Raises InputError."""
     document = parse_json(text, path)
     if not isinstance(document, dict) or "schema" not in document:
-        raise InputError(f"{path} is no manifest of a bundle")
+        raise InputError(f"{path} is not the manifest of a bundle")
     if type(document["schema"]) is not int or document["schema"] != SCHEMA:
         raise InputError(f"{path}: the schema is {_short(document['schema'])}, not {SCHEMA}", remedy=AGAIN)
     manifest = conform(document, Manifest, f"the manifest {path}")

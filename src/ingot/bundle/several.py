@@ -178,8 +178,8 @@ def _require(made: Sequence[Made], options: Options, name: str) -> None:
     taken = {f"{n}_{own}".upper() for n in names for own in (*SYMBOLS, *MACROS)}
     if len({n.upper() for n in (name, *names)}) <= len(names) or taken & {n.upper() for n in (name, *names)}:
         raise InputError(
-            f"networks of one bundle have names of their own, and it another: {', '.join((*names, name))}",
-            remedy="--name names what holds them; the files' names are theirs",
+            f"a bundle and its networks need different names: {', '.join((*names, name))}",
+            remedy="--name sets the name of the bundle; networks have the names of their files",
         )
     refused = {
         "--memory and --flash": bool(options.memory or options.flash),

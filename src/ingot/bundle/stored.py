@@ -42,7 +42,7 @@ def store_all(folder: Path, names: Sequence[str], files: Mapping[str, bytes], fo
     if foreign:
         listed = ", ".join(foreign[:NAMED]) + (f" and {len(foreign) - NAMED} more" if foreign[NAMED:] else "")
         raise InputError(
-            f"{folder}: not as a bundle wrote it, so not replaced: {listed}",
+            f"{folder}: edited, or not written by a bundle, so not replaced: {listed}",
             remedy="move it away, or insist with --force (force=True)",
         )
     old = set().union(*(_left_over(folder / f"{name}.json", beside) for name in names))

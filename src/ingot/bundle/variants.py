@@ -41,7 +41,7 @@ def write_variants(made: Sequence[Made], options: Options, origin: Origin) -> Bu
             remedy="leave those options out, or name one target",
         )
     if options.selftest:
-        raise InputError("--selftest: a bundle of several targets has none", remedy="name one target")
+        raise InputError("--selftest: a bundle of several targets has no self-test", remedy="name one target")
     if apart := [t.name for _, _, t in made if not t.joins or t.format != "elf"]:
         raise InputError(
             f"several targets in one bundle make one ELF object, which {apart[0]} has not",

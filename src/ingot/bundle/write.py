@@ -186,7 +186,7 @@ def _require_kinds(face: Unit, options: Options) -> None:
         )
     if options.relocation == "pic" and target.format == "coff":
         raise InputError(
-            f"--relocation-model pic is none of {target.name}'s: its code may lie anywhere as it is",
+            f"{target.name} has no --relocation-model pic: its code runs at any address",
             remedy="--relocation-model static",
         )
     if "module" in emit and (reason := _module_obstacle(face)):

@@ -93,7 +93,7 @@ class MeanUnion:
     def add(self, rows: Array, right: Array) -> None:
         classes = rows.shape[1]
         if classes > CLASSES_LIMIT:
-            raise InputError(f"an output of {classes:,} classes is no segmentation")
+            raise InputError(f"an output of {classes:,} classes is not a segmentation")
         if not self.confusion.size:
             self.confusion = np.zeros((classes, classes), np.int64)
         seen = (right >= 0) & (right != IGNORED)
@@ -189,7 +189,7 @@ def _in_range(labels: Array, classes: int) -> Array:
     if found.size and (found.min() < 0 or found.max() >= classes):
         wrong = int(found.max()) if found.max() >= classes else int(found.min())
         raise InputError(
-            f"the label {wrong} is none of the {classes:,} classes of the output",
+            f"the label {wrong} is not one of the {classes:,} classes of the output",
             remedy=f"classes are counted from 0 to {classes - 1:,}",
         )
     return found

@@ -132,7 +132,7 @@ def resumed(path: Path, target: Target, ways: Ways) -> Tuning:
         if not found.processor:
             raise InputError("it does not say where it was measured")
     except InputError as error:
-        raise InputError(f"{path} is no tuning file of this target: {error}", remedy=ELSEWHERE) from None
+        raise InputError(f"{path} is not a tuning file for this target: {error}", remedy=ELSEWHERE) from None
     same = found.ingot == version("ingot") and found.processor == _processor()
     for key, times in found.measured.items() if same else ():
         known = {c.text for c in ways.get(key, ())}

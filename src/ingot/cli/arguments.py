@@ -293,7 +293,7 @@ def parse_state(words: Sequence[str] | None) -> dict[str, str]:
         if not (equals and after and before):
             raise InputError(f"--state {word}: write NEXT=PREV, an output and an input")
         if after in out:
-            raise InputError(f"--state: the output {after!r} stands in two pairs", remedy="pair it once")
+            raise InputError(f"--state: the output {after!r} is in two pairs", remedy="pair it once")
         out[after] = before
     return out
 

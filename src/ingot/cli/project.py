@@ -137,7 +137,7 @@ def _require_known(path: Path, table: Mapping[str, Any], schema: type[msgspec.St
         if key not in known:
             near = difflib.get_close_matches(key.replace("_", "-"), known, 1)
             remedy = f"did you mean {near[0]!r}?" if near else f"it may hold {', '.join(known)}"
-            raise InputError(f"{path}: {where}{key!r} is no option of a project", remedy=remedy)
+            raise InputError(f"{path}: {where}{key!r} is not an option of a project", remedy=remedy)
 
 
 def typed(project: Project, command: str) -> dict[str, Any]:

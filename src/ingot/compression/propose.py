@@ -119,12 +119,13 @@ def _search(ratio: Callable[[float], float], peak: float, goal: Goal) -> float:
     most = ratio(peak)
     if most < goal.ratio and goal.of_weights:
         raise InputError(
-            f"these layers keep {1 / most:.2%} of their weights at least, {1 / goal.ratio:.2%} are asked for",
+            f"these layers keep at least {1 / most:.2%} of their weights, more than the "
+            f"{1 / goal.ratio:.2%} asked for",
             remedy="give fewer layers a --density, or --bits 32",
         )
     if most < goal.ratio:
         raise InputError(
-            f"these layers become {most:.1f}x smaller at most, {goal.ratio:g}x are asked for",
+            f"these layers become at most {most:.1f}x smaller, less than the {goal.ratio:g}x asked for",
             remedy="give codes fewer --bits, or leave fewer layers out",
         )
     trials = QUICK_TRIALS if goal.of_weights else TRIALS

@@ -76,7 +76,7 @@ def labels_of_images(paths: Sequence[Path], folder: Path, table: Path | None, na
     for path in paths:
         if path.parent == folder or path.parent.name not in number:
             raise InputError(
-                f"{path} lies in no folder of a class", remedy="give --labels FILE, lines of `file label`"
+                f"{path} is not in the folder of a class", remedy="give --labels FILE, lines of `file label`"
             )
     return np.array([number[p.parent.name] for p in paths])
 

@@ -278,7 +278,7 @@ def _only(known: Mapping[str, Input], path: Path) -> str:
     if len(known) == 1:
         return next(iter(known))
     raise InputError(
-        f"{path} is for one of the inputs {', '.join(known) or '(none)'}, but which?",
+        f"it is not clear which input {path} is for: {', '.join(known) or '(none)'}",
         remedy="write NAME=FILE",
     )
 

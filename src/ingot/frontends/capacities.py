@@ -33,7 +33,7 @@ class Capacities:
             if not numbers or not all(0 <= n < LIMIT for n in numbers):
                 wanted = f"{name}=" if name else ""
                 text = "x".join(map(str, numbers))
-                raise InputError(f"--capacity {wanted}{text}: a capacity lies between 0 and {LIMIT - 1}")
+                raise InputError(f"--capacity {wanted}{text}: a capacity must be between 0 and {LIMIT - 1}")
 
     def of(self, *names: str) -> Capacity | None:
         """The capacity of a value that the model calls by one of `names`; None where nothing is said."""

@@ -80,7 +80,7 @@ def rounded_to_odd(x: Expr) -> Expr:
 def _power_of_two(x: Expr, saturate: bool, round_mode: str) -> Expr:
     """|x| as float8e8m0 (Cast-25): without `saturate` what is out of range, 0 included, is NaN."""
     if round_mode not in ROUND_MODES:
-        raise ModelError(f"round_mode {round_mode!r} is none of {', '.join(ROUND_MODES)}")
+        raise ModelError(f"round_mode {round_mode!r} is not one of {', '.join(ROUND_MODES)}")
     bits = Bitcast(call("abs", x), INT32)
     code = (bits + ROUND_MODES[round_mode]) >> MANTISSA
     half = {"up": LEAST + 1, "nearest": LEAST + LEAST // 2, "down": 2 * LEAST}[round_mode]

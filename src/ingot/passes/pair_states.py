@@ -55,5 +55,5 @@ def _require_once(kind: str, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"--state: the {kind} {name!r} stands in two pairs", remedy="pair it once")
+            raise InputError(f"--state: the {kind} {name!r} is in two pairs", remedy="pair it once")
         seen.add(name)

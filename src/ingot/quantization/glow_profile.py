@@ -45,7 +45,7 @@ def read_glow_profile(path: Path, model: onnx.ModelProto) -> tuple[Profile, list
     """Return the profile of a model, and Glow's names that fit none of its tensors. Raises InputError."""
     documents = read_documents(path)
     if len(documents) != 2 or not isinstance(documents[0], dict) or "GraphPreLowerHash" not in documents[0]:
-        raise InputError(f"{path} is no profile of Glow's")
+        raise InputError(f"{path} is not a profile of Glow's")
     rows = conform(documents[1], list[_Row], str(path))
     names, tensors, unknown = _tensor_names(model), dict[str, Statistics](), []
     for row in rows:

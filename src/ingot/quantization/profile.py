@@ -177,7 +177,7 @@ def read_profile(path: Path) -> Profile:
         raise InputError(message, remedy=f"make one of ours first: ingot profile MODEL --glow {path}")
     if len(documents) != 1 or not isinstance(documents[0], dict) or "tensors" not in documents[0]:
         raise InputError(
-            f"{path} is no profile of `ingot profile`",
+            f"{path} is not a profile from `ingot profile`",
             remedy="make one: ingot profile MODEL --inputs FILE.npz -o profile.yaml",
         )
     version = documents[0].get("version")

@@ -73,7 +73,7 @@ def parse_calibration(text: str) -> Calibration:
     except ValueError:
         percentage = 0.0
     if not 50 < percentage <= 100:
-        raise InputError(f"--calibration {text}: a percentile lies above 50 and is at most 100")
+        raise InputError(f"--calibration {text}: a percentile must be above 50 and at most 100")
     return Calibration("percentile", percentage)
 
 

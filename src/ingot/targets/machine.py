@@ -86,7 +86,7 @@ def _of_cpu(target: Target, cpu: str | None) -> Target:
     made = _flags(target, ("-mcpu=", "-march="), word + "+".join((cpu, *kept)))
     if "error" in _says(made):
         near = difflib.get_close_matches(cpu, _cpus(target.triple), CLOSEST, 0.5)
-        raise InputError(f"--cpu {cpu} is no processor of {target.name}", remedy=_did_you_mean(near))
+        raise InputError(f"--cpu {cpu} is not a processor of {target.name}", remedy=_did_you_mean(near))
     if own is None:
         return made
     return replace(made, runner=own.runner, board=own.board)  # another board may lack its instructions
@@ -130,7 +130,7 @@ def _of_model(target: Target, model: CodeModel | None) -> Target:
     valid = [m for m in get_args(CodeModel) if "error" not in _says(target, f"-mcmodel={m}", position)]
     if model not in valid:
         remedy = f"choose from {', '.join(valid)}" if valid else "leave it out: the processor has one"
-        raise InputError(f"--code-model {model} is none of {target.name}'s", remedy=remedy)
+        raise InputError(f"{target.name} has no --code-model {model}", remedy=remedy)
     return _flags(target, ("-mcmodel=",), f"-mcmodel={model}")
 
 
@@ -143,7 +143,7 @@ def _of_features(target: Target, features: Sequence[str]) -> Target:
         if "not a recognized feature" in said or "error" in said:
             near = difflib.get_close_matches(feature[1:], _features(target.triple), CLOSEST, 0.5)
             shown = [feature[0] + n for n in near]
-            raise InputError(f"--features {feature} is none of {target.name}'s", remedy=_did_you_mean(shown))
+            raise InputError(f"{target.name} has no --features {feature}", remedy=_did_you_mean(shown))
     words = [w for f in features for w in ("-Xclang", "-target-feature", "-Xclang", f)]
     return replace(target, flags=(*target.flags, *words))
 

@@ -99,7 +99,7 @@ def _extent(name: str, bounds: int | tuple[int, int]) -> Extent:
         )
     lo, hi = pair
     if not 0 <= lo <= hi < DIMENSION_LIMIT:
-        raise InputError(f"--define {name}={bounds}: a dimension lies between 0 and {DIMENSION_LIMIT - 1}")
+        raise InputError(f"--define {name}={bounds}: a dimension must be between 0 and {DIMENSION_LIMIT - 1}")
     if hi == 0:
         remark(f"note: --define {name}=0 leaves tensors without elements")
     return lo if lo == hi else Param(extent_name(name), lo, hi)

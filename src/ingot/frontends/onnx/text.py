@@ -27,7 +27,7 @@ def text_type_of(model: onnx.ModelProto, wanted: int) -> DType:
     Raises InputError for a capacity, or a constant, beyond all measure.
     """
     if not 2 <= wanted <= MOST_BYTES:
-        raise InputError(f"--string-bytes {wanted}: a capacity lies between 2 and {MOST_BYTES}")
+        raise InputError(f"--string-bytes {wanted}: a capacity must be between 2 and {MOST_BYTES}")
     longest = max(map(len, _strings(model)), default=0)
     needed = -(-(longest + 1) // STEP) * STEP
     if needed <= max(wanted, MOST_UNASKED):

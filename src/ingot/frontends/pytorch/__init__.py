@@ -63,7 +63,7 @@ def exported(model: Any, example_inputs: Any, dynamic_shapes: Any) -> onnx.Model
         arguments, named = _arguments(example_inputs, name)
     else:
         remedy = "compile a torch.nn.Module or a torch.export.ExportedProgram"
-        raise InputError(f"an object of {type(model).__module__}.{name} is no model", remedy=remedy)
+        raise InputError(f"an object of {type(model).__module__}.{name} is not a model", remedy=remedy)
     try:
         data = exporter.onnx_of(model, arguments, named, dynamic_shapes)
     except Exception as error:  # whatever the module itself raises while it is traced

@@ -98,7 +98,7 @@ def cast_map(
     A sparse map's keys are 0 or more, else the bundle returns ERR_INDEX; those beyond its end are left out.
     """
     types = {"TO_FLOAT": FLOAT32, "TO_INT64": INT64, "TO_STRING": f.node.text}
-    _require(f, cast_to in types, f"cast_to {cast_to!r} is none of {', '.join(types)}")
+    _require(f, cast_to in types, f"cast_to {cast_to!r} is not one of {', '.join(types)}")
     _require(f, map_form in ("DENSE", "SPARSE"), f"map_form {map_form!r} is neither DENSE nor SPARSE")
     f.same_type((keys,), "i")
     to, count = types[cast_to], _length(f, length, upper(keys.shape[0]))

@@ -51,7 +51,7 @@ def kernel(f: Builder, x: Tensor, vectors: Array, kind: str, params: Floats) -> 
     """k[n, v]: the kernel of row n and vector v. LINEAR is their product p, POLY (gamma p + coef0)^degree,
     SIGMOID tanh(gamma p + coef0), RBF exp(-gamma times the square of their distance).
     """
-    _require(f, kind in KERNELS, f"kernel_type {kind!r} is none of {', '.join(KERNELS)}")
+    _require(f, kind in KERNELS, f"kernel_type {kind!r} is not one of {', '.join(KERNELS)}")
     _require(f, len(params) in (0, 3), f"kernel_params has {len(params)} elements instead of 3")
     gamma, coef0, degree = params or (0.0, 0.0, 0.0)
     n, v = f.axes((x.shape[0], len(vectors)), "n v")

@@ -21,7 +21,7 @@ def transform_of(f: Builder, post_transform: str | int) -> str:
         return TRANSFORMS[post_transform]
     if post_transform not in TRANSFORMS:
         raise ModelError(
-            f"{f.node.label}: post_transform {post_transform!r} is none of {', '.join(TRANSFORMS)}"
+            f"{f.node.label}: post_transform {post_transform!r} is not one of {', '.join(TRANSFORMS)}"
         )
     return str(post_transform)
 

@@ -421,7 +421,7 @@ def tree_ensemble(
         all(0 <= t < n_targets for t in leaf_targetids),
         f"a leaf has a target beyond the {n_targets} there are",
     )
-    _require(f, len(tree_roots) > 0 and all(0 <= r < n for r in tree_roots), "a root is none of the nodes")
+    _require(f, len(tree_roots) > 0 and all(0 <= r < n for r in tree_roots), "a root is not one of the nodes")
 
     def child(i: int, is_leaf: int, to: int) -> int:
         _require(f, 0 <= to < (leaves if is_leaf else n), f"node {i} leads to {to}, which is none")

@@ -39,7 +39,7 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
         raise InputError("a kernel module has one memory", remedy="leave out --memory and --flash")
     if options.selftest:
         raise InputError(
-            "--selftest: a kernel module brings golden vectors of its own",
+            "--selftest: a kernel module has its own golden vectors",
             remedy="leave it out, and load the module with selftest=1",
         )
     variants = _variants(options.target)
