@@ -212,12 +212,12 @@ nothing that C leaves undefined (`tests/test_casts.py`):
 Bundles behave the same on every target (`tests/test_special_values.py`). Rows in `tests/ops/` compare each
 behaviour with the oracles that share it.
 
-* **NaN** propagates: Max, Min, ReduceMax, ReduceMin, Relu and Clip (also with a bound that is NaN) give NaN if
-  they read one, as sums do. A maximum that hid a NaN would hide the fault that caused it. (onnxruntime
+* **NaN** propagates: Max, Min, ReduceMax, ReduceMin, Relu and Clip (also with a bound that is NaN) give NaN
+  if they read one, as sums do. A maximum that hid a NaN would hide the fault that caused it. (onnxruntime
   ignores NaN in ReduceMax and in the bounds of Clip.)
 * **NaN in MaxPool and GlobalMaxPool** is ignored: the result is the largest number of the window, or minus
-  infinity if it has none. onnx's reference does the same in MaxPool. onnxruntime, too, ignores a NaN unless it
-  is the last element of the window. Ignoring it takes one instruction per element, propagating it three.
+  infinity if it has none. onnx's reference does the same in MaxPool. onnxruntime, too, ignores a NaN unless
+  it is the last element of the window. Ignoring it takes one instruction per element, propagating it three.
 * **NaN in sorting** is greater than every number, and all NaNs are equal. TopK puts NaNs first among the
   largest and last among the smallest, as both oracles do, and Unique counts them as one value. ArgMax and
   ArgMin return the first NaN (or the last, if that is asked for), which matches ReduceMax and ReduceMin.
@@ -232,10 +232,11 @@ behaviour with the oracles that share it.
   `--math exact` is given. Their exp is limited to e^20, so the smallest value of a sigmoid is 2e-9 instead of
   0, and a closed gate is not fully closed. If a model takes the square root of such a value, the result is
   4e-5 instead of 0.
-* **RNN, GRU and LSTM over a sequence of length 0** give Y = 0. No step changes the state, so Y_h = initial_h
-  and Y_c = initial_c. ONNX specifies "the last output value", which does not exist here. TensorFlow also keeps
-  the state; onnxruntime clears it, and onnx's reference does not read lengths at all. If the state were
-  cleared, a state that is kept between calls (docs/state.md) would be lost in a call without steps.
+* **RNN, GRU and LSTM over a sequence of length 0** give Y = 0. No step changes the state, so Y_h =
+  initial_h and Y_c = initial_c. ONNX specifies "the last output value", which does not exist here.
+  TensorFlow also keeps the state; onnxruntime clears it, and onnx's reference does not read lengths at all.
+  If the state were cleared, a state that is kept between calls (docs/state.md) would be lost in a call
+  without steps.
 * **DynamicQuantizeLinear of zeros**, or of a range too small for 255 steps, has the scale 1 and the zero
   point 0, as in onnxruntime for zeros; onnx's reference gives 1/255, and the formula gives 0 and NaN. An
   infinity makes the scale infinite and the zero point 0 (255 if an infinity is negative), as in onnxruntime

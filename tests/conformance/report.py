@@ -26,24 +26,24 @@ _HEAD = """# Operators and ONNX conformance
 
 `make conformance` generates this page; do not edit it. The command compiles every backend test of the
 installed onnx package through `ingot.onnx_backend`, with every graph input as an argument at run time, and
-runs it on the machine itself. The outputs are compared with the tolerances of onnx's own test runner (rtol 1e-3,
-atol 1e-7); element types and shapes must be equal. For random operators (Bernoulli, Dropout in training), the
-shape, type, range and distribution are checked instead.
+runs it on the machine itself. The outputs are compared with the tolerances of onnx's own test runner (rtol
+1e-3, atol 1e-7); element types and shapes must be equal. For random operators (Bernoulli, Dropout in
+training), the shape, type, range and distribution are checked instead.
 
 | result | meaning |
 |---|---|
 | `pass` | the outputs are as expected |
-| `exception` | the model has an operator that freestanding C for inference cannot express; an error names it |
+| `exception` | freestanding C for inference cannot express an operator of the model; an error names it |
 | `unsupported` | Ingot refuses the model for another reason |
 | `wrong` | the outputs differ from the expected ones |
 | `crash` | anything else |
 """
-_OPERATORS = """`from opset` lists the opsets in which a definition begins; a model of an older opset is compiled
-as that opset defines it. The types are the element types that the definition accepts for the first input; `not`
-lists those that the standard allows as well. The cases of an operator include those of its function body.
-Rows in parentheses are models of several operators. The last column says how Ingot compiles the operator: by a
-definition of its own, by the function body that ONNX gives, as control flow, as a constant, or in the reader,
-which replaces the operator by others.
+_OPERATORS = """`from opset` lists the opsets in which a definition begins; a model of an older opset is
+compiled as that opset defines it. The types are the element types that the definition accepts for the first
+input; `not` lists those that the standard allows as well. The cases of an operator include those of its
+function body. Rows in parentheses are models of several operators. The last column says how Ingot compiles
+the operator: by a definition of its own, by the function body that ONNX gives, as control flow, as a
+constant, or in the reader, which replaces the operator by others.
 """
 
 

@@ -32,7 +32,16 @@ RANDOM = 300
 QUICK_RANDOM = 40
 TARGETS = (
     *("c99", "x86-64", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "i386", "aarch64", "aarch64-dotprod"),
-    *("aarch64-i8mm", "aarch64-sve256", "ppc64le", "armv7e-m", "armv8.1m", "riscv64", "s390x", "wasm32-simd128"),
+    *(
+        "aarch64-i8mm",
+        "aarch64-sve256",
+        "ppc64le",
+        "armv7e-m",
+        "armv8.1m",
+        "riscv64",
+        "s390x",
+        "wasm32-simd128",
+    ),
 )
 """Those whose C is another: what the other targets' records say of it, one of these says too."""
 QUICK_TARGETS = ("c99", "x86-64-v3", "x86-64-v4-vnni", "aarch64-dotprod", "armv8.1m")

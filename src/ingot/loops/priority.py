@@ -6,7 +6,7 @@
 | accumulators of a register tile | at most 4 | at most 16 | as registers allow |
 | fast convolutions, whose weights are larger | no | no | where they are faster |
 | kernels that differ in numbers only | one function | one function | apart |
-| routines of depthwise bytes (Cortex-M) | of one row length | of one | of two |
+| routines that prepare depthwise bytes (Cortex-M) | for one channel | for one | for one and for four |
 
 Fewer accumulators are less unrolled code, and more loads for each multiply-add.
 """
