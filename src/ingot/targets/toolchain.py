@@ -226,7 +226,7 @@ def _kernel32() -> bytes:
 def runtime_library(target: Target) -> bytes:
     """What the pinned compiler calls where `target` has no instructions (compiler-rt), built by itself."""
     source, caches = zig_home() / "lib" / "compiler_rt.zig", ("--cache-dir", "c", "--global-cache-dir", "c")
-    options = (*target.runtime, "-O", "ReleaseSmall", "-fno-stack-check", *caches, "--name", "unit")
+    options = ("-OReleaseSmall", *target.runtime, "-fno-stack-check", *caches, "--name", "unit")
     return produce(zig("build-lib", str(source), *options), {}, "libunit.a", version=zig_version())
 
 

@@ -148,7 +148,8 @@ TARGETS = (
         aliases=("hexagonv67", "qdsp6"),
         flags=("-mv67", "-G0"),
         pointer_bytes=4,
-        runtime=("-target", "hexagon-freestanding-none"),
+        # small, the library calls functions for saving registers that it lacks
+        runtime=("-target", "hexagon-freestanding-none", "-mcpu=hexagonv67", "-OReleaseFast"),
         runner=("qemu-hexagon",),
     ),
     Target(
