@@ -698,13 +698,19 @@ int32_t g(const int8_t *a)
     for (int i = 0; i < 64; i++) copy[i] = a[i] ^ 1;
     return f(a, copy, more, 4) + more[1];
 }
+void h(int32_t *restrict y, const int32_t *restrict x, int k, int n)
+{
+    for (int i = 0; i < n; i++) y[i] += x[i] * k;
+}
+void w(int16_t *y, const int8_t *x) { vst1q_s16(y, vmulhq_s16(vmovlbq_s8(vld1q_s8(x)), vld1q_s16(y))); }
 """
 
 
 def test_stacks_of_vectors_and_loops_on_a_cortex_m55():
     """What capstone does not know of what the pinned compiler writes is told from its encoding."""
     usage = stack_usage(compile_c(LOOPS, TARGETS["armv8.1m"]))
-    assert 8 <= usage.bytes("f") <= 64 and 64 <= usage.bytes("g") <= 256
+    assert 8 <= usage.bytes("f") <= 64 and 64 <= usage.bytes("g") <= 256 and usage.bytes("h") <= 64
+    assert usage.bytes("w") <= 16
 
 
 def test_unknown_stacks_are_none():

@@ -202,7 +202,9 @@ def _armv81m(code: bytes, at: int) -> tuple[str, str] | None:
         return "vshlc", f"r{second & 15}"
     if first & 0xEFB1 == 0xEE31 and (second & 0x0F51 == 0x0E01 or second & 0x0F50 == 0x0E40):
         return "vorr", "q0"  # VQMOVN, VQMOVUN, or VFMA and VMUL of floats by a number
-    if first & 0xFF81 == 0xEE01 and second & 0x1F70 == 0x1E60:  # VMUL of integers by a number
+    if first & 0xEFA0 == 0xEEA0 and second & 0x0FD1 == 0x0F40:  # VMOVL, VSHLL: every other lane, widened
+        return "vorr", "q0"
+    if first & 0xEF80 == 0xEE00 and second & 0x0F10 == 0x0E00:  # products, by vectors or by a number
         return "vorr", "q0"
     if first & 0xFF80 == 0xEE00 and second & 0x0F50 == 0x0F40:  # a vector and a number make a vector
         return "vorr", "q0"
