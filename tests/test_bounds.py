@@ -26,7 +26,8 @@ from ingot.formula.compute import Compute, Scan
 from ingot.formula.evaluate import evaluate
 from ingot.formula.expr import Array, Tensor
 from ingot.formula.types import FLOAT32
-from ingot.graph.ir import Node, Value, constant_value
+from ingot.frontends.builder import Builder, Names
+from ingot.graph.ir import Graph, Node, Value, constant_value
 from ingot.loops.program import Area, Call, Kernel, neighbours
 from ingot.loops.region import Group
 from ingot.ops.by_numpy import FORMS as BY_NUMPY
@@ -177,6 +178,19 @@ def test_a_million_constants_are_sorted_at_once() -> None:
     program = stages(model(nodes, ["y"], inputs=[("x", [1])], constants=[x]), C99).program
     (of_values,) = [t for t in program.constants if t.count == 1000]
     assert of_values.value is not None and np.array_equal(of_values.value, np.arange(1000))
+
+
+def test_what_importers_fold_counts_against_what_the_model_brings() -> None:
+    """A constant that doubles forty times over has no share for what was folded of it."""
+    b = Builder(Graph("net"), Names(folding=Budget(bytes=1 << 12)))
+    b.at("doubled")
+    last = b.constant(np.ones((2, 8), np.float32))
+    folded = 0
+    for _ in range(20):
+        last = b.one("Concat", last, last, axis=0)
+        folded += 0 if last.constant is None else last.constant.nbytes
+    assert 1 << 11 < folded <= (1 << 12) + 64 * budget.BYTES_PER_BYTE, folded
+    assert last.shape == (2 << 20, 8)
 
 
 def test_what_exceeds_the_budget_is_left_to_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

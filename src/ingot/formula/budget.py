@@ -34,9 +34,13 @@ class Budget:
         """For a model with these constants: elements and bytes of each."""
         made = cls()
         for elements, size in constants:
-            made.work += elements * WORK_PER_ELEMENT
-            made.bytes += size * BYTES_PER_BYTE
+            made.grant(elements, size)
         return made
+
+    def grant(self, elements: int, size: int) -> None:
+        """The share of one constant more."""
+        self.work += elements * WORK_PER_ELEMENT
+        self.bytes += size * BYTES_PER_BYTE
 
     def has_room(self, made: Sequence[Tensor]) -> bool:
         return sum(t.bytes for t in made) <= self.bytes

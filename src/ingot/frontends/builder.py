@@ -24,7 +24,8 @@ import onnx
 import onnx.numpy_helper
 
 from ingot.errors import IngotError, ModelError, UnsupportedError
-from ingot.formula.expr import static
+from ingot.formula.budget import Budget
+from ingot.formula.expr import Array, static
 from ingot.formula.types import INT64, DType
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, reads
 from ingot.graph.onnx_types import dtype_to_onnx
@@ -41,14 +42,15 @@ COUNTED_BYTES = 1 << 28  # of elements that a file counts and does not hold
 
 @dataclass(slots=True)
 class Names:
-    """Names in use. Errors call the node that is being written `label`; names of what it makes begin with
-    `place`."""
+    """What outer and inner graphs share. Errors call the node that is being written `label`; names of what it
+    makes begin with `place`. `folding` is what may still be folded."""
 
     taken: dict[str, int] = field(default_factory=dict)
     label: str = ""
     place: str = "value"
     made: int = 0
     most: int = NODES_LIMIT
+    folding: Budget = field(default_factory=Budget)
 
     def count(self) -> None:
         """One node more, or one call. Raises UnsupportedError where it is one too many."""
@@ -136,7 +138,7 @@ class Builder:
         name = self.names.fresh(f"{self.names.place}/{op}")
         node = Node(op, operands, list(outputs), given, name, domain, version)
         try:
-            infer_written(node)
+            infer_written(node, self.names.folding)
         except IngotError as error:
             raise type(error)(f"{self.names.label}: {error}") from None
         if any(v.constant is None for v in outputs):
@@ -159,7 +161,12 @@ class Builder:
     def constant(self, array: Any, dtype: DType | None = None) -> Value:
         """A constant of this type; Python's integers are int64."""
         made = np.asarray(array, dtype.numpy if dtype else None)
-        return constant_value(self.names.fresh(f"{self.names.place}/const"), made)
+        return self.brought(self.names.fresh(f"{self.names.place}/const"), made)
+
+    def brought(self, name: str, array: Array) -> Value:
+        """A constant that the model brings along, with its share of what may be folded."""
+        self.names.folding.grant(array.size, array.nbytes)
+        return constant_value(name, array)
 
     def filled(self, shape: Sequence[int], number: Any, dtype: DType) -> Value:
         """A tensor of one number: a constant, or an operation where that would take much room."""

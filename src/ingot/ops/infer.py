@@ -63,12 +63,14 @@ def infer(graph: Graph, *, left: _Left | None = None, again: bool = False) -> Gr
     return graph
 
 
-def infer_written(node: Node) -> None:
-    """Infer a node that an importer has just written, whose inputs are inferred; raises what `infer` does."""
-    left = _Left(Budget.of((a.size, a.nbytes) for a in _read_constants([node])))
+def infer_written(node: Node, folding: Budget) -> None:
+    """Infer a node that an importer has just written, whose inputs are inferred; raises what `infer` does.
+
+    `folding` is what is left of the model's budget, for all nodes that are written.
+    """
     if find(node) is None:
         _require_known(Graph("", [], [], [node]))
-    _infer_any(node, left, False)
+    _infer_any(node, _Left(folding), False)
 
 
 def _infer_any(node: Node, left: _Left, again: bool) -> None:

@@ -23,7 +23,7 @@ from ingot.frontends.keras.configs import Layer, leaves
 from ingot.frontends.keras.settings import Settings
 from ingot.frontends.keras.weights import Spec, Tree
 from ingot.frontends.orders import Builder, Order, Tensor, channels_first
-from ingot.graph.ir import Value, constant_value
+from ingot.graph.ir import Value
 
 Result = Any
 """A Tensor, or lists, tuples and dicts of them."""
@@ -144,12 +144,12 @@ class Call:
         key = (self.tree, name, dtype)
         if key not in self.world.constants:
             made = found if found.dtype == dtype.numpy else found.astype(dtype.numpy)
-            self.world.constants[key] = constant_value(self.b.names.fresh(f"{self.layer.name}/{name}"), made)
+            self.world.constants[key] = self.b.brought(self.b.names.fresh(f"{self.layer.name}/{name}"), made)
         return self.world.constants[key]
 
     def held(self, name: str, array: Array) -> Value:
         """A constant made of variables, under the layer's name."""
-        return constant_value(self.b.names.fresh(f"{self.layer.name}/{name}"), np.ascontiguousarray(array))
+        return self.b.brought(self.b.names.fresh(f"{self.layer.name}/{name}"), np.ascontiguousarray(array))
 
     # ---- masks
 
