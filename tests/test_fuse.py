@@ -141,6 +141,7 @@ CONDITIONS = {
 }
 PRODUCTS = {
     "MatMul": ("float[5,8] x, float[8,19] w", "t = MatMul(x, w)", "5,19"),
+    "few columns": ("float[630,2] x", "t = MatMul(x, k)", "630,4"),
     "narrow": ("float[6,8] x, float[8,5] w", "t = MatMul(x, w)", "6,5"),
     "transposed": ("float[5,8] x, float[19,8] w", "t = Gemm<transB=1>(x, w)", "5,19"),
     "Conv": ("float[1,16,9,7] x, float[16,16,3,3] w", "t = Conv<pads=[1,1,1,1]>(x, w)", "1,16,9,7"),
@@ -155,7 +156,10 @@ def test_conditions_after_a_product(target: str, product: str) -> None:
     """Comparisons and casts, which registers of sums have no form for, are made element by element."""
     require_runs(target)
     inputs, made, shape = PRODUCTS[product]
-    constants = "<float c = {0.2}, float e = {-0.3}, int32 i = {1}, float large = {1e10}>"
+    constants = (
+        "<float c = {0.2}, float e = {-0.3}, int32 i = {1}, float large = {1e10}, "
+        "float[2,4] k = {1, -2, 0.5, 3, -1, 0.25, 2, 1}>"
+    )
     outputs = ", ".join(f"{'bool' if n == 'bool' else 'float'}[{shape}] y_{n}" for n in CONDITIONS)
     nodes = " ".join(
         re.sub(r"\b[tbdfy]\b", rf"\g<0>_{name}", f"{made} {after}") for name, after in CONDITIONS.items()

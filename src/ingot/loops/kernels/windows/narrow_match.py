@@ -16,6 +16,7 @@ from ingot.formula.expr import (
     static,
 )
 from ingot.formula.index import Bounds, coefficient, interval, simplify
+from ingot.formula.types import BOOL
 from ingot.loops.access import has_vector_form, step
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.kernels.naive import clip
@@ -62,6 +63,8 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> NarrowConvolution | N
     index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
     value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
+    if value.dtype is BOOL:
+        return None  # a mask is as wide as what was compared: it chooses, and is not stored
     if any(load.tensor.pitch is not None for load in (to, *loads(value))):
         return None  # inside another tensor: a vector stays within one axis there
     for x, w in ((term.a, term.b), (term.b, term.a)):
