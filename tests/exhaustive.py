@@ -260,6 +260,10 @@ behaviour with the oracles that share it.
   reference for MaxPool if the half is a whole number. A convolution pads nothing: its first window begins
   at the first element, as in onnx's reference and in TensorFlow, where the rule SAME comes from; onnxruntime
   drops elements in some cases.
+* **auto_pad SAME of a dilated pooling** gives ceil(extent / stride) elements, with the padding that the
+  dilated window needs, as ONNX defines it. onnxruntime pads as if the window were not dilated, which gives
+  fewer elements or others; onnx's reference mostly follows the definition for MaxPool, and has a third result
+  for the other poolings.
 * **A pooling window wider than its input**, padding included, gives no elements if ONNX's
   formula, (extent + pads - window) / stride + 1, is 0, as in both oracles. If the formula is negative, or 0
   only because it is rounded down, Ingot refuses the model. (In this case, onnxruntime rounds towards 0 and
