@@ -92,7 +92,7 @@ MANIFESTS: dict[str, tuple[Edit, str]] = {
     "a future schema": (lambda m: m.update(schema=99), "the schema is 99, not 1"),
     "a schema in words": (lambda m: m.update(schema="1"), "the schema is '1'"),
     "a schema that is true": (lambda m: m.update(schema=True), "the schema is True"),
-    "no schema": (lambda m: m.pop("schema"), "no manifest of a bundle"),
+    "no schema": (lambda m: m.pop("schema"), "is not the manifest of a bundle"),
     "no sizes": (lambda m: m.pop("sizes"), "missing required field sizes"),
     "null sizes": (lambda m: m.update(sizes=None), "sizes: expected object, got null"),
     "inputs by name": (lambda m: m.update(inputs={"image": {}}), "inputs: expected array"),
@@ -500,7 +500,7 @@ def test_container(cut: int, tmp_path: Path) -> None:
 
 ASSEMBLY = {
     "nonsense": ("nonsense %rax", "unit.s:1"),
-    "100 GB of zeros": (".space 100000000000", "too much time or room"),
+    "100 GB of zeros": (".space 100000000000", "too much time or memory"),
     "a file of nobody's": ('.include "m.s"', "Could not find include file"),
 }
 

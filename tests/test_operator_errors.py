@@ -48,7 +48,7 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any], int, str]] = [
         21,
         "the zero point of the result is (2,), one number is needed",
     ),
-    ("ImageDecoder", [np.zeros(9, np.uint8)], {}, 20, "it decodes files"),
+    ("ImageDecoder", [np.zeros(9, np.uint8)], {}, 20, "decoding a file"),
     ("Det", [F], {}, 21, "shape [2, 3] holds no square matrices"),
     ("DFT", [floats(2, 3, 4)], {}, 20, "the last axis is 1 or 2 parts"),
     ("DFT", [floats(2, 3, 1)], {"axis": 2}, 17, "axis 2 holds the real and imaginary parts"),

@@ -28,7 +28,7 @@ MORE = {
     "wider than a part": ((1, 17, 4, 150), (3, 3), "<pads=[1,1,1,1], group=17>"),
     "wider, by two": ((1, 17, 4, 280), (3, 3), "<strides=[2,2], pads=[1,1,1,1], group=17>"),
 }
-UNLIKE = ("another stride down than along", "and the other way")
+UNLIKE = ("another stride down than along", "and the other way", "four channels of seven columns")
 
 
 @pytest.mark.parametrize("kind", KINDS)

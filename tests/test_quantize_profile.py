@@ -94,8 +94,8 @@ GOOD = "version: 1\nmodel: m\nsamples: 1\ntensors:\n"
 GOOD += "  x: {low: 0, high: 0, count: 1, histogram: [1%s], means: [0], squares: [0]}\n"
 ZEROS = GOOD % (", 0" * (q.BINS - 1))
 HOSTILE = {
-    "empty": ("", "no profile"),
-    "no mapping": ("[1, 2]", "no profile"),
+    "empty": ("", "is not a profile"),
+    "no mapping": ("[1, 2]", "is not a profile"),
     "another version": ("version: 7\ntensors: {}", "version 7"),
     "a bomb": ("a: &a [1, 1]\nb: &b [*a, *a]\ntensors: [*b, *b]", "aliases are not read"),
     "a tag": ("tensors: !!python/object/apply:os.system ['true']", "tags are not read"),
@@ -182,7 +182,7 @@ def test_profiles_of_glow(tmp_path: Path) -> None:
 
 
 BAD_GLOW = {
-    "ours": (ZEROS, "no profile of Glow's"),
+    "ours": (ZEROS, "is not a profile of Glow's"),
     "a field": (GLOW.replace("Min:  ", "Mid:  "), "missing required field"),
     "a range": (GLOW.replace("Max:             3.0", "Max:             -3.0"), "no range from -1.0 to -3.0"),
     "counts": (GLOW.replace("[ 7 ]", "[ -7 ]"), "does not count"),

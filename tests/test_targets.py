@@ -365,6 +365,7 @@ C_TYPES = {
 MEANING: dict[str, Callable[..., np.ndarray]] = {
     "max": lambda a, b, c: np.maximum(a, b),
     "min": lambda a, b, c: np.minimum(a, b),
+    "larger": lambda a, b, c: np.where(a > b, a, b),
     "sqrt": lambda a, b, c: np.sqrt(a),
     "select": lambda a, b, c: np.where(a != 0, b, c),
     "round": lambda a, b, c: np.round(a),
@@ -455,7 +456,11 @@ def operand_bytes(width: int, operation: str, dtype: str, each: str) -> int:
 
 
 def sample(which: str, dtype: str, operation: str) -> np.ndarray:
-    """64 bytes; ties, halves, big and small magnitudes, and in {b} a NaN. Of a look-up {c} are indices."""
+    """64 bytes; ties, halves, big and small magnitudes, and in {b} a NaN ({a} of `larger`, which ignores
+    it). Of a look-up {c} are indices.
+    """
+    if operation == "larger":
+        which = {"a": "b", "b": "a"}.get(which, which)
     if operation.startswith(("pick", "gather")) and which == "c":
         most = int(operation.removeprefix("pick")) if operation != "gather" else 64
         return (np.arange(64 // np.dtype(dtype).itemsize) * 37 % most).astype(dtype)

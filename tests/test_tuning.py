@@ -225,7 +225,7 @@ def test_measurements_of_another_machine_are_not_used(tmp_path: Path, found: dic
 def test_a_file_in_the_way_is_not_overwritten(tmp_path: Path, found: dict[str, Any], content: str) -> None:
     path = tmp_path / "x.tune.json"
     path.write_text(content)
-    with pytest.raises(InputError, match="no tuning file of this target"):
+    with pytest.raises(InputError, match="is not a tuning file for this target"):
         resumed(path, find(TARGET), found)
     assert path.read_text() == content
 

@@ -44,7 +44,7 @@ TARGETS = (
         "64-bit Power Linux, little-endian: VSX since POWER8",
         triple="powerpc64le-linux-gnu",
         aliases=("powerpc64le", "power8", "power9", "power10"),
-        flags=("-mcpu=pwr8",),
+        flags=("-mcpu=pwr8", "-Wno-deprecated-altivec-src-compat"),
         gcc=("powerpc64le-linux-gnu-gcc", "-mcpu=power8"),
         vector_bytes=16,
         registers=64,

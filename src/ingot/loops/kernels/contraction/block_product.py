@@ -76,7 +76,7 @@ def block_product(
 def _match(c: Compute, storage: Storage, bounds: Bounds) -> BlockProduct | None:
     """Recognise a sum of products of an element and an unpacked weight."""
     r = c.reduction
-    if r is None or r.combine != "sum" or c.out.type is not FLOAT32:
+    if r is None or not r.axes or r.combine != "sum" or c.out.type is not FLOAT32:
         return None
     if not all(isinstance(x.extent, int) and x.extent for x in (*c.axes, *r.axes)):
         return None
