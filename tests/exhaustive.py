@@ -216,8 +216,9 @@ behaviour with the oracles that share it.
   if they read one, as sums do. A maximum that hid a NaN would hide the fault that caused it. (onnxruntime
   ignores NaN in ReduceMax and in the bounds of Clip.)
 * **NaN in MaxPool and GlobalMaxPool** is ignored: the result is the largest number of the window, or minus
-  infinity if it has none. onnx's reference does the same in MaxPool. onnxruntime, too, ignores a NaN unless
-  it is the last element of the window. Ignoring it takes one instruction per element, propagating it three.
+  infinity if it has none. In MaxPool, onnx's reference does the same where windows move by one element, and
+  keeps a NaN that comes first in others; onnxruntime keeps one that comes last. Ignoring NaN takes one
+  instruction per element, propagating it three.
 * **NaN in sorting** is greater than every number, and all NaNs are equal. TopK puts NaNs first among the
   largest and last among the smallest, as both oracles do, and Unique counts them as one value. ArgMax and
   ArgMin return the first NaN (or the last, if that is asked for), which matches ReduceMax and ReduceMin.

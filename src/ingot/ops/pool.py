@@ -49,9 +49,7 @@ def window_axes(f: Builder, x: Tensor, where: Window) -> tuple[Axes, Axes]:
 
 
 def _maximum(x: Tensor, taps: Axes) -> str:
-    """The combiner of a window: it ignores NaN, as onnx's reference does, and onnxruntime unless NaN comes
-    last; the one element of a window of one is copied.
-    """
+    """The combiner of a window, which ignores NaN; the one element of a window of one is copied."""
     return "largest" if x.type.is_float and any(k.extent != 1 for k in taps) else "max"
 
 

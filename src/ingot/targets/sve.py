@@ -22,6 +22,7 @@ def _floats(width: int) -> Iterator[tuple[tuple[str, str], str]]:
         calls = {"madd": f"svmla_{s}({every}, {{c}}, {{a}}, {{b}})"}
         calls["select"] = f"svsel_f{bits}({is_set}, {{b}}, {{c}})"
         calls |= {name: f"sv{name}_{s}({every}, {{a}}, {{b}})" for name in ("max", "min")}
+        calls["larger"] = f"svmaxnm_{s}({every}, {{a}}, {{b}})"
         calls |= {name: f"sv{call}_{s}({every}, {{a}})" for name, call in ROUNDINGS.items()}
         yield from (((name, dtype), _as_vector(ctype, width, call)) for name, call in calls.items())
         yield ("any", f"int{bits}"), f"svptest_any({every}, {is_set})"

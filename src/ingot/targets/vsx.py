@@ -16,9 +16,10 @@ def _cast(ctype: str, operand: str) -> str:
 
 
 def _vsx() -> Iterator[tuple[tuple[str, str], str]]:
-    """max and min of floats are missing: they answer the other operand where one is NaN."""
+    """max and min of floats are missing, as vec_max and vec_min answer the other operand where one is NaN."""
     for dtype, mask in (("float32", "unsigned int"), ("float64", "unsigned long long")):
         yield ("madd", dtype), "vec_madd({a}, {b}, {c})"
+        yield ("larger", dtype), "vec_max({a}, {b})"
         yield ("select", dtype), f"vec_sel({{c}}, {{b}}, {_cast(mask, 'a')})"
         yield from (((name, dtype), f"vec_{call}({{a}})") for name, call in ROUNDINGS.items())
     for dtype in ("int32", "int64"):

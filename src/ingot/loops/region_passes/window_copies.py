@@ -7,9 +7,9 @@ In: a fused region. Out: the region with groups that copy, and the copies that k
 * An input of the bundle that a window would leave is imported into a buffer with a halo, also where it has
   another shape for the window.
 * An output of at most `FEW_CHANNELS`, or of as many as fill half a vector and come from few others, or each
-  channel of its own, or of few terms, has the row as its vector axis: a vector along few channels would be
-  nearly empty, one along many costs two transposes. What
-  the window reads is imported in rows of each channel, with a halo of what it yields outside.
+  channel of its own, or of few terms, has the row as its vector axis, and so has a signal's whose channels
+  fill vectors badly: a vector along few channels would be nearly empty, one along many costs two transposes.
+  What the window reads is imported in rows of each channel, with a halo of what it yields outside.
 * An output that other windows make is written channels last, as vectors along channels come, and exported: a
   transpose costs less than stores of single elements.
 
@@ -39,6 +39,7 @@ from ingot.targets.record import Target
 SHORTEST_ROW = 4
 MOST_CUT = 4  # rows outside of an image, for which windows are clipped where they read it as it lies
 LIGHT = 64  # terms of a result beside which its export counts
+WASTEFUL = 1.5  # times the terms of a signal's result along rows, lanes that hold nothing included
 EXPORT = 6.0  # the terms that are multiplied in the time in which an element is exported
 
 Halo = dict[Tensor, tuple[list[int], list[int]]]
@@ -199,7 +200,7 @@ def _pays_in_rows(c: Compute, load: Load, lanes: int) -> bool:
         return False
     in_rows, in_channels = _work(c, lanes)
     if load.tensor.rank == 3:
-        counts = in_channels >= 1.5 * in_rows
+        counts = in_channels >= WASTEFUL * in_rows
     else:
         counts = 2 * static(c.out.shape[1]) <= lanes and static(load.tensor.shape[1]) < 2 * lanes
     return (in_channels <= LIGHT or counts) and in_rows < in_channels + EXPORT
