@@ -18,7 +18,7 @@ import pytest
 import ingot
 from benchmarks.compile_time import FORMS, concat, constant, many, model, node
 from ingot.driver import stages
-from ingot.errors import UnsupportedError
+from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.formula import budget
 from ingot.formula.box import any_meet, meet
 from ingot.formula.budget import Budget, work_of
@@ -311,3 +311,81 @@ def test_boxes_that_meet() -> None:
         assert any_meet(boxes) is wanted
         answers.add(wanted)
     assert answers == {True, False}
+
+
+# ---- what running takes
+
+WIDE = "(float[1,{n}] x) => (float[1,{n}] y) {{ y = Relu(x) }}"
+SUMMED = """(float[1] x) => (float y) <int64[1] s = {268435456}> {
+    z = Expand(x, s)
+    y = ReduceSum <keepdims = 0> (z)
+}"""
+
+
+def written(graph: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> m {graph}')
+
+
+def wide(n: int) -> onnx.ModelProto:
+    return written(WIDE.format(n=n))
+
+
+@pytest.mark.parametrize(
+    ("what", "named"), [(ingot.verify, "outputs and state 768 MiB, inputs 384"), (ingot.bench, "inputs 384")]
+)
+def test_memory_is_refused_before_it_is_asked_for(
+    what: Any, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INGOT_MEMORY_MIB", "500")
+    with pytest.raises(InputError, match=f"main_graph takes about .* MiB .*{named}.*set INGOT_MEMORY_MIB="):
+        what(wide(2**25), target="c99", name="main_graph")
+
+
+def test_memory_of_an_oracle_is_counted_where_the_bundle_needs_none() -> None:
+    proto = written(SUMMED)
+    with pytest.raises(InputError, match="the oracle's tensors 2,048 MiB"):
+        ingot.verify(proto, target="c99", name="net")
+
+
+def test_memory_of_an_arena_is_refused_and_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle, x = ingot.compile(wide(1 << 18), target="c99", name="net"), np.zeros((1, 1 << 18), np.float32)
+    monkeypatch.setenv("INGOT_MEMORY_MIB", "1")
+    with pytest.raises(InputError, match="inputs 1 MiB, outputs and state 1 MiB"):
+        bundle.run({"x": x})
+    monkeypatch.setenv("INGOT_MEMORY_MIB", "2")
+    assert not bundle.run({"x": x})["y"].any()
+    monkeypatch.setenv("INGOT_MEMORY_MIB", "2G")
+    with pytest.raises(InputError, match="INGOT_MEMORY_MIB=2G: write a number of MiB"):
+        ingot.compile(wide(8), target="c99", name="net").run({"x": x[:, :8]})
+
+
+LOOP = """(float[1] x, bool b) => (float[1] y)
+    <int64 n = {%d}, bool t = {1}> {
+    y = Loop(%s, %s, x) <body = b (int64 i, bool c, float[1] v) => (bool d, float[1] w) {
+        d = %s
+        w = Add(v, v)
+    }>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "limit", "start", "condition", "often"),
+    [
+        (2**62, "n", "t", "Identity(c)", "4611686018427387904 times"),
+        (2**62, "n", "", "Identity(c)", "4611686018427387904 times"),
+        (1, "", "t", "Identity(c)", "forever"),
+        (1, "", "t", "Constant<value = bool {1}>()", "forever"),
+        (2**40, "n", "t", "Identity(c)", ""),
+        (2**62, "n", "b", "Identity(c)", ""),
+        (2**62, "n", "t", "Not(c)", ""),
+    ],
+)
+def test_a_loop_that_nothing_ends_is_refused(
+    turns: int, limit: str, start: str, condition: str, often: str
+) -> None:
+    proto = written(LOOP % (turns, limit, start, condition))
+    if not often:
+        assert stages(proto, C99)
+        return
+    with pytest.raises(ModelError, match=f"turns {often}: its condition is always true"):
+        stages(proto, C99)

@@ -11,6 +11,7 @@ import pytest
 from onnx import helper
 
 import ingot
+from ingot.check.oracle import oracle
 from ingot.errors import InputError
 from tests.ops.rows import Array, Row, feeds, floats, integers, model
 from tests.ops.trees import MIXED, X, classifier, ensemble, grow, regressor
@@ -72,16 +73,25 @@ def test_base_values_of_targets_that_get_nothing() -> None:
     assert run(row)[0][:, 2:].tolist() == [[3.0, 4.0]] * len(X)
 
 
-def test_a_deep_tree_does_not_recurse() -> None:
-    """One node below another, 5000 times."""
-    n = 5000
+def chain(n: int) -> Row:
+    """One node below another, n times."""
     nodes = {"nodeids": range(n + 1), "treeids": [0] * (n + 1), "featureids": [0] * (n + 1)}
     nodes |= {"truenodeids": [n] * (n + 1), "falsenodeids": [*range(1, n + 1), 0]}
     nodes |= {"values": [float(-k) for k in range(n + 1)], "modes": ["BRANCH_GT"] * n + ["LEAF"]}
     attributes = {f"nodes_{k}": list(v) for k, v in nodes.items()}
     weights = {"target_treeids": [0], "target_nodeids": [n], "target_ids": [0], "target_weights": [2.5]}
-    row = Row("TreeEnsembleRegressor", [floats(2, 1)], attributes | weights, opset=3, domain="ai.onnx.ml")
-    assert run(row)[0].tolist() == [[2.5], [2.5]]
+    weights["n_targets"] = 1
+    return Row("TreeEnsembleRegressor", [floats(2, 1)], attributes | weights, opset=3, domain="ai.onnx.ml")
+
+
+def test_a_deep_tree_does_not_recurse() -> None:
+    assert run(chain(5000))[0].tolist() == [[2.5], [2.5]]
+
+
+def test_an_oracle_that_crashes_is_not_the_oracle() -> None:
+    """onnxruntime recurses into trees as it opens a model, until its stack ends."""
+    found = oracle(model(chain(100_000)))
+    assert found.name == "reference" and "it crashes" in found.reason
 
 
 def first(values: list[Any], new: Any) -> list[Any]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ingot.bundle.binding import Manifest, State, bind, blank, capacity
 from ingot.bundle.harness import GO_ON, ONLY_START, START, TIMER, harness, profiler, program
+from ingot.bundle.host_memory import require_host_memory
 from ingot.errors import InputError, ToolchainError
 from ingot.formula.expr import Array
 from ingot.targets.machine import Machine, adapted
@@ -59,7 +60,9 @@ class Runner(Protocol):
 
 
 def runner(name: str, files: Files, manifest: Manifest) -> Runner:
-    """What suits the object. InputError if a file is missing, ToolchainError if it cannot run here."""
+    """What suits the object. InputError if a file is missing or the memory is too small, ToolchainError if
+    the object cannot run here.
+    """
     missing = [f for f in (f"{name}.o", f"{name}.h") if f not in files]
     if missing:
         raise InputError(
@@ -74,6 +77,7 @@ def runner(name: str, files: Files, manifest: Manifest) -> Runner:
     target = adapted(find(manifest["target"]), Machine.of(manifest["options"]))
     if reason := obstacle(target):
         raise ToolchainError(f"cannot run the object: {reason}")
+    require_host_memory(manifest)
     relocation = manifest["options"]["relocation"] or target.relocation
     kind = ProcessRunner if target.runner or relocation == "static" else LibraryRunner
     return kind(name, files, manifest, target)

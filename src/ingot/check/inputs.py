@@ -1,11 +1,12 @@
 """Random inputs for a model. In: its graph, the bundle's manifest, extents, a seed; out: arrays by name.
 
 Floats are normal, small integers cover their type, wide integers are small; an integer that picks elements of
-a tensor stays within it. Called by `verify` and `bench`.
+a tensor stays within it. Called by `verify`, `bench` and `values`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from ingot.formula.expr import Array
 from ingot.formula.index import upper
+from ingot.formula.packing import packed_bytes
 from ingot.formula.strings import decoded, random_texts
 from ingot.formula.types import DType, dtype_named
 from ingot.graph.ir import Graph, Node, Value, uses
@@ -54,6 +56,13 @@ def _random(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], limi
         return np.asarray(rng.integers(0, below, shape)).astype(dtype.numpy)
     low, high = (int(dtype.lowest), int(dtype.highest)) if dtype.bits <= 8 else (0, WIDE - 1)
     return np.asarray(rng.integers(low, high, shape, endpoint=True)).astype(dtype.numpy)
+
+
+def largest(graph: Graph) -> int:
+    """Bytes of the largest tensor that a run makes: an oracle holds each whole, where a bundle may not."""
+    made = (v for node in graph.nodes for v in node.outputs if v is not None and v.constant is None)
+    counts = ((math.prod(map(upper, v.shape)), v.type) for v in made if v.shape is not None and v.type)
+    return max((packed_bytes(n, t) for n, t in counts), default=0)
 
 
 def index_limits(graph: Graph) -> dict[str, int]:

@@ -5,6 +5,8 @@ In: a ModelProto. Out: an `Oracle` that says which of the two it is. Called by `
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,7 @@ from ingot.formula.expr import Array
 # onnx's newest IR is ahead of what onnxruntime opens, and differs in nothing that matters here.
 IR_VERSION = 10
 NOT_IN_NUMPY = ("bfloat16", "float8", "float4", "int4", "int2")
+DEEP_TREES = 5000  # nodes of a forest in which trees may be deeper than onnxruntime's recursion can go
 ALLOWANCE = ("MatMulNBits", "accuracy_level")
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
@@ -167,10 +170,11 @@ def _onnxruntime(model: onnx.ModelProto) -> Run:
     options = session_options()
     # Nothing fused, nothing laid out anew: the model as it is written.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    data = stamped(without_allowances(model))
+    if _tree_nodes(model) > DEEP_TREES and not _opens(data):
+        raise _Refused("it crashes on trees so deep")
     try:
-        session = ort.InferenceSession(
-            stamped(without_allowances(model)), options, providers=["CPUExecutionProvider"]
-        )
+        session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise _Refused(_first_line(error)) from None
     types = [t.type for t in (*session.get_inputs(), *session.get_outputs())]
@@ -183,6 +187,18 @@ def _onnxruntime(model: onnx.ModelProto) -> Run:
         return dict(zip(names, _called("onnxruntime", lambda: session.run(names, dict(inputs))), strict=True))
 
     return run
+
+
+def _tree_nodes(model: onnx.ModelProto) -> int:
+    """The number of nodes of the largest forest."""
+    forests = (n for n in model.graph.node if n.op_type.startswith("TreeEnsemble"))
+    return max((len(a.floats) for n in forests for a in n.attribute if a.name == "nodes_values"), default=0)
+
+
+def _opens(data: bytes) -> bool:
+    """Whether onnxruntime survives the opening of a model, which it tries in a process of its own."""
+    program = "import sys, onnxruntime; onnxruntime.InferenceSession(sys.stdin.buffer.read())"
+    return subprocess.run([sys.executable, "-c", program], input=data, capture_output=True).returncode >= 0
 
 
 def stamped(model: onnx.ModelProto) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.containers import random_values
+from ingot.bundle.host_memory import require_host_memory
 from ingot.check.inputs import random_inputs
 from ingot.check.layers import Build
 from ingot.check.limits import Limits, limits
@@ -73,7 +74,8 @@ def profile(model: Any, options: Options, build: Build, *, seconds: float = SECO
 
 
 def sample_inputs(model: Any, options: Options, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Random inputs of the model's largest size, always the same."""
+    """Random inputs of the model's largest size, always the same. InputError where memory is too small."""
+    require_host_memory(manifest, drawn=True)
     graph = infer(read_with(model, options))
     extents = corners(manifest["params"], {}, manifest["inputs"])[-1]
     return random_values(manifest, random_inputs(graph, manifest["inputs"], extents, 0))

@@ -5,13 +5,15 @@ In: a ModelProto, the names of values, inputs. Out: arrays by name, one set per 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 
-from ingot.check.inputs import random_inputs
+from ingot.bundle.host_memory import DRAWN, require_memory
+from ingot.check.inputs import largest, random_inputs
 from ingot.check.oracle import oracle, with_outputs
 from ingot.errors import InputError, UnsupportedError
 from ingot.formula.expr import Array
@@ -50,6 +52,10 @@ def feeds(graph: Graph, inputs: Mapping[str, Array], runs: int) -> Iterator[dict
     tensors: list[Mapping[str, Any]] = [
         {"name": v.name, "dtype": str(v.type), "shape": shapes[v.name]} for v in graph.inputs
     ]
+    entering = sum(math.prod(shapes[v.name]) * v.type.numpy.itemsize for v in graph.inputs if v.type)
+    require_memory(
+        "a run of the model", {"inputs": (1 + DRAWN) * entering, "the oracle's tensors": 2 * largest(graph)}
+    )
     for n in range(min(several, runs)):
         drawn = random_inputs(graph, tensors, {}, seed=n)
         given = {k: a[n : n + 1] if _samples(k, a, shapes[k]) > 1 else a for k, a in inputs.items()}

@@ -19,8 +19,9 @@ import onnx
 
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.containers import random_values
+from ingot.bundle.host_memory import require_host_memory
 from ingot.check.compare import Difference
-from ingot.check.inputs import random_inputs
+from ingot.check.inputs import largest, random_inputs
 from ingot.check.judge import ORACLE, Court
 from ingot.check.layers import Allowed, Build, Makers, Subject, compared, judged, layer_by_layer
 from ingot.check.litert import is_own, truth_of
@@ -190,9 +191,10 @@ def verify(
     source, model = model, canonical(model, options)
     bundle = bundle or build(model, options)
     proto = with_inputs(whole(model), options.state.values())
-    truth = truth_of(source, proto)
     graph = infer(read_with(proto, options))
     require_certain(graph)
+    require_host_memory(bundle.manifest, drawn=True, compared=True, beside=2 * largest(graph))
+    truth = truth_of(source, proto)
     makers, in_bytes = makers_of(proto, graph), int(bundle.manifest["byte_layers"])
     allowed = Allowed(tolerance, in_bytes * PROMISED or None)
     runs = list(_runs(graph, bundle, truth, inputs or {}, seed))

@@ -25,6 +25,7 @@ from ingot.ops.room import static_shape
 
 ROUNDS = 24
 PATIENCE = 3  # sizes in a row that grow before nothing but the user's word bounds them
+ENDLESS_TURNS = 1 << 40  # a nanosecond each, a quarter of an hour
 Key = tuple[int, int]  # a carried value and an axis of it
 
 
@@ -89,6 +90,7 @@ def infer_loop(node: Node, infer: Infer) -> None:
         )
     for i, (count, shape) in loop.rooms.items():
         fit(trial, 1 + i, count, shape, trial.inputs[2 + i], infer)
+    _require_end(node, trial)
     node.attributes["body"] = trial
     _declare(loop, trial)
 
@@ -100,6 +102,30 @@ def _most_turns(limit: Value | None) -> int | None:
     if limit.constant is not None:
         return max(int(np.asarray(limit.constant).reshape(-1)[0]), 0)
     return None if limit.known is None else max(upper(limit.known[0]), 0)
+
+
+def _require_end(node: Node, graph: Graph) -> None:
+    """Raise ModelError where no condition ends the loop, and no number of iterations soon."""
+    limit, start = node.inputs[:2]
+    turns = _most_turns(limit)
+    at_run_time = limit is not None and limit.constant is None
+    if at_run_time or (turns is not None and turns <= ENDLESS_TURNS) or not _is_true(start):
+        return
+    makers = {v: n for n in graph.nodes for v in n.outputs if v is not None}
+    said: Value | None = graph.outputs[0]
+    while said in makers and makers[said].op == "Identity":
+        said = makers[said].inputs[0]
+    if said is graph.inputs[1] or (said is not None and _is_true(said)):
+        often = "forever" if turns is None else f"{turns} times"
+        raise ModelError(
+            f"{node.label} turns {often}: its condition is always true",
+            remedy=f"give it at most {ENDLESS_TURNS} iterations, or a condition that the body computes",
+        )
+
+
+def _is_true(condition: Value | None) -> bool:
+    """Whether a condition is known to be true; so is one that is left out."""
+    return condition is None or (condition.constant is not None and bool(np.all(condition.constant)))
 
 
 def _enter(loop: _Loop, graph: Graph) -> None:
