@@ -359,6 +359,14 @@ def test_memory_of_an_arena_is_refused_and_allowed(monkeypatch: pytest.MonkeyPat
         ingot.compile(wide(8), target="c99", name="net").run({"x": x[:, :8]})
 
 
+def test_room_that_the_data_may_not_need_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INGOT_MEMORY_MIB", "4")
+    proto = written("(bool[16,16384] x) => (int64[2,n] y) { y = NonZero(x) }")
+    x = np.zeros((16, 1 << 14), bool)
+    x[3, 5] = True
+    assert ingot.compile(proto, target="c99", name="net").run({"x": x})["y"].tolist() == [[3], [5]]
+
+
 LOOP = """(float[1] x, bool b) => (float[1] y)
     <int64 n = {%d}, bool t = {1}> {
     y = Loop(%s, %s, x) <body = b (int64 i, bool c, float[1] v) => (bool d, float[1] w) {

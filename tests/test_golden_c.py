@@ -155,6 +155,7 @@ CASES = {
     "selection_beside": Golden(lambda: top(6, 2, 0), ("x86-64-v3",)),
     "transpose": Golden(lambda: layer("Transpose", (16, 8), perm=[1, 0]), ("aarch64",)),
     "interleave": Golden(lambda: layer("Transpose", (3, 16), perm=[1, 0]), ("x86-64-v3",)),
+    "deinterleave": Golden(lambda: layer("Transpose", (16, 3), perm=[1, 0]), ("x86-64-v3",)),
     "pad": Golden(
         lambda: layer("Pad", (3, 18), constants={"pads": np.array([0, 1, 1, 1])}), ("x86-64-v3", "aarch64")
     ),

@@ -46,6 +46,8 @@ CASES = {
     "dilated": "y = Conv <pads = [2, 2, 2, 2], dilations = [2, 2]> (x, one)",
     "depthwise": "a = Conv <pads = [0, 2, 4, 0], group = 6> (x, own) y = Relu (a)",
     "depthwise, no pads": "y = Conv <group = 6> (x, own)",
+    "depthwise, strided, of four columns": "y = Conv <pads = [2, 1, 2, 2], strides = [2, 2], group = 6> "
+    "(x, turned)",
     "depthwise, strided": "y = Conv <pads = [2, 1, 2, 1], strides = [2, 2], group = 6> (x, own)",
     "maximum": f"y = MaxPool <{POOL}> (x)",
     "maximum of many": "y = MaxPool <kernel_shape = [9, 13], pads = [4, 6, 4, 6]> (x)",
@@ -125,6 +127,26 @@ def test_without_vectors_windows_keep_their_import(text: str) -> None:
     """Scalar loops gain from a halo, and from nothing else here."""
     program = stages(net(text, SHAPES[0]), Options(target="c99")).program
     assert program.kernels[0].name == "import_x" and len(program.kernels) == 2
+
+
+@pytest.mark.parametrize(("columns", "is_parted"), [(40, True), (41, False), (24, False)])
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_strided_depthwise_windows_read_parted_columns(kernel: int, columns: int, is_parted: bool) -> None:
+    """Where the stride divides the rows, and a row of the result fills a vector."""
+    side = kernel // 2
+    proto = net(
+        f"y = Conv <pads = [{side}, {side}, 1, {side}], strides = [2, 2], group = 6> (x)", (1, 6, 9, columns)
+    )
+    proto.graph.node[0].input.append("w")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(floats(6, 1, kernel, kernel), "w"))
+    feed = {"x": floats(1, 6, 9, columns, seed=9)}
+    for target in ("x86-64-v4", "x86-64", "aarch64"):
+        program = stages(proto, Options(target=target)).program
+        require_proved(program)
+        check(run(program, feed), wanted_of(proto, feed), 1e-5, f"loops for {target}")
+        assert any("_parted" in t.name for k in program.kernels for t in k.parameters) == is_parted
+    for target in SHIPPED:
+        check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
 
 
 PLANES = {

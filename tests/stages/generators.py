@@ -17,6 +17,7 @@ from ingot.loops.kernels.contraction.contract import contract, contraction_sizes
 from ingot.loops.kernels.contraction.dot_product import dot_product
 from ingot.loops.kernels.contraction.int_dot import int_dot
 from ingot.loops.kernels.contraction.tiles import Tile, cheapest_tiles, is_tile
+from ingot.loops.kernels.deinterleave import deinterleave
 from ingot.loops.kernels.elementwise import elementwise
 from ingot.loops.kernels.family import Family, Request
 from ingot.loops.kernels.interleave import interleave
@@ -292,6 +293,7 @@ GENERATORS: dict[str, Generator] = {
     "row_reduction": Generator(maps.rows_stage, _by_rows, ("rows/row_reduction.py", "rows/row_stages.py")),
     "selection": Generator(maps.selected, _by_selection, ("rows/selection.py",), share=0.4),
     "interleave": Generator(maps.interleaved, one(interleave), ("interleave.py",), share=0.4),
+    "deinterleave": Generator(maps.deinterleaved, one(deinterleave), ("deinterleave.py",), share=0.4),
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py", "shuffles.py"), share=0.25),
     "depthwise_dot": Generator(
         products.depthwise_bytes,
@@ -359,7 +361,10 @@ GENERATORS: dict[str, Generator] = {
     "layers": Generator(
         layers.laid_out,
         whole,
-        tuple(f"../region_passes/{n}.py" for n in ("separable", "weave", "window_copies", "columns")),
+        tuple(
+            f"../region_passes/{n}.py"
+            for n in ("separable", "weave", "window_copies", "columns", "parted_columns")
+        ),
         EVERY,
         share=0.9,
         throughout=True,

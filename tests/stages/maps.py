@@ -251,6 +251,31 @@ def interleaved(dice: Dice, target: Target) -> Drawn:
     return with_layouts(dice, (made,), (made.out,), target, habits)
 
 
+def deinterleaved(dice: Dice, target: Target) -> Drawn:
+    """Two to four elements side by side to planes, alone or with an operand of the same type."""
+    dtype = dice.choice((FLOAT32, FLOAT32, FLOAT32, FLOAT64, UINT8, INT8))
+    planes, lanes = dice.number(2, 4), target.lanes(dtype.bytes)
+    edges = (lanes, 2 * lanes, lanes + 1, 3 * lanes + 5, 2 * lanes + 3)
+    width = dice.choice(edges) if dice.chance(70) else dice.number(1, 40)
+    shape = (*(dice.number(1, 4) for _ in range(dice.number(0, 2))), planes, width)
+    axes = axes_of(shape)
+    *rest, c, i = axes
+    if dice.chance(30):  # columns of one row, as strided windows find them
+        source = dice.tensor("x", dtype, [*shape[:-2], planes * width])
+        value: Expr = source[(*rest, planes * i + c)]
+    else:
+        source = dice.tensor("x", dtype, [*shape[:-2], width, planes])
+        value = source[(*rest, i, c)]
+    if dtype.is_float and dice.chance(30):
+        each = dice.chance(50)
+        other = dice.tensor("z", dtype, [planes] if each else list(shape))
+        value = _joined(dice, value, other[(c,) if each else axes])
+    made = Compute(Tensor("y", dtype, shape), axes, value)
+    if dtype.is_float:
+        made, _ = with_epilogue(dice, made)
+    return with_layouts(dice, (made,), (made.out,), target, Habits(last=0, halo=10, parts=10))
+
+
 def numbered(dice: Dice, target: Target) -> Drawn:
     """Statistics of rows, numbers made of them, maps of both; every stage names its axes otherwise."""
     dtype = dice.choice(FLOATS)

@@ -48,11 +48,17 @@ def empty_outputs(manifest: Manifest, extents: Extents) -> dict[str, Array]:
     """Zeros for every output, in a row as many as fit where its extents are data; bytes where they are
     packed.
     """
-    data = {m["symbol"] for m in manifest.get("measured", ())}
+    measured = data_dependent(manifest)
     return {
-        t["name"]: _zeros(_type(t), (t["room"],) if _symbols(t) & data else shape(t, extents))
+        t["name"]: _zeros(_type(t), (t["room"],) if t in measured else shape(t, extents))
         for t in manifest["outputs"]
     }
+
+
+def data_dependent(manifest: Manifest) -> list[Mapping[str, Any]]:
+    """The outputs whose extents only the data tells."""
+    data = {m["symbol"] for m in manifest.get("measured", ())}
+    return [t for t in manifest["outputs"] if _symbols(t) & data]
 
 
 def _symbols(t: Mapping[str, Any]) -> set[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ingot.bundle.binding import Manifest, capacity
+from ingot.bundle.binding import Manifest, capacity, data_dependent, tensors_of
 from ingot.errors import InputError
 
 VARIABLE, DEFAULT_MIB = "INGOT_MEMORY_MIB", 2048
@@ -27,7 +27,7 @@ def require_host_memory(
     `drawn`: the inputs are drawn here; `compared`: the outputs are compared with another's; `beside`: the
     bytes that the other one needs.
     """
-    sizes, edge = manifest["sizes"], capacity(manifest)
+    sizes, edge = manifest["sizes"], _certain(manifest, at_most=drawn)
     count = len(manifest["inputs"])
     needs = {
         "inputs": sum(edge[:count]) * (1 + DRAWN * drawn),
@@ -36,6 +36,16 @@ def require_host_memory(
         "the oracle's tensors": beside,
     }
     require_memory(f"running {manifest['name']}", needs)
+
+
+def _certain(manifest: Manifest, at_most: bool) -> list[int]:
+    """Bytes of every input, output and member of the state, those with dynamic extents `at_most`; of what
+    only the data measures nothing is known, and memory that is not written costs nothing.
+    """
+    unknown = {t["name"] for t in tensors_of(manifest) if "room" in t and not at_most}
+    unknown |= {t["name"] for t in data_dependent(manifest)}
+    pairs = zip(tensors_of(manifest), capacity(manifest), strict=True)
+    return [0 if t["name"] in unknown else size for t, size in pairs]
 
 
 def require_memory(what: str, needs: Mapping[str, int]) -> None:

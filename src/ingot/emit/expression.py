@@ -37,7 +37,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import flat_index, linear
 from ingot.formula.statements import Routine
 from ingot.formula.types import BOOL, FLOAT32, INDEX, INT32, DType
-from ingot.loops.access import has_nearest, is_small
+from ingot.loops.access import is_scaled_sum, is_small
 from ingot.targets.record import Target
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^"}
@@ -107,7 +107,7 @@ class Printer:
                 return self.fused(a, b, c, 1)
             case Select(c, a, b):
                 return f"({self.scalar(c)} ? {self.scalar(a)} : {self.scalar(b)})"
-            case Cast(Unary("round", a) as rounded, dtype) if dtype is INT32 and has_nearest(rounded):
+            case Cast(Unary("round", a) as rounded, dtype) if dtype is INT32 and _has_nearest(rounded):
                 return self._nearest_scalar(a, dtype)
             case Cast(a, dtype):
                 return self._cast(a, dtype)
@@ -367,3 +367,11 @@ def helper_name(op: str, *types: str) -> str:
     if op == "text":
         return f"text_{hashlib.sha256(types[1].encode()).hexdigest()[:16]}_{types[0]}"
     return "_".join([op, *map(short, types)])
+
+
+def _has_nearest(a: Expr) -> bool:
+    """Whether what a float is rounded to is known to be an int32."""
+    match a:
+        case Unary("round", x):
+            return is_scaled_sum(a) or is_small(x)
+    return False

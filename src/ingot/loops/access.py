@@ -145,14 +145,6 @@ def _fits(a: Expr, to: DType) -> bool:
     return to is INT32 and is_scaled_sum(a)
 
 
-def has_nearest(a: Expr) -> bool:
-    """Whether what a float is rounded to is known to be an int32."""
-    match a:
-        case Unary("round", x):
-            return is_scaled_sum(a) or is_small(x)
-    return False
-
-
 def is_small(a: Expr) -> bool:
     """Whether a float is limited to numbers of which a float32 still holds the halves, or made of such."""
     match a:

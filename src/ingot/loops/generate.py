@@ -19,6 +19,7 @@ from ingot.loops.kernels.contraction.block_product import block_product
 from ingot.loops.kernels.contraction.contract import contract
 from ingot.loops.kernels.contraction.dot_product import dot_product
 from ingot.loops.kernels.contraction.int_dot import int_dot
+from ingot.loops.kernels.deinterleave import deinterleave
 from ingot.loops.kernels.elementwise import elementwise
 from ingot.loops.kernels.family import Family, Request, Written, of_stage, of_stages
 from ingot.loops.kernels.interleave import interleave
@@ -168,6 +169,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("loop_partition", "maps whose conditions change at fixed positions", partitioned),
     of_stage("elementwise", "maps, and reductions over outer axes", elementwise),
     of_stage("interleave", "maps that interleave a few planes", interleave),
+    of_stage("deinterleave", "maps of interleaved elements to a few planes", deinterleave),
     of_stage("transpose", "maps that transpose memory", transpose),
     Family("naive", "everything else", _naive),
 )

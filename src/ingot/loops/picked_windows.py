@@ -12,7 +12,7 @@ from ingot.formula.compute import Reduction
 from ingot.formula.expr import Binary, Load, static
 
 MOST_TAPS = 25
-MOST_WEIGHTS = 9  # each of them has a vector picked for itself: of more, two transposes cost less
+MOST_WEIGHTS = 9  # each of them has a vector picked for itself: of more, copies cost less
 MOST_APART = 4  # points between neighbouring windows: all of them are loaded
 
 

@@ -390,10 +390,18 @@ def _named(formula: Formula, node: Node) -> Formula:
     return formula
 
 
+Index = tuple[Expr, ...]
+
+
 def read_instead(stage: Stage, old: Tensor, new: Tensor) -> Stage:
-    """The stage with every read of `old` made a read of `new`."""
+    """The stage with every read of `old` made a read of `new`, at the same place."""
+    return read_through(stage, old, new, lambda index: index)
+
+
+def read_through(stage: Stage, old: Tensor, new: Tensor, moved: Callable[[Index], Index]) -> Stage:
+    """The stage with every read of `old` made a read of `new`, at the place that `moved` says."""
     if isinstance(stage, Scan):
-        body = tuple(read_instead(s, old, new) for s in stage.body)
+        body = tuple(read_through(s, old, new, moved) for s in stage.body)
         return replace(stage, body=body, active=new if stage.active is old else stage.active)
 
     def swapped(e: Expr) -> Expr:
@@ -401,7 +409,7 @@ def read_instead(stage: Stage, old: Tensor, new: Tensor) -> Stage:
 
     def _swap(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.tensor is old:
-            return Load(new, tuple(map(swapped, e.index)), e.outside, e.lanes)
+            return Load(new, moved(tuple(map(swapped, e.index))), e.outside, e.lanes)
         return None
 
     r = stage.reduction

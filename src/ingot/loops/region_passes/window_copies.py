@@ -31,6 +31,7 @@ from ingot.loops.inner_products import is_product
 from ingot.loops.picked_windows import is_picked
 from ingot.loops.region import Group, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
+from ingot.loops.region_passes.parted_columns import parted, parting, parts_of, read_parted
 from ingot.loops.region_passes.place_tables import tabulate_places
 from ingot.loops.region_passes.separable import separate_windows
 from ingot.loops.region_passes.weave import Phases, phases_of, woven
@@ -46,8 +47,9 @@ Halo = dict[Tensor, tuple[list[int], list[int]]]
 """How far windows read beyond a tensor, per axis: before it and after it."""
 
 
-Copies = dict[tuple[Tensor, float | int], Tensor]
-"""The copy in rows of a tensor, by what lies around it."""
+Source = tuple[Tensor, float | int, int]
+"""What is copied in rows, what lies around it, and in how many parts its columns are."""
+Copies = dict[Source, Tensor]
 Fills = dict[Tensor, float | int]
 """Copies that are stored in rows of each channel, and what lies around them."""
 
@@ -68,7 +70,7 @@ def insert_copies(region: Region, target: Target) -> Fills:
         if t.rank >= 3 and _needs_import(region, t, target, dense):
             _insert_import(region, t)
     for t in region.outputs if target.vector_bytes else ():
-        if _needs_export(region, t, target, outputs):
+        if _needs_export(region, t, target, outputs, in_rows):
             _insert_export(region, t)
     return in_rows
 
@@ -221,24 +223,24 @@ def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Te
     dense = set(outputs)
     made: Copies = {}
     apart: Fills = {}
-    for t, reader in reversed(between.items()):
-        for load in _row_windows(reader, dense, lanes):
+    for t, second in reversed(between.items()):
+        for load in _row_windows(second, dense, lanes):
             dense.add(t)
-            apart[t] = _source(load)[1]
+            apart[t] = _source(second, load)[1]
     for group in _groups(region):
-        for load in [x for s in group.stages for x in _row_windows(s, dense, lanes)]:
-            t, key = load.tensor, _source(load)
-            if key not in made and t not in apart and (_needs_halo(load) or t not in region.inputs):
-                made[key] = Tensor(f"{t.name}_channels_first", t.type, t.shape)
-                copy = Group((f"import_{t.name}",), (copying(t, made[key]),))
-                region.items.insert(region.items.index(group), copy)
+        for reader, load in [(s, x) for s in group.stages for x in _row_windows(s, dense, lanes)]:
+            t, _, parts = key = _source(reader, load)
+            is_free = t in apart or (t in region.inputs and not _needs_halo(load))
+            if key not in made and (parts > 1 or not is_free):
+                made[key], stage = _copied(key)
+                region.items.insert(region.items.index(group), Group((f"import_{t.name}",), (stage,)))
         in_rows = any(any(_row_windows(s, dense, lanes)) for s in group.stages)
         group.stages = tuple(_in_rows(s, made, dense, lanes) for s in group.stages)
         if in_rows and (phases := _phases(group)) is not None:
             group.stages = tuple(phases.stored(s) for s in group.stages if isinstance(s, Compute))
             region.items.insert(region.items.index(group) + 1, Group(group.nodes, tuple(woven(phases))))
             apart[phases.tensor] = 0
-    return {copy: fill for (_, fill), copy in made.items()} | apart
+    return {copy: fill for (_, fill, _), copy in made.items()} | apart
 
 
 def _phases(group: Group) -> Phases | None:
@@ -258,17 +260,29 @@ def _needs_halo(load: Load) -> bool:
     return bool(before[-1] or after[-1]) or sum((*before, *after)) > MOST_CUT
 
 
-def _source(load: Load) -> tuple[Tensor, float | int]:
-    """What a window reads, and what it reads outside."""
-    return load.tensor, load.outside.value if isinstance(load.outside, Const) else 0
+def _source(stage: Stage, load: Load) -> Source:
+    """What a window reads, what it reads outside, and in how many parts it should find the columns."""
+    assert isinstance(stage, Compute)
+    return load.tensor, load.outside.value if isinstance(load.outside, Const) else 0, parts_of(stage, load)
+
+
+def _copied(source: Source) -> tuple[Tensor, Compute]:
+    """A copy in rows, and the stage that makes it."""
+    t, _, parts = source
+    if parts > 1:
+        copy = parted(t, parts)
+        return copy, parting(t, copy)
+    copy = Tensor(f"{t.name}_channels_first", t.type, t.shape)
+    return copy, copying(t, copy)
 
 
 def _in_rows(stage: Stage, made: Copies, dense: set[Tensor], lanes: int) -> Stage:
     """The stage with what it reads in rows read from the copies."""
     read = stage
     for load in list(_row_windows(stage, dense, lanes)):
-        if (copy := made.get(_source(load))) is not None:
-            read = read_instead(read, load.tensor, copy)
+        source = _source(stage, load)
+        if (copy := made.get(source)) is not None:
+            read = (read_parted if source[2] > 1 else read_instead)(read, load.tensor, copy)
     return read
 
 
@@ -304,7 +318,7 @@ def _suits_rows(c: Compute, load: Load, lanes: int) -> bool:
     apart = coefficient(spatial[-1], x.name) or 0
     if not is_wide or static(x.extent) < SHORTEST_ROW or apart < 1:
         return False
-    return apart == 1 or is_picked(c.reduction, apart)
+    return apart == 1 or is_picked(c.reduction, apart) or parts_of(c, load) > 1
 
 
 def _moves_oddly(value: Expr, x: Var) -> bool:
@@ -329,15 +343,21 @@ def _is_static_byte(t: Tensor) -> bool:
 # ---- outputs
 
 
-def _needs_export(region: Region, t: Tensor, target: Target, in_rows: Container[Tensor]) -> bool:
+def _needs_export(
+    region: Region, t: Tensor, target: Target, outputs: Container[Tensor], in_rows: Container[Tensor]
+) -> bool:
     """Whether windows make the tensor along channels, which must change their order with the places."""
     if t.rank < 3 or not (_is_static_float(t) or _is_static_byte(t)):
         return False
     if t.shape[1] == 1 or prod(map(static, t.shape[2:])) == 1:
         return False
     makers = [s for g in _groups(region) for s in g.stages if t in writes(s)]
-    if any(isinstance(s, Scan) or any(_row_windows(s, in_rows, target.lanes(FLOAT32.bytes))) for s in makers):
+    if any(isinstance(s, Scan) or any(_row_windows(s, outputs, target.lanes(FLOAT32.bytes))) for s in makers):
         return False
+    if any(
+        x.tensor in in_rows and x.tensor.rank > t.rank for c in computes(tuple(makers)) for x in windows(c)
+    ):
+        return False  # the columns of what it reads are parted
     if all(_is_flat(s, region, target) for s in makers):
         return False
     return any(any(windows(c)) for c in computes(tuple(makers)))

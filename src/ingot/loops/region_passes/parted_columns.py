@@ -1,0 +1,65 @@
+"""Copies whose columns are parted by the stride of the windows that read them.
+
+    x        |a b c d e f g h|      windows of three columns, two apart:  a b c, c d e, e f g
+    x_parted |a c e g| b d f h|     the first columns of all windows lie side by side, and so do the second
+
+A vector of each tap is then loaded as it lies, where `picked_columns` picks it by shuffles: of long rows the
+copy costs less. In: a tensor, and how far apart windows are. Out: the copy, the stage that makes it, and the
+stages that read it.
+"""
+
+from __future__ import annotations
+
+from ingot.formula.compute import Compute, Stage
+from ingot.formula.expr import Binary, Const, Expr, Load, Tensor, Var, static
+from ingot.formula.index import coefficient, simplify
+from ingot.loops.picked_windows import MOST_APART, combined
+from ingot.loops.region import read_through
+
+LONG_ROW = 16  # elements of a result
+
+
+def parts_of(c: Compute, load: Load) -> int:
+    """In how many parts the windows of a stage should find the columns of what they read; 1 if as they lie.
+
+    Windows are those of a depthwise convolution of images, whose stride divides the rows.
+    """
+    assert c.reduction is not None
+    t, x = load.tensor, c.axes[-1]
+    is_own = len(c.axes) == t.rank > 3 and coefficient(load.index[1], c.axes[1].name) == 1
+    apart = coefficient(load.index[-1], x.name) or 0
+    if (
+        not is_own
+        or not 1 < apart <= MOST_APART
+        or static(t.shape[-1]) % apart
+        or static(x.extent) < LONG_ROW
+    ):
+        return 1
+    found = combined(c.reduction)
+    return 1 if found is None or found[1] is None else apart
+
+
+def parted(source: Tensor, parts: int) -> Tensor:
+    """A tensor for the elements of another: parted[..., p, q] = source[..., parts * q + p]."""
+    shape = (*source.shape[:-1], parts, static(source.shape[-1]) // parts)
+    return Tensor(f"{source.name}_parted", source.type, shape)
+
+
+def parting(source: Tensor, copy: Tensor) -> Compute:
+    """The stage that makes the copy."""
+    names = ["n", "c", *(f"h{d}" for d in range(source.rank - 3)), "p", "q"]
+    axes = tuple(Var(name, n) for name, n in zip(names, copy.shape, strict=True))
+    *rest, p, q = axes
+    return Compute(copy, axes, source.at((*rest, static(copy.shape[-2]) * q + p)))
+
+
+def read_parted(stage: Stage, source: Tensor, copy: Tensor) -> Stage:
+    """The stage with every read of the source made a read of the copy."""
+    parts = Const(static(copy.shape[-2]))
+
+    def place(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        *rest, column = index
+        p, q = (simplify(Binary(op, column, parts)) for op in ("mod", "floordiv"))
+        return (*rest, p, q)
+
+    return read_through(stage, source, copy, place)
