@@ -30,7 +30,8 @@ ERRORS = {-1: "ERR_NULL", -2: "ERR_ALIGN", -3: "ERR_INDEX", -4: "ERR_CAPACITY", 
 REMEDIES = {
     -3: "an index or a count among the inputs is out of range, or a string is not the number it should be",
     -4: "an extent, a count or a string is beyond the bounds it was compiled for, or not what the model "
-    "declares: correct it, or compile with --infer-shapes",
+    "declares: correct it, or compile with larger bounds (--define, --capacity, --string-bytes) or with "
+    "--infer-shapes",
 }
 WALL_CLOCK, THREAD_CLOCK = 1, 3  # CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID
 SAMPLE_NS = 2e4  # shorter inferences are repeated within a sample

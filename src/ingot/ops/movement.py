@@ -204,9 +204,10 @@ def _slice(
     where = [f.axis(a, x.rank) for a in (range(len(starts)) if axes is None else axes)]
     strides = steps or (1,) * len(starts)
     f.require(
-        len(starts) == len(ends) == len(where) == len(strides) and len({*where}) == len(where),
-        f"starts {list(starts)}, ends {list(ends)}, axes {where} and steps {list(strides)} do not fit",
+        len(starts) == len(ends) == len(where) == len(strides),
+        f"starts {list(starts)}, ends {list(ends)}, axes {where} and steps {list(strides)} differ in length",
     )
+    f.require(len({*where}) == len(where), f"an axis is repeated in the axes {where}")
     f.require(0 not in strides, "a step is 0")
     first: list[Expr] = [Const(0)] * x.rank
     shape, stride = list(x.shape), [1] * x.rank
