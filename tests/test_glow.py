@@ -100,6 +100,16 @@ CASES: dict[str, tuple[str, list[Array], Callable[..., Array]]] = {
     "NonMaxSuppressionV4_padded": ("<pad_to_max_output_size = 1>", KEPT, lambda *a: np.int32([1, 3, 0])),
     "ReplaceNaN": ("", [HOLES], lambda x: np.where(np.isnan(x), np.float32(0), x)),
     "ReplaceNaN_by": ("<value = 2.5>", [HOLES], lambda x: np.where(np.isnan(x), np.float32(2.5), x)),
+    "SparseLengthsSum": (
+        "",
+        [ROWS.astype(np.float32), FOUND, LENGTHS],
+        lambda t, i, n: np.stack([t[i][:2].sum(0), t[:0].sum(0), t[i][2:].sum(0)]),
+    ),
+    "SparseLengthsWeightedSum": (
+        "",
+        [X, np.float32([1, -1, 0.5]), np.int64([1, 0, 1]), np.int32([2, 1])],
+        lambda t, w, i, n: np.stack([t[1] - t[0], t[1] / 2]),
+    ),
     "SparseToDense": (
         "",
         [PLACES, floats(3, 2), floats(4, 2)],

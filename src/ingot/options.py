@@ -49,7 +49,7 @@ class Options:
     - `fix`: inputs to make constants, by name: a number that fills the input, nested lists, or an array.
     - `seed_input`: add an input, for each value of which random operators draw different numbers.
     - `inputs` (NAME:SHAPE), `outputs` (names): the part of a TensorFlow graph to import; `model_inputs`
-      (NAME,TYPE,[SHAPE]) describes the inputs of Caffe2 nets.
+      (NAME,TYPE,[SHAPE]) describes inputs that a Caffe2 net or an ONNX model does not.
     - `keep_inputs`: initializers that are also graph inputs stay inputs, instead of becoming constants.
 
     The target:

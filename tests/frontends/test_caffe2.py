@@ -18,9 +18,9 @@ from ingot.cli import app
 from ingot.errors import InputError
 from ingot.frontends.caffe2 import import_caffe2
 from ingot.frontends.caffe2.call import OPS
-from ingot.frontends.caffe2.inputs import parse_model_inputs
 from ingot.frontends.caffe2.protos import message
 from ingot.frontends.canonical import is_foreign, source_files
+from ingot.frontends.model_inputs import parse_model_inputs
 
 RNG = np.random.default_rng(11)
 Net = Any

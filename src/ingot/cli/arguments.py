@@ -196,7 +196,7 @@ ModelInputs = Annotated[
     typer.Option(
         "--model-input",
         metavar="NAME,TYPE,SHAPE",
-        help="An input of a Caffe2 net, for example data,float,[1,3,224,224].",
+        help="The type and shape of an input, for example data,float,[1,3,224,224] (Caffe2, ONNX).",
         rich_help_panel=READING,
     ),
 ]

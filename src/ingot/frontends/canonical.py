@@ -6,6 +6,7 @@ opens a model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from onnx import ModelProto
 
 from ingot.errors import InputError
 from ingot.files import named
-from ingot.frontends.formats import CAFFE2, FORMATS, KERAS, TENSORFLOW, TFLITE, Format, format_of
+from ingot.frontends.formats import CAFFE2, FORMATS, KERAS, ONNX, TENSORFLOW, TFLITE, Format, format_of
 from ingot.options import Options
 
 SPELLED = {
@@ -24,7 +25,7 @@ SPELLED = {
     "model_inputs": "--model-input",
 }
 """The options that only some importers understand, as users write them."""
-FRAMEWORKS = {TENSORFLOW: "TensorFlow", TFLITE: "TFLite", KERAS: "Keras", CAFFE2: "Caffe2"}
+FRAMEWORKS = {ONNX: "ONNX", TENSORFLOW: "TensorFlow", TFLITE: "TFLite", KERAS: "Keras", CAFFE2: "Caffe2"}
 """The framework whose models an importer with options of its own reads."""
 
 
@@ -69,11 +70,11 @@ def _fixed(model: Any, options: Options) -> Any:
 
 def _in_onnx(model: Any, options: Options) -> Any:
     if not isinstance(model, str | Path):
-        return model
+        return _described(model, options.model_inputs)
     found = format_of(Path(model))
     given = {k: getattr(options, k) for k in SPELLED if getattr(options, k, ())}
     if found.is_onnx:
-        return _plain(found, model, given)
+        return _described(_plain(found, model, given), options.model_inputs)
     return _imported(found, named(Path(model)), given)
 
 
@@ -86,7 +87,7 @@ def imported(path: Path, **given: Any) -> Any:
     if found.is_onnx:
         from ingot.frontends.onnx import read_proto
 
-        return read_proto(_plain(found, path, meant))
+        return read_proto(_described(_plain(found, path, meant), given.get("model_inputs", ())))
     return _imported(found, named(path), meant)
 
 
@@ -98,6 +99,18 @@ def source_files(path: Path) -> list[Path]:
 def _plain(found: Format, model: Any, given: dict[str, Any]) -> Any:
     _require_taken(found, given)
     return model
+
+
+def _described(model: Any, words: Sequence[str]) -> Any:
+    """The ModelProto of an ONNX model with inputs as the user describes them; as it is if they do not."""
+    if not words:
+        return model
+    from ingot.frontends.model_inputs import parse_model_inputs
+    from ingot.frontends.onnx import read_proto
+    from ingot.frontends.onnx.described import described
+
+    home = Path(model) if isinstance(model, str | Path) else None
+    return described(read_proto(model), parse_model_inputs(words), home)
 
 
 def _imported(found: Format, path: Path, given: dict[str, Any]) -> Any:

@@ -309,9 +309,11 @@ FORMATS = (
     Format("Caffe2's two nets", _is_nets, CAFFE2, SAID, form="folder", files=_caffe2_files),
     Format("a net of Caffe2's", binary(_is_net), CAFFE2, SAID, form="binary", files=_caffe2_files),
     Format("a net of Caffe2's", keyed(NET_KEYS, ("op",)), CAFFE2, SAID, form="text", files=_caffe2_files),
-    Format("an ONNX model", binary(_is_onnx), ONNX, form="binary"),
-    Format("an ONNX model as protobuf text", keyed(ONNX_KEYS, ("graph", "ir_version")), ONNX, form="text"),
-    Format("an ONNX model in ONNX's own syntax", _is_syntax, ONNX, form="syntax"),
+    Format("an ONNX model", binary(_is_onnx), ONNX, SAID, form="binary"),
+    Format(
+        "an ONNX model as protobuf text", keyed(ONNX_KEYS, ("graph", "ir_version")), ONNX, SAID, form="text"
+    ),
+    Format("an ONNX model in ONNX's own syntax", _is_syntax, ONNX, SAID, form="syntax"),
     Format("a program of torch.export", zipped("/archive_format"), PYTORCH),
     Format("an older program of torch.export", zipped("/serialized_exported_program.json"), remedy=PROGRAM),
     Format("a TorchScript archive", zipped("/constants.pkl"), remedy=f"from the module behind it: {EXPORT}"),

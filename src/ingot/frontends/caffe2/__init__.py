@@ -22,9 +22,9 @@ import ingot.frontends.caffe2.sparse  # noqa: F401  (these fill the table)
 from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.frontends.builder import Builder, Names
 from ingot.frontends.caffe2.call import OPS, Call, Quantisation
-from ingot.frontends.caffe2.inputs import ModelInput, parse_model_inputs
 from ingot.frontends.caffe2.protos import read_net
 from ingot.frontends.formats import caffe2_nets
+from ingot.frontends.model_inputs import ModelInput, parse_model_inputs
 from ingot.graph.ir import Graph, Value
 
 SHOWN, LONGEST = 8, 64

@@ -44,7 +44,7 @@ def fixed(model: onnx.ModelProto, values: Fix, define: Mapping[str, Any], home: 
             known = ", ".join(inputs) or "none"
             raise InputError(f"--fix {name}: the model has no such input; it has: {known}")
         array = _elements(inputs[name], value, define)
-        _bind(made.graph, inputs[name], array.shape, define)
+        bind(made.graph, inputs[name], array.shape, define)
         made.graph.input.remove(inputs[name])
         for old in [t for t in made.graph.initializer if t.name == name]:
             made.graph.initializer.remove(old)
@@ -104,7 +104,7 @@ def _extent(dim: onnx.TensorShapeProto.Dimension, define: Mapping[str, Any]) -> 
     return said if isinstance(said, int) else None
 
 
-def _bind(
+def bind(
     graph: onnx.GraphProto, info: onnx.ValueInfoProto, shape: tuple[int, ...], define: Mapping[str, Any]
 ) -> None:
     """Give the dimensions that only a fixed input's elements tell their extents, wherever they stand."""

@@ -99,6 +99,13 @@ FUNCTIONS: Mapping[str, str] = {
         places = Cast <to = 6> (long) count = Size (indices) found = Cast <to = 6> (count) }""",
     "ReplaceNaN": """<value: float = 0.0> (x) => (y) {
         with = Constant <value_float: float = @value> () is = IsNaN (x) y = Where (is, with, x) }""",
+    "SparseLengthsSum": """(table, indices, lengths) => (y) {
+        rows = Gather (table, indices) y = LengthsSum (rows, lengths) }""",
+    "SparseLengthsWeightedSum": """(table, weights, indices, lengths) => (y) {
+        chosen = Gather (table, indices) inner = Shape <start = 1> (table) axes = Shape (inner)
+        ones = ConstantOfShape <value = int64[1] {1}> (axes) count = Shape (weights)
+        extents = Concat <axis = 0> (count, ones) down = Reshape (weights, extents)
+        rows = Mul (chosen, down) y = LengthsSum (rows, lengths) }""",
     "SparseToDense": """(indices, values, like) => (y) {
         rows = Shape <start = 0, end = 1> (like) inner = Shape <start = 1> (values)
         extents = Concat <axis = 0> (rows, inner) zeros = ConstantOfShape (extents)
