@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import pickle
+import random
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,7 @@ from ingot.frontends.tensorflow.protos import message
 from ingot.graph.text import graph_text
 from tests.models import limit, text
 
+RANDOM = random.Random(1).randbytes(1024)
 MODEL = text("{ y = Relu(x) }", "(float[2,3] x) => (float[2,3] y)")
 
 
@@ -117,9 +120,34 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a PNG": (b"\x89PNG\r\n\x1a\n" + bytes(20), "is a PNG image"),
     "a JPEG": (b"\xff\xd8\xff\xe0" + bytes(20), "is a JPEG image"),
     "gzip": (b"\x1f\x8b\x08" + bytes(20), "is a gzip archive; unpack it"),
+    "bzip2": (bz2.compress(RANDOM), "is a bzip2 archive; unpack it"),
+    "a BMP": (b"BM\x36\4\0\0" + bytes(4) + b"\x36\0\0\0\x28\0\0\0" + RANDOM, "is a BMP image"),
+    "tar": (b"model.onnx".ljust(257, b"\0") + b"ustar\x0000" + bytes(248), "is a tar archive; unpack it"),
+    "zstd": (b"\x28\xb5\x2f\xfd" + bytes(20), "is a zstd archive"),
+    "RAR": (b"Rar!\x1a\x07\x01\0" + bytes(20), "is a RAR archive"),
+    "sound": (b"RIFF\x28\0\0\0WAVEfmt ", "is a RIFF file: sound"),
+    "WebAssembly": (b"\0asm\1\0\0\0", "is an object file or a program"),
+    "TensorRT": (b"ftrt" + bytes(60), "is a TensorRT engine; give the ONNX model"),
+    "RKNN": (b"RKNN" + bytes(60), "is an RKNN model"),
+    "Core ML": (
+        b"\x08\x04\x12\x04\x0a\x02\x0a\0" + b"\xa2\x1f\x05\x0a\x03\x0a\x01a",
+        "is a Core ML model; give the model that it was converted from",
+    ),
+    "TensorFlow.js": (b'{"format": "layers-model", "modelTopology": {}}', "is a TensorFlow.js model"),
+    "XGBoost": (b'{"learner": {"attributes": {}}}', "is an XGBoost model; convert it .* onnxmltools"),
+    "LightGBM": (b"tree\nversion=v4\n", "is a LightGBM model; convert it .* onnxmltools"),
+    "CatBoost": (b"CBM1" + bytes(20), r"is a CatBoost model; save it as ONNX"),
+    "Caffe": (b'name: "n"\nlayer { name: "conv" }', "is a Caffe network; convert it"),
+    "Caffe's weights": (b"\x0a\x01n" + b"\xa2\x06\x03\x0a\x01c", "is a Caffe network; convert it"),
+    "PaddlePaddle": (b"\x0a\x08\x08\0\x10\x01\x1a\x02\x0a\0", "is a PaddlePaddle program; .* paddle2onnx"),
+    "Darknet": (b"# a network\n[net]\nbatch=1\n", "is a Darknet network"),
+    "MLIR": (b"module @jit_f {\n  func.func public @main", "is an MLIR module"),
+    "GGML": (b"lmgg" + bytes(20), "weights without a graph"),
+    "MXNet": (b'{"nodes": [], "arg_nodes": []}', "is an MXNet symbol"),
+    "Python": (b"import torch\n", r"is Python code; .*ingot\.compile\(module"),
     "an LFS pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:", "git lfs pull"),
     "a web page": (b"<!DOCTYPE html><html>", "is a web page; the download failed"),
-    "JSON": (b'{"format": "layers-model"}', "is JSON"),
+    "JSON": (b'{"class_name": "Sequential"}', "is JSON"),
     "ORT": (b"\x20\0\0\0ORTM" + bytes(20), "is an ORT format model"),
     "OpenVINO": (b'<?xml version="1.0"?>\n<net name="n">', "OpenVINO"),
     "a tfcompile configuration": (b'feed { id { node_name: "x" } }', "--config"),
@@ -141,7 +169,7 @@ NONE: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "it is empty"),
     "zeros": (bytes(100), "no known format"),
     "words": (b"hello, world", "no known format"),
-    "other keys": (b'layer { name: "conv" }', "no known format"),
+    "other keys": (b'sheet { name: "conv" }', "no known format"),
     "half a zip archive": (archive(configDOTjson=b"{}", metadataDOTjson=b"{}")[:40], "damaged or cut short"),
     "a field of no format": (b"\xaa\x06\x01x", "no known format"),
 }
@@ -160,6 +188,23 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
         format_of(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         format_of(tmp_path / "nothing")
+
+
+FOLDERS = {
+    "a model": (("m.onnx", "n.tflite"), r"is a folder; name the model in it: m\.onnx, n\.tflite"),
+    "a model hub's": (("config.json", "model.safetensors"), "is a folder of weights without a graph"),
+    "Core ML": (("Manifest.json",), "is a Core ML package"),
+    "TensorFlow.js": (("model.json", "group1-shard1of1.bin"), "is a TensorFlow.js model"),
+}
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_what_lies_in_a_folder_is_named(case: str, tmp_path: Path) -> None:
+    names, words = FOLDERS[case]
+    for name in names:
+        (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(InputError, match=words):
+        format_of(tmp_path)
 
 
 def test_options_of_another_importer(tmp_path: Path) -> None:

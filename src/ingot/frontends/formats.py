@@ -17,9 +17,19 @@ from typing import Literal
 import onnx
 
 from ingot.errors import InputError, ModelError, UnsupportedError
-from ingot.frontends.sample import Field, Sample, fields_of
+from ingot.frontends.sample import (
+    Field,
+    Sample,
+    Test,
+    fields_of,
+    flatbuffer,
+    holds,
+    keyed,
+    starts,
+    zipped,
+)
+from ingot.frontends.unread import EXPORT, ITSELF, LIKE_MESSAGES, UNPACK, UNREAD
 
-Test = Callable[[Sample], bool]
 Form = Literal["", "binary", "text", "syntax", "meta", "checkpoint", "folder", "saved"]
 ONNX = "ingot.frontends.onnx:read_proto"
 TENSORFLOW = "ingot.frontends.tensorflow:import_tensorflow"
@@ -31,11 +41,9 @@ SAID = ("model_inputs",)
 EDGES = ("inputs", "outputs", "config")
 NUMBER, BYTES = 0, 2
 """Wire types of protobuf's."""
-EXPORT = "ingot.compile(module, example_inputs), or torch.onnx.export(module, example_inputs, dynamo=True)"
 PROGRAM = (
     "load and save it with PyTorch 2.9 or newer: torch.export.save(torch.export.load(PATH), 'model.pt2')"
 )
-PICKLE = f"load it; a module of PyTorch's: {EXPORT}; of scikit-learn: skl2onnx.to_onnx(model, X[:1])"
 CONFIG = "give the graph; the configuration goes to `ingot import --config`"
 ONNX_FIELDS = {
     f.number: NUMBER if f.type == f.TYPE_INT64 else BYTES for f in onnx.ModelProto.DESCRIPTOR.fields
@@ -66,25 +74,6 @@ NETS = ("init_net", "predict_net")
 NET_SUFFIXES = (".pb", ".pbtxt")
 PREDICT = re.compile(r"(predict|pred)(_net)?$")
 TABLE_MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
-ITSELF = "give the model itself"
-ONNX_AGAIN = "export the model to ONNX from the framework that it was trained in"
-OTHERS: Mapping[bytes, tuple[str, str]] = {
-    b"\x93NUMPY": ("a NumPy array", "give the model itself; arrays are for --input NAME=FILE.npy"),
-    b"GGUF": ("a GGUF file: weights without a graph", ONNX_AGAIN),
-    b"\x89PNG\r\n\x1a\n": ("a PNG image", ITSELF),
-    b"\xff\xd8\xff": ("a JPEG image", ITSELF),
-    b"GIF8": ("a GIF image", ITSELF),
-    b"BM": ("a BMP image", ITSELF),
-    b"%PDF": ("a PDF document", ITSELF),
-    b"\x7fELF": ("an object file or a program", "give the model that it was compiled from"),
-    b"\x1f\x8b": ("a gzip archive", "unpack it, and name the model in it"),
-    b"BZh": ("a bzip2 archive", "unpack it, and name the model in it"),
-    b"\xfd7zXZ\0": ("an xz archive", "unpack it, and name the model in it"),
-    b"7z\xbc\xaf\x27\x1c": ("a 7z archive", "unpack it, and name the model in it"),
-    b"version https://git-lfs": ("a pointer of Git LFS, not the file itself", "fetch it: git lfs pull"),
-    b"7767517": ("an ncnn network", ONNX_AGAIN),
-}
-"""Files by their first bytes, with what to do about them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,39 +153,6 @@ def binary(test: Callable[[list[Field]], bool]) -> Test:
     return lambda s: test(s.fields)
 
 
-def keyed(keys: Collection[str], needed: Collection[str]) -> Test:
-    """A protobuf message as text: its keys outside of braces, of which one of `needed` must be there."""
-    return lambda s: set(s.keys) <= set(keys) and not set(needed).isdisjoint(s.keys)
-
-
-# ---- everything else
-
-
-def starts(*magic: bytes) -> Test:
-    """A file that begins with one of these."""
-    return lambda s: s.head.startswith(magic)
-
-
-def flatbuffer(identifier: bytes) -> Test:
-    return lambda s: s.head[4:8] == identifier
-
-
-def holds(*names: str) -> Test:
-    """A folder with one of these files."""
-    return lambda s: s.is_folder and not s.entries.isdisjoint(names)
-
-
-def zipped(*endings: str) -> Test:
-    """A zip archive, with an entry for each of these endings."""
-
-    def test(s: Sample) -> bool:
-        if not s.head.startswith(b"PK\x03\x04"):
-            return False
-        return all(any(f"/{name}".endswith(ending) for name in s.entries) for ending in endings)
-
-    return test
-
-
 def _is_damaged(s: Sample) -> bool:
     """A zip archive whose list of entries cannot be read; of bytes in memory it is not asked."""
     return s.path is not None and s.head.startswith(b"PK\x03\x04") and not s.entries
@@ -217,27 +173,6 @@ def _is_syntax(s: Sample) -> bool:
     """ONNX's own syntax: <ir_version: 8, ...> graph (...) => (...) {...}."""
     text = "\n".join(line for line in s.text.splitlines() if not line.lstrip().startswith("#")).lstrip()
     return text[:1] == "<" and text[1:].lstrip().startswith(tuple(ONNX_KEYS))
-
-
-def _is_pickle(s: Sample) -> bool:
-    return s.head[:1] == b"\x80" and 2 <= (s.head[1:2] or b"\0")[0] <= 5
-
-
-def _is_safetensors(s: Sample) -> bool:
-    size = int.from_bytes(s.head[:8], "little")
-    return s.head[8:10] == b'{"' and size < 1 << 30
-
-
-def _is_json(s: Sample) -> bool:
-    return re.match(r'\s*(\{\s*["}]|\[\s*["\[{\]\d])', s.text) is not None
-
-
-def _is_web_page(s: Sample) -> bool:
-    return s.text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))
-
-
-def _is_xml(s: Sample) -> bool:
-    return s.text.lstrip().startswith(("<?xml", "<net "))
 
 
 # ---- the table
@@ -291,6 +226,7 @@ def _is_bundle(sample: Sample) -> bool:
 
 FOLDER = "name its folder, in which the variables lie too"
 FORMATS = (
+    *(Format(name, test, remedy=remedy) for name, test, remedy in LIKE_MESSAGES),
     Format("a TensorFlow Lite model", flatbuffer(b"TFL3"), TFLITE, ("inputs", "outputs")),
     Format("a Keras model", zipped("/config.json", "/metadata.json"), KERAS, EDGES[:2]),
     Format("a Keras model in HDF5", starts(b"\x89HDF\r\n\x1a\n"), KERAS, EDGES[:2]),
@@ -320,21 +256,18 @@ FORMATS = (
     Format("a PyTorch pickle", zipped("/data.pkl"), remedy=f"load the weights into their module: {EXPORT}"),
     Format("an archive of NumPy arrays", zipped(".npy"), remedy=ITSELF),
     Format("a zip archive that is damaged or cut short", _is_damaged, remedy="fetch it or save it again"),
-    Format("a zip archive", zipped(), remedy="unpack it, and name the model in it"),
-    Format("a Python pickle", _is_pickle, remedy=PICKLE),
-    Format("a safetensors file: weights without a graph", _is_safetensors, remedy=ONNX_AGAIN),
-    Format("an ORT format model", flatbuffer(b"ORTM"), remedy="give the .onnx file that it was made of"),
-    Format("an ExecuTorch program", flatbuffer(b"ET12"), remedy=f"from the module behind it: {EXPORT}"),
-    *(Format(name, starts(magic), remedy=remedy) for magic, (name, remedy) in OTHERS.items()),
-    Format("a web page", _is_web_page, remedy="the download failed: fetch the model itself"),
-    Format("XML, perhaps an OpenVINO network", _is_xml, remedy=ONNX_AGAIN),
-    Format("JSON, perhaps a network without its weights", _is_json, remedy=ITSELF),
+    Format("a zip archive", zipped(), remedy=UNPACK),
+    *(Format(name, test, remedy=remedy) for name, test, remedy in UNREAD),
     Format("a bundle, which holds no model", _is_bundle, remedy="name what it was compiled from"),
 )
 KNOWN = (
     "ONNX (binary and text), TensorFlow (GraphDef, checkpoint, SavedModel), TensorFlow Lite, Keras, "
     "PyTorch (.pt2) and Caffe2"
 )
+
+
+SUFFIXES = (".onnx", ".onnxtxt", ".pb", ".pbtxt", ".tflite", ".keras", ".h5", ".pt2")
+"""How files are called that may be models, for a message about the folder in which they lie."""
 
 
 def format_of(source: Path | bytes) -> Format:
@@ -352,6 +285,9 @@ def format_of(source: Path | bytes) -> Format:
 def _unknown(sample: Sample, what: str) -> InputError:
     remedy = f"known are {KNOWN}"
     if sample.is_folder:
+        models = sorted(name for name in sample.entries if name.endswith(SUFFIXES))
+        if models:
+            return InputError(f"{what} is a folder", remedy=f"name the model in it: {', '.join(models[:3])}")
         return InputError(f"cannot read {what}: a folder in which no model lies", remedy=remedy)
     reason = "it is of no known format, or cut short" if sample.head else "it is empty"
     return ModelError(f"{what} is not an ONNX model, nor another: {reason}", remedy=remedy)

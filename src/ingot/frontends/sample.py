@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -114,3 +114,38 @@ def _zipped(path: Path) -> list[str]:
             return archive.namelist()[:ENTRIES_LIMIT]
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError):
         return []
+
+
+# ---- tests: functions that tell whether a sample is of some format
+
+Test = Callable[[Sample], bool]
+
+
+def keyed(keys: Collection[str], needed: Collection[str]) -> Test:
+    """A protobuf message as text: its keys outside of braces, of which one of `needed` must be there."""
+    return lambda s: set(s.keys) <= set(keys) and not set(needed).isdisjoint(s.keys)
+
+
+def starts(*magic: bytes) -> Test:
+    """A file that begins with one of these."""
+    return lambda s: s.head.startswith(magic)
+
+
+def flatbuffer(identifier: bytes) -> Test:
+    return lambda s: s.head[4:8] == identifier
+
+
+def holds(*names: str) -> Test:
+    """A folder with one of these files."""
+    return lambda s: s.is_folder and not s.entries.isdisjoint(names)
+
+
+def zipped(*endings: str) -> Test:
+    """A zip archive, with an entry for each of these endings."""
+
+    def test(s: Sample) -> bool:
+        if not s.head.startswith(b"PK\x03\x04"):
+            return False
+        return all(any(f"/{name}".endswith(ending) for name in s.entries) for ending in endings)
+
+    return test
