@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx.parser
 import pytest
+from onnx import helper, numpy_helper
 
 import ingot
 from ingot.errors import InputError, UnsupportedError
@@ -251,3 +252,78 @@ def test_others_are_named() -> None:
     )
     with pytest.raises(UnsupportedError, match="Glow_Tile"):
         ingot.compile(model)
+
+
+def quantised(**changes: Any) -> onnx.ModelProto:
+    """As Glow writes it: a convolution in two groups, with a row of padding, between floats."""
+    scales = {"o0_elemKind": "i8", "o0_qScale": 0.05, "o0_qOffset": 3}
+    window = {"Kernels": [2, 1], "Strides": [1, 1], "Pads": [1, 0, 0, 0], "Dilation": [1, 1], "Group": 2}
+    result = {"o0_elemKind": "i8", "o0_qScale": 0.25, "o0_qOffset": -7, "FusedActivation": "NONE"}
+    read = ["q", "w", "b", "ws", "wo", "bs", "bo"]
+    nodes = [
+        helper.make_node("Glow_Quantize", ["x"], ["q"], **scales),
+        helper.make_node(
+            "Glow_ChannelwiseQuantizedConvolution", read, ["c"], **{**window, **result, **changes}
+        ),
+        helper.make_node("Glow_Dequantize", ["c"], ["y"], o0_elemKind="float"),
+    ]
+    constants = [numpy_helper.from_array(a, n) for n, a in CHANNELS.items()]
+    info = helper.make_tensor_value_info
+    x, y = info("x", 1, [1, 3, 3, 2]), info("y", 1, [1, 3, 3, 4])
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)], ir_version=7)
+
+
+CHANNELS = {
+    "w": RNG.integers(-128, 128, (4, 2, 1, 1)).astype(np.int8),
+    "b": RNG.integers(-900, 900, 4).astype(np.int32),
+    "ws": np.float32([0.01, 0.02, 0.03, 0.04]),
+    "wo": np.int32([0, 1, -2, 3]),
+    "bs": np.float32([0.001, 0.002, 0.003, 0.004]),
+    "bo": np.int32([0, 5, 0, -5]),
+}
+
+
+def test_a_convolution_with_scales_for_each_channel() -> None:
+    x = RNG.uniform(-5, 5, (1, 3, 3, 2)).astype(np.float32)
+    c = {n: a.astype(float) for n, a in CHANNELS.items()}
+    q = np.clip(np.rint(x / np.float32(0.05) + 3), -128, 127)[0]
+    rows = np.concatenate([np.zeros((1, 3, 2)), q - 3])  # the padding stands for 0
+    made = np.empty((3, 3, 4))
+    for d in range(4):
+        w = c["w"][d, :, 0, 0] - c["wo"][d]
+        sums = rows[:-1, :, d // 2] * w[0] + rows[1:, :, d // 2] * w[1]
+        bias = (c["b"][d] - c["bo"][d]) * c["bs"][d] / (0.05 * c["ws"][d])
+        made[..., d] = (sums + np.trunc(bias + np.copysign(0.5, bias))) * (0.05 * c["ws"][d] / 0.25) - 7
+    found = ingot.compile(quantised(), target="c99").run({"x": x})["y"]
+    steps = found[0] / 0.25 - 7
+    assert np.abs(steps - np.clip(np.rint(made), -128, 127)).max() <= 1e-3
+    assert np.ptp(steps) > 100
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"FusedActivation": "RELU"},
+        {"Kernels": [2, 1, 1]},
+        {"o0_elemKind": "i16"},
+        {"o0_qScale": float("nan")},
+        {"o0_qScale": -1.0},
+        {"o0_qOffset": 300},
+    ],
+    ids=str,
+)
+def test_quantised_operators_that_would_mean_something_else(change: dict[str, Any]) -> None:
+    (name,) = change
+    with pytest.raises(UnsupportedError, match=f"the attribute '{name}' is missing, or not read"):
+        ingot.compile(quantised(**change))
+
+
+def test_a_scale_that_nothing_says() -> None:
+    model = quantised()
+    model.graph.node[1].input[0] = "w"  # a constant without Glow's doc string
+    with pytest.raises(UnsupportedError, match="the attribute 'i0_qScale' is missing"):
+        ingot.compile(model)
+    model.graph.initializer[0].doc_string = "$elemKind:i8$qScale:0.50000000000000$qOffset:-3$layout:*"
+    with pytest.raises(InputError, match="QLinearConv"):
+        ingot.compile(model)  # read, but of another shape than the image's

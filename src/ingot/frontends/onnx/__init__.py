@@ -19,6 +19,7 @@ from ingot.formula.types import STRING
 from ingot.frontends.capacities import Capacities
 from ingot.frontends.formats import format_of
 from ingot.frontends.onnx.functions import functions_of, opsets_of
+from ingot.frontends.onnx.glow_quantised import with_scales
 from ingot.frontends.onnx.graph import GraphReader
 from ingot.frontends.onnx.scales import note_declared
 from ingot.frontends.onnx.shapes import Define, Dimensions
@@ -64,7 +65,8 @@ def read_model(
         pairs = declared_states(model)
         functions, names = functions_of(model), frozenset((*kept, *pairs.values()))
         reader = GraphReader(home, dimensions, functions, keep_inputs, names, capacities, text, infer_shapes)
-        return note_declared(pair_declared(reader.main(model.graph, opsets(model)), pairs), model)
+        graph = reader.main(with_scales(model.graph), opsets(model))
+        return note_declared(pair_declared(graph, pairs), model)
     except UnicodeDecodeError as error:
         raise ModelError(f"a name in the model is not UTF-8: {error}") from None
     except RecursionError:

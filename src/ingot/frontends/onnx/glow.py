@@ -13,6 +13,7 @@ import onnx
 import onnx.parser
 
 from ingot.errors import UnsupportedError
+from ingot.frontends.onnx.glow_quantised import quantised_body
 from ingot.frontends.onnx.glow_sound import sound_function
 
 FUNCTIONS: Mapping[str, str] = {
@@ -153,15 +154,21 @@ def glow_function(call: onnx.NodeProto) -> onnx.FunctionProto | None:
         return None
     if (sound := sound_function(call)) is not None:
         return sound
+    if (quantised := quantised_body(call)) is not None:
+        return _parsed(call, quantised)
     if (text := _body(call)) is None:
         return None
-    function = onnx.parser.parse_function(f'<domain: "", opset_import: ["" : {OPSET}]> {call.op_type} {text}')
+    function = _parsed(call, text)
     for name in _unread(call, function):
         label = call.name or next(iter(call.output), "")
         raise UnsupportedError(
             f"{call.op_type} node {label!r}: the attribute {name!r} is not read, or not with that value"
         )
     return function
+
+
+def _parsed(call: onnx.NodeProto, text: str) -> onnx.FunctionProto:
+    return onnx.parser.parse_function(f'<domain: "", opset_import: ["" : {OPSET}]> {call.op_type} {text}')
 
 
 def _body(call: onnx.NodeProto) -> str | None:
