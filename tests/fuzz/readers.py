@@ -29,6 +29,7 @@ from ingot.data.arrays import read_array
 from ingot.driver import compress_model, front
 from ingot.errors import InputError
 from ingot.files import read_file
+from ingot.frontends.caffe2.protos import message as caffe2_message
 from ingot.frontends.tensorflow.protos import message
 from ingot.graph.encoding import Sparse
 from ingot.loops.interpret import interpret
@@ -36,7 +37,8 @@ from ingot.loops.region import formulate_graph
 from ingot.loops.tuning import choices_of, read_tuning
 from ingot.options import Options
 from ingot.targets.records import find
-from tests.fuzz import seeds
+from tests.fuzz import formats, seeds
+from tests.fuzz.containers import mutate_archive, mutate_flatbuffer, mutate_hdf5, mutate_json
 from tests.fuzz.found import FOUND
 from tests.fuzz.mutate import mutate_bytes, mutate_message, mutate_text
 from tests.tensorflow.graphs import FLOAT, Graph, Nodes, save_checkpoint
@@ -387,6 +389,34 @@ READERS: dict[str, Reader] = {
         lambda path: read_container(read_file(path), FORMS),
         mutate_bytes,
         ("compression/container.py", "graph/encoding.py"),
+    ),
+}
+READERS |= {
+    "tflite": Reader("m.tflite", formats.lite, read_model, mutate_flatbuffer, ("frontends/tflite",)),
+    "keras": Reader("m.keras", formats.keras, read_model, formats.mutate_keras, ("frontends/keras",)),
+    "keras-hdf5": Reader("m.h5", formats.hdf5, read_model, mutate_hdf5, ("frontends/keras/hdf5.py",)),
+    "pt2": Reader(
+        "m.pt2",
+        formats.programs,
+        formats.read_program,
+        lambda data, rng: mutate_archive(data, rng, lambda name, inner, rng: mutate_json(inner, rng)),
+        ("frontends/pytorch/archive.py", "frontends/pytorch/program.py"),
+    ),
+    "caffe2": Reader(
+        "predict_net.pb",
+        lambda: [formats.nets()[1].SerializeToString()],
+        formats.read_nets,
+        either(lambda: caffe2_message("Net")),
+        ("frontends/caffe2",),
+        formats.put_init,
+    ),
+    "caffe2-text": Reader(
+        "init_net.pbtxt",
+        lambda: [formats.as_text(formats.nets()[0])],
+        formats.read_nets,
+        mutate_text,
+        ("frontends/caffe2/protos.py", "frontends/caffe2/fills.py"),
+        formats.put_predict,
     ),
 }
 
