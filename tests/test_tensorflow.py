@@ -21,9 +21,10 @@ from typer.testing import CliRunner
 
 import ingot
 from ingot.cli import app
-from ingot.errors import InputError, ModelError
+from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.frontends.canonical import is_foreign, source_files
 from ingot.frontends.tensorflow import import_tensorflow
+from ingot.frontends.tensorflow.protos import message
 from tests.fuzz.readers import READERS
 from tests.models import SECONDS, limit
 from tests.tensorflow.graphs import (
@@ -31,6 +32,7 @@ from tests.tensorflow.graphs import (
     FLOAT,
     INT32,
     Graph,
+    Type,
     floats,
     imported,
     ops,
@@ -39,6 +41,7 @@ from tests.tensorflow.graphs import (
     save_model,
 )
 
+STRING = 7
 INDIGO = Path(__file__).parents[2] / "shared" / "indigo"
 needs_indigo = pytest.mark.skipif(not INDIGO.is_dir(), reason=f"the golden data is not at {INDIGO}")
 # ---- loops and branches
@@ -284,6 +287,28 @@ def test_a_saved_model(tmp_path: Path) -> None:
         assert (model.graph.input[0].name, model.graph.output[0].name) == ("x", "scores")
         np.testing.assert_allclose(run(model, x=x), x @ w, rtol=1e-5)
     assert source_files(tmp_path) == source_files(tmp_path / "saved_model.pb")
+
+
+def test_a_saved_model_whose_input_is_text_is_cut_behind_it(tmp_path: Path) -> None:
+    """As those that take serialized examples: strings are not read, the numbers that are made of them are."""
+    g = Graph()
+    g.input("text", 2, dtype=STRING)
+    g.node("numbers", "StringToNumber", "text", out_type=Type(FLOAT))
+    g.node("y", "Square", "numbers", T=FLOAT)
+    saved = message("SavedModel")
+    meta = saved.meta_graphs.add()
+    meta.graph_def.CopyFrom(g.proto)
+    meta.meta_info_def.tags.append("serve")
+    entry = meta.signature_def.add(key="serving_default").value
+    for part, name, kind in (("inputs", "text", STRING), ("outputs", "y", FLOAT)):
+        info = getattr(entry, part).add(key=name).value
+        info.name, info.dtype = f"{name}:0", kind
+        info.tensor_shape.dim.add(size=2)
+    (tmp_path / "saved_model.pb").write_bytes(saved.SerializeToString())
+    with pytest.raises(UnsupportedError, match=r"the input .*text.*: element type STRING .*--inputs NODE"):
+        import_tensorflow(tmp_path)
+    made = import_tensorflow(tmp_path, inputs=["numbers:2,"], outputs=["y"])
+    assert run(made, numbers=np.float32([2, -3])).tolist() == [4, 9]
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from ingot.errors import InputError, ModelError
+from ingot.errors import InputError, ModelError, UnsupportedError
 from ingot.files import read_file
 from ingot.formula.types import DType
 from ingot.frontends.tensorflow.model import PORTS_LIMIT, Body, Node, Ref, plain_ref
@@ -169,4 +169,8 @@ def _declared_type(node: Node) -> DType:
     found = next((a for a in TYPES if node.has(a) and node.attributes[a].type), None)
     if found is None:
         raise ModelError(f"{node.label}: it says no element type, so it cannot be an input")
-    return node.dtype(found)
+    try:
+        return node.dtype(found)
+    except UnsupportedError as error:
+        remedy = "name the values behind it that are numbers: --inputs NODE:SHAPE"
+        raise UnsupportedError(f"the input {node.label}: {error}", remedy=remedy) from None

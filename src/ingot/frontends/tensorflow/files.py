@@ -23,7 +23,7 @@ from ingot.frontends.tensorflow.control import functions_of
 from ingot.frontends.tensorflow.model import Body, Model, Node, Ref, model_of, plain_ref
 from ingot.frontends.tensorflow.pieces import parse_piece, slices
 from ingot.frontends.tensorflow.protos import entries, parse, parse_text
-from ingot.frontends.tensorflow.tensors import array_of, dtype_of, shape_of
+from ingot.frontends.tensorflow.tensors import array_of, known_dtype, shape_of
 from ingot.frontends.wire import Parts, read_message
 
 GRAPH: Parts = {1: {}, 2: {}}  # its nodes and functions
@@ -137,7 +137,7 @@ def _signature(signatures: dict[str, Any]) -> tuple[tuple[Feed, ...], tuple[Fetc
     if found is None:
         return (), ()
     feeds = [
-        Feed(plain_ref(info.name), name, shape_of(info.tensor_shape), dtype_of(info.dtype))
+        Feed(plain_ref(info.name), name, shape_of(info.tensor_shape), known_dtype(info.dtype))
         for name, info in sorted(entries(found.inputs).items())
         if info.name
     ]

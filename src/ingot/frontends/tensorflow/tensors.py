@@ -60,6 +60,11 @@ def dtype_of(number: int) -> DType:
     return DTYPES[_OURS[name]]
 
 
+def known_dtype(number: int) -> DType | None:
+    """The element type; None for one that no tensor of ours can have."""
+    return DTYPES.get(_OURS.get(type_name(number), ""))
+
+
 def number_of(dtype: DType) -> int:
     """TensorFlow's number of an element type, as `dtype_of` reads it."""
     name = next(k for k, v in _OURS.items() if v == dtype.name)
