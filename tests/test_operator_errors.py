@@ -50,6 +50,13 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any], int, str]] = [
         9,
         "axes [0, 1] and steps [1] differ in length",
     ),
+    (
+        "ConvTranspose",
+        [floats(1, 1, 2, 2), floats(1, 1, 3, 3)],
+        {"output_padding": [1, 1, 1, 1], "output_shape": [4, 4]},
+        11,
+        "output_padding has 4 numbers for 2 spatial axes",
+    ),
     ("ArgMax", [F], {"axis": -3}, 21, "axis -3 is out of range for rank 2"),
     ("LpNormalization", [F], {"p": 3}, 21, "p is 3"),
     ("QuantizeLinear", [F, floats(2), np.zeros(2, np.uint8)], {"axis": 1}, 21, "2 scales for 3 elements"),

@@ -88,8 +88,9 @@ def conv_transpose(
     f.require(fits, f"a bias of shape {b and b.shape} for {group} times {w.shape[1]} outputs")
     s, d, more = (tuple(v or (n,) * rank) for v, n in ((strides, 1), (dilations, 1), (output_padding, 0)))
     ends = tuple(pads or (0,) * 2 * rank)
-    sound = len(s) == len(d) == len(more) == rank and len(ends) == 2 * rank and min(*s, *d, *kernel) > 0
-    f.require(sound, f"strides {s}, dilations {d}, pads {ends}, output_padding {more}: {rank} spatial axes")
+    f.require(len(more) == rank, f"output_padding has {len(more)} numbers for {rank} spatial axes")
+    sound = len(s) == len(d) == rank and len(ends) == 2 * rank and min(*s, *d, *kernel) > 0
+    f.require(sound, f"strides {s}, dilations {d}, pads {ends} do not fit {rank} spatial axes")
     f.require(output_shape is None or len(output_shape) == rank, f"output_shape {output_shape}")
     spreads = []
     for i in range(rank):
