@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,16 @@ class Pictures:
 def read_pictures(data: Path) -> Pictures:
     """Read all 60,000 images; classes are numbered by their names' order."""
     return Pictures(*_split(data / FOLDER / "train"), *_split(data / FOLDER / "test"))
+
+
+def cached_pictures(data: Path) -> Pictures:
+    """Read all images from one file, which is written at the first time: decoding takes a minute."""
+    path = data / "pictures.npz"
+    if not path.exists():
+        of = read_pictures(data)
+        np.savez(path, **{field.name: getattr(of, field.name) for field in fields(of)})
+    with np.load(path) as found:
+        return Pictures(**found)
 
 
 def _split(folder: Path) -> tuple[np.ndarray, np.ndarray]:

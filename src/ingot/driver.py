@@ -18,6 +18,7 @@ from ingot.bundle.several import Collection, Made, write_several
 from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
 from ingot.check.evidence import LabelledData, evidence_of
+from ingot.check.trainable import trainable
 from ingot.compression.layers import Layer, layers_of
 from ingot.compression.merge import merge_equal
 from ingot.compression.model import Compressed, Wish, compress, floats, inlined, to_container
@@ -70,6 +71,8 @@ from ingot.passes.number_calls import number_calls
 from ingot.passes.pair_states import pair_states
 from ingot.passes.prune import prune
 from ingot.passes.require_use import require_use
+from ingot.quantization.fold import fold
+from ingot.quantization.network import closed, opened
 from ingot.quantization.profile import Profile, require_profile_of
 from ingot.quantization.quantize import Quantized, quantize
 from ingot.quantization.scheme import Scheme
@@ -81,10 +84,17 @@ GRAPH = Level("graph", "reading the model", graph_text, verify)
 PLAN = Level("plan", "placing tensors in memory", plan_text, check)
 
 
-def compress_model(model: Any, wish: Wish) -> Compressed:
-    """A model (of any format that `compile` reads) with encoded weights; see `ingot.compression`."""
+def compress_model(model: Any, wish: Wish, folds: bool = False) -> Compressed:
+    """A model (of any format that `compile` reads) with encoded weights; see `ingot.compression`.
+
+    Where it `folds`, batch normalisations and biases become part of the weights before they are encoded.
+    """
     proto = self_contained(model, Options())
     size = proto.ByteSize()
+    if folds:
+        proto = closed(fold(opened(inlined(proto), Options().define)))
+    if wish.training is not None:
+        wish = replace(wish, training=replace(wish.training, build=trainable))
     return replace(compress(proto, _read, wish), model_bytes=size)
 
 

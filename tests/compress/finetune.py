@@ -11,13 +11,14 @@ import torch
 from onnx import numpy_helper
 
 from ingot.check.sensitivity import by_script, scan
+from ingot.check.trainable import trainable
 from ingot.compression.bonds import bind
 from ingot.compression.finetune import Training
 from ingot.compression.layers import layers_of
 from ingot.compression.model import Wish, compress, floats
 from ingot.compression.script import load_script
 from ingot.errors import InputError
-from tests.compress.models import answers, model, read
+from tests.compress.models import answers, model, read, with_weights
 
 SCRIPT = """
 import torch
@@ -121,11 +122,80 @@ def test_centroids_train_by_the_sum_of_their_gradients(tmp_path: Path) -> None:
         np.testing.assert_allclose(encoding.values, (value - 0.1 * value.grad).detach().numpy(), atol=1e-5)
 
 
+CONV = """{
+    p = Conv <pads = [0, 0, 1, 1], strides = [2, 2]> (x, k, b)
+    n = BatchNormalization <epsilon = 0.001> (p, gamma, beta, mean, variance)
+    r = Relu(n)
+    d = Conv <group = 4, pads = [1, 1, 1, 1]> (r, depthwise)
+    s = Add(d, r)
+    c = Clip(s, low, high)
+    a = AveragePool <kernel_shape = [4, 4]> (c)
+    f = Reshape(a, shape)
+    m = MatMul(f, w)
+    y = Softmax <axis = 1> (m)
+}"""
+
+
+def convolutional() -> onnx.ModelProto:
+    """A net of a batch of 1: even its Reshape says so."""
+    small = {"low": np.array(0, np.float32), "high": np.array(2, np.float32), "shape": np.array([1, 4])}
+    norm = {"gamma": [4], "beta": [4], "mean": [4], "variance": np.full(4, 0.7, np.float32)}
+    weights = {"k": [4, 3, 3, 3], "b": [4], "depthwise": [4, 1, 3, 3], "w": [4, 5]}
+    return model("(float[1,3,8,8] x) => (float[1,5] y)", CONV, {**weights, **norm, **small})
+
+
+def test_the_network_of_a_model_answers_as_onnxruntime_does() -> None:
+    given = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    network = trainable(convolutional())
+    with torch.no_grad():
+        alone = network(torch.from_numpy(given))
+        several = network(torch.from_numpy(np.concatenate([2 * given, given, 3 * given])))
+    np.testing.assert_allclose(alone.numpy(), answers(convolutional())[0], atol=1e-5)
+    np.testing.assert_allclose(several[1].numpy(), alone[0].numpy(), atol=1e-5)
+    assert not {"low", "high", "shape"} & set(network.constants)
+    assert {id(network.constants[n]) for n in ("mean", "variance")} == {id(b) for b in network.buffers()}
+
+
+def test_a_script_without_a_network_trains_that_of_the_model(tmp_path: Path) -> None:
+    path, before = prepared(tmp_path)
+    start, end = SCRIPT.index("def model"), SCRIPT.index("def data")
+    path.write_text(SCRIPT[:start] + "def prepare(model):\n    KEPT.append(model)\n\n\n" + SCRIPT[end:])
+    script = load_script(path)
+    wish = Wish(density=("0.4",), bits=("3",), training=Training(script, 2, 150, trainable))
+    made = compress(with_weights(before, {}), read, wish)
+    scores = dict(made.scores)
+    assert scores["centroids trained"] > scores["before"] + 0.3
+    (network,) = script.functions["prepare"].__globals__["KEPT"]
+    given = np.random.default_rng(0).standard_normal((2, 16)).astype(np.float32)
+    with torch.no_grad():
+        np.testing.assert_allclose(answers(made.model)[0], network(torch.from_numpy(given)), atol=1e-5)
+    judge = by_script(script, before, layers_of(before, read), floats(before, read), trainable)
+    assert judge({}) == script.evaluate(trainable(before))
+
+
+@pytest.mark.parametrize(
+    "body", ["{ h = MatMul(x, v) y = Det(h) }", "{ h = MatMul(x, v) y, i = TopK(h, k) }"]
+)
+def test_operators_that_nothing_trains(body: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("def train(model, steps): pass\ndef evaluate(model): return 0")
+    made = model("(float[4,4] x) => (float y)", body, {"v": [4, 4], "k": np.array([1])})
+    with pytest.raises(InputError, match=r"no (Det|TopK) that can be trained") as error:
+        compress(made, read, Wish(bits=("2",), training=Training(path, build=trainable)))
+    assert "model()" in (error.value.remedy or "")
+
+
+def test_an_encoded_model_has_no_network() -> None:
+    encoded = compress(model(ROW, BODY, {"v": [32, 16], "b": [32], "w": [32, 4], "c": [4]}), read, Wish())
+    with pytest.raises(InputError, match="no uint4 in PyTorch"):
+        trainable(encoded.model)
+
+
 def test_a_scan_by_score_leaves_the_network_as_it_was(tmp_path: Path) -> None:
     path, before = prepared(tmp_path)
     script = load_script(path)
     layers, constants = layers_of(before, read), floats(before, read)
-    judge = by_script(script, layers, constants)
+    judge = by_script(script, before, layers, constants)
     network = script.functions["model"].__globals__["KEPT"][-1]
     script.train(network, 150)
     weights = [p.detach().clone() for p in network.parameters()]
@@ -139,7 +209,7 @@ def test_a_scan_by_score_leaves_the_network_as_it_was(tmp_path: Path) -> None:
     for now, then in zip(network.parameters(), weights, strict=True):
         assert torch.equal(now, then)
     with pytest.raises(InputError, match="no parameter of model"):
-        by_script(script, layers, {})
+        by_script(script, before, layers, {})
 
 
 def test_a_layer_without_a_parameter(tmp_path: Path) -> None:
@@ -152,7 +222,7 @@ def test_a_layer_without_a_parameter(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1", r"has no model\(\), train\(\), evaluate\(\)"),
+        ("x = 1", r"has no train\(\), evaluate\(\)"),
         ("raise ValueError('no data')", "ValueError: no data"),
         ("def model(: pass", "SyntaxError"),
         ("def model(): return 3\ntrain = evaluate = model", "returns int, not a torch.nn.Module"),

@@ -29,6 +29,34 @@ def test_the_digits_model(tmp_path: Path) -> None:
     assert found.shape == wanted.shape and "total" in ingot("compress", MODEL, "-o", path).stdout
 
 
+def test_batch_normalisations_are_folded_before_weights_are_shared(tmp_path: Path) -> None:
+    """What is shared are the scaled weights: the file has no normalisation, and no more than their values."""
+    norm = {"gamma": [4], "beta": [4], "mean": [4], "variance": np.full(4, 0.7, np.float32)}
+    made = model(
+        "(float[1,3,8,8] x) => (float[1,4,6,6] y)",
+        "{ c = Conv(x, k) y = BatchNormalization(c, gamma, beta, mean, variance) }",
+        {"k": [4, 3, 3, 3], **norm},
+    )
+    onnx.save(made, tmp_path / "m.onnx")
+    for file, words in (("plain.onnx", ()), ("folded.onnx", ("--fold",))):
+        result = ingot(
+            "compress",
+            tmp_path / "m.onnx",
+            "--bits",
+            "8",
+            "--form",
+            "codebook",
+            *words,
+            "-o",
+            tmp_path / file,
+        )
+        assert result.exit_code == 0, result.output
+    plain, folded = (onnx.load(tmp_path / f) for f in ("plain.onnx", "folded.onnx"))
+    assert [n.op_type for n in plain.graph.node] == ["Codebook", "Conv", "BatchNormalization"]
+    assert [n.op_type for n in folded.graph.node] == ["Codebook", "Conv"]
+    np.testing.assert_allclose(answers(folded)[0], answers(made)[0], atol=1e-5)
+
+
 def test_a_container_and_back(tmp_path: Path) -> None:
     options = ("--density", "0.5", "--form", "sparse", "--gap-bits", "4", "--json")
     for file, words in (

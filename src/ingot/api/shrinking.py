@@ -164,6 +164,7 @@ def compress(
     finetune: str | Path | None = None,
     rounds: int = ROUNDS,
     steps: int = STEPS,
+    fold: bool = False,
 ) -> Compressed:
     """Compress a model's weights: pruning, weight sharing, relative indices, Huffman coding.
 
@@ -171,7 +172,8 @@ def compress(
     `total_density` choose the densities of the other layers, so that the model is that many times smaller, or
     keeps that share of all weights. `bits` are the bits of a code, and `gap_bits` those of a relative index
     (a number, auto or coded). A `container` replaces the model's weights. `finetune` is a script that trains
-    between `rounds` of pruning, for `steps` each. Raises InputError for options that do not fit the model.
+    between `rounds` of pruning, for `steps` each. With `fold`, batch normalisations
+    and biases become part of the weights first. Raises InputError for options that do not fit the model.
     """
     wish = Wish(
         density=_per_layer(density),
@@ -186,7 +188,7 @@ def compress(
         container=None if container is None else read_file(Path(container), CONTAINER_BYTES),
         training=None if finetune is None else Training(Path(finetune), rounds, steps),
     )
-    return compress_model(opened(model), wish)
+    return compress_model(opened(model), wish, fold)
 
 
 def _per_layer(value: float | str | Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import onnx
 from onnx import helper
 
 from ingot.check.oracle import oracle
-from ingot.compression.bonds import bind
+from ingot.compression.finetune import Build, paired
 from ingot.compression.layers import Layer, take_out
 from ingot.compression.prune import kept_by, largest
 from ingot.compression.script import Script
@@ -123,15 +123,22 @@ def _off(found: Sequence[Array], exact: Sequence[Array]) -> float:
     return float(np.sqrt(apart / size)) if size else float(apart > 0)
 
 
-def by_script(script: Script, layers: Sequence[Layer], constants: Mapping[str, Array]) -> Judge:
-    """What the script's `evaluate` says. `constants`: the floats of the model, by name.
+def by_script(
+    script: Script,
+    model: onnx.ModelProto,
+    layers: Sequence[Layer],
+    constants: Mapping[str, Array],
+    build: Build | None = None,
+) -> Judge:
+    """What the script's `evaluate` says. `constants`: the floats of the model, by name; `build` makes the
+    network of a script that makes none.
 
     Raises InputError for a layer whose weights its network does not have.
     """
     import torch
 
-    network = script.model()
-    bonds = bind(network, constants)
+    network, bonds = paired(script, model, constants, build)
+    script.prepare(network)
     for layer in layers:
         if layer.name not in bonds:
             raise InputError(

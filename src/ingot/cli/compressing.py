@@ -87,7 +87,7 @@ Finetune = Annotated[
     Path | None,
     typer.Option(
         metavar="TRAIN.py",
-        help="Train between rounds of pruning, and train the centroids: a script with model(), "
+        help="Train between rounds of pruning, and train the centroids: a script with "
         "train(model, steps) and evaluate(model). Needs PyTorch.",
     ),
 ]
@@ -95,6 +95,10 @@ Rounds = Annotated[int | None, typer.Option(min=1, help="Rounds of pruning, with
 Steps = Annotated[
     int | None,
     typer.Option(min=1, help="Optimiser steps for each round and for the centroids (default: 1000)."),
+]
+Fold = Annotated[
+    bool,
+    typer.Option("--fold", help="First fold batch normalisations and biases into the weights before them."),
 ]
 Report = Annotated[
     Path | None,
@@ -118,6 +122,7 @@ def compress(
     finetune: Finetune = None,
     rounds: Rounds = None,
     steps: Steps = None,
+    fold: Fold = False,
     report_file: Report = None,
     as_json: arg.Json = False,
 ) -> None:
@@ -142,7 +147,7 @@ def compress(
             container=None if source is None else read_file(source, CONTAINER_BYTES),
             training=_training(finetune, rounds, steps),
         )
-        made = compress_model(model, wish)
+        made = compress_model(model, wish, fold)
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
         data, title = _accounted(made, path, len(content))
         files = {path: content}

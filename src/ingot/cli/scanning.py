@@ -66,7 +66,7 @@ def sensitivity(
         if script is None:
             judge = _outputs(proto, layers, options, inputs, samples)
         else:
-            judge = _score(script, layers, constants)
+            judge = _score(script, proto, layers, constants)
         made = scan(layers, _densities(density), judge, script is not None)
     if svg is not None:
         write_text(svg, _picture(made))
@@ -100,11 +100,12 @@ def _outputs(
     return by_outputs(proto, layers, list(feeds(graph, given, samples)))
 
 
-def _score(path: Path, layers: list[Layer], constants: dict[str, Array]) -> Judge:
+def _score(path: Path, proto: onnx.ModelProto, layers: list[Layer], constants: dict[str, Array]) -> Judge:
     from ingot.check.sensitivity import by_script
+    from ingot.check.trainable import trainable
     from ingot.compression.script import load_script
 
-    return by_script(load_script(path), layers, constants)
+    return by_script(load_script(path), proto, layers, constants, trainable)
 
 
 def _table(name: str, made: Scan) -> Table:

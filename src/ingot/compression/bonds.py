@@ -36,6 +36,11 @@ class Bond:
         return out.reshape(tuple(self.tensor.shape))
 
 
+def bind_named(tensors: Mapping[str, Any]) -> dict[str, Bond]:
+    """The pairs of a network whose tensors are known by the constants' names, and lie as these do."""
+    return {n: Bond(n, t, tuple(t.shape), np.arange(t.numel())) for n, t in tensors.items()}
+
+
 def bind(network: Any, constants: Mapping[str, Array]) -> dict[str, Bond]:
     """The pairs, by the constants' names. A tensor has one partner; an equal name goes before an equal
     size."""

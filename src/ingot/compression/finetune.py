@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
-from ingot.compression.bonds import Bond, bind
+from ingot.compression.bonds import Bond, bind, bind_named
 from ingot.compression.encode import Choice, encode, share
 from ingot.compression.layers import Layer
 from ingot.compression.prune import kept_by, largest
@@ -29,16 +30,22 @@ from ingot.graph.encoding import Encoding
 from ingot.log import announce
 
 ROUNDS, STEPS = 4, 1000
+Build = Callable[[onnx.ModelProto], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
     """A script and its plan: rounds of pruning, and steps of the optimiser in each of them and for
-    centroids."""
+    centroids.
+
+    `build` makes the network of scripts that make none: a torch.nn.Module whose `constants` are tensors by
+    the names of the model's constants.
+    """
 
     script: Path | Script
     rounds: int = ROUNDS
     steps: int = STEPS
+    build: Build | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -56,15 +63,19 @@ class Trained:
 
 
 def finetune(
-    layers: Sequence[Layer], choices: Sequence[Choice], constants: Mapping[str, Array], training: Training
+    model: onnx.ModelProto,
+    layers: Sequence[Layer],
+    choices: Sequence[Choice],
+    constants: Mapping[str, Array],
+    training: Training,
 ) -> Trained:
     """Prune, share and train. `constants`: the floats of the model, by name.
 
     Raises InputError for a script that fails, and for layers whose weights its network does not have.
     """
     script = training.script if isinstance(training.script, Script) else load_script(training.script)
-    network = script.model()
-    bonds = bind(network, constants)
+    network, bonds = paired(script, model, constants, training.build)
+    script.prepare(network)
     jobs = [
         _Job(la, c, _bond(la, bonds, script))
         for la, c in zip(layers, choices, strict=True)
@@ -84,6 +95,17 @@ def finetune(
     _score(trained, "centroids trained", script, network)
     trained.constants = {name: bond.read() for name, bond in bonds.items()}
     return trained
+
+
+def paired(
+    script: Script, model: onnx.ModelProto, constants: Mapping[str, Array], build: Build | None
+) -> tuple[Any, dict[str, Bond]]:
+    """The network to train, the script's own if it makes one, and its tensors by the constants' names."""
+    if script.has_model or build is None:
+        network = script.model()
+        return network, bind(network, constants)
+    network = build(model)
+    return network, bind_named(network.constants)
 
 
 Hook = Callable[[Any], Any]

@@ -113,7 +113,7 @@ def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
         return compress(model, read, alone)
     choices = choices_of(layers, wish)
     if wish.training is not None:
-        trained = finetune(layers, choices, floats(model, read), wish.training)
+        trained = finetune(model, layers, choices, floats(model, read), wish.training)
         put(model, trained.constants)
         made = finished(model, layers, trained.encodings, choices)
         return replace(made, scores=tuple(trained.scores), frozen=tuple(trained.frozen))

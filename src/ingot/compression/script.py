@@ -1,8 +1,9 @@
 """A user's training script. In: a Python file; out: its functions, checked.
 
-    model()              the network, a torch.nn.Module with the weights that the ONNX file has
-    train(model, steps)  trains it in place for that many optimiser steps
+    train(model, steps)  trains the network in place for that many optimiser steps
     evaluate(model)      how good it is: a number, the larger the better
+    model()              optional: the network, a torch.nn.Module with the weights that the ONNX file has
+    prepare(model)       optional: called once, before anything changes
 
 Called by `finetune`.
 """
@@ -20,7 +21,7 @@ from typing import Any
 from ingot.errors import IngotError, InputError
 from ingot.files import read_text
 
-NAMES = ("model", "train", "evaluate")
+NEEDED, OPTIONAL = ("train", "evaluate"), ("model", "prepare")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class Script:
     path: Path
     functions: dict[str, Callable[..., Any]]
 
+    @property
+    def has_model(self) -> bool:
+        """Whether the script makes the network itself."""
+        return "model" in self.functions
+
     def model(self) -> Any:
         """The network. Raises InputError if it is no torch.nn.Module."""
         import torch
@@ -38,6 +44,11 @@ class Script:
         if not isinstance(made, torch.nn.Module):
             raise InputError(f"{self.path}: model() returns {type(made).__name__}, not a torch.nn.Module")
         return made
+
+    def prepare(self, model: Any) -> None:
+        """Let the script look at the network before anything changes, if it wants to."""
+        if "prepare" in self.functions:
+            self._call("prepare", model)
 
     def train(self, model: Any, steps: int) -> None:
         """Train in place."""
@@ -87,7 +98,7 @@ def load_script(path: Path) -> Script:
         raise InputError(f"{path}: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
-    missing = [f"{name}()" for name in NAMES if not callable(getattr(module, name, None))]
-    if missing:
+    found = {n: getattr(module, n) for n in (*NEEDED, *OPTIONAL) if callable(getattr(module, n, None))}
+    if missing := [f"{name}()" for name in NEEDED if name not in found]:
         raise InputError(f"{path}: has no {', '.join(missing)}", remedy="see docs/compression.md")
-    return Script(path, {name: getattr(module, name) for name in NAMES})
+    return Script(path, found)

@@ -72,7 +72,13 @@ def _ints(constant: Any) -> list[int]:
     return [int(v) for v in constant.reshape(-1)]
 
 
+def _require_pads(a: Attributes) -> None:
+    if a.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
+        raise Refused("pads that auto_pad chooses")
+
+
 def _conv(a: Attributes, known: Sequence[Any]) -> Any:
+    _require_pads(a)
     rank = known[1].ndim - 2
     pads = list(a.get("pads", [0] * 2 * rank))
     even = pads[:rank] == pads[rank:]
@@ -94,6 +100,7 @@ def _sides(pads: Sequence[int]) -> list[int]:
 
 def _pool(kind: str) -> Make:
     def make(a: Attributes, _: Sequence[Any]) -> Any:
+        _require_pads(a)
         kernel, rank = list(a["kernel_shape"]), len(a["kernel_shape"])
         stride, pads = list(a.get("strides", [1] * rank)), list(a.get("pads", [0] * 2 * rank))
         function = getattr(F, f"{kind}_pool{rank}d")

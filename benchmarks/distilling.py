@@ -1,0 +1,71 @@
+"""What the training scripts of `benchmarks.compressed` share: distillation from the network before pruning.
+
+The loss is the cross entropy with the labels and with what the network said before anything was changed,
+in equal parts. Each parameter has a learning rate in proportion to its size, because layers with folded
+batch normalisations have weights of very different sizes. Products are computed in bfloat16, twice as fast.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+RATE = 0.005
+"""Of Adam, relative to the root mean square of a parameter, before a cosine schedule."""
+LEAST = 1e-6
+"""The least probability whose logarithm is taken: the networks end in a softmax."""
+
+
+@dataclass
+class Distilling:
+    """`batch` draws inputs float32 and classes int64, `held` yields those that the network is judged by."""
+
+    batch: Callable[[], tuple[Tensor, Tensor]]
+    held: Callable[[], Iterable[tuple[Tensor, Tensor]]]
+    labelled: float = 0.5
+    teacher: nn.Module | None = None
+
+    def prepare(self, network: nn.Module) -> None:
+        """Keep the network as it is before pruning."""
+        torch.manual_seed(0)
+        torch.set_num_threads(1)
+        self.teacher = copy.deepcopy(network).eval()
+
+    def train(self, network: nn.Module, steps: int) -> None:
+        groups = [{"params": [p], "lr": RATE * _size(p)} for p in network.parameters() if p.requires_grad]
+        optimizer = torch.optim.Adam(groups)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        for _ in range(steps):
+            inputs, labels = self.batch()
+            loss = self._loss(network, inputs, labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+
+    def _loss(self, network: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            said = network(inputs)
+        said = said.float().clamp(min=LEAST).log()
+        right = nn.functional.nll_loss(said, labels)
+        if self.teacher is None:
+            return right
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            wanted = self.teacher(inputs).float()
+        return self.labelled * right - (1 - self.labelled) * (wanted * said).sum(1).mean()
+
+    def evaluate(self, network: nn.Module) -> float:
+        """The percentage of right answers."""
+        right, count = 0, 0
+        for inputs, labels in self.held():
+            right += int((network(inputs).argmax(1) == labels).sum())
+            count += len(labels)
+        return 100 * right / count
+
+
+def _size(parameter: Tensor) -> float:
+    return float(parameter.detach().square().mean().sqrt())

@@ -1,0 +1,42 @@
+"""The training script of ResNet-8 on CIFAR-10, for `ingot compress --finetune`. The environment variable DATA
+names the folder that `benchmarks.compressed` takes.
+
+Images are shifted by up to four pixels and mirrored. `evaluate` counts among the test images.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from benchmarks.distilling import Distilling
+from benchmarks.pictures import cached_pictures
+
+BATCH, MARGIN, SIZE, RUN = 128, 4, 32, 1000
+_of = cached_pictures(Path(os.environ["DATA"]))
+_images, _labels = torch.from_numpy(_of.training), torch.from_numpy(_of.training_labels)
+_test, _right = torch.from_numpy(_of.test), torch.from_numpy(_of.test_labels)
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    chosen = torch.randint(0, len(_images), (BATCH,))
+    images = _images[chosen].float()
+    if torch.rand(()) < 0.5:
+        images = images.flip(2)
+    down, right = torch.randint(0, 2 * MARGIN + 1, (2,)).tolist()
+    wide = pad(images, (0, 0, MARGIN, MARGIN, MARGIN, MARGIN))
+    return wide[:, down : down + SIZE, right : right + SIZE], _labels[chosen]
+
+
+def held() -> Iterator[tuple[Tensor, Tensor]]:
+    for start in range(0, len(_test), RUN):
+        yield _test[start : start + RUN].float(), _right[start : start + RUN]
+
+
+_distilling = Distilling(batch, held)
+prepare, train, evaluate = _distilling.prepare, _distilling.train, _distilling.evaluate
