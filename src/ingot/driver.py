@@ -19,9 +19,11 @@ from ingot.bundle.variants import write_variants
 from ingot.bundle.write import write
 from ingot.check.evidence import LabelledData, evidence_of
 from ingot.check.trainable import trainable
+from ingot.check.worth import worth
 from ingot.compression.layers import Layer, layers_of
 from ingot.compression.merge import merge_equal
 from ingot.compression.model import Compressed, Wish, compress, floats, inlined, to_container
+from ingot.compression.worth import Worth
 from ingot.errors import InputError
 from ingot.files import named, read_file, sha256_of
 from ingot.formula.expr import Array, Tensor
@@ -84,18 +86,33 @@ GRAPH = Level("graph", "reading the model", graph_text, verify)
 PLAN = Level("plan", "placing tensors in memory", plan_text, check)
 
 
-def compress_model(model: Any, wish: Wish, folds: bool = False) -> Compressed:
+def compress_model(
+    model: Any, wish: Wish, folds: bool = False, data: LabelledData | None = None
+) -> Compressed:
     """A model (of any format that `compile` reads) with encoded weights; see `ingot.compression`.
 
     Where it `folds`, batch normalisations and biases become part of the weights before they are encoded.
+    With `data`, the result says what it costs there.
     """
     proto = self_contained(model, Options())
     size = proto.ByteSize()
     if folds:
         proto = closed(fold(opened(inlined(proto), Options().define)))
+    before = onnx.ModelProto()
+    before.CopyFrom(proto)
     if wish.training is not None:
         wish = replace(wish, training=replace(wish.training, build=trainable))
-    return replace(compress(proto, _read, wish), model_bytes=size)
+    made = replace(compress(proto, _read, wish), model_bytes=size)
+    return made if data is None else replace(made, worth=_worth(model, before, wish, made, data))
+
+
+def _worth(model: Any, before: onnx.ModelProto, wish: Wish, made: Compressed, data: LabelledData) -> Worth:
+    """What compression costs on data; where weights are only encoded, layer by layer too."""
+    before = inlined(before)
+    if wish.container is not None or wish.training is not None:
+        return worth(model, before, [], made, data)
+    merge_equal(before)
+    return worth(model, before, layers_of(before, _read), made, data)
 
 
 def quantize_model(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
@@ -55,6 +56,43 @@ def test_batch_normalisations_are_folded_before_weights_are_shared(tmp_path: Pat
     assert [n.op_type for n in plain.graph.node] == ["Codebook", "Conv", "BatchNormalization"]
     assert [n.op_type for n in folded.graph.node] == ["Codebook", "Conv"]
     np.testing.assert_allclose(answers(folded)[0], answers(made)[0], atol=1e-5)
+
+
+def test_what_compression_costs_on_data(tmp_path: Path) -> None:
+    """Errors and right answers are those of onnxruntime on the files before and after; alone, a layer costs
+    what a file costs in which only it is compressed."""
+    rng = np.random.default_rng(0)
+    images, labels = rng.standard_normal((20, 1, 8, 8)).astype(np.float32), rng.integers(0, 10, 20)
+    np.savez(tmp_path / "data.npz", image=images, labels=labels)
+    words = ("--density", "0.4", "--evaluate", tmp_path / "data.npz", "--json")
+    result = ingot("compress", MODEL, *words, "-o", tmp_path / "a.onnx")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["evaluation"]
+    before, after = (_answers(p, images) for p in (MODEL, tmp_path / "a.onnx"))
+    assert found["runs"] == 20
+    error = np.linalg.norm(after - before) / np.linalg.norm(before)
+    assert found["error"] == pytest.approx(error, rel=1e-4)
+    for name, rows in (("before", before), ("after", after)):
+        assert found[name] == pytest.approx(100 * np.mean(rows.argmax(1) == labels))
+    assert len(found["alone"]) == 4
+    for name in list(found["alone"])[:2]:
+        bits = ("--density", f"{name}=0.4", "--bits", "32", "--bits", f"{name}=8")
+        ingot("compress", MODEL, *bits, "-o", tmp_path / "b.onnx")
+        rows = _answers(tmp_path / "b.onnx", images)
+        wanted = np.linalg.norm(rows - before) / np.linalg.norm(before)
+        assert found["alone"][name] == pytest.approx(wanted, rel=1e-3)
+    shown = ingot("compress", MODEL, *words[:-1], "--report", tmp_path / "r.md", "-o", tmp_path / "a.onnx")
+    assert "right answers:" in shown.stderr and "error alone" in (tmp_path / "r.md").read_text()
+
+
+def _answers(path: Path | str, images: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return np.concatenate([session.run(None, {session.get_inputs()[0].name: x[None]})[0] for x in images])
+
+
+def test_labels_are_of_data(tmp_path: Path) -> None:
+    result = ingot("compress", MODEL, "--labels", tmp_path / "l.npy", "-o", tmp_path / "a.onnx")
+    assert result.exit_code == 2 and "add --evaluate FILE.npz" in result.stderr
 
 
 def test_a_container_and_back(tmp_path: Path) -> None:

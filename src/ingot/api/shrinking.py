@@ -131,11 +131,17 @@ def quantize(
         "outputs": tuple(outputs),
         "model_inputs": tuple(model_inputs),
     }
-    known = None
-    if data is not None:
-        known = LabelledData(words_of(data), Path(labels) if isinstance(labels, str) else labels)
+    known = _labelled(data, labels)
     found = profile if isinstance(profile, Profile) else read_profile(_profile_file(profile))
     return quantize_model(opened(model), found, scheme, options_of("quantize", given), known)
+
+
+def _labelled(data: Data | None, labels: str | Path | Array | None) -> LabelledData | None:
+    if data is None and labels is not None:
+        raise InputError("labels= are of data", remedy="give data= too")
+    if data is None:
+        return None
+    return LabelledData(words_of(data), Path(labels) if isinstance(labels, str) else labels)
 
 
 def _profile_file(profile: object) -> Path:
@@ -165,6 +171,8 @@ def compress(
     rounds: int = ROUNDS,
     steps: int = STEPS,
     fold: bool = False,
+    data: Data | None = None,
+    labels: str | Path | Array | None = None,
 ) -> Compressed:
     """Compress a model's weights: pruning, weight sharing, relative indices, Huffman coding.
 
@@ -172,8 +180,9 @@ def compress(
     `total_density` choose the densities of the other layers, so that the model is that many times smaller, or
     keeps that share of all weights. `bits` are the bits of a code, and `gap_bits` those of a relative index
     (a number, auto or coded). A `container` replaces the model's weights. `finetune` is a script that trains
-    between `rounds` of pruning, for `steps` each. With `fold`, batch normalisations
-    and biases become part of the weights first. Raises InputError for options that do not fit the model.
+    between `rounds` of pruning, for `steps` each. With `fold`, batch normalisations and biases become part of
+    the weights first. With `data` (and `labels`), the result says what compression costs there. Raises
+    InputError for options that do not fit the model.
     """
     wish = Wish(
         density=_per_layer(density),
@@ -188,7 +197,7 @@ def compress(
         container=None if container is None else read_file(Path(container), CONTAINER_BYTES),
         training=None if finetune is None else Training(Path(finetune), rounds, steps),
     )
-    return compress_model(opened(model), wish, fold)
+    return compress_model(opened(model), wish, fold, _labelled(data, labels))
 
 
 def _per_layer(value: float | str | Mapping[str, Any] | None) -> tuple[str, ...]:

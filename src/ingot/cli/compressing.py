@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ingot.cli import arguments as arg
+from ingot.cli.quantizing import labelled
 from ingot.cli.show import note, progress, report
 from ingot.errors import InputError
 from ingot.files import read_file, require_place, write_apart
@@ -100,6 +101,23 @@ Fold = Annotated[
     bool,
     typer.Option("--fold", help="First fold batch normalisations and biases into the weights before them."),
 ]
+Evaluate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--evaluate",
+        metavar="[NAME=]FILE",
+        help="Measure on these samples what compression costs, whole and layer by layer: a .npz file whose "
+        "arrays have the inputs' names, a .npy file, or a folder of them.",
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="FILE",
+        help="The classes of the samples, a .npy file (default: the array labels of the data).",
+    ),
+]
 Report = Annotated[
     Path | None,
     typer.Option("--report", metavar="FILE.md", help="Also write the table to a file, as Markdown or JSON."),
@@ -123,6 +141,8 @@ def compress(
     rounds: Rounds = None,
     steps: Steps = None,
     fold: Fold = False,
+    evaluate: Evaluate = None,
+    labels: Labels = None,
     report_file: Report = None,
     as_json: arg.Json = False,
 ) -> None:
@@ -147,7 +167,7 @@ def compress(
             container=None if source is None else read_file(source, CONTAINER_BYTES),
             training=_training(finetune, rounds, steps),
         )
-        made = compress_model(model, wish, fold)
+        made = compress_model(model, wish, fold, labelled(evaluate, labels, "--evaluate"))
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
         data, title = _accounted(made, path, len(content))
         files = {path: content}
@@ -186,14 +206,17 @@ def _report(made: Compressed, path: Path, data: dict[str, Any], title: str) -> s
 
     if path.suffix == ".json":
         return json.dumps(data, indent=2)
-    return accounting.as_markdown(made.account, title)
+    return accounting.as_markdown(made.account, title, made.worth)
 
 
 def _show(made: Compressed, data: dict[str, Any], title: str, as_json: bool) -> None:
     from ingot.compression import accounting
 
-    report(data, as_json, table(title, accounting.COLUMNS, accounting.rows(made.account)))
+    heads, cells = accounting.columns(made.worth), accounting.rows(made.account, made.worth)
+    report(data, as_json, table(title, heads, cells))
     note(accounting.summary(made.account))
+    if made.worth is not None:
+        note(str(made.worth))
     for when, score in made.scores:
         note(f"{when}: {score:.6g}")
     if made.frozen:

@@ -228,12 +228,12 @@ def scheme(
     )
 
 
-def labelled(data: list[str] | None, labels: Path | None) -> LabelledData | None:
+def labelled(data: list[str] | None, labels: Path | None, option: str = "--data") -> LabelledData | None:
     """Return the data that options name, if any. Raises InputError for labels of nothing."""
     from ingot.check.evidence import LabelledData
 
     if data is None and labels is not None:
-        raise InputError("--labels are of data", remedy="add --data FILE.npz")
+        raise InputError("--labels are of data", remedy=f"add {option} FILE.npz")
     return None if data is None else LabelledData(tuple(data), labels)
 
 

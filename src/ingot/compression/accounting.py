@@ -17,6 +17,7 @@ import numpy as np
 
 from ingot.compression.encode import FLOAT_BITS
 from ingot.compression.layers import Layer
+from ingot.compression.worth import Worth
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding, Sparse
 from ingot.graph.huffman import coded_bits, table_bits
@@ -148,9 +149,19 @@ COLUMNS = (
 )
 
 
-def rows(account: Account) -> list[tuple[str, ...]]:
+def columns(worth: Worth | None) -> tuple[str, ...]:
+    """The table's columns; if layers were judged alone, the last is the error of the outputs."""
+    return (*COLUMNS, "error alone %>") if worth is not None and worth.alone else COLUMNS
+
+
+def rows(account: Account, worth: Worth | None = None) -> list[tuple[str, ...]]:
     """The table's cells, the total last."""
-    return [_row(s) for s in (*account.layers, account.total)]
+    found = [_row(s) for s in (*account.layers, account.total)]
+    if worth is None or not worth.alone:
+        return found
+    names = [*(s.name for s in account.layers), ""]
+    errors = [f"{100 * worth.alone[n]:.3g}" if n in worth.alone else "" for n in names]
+    return [(*cells, error) for cells, error in zip(found, errors, strict=True)]
 
 
 def _row(s: Sizes) -> tuple[str, ...]:
@@ -202,15 +213,17 @@ def _layer_json(s: Sizes) -> dict[str, Any]:
     }
 
 
-def as_markdown(account: Account, title: str) -> str:
+def as_markdown(account: Account, title: str, worth: Worth | None = None) -> str:
     """The table, and below it the ratios and a line on the file."""
 
     def line(cells: Sequence[str]) -> str:
         return f"| {' | '.join(c.replace('|', '&#124;') for c in cells)} |"
 
-    rule = ["--:" if c.endswith(">") else "---" for c in COLUMNS]
-    lines = [line([c.rstrip(">") for c in COLUMNS]), line(rule), *map(line, rows(account))]
-    return "\n".join([*lines, "", summary(account), "", title, ""])
+    heads = columns(worth)
+    rule = ["--:" if c.endswith(">") else "---" for c in heads]
+    lines = [line([c.rstrip(">") for c in heads]), line(rule), *map(line, rows(account, worth))]
+    more = [] if worth is None else ["", str(worth)]
+    return "\n".join([*lines, "", summary(account), *more, "", title, ""])
 
 
 def summary(account: Account) -> str:

@@ -26,6 +26,7 @@ from ingot.compression.opset import modernise, opset_of
 from ingot.compression.propose import Goal, Scale, propose
 from ingot.compression.share import Start
 from ingot.compression.transplant import pack, slots, unpack
+from ingot.compression.worth import Worth
 from ingot.compression.write import write
 from ingot.errors import InputError, ModelError
 from ingot.files import write_file
@@ -67,8 +68,9 @@ class Compressed(Result):
     """A compressed model, the encoding of each layer by the name of its constant, and the account of its
     size.
 
-    `model_bytes` is the size of the original file. If the model was trained, `scores` has its score after
-    each step, and `frozen` the parameters that were left unchanged.
+    `model_bytes` is the size of the original file, and `worth` what it costs on data, if that was asked. If
+    the model was trained, `scores` has its score after each step, and `frozen` the parameters that were left
+    unchanged.
     """
 
     model: onnx.ModelProto
@@ -78,16 +80,19 @@ class Compressed(Result):
     scores: tuple[tuple[str, float], ...] = ()
     frozen: tuple[str, ...] = ()
     model_bytes: int = 0
+    worth: Worth | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data: the account, the size of the model before, and the scores of training."""
         before = {"model_bytes": self.model_bytes}
-        return {**before, **accounting.as_json(self.account), "scores": dict(self.scores)}
+        worth = {} if self.worth is None else {"evaluation": self.worth.as_dict()}
+        return {**before, **accounting.as_json(self.account), "scores": dict(self.scores), **worth}
 
     def tables(self) -> list[Table]:
         """Return the size of every layer."""
         title = accounting.summary(self.account)
-        return [table(title, accounting.COLUMNS, accounting.rows(self.account))]
+        heads, cells = accounting.columns(self.worth), accounting.rows(self.account, self.worth)
+        return [table(title, heads, cells)]
 
     def save(self, path: str | Path) -> Path:
         """Write the model to an ONNX file. Raises InputError."""

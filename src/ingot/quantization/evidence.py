@@ -48,18 +48,19 @@ class Evidence:
     def loss(self, wanted: Sequence[Array], found: Sequence[Array]) -> float:
         """Return what answers lost: the share of right answers, or max over outputs of |d| / |y|."""
         if self.labels is not None:
-            return self._score(wanted[0]) - self._score(found[0])
+            return self.score(wanted) - self.score(found)
         errors = [_relative(f, w) for f, w in zip(found, wanted, strict=True)]
         return max(errors, default=0.0)
 
-    def _score(self, answers: Array) -> float:
-        labels = np.asarray(self.labels).reshape(-1)
-        if len(answers) < len(labels):
+    def score(self, answers: Sequence[Array]) -> float:
+        """Return the share of right answers of labelled data. Raises InputError for too many labels."""
+        labels, rows = np.asarray(self.labels).reshape(-1), answers[0]
+        if len(rows) < len(labels):
             raise InputError(
-                f"{len(labels)} labels, but {len(answers)} answers of the first output",
+                f"{len(labels)} labels, but {len(rows)} answers of the first output",
                 remedy="give one label for each sample",
             )
-        return float((answers[: len(labels)].argmax(axis=-1) == labels).mean())
+        return float((rows[: len(labels)].argmax(axis=-1) == labels).mean())
 
     def statistics(self, model: onnx.ModelProto, names: Iterable[str]) -> dict[str, Statistics]:
         """Return what tensors of a model hold."""
