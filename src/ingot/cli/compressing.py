@@ -165,7 +165,7 @@ def compress(
             start=centroids,
             seed=seed,
             container=None if source is None else read_file(source, CONTAINER_BYTES),
-            training=_training(finetune, rounds, steps),
+            training=training_of(finetune, rounds, steps),
         )
         made = compress_model(model, wish, fold, labelled(evaluate, labels, "--evaluate"))
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
@@ -180,7 +180,7 @@ def compress(
         note(f"to use these densities again: --density {found}")
 
 
-def _training(script: Path | None, rounds: int | None, steps: int | None) -> Training | None:
+def training_of(script: Path | None, rounds: int | None, steps: int | None) -> Training | None:
     from ingot.compression.finetune import ROUNDS, STEPS, Training
 
     if script is not None:
