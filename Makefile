@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch jax tensorflow rtl report-test compression cortex-m4 targets pythons docs docs-test tutorials release packages light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch jax tensorflow rtl report-test compression compressed-networks cortex-m4 targets pythons docs docs-test tutorials release packages light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -127,6 +127,10 @@ compression: ## the paper's tables of AlexNet and VGG-16; two LeNets on digits, 
 	@PYTHONPATH=src $(TRAINER) examples/compression/paper.py
 	PYTHONPATH=src:. $(TRAINER) -m pytest tests/compress/finetune.py
 	@PYTHONPATH=src $(TRAINER) examples/compression/measure.py
+
+compressed-networks: ## ResNet-8 and DS-CNN compressed with training, into docs/compression.md (DATA=clones, two hours; TRAINER=python3)
+	@[ "$(TRAINER)" != "$(BIN)/python" ] || tools/bootstrap.sh test train
+	@PYTHONPATH=src:. $(TRAINER) -m benchmarks.compressed $(DATA) --update docs/compression.md --svg docs/compressed.svg
 
 cortex-m4: ## both LeNets on a Cortex-M4 under QEMU: mistakes, instructions, flash, RAM
 	@[ "$(TRAINER)" != "$(BIN)/python" ] || tools/bootstrap.sh test train

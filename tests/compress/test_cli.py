@@ -90,6 +90,26 @@ def _answers(path: Path | str, images: np.ndarray) -> np.ndarray:
     return np.concatenate([session.run(None, {session.get_inputs()[0].name: x[None]})[0] for x in images])
 
 
+@pytest.mark.parametrize("label", [-1, 10])
+def test_labels_are_numbers_of_classes(tmp_path: Path, label: int) -> None:
+    np.savez(tmp_path / "d.npz", image=np.zeros((2, 1, 8, 8), np.float32), labels=np.array([3, label]))
+    result = ingot("compress", MODEL, "--evaluate", tmp_path / "d.npz", "-o", tmp_path / "a.onnx")
+    assert result.exit_code == 2 and "the first output has 10 classes" in result.stderr
+
+
+def test_samples_of_one_input_may_be_in_an_archive(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", image=np.zeros((2, 1, 8, 8), np.float32))
+    words = ("--evaluate", f"image={tmp_path / 'd.npz'}", "-o", tmp_path / "a.onnx")
+    result = ingot("compress", MODEL, *words)
+    assert result.exit_code == 0 and "over 2 runs" in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize("option", ["--density", "--bits", "--gap-bits"])
+def test_options_that_name_nothing(tmp_path: Path, option: str) -> None:
+    result = ingot("compress", MODEL, option, " , ", "-o", tmp_path / "a.onnx")
+    assert result.exit_code == 2 and f"{option} names no layer" in result.stderr
+
+
 def test_labels_are_of_data(tmp_path: Path) -> None:
     result = ingot("compress", MODEL, "--labels", tmp_path / "l.npy", "-o", tmp_path / "a.onnx")
     assert result.exit_code == 2 and "add --evaluate FILE.npz" in result.stderr

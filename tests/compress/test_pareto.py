@@ -70,6 +70,8 @@ def test_right_answers_and_ratios_that_cannot_be(tmp_path: Path, source: tuple[P
     words = ("--evaluate", source[1], "--ratios", "900x", "-o", tmp_path / "q")
     result = ingot("pareto", source[0], *words)
     assert result.exit_code == 2 and "no point can be made" in result.stderr
+    result = ingot("pareto", source[0], "--evaluate", source[1], "--ratios", " , ")
+    assert result.exit_code == 2 and "no point to make" in result.stderr
     result = ingot("pareto", source[0])
     assert result.exit_code == 2 and "nothing to judge by" in result.stderr
 

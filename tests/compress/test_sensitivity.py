@@ -12,7 +12,7 @@ import pytest
 from ingot.check.sensitivity import Curve, Scan, by_outputs, scan
 from ingot.compression.layers import layers_of
 from ingot.compression.model import Wish, compress
-from ingot.errors import InputError
+from ingot.errors import InputError, ModelError
 from tests.compress.models import model, read, with_weights
 from tests.compress.test_model import CHOICE, CONSTANT, HALF, ROW, SMALL, SQUARE, TURNS
 from tests.test_cli import MODEL, ingot
@@ -34,6 +34,12 @@ def test_errors_are_those_of_the_outputs() -> None:
     (curve,) = made.curves
     assert curve.values[0] == 0 == made.before and curve.weights == 720
     np.testing.assert_allclose(curve.values[1], np.linalg.norm(lost) / np.linalg.norm(X @ weights), rtol=1e-5)
+
+
+def test_weights_that_are_no_numbers() -> None:
+    weights = np.full((24, 30), np.nan, np.float32)
+    with pytest.raises(ModelError, match="'w' hold NaN or infinity"):
+        scanned(model(ROW, "{ y = MatMul(x, w) }", {"w": weights}), 0.5)
 
 
 def test_one_layer_at_a_time() -> None:

@@ -67,7 +67,7 @@ def _labels(data: LabelledData) -> Array | None:
         found = np.asarray(data.words[LABELS])
     else:
         archives = [Path(word) for word in data.words if word.endswith(".npz")]
-        held = [p for p in archives if LABELS in member_names(p)]
+        held = [p for p in archives if p.is_file() and LABELS in member_names(p)]
         if len(held) != 1 or len(data.words) != 1:
             return None
         found = read_member(held[0], LABELS)

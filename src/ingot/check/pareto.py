@@ -136,6 +136,8 @@ def pareto(
 
 def _tasks(job: Job, wish: Wish, ratios: Sequence[str], bits: Sequence[str]) -> list[Task]:
     """One task for each combination, in the order of the words."""
+    if not ratios or not bits:
+        raise InputError("there is no point to make", remedy="name --ratios and --bits")
     shared = _digest(job, wish)
     return [
         Task(
@@ -159,7 +161,7 @@ def _digest(job: Job, wish: Wish) -> str:
         files.append(wish.training.script)
         plan = (wish.training.rounds, wish.training.steps)
     options = replace(wish, training=None)
-    held = [f"{path} {sha256_of(path)}" for each in files for path in _files(each)]
+    held = [sha256_of(path) for each in files for path in _files(each)]
     return hashlib.sha256(repr((job.folds, options, plan, held)).encode()).hexdigest()
 
 

@@ -19,7 +19,7 @@ from ingot.compression.finetune import Build, paired
 from ingot.compression.layers import Layer, take_out
 from ingot.compression.prune import kept_by, largest
 from ingot.compression.script import Script
-from ingot.errors import InputError
+from ingot.errors import InputError, ModelError
 from ingot.formula.expr import Array
 from ingot.log import announce
 
@@ -63,6 +63,11 @@ class Scan:
 
 def scan(layers: Sequence[Layer], densities: Sequence[float], judge: Judge, is_score: bool) -> Scan:
     """Prune every layer to every density, one at a time, by magnitude."""
+    for layer in layers:
+        if not np.isfinite(layer.weights).all():
+            raise ModelError(
+                f"the weights {layer.name!r} hold NaN or infinity (as float32): none of them is the smallest"
+            )
     before, curves = judge({}), []
     for n, layer in enumerate(layers):
         announce(f"prune {layer.name}", n, len(layers))

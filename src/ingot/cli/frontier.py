@@ -76,11 +76,11 @@ def pareto(
     place = svg or output / "pareto.svg"
     write_text(place, _picture(model.name, found))
     report(found.as_dict(), as_json, *found.tables())
-    note(f"wrote {place}; models that are marked as best are beaten by no other in size and cost")
+    note("models that are marked as best are beaten by no other in size and cost")
 
 
 def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 def _picture(name: str, found: Frontier) -> str:

@@ -30,6 +30,8 @@ def per_layer(
 ) -> list[T]:
     """The value of each layer. Raises InputError for words that name no layer, or say no value."""
     found = [(0, default[layer.kind]) for layer in layers]
+    if words and not any(_each(words)):
+        raise InputError(f"{option} names no layer and no value", remedy="write LAYER=VALUE, or leave it out")
     for word in _each(words):
         name, equals, text = word.rpartition("=")
         if equals and not name:

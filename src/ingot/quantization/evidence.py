@@ -60,6 +60,11 @@ class Evidence:
                 f"{len(labels)} labels, but {len(rows)} answers of the first output",
                 remedy="give one label for each sample",
             )
+        if labels.min(initial=0) < 0 or labels.max(initial=0) >= rows.shape[1]:
+            raise InputError(
+                f"labels from {labels.min()} to {labels.max()}: the first output has {rows.shape[1]} classes",
+                remedy="labels number the classes from 0",
+            )
         return float((rows[: len(labels)].argmax(axis=-1) == labels).mean())
 
     def statistics(self, model: onnx.ModelProto, names: Iterable[str]) -> dict[str, Statistics]:
