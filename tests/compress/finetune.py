@@ -161,7 +161,7 @@ def test_a_script_without_a_network_trains_that_of_the_model(tmp_path: Path) -> 
     start, end = SCRIPT.index("def model"), SCRIPT.index("def data")
     path.write_text(SCRIPT[:start] + "def prepare(model):\n    KEPT.append(model)\n\n\n" + SCRIPT[end:])
     script = load_script(path)
-    wish = Wish(density=("0.4",), bits=("3",), training=Training(script, 2, 150, trainable))
+    wish = Wish(density=("0.4",), bits=("3",), training=Training(script, 2, 150, build=trainable))
     made = compress(with_weights(before, {}), read, wish)
     scores = dict(made.scores)
     assert scores["centroids trained"] > scores["before"] + 0.3
@@ -189,6 +189,37 @@ def test_an_encoded_model_has_no_network() -> None:
     encoded = compress(model(ROW, BODY, {"v": [32, 16], "b": [32], "w": [32, 4], "c": [4]}), read, Wish())
     with pytest.raises(InputError, match="no uint4 in PyTorch"):
         trainable(encoded.model)
+
+
+def test_sharing_in_rounds(tmp_path: Path) -> None:
+    """In each round the larger half of the free weights have few values, and the others go on by themselves;
+    in the end all are shared, and the network answers as the file does."""
+    seen: list[list[int]] = []
+    path, before = prepared(tmp_path)
+    script = load_script(path)
+    train = script.functions["train"]
+
+    def watched(network: torch.nn.Module, steps: int) -> None:
+        train(network, steps)
+        weights = [network[0].weight.detach().numpy(), network[2].weight.detach().numpy()]
+        seen.append([len(np.unique(w[np.abs(w) >= np.median(np.abs(w))])) for w in weights])
+
+    script.functions["train"] = watched
+    made = compress(before, read, Wish(bits=("2",), training=Training(script, 1, 40, share_rounds=3)))
+    names = [name for name, _ in made.scores]
+    assert names[2:] == ["shared, round 1", "shared, round 2", "shared", "centroids trained"]
+    assert min(seen[0]) > 50 and max(seen[3]) <= 4 and len(seen) == 4
+    network = script.functions["evaluate"].__globals__["KEPT"][-1]
+    given = np.random.default_rng(0).standard_normal((2, 16)).astype(np.float32)
+    with torch.no_grad():
+        np.testing.assert_allclose(answers(made.model)[0], network(torch.from_numpy(given)), atol=1e-5)
+
+
+def test_the_score_after_sharing_is_of_shared_weights(tmp_path: Path) -> None:
+    path, before = prepared(tmp_path)
+    made = compress(before, read, Wish(bits=("1",), training=Training(load_script(path), 1, 150)))
+    scores = dict(made.scores)
+    assert scores["shared"] < scores["pruned, round 1"] - 0.05
 
 
 def test_a_scan_by_score_leaves_the_network_as_it_was(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ingot.check.pareto import Frontier, Point
 from tests.compress.models import model
 from tests.test_cli import ingot
 
-WORDS = ("--ratios", "5x,8x,10x", "--bits", "3,4", "--json")
+WORDS = ("--ratios", "5x,8x,10x", "--bits", "3", "--bits", "v=4,*=5", "--json")
 
 
 @pytest.fixture
@@ -36,13 +36,13 @@ def run(source: tuple[Path, Path], folder: Path, *words: object) -> dict:
 def test_points_are_what_compress_makes(tmp_path: Path, source: tuple[Path, Path]) -> None:
     found = run(source, tmp_path / "p")
     assert [(p["wished"], p["bits"]) for p in found["points"]] == [
-        (r, b) for r in ("5x", "8x", "10x") for b in ("3", "4")
+        (r, b) for r in ("5x", "8x", "10x") for b in ("3", "v=4,*=5")
     ]
     point = found["points"][3]
-    words = ("--target-ratio", "8x", "--bits", "4", "--evaluate", source[1], "--json")
+    words = ("--target-ratio", "8x", "--bits", "v=4,*=5", "--evaluate", source[1], "--json")
     result = ingot("compress", source[0], *words, "-o", tmp_path / "one.onnx")
     alone = json.loads(result.stdout)
-    assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "p" / "8x-4bits.onnx").read_bytes()
+    assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "p" / "8x-v=4,_=5bits.onnx").read_bytes()
     assert point["bytes"] == alone["bytes"] and point["ratio"] == alone["ratio"] >= 8
     assert point["error"] == alone["evaluation"]["error"] and point["right"] is None
     assert "times smaller" in (tmp_path / "p" / "pareto.svg").read_text()
@@ -53,10 +53,10 @@ def test_a_second_run_makes_what_is_missing(tmp_path: Path, source: tuple[Path, 
     first = run(source, folder)
     times = {p: p.stat().st_mtime_ns for p in folder.glob("*.onnx")}
     (folder / "8x-3bits.json").unlink()
-    (folder / "10x-4bits.json").write_text("{")
+    (folder / "10x-v=4,_=5bits.json").write_text("{")
     assert run(source, folder, *WORDS, "--workers", "2") == first
     made = {p.name for p in folder.glob("*.onnx") if p.stat().st_mtime_ns != times[p]}
-    assert made == {"8x-3bits.onnx", "10x-4bits.onnx"}
+    assert made == {"8x-3bits.onnx", "10x-v=4,_=5bits.onnx"}
     np.savez(source[1], x=np.ones((3, 24), np.float32))
     assert run(source, folder)["points"] != first["points"]
 

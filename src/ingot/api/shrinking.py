@@ -170,6 +170,7 @@ def compress(
     finetune: str | Path | None = None,
     rounds: int = ROUNDS,
     steps: int = STEPS,
+    share_rounds: int = 1,
     fold: bool = False,
     data: Data | None = None,
     labels: str | Path | Array | None = None,
@@ -180,9 +181,9 @@ def compress(
     `total_density` choose the densities of the other layers, so that the model is that many times smaller, or
     keeps that share of all weights. `bits` are the bits of a code, and `gap_bits` those of a relative index
     (a number, auto or coded). A `container` replaces the model's weights. `finetune` is a script that trains
-    between `rounds` of pruning, for `steps` each. With `fold`, batch normalisations and biases become part of
-    the weights first. With `data` (and `labels`), the result says what compression costs there. Raises
-    InputError for options that do not fit the model.
+    between `rounds` of pruning and in `share_rounds` of sharing, for `steps` each. With `fold`, batch
+    normalisations and biases become part of the weights first. With `data` (and `labels`), the result says
+    what compression costs there. Raises InputError for options that do not fit the model.
     """
     wish = Wish(
         density=_per_layer(density),
@@ -195,7 +196,7 @@ def compress(
         start=centroids,
         seed=seed,
         container=None if container is None else read_file(Path(container), CONTAINER_BYTES),
-        training=None if finetune is None else Training(Path(finetune), rounds, steps),
+        training=None if finetune is None else Training(Path(finetune), rounds, steps, share_rounds),
     )
     return compress_model(opened(model), wish, fold, _labelled(data, labels))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -141,12 +142,17 @@ def _tasks(job: Job, wish: Wish, ratios: Sequence[str], bits: Sequence[str]) -> 
     shared = _digest(job, wish)
     return [
         Task(
-            f"{parsed_ratio(r):g}x-{b}bits",
+            f"{parsed_ratio(r):g}x-{_stem(b)}bits",
             replace(wish, ratio=r, bits=(*wish.bits, b)),
             hashlib.sha256(f"{shared} {r} {b}".encode()).hexdigest(),
         )
         for r, b in product(ratios, bits)
     ]
+
+
+def _stem(bits: str) -> str:
+    """Bits as part of a file's name."""
+    return re.sub(r"[^\w.,=-]", "_", bits)
 
 
 def _digest(job: Job, wish: Wish) -> str:
@@ -159,7 +165,7 @@ def _digest(job: Job, wish: Wish) -> str:
     plan: tuple[Any, ...] = ()
     if wish.training is not None and isinstance(wish.training.script, Path):
         files.append(wish.training.script)
-        plan = (wish.training.rounds, wish.training.steps)
+        plan = (wish.training.rounds, wish.training.steps, wish.training.share_rounds)
     options = replace(wish, training=None)
     held = [sha256_of(path) for each in files for path in _files(each)]
     return hashlib.sha256(repr((job.folds, options, plan, held)).encode()).hexdigest()

@@ -97,6 +97,14 @@ Steps = Annotated[
     int | None,
     typer.Option(min=1, help="Optimiser steps for each round and for the centroids (default: 1000)."),
 ]
+ShareRounds = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Rounds of sharing: in each, half of the weights that are still free join their centroids, "
+        "the last time all (default: 1).",
+    ),
+]
 Fold = Annotated[
     bool,
     typer.Option("--fold", help="First fold batch normalisations and biases into the weights before them."),
@@ -140,6 +148,7 @@ def compress(
     finetune: Finetune = None,
     rounds: Rounds = None,
     steps: Steps = None,
+    share_rounds: ShareRounds = None,
     fold: Fold = False,
     evaluate: Evaluate = None,
     labels: Labels = None,
@@ -165,7 +174,7 @@ def compress(
             start=centroids,
             seed=seed,
             container=None if source is None else read_file(source, CONTAINER_BYTES),
-            training=training_of(finetune, rounds, steps),
+            training=training_of(finetune, rounds, steps, share_rounds),
         )
         made = compress_model(model, wish, fold, labelled(evaluate, labels, "--evaluate"))
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
@@ -180,13 +189,17 @@ def compress(
         note(f"to use these densities again: --density {found}")
 
 
-def training_of(script: Path | None, rounds: int | None, steps: int | None) -> Training | None:
+def training_of(
+    script: Path | None, rounds: int | None, steps: int | None, share_rounds: int | None
+) -> Training | None:
+    """The training that options ask for. Raises InputError for options of training without a script."""
     from ingot.compression.finetune import ROUNDS, STEPS, Training
 
     if script is not None:
-        return Training(script, rounds or ROUNDS, steps or STEPS)
-    if rounds or steps:
-        raise InputError("--rounds and --steps are of training", remedy="add --finetune TRAIN.py")
+        return Training(script, rounds or ROUNDS, steps or STEPS, share_rounds or 1)
+    if rounds or steps or share_rounds:
+        named = "--rounds and --steps are" if rounds or steps else "--share-rounds is"
+        raise InputError(f"{named} of training", remedy="add --finetune TRAIN.py")
     return None
 
 

@@ -19,7 +19,7 @@ EXAMPLES = {
     "evaluate": ("ingot evaluate model.onnx model.int8.onnx --inputs samples.npz",),
     "quantize": ("ingot quantize model.onnx --profile profile.yaml",),
     "sensitivity": ("ingot sensitivity model.onnx",),
-    "pareto": ("ingot pareto model.onnx --evaluate samples.npz --ratios 4x,8x,16x --bits 3,4",),
+    "pareto": ("ingot pareto model.onnx --evaluate samples.npz --ratios 4x,8x,16x --bits 3",),
     "inspect": (
         "ingot inspect model.onnx",
         "ingot inspect model.onnx --stage plan --svg arena.svg",

@@ -22,7 +22,12 @@ Ratios = Annotated[
     typer.Option("--ratios", metavar="4x,8x,...", help="How many times smaller the layers are to become."),
 ]
 Bits = Annotated[
-    str, typer.Option("--bits", metavar="N,N,...", help="The bits of a code, for all layers: one curve each.")
+    list[str] | None,
+    typer.Option(
+        "--bits",
+        metavar="LAYER=N,...",
+        help="The bits of a code, as for compress; give it several times for several curves (default: 4).",
+    ),
 ]
 Folder = Annotated[
     Path,
@@ -38,13 +43,14 @@ Svg = Annotated[
 def pareto(
     model: arg.ModelFile,
     ratios: Ratios = "4x,6x,8x,12x,16x,24x",
-    bits: Bits = "4",
+    bits: Bits = None,
     density: by.Densities = None,
     prune_by: by.PruneBy = None,
     centroids: by.Centroids = "optimal",
     finetune: by.Finetune = None,
     rounds: by.Rounds = None,
     steps: by.Steps = None,
+    share_rounds: by.ShareRounds = None,
     fold: by.Fold = False,
     evaluate: by.Evaluate = None,
     labels: by.Labels = None,
@@ -68,11 +74,13 @@ def pareto(
         density=tuple(density or ()),
         scale=prune_by,
         start=centroids,
-        training=by.training_of(finetune, rounds, steps),
+        training=by.training_of(finetune, rounds, steps, share_rounds),
     )
     job = Job(model, fold, labelled(evaluate, labels, "--evaluate"), compress_model)
     with progress(f"Compressing {model.name}"):
-        found = measured(job, wish, _words(ratios), _words(bits), output, workers, scheduler)
+        found = measured(
+            job, wish, _words(ratios), list(dict.fromkeys(bits or ["4"])), output, workers, scheduler
+        )
     place = svg or output / "pareto.svg"
     write_text(place, _picture(model.name, found))
     report(found.as_dict(), as_json, *found.tables())
@@ -91,7 +99,7 @@ def _picture(name: str, found: Frontier) -> str:
     is_error = any(p.error is not None and p.right is None for p in made)
     curves = [
         Curve(
-            f"{b} bits",
+            f"--bits {b}",
             tuple(sorted((p.ratio, abs(p.worth) if is_error else p.worth) for p in made if p.bits == b)),
         )
         for b in dict.fromkeys(p.bits for p in made)

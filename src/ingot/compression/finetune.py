@@ -2,15 +2,18 @@
 encodings.
 
     rounds of: prune a little more, train the weights that are left
-    share, then train the centroids: the gradient of one is the sum of the gradients of its weights
+    rounds of: share the larger half of the weights that are still free, the last time all of them, then
+               train: the gradient of a centroid is the sum of the gradients of its weights
 
 Both kinds of training are hooks on gradients: 0 where a weight is pruned; for shared weights the sum over
 their cluster, so that weights that begin equal stay equal under any optimiser that treats elements alike.
+Sharing in rounds lets weights that are free still make up for what the shared ones lost (arXiv:1702.03044).
 The script's own `train` knows nothing of it. Called by `compress`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,8 +38,7 @@ Build = Callable[[onnx.ModelProto], Any]
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A script and its plan: rounds of pruning, and steps of the optimiser in each of them and for
-    centroids.
+    """A script and its plan: rounds of pruning and of sharing, and steps of the optimiser in each of them.
 
     `build` makes the network of scripts that make none: a torch.nn.Module whose `constants` are tensors by
     the names of the model's constants.
@@ -45,6 +47,7 @@ class Training:
     script: Path | Script
     rounds: int = ROUNDS
     steps: int = STEPS
+    share_rounds: int = 1
     build: Build | None = None
 
 
@@ -84,13 +87,16 @@ def finetune(
     trained = Trained(frozen=_freeze(network, bonds))
     _score(trained, "before", script, network)
     for number in range(1, training.rounds + 1):
-        announce("prune and train", number - 1, training.rounds + 1)
+        announce("prune and train", number - 1, training.rounds + training.share_rounds)
         _train(script, network, training.steps, [job.prune(number / training.rounds) for job in jobs])
         _score(trained, f"pruned, round {number}", script, network)
-    announce("train centroids", training.rounds, training.rounds + 1)
-    hooks = [job.share() for job in jobs]
-    _score(trained, "shared", script, network)
-    _train(script, network, training.steps, hooks)
+    for number in range(1, training.share_rounds + 1):
+        announce("train centroids", training.rounds + number - 1, training.rounds + training.share_rounds)
+        is_last = number == training.share_rounds
+        hooks = [job.share(1.0 if is_last else 1 - 0.5**number) for job in jobs]
+        _project(hooks)
+        _score(trained, "shared" if is_last else f"shared, round {number}", script, network)
+        _train(script, network, training.steps, hooks)
     trained.encodings = {job.layer: job.finish() for job in jobs}
     _score(trained, "centroids trained", script, network)
     trained.constants = {name: bond.read() for name, bond in bonds.items()}
@@ -132,20 +138,25 @@ class _Job:
 
         return self.bond, project, project
 
-    def share(self) -> tuple[Bond, Hook, Hook]:
-        """Share what is left of the weights."""
+    def share(self, portion: float) -> tuple[Bond, Hook, Hook]:
+        """Share this portion of what is left of the weights, the largest of them; the others stay free."""
         import torch
 
-        self.found = share(self.bond.read(), self.kept, self.choice)
+        weights = self.bond.read()
+        self.found = share(weights, self.kept, self.choice)
+        tied = self.kept
+        if portion < 1:
+            tied = tied & largest(weights, math.ceil(portion * int(tied.sum())))
         codes = self._tensor(self.found.dense().codes.astype(np.int64)).reshape(-1)
-        mask, count = self._tensor(self.kept).reshape(-1), len(self.found.values)
+        mask, count = self._tensor(tied).reshape(-1), len(self.found.values)
+        free = self._tensor(self.kept & ~tied)
 
         def project(tensor: Any) -> Any:
             sizes = torch.bincount(codes[mask], minlength=count).clamp(min=1)
-            return (_sums(tensor) / sizes)[codes].mul(mask).reshape(tensor.shape)
+            return (_sums(tensor) / sizes)[codes].mul(mask).reshape(tensor.shape) + tensor * free
 
         def gradient(tensor: Any) -> Any:
-            return _sums(tensor)[codes].mul(mask).reshape(tensor.shape)
+            return _sums(tensor)[codes].mul(mask).reshape(tensor.shape) + tensor * free
 
         def _sums(tensor: Any) -> Any:
             flat = tensor.reshape(-1) * mask
@@ -173,21 +184,23 @@ class _Job:
 
 def _train(script: Script, network: Any, steps: int, held: Sequence[tuple[Bond, Hook, Hook]]) -> None:
     """Train while each tensor keeps its form: projected before and after, its gradients meanwhile."""
-    import torch
-
-    def project() -> None:
-        with torch.no_grad():
-            for bond, onto, _ in held:
-                bond.tensor.copy_(onto(bond.tensor))
-
-    project()
+    _project(held)
     handles = [bond.tensor.register_hook(gradient) for bond, _, gradient in held]
     try:
         script.train(network, steps)
     finally:
         for handle in handles:
             handle.remove()
-    project()
+    _project(held)
+
+
+def _project(held: Sequence[tuple[Bond, Hook, Hook]]) -> None:
+    """Give each tensor its form."""
+    import torch
+
+    with torch.no_grad():
+        for bond, onto, _ in held:
+            bond.tensor.copy_(onto(bond.tensor))
 
 
 def _encoded(layer: Layer, choice: Choice) -> bool:
