@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -285,6 +286,35 @@ def test_sums_in_plain_c(pairs: int, tmp_path: Path) -> None:
     arrays = {"a": ("const int16_t", a), "w": ("const int16_t", w), "sums": ("int32_t", sums)}
     found = in_plain_c("dot2_tile", dot2_routines(), arrays, f"a, w, sums, {pairs}", "sums", tmp_path)
     assert found == (wanted.reshape(-1) + sums).tolist()
+
+
+def arm_loops(name: str, texts: Mapping[str, str]) -> list[tuple[int, int]]:
+    """Innermost loops that gcc makes of a routine's plain C for a Cortex-M4: how many instructions, and how
+    many of them multiply pairs.
+    """
+    require_program("arm-none-eabi-gcc")
+    wanted = "\n".join(with_calls(name, {**PLAIN_PAIRS, name: texts[name]}))
+    source = "#include <stdint.h>\n" + wanted.replace("#if defined(__GNUC__) && ", "#if 0 && ")
+    used = f"\nextern void *const used_{name};\nvoid *const used_{name} = (void *){name};\n"
+    command = [*find(TARGET).gcc, "-O2", "-ffp-contract=off", "-S", "-o", "-", "-x", "c", "-"]
+    text = subprocess.run(command, input=source + used, capture_output=True, text=True, check=True).stdout
+    lines = [line for line in text.splitlines() if re.match(r"\.L\d+:|\t[a-z]", line)]
+    loops = []
+    for end, line in enumerate(lines):
+        label = re.match(r"\tb\w*\t(\.L\d+)", line)
+        if label and f"{label[1]}:" in lines[:end]:
+            code = [one for one in lines[lines.index(f"{label[1]}:") : end + 1] if one[0] == "\t"]
+            if not any(re.match(r"\tb\w*\t\.L", one) for one in code[:-1]):
+                loops.append((len(code), sum("\tsmla" in one for one in code)))
+    return loops
+
+
+@pytest.mark.parametrize(("name", "most"), [("dot2_bytes_int8", 1.85), ("dot2_row_int8_int8", 2.9)])
+def test_gcc_keeps_sums_in_registers(name: str, most: float) -> None:
+    """Instructions for each that multiplies pairs: assembly takes 1.5 and 2.2, sums in memory 2.1 and 4.4."""
+    count, products = max(arm_loops(name, dot2_routines()), key=lambda loop: loop[1])
+    assert products >= 16
+    assert count / products <= most
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -40,6 +40,8 @@ def _where(maps: Maps) -> str:
 
 
 def _sums(maps: Maps, kind: str) -> str:
+    zero, lowest = ("zero", "") if kind == "uint8" else ("zero + 128", " - 128")
+    made = f"(int)nearest_byte((x_part + y_part) / scale, {zero}){lowest}"
     return routine(
         f"add_bytes_{kind}",
         f"const {kind}_t *x, const {kind}_t *y, {kind}_t *to, int count, int x_zero, int y_zero, int zero,"
@@ -49,9 +51,7 @@ def _sums(maps: Maps, kind: str) -> str:
     (void)per;
     for (int i = 0; i < count; i++) {{
         const float x_part = (float)(x[i] - x_zero) * x_scale, y_part = (float)(y[i] - y_zero) * y_scale;
-        const float found = (x_part + y_part) / scale;
-{_limits(kind)}
-        to[i] = ({kind}_t)limited;
+        to[i] = ({kind}_t)({made});
     }}
 """,
         "Bytes of two tensors, added as the numbers they stand for; per: 1 / scale.",

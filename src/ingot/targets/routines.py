@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
+from ingot.targets.plain_pairs import WIDENED
+
 KINDS = ("uint8", "int8")
 SUM_LIMIT = 1 << 23
 """What sums of channels that share a register stay below."""
@@ -96,7 +98,7 @@ def dot2_routines() -> Mapping[str, str]:
                 "const int16_t *a, const int16_t *w, const int32_t *first, const int32_t *scale,"
                 f" {how[0]}_t *to, int step, int blocks, int pairs, int zero",
                 _bytes(*how),
-                _as_bytes(_BYTES, how[0], _fixed_results() if how[2] else _WORD_RESULTS),
+                _as_bytes(_BYTES, how[0], _fixed_results() if how[2] else _word_results()),
                 "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
             )
             for how in product(KINDS, (False, True), (False, True))
@@ -106,7 +108,7 @@ def dot2_routines() -> Mapping[str, str]:
                 f"widen2_{kind}",
                 f"const {kind}_t *a0, const {kind}_t *a1, int16_t *to, int rows, int step, int terms",
                 _widen(kind[0]),
-                _WIDEN,
+                _widen_in_c(kind),
                 "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0.",
             )
             for kind in KINDS
@@ -117,7 +119,7 @@ def dot2_routines() -> Mapping[str, str]:
                 f"const {of}_t *x, const int16_t *w, const int32_t *first, const float *scale, {kind}_t *to,"
                 " int blocks, int loads, int zero",
                 _row("uxtb16" if of == "uint8" else "sxtb16", kind, plain),
-                _as_bytes(_row_in_c(), kind, ""),
+                _as_bytes(_row_in_c(of), kind, ""),
                 "Products of one point and eight channels a block, scaled, rounded and limited to bytes.",
             )
             for of, kind, plain in product(KINDS, KINDS, (False, True))
@@ -179,39 +181,49 @@ def _tile() -> Iterator[str]:
 
 
 _TILE = """\
-    uint32_t total[8] = {0};
-    for (; pairs > 0; pairs--, a += 4, w += 4) mac_tile16(total, a, w);
-    for (int i = 0; i < 8; i += 2) {
-        sums[i] += (int32_t)total[i];
-        sums[i + 1] += (int32_t)(total[i + 1] - total[i]) / 256;
-    }
+    const int32_t none[4] = {0};
+    int32_t made[8];
+    mac_pairs16(a, a + 4 * pairs, w, none, made);
+    for (int i = 0; i < 8; i++) sums[i] += made[i];
 """
 
 
 def _as_bytes(plain: str, kind: str, results: str) -> str:
     """The routine in plain C, for results of a type."""
-    plain = plain.replace("        RESULTS\n", results)
-    return plain.replace("KIND", kind).replace(" FLIP", " ^ 128" if kind == "int8" else "")
+    plain = plain.replace("        RESULTS\n", results).replace(
+        "SCALES", "8" if "scale[4 + " in results else "4"
+    )
+    flip, lowest = (" ^ 128", " - 128") if kind == "int8" else ("", "")
+    return plain.replace("KIND", kind).replace(" FLIP", flip).replace(" LOWEST", lowest)
 
 
-_WORD_RESULTS = """\
-        for (int c = 0; c < 4; c++, to++) {
-            const int32_t by = *scale++;
-            to[step] = (KIND_t)(uint8_t)(byte_by_word(made[4 + c], c % 2, by, (int16_t)zero) FLIP);
-            *to = (KIND_t)(uint8_t)(byte_by_word(made[c], c % 2, by, (int16_t)zero) FLIP);
-        }
+def _word_results() -> str:
+    """Both points of four channels, written out: compilers would count the loop."""
+    of_words, of_floats = [], []
+    for c in range(4):
+        for i, to in ((4 + c, "second"), (c, "to")):
+            of_words.append(f"{to}[{c}] = (KIND_t)limit_KIND(high_product(sums[{i}], by{c}) + moved);")
+            made = f"byte_of_sum((uint32_t)sums[{i}], f{c}, (int16_t)zero)"
+            of_floats.append(f"{to}[{c}] = (KIND_t)(uint8_t)({made} FLIP);")
+    factors = (f"f{c} = word_float(by{c}) * {'-256' if c % 2 else '-1'}.0f" for c in range(4))
+    return f"""\
+        const int32_t by0 = scale[0], by1 = scale[1], by2 = scale[2], by3 = scale[3];
+        KIND_t *const second = to + step;
+        if (by0 >= 0) {{
+            {f"{chr(10)}            ".join(of_words)}
+        }} else {{
+            const float {", ".join(factors)};
+            {f"{chr(10)}            ".join(of_floats)}
+        }}
 """
 
 
 def _fixed_results() -> str:
-    total = "((int32_t)made[i] / (i % 2 ? 256 : 1))"
-    scaled = in_fixed_point(total, "scale[i % 4]", "scale[4 + i % 4]", "y", "(int16_t)zero", 12)
+    scaled = in_fixed_point("sums[i]", "scale[i % 4]", "scale[4 + i % 4]", "y", "moved", 12)
     return f"""\
         for (int i = 7; i >= 0; i--) {{
-{scaled}            to[i / 4 * step + i % 4] = (KIND_t)(uint8_t)(limit_byte(y, 0) FLIP);
+{scaled}            to[i / 4 * step + i % 4] = (KIND_t)limit_KIND(y);
         }}
-        scale += 8;
-        to += 4;
 """
 
 
@@ -300,20 +312,15 @@ def _limited(kind: str) -> Iterator[str]:
 
 
 _BYTES = """\
-    for (int block = 0; block < blocks; block++, first += 4) {
-        const uint32_t s0 = (uint32_t)first[0], s1 = (uint32_t)first[1], s2 = (uint32_t)first[2];
-        const uint32_t s3 = (uint32_t)first[3];
-        uint32_t sums[8] = {s0, s1, s2, s3, s0, s1, s2, s3};
-        const int16_t *x = a, *const end = a + 4 * pairs;
-        do {
-            mac_tile16(sums, x, w);
-            mac_tile16(sums, x + 4, w + 4);
-            x += 8;
-            w += 8;
-        } while (x != end);
-        const uint32_t made[8] = {sums[0], sums[1] - sums[0], sums[2], sums[3] - sums[2],
-                                  sums[4], sums[5] - sums[4], sums[6], sums[7] - sums[6]};
+    const int16_t *const end = a + 4 * pairs;
+    const int moved = (int16_t)zero LOWEST;
+    for (const int32_t *const last = first + 4 * blocks; first != last; first += 4) {
+        int32_t sums[8];
+        mac_pairs16(a, end, w, first, sums);
         RESULTS
+        w += 4 * pairs;
+        scale += SCALES;
+        to += 4;
     }
 """
 
@@ -352,21 +359,18 @@ def _four_terms(extend: str) -> Iterator[str]:
         yield from (f"smlad r{low}, r12, r2, r{low}", f"smlad r{low}, lr, r3, r{low}")
 
 
-def _row_in_c() -> str:
-    """Eight sums, written out: compilers would keep an array of them in memory."""
-    duos = "".join(f"            mac_duo16(sums, {c}, even, odd, w + {2 * c});\n" for c in (0, 2, 4, 6))
+def _row_in_c(of: str) -> str:
     made = "".join(
-        f"        to[{c}] = (KIND_t)(uint8_t)(byte_of_sum({sum}, scale[{c}], (int16_t)zero) FLIP);\n"
-        for c, sum in enumerate(f"sums[{c}]" + f" - sums[{c - 1}]" * (c % 2) for c in range(8))
+        f"        to[{c}] = (KIND_t)(uint8_t)(byte_of_sum((uint32_t)sums[{c}], scale[{c}]"
+        f"{' * 256.0f' * (c % 2)}, (int16_t)zero) FLIP);\n"
+        for c in range(8)
     )
-    first = ", ".join(f"(uint32_t)first[{c}]" for c in range(8))
     return f"""\
-    for (int block = 0; block < blocks; block++, first += 8, scale += 8, to += 8) {{
-        uint32_t sums[8] = {{{first}}};
-        for (int load = 0; load < loads; load++, w += 16) {{
-            const uint32_t even = halves16(x[4 * load], x[4 * load + 2]);
-            const uint32_t odd = halves16(x[4 * load + 1], x[4 * load + 3]);
-{duos}        }}
+    const {of}_t *const end = x + 4 * loads;
+    for (int block = 0; block < blocks; block++, w += 16 * loads, first += 8, scale += 8, to += 8) {{
+        int32_t sums[8];
+        mac_row16_{of}(x, end, w, first, sums);
+        mac_row16_{of}(x, end, w + 8, first + 4, sums + 4);
 {made}    }}
 """
 
@@ -405,23 +409,32 @@ def _halves(sign: str) -> Iterator[str]:
 
 
 _WIDEN = """\
-    for (int row = 0; row < rows; row++, a0 += step, a1 += step) {
-        int term = 0;
-        for (; term + 3 < terms; term += 4, to += 8) {
-            to[0] = a0[term];
-            to[1] = a0[term + 2];
-            to[2] = a1[term];
-            to[3] = a1[term + 2];
-            to[4] = a0[term + 1];
-            to[5] = a0[term + 3];
-            to[6] = a1[term + 1];
-            to[7] = a1[term + 3];
+    const int whole = terms & ~3, rest = terms & 3;
+    for (; rows > 0; rows--, a0 += step - whole, a1 += step - whole) {
+        const KIND_t *const end = a0 + whole;
+        do {
+            const uint32_t x = four_bytes(a0), y = four_bytes(a1);
+            put_pair16(to, WIDENED(x));
+            put_pair16(to + 2, WIDENED(y));
+            put_pair16(to + 4, WIDENED(x >> 8));
+            put_pair16(to + 6, WIDENED(y >> 8));
+            a0 += 4;
+            a1 += 4;
+            to += 8;
+        } while (a0 != end);
+        if (rest > 0) {
+            put_pair16(to, halves16(a0[0], rest > 2 ? a0[2] : 0));
+            put_pair16(to + 2, halves16(a1[0], rest > 2 ? a1[2] : 0));
+            put_pair16(to + 4, halves16(rest > 1 ? a0[1] : 0, 0));
+            put_pair16(to + 6, halves16(rest > 1 ? a1[1] : 0, 0));
+            to += 8;
         }
-        for (int i = 0; term < terms && i < 4; i++) {
-            int16_t *const at = to + i % 2 * 4 + i / 2;
-            at[0] = term + i < terms ? a0[term + i] : 0;
-            at[2] = term + i < terms ? a1[term + i] : 0;
-        }
-        to += term < terms ? 8 : 0;
     }
 """
+
+
+def _widen_in_c(kind: str) -> str:
+    text = _WIDEN.replace("KIND", kind)
+    for bytes in ("x", "y", "x >> 8", "y >> 8"):
+        text = text.replace(f"WIDENED({bytes})", WIDENED[kind].format(bytes))
+    return text

@@ -163,36 +163,51 @@ def _plain(strides: tuple[int, int], kind: str, is_fixed: bool) -> Iterator[str]
         for n in range(2):
             yield f"    const uint32_t w{row}{n} = halves16(w[{4 * row + n}], w[{4 * row + n + 1}]);\n"
     yield "    const uint32_t start = (uint32_t)*first;\n"
-    yield "" if is_fixed else "    const int32_t by = *scale;\n"
+    if is_fixed:
+        scaled = in_fixed_point("sum", "scale[0]", "scale[1]", "made", "zero", 16)
+        yield from _plain_loops(
+            strides, kind, f"{scaled}                TO = ({kind}_t)limit_{kind}(made);\n"
+        )
+        return
+    zero, lowest = ("zero", "") if kind == "uint8" else ("zero + 128", " - 128")
+    by_word = f"limit_{kind}(high_product(sum, by) + zero)"
+    yield "    const int32_t by = *scale;\n    if (by >= 0) {\n"
+    yield from _plain_loops(strides, kind, f"                TO = ({kind}_t){by_word};\n")
+    yield "    } else {\n        const float factor = -word_float(by);\n"
+    by_float = f"byte_of_sum((uint32_t)sum, factor, {zero})"
+    yield from _plain_loops(strides, kind, f"                TO = ({kind}_t)((int){by_float}{lowest});\n")
+    yield "    }\n"
+
+
+def _plain_loops(strides: tuple[int, int], kind: str, scaled: str) -> Iterator[str]:
+    """The loops for a way to scale, which makes a byte at TO of a sum: two results of a row at a time, then
+    one that is left.
+    """
     yield f"    for (; rows > 0; rows--, plane += {strides[0] * PITCH}, y += down) {{\n"
-    yield f"        const int16_t *t = plane;\n        {kind}_t *to = y;\n"
-    step = f"left -= 2, t += {2 * strides[1]}, to += 2 * along"
-    yield f"        for (int left = columns; left > 0; {step}) {{\n"
+    yield f"        const int16_t *t = plane;\n        {kind}_t *to = y;\n        int left = columns;\n"
+    yield f"        for (; left > 1; left -= 2, t += {2 * strides[1]}, to += along) {{\n"
     yield "            uint32_t a = start, b = start;\n"
-    for row in range(TAPS):
-        yield from _plain_row(strides[1], row, row * PITCH)
-    for value, where in (("b", "if (left > 1) to[along]"), ("a", "*to")):
-        made = f"byte_by_word({value}, 0, by, zero - ({0 if kind == 'uint8' else -128}))"
-        if is_fixed:
-            yield from (
-                "            {\n",
-                in_fixed_point(f"(int32_t){value}", "scale[0]", "scale[1]", "made", "zero", 16),
-            )
-            made = f"limit_byte(made, {0 if kind == 'uint8' else -128})"
-        byte = made if kind == "uint8" else f"((int){made} - 128)"
-        yield f"            {'    ' if is_fixed else ''}{where} = ({kind}_t){byte};\n"
-        yield "            }\n" if is_fixed else ""
-    yield "        }\n    }\n"
+    yield from (line for row in range(TAPS) for line in _plain_row(strides[1], row, 2))
+    yield from (*_plain_result("a", "*to", scaled), f"{' ' * 12}to += along;\n")
+    yield from _plain_result("b", "*to", scaled)
+    yield "        }\n        if (left > 0) {\n            uint32_t a = start;\n"
+    yield from (line for row in range(TAPS) for line in _plain_row(strides[1], row, 1))
+    yield from (*_plain_result("a", "*to", scaled), "        }\n    }\n")
 
 
-def _plain_row(along: int, row: int, at: int) -> Iterator[str]:
-    """What a row of the plane adds to both results."""
-    indent, w01, w12 = " " * 12, f"w{row}0", f"w{row}1"
+def _plain_result(value: str, to: str, scaled: str) -> Iterator[str]:
+    yield f"            {{\n                const int32_t sum = (int32_t){value};\n"
+    yield from (scaled.replace("TO", to), "            }\n")
+
+
+def _plain_row(along: int, row: int, count: int) -> Iterator[str]:
+    """What a row of the plane adds to one result, or both."""
+    indent, at, w01, w12 = " " * 12, row * PITCH, f"w{row}0", f"w{row}1"
     yield f"{indent}const uint32_t p{row} = pair16(t + {at}), q{row} = pair16(t + {at + 2});\n"
     yield f"{indent}a = low_high16(q{row}, {w12}, dual_mac16(p{row}, {w01}, a));\n"
-    if along == 1:
+    if count == 2 and along == 1:
         yield f"{indent}b = dual_mac16(q{row}, {w12}, low_high16({w01}, p{row}, b));\n"
-    else:
+    elif count == 2:
         yield f"{indent}b = low_high16(pair16(t + {at + 4}), {w12}, dual_mac16(q{row}, {w01}, b));\n"
 
 
