@@ -5,6 +5,7 @@ The oracle is portable C, whose bits `test_tflite.py` holds to litert's.
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,11 @@ from ingot.formula.types import INT8
 from ingot.frontends.tflite.fixed import multipliers_of
 from ingot.frontends.tflite.ops.settled import FACTOR, settled
 from ingot.loops.evaluate import run
-from ingot.options import Options
+from ingot.options import Optimize, Options
+from ingot.targets.records import find
 from ingot.targets.routines import bytes_name, dot2_routines
 from ingot.targets.window_routines import window_name, window_routines
+from tests.here import require_program
 from tests.ops.tflite import divide, high_mul
 from tests.test_paired_tiles import KINDS, TARGET, Array, in_plain_c, operands, routines
 from tests.tflite.cases import Draw, same
@@ -127,6 +130,29 @@ def test_bytes_lie_between_the_layers_of_a_residual_block(tmp_path: Path) -> Non
     assert len([r for r in found if r.startswith("fixed_dot2_bytes")]) == 3
     sizes = ingot.compile(tmp_path / "m.tflite", target=TARGET, optimize="size").manifest["sizes"]
     assert sizes["arena_bytes"] <= 3 * 18 * 18 * 8
+
+
+def test_routines_that_nothing_calls_are_not_in_the_c(tmp_path: Path) -> None:
+    """One whose name ends as another's begins calls none of that name."""
+    require_program("arm-none-eabi-gcc")
+    path = tmp_path / "m.tflite"
+    path.write_bytes(residual())
+    bundle = ingot.compile(path, target=TARGET, name="net", emit=("c",)).save(tmp_path / "net")
+    flags = ("-O1", "-std=c99", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-c", "net.c")
+    subprocess.run([*(find(TARGET).gcc or ()), *flags], cwd=bundle, check=True)
+
+
+@pytest.mark.parametrize("level", ["size", "balanced"])
+def test_small_code_has_one_routine_for_all_zero_points(level: Optimize, tmp_path: Path) -> None:
+    data, routine = LAYERS["from the lowest byte on"]
+    path = tmp_path / "m.tflite"
+    path.write_bytes(data)
+
+    def called(which: Optimize) -> list[str]:
+        return routines(stages(path, Options(target=TARGET, optimize=which)).program)
+
+    assert routine in called("speed") and routine.endswith("_plain")
+    assert routine.removesuffix("_plain") in called(level) and routine not in called(level)
 
 
 def fixed(total: int, multiplier: int, shift: int) -> int:

@@ -5,14 +5,17 @@ standard of C changes an instruction.
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import numpy_helper, parser
 
 import ingot
+from ingot.emit.source import helper_texts
 from ingot.formula.expr import Array
-from ingot.targets.records import find
+from ingot.targets.records import TARGETS, find
 from ingot.targets.toolchain import compile_c
 from tests.test_targets import compiler
 
@@ -73,3 +76,16 @@ def test_what_is_left_of_a_vector_is_clamped_without_branches(channels: int) -> 
     made = assembly(text, w=ones(channels, 8, 1, 1))
     assert "zmm" in made
     assert not re.findall(r"v?u?comiss.*", made)
+
+
+@pytest.mark.parametrize("name", [t.name for t in TARGETS.values() if t.routines])
+def test_gnu_takes_the_assembly_of_every_routine(name: str, tmp_path: Path) -> None:
+    """Its assembler refuses what clang's takes, such as a range of registers that is one register."""
+    target = find(name)
+    texts = helper_texts({("routine", r) for r in target.routines}, target)
+    source = "\n\n".join(("#include <stdint.h>", target.header, *texts))
+    (tmp_path / "routines.c").write_text(source)
+    flags = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-c", "routines.c")
+    command = (compiler(target, "gcc") or "", *(target.gcc or ())[1:], *flags)
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr

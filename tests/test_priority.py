@@ -121,7 +121,7 @@ def test_numbers_that_are_given_are_those_that_differ() -> None:
         assert len({tuple(map(repr, column)) for column in columns}) == len(columns)
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55", "cortex-m0"])
 @pytest.mark.parametrize("name", NETS)
 def test_bytes_of_code_beside_the_constants(name: str, target: str) -> None:
     """MLPerf Tiny's nets in bytes: what the object takes beyond its weights."""

@@ -159,7 +159,8 @@ def _group(made: Sequence[Made], options: Options, name: str) -> Group:
     """What the networks share: kernels that are equal, or alike where code is to be small."""
     taken = {f"{m.program.name}_{symbol}" for m in made for symbol in SYMBOLS}
     kernels = [k for m in made for k in m.program.kernels]
-    shared = generals(kernels, equal=not PRIORITIES[options.optimize].alike)
+    alike = PRIORITIES[options.optimize].alike or made[0].target.shares
+    shared = generals(kernels, equal=not alike)
     names = tuple(m.program.name for m in made)
     scope = Scope({name, *names, *taken}, begins((name, *names)))
     return Group(name, names, scope, shared, tuple(m.plan for m in made))

@@ -139,8 +139,7 @@ def kernel_text(unit: Unit, kernel: Kernel, used: set[Key]) -> str:
     used |= printer.used
     result = "int" if kernel.may_fail else "void"
     head = f"{unit.function(kernel)}({', '.join(parameters) or 'void'}) {{"
-    calls = any(isinstance(s, For) and s.routine for s in flatten(kernel.body))
-    for_size = "__cold__, " if calls else ""  # routines do the work: what is left need not be fast
+    for_size = "__cold__, " if unit.is_unhurried(kernel) else ""
     definition = f"static __attribute__(({for_size}__noinline__)) {result} {head}"
     return "\n".join([_kernel_comment(kernel, scope), *tasks, definition, *body, "}"])
 

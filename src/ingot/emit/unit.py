@@ -17,8 +17,9 @@ from ingot.errors import InputError
 from ingot.formula.expr import Param, Tensor, text
 from ingot.graph.ir import Scale
 from ingot.loops.alike import General, generals
+from ingot.loops.operations import minor
 from ingot.loops.priority import PRIORITIES, Priority
-from ingot.loops.program import Kernel, Program, Step, calls
+from ingot.loops.program import Kernel, Program, Step, calls, calls_routines
 from ingot.loops.program_passes.parallel import is_parallel
 from ingot.memory.plan import Plan
 from ingot.memory.tree import padded
@@ -304,19 +305,35 @@ class Unit:
         """What C has in the place of kernels that differ in numbers only."""
         if self.group is not None:
             return dict(self.group.generals)
-        return generals(self.program.kernels) if self.priority.alike else {}
+        alike = self.priority.alike or self.target.shares
+        return generals(self.program.kernels if alike else self.unhurried)
+
+    @cached_property
+    def unhurried(self) -> tuple[Kernel, ...]:
+        """Kernels that need not be fast, on targets that have routines, where flash is short: those that call
+        these, and those that take little of the program's time.
+        """
+        cheap = minor(self.program) if self.target.routines else ()
+        return tuple(k for k in self.program.kernels if k in cheap or calls_routines(k))
 
     def printed(self, kernel: Kernel) -> Kernel:
         """The kernel whose function is called for one."""
         return self.generals[kernel].kernel if kernel in self.generals else kernel
 
+    def served(self, kernel: Kernel) -> Iterable[Kernel]:
+        """The kernels in whose place a printed one is called."""
+        return next((g.given for g in self.generals.values() if g.kernel is kernel), (kernel,))
+
+    def is_unhurried(self, kernel: Kernel) -> bool:
+        """Whether a printed kernel need not be fast."""
+        return calls_routines(kernel) or all(k in self.unhurried for k in self.served(kernel))
+
     def aliasing(self, kernel: Kernel) -> frozenset[Tensor]:
         """The parameters of a printed kernel that some call binds to the same bytes."""
-        served = next((g.given for g in self.generals.values() if g.kernel is kernel), {kernel: ()})
         plans = (self.plan,) if self.group is None else self.group.plans
         return frozenset(
             p
-            for k in served
+            for k in self.served(kernel)
             for p, own in zip(kernel.parameters, k.parameters, strict=True)
             if any(own in plan.aliasing(k) for plan in plans)
         )

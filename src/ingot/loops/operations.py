@@ -1,7 +1,7 @@
 """How much a kernel computes, counted from its loops: instructions, and operations by how they are done.
 
-Whole programs are judged by these estimates: where to pause (`program_passes/pauses.py`), and what is
-computed one element at a time although the target has vectors (`scalar_kernels`).
+Whole programs are judged by these estimates: where to pause (`program_passes/pauses.py`), what is computed
+one element at a time although the target has vectors (`scalar_kernels`), and what need not be fast (`minor`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from ingot.errors import UnsupportedError
 from ingot.formula.expr import Binary, Const, Expr, Load, Param, Text, Unary, Var, children
 from ingot.formula.index import interval
 from ingot.formula.statements import Barrier, For, Madd, Pause, Remark, Statement, Store, When, expressions
-from ingot.loops.program import Kernel, Program
+from ingot.loops.program import Kernel, Program, Repeat
 from ingot.targets.record import Target
 
 COSTS = {"neg": 1, "abs": 1, "not": 1, "sqrt": 10, "div": 4, "mod": 10, "floordiv": 10, "pow": 60}
 FUNCTION = 25  # operations of exp, tanh and their kind
 LOAD = 2
 NOTABLE = 0.01  # of a program's instructions: kernels below it do not count
+MINOR = 0.002  # of a program's instructions: what kernels that need not be fast take together
 Ranges = dict[str, tuple[int, int]]
 
 
@@ -120,6 +121,24 @@ def scalar_kernels(program: Program) -> Iterator[tuple[Kernel, float]]:
     for kernel, cost in costs.items():
         if cost / total >= NOTABLE and work(kernel.body, {}).scalar_share > 0.5:
             yield kernel, cost / total
+
+
+def minor(program: Program) -> frozenset[Kernel]:
+    """The cheapest kernels, which together take less than `MINOR` of the program's instructions.
+
+    Instructions that a routine saves are not known here, so the share is small. A program that repeats steps
+    has none: how often is not known either.
+    """
+    if any(isinstance(step, Repeat) for step in program.steps):
+        return frozenset()
+    costs = {k: instructions(k.body, {}) for k in program.kernels}
+    left, found = MINOR * sum(costs.values()), list[Kernel]()
+    for kernel in sorted(costs, key=costs.__getitem__):
+        left -= costs[kernel]
+        if left < 0:
+            break
+        found.append(kernel)
+    return frozenset(found)
 
 
 def require_vectors(program: Program, target: Target) -> Program:

@@ -15,6 +15,7 @@ from ingot.formula.expr import Array, Param, Tensor, Var, loads, text, walk
 from ingot.formula.index import upper
 from ingot.formula.statements import (
     Check,
+    For,
     Pause,
     Remark,
     Statement,
@@ -300,6 +301,11 @@ def calls(steps: tuple[Step, ...]) -> Iterator[Call]:
         if isinstance(step, Call):
             yield step
         yield from calls(steps_of(step))
+
+
+def calls_routines(kernel: Kernel) -> bool:
+    """Whether routines of the target do work of a kernel."""
+    return any(isinstance(s, For) and s.routine for s in flatten(kernel.body))
 
 
 def may_fail(steps: tuple[Step, ...]) -> bool:

@@ -155,13 +155,14 @@ def _saturated_left(x: Expr, bits: int) -> Expr:
     return cast(minimum(maximum(wide, -(1 << 31)), MOST), INT32)
 
 
-def _leading_zeros(x: Expr) -> Expr:
-    """Of 32 bits of a positive int32, by halves."""
+def _leading_zeros(f: Builder, axes: tuple[Var, ...], x: Expr) -> Expr:
+    """Of 32 bits of a positive int32, by halves: what each leaves is computed once."""
     count: Expr = Const(1, INT32)
     for bits in (16, 8, 4, 2, 1):
         is_small = x < (1 << (31 - bits))
         count = count + select(is_small, Const(bits, INT32), Const(0, INT32))
-        x = select(is_small, x << bits, x)
+        if bits > 1:
+            x = f.map(axes, select(is_small, x << bits, x), name="shifted")[axes]
     return count
 
 
@@ -184,7 +185,7 @@ def leading_zeros(f: Builder, x: Tensor) -> Tensor:
     f.require(x.type is INT32, f"{x.type} is not int32")
     axes = f.axes(x.shape)
     is_zero = equal(x[axes], 0)
-    return f.map(axes, select(is_zero, Const(32, INT32), _leading_zeros(x[axes])))
+    return f.map(axes, select(is_zero, Const(32, INT32), _leading_zeros(f, axes, x[axes])))
 
 
 @op("Softmax", domain=DOMAIN)
@@ -207,7 +208,7 @@ def softmax(f: Builder, x: Tensor, exponentials: Tensor, *, to: int) -> Tensor:
         ]
 
     total = f.reduce("sum", row, (k,), shifted(term(k), Const(12, INT32)), name="total")
-    zeros = f.map(row, _leading_zeros(total[row]), name="zeros")
+    zeros = f.map(row, _leading_zeros(f, row, total[row]), name="zeros")
     # shifted until its first bit falls off, which leaves the fraction of a number between 1 and 2
     raised = cast(cast(total[row], INT64) << cast(zeros[row], INT64), INT64) - (1 << 31)
     scale = _reciprocal(f, f.map(row, cast(raised, INT32), name="fraction"))
@@ -256,9 +257,9 @@ def _log(f: Builder, total: Tensor, row: tuple[Var, ...]) -> Expr:
     quotient of polynomials of what remains beside a power of two, near the fourth root of 1/2.
     """
     root, center = Const(1518500250, INT32), 1805811301
-    zeros = f.map(row, _leading_zeros(total[row]), name="zeros")
+    zeros = f.map(row, _leading_zeros(f, row, total[row]), name="zeros")
     half = f.map(row, doubling_high(total[row], root), name="half")
-    others = f.map(row, _leading_zeros(half[row]) - 1, name="others")
+    others = f.map(row, _leading_zeros(f, row, half[row]) - 1, name="others")
     first = doubling_high(total[row] << (zeros[row] - 1), root)
     rest = minimum(_saturated_left(first, 1), _saturated_by(total[row], others[row]))
     r = f.map(row, rest, name="r")
@@ -299,7 +300,7 @@ def _inverse_root(f: Builder, total: Tensor, row: tuple[Var, ...]) -> tuple[Tens
     """1 / sqrt as multiplier and shift, 7 added to it (GetInvSqrtQuantizedMultiplierExp)."""
     quarters = f.map(row, select(total[row] >= 1 << 29, Const(1, INT32), Const(0, INT32)), name="quarters")
     small = f.map(row, select(total[row] >= 1 << 29, total[row] >> 2, total[row]), name="small")
-    pairs = f.map(row, ((_leading_zeros(small[row]) - 1) >> 1) - 1, name="pairs")
+    pairs = f.map(row, ((_leading_zeros(f, row, small[row]) - 1) >> 1) - 1, name="pairs")
     given = f.map(row, (small[row] << (pairs[row] << 1)) >> 1, name="given")
     half = f.map(row, shifted(given[row], Const(1, INT32)), name="half")
     x = f.map(row, Const(1 << 28, INT32), name="x")

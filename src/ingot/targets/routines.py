@@ -18,6 +18,7 @@ raw - acc0 is 256 * acc1, exact as long as |acc1| < 2^23.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
@@ -56,8 +57,9 @@ static void {name}({parameters}) {{
 
 
 def called(name: str, texts: Mapping[str, str]) -> list[str]:
-    """The functions that the text of a routine calls."""
-    return [n for n in texts if n != name and f"{n}(" in texts[name]]
+    """The functions that the text of a routine calls, by their whole names."""
+    words = set(re.findall(r"\w+(?=\()", texts[name]))
+    return [n for n in texts if n != name and n in words]
 
 
 def from_zero(name: str, plain: bool) -> str:

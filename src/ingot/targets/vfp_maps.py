@@ -39,8 +39,9 @@ def _bytes(kind: str) -> Iterator[str]:
 
 
 def _some_bytes(kind: str, count: int) -> Iterator[str]:
-    last, compared = 3 + count, "vmrs APSR_nzcv, fpscr"
-    yield from (f"vldm r0!, {{s4-s{last}}}", *(f"vdiv.f32 s{n}, s{n}, s0" for n in range(4, 4 + count)))
+    compared = "vmrs APSR_nzcv, fpscr"
+    yield f"vldm r0!, {_floats_from_s4(count)}"
+    yield from (f"vdiv.f32 s{n}, s{n}, s0" for n in range(4, 4 + count))
     if count == 1:
         yield from ("vcmp.f32 s4, s4", compared, "it vs", "vmovvs.f32 s4, s3")
     else:
@@ -59,7 +60,12 @@ def _floats(kind: str) -> Iterator[str]:
 def _some_floats(kind: str, count: int) -> Iterator[str]:
     yield from _numbers(kind, count, "r0", "r8", 4)
     yield from (f"vmul.f32 s{n}, s{n}, s0" for n in range(4, 4 + count))
-    yield f"vstm r1!, {{s4-s{3 + count}}}"
+    yield f"vstm r1!, {_floats_from_s4(count)}"
+
+
+def _floats_from_s4(count: int) -> str:
+    """A list of registers; GNU's assembler refuses a range of one."""
+    return "{s4}" if count == 1 else f"{{s4-s{3 + count}}}"
 
 
 def _counted(some: Callable[[int], Iterator[str]], back: str = "") -> Iterator[str]:

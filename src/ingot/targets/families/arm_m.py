@@ -46,6 +46,7 @@ TARGETS = (
         runtime=("-target", "thumb-freestanding-eabi", "-mcpu=cortex_m0"),
         runner=emulated("mps2-an385"),
         board=AN385,
+        shares=True,
         routines=thumb_routines(),
     ),
     Target(
@@ -171,6 +172,7 @@ TARGETS = (
         runtime=("-target", "thumb-freestanding-eabi", "-mcpu=cortex_m23"),
         runner=emulated("mps2-an505"),
         board=AN505,
+        shares=True,
         routines=thumb_routines(),
     ),
     Target(

@@ -53,9 +53,9 @@ def is_dense(p: Product, room: Room, target: Target) -> bool:
 class DenseBytes(DotLoops):
     """Builds the loops."""
 
-    def __init__(self, p: Product, storage: Storage, found: Requantised) -> None:
+    def __init__(self, p: Product, storage: Storage, found: Requantised, target: Target) -> None:
         super().__init__(p, storage, GROUP, 0)
-        self.found = found
+        self.found, self.target = found, target
         self.terms = prod(static(k.extent) for k in self.c.reduce)
         self.loads = -(-self.terms // GROUP)
         self.duo = self._duo()
@@ -151,7 +151,7 @@ class DenseBytes(DotLoops):
             for r in range(CHANNELS)
         )
         name = f"dot2_row_{self.kind.name}_{self.found.node.type.name}"
-        call = Routine(from_zero(name, is_plain(self.found)), addresses, numbers)
+        call = Routine(from_zero(name, is_plain(self.found, self.target)), addresses, numbers)
         body = (*self._sums(block), *stores)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
 

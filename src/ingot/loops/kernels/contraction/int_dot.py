@@ -67,10 +67,11 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     if made is not None and is_long(product, target):
         return LongBytes(product, storage, made, target).statements()
     if group == GROUP and is_paired(product, space, target):
-        tiles = PairedTiles(product, storage) if made is None else PairedBytes(product, storage, made)
-        return tiles.statements()
+        if made is None:
+            return PairedTiles(product, storage).statements()
+        return PairedBytes(product, storage, made, target).statements()
     if floats is not None and group == GROUP and is_dense(product, space, target):
-        return DenseBytes(product, storage, floats).statements()
+        return DenseBytes(product, storage, floats, target).statements()
     if group == 1 and is_by_eights(product, target):
         own = made if space.scales else None
         return ByEights(product, storage, own).statements()

@@ -41,6 +41,7 @@ from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import Requantised, limited, requantised
+from ingot.targets.record import Target
 from ingot.targets.routines import bytes_name
 
 SUM = Var("acc", None, INT32)
@@ -67,9 +68,9 @@ def made_bytes(p: Product) -> Requantised | None:
 class PairedBytes(PairedTiles):
     """Builds the loops, a call of the routine for all channels of two points."""
 
-    def __init__(self, p: Product, storage: Storage, found: Requantised) -> None:
+    def __init__(self, p: Product, storage: Storage, found: Requantised, target: Target) -> None:
         super().__init__(p, storage)
-        self.found = found
+        self.found, self.target = found, target
         self.first, self.scale = constants_of_channels(self, found, CHANNELS, in_words=True)
 
     def channels(self, first: int, blocks: int, size: int, count: int) -> tuple[Statement, ...]:
@@ -105,7 +106,7 @@ class PairedBytes(PairedTiles):
             apart = step(self.c.to, self.x.name) or 0 if self.x is not None and count == POINTS else 0
         numbers = (apart, blocks, self.pairs, unsigned_zero(self.found))
         body = (*self._sums(block), *self._limited(block, count, to))
-        call = Routine(routine_of("dot2_bytes", self.found), addresses, numbers)
+        call = Routine(routine_of("dot2_bytes", self.found, self.target), addresses, numbers)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
 
     def _sums(self, block: Expr) -> Iterator[Statement]:
@@ -174,14 +175,16 @@ def as_byte(total: Expr, channel: int, found: Requantised, scale: Load, shift: L
     return limited(rounded + found.zero, found.node.type)
 
 
-def is_plain(found: Requantised) -> bool:
-    """Whether the bytes stand for numbers from 0 on: their zero point is the smallest of their type."""
-    return found.zero == found.node.type.lowest
+def is_plain(found: Requantised, target: Target) -> bool:
+    """Whether a routine is for bytes that stand for numbers from 0 on: their zero point is the smallest of
+    their type. Code that has to be small has one routine for bytes of all zero points.
+    """
+    return target.accumulators == 0 and found.zero == found.node.type.lowest
 
 
-def routine_of(name: str, found: Requantised) -> str:
+def routine_of(name: str, found: Requantised, target: Target) -> str:
     """The routine that makes such bytes."""
-    return bytes_name(name, found.node.type.name, is_plain(found), found.is_fixed)
+    return bytes_name(name, found.node.type.name, is_plain(found, target), found.is_fixed)
 
 
 def unsigned_zero(found: Requantised) -> int:
