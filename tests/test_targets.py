@@ -25,7 +25,7 @@ from ingot.binary.objects import defined_symbols, sections, undefined_symbols, w
 from ingot.errors import InputError, ToolchainError
 from ingot.loops.kernels.contraction.tiles import Sizes, best_tile
 from ingot.targets import TARGETS, Target, find, native
-from ingot.targets.records import ALIASES, cpu_features, find_all
+from ingot.targets.records import ALIASES, OUT_OF_REACH, SEVERAL, cpu_features, find_all
 from ingot.targets.toolchain import (
     archive,
     assemble,
@@ -132,6 +132,28 @@ def test_unknown_target_names_the_nearest():
     assert "did you mean" not in str(caught.value)
 
 
+def test_a_family_is_no_target_and_its_members_are_named():
+    for name, members in SEVERAL.items():
+        assert name not in TARGETS and name not in ALIASES
+        with pytest.raises(InputError, match="stands for several processors; name one, such as") as caught:
+            find(name)
+        assert all(member in str(caught.value) and find(member) for member in members)
+
+
+def test_every_architecture_of_glow_is_a_target_or_gets_its_reason():
+    """What LLVM 8 lists in Glow's guide to ahead-of-time compilation."""
+    listed = """aarch64 aarch64_be amdgcn arm arm64 armeb avr bpf bpfeb bpfel hexagon lanai mips mips64
+    mips64el mipsel msp430 nvptx nvptx64 ppc32 ppc64 ppc64le r600 sparc sparcel sparcv9 systemz thumb thumbeb
+    wasm32 wasm64 x86 x86-64 xcore"""
+    out = set(OUT_OF_REACH)
+    for name in listed.split():
+        if name in out or name in SEVERAL:
+            with pytest.raises(InputError, match=r"there is no target|stands for several"):
+                find(name)
+        else:
+            assert find(name)
+
+
 def test_aliases_are_what_users_type():
     known = {
         "cortex-m4": "armv7e-m",
@@ -146,6 +168,8 @@ def test_aliases_are_what_users_type():
         "nrf52840": "armv7e-m",
         "x86_64": "x86-64",
         "apple-m1": "macos-aarch64",
+        "AArch64_BE": "aarch64-be",
+        "ARMV7-A": "armv7-a",
     }
     assert {alias: find(alias).name for alias in known} == known
     assert len(ALIASES) == sum(len(t.aliases) for t in TARGETS.values()) and not ALIASES.keys() & TARGETS

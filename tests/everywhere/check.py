@@ -32,7 +32,10 @@ NAMES = (
 CHOSEN = tuple(c for c in CASES if c.name in NAMES)
 RULES = Policy(libraries=True, writable=False, features=False)
 UNDECODED = Policy(libraries=True, writable=False)
-UNREAD = ("aarch64-sve256", "aarch64-sve512", "armv8.1m", "cortex-m85", "sparc", "mips64", "mips64el")
+UNREAD = (
+    *("aarch64-sve256", "aarch64-sve512", "armv8.1m", "cortex-m85", "mips64", "mips64el"),
+    *("sparc", "sparcel", "armv7-a-be"),
+)
 """Of whose SVE, Helium, rd %y, dinsu the decoder makes no assembly that a compiler takes."""
 
 

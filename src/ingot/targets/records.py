@@ -41,12 +41,27 @@ OUT_OF_REACH = MappingProxyType(
         **dict.fromkeys(("avr", "atmega328p", "atmega2560", "attiny85", "arduino-uno"), SMALL_INT),
         **dict.fromkeys(("arduino-nano", "arduino-mega", "msp430"), SMALL_INT),
         **dict.fromkeys(
-            ("nvptx", "nvptx64", "cuda", "amdgcn", "gpu"), "bundles run on processors, not on GPUs"
+            ("nvptx", "nvptx64", "cuda", "amdgcn", "r600", "gpu"), "bundles run on processors, not on GPUs"
         ),
+        "xcore": "the pinned compiler makes no objects for it",
+        "thumbeb": "--target armv7-a-be is big-endian, in Arm's code instead of Thumb's",
+        "wasm64": "its modules run only where memories of 64 bits are switched on; --target wasm32-simd128",
         **dict.fromkeys(("bpf", "bpfel", "bpfeb"), "its functions take at most five arguments and no floats"),
     }
 )
 """What users name that no record is for, and why."""
+SEVERAL = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("arm", "thumb", "arm32"), ("cortex-m0", "cortex-m4", "cortex-m33", "armv7-a", "aarch64")
+        ),
+        "cortex-m": ("cortex-m0", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
+        "cortex-a": ("cortex-a7", "cortex-a53", "cortex-a76"),
+        **dict.fromkeys(("riscv", "risc-v", "rv32"), ("rv32imc", "rv32imafc", "rv32gc", "riscv64")),
+        **dict.fromkeys(("stm32", "stm"), ("stm32f0", "stm32f4", "stm32h7", "stm32u5")),
+    }
+)
+"""Names of families, as other compilers take them, and some of their members."""
 CLOSE = 0.72  # of difflib's ratio: below, a name is no misspelling
 _MACHINE = platform.machine()
 
@@ -55,11 +70,17 @@ def find(name: str) -> Target:
     """The record of that name or alias; "native" is the best record this machine can run."""
     if name == "native":
         return native()
-    known = TARGETS.get(name) or ALIASES.get(name.lower().replace("_", "-")) or ALIASES.get(name.lower())
+    same = name.lower().replace("_", "-")
+    known = next((t for n in (name, same, name.lower()) if (t := TARGETS.get(n) or ALIASES.get(n))), None)
     if known is not None:
         return known
-    if why := OUT_OF_REACH.get(name.lower().replace("_", "-")):
+    if why := OUT_OF_REACH.get(same):
         raise InputError(f"there is no target '{name}': {why}")
+    if members := SEVERAL.get(same):
+        raise InputError(
+            f"target '{name}' stands for several processors",
+            remedy=f"name one, such as {', '.join(members)}; ingot targets lists them",
+        )
     raise InputError(f"unknown target '{name}'", remedy=f"{_suggestion(name)}ingot targets lists them")
 
 

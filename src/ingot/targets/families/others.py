@@ -121,6 +121,14 @@ TARGETS = (
         runs=False,
     ),
     Target(
+        "sparcel",
+        "32-bit SPARC, little-endian",
+        triple="sparcel-unknown-elf",
+        joins=False,
+        pointer_bytes=4,
+        runs=False,
+    ),
+    Target(
         "sparcv9",
         "64-bit SPARC, big-endian",
         triple="sparcv9-linux-gnu",
