@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c, execute, link_executable
 from tests.bundle import build, models
 from tests.fuzz.grow import Grown, grow
-from tests.here import require_runs
+from tests.here import require_program, require_runs
 
 TEN = 10
 SHAPE = (1, 3, 12, 12)
@@ -132,6 +133,55 @@ def test_all_run_in_one_program_on_an_arena_that_others_left(target: str, level:
     around = compile_c({"main.c": text, **headers}, record, name="main.c", relocation="static")
     answer = execute(link_executable([together.files["nets.o"], around], record), record)
     assert int.from_bytes(answer, record.endian, signed=True) == 0
+
+
+CALLS = """
+long ingot_write(int file, const void *from, long count);
+{includes}
+static float x[432], y[4];
+{arenas}
+int main(void) {{
+    int status = {calls};
+    ingot_write(1, &status, sizeof status);
+    return status;
+}}
+"""
+
+
+def linked(arenas: dict[str, str], objects: list[bytes], headers: dict[str, bytes], where: Path) -> list[int]:
+    """Bytes of text, data and bss of a program for a Cortex-M4 that runs each net on its arena."""
+    record = find("cortex-m4")
+    sizes = {arena: "NETS" if arena == "arena" else net.upper() for net, arena in arenas.items()}
+    text = CALLS.format(
+        includes="\n".join(f'#include "{header}"' for header in headers),
+        arenas="\n".join(
+            f"static unsigned char {arena}[{of}_ARENA_SIZE] __attribute__((aligned(64)));"
+            for arena, of in sizes.items()
+        ),
+        calls=" | ".join(f"{net}(x, y, {arena})" for net, arena in arenas.items()),
+    )
+    around = compile_c({"main.c": text, **headers}, record, name="main.c")
+    program = link_executable([*objects, around], record)
+    assert execute(program, record) == bytes(4)
+    (where / "program").write_bytes(program)
+    size = subprocess.run(["arm-none-eabi-size", "program"], cwd=where, capture_output=True, check=True)
+    return [int(n) for n in size.stdout.split(b"\n")[1].split()[:3]]
+
+
+def test_a_program_of_ten_nets_has_their_functions_and_an_arena_once(tmp_path: Path) -> None:
+    """The linker's sizes: beside ten objects, it saves nine times the kernels and nine arenas."""
+    require_runs("cortex-m4")
+    require_program("arm-none-eabi-size")
+    names = [f"net{n}" for n in range(TEN)]
+    together = ten(target="cortex-m4")
+    header = {n: data for n, data in together.files.items() if n.endswith(".h")}
+    shared = linked(dict.fromkeys(names, "arena"), [together.files["nets.o"]], header, tmp_path)
+    alone = [ingot.compile(net(n, i), target="cortex-m4", name=n) for i, n in enumerate(names)]
+    headers = {f"{n}.h": b.files[f"{n}.h"] for n, b in zip(names, alone, strict=True)}
+    apart = linked({n: f"arena_{n}" for n in names}, [b.object for b in alone], headers, tmp_path)
+    code, arena = (alone[0].manifest["sizes"][key] for key in ("code_bytes", "arena_bytes"))
+    assert apart[0] - shared[0] > 8 * code
+    assert apart[2] - shared[2] >= 9 * arena
 
 
 @pytest.mark.parametrize(
