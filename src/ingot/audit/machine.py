@@ -1,4 +1,5 @@
-"""What single instructions do to the stack pointer and where they go: x86, AArch64, Thumb, RISC-V.
+"""What single instructions do to the stack pointer and where they go: x86, AArch64, Thumb, and the tables of
+all machines.
 
 In: mnemonic and operands as capstone prints them. Out: `Move`s between registers and a `Flow`. Called by
 `stack.py`, which follows them through a function. What is not understood kills the register it writes; a
@@ -9,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import capstone
 
-from ingot.audit import riscv
+from ingot.audit import mips, powerpc, riscv, zarch
 from ingot.audit.moves import CONSTANT, KILLED, Flow, Move, number, plus, slack
 from ingot.binary.record import ObjectFile
 
@@ -25,6 +26,7 @@ class Machine:
 
     `beyond` gives mnemonic and operands of four bytes that capstone does not know, if it knows them itself.
     `pairs`: a far jump is two instructions, of which the first holds where it goes; near ones say how far.
+    `delays`: what stands behind a jump is carried out before it. `written` gives operands as x86 writes them.
     """
 
     architecture: int
@@ -36,6 +38,8 @@ class Machine:
     flow: Callable[[str, str], Flow]
     red_zone: int = 0
     pairs: bool = False
+    delays: bool = False
+    written: Callable[[str], str] = str
     beyond: Callable[[bytes, int], tuple[str, str] | None] = lambda code, at: None
 
 
@@ -217,12 +221,23 @@ def _armv81m(code: bytes, at: int) -> tuple[str, str] | None:
 
 _NAMES = (*(f"r{i}" for i in range(13)), "sp", "lr", "pc")
 _X86, _A64, _ARM = capstone.CS_ARCH_X86, capstone.CS_ARCH_ARM64, capstone.CS_ARCH_ARM
+_EITHER_ORDER = (capstone.CS_ARCH_PPC, capstone.CS_ARCH_MIPS)
+"""Of bytes in an instruction: the object's."""
 _CORTEX_M = capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
 
 
 def _riscv(bits: int, mode: int) -> Machine:
     decoder = capstone.CS_ARCH_RISCV, mode | capstone.CS_MODE_RISCVC
     return Machine(*decoder, "sp", 0, 0, partial(riscv.moves, bits), riscv.flow, pairs=True)
+
+
+def _mips(mode: int) -> Machine:
+    return Machine(capstone.CS_ARCH_MIPS, mode, "$sp", 0, 0, mips.moves, mips.flow, delays=True)
+
+
+def _powerpc(mode: int, red_zone: int) -> Machine:
+    rules = powerpc.moves, powerpc.flow
+    return Machine(capstone.CS_ARCH_PPC, mode, "r1", 0, 0, *rules, red_zone, written=powerpc.rewritten)
 
 
 MACHINES = {
@@ -233,10 +248,20 @@ MACHINES = {
     "EM_AARCH64": Machine(_A64, capstone.CS_MODE_ARM, "sp", 0, 0, _a64_moves, _a64_flow),
     "EM_RISCV32": _riscv(32, capstone.CS_MODE_RISCV32),
     "EM_RISCV64": _riscv(64, capstone.CS_MODE_RISCV64),
+    "EM_PPC": _powerpc(capstone.CS_MODE_32, 0),
+    "EM_PPC64": _powerpc(capstone.CS_MODE_64, powerpc.RED_ZONE),
+    "EM_S390": Machine(
+        capstone.CS_ARCH_SYSZ, capstone.CS_MODE_BIG_ENDIAN, "%r15", 0, -2, zarch.moves, zarch.flow
+    ),
+    "EM_MIPS32": _mips(capstone.CS_MODE_MIPS32),
+    "EM_MIPS64": _mips(capstone.CS_MODE_MIPS64),
     "EM_ARM": Machine(_ARM, _CORTEX_M, "sp", 0, 4, _thumb_moves, _thumb_flow, beyond=_armv81m),
 }
 
 
 def machine_of(file: ObjectFile) -> Machine | None:
     """The rules for an object's code, if there are any."""
-    return MACHINES.get(file.machine) or MACHINES.get(f"{file.machine}{file.bits}")
+    found = MACHINES.get(file.machine) or MACHINES.get(f"{file.machine}{file.bits}")
+    if found is None or file.endian == "little" or found.architecture not in _EITHER_ORDER:
+        return found
+    return replace(found, mode=found.mode | capstone.CS_MODE_BIG_ENDIAN)

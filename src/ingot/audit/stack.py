@@ -1,4 +1,4 @@
-"""How much stack a compiled object needs, read from its machine code: x86, AArch64, Cortex-M, RISC-V.
+"""How much stack a compiled object needs, read from its machine code (`machine.py` has the instruction sets).
 
 In: object bytes. Out: `StackUsage`. Called by `bundle` (the header's STACK_MAX), `inspect` and tests.
 
@@ -173,17 +173,26 @@ class _Walk:
             return False
         flow = self.machine.flow(op, operands)
         if flow:
-            return self._go(flow, at, size, operands, registers)
-        self._note_red_zone(operands, registers)
+            behind = self._delayed(at + size, registers) if self.machine.delays else 0
+            return behind is not None and self._go(flow, at, size, operands, registers, at + size + behind)
+        written = self.machine.written(operands)
+        self._note_red_zone(written, registers)
         if op == "pop":
             self._pop(operands, registers)
         if not self._step(self.machine.moves(op, operands), registers):
             return False
         if op == "push" and operands in registers:  # saved: gcc keeps the caller's stack pointer so
             registers[f"{SLOT}{registers[self.machine.sp]}"] = registers[operands]
-        self._note(operands, registers)
+        self._note(written, registers)
         self.pending.append((at + size, registers))
         return True
+
+    def _delayed(self, at: int, registers: Registers) -> int | None:
+        """Carry out what stands behind a jump, and give its size; None if the stack pointer is lost by it."""
+        if at not in self.code:
+            return None
+        size, op, operands = self.code[at]
+        return size if self._step(self.machine.moves(op, operands), registers) else None
 
     def _pop(self, register: str, registers: Registers) -> None:
         """What was pushed there; registers that hold nothing known keep what they are believed to hold."""
@@ -228,7 +237,8 @@ class _Walk:
                 reach = int(offset, 0) - registers[base] + registers[self.machine.sp]
                 self.red_zone = max(self.red_zone, reach)
 
-    def _go(self, flow: Flow, at: int, size: int, operands: str, registers: Registers) -> bool:
+    def _go(self, flow: Flow, at: int, size: int, operands: str, registers: Registers, behind: int) -> bool:
+        """`behind`: where control goes on that does not jump."""
         if flow == "return":
             return True
         used = -registers[self.machine.sp]
@@ -238,7 +248,7 @@ class _Walk:
             return True
         callee = None if callee and callee.startswith(INDIRECT_THUNK) else callee
         if callee in HOOKS:
-            self.pending.append((at + size, registers))
+            self.pending.append((behind, registers))
             return True
         if flow == "call" or (local is None and flow != "branch") or callee is not None:
             # A jump out of the function is a tail call: its return address is already on the stack.
@@ -246,7 +256,7 @@ class _Walk:
         if local is not None and flow != "call":
             self.pending.append((local, dict(registers)))
         if flow != "jump":
-            self.pending.append((at + size, registers))
+            self.pending.append((behind, registers))
         return True
 
     def _target(self, at: int, size: int, operands: str) -> tuple[int | None, str | None]:
@@ -254,7 +264,9 @@ class _Walk:
         function = self.function
         for offset in range(self._pair(at, operands), at + size):
             if offset in function.targets:
-                return self._named(*function.targets[offset])
+                symbol, addend = function.targets[offset]
+                # MIPS keeps a part of the addend, or all of it, in the jump itself
+                return self._named(symbol, addend + (_distance(operands) if self.machine.delays else 0))
         found = re.search(r"(?:^|[ ,#])(0x[0-9a-f]+|\d+)$", operands)
         if found is None or "[" in operands:
             return None, None
