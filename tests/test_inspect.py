@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 from pathlib import Path
 
+import onnx
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -175,3 +176,18 @@ def test_a_picture_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     target = tmp_path / "file" / "g.svg"
     refused = CliRunner().invoke(app, ["inspect", str(DIGITS), "--svg", str(target)])
     assert refused.exit_code == 2 and f"cannot write {target}" in refused.stderr
+
+
+NAMES = (b"SomeOp", b"in_put", b"resultz", b"axis_0", b"node_1", b"netnet")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_are_not_utf8_are_shown(name: bytes, tmp_path: Path) -> None:
+    info, FLOAT = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    call = onnx.helper.make_node("SomeOp", ["in_put", "missing"], ["resultz"], "node_1")
+    x, y = info("in_put", FLOAT, ["axis_0", 2]), info("resultz", FLOAT, None)
+    graph = onnx.helper.make_graph([call], "netnet", [x], [y])
+    data = onnx.helper.make_model(graph).SerializeToString()
+    path = tmp_path / "m.onnx"
+    path.write_bytes(data.replace(name, b"\xff" + name[1:]))
+    assert "\\xff" + name[1:].decode() in ingot("inspect", path).stdout

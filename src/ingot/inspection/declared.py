@@ -37,21 +37,21 @@ class Declared:
 def declared(model: onnx.ModelProto) -> Declared:
     """What a model says of itself."""
     graph = model.graph
-    versions = {o.domain: o.version for o in model.opset_import}
-    shapes = {v.name: _described(v) for v in (*graph.value_info, *graph.input, *graph.output)}
-    constants = {t.name for t in graph.initializer}
+    versions = {_text(o.domain): o.version for o in model.opset_import}
+    shapes = {_text(v.name): _described(v) for v in (*graph.value_info, *graph.input, *graph.output)}
+    constants = {_text(t.name) for t in graph.initializer}
     nodes = tuple(_nodes(graph, versions, shapes, 0))
-    own = {(f.domain, f.name): 0 for f in model.functions}
+    own = {(_text(f.domain), _text(f.name)): 0 for f in model.functions}
     known = {(o.domain, o.name): o.opsets[-1] for o in supported()} | own
     unsupported = {
         f"{op} (opset {version})"
         for _, _, op, version, _, _ in nodes
         if known.get(_key(op), version + 1) > version and foreign_function(_call(op)) is None
     }
-    inputs = [v for v in graph.input if v.name not in constants]
-    dims = [d.dim_param for v in inputs for d in v.type.tensor_type.shape.dim if d.dim_param]
+    inputs = [v for v in graph.input if _text(v.name) not in constants]
+    dims = [_text(d.dim_param) for v in inputs for d in v.type.tensor_type.shape.dim if d.dim_param]
     return Declared(
-        graph.name,
+        _text(graph.name),
         tuple(map(_described, inputs)),
         tuple(map(_described, graph.output)),
         nodes,
@@ -73,14 +73,20 @@ def _nodes(
     graph: onnx.GraphProto, versions: dict[str, int], shapes: dict[str, str], depth: int
 ) -> Iterator[Row]:
     for node in graph.node:
-        domain = "" if node.domain in DOMAINS else node.domain
+        name, kind, domain = map(_text, (node.name, node.op_type, node.domain))
+        domain = "" if domain in DOMAINS else domain
         version = versions.get(domain) or versions.get(domain or "ai.onnx", 0)
-        op = f"{domain}.{node.op_type}" if domain else node.op_type
-        outputs = tuple(shapes.get(name, name) or "_" for name in node.output)
-        yield depth, node.name, op, version, tuple(n or "_" for n in node.input), outputs
+        op = f"{domain}.{kind}" if domain else kind
+        outputs = tuple(shapes.get(output, output) or "_" for output in map(_text, node.output))
+        yield depth, name, op, version, tuple(_text(n) or "_" for n in node.input), outputs
         for a in node.attribute if depth < DEPTH_LIMIT else ():
             for inner in (*([a.g] if a.HasField("g") else []), *a.graphs):
                 yield from _nodes(inner, versions, shapes, depth + 1)
+
+
+def _text(name: str | bytes) -> str:
+    """A name that can be shown: protobuf hands over as bytes what is not UTF-8."""
+    return name.decode(errors="backslashreplace") if isinstance(name, bytes) else name
 
 
 def _key(op: str) -> tuple[str, str]:
@@ -99,11 +105,13 @@ def _type(number: int) -> str:
 
 def _described(info: onnx.ValueInfoProto) -> str:
     """NAME: TYPE[DIMENSIONS], a dimension by its name where it is free."""
-    kind = info.type.WhichOneof("value")
+    name, kind = _text(info.name), info.type.WhichOneof("value")
     tensor = info.type.tensor_type
     if kind != "tensor_type":
-        return f"{info.name}: {kind.removesuffix('_type')}" if kind else info.name
+        return f"{name}: {kind.removesuffix('_type')}" if kind else name
     if not tensor.HasField("shape"):
-        return f"{info.name}: {_type(tensor.elem_type)}[...]"
-    dims = [d.dim_param or (str(d.dim_value) if d.HasField("dim_value") else "?") for d in tensor.shape.dim]
-    return f"{info.name}: {_type(tensor.elem_type)}[{', '.join(dims)}]"
+        return f"{name}: {_type(tensor.elem_type)}[...]"
+    dims = [
+        _text(d.dim_param) or (str(d.dim_value) if d.HasField("dim_value") else "?") for d in tensor.shape.dim
+    ]
+    return f"{name}: {_type(tensor.elem_type)}[{', '.join(dims)}]"
