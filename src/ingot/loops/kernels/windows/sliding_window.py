@@ -1,8 +1,9 @@
 """Sliding windows: depthwise convolutions and pooling, where every channel minds its own, and convolutions
 to a few channels along rows, which have a tile for all filters together.
 
-All taps of a tile of outputs are unrolled, of large windows those of a row, so that each input vector is
-loaded once and used for every tap it feeds; weights and bias wait in registers outside the loops that slide.
+All taps of a tile of outputs are unrolled, so that each input vector is loaded once and used for every tap it
+feeds; of large windows those of a row, of long rows none. Weights and bias wait in registers outside the
+loops that slide.
 Where windows leave their tensor the outputs concerned are peeled, with their taps clipped.
 """
 
@@ -40,6 +41,7 @@ from ingot.loops.kernels.windows.window_tiles import (
     filters_of,
     halves,
     has_columns,
+    most_operations,
     segments,
     slides_along,
     taps_of,
@@ -80,11 +82,13 @@ def sliding_window(
 
 
 def unrolled(r: Reduction, filters: int = 1) -> tuple[Var, ...]:
-    """The innermost axes of the window whose taps are few enough to write out."""
+    """The innermost axes of the window whose taps are few enough to write out: none if a row alone is too
+    much for a tile, whose outputs would share nothing.
+    """
     axes, most = r.axes, MOST_TAPS if has_columns(r) else MOST_WEIGHTS
     while taps_of(axes) * filters > most and len(axes) > 1:
         axes = axes[1:]
-    return axes
+    return axes if taps_of(axes) <= most_operations(r) else ()
 
 
 def _along_first(v: Vertical, r: Reduction) -> Reduction:

@@ -53,6 +53,11 @@ def has_columns(r: Reduction) -> bool:
     return isinstance(r.term, Load) and r.init == r.identity
 
 
+def most_operations(r: Reduction) -> int:
+    """How many operations a tile may have written out."""
+    return MOST_COMBINED if has_columns(r) else MOST_STATEMENTS
+
+
 def segments(v: Vertical, x: Var) -> list[Segment]:
     """The outputs of an axis by the taps that lie inside; NotVectorizable where that is too varied."""
     n = static(x.extent)
@@ -103,15 +108,15 @@ def best_tile(
     moving = next(a for a in loads(r.term) if any(step(a, x.name) for x in slides))
     steps = [step(moving, x.name) or 0 for x in slides]
     steps_of = [[(step(moving, k.name) or 0) * i for i in range(static(k.extent))] for k in r.axes]
-    taps = [sum(at) for at in product(*steps_of)]
+    taps, row = [sum(at) for at in product(*steps_of)], steps_of[-1] if steps_of else [0]
     best: tuple[float, tuple[int, ...], bool] | None = None
     rows = 4 if fixed else 1  # pooling shares little between rows, and reads better in one stream
     sizes = [range(1, min(8 if x is slides[-1] else rows, static(x.extent)) + 1) for x in slides]
     for size, keeps in product(product(*sizes), (True, False)):
         outputs = prod(size) * filters
         room = target.registers - 2 - (fixed if keeps else 0)
-        most = MOST_COMBINED if has_columns(r) else MOST_STATEMENTS
-        too_big = outputs > room or filters * _operations(r, _origins(size, steps), taps, steps_of[-1]) > most
+        operations = filters * _operations(r, _origins(size, steps), taps, row)
+        too_big = outputs > room or operations > most_operations(r)
         if (prod(size) > 1 and too_big) or (keeps and room < 1):
             continue
         cycles = 0.0
@@ -120,7 +125,7 @@ def best_tile(
             tile, count = [n for n, _ in shape], prod(c for _, c in shape)
             at = _origins(tile, steps)
             read = len({a + t for a in at for t in taps}) + (0 if keeps else prod(tile) * fixed)
-            operations = filters * _operations(r, at, taps, steps_of[-1])
+            operations = filters * _operations(r, at, taps, row)
             cycles += count * (max(operations, read) / 2 + read / 8 + prod(tile) + 3)
         if best is None or cycles < best[0]:
             best = (cycles, size, keeps)
