@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from ingot.driver import stages
+from ingot.formula.statements import For, flatten
 from ingot.loops.evaluate import run
 from ingot.loops.verify import require_proved
 from ingot.options import Options
@@ -169,6 +170,16 @@ def test_who_goes_along_the_terms() -> None:
         proto.graph.input.append(second)
         (kernel,) = stages(proto, Options(target="x86-64-v3")).program.kernels
         assert kernel.generators == (generator,)
+
+
+@pytest.mark.parametrize(("terms", "beside"), [(1024, 4), (512, 8), (1000, 16)])
+def test_rows_that_share_a_set_of_the_cache_are_read_few_at_a_time(terms: int, beside: int) -> None:
+    """Sixteen rows that are 4096 bytes apart would push each other out before their lines are read."""
+    proto = model("t = Transpose <perm = [1, 0]> (h) y = MatMul (x, t)", {}, (1, terms))
+    proto.graph.input.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, (100, terms)))
+    (kernel,) = stages(proto, Options(target="x86-64-v4")).program.kernels
+    first = next(s for s in flatten(kernel.body) if isinstance(s, For))
+    assert (kernel.generators, first.step) == (("dot_product",), beside)
 
 
 def test_a_result_is_turned_for_both_operands() -> None:

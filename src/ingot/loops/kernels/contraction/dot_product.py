@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 
 from ingot.formula.compute import Compute, Reduction
 from ingot.formula.expr import Binary, Const, Expr, Lane, Load, Shuffle, Var, static, substitute
@@ -37,6 +37,8 @@ MOST_ROWS = 5
 LATENCY = 8  # multiply-adds under way at once
 ADDITIONS = 3.0  # instructions for each accumulator whose lanes are added
 OVERHEAD = 8.0  # cycles of a tile as such
+SET_BYTES = 4096  # addresses so far apart share a set of the first cache, on all processors that have vectors
+ALIASES = 4  # lines of such a set that are read at once, which leaves room for prefetched ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +189,15 @@ def _pays(d: DotProduct, lanes: int) -> bool:
 
 
 def _tiles(d: DotProduct, lanes: int, registers: int) -> Iterator[tuple[int, int]]:
-    """Rows and neighbours of tiles that registers hold: accumulators, an operand of each row, one more."""
+    """Rows and neighbours of tiles that registers hold: accumulators, an operand of each row, one more. Those
+    neighbours are read at once, so few of them may compete for the same lines of the first cache.
+    """
     count, rows = static(d.along.extent), 1 if d.across is None else static(d.across.extent)
+    apart = (step(d.near, d.along.name) or 0) * d.near.tensor.type.bytes
+    most = min(count, lanes, ALIASES * SET_BYTES // gcd(apart, SET_BYTES))
     for r in range(1, min(rows, MOST_ROWS) + 1):
         side = 1
-        while side <= min(count, lanes) and r * side + r + 2 <= registers:
+        while side <= most and r * side + r + 2 <= registers:
             yield r, side
             side *= 2
 
