@@ -315,6 +315,13 @@ def test_unknown_operators_are_all_named(tmp_path: Path) -> None:
     assert "CUSTOM FancyOp (at 'sum')" in found and "LSH_PROJECTION" in found
 
 
+@pytest.mark.parametrize(("kind", "chip"), [("ethos-u", "an Ethos-U"), ("edgetpu-custom-op", "an Edge TPU")])
+def test_models_that_an_accelerators_compiler_wrote(kind: str, chip: str, tmp_path: Path) -> None:
+    data = model([T("INT8", (2,), name="x"), T("INT8", (2,), name="y")], [Op(kind, [0], [1])], [0], [1])
+    found = refused(tmp_path, data)
+    assert f"compiled for {chip}: give the model that it was compiled from" in found
+
+
 @pytest.mark.parametrize(
     "tensors, ops, word",
     [

@@ -88,6 +88,10 @@ class Scope:
             self.items[index] = Tensor(item) if isinstance(item, Value) else item
 
 
+COMPILED = {"CUSTOM ethos-u": "an Ethos-U", "CUSTOM edgetpu-custom-op": "an Edge TPU"}
+"""Operators that stand for layers which a compiler has made into code of an accelerator, and of which."""
+
+
 def require_known(model: Model) -> None:
     """Raise UnsupportedError that lists every operator that is in the way, with one place for each."""
     found: dict[str, str] = {}
@@ -97,7 +101,11 @@ def require_known(model: Model) -> None:
                 found.setdefault(operator.kind, operator.place)
     if found:
         listed = ", ".join(f"{brief(kind)} (at {brief(place)!r})" for kind, place in sorted(found.items()))
-        raise UnsupportedError(f"operators of TFLite that are not supported: {listed}")
+        chips = [chip for kind, chip in COMPILED.items() if kind in found]
+        remedy = (
+            f"the model is compiled for {chips[0]}: give the model that it was compiled from" if chips else ""
+        )
+        raise UnsupportedError(f"operators of TFLite that are not supported: {listed}", remedy=remedy)
 
 
 def require_one_maker(model: Model) -> None:
