@@ -23,6 +23,7 @@ from ingot.check.worth import worth
 from ingot.compression.layers import Layer, layers_of
 from ingot.compression.merge import merge_equal
 from ingot.compression.model import Compressed, Wish, compress, floats, inlined, to_container
+from ingot.compression.rename import shorten
 from ingot.compression.worth import Worth
 from ingot.errors import InputError
 from ingot.files import named, read_file, sha256_of
@@ -87,12 +88,16 @@ PLAN = Level("plan", "placing tensors in memory", plan_text, check)
 
 
 def compress_model(
-    model: Any, wish: Wish, folds: bool = False, data: LabelledData | None = None
+    model: Any,
+    wish: Wish,
+    folds: bool = False,
+    data: LabelledData | None = None,
+    shortens: bool = False,
 ) -> Compressed:
     """A model (of any format that `compile` reads) with encoded weights; see `ingot.compression`.
 
     Where it `folds`, batch normalisations and biases become part of the weights before they are encoded.
-    With `data`, the result says what it costs there.
+    With `data`, the result says what it costs there. Where it `shortens`, inner tensors get short names.
     """
     proto = self_contained(model, Options())
     size = proto.ByteSize()
@@ -103,7 +108,9 @@ def compress_model(
     if wish.training is not None:
         wish = replace(wish, training=replace(wish.training, build=trainable))
     made = replace(compress(proto, _read, wish), model_bytes=size)
-    return made if data is None else replace(made, worth=_worth(model, before, wish, made, data))
+    if data is not None:
+        made = replace(made, worth=_worth(model, before, wish, made, data))
+    return replace(made, model=shorten(made.model)) if shortens else made
 
 
 def _worth(model: Any, before: onnx.ModelProto, wish: Wish, made: Compressed, data: LabelledData) -> Worth:

@@ -115,6 +115,31 @@ def test_labels_are_of_data(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "add --evaluate FILE.npz" in result.stderr
 
 
+def test_short_names(tmp_path: Path) -> None:
+    """Inner tensors are renamed, those of branches too; what is outside, and the answers, stay."""
+    long = "a_name_that_is_longer_than_what_it_stands_for"
+    body = f"""{{
+        {long} = MatMul(x, weights)
+        y = If (c) <
+            then_branch = one () => (float[1,6] inner) {{ inner = Relu({long}) }},
+            else_branch = other () => (float[1,6] t0) {{ t0 = MatMul({long}, {long}_2) }}
+        >
+    }}"""
+    text = "(float[1,24] x, bool c) => (float[1,6] y)"
+    made = model(text, body, {"weights": [24, 6], f"{long}_2": [6, 6]})
+    made.graph.node[0].name = made.graph.node[0].doc_string = long
+    onnx.save(made, tmp_path / "m.onnx")
+    for file, words in (("long.onnx", ()), ("short.onnx", ("--short-names",))):
+        result = ingot("compress", tmp_path / "m.onnx", *words, "-o", tmp_path / file)
+        assert result.exit_code == 0, result.output
+    before, after = (onnx.load(tmp_path / f) for f in ("long.onnx", "short.onnx"))
+    onnx.checker.check_model(after, full_check=True)
+    assert long.encode() not in after.SerializeToString() and before.ByteSize() > after.ByteSize() + 200
+    assert [v.name for v in (*after.graph.input, *after.graph.output)] == ["x", "c", "y"]
+    for seed in range(4):
+        np.testing.assert_array_equal(answers(after, seed)[0], answers(before, seed)[0])
+
+
 def test_a_container_and_back(tmp_path: Path) -> None:
     options = ("--density", "0.5", "--form", "sparse", "--gap-bits", "4", "--json")
     for file, words in (

@@ -172,6 +172,7 @@ def compress(
     steps: int = STEPS,
     share_rounds: int = 1,
     fold: bool = False,
+    short_names: bool = False,
     data: Data | None = None,
     labels: str | Path | Array | None = None,
 ) -> Compressed:
@@ -182,8 +183,9 @@ def compress(
     keeps that share of all weights. `bits` are the bits of a code, and `gap_bits` those of a relative index
     (a number, auto or coded). A `container` replaces the model's weights. `finetune` is a script that trains
     between `rounds` of pruning and in `share_rounds` of sharing, for `steps` each. With `fold`, batch
-    normalisations and biases become part of the weights first. With `data` (and `labels`), the result says
-    what compression costs there. Raises InputError for options that do not fit the model.
+    normalisations and biases become part of the weights first, and `short_names` renames inner tensors. With
+    `data` (and `labels`), the result says what compression costs there. Raises InputError for options that
+    do not fit the model.
     """
     wish = Wish(
         density=_per_layer(density),
@@ -198,7 +200,7 @@ def compress(
         container=None if container is None else read_file(Path(container), CONTAINER_BYTES),
         training=None if finetune is None else Training(Path(finetune), rounds, steps, share_rounds),
     )
-    return compress_model(opened(model), wish, fold, _labelled(data, labels))
+    return compress_model(opened(model), wish, fold, _labelled(data, labels), short_names)
 
 
 def _per_layer(value: float | str | Mapping[str, Any] | None) -> tuple[str, ...]:

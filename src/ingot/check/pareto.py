@@ -27,7 +27,7 @@ from ingot.log import announce
 from ingot.tables import Result, Table, table
 from ingot.workers import spread
 
-Compress = Callable[[Any, Wish, bool, LabelledData | None], Compressed]
+Compress = Callable[[Any, Wish, bool, LabelledData | None, bool], Compressed]
 COLUMNS = ("ratio", "bits>", "file", "bytes>", "ratio, Huffman>", "plain>", "all constants>", "cost>", "best")
 
 
@@ -87,14 +87,15 @@ class Frontier(Result):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all points share: the file of the model, whether batch normalisations are folded, data, and who
-    compresses.
+    """What all points share: the file of the model, whether batch normalisations are folded and names
+    shortened, data, and who compresses.
     """
 
     model: Path
     folds: bool
     data: LabelledData | None
     compress: Compress
+    shortens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def _digest(job: Job, wish: Wish) -> str:
         plan = (wish.training.rounds, wish.training.steps, wish.training.share_rounds)
     options = replace(wish, training=None)
     held = [sha256_of(path) for each in files for path in _files(each)]
-    return hashlib.sha256(repr((job.folds, options, plan, held)).encode()).hexdigest()
+    return hashlib.sha256(repr((job.folds, job.shortens, options, plan, held)).encode()).hexdigest()
 
 
 def _files(path: Path) -> list[Path]:
@@ -199,7 +200,7 @@ def _made(job: Job, task: Task) -> tuple[Point, bytes, float | None]:
     bits = task.wish.bits[-1]
     point = Point(task.name, task.wish.ratio, bits, task.digest)
     try:
-        made = job.compress(job.model, task.wish, job.folds, job.data)
+        made = job.compress(job.model, task.wish, job.folds, job.data, job.shortens)
     except InputError as error:
         return msgspec.structs.replace(point, obstacle=str(error)), b"", None
     content = made.model.SerializeToString()

@@ -109,6 +109,12 @@ Fold = Annotated[
     bool,
     typer.Option("--fold", help="First fold batch normalisations and biases into the weights before them."),
 ]
+ShortNames = Annotated[
+    bool,
+    typer.Option(
+        "--short-names", help="Give inner tensors short names: of a small model, names are most of the file."
+    ),
+]
 Evaluate = Annotated[
     list[str] | None,
     typer.Option(
@@ -150,6 +156,7 @@ def compress(
     steps: Steps = None,
     share_rounds: ShareRounds = None,
     fold: Fold = False,
+    short_names: ShortNames = False,
     evaluate: Evaluate = None,
     labels: Labels = None,
     report_file: Report = None,
@@ -176,7 +183,7 @@ def compress(
             container=None if source is None else read_file(source, CONTAINER_BYTES),
             training=training_of(finetune, rounds, steps, share_rounds),
         )
-        made = compress_model(model, wish, fold, labelled(evaluate, labels, "--evaluate"))
+        made = compress_model(model, wish, fold, labelled(evaluate, labels, "--evaluate"), short_names)
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
         data, title = _accounted(made, path, len(content))
         files = {path: content}

@@ -52,6 +52,7 @@ def pareto(
     steps: by.Steps = None,
     share_rounds: by.ShareRounds = None,
     fold: by.Fold = False,
+    short_names: by.ShortNames = False,
     evaluate: by.Evaluate = None,
     labels: by.Labels = None,
     output: Folder = Path("pareto"),
@@ -76,7 +77,7 @@ def pareto(
         start=centroids,
         training=by.training_of(finetune, rounds, steps, share_rounds),
     )
-    job = Job(model, fold, labelled(evaluate, labels, "--evaluate"), compress_model)
+    job = Job(model, fold, labelled(evaluate, labels, "--evaluate"), compress_model, short_names)
     with progress(f"Compressing {model.name}"):
         found = measured(
             job, wish, _words(ratios), list(dict.fromkeys(bits or ["4"])), output, workers, scheduler
