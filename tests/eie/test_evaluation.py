@@ -16,10 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 from ingot.cli import app
-from ingot.eie import paper, published, sweep
+from ingot.eie import glyphs, paper, published, sweep
 from ingot.eie.balance import balanced, column_order, row_order
 from ingot.eie.benchmark import BENCHMARKS
 from ingot.eie.columns import encode
+from ingot.eie.glyphs import accuracy
 from ingot.eie.layers import Product
 from ingot.eie.machine import Machine
 from ingot.eie.timing import time
@@ -140,7 +141,7 @@ def test_the_paper_s_pages(small: None, tmp_path: Path) -> None:
     assert all(x["text"] in unescape(html) for x in exhibits)
     assert html.count('fill="url(#hatch-') > 9 * 5 and "striped: of fitted layers" in html
     assert json.loads((tmp_path / "out" / "eie.json").read_text()) == exhibits
-    assert html.count("<h2>") == 15 and html.count("<svg") == 11
+    assert html.count("<h2>") == 15 and html.count("<svg") == 12
     assert len(list((tmp_path / "out").glob("*.svg"))) == 11
 
 
@@ -221,3 +222,13 @@ def test_a_worker_that_fails(small: None) -> None:
 def test_no_dask_here() -> None:
     result = CliRunner().invoke(app, ["eie", "sweep", "--scheduler", "localhost:1"])
     assert result.exit_code == 2 and "scheduler" in result.output
+
+
+def test_the_network_of_figure_10_reads_digits_as_well_with_16_bits() -> None:
+    """As in the paper, 16 bits lose next to nothing, and 8 bits lose some; shared weights are 15 and zero."""
+    exact, found = accuracy((32, 16, 8))
+    assert exact > 85 and found[32] == exact
+    assert abs(found[16] - exact) <= 0.6 and 50 < found[8] < exact
+    for layer in glyphs._shared([(np.arange(-20.0, 20.0).reshape(2, 20), np.zeros(2))]):
+        assert len(layer.codebook) == 16 and layer.codebook[0] == 0
+        assert not layer.codes[1, 0] and np.abs(layer.codebook[layer.codes]).max() > 15
