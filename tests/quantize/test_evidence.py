@@ -68,6 +68,35 @@ def test_equalisation_is_kept_where_it_helps() -> None:
     assert found.loss < lost(model, IMAGES, equalize=False) / 3
 
 
+def test_layers_around_additions_share_factors() -> None:
+    """A residual block: two layers write the channels that are added, and two read them."""
+    rng = np.random.default_rng(3)
+    weights = {
+        "w": normal(rng, 8, 3, 3, 3, size=0.3) * SPREAD[:, None, None, None],
+        "up": normal(rng, 12, 8, 1, 1, size=0.4) / SPREAD[:, None, None],
+        "down": normal(rng, 8, 12, 1, 1, size=0.3) * SPREAD[:, None, None, None],
+        "last": normal(rng, 6, 8, 1, 1, size=0.4) / SPREAD[:, None, None],
+    }
+    body = "a = Conv(x, w) u = Conv(a, up) r = Relu(u) d = Conv(r, down) s = Add(a, d) y = Conv(s, last)"
+    model = net(body, weights, "(float[1,3,8,8] x) => (float[1,6,6,6] y)")
+    network = fold(opened(model, {}))
+    assert [(len(c.first), len(c.second)) for c in chains(network)] == [(2, 2), (1, 1)]
+    assert equalize(network, profile_of(model, IMAGES), set()) == {"a", "u", "r", "d", "s"}
+    np.testing.assert_allclose(answers(closed(network), IMAGES), answers(model, IMAGES), rtol=1e-4, atol=1e-4)
+    assert lost(model, IMAGES) < lost(model, IMAGES, equalize=False) / 2
+
+
+def test_an_addition_of_anything_else_ends_the_chain() -> None:
+    weights = {"w": normal(RNG, 3, 3, 1, 1), "v": normal(RNG, 3, 3, 1, 1)}
+    for other in ("Add(a, x)", "Mul(a, a)", "Sub(a, a)"):
+        model = net(
+            f"a = Conv(x, w) s = {other} y = Conv(s, v)",
+            weights,
+            "(float[1,3,8,8] x) => (float[1,3,8,8] y)",
+        )
+        assert not [c for c in chains(fold(opened(model, {}))) if "s" in c.tensors]
+
+
 def test_nothing_passes_a_clip_or_another_reader() -> None:
     assert len(chains(fold(opened(chained("Clip(c, zero, six)"), {})))) == 1
     shared = chained("Relu(c)")

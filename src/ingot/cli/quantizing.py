@@ -267,8 +267,8 @@ def quantized_first(
 
 
 def _pairs(count: int) -> str:
-    """How many pairs of layers, in words."""
-    return "1 pair of layers" if count == 1 else f"{count} pairs of layers"
+    """How many groups of layers, in words."""
+    return "1 group of layers" if count == 1 else f"{count} groups of layers"
 
 
 def _said(made: Quantized) -> Iterator[str]:
