@@ -243,7 +243,7 @@ def _bytes(kind: str, plain: bool, fixed: bool) -> Iterator[str]:
     yield from _all_products(end)
     yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
     if fixed:
-        yield from (*_scaled_fixed(), *_moved("" if plain else zero))
+        yield from _scaled_fixed("" if plain else zero)
     else:
         yield from _scaled_words("" if plain else zero)
     yield from ("1:", *_limited(kind), f"ldm sp, {FRAME}", "str r8, [r5, r6]", "str r4, [r5], #4")
@@ -281,27 +281,21 @@ def _scaled_floats(scales: str, multiply: str = "vmul") -> Iterator[str]:
     yield from ("vpush {s4-s11}", "pop {r4-r11}")
 
 
-def _scaled_fixed() -> Iterator[str]:
-    """The same of two points, by multipliers in s0-s3 and shifts in s4-s7."""
+def _scaled_fixed(zero: str) -> Iterator[str]:
+    """The same of two points, by multipliers in s0-s3 and shifts in s4-s7. The upper half of a doubled sum by
+    a multiplier, less 1 where it is negative, is shifted: the carry of that is what rounds it up. If results
+    are not moved, what is negative becomes 0 whichever way it is rounded.
+    """
+    if zero:
+        yield f"ldr r2, {zero}"
     for n in range(4):
-        yield from (
-            f"vmov r0, s{n}",
-            f"vmov r12, s{4 + n}",
-            "movs r2, #1",
-            "lsls r2, r2, r12",
-            "lsrs r2, r2, #1",
-        )
+        yield from (f"vmov r0, s{n}", f"vmov r12, s{4 + n}")
         for r in (f"r{4 + n}", f"r{8 + n}"):
             yield f"asr {r}, {r}, #7" if n % 2 else f"lsl {r}, {r}, #1"
-            yield from fixed(r, "r0", "r2", "r3")
-            yield f"asr {r}, {r}, r12"
-
-
-def fixed(r: str, multiplier: str, half: str, free: str) -> Iterator[str]:
-    """The upper half of a doubled sum by a multiplier, rounded, and what a division by a power of two, half
-    of which is given, adds to round away from 0.
-    """
-    yield from (f"add {free}, {half}, {r}, asr #31", f"smmlar {r}, {r}, {multiplier}, {free}")
+            yield from (
+                (f"asr r3, {r}, #31", f"smmlar {r}, {r}, r0, r3") if zero else (f"smmulr {r}, {r}, r0",)
+            )
+            yield from (f"asrs {r}, {r}, r12", f"adc {r}, {r}, {'r2' if zero else '#0'}")
 
 
 def _limited(kind: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
-from ingot.targets.routines import KINDS, bytes_name, fixed, in_fixed_point, routine
+from ingot.targets.routines import KINDS, bytes_name, in_fixed_point, routine
 
 PITCH = 64  # elements of a row of a plane
 LANES, LANE = 4, 16  # channels whose rows share one, and elements of each
@@ -231,20 +231,21 @@ def _loops(strides: tuple[int, int], kind: str, scaled: Callable[[int], Iterator
 
 def _start(strides: tuple[int, int], is_fixed: bool) -> Iterator[str]:
     """r3-r8: weights 01 and 12 of three rows. s0: scale in a word, s1: zero point, s8: how far right the
-    second result goes, where there is one; in fixed point s0: multiplier, s9: shift, s10: half of what it
-    divides by. On the stack: first value, four times; how far right and down the other results go; from tile
-    to tile, where planes end; from the end of rows to the next, of planes and results; how far right at
-    first, rows left; then registers; then y, rows, columns, down, along, zero.
+    second result goes, where there is one; in fixed point s0: multiplier, s9: shift, and sums are doubled. On
+    the stack: first value, four times; how far right and down the other results go; from tile to tile, where
+    planes end; from the end of rows to the next, of planes and results; how far right at first, rows left;
+    then registers; then y, rows, columns, down, along, zero.
     """
     yield from ("push {r4-r11, lr}", "sub sp, sp, #48", "vldr s0, [r3]", "ldr r2, [r2]")
-    yield from ("strd r2, r2, [sp]", "strd r2, r2, [sp, #8]")
     if is_fixed:
-        yield from ("ldr r2, [r3, #4]", "movs r12, #1", "lsl r12, r12, r2", "lsr r12, r12, #1")
-        yield from ("vmov s9, r2", "vmov s10, r12")
+        yield from ("lsls r2, r2, #1", "vldr s9, [r3, #4]")
+    yield from ("strd r2, r2, [sp]", "strd r2, r2, [sp, #8]")
     yield "ldm r1, {r9, r10, r11}"
     for row in range(TAPS):
         yield from (f"sxtb16 r2, r{9 + row}", f"sxtb16 lr, r{9 + row}, ror #8")
         yield from (f"pkhbt r{3 + 2 * row}, r2, lr, lsl #16", f"pkhtb r{4 + 2 * row}, r2, lr")
+    if is_fixed:  # what is doubled here is not doubled result by result
+        yield from (f"sadd16 r{n}, r{n}, r{n}" for n in range(3, 9))
     apart, tile = 4 * strides[0] * PITCH, 1 + strides[1]
     yield from ("add r12, sp, #84", "ldm r12, {r1, r2, r9-r12}", "vmov s1, r12", "vmov s8, r11")
     yield from ("sub lr, r9, #1", "lsr lr, lr, #1", f"sub r12, r0, #{4 * strides[1]}", "eor r9, r9, #1")
@@ -286,12 +287,14 @@ def _scaled_whole(rows: int) -> Iterator[str]:
 
 
 def _scaled_fixed(rows: int) -> Iterator[str]:
+    """The same of doubled sums in fixed point; the carry of a shift is what it rounds up."""
     made = range(9, 9 + 2 * rows)
     yield "vmov r2, s0"
     for n in made:
-        yield from ("vmov lr, s10", f"lsl r{n}, r{n}, #1", *fixed(f"r{n}", "r2", "lr", "lr"))
-    yield from ("vmov r2, s9", *(f"asr r{n}, r{n}, r2" for n in made))
-    yield from ("vmov r2, s1", *(f"add r{n}, r{n}, r2" for n in made))
+        yield from (f"asr lr, r{n}, #31", f"smmlar r{n}, r{n}, r2, lr")
+    yield from ("vmov r2, s9", "vmov lr, s1")
+    for n in made:
+        yield from (f"asrs r{n}, r{n}, r2", f"adc r{n}, r{n}, lr")
 
 
 def _scaled_floats(rows: int) -> Iterator[str]:

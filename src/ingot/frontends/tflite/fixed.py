@@ -17,6 +17,8 @@ from ingot.formula.types import DType
 Array = np.ndarray[Any, Any]
 BITS = 31
 MOST = (1 << 31) - 1
+LEAST = 2.0**-22  # of a factor by which int32 reaches every byte
+NEAR = 8  # numbers of float32 on either side of a factor that are tried in its place
 
 
 def rounded(x: float) -> int:
@@ -50,6 +52,36 @@ def multipliers_of(factors: Sequence[float]) -> tuple[Array, Array]:
     """Multipliers and shifts, int32."""
     pairs = np.array([multiplier_of(float(f)) for f in factors], np.int64).reshape(-1, 2)
     return pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int32)
+
+
+def float32_factors(factors: Array, lowest: int, highest: int) -> Array | None:
+    """Factors in float32 by which every sum of int32 rounds, halves to even, to what the factors in float64
+    round it to, halves away from 0; results are limited to `lowest` and `highest`. None where one has none.
+
+    Both grow with the sum: they are equal if they reach each result at the same sum.
+    """
+    results = np.arange(lowest + 1, highest + 1, dtype=np.int64)
+    if not len(results) or not np.all((factors > LEAST) & (factors < 1)):
+        return None
+    made = [_float32_factor(float(f), results) for f in factors]
+    return None if any(f is None for f in made) else np.array(made, np.float32)
+
+
+def _float32_factor(factor: float, results: Array) -> float | None:
+    near = np.ceil((results - 0.5) / factor).astype(np.int64)[:, None] + np.arange(-2, 3)
+    scaled = np.abs(near * factor)
+    away = np.copysign(np.floor(scaled) + (scaled - np.floor(scaled) >= 0.5), near)
+    reached = away >= results[:, None]
+    if reached[:, 0].any() or not reached[:, -1].all():
+        return None
+    first = np.take_along_axis(near, reached.argmax(1)[:, None], 1)[:, 0]
+    nearest = np.float32(factor)
+    for bits in sorted(range(-NEAR, NEAR + 1), key=abs):
+        tried = (nearest.view(np.int32) + np.int32(bits)).view(np.float32)
+        at, before = (np.rint(sums.astype(np.float32) * tried) for sums in (first, first - 1))
+        if np.all(at >= results) and np.all(before < results):
+            return float(tried)
+    return None
 
 
 def table_of(f: Callable[[int], int], dtype: DType, to: DType | None = None) -> Array:

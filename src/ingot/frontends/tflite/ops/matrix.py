@@ -8,7 +8,7 @@ from ingot.formula.types import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UIN
 from ingot.frontends.builder import extents_of
 from ingot.frontends.tensorflow.ops.table import Result
 from ingot.frontends.tensorflow.values import Tensor
-from ingot.frontends.tflite.fixed import in_float32
+from ingot.frontends.tflite.fixed import Array, float32_factors, in_float32
 from ingot.frontends.tflite.ops.hybrid import quantised_rows
 from ingot.frontends.tflite.ops.requantise import away, finished, rescaled, scaled_along
 from ingot.frontends.tflite.ops.table import Call, activated, op
@@ -57,8 +57,18 @@ def _from_sums(c: Call, total: Value) -> Value:
         one = len(factors) == 1
         each = [in_float32([image, c.scale(c.info(1))[0]], 1) / to] if one else factors.tolist()
         return finished(c, scaled_along(b, total, each, 1), c.result())
-    scaled = b.one("Mul", b.cast(total, FLOAT64), b.constant(factors if len(factors) > 1 else factors[0]))
-    return finished(c, b.cast(away(b, scaled), INT32), c.result())
+    return finished(c, _rounded(c, total, factors), c.result())
+
+
+def _rounded(c: Call, total: Value, factors: Array) -> Value:
+    """The sums by factors of 64 bits, halves away from 0; by 32 bits where these give the same bytes."""
+    b, to = c.b, c.result()
+    zero, limits = c.scale(to)[1], (int(to.dtype.lowest), int(to.dtype.highest))
+    is_byte = total.type is INT32 and to.dtype in (INT8, UINT8)
+    narrow = float32_factors(factors, *(n - zero for n in limits)) if is_byte else None
+    wide, type = (factors, FLOAT64) if narrow is None else (narrow, FLOAT32)
+    scaled = b.one("Mul", b.cast(total, type), b.constant(wide if len(wide) > 1 else wide[0]))
+    return b.cast(away(b, scaled) if narrow is None else b.one("Round", scaled), INT32)
 
 
 def sums(c: Call, a: Value, b: Value, first: int, second: int) -> Value:
