@@ -712,7 +712,7 @@ FRAMED = ("ppc", "ppc64", "ppc64le", "mips", "mipsel", "mips64", "mips64el")
     ("name", "kind"),
     [
         *product(("x86-64", "x86-64-v3", "aarch64", "armv7e-m", "armv8.1m", "riscv64"), ("clang", "gcc")),
-        *product(("rv32imc", "rv32gc", *FRAMED, "s390x"), ("clang",)),
+        *product(("rv32imc", "rv32gc", "riscv64-v", *FRAMED, "s390x"), ("clang",)),
     ],
 )
 def test_stack_bound_holds_and_is_tight(name, kind, optimize):

@@ -34,7 +34,7 @@ RULES = Policy(libraries=True, writable=False, features=False)
 UNDECODED = Policy(libraries=True, writable=False)
 UNREAD = (
     *("aarch64-sve256", "aarch64-sve512", "armv8.1m", "cortex-m85", "mips64", "mips64el"),
-    *("sparc", "sparcel", "armv7-a-be"),
+    *("sparc", "sparcel", "armv7-a-be", "riscv64-v"),
 )
 """Of whose SVE, Helium, rd %y, dinsu the decoder makes no assembly that a compiler takes."""
 

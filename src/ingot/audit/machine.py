@@ -228,7 +228,8 @@ _CORTEX_M = capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_
 
 def _riscv(bits: int, mode: int) -> Machine:
     decoder = capstone.CS_ARCH_RISCV, mode | capstone.CS_MODE_RISCVC
-    return Machine(*decoder, "sp", 0, 0, partial(riscv.moves, bits), riscv.flow, pairs=True)
+    rules = partial(riscv.moves, bits), riscv.flow
+    return Machine(*decoder, "sp", 0, 0, *rules, pairs=True, beyond=riscv.vectors)
 
 
 def _mips(mode: int) -> Machine:

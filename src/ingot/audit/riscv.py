@@ -51,3 +51,25 @@ def flow(op: str, operands: str) -> Flow:
     if op in ("j", "jr"):
         return "jump"
     return "branch" if _BRANCH.fullmatch(op) else ""
+
+
+def vectors(code: bytes, at: int) -> tuple[str, str] | None:
+    """Mnemonic and operands of an instruction of the vector extension, which capstone does not know: what
+    names a register of integers, which it writes, or `nop`.
+    """
+    del at  # what the instructions of other machines count from
+    word = int.from_bytes(code[:4], "little")
+    opcode, width, first = word & 0x7F, word >> 12 & 7, word >> 26
+    if opcode == _OP_V:
+        is_length, is_moved = width == 7, width == 2 and first == 0b010000
+        return ("vset", _NAMES[word >> 7 & 31]) if is_length or is_moved else ("nop", "")
+    return ("nop", "") if opcode in _MEMORY and width in (0, 5, 6, 7) else None
+
+
+_OP_V, _MEMORY = 0x57, (0x07, 0x27)
+_NAMES = (
+    *("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1"),
+    *(f"a{n}" for n in range(8)),
+    *(f"s{n}" for n in range(2, 12)),
+    *(f"t{n}" for n in range(3, 7)),
+)

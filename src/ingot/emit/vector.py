@@ -22,7 +22,7 @@ from ingot.formula.expr import (
     Unary,
     Var,
 )
-from ingot.formula.types import BOOL, DTYPES, INT32, INT64, DType
+from ingot.formula.types import BOOL, DTYPES, FLOAT32, INT32, INT64, DType
 from ingot.loops.instructions import GROUP, GROUP_BYTES, packed_lanes
 
 
@@ -79,8 +79,10 @@ class VectorPrinter(Printer):
             case Cast(a, dtype) if spelled := self._widening(a, dtype, lanes):
                 return spelled.format(a=bare(self.vector(a, lanes)))
             case Cast(a, dtype):
-                t = self.vector_type(dtype, lanes)
-                return f"__builtin_convertvector({self.vector(a, lanes)}, {t})"
+                t, x = self.vector_type(dtype, lanes), self.vector(a, lanes)
+                if a.dtype is FLOAT32 and dtype.is_integer and dtype.bits < 32 and self.target.widens:
+                    x = f"__builtin_convertvector({x}, {self.vector_type(INT32, lanes)})"
+                return f"__builtin_convertvector({x}, {t})"
             case Bitcast(a, dtype):
                 return f"(({self.vector_type(dtype, lanes)}){self.vector(a, lanes)})"
         raise TypeError(f"no vector C for {e!r}")

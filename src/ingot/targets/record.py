@@ -42,6 +42,7 @@ class Target:
     registers: int = 16  # of vector_bytes each; of scalar floats when vector_bytes is 0
     by_element: bool = False  # multiplies a vector by any element of another one, without repeating it first
     caches: tuple[int, int, int] = (32 << 10, 256 << 10, 8 << 20)  # bytes of L1 data, L2, L3 per core
+    widens: bool = False  # floats become int32 before they become narrower integers
     shares: bool = False  # layers that differ in sizes only share functions, however they are optimised
     accumulators: int = 0  # the most of a register tile, where code is to be small; 0: what registers hold
     frame_bytes: int = 0  # the most stack that a function should take; 0: any

@@ -1,8 +1,9 @@
-"""RISC-V, one value at a time."""
+"""RISC-V: one value at a time, or vectors of 16 bytes."""
 
 from __future__ import annotations
 
 from ..record import Target
+from ..rvv import RVV
 from ..spelling import fma_scalar
 
 SQRT32, SQRT64 = ("fsqrt.s %0, %1", "f"), ("fsqrt.d %0, %1", "f")
@@ -71,6 +72,20 @@ TARGETS = (
         registers=32,
         runner=("qemu-riscv64",),
         relocation="pic",
+        scalar_operations=fma_scalar(SQRT32, SQRT64),
+    ),
+    Target(
+        "riscv64-v",
+        "64-bit RISC-V Linux with the vector extension (rv64gcv): RVA23, SpacemiT K1",
+        triple="riscv64-linux-gnu",
+        aliases=("rv64gcv", "rva23", "spacemit-k1", "banana-pi-f3", "sifive-x280", "k230"),
+        flags=("-march=rv64gcv", "-mabi=lp64d"),
+        vector_bytes=16,
+        registers=32,
+        runner=("qemu-riscv64", "-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"),
+        relocation="pic",
+        widens=True,  # QEMU 7.2 ends at the instruction that makes int16 of floats
+        operations=RVV,
         scalar_operations=fma_scalar(SQRT32, SQRT64),
     ),
 )
