@@ -142,7 +142,7 @@ def test_the_paper_s_pages(small: None, tmp_path: Path) -> None:
     assert html.count('fill="url(#hatch-') > 9 * 5 and "striped: of fitted layers" in html
     assert json.loads((tmp_path / "out" / "eie.json").read_text()) == exhibits
     assert html.count("<h2>") == 15 and html.count("<svg") == 12
-    assert len(list((tmp_path / "out").glob("*.svg"))) == 11
+    assert len(list((tmp_path / "out").glob("*.svg"))) == 12
 
 
 def assert_published_beside_ours(exhibits: dict[str, Any]) -> None:
