@@ -145,9 +145,9 @@ static inline uint32_t four_bytes(const void *p) {
         mac_tile16(sums, (a) + 4, (w) + 4); \\
     } while (0)""",
     "mac_pairs16": """\
-/* Where gcc inlines it, its sums leave the registers. An even number of pairs. */
+/* Where gcc inlines it, its sums leave the registers. Unused beside the assembly. An even number of pairs. */
 #ifdef __GNUC__
-__attribute__((__noinline__))
+__attribute__((__noinline__, __unused__))
 #endif
 static void mac_pairs16(const int16_t *a, const int16_t *end, const int16_t *w, const int32_t *first,
                         int32_t *sums) {
