@@ -11,11 +11,13 @@ from collections.abc import Iterator
 
 from .record import Spellings
 
-ROUNDINGS = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "sqrt": "sqrt"}
+ROUNDINGS = {"round": "roundeven", "floor": "floor", "ceil": "ceil", "sqrt": "sqrt"}
 
 
 def _rvv() -> Iterator[tuple[tuple[str, str], str]]:
-    """max and min of floats are missing, as vfmax and vfmin answer the other operand where one is NaN."""
+    """max and min of floats are missing, as vfmax and vfmin answer the other operand where one is NaN, and
+    trunc, as QEMU 7.2 aborts where a masked vfcvt.rtz changes the rounding: it is built of other operations.
+    """
     for dtype in ("float32", "float64"):
         yield ("madd", dtype), "__builtin_elementwise_fma({a}, {b}, {c})"
         yield ("larger", dtype), "__builtin_elementwise_max({a}, {b})"
