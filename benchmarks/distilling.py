@@ -14,19 +14,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-RATE = 0.005
-"""Of Adam, relative to the root mean square of a parameter, before a cosine schedule."""
 LEAST = 1e-6
 """The least probability whose logarithm is taken: the networks end in a softmax."""
 
 
 @dataclass
 class Distilling:
-    """`batch` draws inputs float32 and classes int64, `held` yields those that the network is judged by."""
+    """`batch` draws inputs float32 and classes int64, `held` yields those that the network is judged by.
+
+    `rate` is Adam's, relative to the root mean square of a parameter, before a cosine schedule.
+    """
 
     batch: Callable[[], tuple[Tensor, Tensor]]
     held: Callable[[], Iterable[tuple[Tensor, Tensor]]]
     labelled: float = 0.5
+    rate: float = 0.005
     teacher: nn.Module | None = None
 
     def prepare(self, network: nn.Module) -> None:
@@ -36,7 +38,8 @@ class Distilling:
         self.teacher = copy.deepcopy(network).eval()
 
     def train(self, network: nn.Module, steps: int) -> None:
-        groups = [{"params": [p], "lr": RATE * _size(p)} for p in network.parameters() if p.requires_grad]
+        trained = [p for p in network.parameters() if p.requires_grad]
+        groups = [{"params": [p], "lr": self.rate * _size(p)} for p in trained]
         optimizer = torch.optim.Adam(groups)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(steps):
