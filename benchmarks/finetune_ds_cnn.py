@@ -18,7 +18,7 @@ from torch import Tensor
 from benchmarks.accuracy import ds_cnn
 from benchmarks.distilling import Distilling
 
-BATCH, FRAMES, SHIFT, NOISE = 64, 49, 4, 0.05
+BATCH, FRAMES, SHIFT, NOISE = 64, 49, 6, 0.1
 _task = ds_cnn(Path(os.environ["DATA"]))
 _inputs, _test, _right = (torch.from_numpy(a) for a in (_task.calibration, _task.test, _task.labels))
 
@@ -43,5 +43,5 @@ def held() -> Iterator[tuple[Tensor, Tensor]]:
     yield _test, _right
 
 
-_distilling = Distilling(batch, held, labelled=0.0, rate=0.002)
+_distilling = Distilling(batch, held, labelled=0.0)
 prepare, train, evaluate = _distilling.prepare, _distilling.train, _distilling.evaluate

@@ -75,8 +75,12 @@ def curves_svg(title: str, x: Axis, y: Axis, curves: Sequence[Curve]) -> str:
     def across(value: float) -> float:
         return LEFT + WIDTH * (_place(x, value) - low) / span
 
-    for tick in ticks:
-        chart.tick_below(across(tick), f"{tick:g}")
+    reached = -math.inf
+    for tick in ticks:  # a number that would run into the one before is left out
+        half = CHARACTER * len(f"{tick:g}") / 2
+        if across(tick) - half > reached:
+            chart.tick_below(across(tick), f"{tick:g}")
+            reached = across(tick) + half
     chart.canvas.text(LEFT + WIDTH / 2, TOP + HEIGHT + 36, x.title, anchor="middle")
     for n, curve in enumerate(curves):
         colour = PALETTE[n % len(PALETTE)]
