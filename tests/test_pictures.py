@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ingot.drawing.chart import Axis, Curve, curves_svg
 from tests.test_cli import ingot
 
 ROOT = Path(__file__).parent.parent
@@ -46,3 +47,9 @@ def test_every_picture_is_shown_and_checked() -> None:
     assert pictures == {"arena.svg", "levels.svg"}
     pages = "".join(p.read_text() for p in (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"))
     assert all(f"{name})" in pages for name in pictures)
+
+
+def test_numbers_below_a_chart_do_not_run_into_each_other() -> None:
+    x, y = Axis("x", is_log=True), Axis("y")
+    text = curves_svg("title", x, y, [Curve("a", ((10, 0), (39, 1), (40, 2), (50, 3)))])
+    assert ">39<" in text and ">40<" not in text and ">50<" in text
