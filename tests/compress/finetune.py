@@ -185,6 +185,14 @@ def test_operators_that_nothing_trains(body: str, tmp_path: Path) -> None:
     assert "model()" in (error.value.remedy or "")
 
 
+def test_pads_that_auto_pad_chooses_have_no_network() -> None:
+    made = convolutional()
+    del made.graph.node[0].attribute[:]
+    made.graph.node[0].attribute.append(onnx.helper.make_attribute("auto_pad", "SAME_UPPER"))
+    with pytest.raises(InputError, match="pads that auto_pad chooses"):
+        trainable(made)
+
+
 def test_an_encoded_model_has_no_network() -> None:
     encoded = compress(model(ROW, BODY, {"v": [32, 16], "b": [32], "w": [32, 4], "c": [4]}), read, Wish())
     with pytest.raises(InputError, match="no uint4 in PyTorch"):
