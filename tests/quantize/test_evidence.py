@@ -16,6 +16,7 @@ from ingot.quantization.fold import fold
 from ingot.quantization.network import closed, opened
 from ingot.quantization.profile import write_profile
 from ingot.quantization.quantize import Quantized, quantize
+from ingot.quantization.rescaled import rescaled
 from ingot.quantization.scheme import Scheme
 from ingot.quantization.search import search
 from tests.quantize.nets import Feeds, answers, images, net, normal, profile_of
@@ -57,8 +58,42 @@ def lost(model: onnx.ModelProto, feeds: Feeds, **scheme: object) -> float:
 def test_an_equalised_model_computes_the_same() -> None:
     model = chained("LeakyRelu(c)")
     network = fold(opened(model, {}))
-    assert equalize(network, profile_of(model, IMAGES), set()) == {"c", "r", "d", "e"}
+    assert set(equalize(network, profile_of(model, IMAGES), set())) == {"c", "r", "d", "e"}
     np.testing.assert_allclose(answers(closed(network), IMAGES), answers(model, IMAGES), rtol=1e-4, atol=1e-5)
+
+
+def test_uneven_channels_are_rescaled_without_data() -> None:
+    """Statistics of what changed are estimated; even channels stay as they are."""
+    model = chained("Relu(c)")
+    profile, wanted = profile_of(model, IMAGES), np.concatenate(answers(model, IMAGES))
+
+    def error(**scheme: bool) -> float:
+        found = quantize(model, profile, Scheme(**scheme), {})  # type: ignore[arg-type]
+        assert (found.equalized > 0) == scheme.get("equalize", True)
+        return float(np.square(np.concatenate(answers(found.model, IMAGES)) - wanted).sum())
+
+    assert error() < error(equalize=False) / 2
+    plain = chained("Relu(c)")
+    for constant in plain.graph.initializer:
+        if constant.name in ("w", "b"):
+            array = onnx.numpy_helper.to_array(constant) / SPREAD.reshape(8, *[1] * (len(constant.dims) - 1))
+            constant.CopyFrom(onnx.numpy_helper.from_array(array.astype(np.float32), constant.name))
+    assert quantize(plain, profile_of(plain, IMAGES), Scheme(), {}).equalized == 0
+
+
+@pytest.mark.parametrize("name", ["c", "r"])
+def test_estimated_statistics(name: str) -> None:
+    """Means and squares are exact, and the histogram counts all elements; both signs, and one."""
+    found = profile_of(chained("Relu(c)"), IMAGES).tensors[name]
+    factors = np.exp2(np.rint(np.log2(SPREAD)))
+    made = rescaled(found, factors)
+    assert made is not None and made.count == sum(made.histogram) == found.count and min(made.histogram) >= 0
+    np.testing.assert_allclose(np.asarray(made.squares) * factors**2, found.squares)
+    np.testing.assert_allclose(np.asarray(made.means) * factors, found.means)
+    assert found.low < made.low <= 0 <= made.high < found.high or (name == "r" and made.low == 0)
+    centres = made.edge + (np.arange(2048) + 0.5) * made.width
+    mean_square = float((np.asarray(made.histogram) * centres**2).sum() / made.count)
+    assert 0.5 < mean_square / np.mean(made.squares) < 1.5
 
 
 def test_equalisation_is_kept_where_it_helps() -> None:
@@ -81,7 +116,7 @@ def test_layers_around_additions_share_factors() -> None:
     model = net(body, weights, "(float[1,3,8,8] x) => (float[1,6,6,6] y)")
     network = fold(opened(model, {}))
     assert [(len(c.first), len(c.second)) for c in chains(network)] == [(2, 2), (1, 1)]
-    assert equalize(network, profile_of(model, IMAGES), set()) == {"a", "u", "r", "d", "s"}
+    assert set(equalize(network, profile_of(model, IMAGES), set())) == {"a", "u", "r", "d", "s"}
     np.testing.assert_allclose(answers(closed(network), IMAGES), answers(model, IMAGES), rtol=1e-4, atol=1e-4)
     assert lost(model, IMAGES) < lost(model, IMAGES, equalize=False) / 2
 

@@ -272,8 +272,10 @@ def _pairs(count: int) -> str:
 
 
 def _said(made: Quantized) -> Iterator[str]:
-    """What data decided."""
-    if made.equalized:
+    """What was decided about the whole model."""
+    if made.equalized and made.loss is None:
+        yield f"channels of {_pairs(made.equalized)} are rescaled: one range fits them badly"
+    elif made.equalized:
         yield f"channels of {_pairs(made.equalized)} are rescaled: on --data, that loses less"
     elif made.pairs and made.loss is None:
         yield f"channels of {_pairs(made.pairs)} were not rescaled; --data FILE.npz measures whether it helps"

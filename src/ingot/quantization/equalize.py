@@ -42,14 +42,16 @@ class Chain:
         return {label(node) for node in (*self.first, *self.second)}
 
 
-def equalize(net: Network, profile: Profile, kept: set[str]) -> set[str]:
-    """Rescale in place, but for layers labelled in `kept`, and return the tensors that changed."""
-    changed: set[str] = set()
+def equalize(net: Network, profile: Profile, kept: set[str], least: float = 0.0) -> dict[str, Array]:
+    """Rescale in place, but for layers labelled in `kept`, and return what the channels of each tensor that
+    changed were divided by. Groups of layers whose largest channel is below `least` times the mean one stay.
+    """
+    changed: dict[str, Array] = {}
     for chain in chains(net):
-        factors = None if chain.labels & kept else _factors(net, chain, profile)
+        factors = None if chain.labels & kept else _factors(net, chain, profile, least)
         if factors is not None:
             _rescale(net, chain, factors)
-            changed |= set(chain.tensors)
+            changed.update(dict.fromkeys(chain.tensors, factors))
     return changed
 
 
@@ -109,8 +111,8 @@ def _is_layer(net: Network, node: onnx.NodeProto) -> bool:
     return weights is not None and weights.ndim >= 2 and bias_of(net, node, weights) is not None
 
 
-def _factors(net: Network, chain: Chain, profile: Profile) -> Array | None:
-    """What each channel is divided by; None where the channels of the layers do not fit."""
+def _factors(net: Network, chain: Chain, profile: Profile, least: float) -> Array | None:
+    """What each channel is divided by; None where the channels of the layers do not fit, or are even."""
     counts = {_bias(net, node).size for node in chain.first}
     reading = [_per_input(node, np.abs(_weights(net, node)).astype(np.float64)) for node in chain.second]
     found = [profile.tensors.get(name) for name in dict.fromkeys(node.input[0] for node in chain.second)]
@@ -123,7 +125,7 @@ def _factors(net: Network, chain: Chain, profile: Profile) -> Array | None:
     is_depthwise = any(int(attributes(node).get("group", 1)) == size.size > 1 for node in chain.second)
     wanted = size if is_depthwise else np.sqrt(size / np.where(largest > 0, largest, 1))
     alive = (size > 0) & (largest > 0)
-    if not alive.any():
+    if not alive.any() or size.max() < least * np.exp(np.log(size[alive]).mean()):
         return None
     middle = np.exp(np.log(wanted[alive]).mean())
     factors = np.clip(np.where(alive, wanted / middle, 1.0), 1 / MOST, MOST)

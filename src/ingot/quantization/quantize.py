@@ -1,8 +1,9 @@
 """Quantisation from end to end: a float model and a profile in, a QDQ model and what was decided out.
 
-Called by the driver, with models that hold everything and have no functions of their own. With `evidence`
-more can be decided: channels are equalised where that is measured to help, weights rounded adaptively, and
-the layers searched that have to stay float.
+Called by the driver, with models that hold everything and have no functions of their own. Channels are
+equalised where the profile says that one range fits them badly. With `evidence` more can be decided: channels
+are equalised where that is measured to help, weights rounded adaptively, and the layers searched that have to
+stay float.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ingot.quantization.network import Network, closed, float_array, label, open
 from ingot.quantization.placement import Placement, place
 from ingot.quantization.plan import Plan, planned
 from ingot.quantization.profile import Profile
+from ingot.quantization.rescaled import rescaled
 from ingot.quantization.roles import PRODUCTS, RECURRENT, matched
 from ingot.quantization.scheme import Scheme
 from ingot.quantization.search import Found, search
@@ -37,6 +39,8 @@ COLUMNS = ("layer", "operator", "float bytes>", "bytes>", "SQNR dB>", "activatio
 
 NAMED = 8  # layers that a message lists
 KEPT = "too sensitive"
+UNEVEN = 4.0
+"""How many times as large as their mean the largest channel is where one range fits a tensor badly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -118,7 +122,9 @@ def quantize(
     source = _Source(net, profile)
     pairs = len(chains(net)) if scheme.equalize else 0
     if evidence is None:
-        return replace(_made(source, scheme, frozenset(), None), pairs=pairs)
+        source = _evened(source, scheme) if scheme.equalize else source
+        made = _made(source, scheme, frozenset(), None)
+        return replace(made, pairs=pairs, equalized=source.equalized)
     wanted = evidence.answers(closed(net))
 
     def loss(found: Quantized) -> float:
@@ -167,6 +173,19 @@ def _made(source: _Source, scheme: Scheme, sensitive: frozenset[str], evidence: 
     is_edge_float = scheme.edge == "float"
     made = in_floats if is_edge_float else closed(write(net, plan, is_edge_float))
     return Quantized(made, plan, rows, in_floats)
+
+
+def _evened(source: _Source, scheme: Scheme) -> _Source:
+    """The source with channels rescaled where one range fits them badly; their statistics are estimated."""
+    kept = matched(source.net.nodes, scheme.keep_float, "--keep-float")
+    net, known = source.net.copy(), dict(source.profile.tensors)
+    changed = equalize(net, source.profile, kept, UNEVEN)
+    for name, factors in changed.items():
+        statistics = rescaled(known[name], factors) if name in known else None
+        if statistics is not None:
+            known[name] = statistics
+    groups = sum(not changed.keys().isdisjoint(chain.tensors) for chain in chains(source.net))
+    return _Source(net, replace(source.profile, tensors=known), groups)
 
 
 def _equalized(
