@@ -68,6 +68,11 @@ def test_a_machine_of_the_users_runs(target: str, options: dict[str, Any]) -> No
             {"features": ("+avx512vnn",)},
             r"x86-64 has no features= \+avx512vnn; did you mean \+avx512vnni",
         ),
+        (
+            "armv7e-m",
+            {"features": ("+mve",)},
+            r"features= \+mve is of another architecture than armv7e-m; target= armv8.1m",
+        ),
         ("x86-64", {"features": ("avx2",)}, r"write \+NAME or -NAME"),
         (
             "cortex-m0",

@@ -124,6 +124,10 @@ def test_unknown_target_names_the_nearest():
         ("cortex-m5", "cortex-m"),
         ("esp32-c4", "esp32-"),
         ("arm8", "arm"),
+        ("STM32F407VG", "stm32f4', which is armv7e-m"),
+        ("stm32f103c8t6", "stm32f103', which is cortex-m3"),
+        ("stm32wba55", "stm32wba', which is cortex-m33"),
+        ("pico_w", "pico', which is cortex-m0"),
     ):
         with pytest.raises(InputError, match=f"did you mean '{near}.*ingot targets lists them"):
             find(name)

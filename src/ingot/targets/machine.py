@@ -18,7 +18,7 @@ from ..errors import InputError
 from .process import check, zig
 from .record import Target
 from .records import TARGETS
-from .toolchain import macros
+from .toolchain import compile_c, macros
 
 FloatAbi = Literal["hard", "softfp", "soft"]
 CodeModel = Literal["tiny", "small", "kernel", "medium", "large"]
@@ -145,7 +145,28 @@ def _of_features(target: Target, features: Sequence[str]) -> Target:
             shown = [feature[0] + n for n in near]
             raise InputError(f"{target.name} has no --features {feature}", remedy=_did_you_mean(shown))
     words = [w for f in features for w in ("-Xclang", "-target-feature", "-Xclang", f)]
-    return replace(target, flags=(*target.flags, *words))
+    made = replace(target, flags=(*target.flags, *words))
+    _require_architecture(target, made, features)
+    return made
+
+
+def _require_architecture(target: Target, made: Target, features: Sequence[str]) -> None:
+    """Some features of 32-bit Arm bring another architecture with them, which the processor does not have."""
+    if _architecture(made) == _architecture(target):
+        return
+    wanted = _architecture(made)
+    fit = next((t for t in TARGETS.values() if t.board and _architecture(t) == wanted), None)
+    raise InputError(
+        f"--features {','.join(features)} is of another architecture than {target.name}",
+        remedy=f"--target {fit.name}" if fit else "",
+    )
+
+
+def _architecture(target: Target) -> str:
+    """What objects of 32-bit Arm note of it; nothing of others, whose features are all extensions."""
+    text = compile_c("int unit;", target, kind="assembly").decode()
+    found = re.search(r"\.eabi_attribute\s+6, (\d+)", text)
+    return found[1] if found else ""
 
 
 @cache

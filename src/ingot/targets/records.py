@@ -62,6 +62,7 @@ SEVERAL = MappingProxyType(
     }
 )
 """Names of families, as other compilers take them, and some of their members."""
+BEGUN = 5  # characters of a family's name that a chip's begins with: stm32f407 is an stm32f4
 CLOSE = 0.72  # of difflib's ratio: below, a name is no misspelling
 _MACHINE = platform.machine()
 
@@ -104,8 +105,13 @@ def find_all(names: str) -> list[Target]:
 
 
 def _suggestion(name: str) -> str:
-    """The name or alias that is spelled most alike, if any is."""
-    found = difflib.get_close_matches(name.lower(), ("native", *TARGETS, *ALIASES), n=1, cutoff=CLOSE)
+    """The longest alias that this name begins with, as a chip's does with its family's, or the name or alias
+    that is spelled most alike, if any is.
+    """
+    name = name.lower().replace("_", "-")
+    family = sorted((a for a in ALIASES if name.startswith(a) and len(a) >= BEGUN), key=len)[-1:]
+    known = ("native", *TARGETS, *ALIASES)
+    found = family or difflib.get_close_matches(name, known, n=1, cutoff=CLOSE)
     if not found:
         return ""
     alias = ALIASES.get(found[0])
