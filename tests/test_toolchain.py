@@ -7,18 +7,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import parser
 
+import ingot
+from ingot.binary.read import read_object
 from ingot.emit.expression import Printer
 from ingot.emit.helpers import helper
 from ingot.emit.statement import lines
 from ingot.emit.vector import VectorPrinter
+from ingot.errors import InputError, ToolchainError
 from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Select, Tensor, Unary, Var
 from ingot.formula.statements import For, Store
 from ingot.formula.types import FLOAT32, INT32, UINT8
+from ingot.targets import toolchain
 from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c, exported, link_shared
-from tests.here import require_runs
+from tests.here import require_program, require_runs
 
+WEIGHTS = ", ".join(f"{n % 7 - 3}" for n in range(900))
+PRODUCT = f"""<ir_version: 10, opset_import: ["" : 21]>
+net (float[2,300] x) => (float[2,3] y) <float[300,3] w = {{{WEIGHTS}}}> {{ y = MatMul (x, w) }}
+"""
+FED = {"x": np.arange(600, dtype=np.float32).reshape(2, 300) / 600}
 GUARDED = """
 static __attribute__((__noinline__)) int kernel(int n, const float c[restrict 9][4],
         const float s[restrict 9][4], const float *restrict x, float *restrict c2, float *restrict s2,
@@ -124,3 +134,27 @@ def _turns(object_: bytes, target: str, folder: Path) -> None:
     cos, sin = c[:n, None], s[:n, None]
     wanted = np.concatenate([first * cos - second * sin, second * cos + first * sin], -1).reshape(x.shape)
     np.testing.assert_allclose(z, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_objects_that_the_pinned_linker_does_not_know_are_joined_by_their_compiler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As an Xtensa's are; here of this machine, whose objects run."""
+    require_program("gcc")
+    model = parser.parse_model(PRODUCT)
+    wanted = ingot.compile(model, target="c99").run(FED)["y"]
+    machine = read_object(ingot.compile(model, target="c99", cc="gcc").object).machine
+    monkeypatch.setattr(toolchain, "STRANGERS", frozenset((machine,)))
+    monkeypatch.setitem(toolchain.JOINERS, "elf", "no-linker")
+    with pytest.raises(ToolchainError, match="no-linker"):
+        ingot.compile(model, target="c99")
+    np.testing.assert_array_equal(ingot.compile(model, target="c99", cc="gcc").run(FED)["y"], wanted)
+
+
+@pytest.mark.parametrize("target", ["c99", "cortex-m4"])
+def test_a_compiler_for_ints_of_16_bits_is_refused(target: str, tmp_path: Path) -> None:
+    script = tmp_path / "avr-gcc"
+    script.write_text("#!/bin/sh\necho avr\n")
+    script.chmod(0o755)
+    with pytest.raises(InputError, match="avr-gcc compiles for avr, whose int has 16 bits"):
+        ingot.compile(parser.parse_model(PRODUCT), target=target, cc=str(script))

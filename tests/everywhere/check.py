@@ -38,6 +38,9 @@ UNREAD = (
 )
 """Of whose SVE, Helium, rd %y, dinsu the decoder makes no assembly that a compiler takes."""
 
+UNTRANSLATED = (("riscv64-v", "quantised"),)
+"""Programs that QEMU 7.2 ends at a conversion of floats, the first behind a change of the vectors' length."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -65,7 +68,7 @@ def outcome(case: Case, target: Target) -> Outcome:
         wrong = [*broken(rules), *(f"{name} is undefined" for name in calls if not name.startswith("__"))]
         if wrong:
             return Outcome(target.name, case.name, wrong[0])
-        if obstacle(target):
+        if obstacle(target) or (target.name, case.name) in UNTRANSLATED:
             return Outcome(target.name, case.name, calls=calls)
         answers = list(made.run(case.feeds).values())
         case.check(answers, case.name)

@@ -102,7 +102,7 @@ def _joined(
         )
         for main, part in parts.items()
     ]
-    return objects[0] if len(objects) == 1 else relocatable(objects)
+    return objects[0] if len(objects) == 1 else relocatable(objects, options.cc)
 
 
 def stack_of(unit: Unit, code: bytes) -> int | None:
@@ -135,7 +135,8 @@ def build(face: Unit, units: Sequence[Unit], files: Files, options: Options, sha
         flags=(*options.cflags, *([SHOWN] if shared else [])),
         relocation="pic" if shared else options.relocation,
     )
-    return relocatable([entry, *(object_of(u, files, options, *([HIDDEN] if shared else [])) for u in units)])
+    parts = [object_of(u, files, options, *([HIDDEN] if shared else [])) for u in units]
+    return relocatable([entry, *parts], options.cc)
 
 
 def libraries(

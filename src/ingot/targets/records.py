@@ -33,7 +33,7 @@ ALIASES = MappingProxyType({alias: t for t in TARGETS.values() for alias in t.al
 SMALL_INT = "its int has 16 bits, and the C of bundles needs 32"
 XTENSA = (
     "its core is an Xtensa, which the pinned compiler does not build for; --target c99 makes C for your own: "
-    "--emit c, or --package esp-idf"
+    "--emit c, --package esp-idf, or --cc"
 )
 OUT_OF_REACH = MappingProxyType(
     {

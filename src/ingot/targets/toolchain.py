@@ -32,6 +32,10 @@ Relocation = Literal["static", "pic"]
 PROGRAM = "unit.exe"
 JOINERS = {"elf": "ld.lld", "wasm": "wasm-ld"}
 """What makes one object of several, by their format; COFF and Mach-O have no such linker."""
+STRANGERS = frozenset(
+    ("EM_XTENSA", "EM_68K", "EM_SH", "EM_ARC_COMPACT2", "EM_CSKY", "EM_MICROBLAZE", "EM_OPENRISC")
+)
+"""Of whose objects the pinned linker knows nothing: the compiler that made them joins them."""
 LINKERS = {
     "elf": (
         *("ld.lld", "-static", "-e", "_start", "-z", "noexecstack", "--gc-sections", "--build-id=none"),
@@ -137,10 +141,18 @@ def _compiler(target: Target, cc: str | Sequence[str] | None) -> tuple[tuple[str
 
 KINDS = {"i386": "x86", "i686": "x86", "x86": "x86", "thumb": "arm", "arm64": "aarch", "ppc": "powerpc"}
 
+SMALL = ("avr", "msp")
+"""Kinds of processors whose int is too small."""
+
 
 def _require_architecture(command: tuple[str, ...], target: Target) -> None:
     """InputError for a compiler of the user's that makes code for other processors, as far as it says so."""
     made_for = machine_of(command)
+    if _kind(made_for) in SMALL:
+        raise InputError(
+            f"--cc {command[0]} compiles for {made_for}, whose int has 16 bits; the C of bundles needs 32",
+            remedy="choose a processor of 32 bits",
+        )
     if target.is_portable or not made_for or _kind(made_for) == _kind(target.triple):
         return
     fits = f"--cc {target.gcc[0]}" if target.gcc else "leave --cc out"
@@ -184,10 +196,14 @@ def link_shared(objects: Sequence[bytes], exports: Sequence[str], *, cache: Path
     return produce(command, files, "unit.so", version=zig_version(), cache_dir=cache)
 
 
-def relocatable(objects: Sequence[bytes]) -> bytes:
-    """One object of several (code and weights), sections kept apart."""
-    files, linker = _numbered(objects), JOINERS[read_object(objects[0]).format]
-    return produce(zig(linker, "-r", *files, "-o", "unit.o"), files, "unit.o", version=zig_version())
+def relocatable(objects: Sequence[bytes], cc: str | None = None) -> bytes:
+    """One object of several (code and weights), sections kept apart; `cc` is the user's compiler, if any."""
+    files, first = _numbered(objects), read_object(objects[0])
+    if cc is not None and first.machine in STRANGERS:
+        command = (*shlex.split(cc), "-r", "-nostdlib", *files, "-o", "unit.o")
+        return produce(command, files, "unit.o", version=tool_version(tuple(shlex.split(cc))))
+    command = zig(JOINERS[first.format], "-r", *files, "-o", "unit.o")
+    return produce(command, files, "unit.o", version=zig_version())
 
 
 def archive(objects: Mapping[str, bytes]) -> bytes:
