@@ -238,3 +238,14 @@ def test_threads_do_not_pause() -> None:
     net = Net("net", (1, 64))
     with pytest.raises(InputError, match="has no threads"):
         ingot.compile(net.model(y=net.dense("x", 32)), threads=True, pauses=True)
+
+
+@pytest.mark.parametrize("target", ["native", "aarch64"])
+def test_python_runs_a_bundle_that_pauses(target: str) -> None:
+    model = convolutions()
+    plain, pausing = (ingot.compile(model, name="net", target=target, pauses=p) for p in (False, True))
+    given = plain.manifest["inputs"][0]
+    x = np.random.default_rng(0).standard_normal(given["shape"]).astype(np.float32)
+    wanted, found = (bundle.run({given["name"]: x})["y"] for bundle in (plain, pausing))
+    assert b"net_pause" in pausing.files["net.o"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)

@@ -141,7 +141,15 @@ def harness(manifest: Manifest, sizes: Sequence[int]) -> str:
         put=put,
         get=get,
     )
-    return f'#include "{name}.h"\n{text}'
+    return f'#include "{name}.h"\n{_pause(manifest)}{text}'
+
+
+def _pause(manifest: Manifest) -> str:
+    """What a bundle with pauses calls, which here never ends a run."""
+    if not manifest["options"].get("pauses"):
+        return ""
+    declared = f"int {manifest['name']}_pause(void)"
+    return f"{declared};\n{declared} {{ return 0; }}\n"
 
 
 def _state(manifest: Manifest) -> str:
