@@ -75,8 +75,9 @@ def test_uneven_channels_are_rescaled_without_data() -> None:
     assert error() < error(equalize=False) / 2
     plain = chained("Relu(c)")
     for constant in plain.graph.initializer:
-        if constant.name in ("w", "b"):
-            array = onnx.numpy_helper.to_array(constant) / SPREAD.reshape(8, *[1] * (len(constant.dims) - 1))
+        if constant.name in ("w", "b", "dw"):
+            spread = SPREAD if constant.name == "dw" else 1 / SPREAD
+            array = onnx.numpy_helper.to_array(constant) * spread.reshape(8, *[1] * (len(constant.dims) - 1))
             constant.CopyFrom(onnx.numpy_helper.from_array(array.astype(np.float32), constant.name))
     assert quantize(plain, profile_of(plain, IMAGES), Scheme(), {}).equalized == 0
 

@@ -44,7 +44,7 @@ class Chain:
 
 def equalize(net: Network, profile: Profile, kept: set[str], least: float = 0.0) -> dict[str, Array]:
     """Rescale in place, but for layers labelled in `kept`, and return what the channels of each tensor that
-    changed were divided by. Groups of layers whose largest channel is below `least` times the mean one stay.
+    changed were divided by. Groups whose largest channel is below `least` times the median one stay.
     """
     changed: dict[str, Array] = {}
     for chain in chains(net):
@@ -125,7 +125,7 @@ def _factors(net: Network, chain: Chain, profile: Profile, least: float) -> Arra
     is_depthwise = any(int(attributes(node).get("group", 1)) == size.size > 1 for node in chain.second)
     wanted = size if is_depthwise else np.sqrt(size / np.where(largest > 0, largest, 1))
     alive = (size > 0) & (largest > 0)
-    if not alive.any() or size.max() < least * np.exp(np.log(size[alive]).mean()):
+    if not alive.any() or size.max() < least * np.median(size[alive]):
         return None
     middle = np.exp(np.log(wanted[alive]).mean())
     factors = np.clip(np.where(alive, wanted / middle, 1.0), 1 / MOST, MOST)

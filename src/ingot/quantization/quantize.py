@@ -40,7 +40,7 @@ COLUMNS = ("layer", "operator", "float bytes>", "bytes>", "SQNR dB>", "activatio
 NAMED = 8  # layers that a message lists
 KEPT = "too sensitive"
 UNEVEN = 4.0
-"""How many times as large as their mean the largest channel is where one range fits a tensor badly."""
+"""How many times as large as their median the largest channel is where one range fits a tensor badly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
