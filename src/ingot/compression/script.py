@@ -83,7 +83,7 @@ def load_script(path: Path) -> Script:
     """Run the file and take its functions. Raises InputError for what is missing, PyTorch included."""
     if importlib.util.find_spec("torch") is None:
         raise InputError(
-            "a training script (--finetune, --script) needs PyTorch",
+            "the script of --finetune or --script needs PyTorch",
             remedy="install Ingot's extra: pip install 'ingot[train]'",
         )
     read_text(path)  # the loader would wait for a pipe
