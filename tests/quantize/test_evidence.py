@@ -23,7 +23,7 @@ from tests.quantize.nets import Feeds, answers, images, net, normal, profile_of
 from tests.test_cli import ingot
 
 RNG = np.random.default_rng(9)
-SPREAD = np.logspace(-1, 1, 8).astype(np.float32)
+SPREAD = np.logspace(-1.3, 1.3, 8).astype(np.float32)
 WEIGHTS = {
     "w": normal(RNG, 8, 3, 3, 3, size=0.3) * SPREAD[:, None, None, None],
     "b": normal(RNG, 8, size=0.1) * SPREAD,
@@ -36,7 +36,7 @@ IMAGES = images(RNG, 12, 1, 3, 8, 8)
 
 
 def chained(between: str) -> onnx.ModelProto:
-    """Channels a hundred times apart between a convolution and a depthwise one."""
+    """Channels four hundred times apart between a convolution and a depthwise one."""
     return net(
         f"c = Conv(x, w, b) r = {between} d = Conv<group=8>(r, dw) e = Relu(d) y = Conv(e, pw)",
         WEIGHTS,

@@ -189,12 +189,12 @@ def verify(
     `bundle` is what ships, where it is built already: with the same options, of the same model.
     """
     source, model = model, canonical(model, options)
-    bundle = bundle or build(model, options)
     proto = with_inputs(whole(model), options.state.values())
     graph = infer(read_with(proto, options))
     require_certain(graph)
+    truth = truth_of(source, proto)  # a model that no oracle takes is not compiled in vain
+    bundle = bundle or build(model, options)
     require_host_memory(bundle.manifest, drawn=True, compared=True, beside=2 * largest(graph))
-    truth = truth_of(source, proto)
     makers, in_bytes = makers_of(proto, graph), int(bundle.manifest["byte_layers"])
     allowed = Allowed(tolerance, in_bytes * PROMISED or None)
     runs = list(_runs(graph, bundle, truth, inputs or {}, seed))

@@ -39,7 +39,7 @@ COLUMNS = ("layer", "operator", "float bytes>", "bytes>", "SQNR dB>", "activatio
 
 NAMED = 8  # layers that a message lists
 KEPT = "too sensitive"
-UNEVEN = 4.0
+UNEVEN = 8.0
 """How many times as large as their median the largest channel is where one range fits a tensor badly."""
 
 
