@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks.compressed import NETWORKS, picture
 from ingot.drawing.chart import Axis, Curve, curves_svg
 from tests.test_cli import ingot
 
@@ -42,9 +44,28 @@ def test_the_levels_name_steps_of_the_code() -> None:
     assert not {name for name in names if not re.search(rf"^def {name}\w*\(", source, re.M)}
 
 
+ROW = re.compile(
+    r"^\| (ResNet-8|DS-CNN) .*?\| [\d,]+ \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \(.*?\) \| ([\d.]+)x", re.M
+)
+
+
+def test_compressed_networks_are_drawn_as_the_document_says() -> None:
+    """The rows of its table, and one size more that its text tells."""
+    text = (ROOT / "docs" / "compression.md").read_text()
+    found: dict[str, dict[str, Any]] = {}
+    for title, published, before, right, ratio in ROW.findall(text):
+        (name,) = (n for n, network in NETWORKS.items() if network.title.startswith(title))
+        of = found.setdefault(name, {"published": float(published), "before": float(before), "points": []})
+        of["points"].append({"ratio": float(ratio), "right": float(right)})
+    ((lost, ratio),) = re.findall(r"it loses ([\d.]+) points\s+at ([\d.]+)x", text)
+    of = found["ds_cnn"]
+    of["points"].append({"ratio": float(ratio), "right": of["before"] - float(lost)})
+    assert picture(found) == (ROOT / "docs" / "compressed.svg").read_text()
+
+
 def test_every_picture_is_shown_and_checked() -> None:
     pictures = {p.name for p in (ROOT / "docs").rglob("*.svg")}
-    assert pictures == {"arena.svg", "levels.svg"}
+    assert pictures == {"arena.svg", "compressed.svg", "levels.svg"}
     pages = "".join(p.read_text() for p in (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"))
     assert all(f"{name})" in pages for name in pictures)
 
