@@ -11,16 +11,14 @@ that.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Const, Expr, Load, Shuffle, Var, loads, static, substitute, transform
-from ingot.formula.index import Bounds, as_expr, simplify
-from ingot.formula.statements import For, Let, Statement, Store
+from ingot.formula.expr import Const, Expr, Load, Var, loads, static, substitute, transform
+from ingot.formula.index import Bounds, simplify
+from ingot.formula.statements import Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
-from ingot.loops.cuts import in_vectors
-from ingot.loops.kernels.interleave import MOST_PLANES
+from ingot.loops.kernels.interleave import MOST_PLANES, along, picked
 from ingot.loops.kernels.transpose import Turn, match
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
@@ -50,13 +48,7 @@ def _is_interleaved(t: Turn) -> bool:
 
 
 def _loops(t: Turn, lanes: int) -> Iterator[Statement]:
-    nest: tuple[Statement, ...] = ()
-    for lo, hi, width in in_vectors(static(t.down.extent), lanes, overlap=t.is_copy):
-        body = tuple(_group(t, width) if width > 1 else _points(t))
-        nest = (*nest, For(t.down.name, Const(lo), Const(hi), width, body)) if hi > lo else nest
-    for a in reversed(t.outer):
-        nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
-    yield from nest
+    return along(t, t.down, lanes, lambda width: _group(t, width) if width > 1 else _points(t))
 
 
 def _points(t: Turn) -> Iterator[Statement]:
@@ -80,23 +72,9 @@ def _group(t: Turn, lanes: int) -> Iterator[Statement]:
         columns: dict[Expr, Expr] = {}
         for k, (load, held) in enumerate(registers.items()):
             columns[load] = Var(f"y{k}_{p}", None, load.dtype)
-            yield Let(f"y{k}_{p}", _picked(held, p, lanes), lanes)
+            places = [divmod(p + i * planes, lanes) for i in range(lanes)]
+            yield Let(f"y{k}_{p}", picked(held, places), lanes)
         yield _stored(t, p, transform(t.value, columns.get), lanes)
-
-
-def _picked(registers: list[Var], first: int, lanes: int) -> Expr:
-    """Every element of a plane, of which there are as many as registers, the `first` one on."""
-    places = [divmod(first + i * len(registers), lanes) for i in range(lanes)]
-
-    def joined(so_far: Expr, j: int) -> Expr:
-        kept = (
-            lanes + at if of == j else i if j > 1 else at if of == 0 else 0
-            for i, (of, at) in enumerate(places)
-        )
-        return Shuffle(so_far, registers[j], tuple(kept))
-
-    start: Expr = registers[0]
-    return reduce(joined, range(1, len(registers)), start)
 
 
 def _stored(t: Turn, plane: int, value: Expr, lanes: int) -> Store:

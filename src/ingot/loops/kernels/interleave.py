@@ -9,7 +9,7 @@ narrowed if they are. In: a stage that maps elements to elements. Out: statement
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
 from ingot.formula.compute import Compute
@@ -52,10 +52,15 @@ def _is_interleaved(t: Turn) -> bool:
 
 
 def _loops(t: Turn, lanes: int) -> Iterator[Statement]:
+    return along(t, t.across, lanes, lambda width: _group(t, width) if width > 1 else _points(t))
+
+
+def along(t: Turn, axis: Var, lanes: int, group: Callable[[int], Iterator[Statement]]) -> Iterator[Statement]:
+    """Loops around groups of so many elements of an axis as vectors have lanes, in the end of fewer."""
     nest: tuple[Statement, ...] = ()
-    for lo, hi, width in in_vectors(static(t.across.extent), lanes, overlap=t.is_copy):
-        body = tuple(_group(t, width) if width > 1 else _points(t))
-        nest = (*nest, For(t.across.name, Const(lo), Const(hi), width, body)) if hi > lo else nest
+    for lo, hi, width in in_vectors(static(axis.extent), lanes, overlap=t.is_copy):
+        if hi > lo:
+            nest = (*nest, For(axis.name, Const(lo), Const(hi), width, tuple(group(width))))
     for a in reversed(t.outer):
         nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
     yield from nest
@@ -78,20 +83,21 @@ def _group(t: Turn, lanes: int) -> Iterator[Statement]:
     for k in range(planes):
         point, plane = divmod(k * lanes, planes)
         at = {t.across.name: t.across + point, t.down.name: Const(plane)}
-        value = _picked(registers, k * lanes, lanes)
+        places = [divmod(k * lanes + i, planes)[::-1] for i in range(lanes)]
+        value = picked(registers, places)
         yield _stored(t, at, Cast(value, whole.dtype) if is_narrowed else value, lanes)
 
 
-def _picked(registers: list[Var], first: int, lanes: int) -> Expr:
-    """Elements `first` on of the interleaved registers: those of each register join those before it."""
-    places = [divmod(first + i, len(registers)) for i in range(lanes)]
+def picked(registers: Sequence[Var], places: Sequence[tuple[int, int]]) -> Expr:
+    """The elements at `places`, each a register and a lane: those of each register join those before it."""
+    lanes = len(places)
 
-    def joined(so_far: Expr, c: int) -> Expr:
-        kept = tuple(
-            lanes + at if of == c else i if c > 1 else at if of == 0 else 0
-            for i, (at, of) in enumerate(places)
+    def joined(so_far: Expr, n: int) -> Expr:
+        kept = (
+            lanes + lane if of == n else i if n > 1 else lane if of == 0 else 0
+            for i, (of, lane) in enumerate(places)
         )
-        return Shuffle(so_far, registers[c], kept)
+        return Shuffle(so_far, registers[n], tuple(kept))
 
     start: Expr = registers[0]
     return reduce(joined, range(1, len(registers)), start)
