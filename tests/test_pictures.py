@@ -57,7 +57,7 @@ def test_compressed_networks_are_drawn_as_the_document_says() -> None:
         (name,) = (n for n, network in NETWORKS.items() if network.title.startswith(title))
         of = found.setdefault(name, {"published": float(published), "before": float(before), "points": []})
         of["points"].append({"ratio": float(ratio), "right": float(right)})
-    ((lost, ratio),) = re.findall(r"it loses ([\d.]+) points\s+at ([\d.]+)x", text)
+    ((lost, ratio),) = re.findall(r"it loses ([\d.]+) points\s+at\s+([\d.]+)x", text)
     of = found["ds_cnn"]
     of["points"].append({"ratio": float(ratio), "right": of["before"] - float(lost)})
     assert picture(found) == (ROOT / "docs" / "compressed.svg").read_text()
