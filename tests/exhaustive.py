@@ -28,7 +28,7 @@ from rich.progress import Progress
 
 from ingot.emit.source import helper_texts
 from ingot.emit.vector import VectorPrinter
-from ingot.formula.expr import Unary, Var
+from ingot.formula.expr import Expr, Unary, Var
 from ingot.formula.types import FLOAT32
 from ingot.loops.math import UNARY
 from ingot.targets.record import Target
@@ -39,8 +39,10 @@ REPORT = Path(__file__).parent.parent / "docs" / "math.md"
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
 PIECES = 64  # of the 2^32 arguments
 EXACT = {"away", "ceil", "floor", "round", "sqrt", "trunc"}
+NONPOSITIVE = {"exp_nonpositive"}  # all arguments are made negative
 REFERENCE = {
     "away": "round(x)",
+    "exp_nonpositive": "exp(-fabs(x))",
     "round": "rint(x)",
     "sigmoid": "1 / (1 + exp(-x))",
 }  # others the C library names as we do
@@ -52,7 +54,7 @@ DOMAIN = {
     "acosh": ("v >= 1", "2.0"),
     "log1p": ("v >= -1", "1.0"),
 }
-SATURATED = {"cosh", "erf", "exp", "exp2", "expm1", "sigmoid", "sinh", "tanh"}
+SATURATED = {"cosh", "erf", "exp", "exp2", "exp_nonpositive", "expm1", "sigmoid", "sinh", "tanh"}
 COMPARE = r"""
 #define _POSIX_C_SOURCE 199309L
 #include <math.h>
@@ -292,7 +294,9 @@ def form(op: str, target: Target) -> str:
     """C of a loop over an array that calls the function, or the instruction, on full vectors."""
     lanes = target.lanes(4)
     printer = VectorPrinter(target, lambda t: t.name, registers={"v": (lanes, FLOAT32)})
-    value, vector = printer.vector(Unary(op, Var("v", type=FLOAT32)), lanes), f"f32x{lanes}"
+    v: Expr = Var("v", type=FLOAT32)
+    argument = -Unary("abs", v) if op in NONPOSITIVE else v
+    value, vector = printer.vector(Unary(op, argument), lanes), f"f32x{lanes}"
     printer.vector_type(FLOAT32, lanes)
     loop = (
         f"void {_name(target)}(const float *x, float *y, int n) {{",
@@ -312,7 +316,7 @@ def sources(op: str) -> dict[str, tuple[str, tuple[str, ...]]]:
     names = list(map(_name, levels()))
     declarations = "\n".join(f"void {n}(const float *x, float *y, int n);" for n in names)
     values = {"declarations": declarations, "names": ", ".join(names)}
-    name = "exp" if op == "sigmoid" else op
+    name = "exp" if op in ("sigmoid", "exp_nonpositive") else op
     simd = "" if op in EXACT else f'__attribute__((simd("notinbranch"))) double {name}(double);'
     inside, safe = DOMAIN.get(op, ("1", "v"))
     x = "v > 200 ? 200 : v < -200 ? -200 : v" if op in SATURATED else f"{inside} ? v : {safe}"

@@ -129,10 +129,10 @@ def test_without_vectors_windows_keep_their_import(text: str) -> None:
     assert program.kernels[0].name == "import_x" and len(program.kernels) == 2
 
 
-@pytest.mark.parametrize(("columns", "is_parted"), [(40, True), (41, False), (24, False)])
+@pytest.mark.parametrize(("columns", "is_parted"), [(40, True), (41, True), (24, False)])
 @pytest.mark.parametrize("kernel", [3, 5])
 def test_strided_depthwise_windows_read_parted_columns(kernel: int, columns: int, is_parted: bool) -> None:
-    """Where the stride divides the rows, and a row of the result fills a vector."""
+    """Where a row of the result fills a vector, also where the stride leaves a rest of the rows."""
     side = kernel // 2
     proto = net(
         f"y = Conv <pads = [{side}, {side}, 1, {side}], strides = [2, 2], group = 6> (x)", (1, 6, 9, columns)
@@ -145,6 +145,23 @@ def test_strided_depthwise_windows_read_parted_columns(kernel: int, columns: int
         require_proved(program)
         check(run(program, feed), wanted_of(proto, feed), 1e-5, f"loops for {target}")
         assert any("_parted" in t.name for k in program.kernels for t in k.parameters) == is_parted
+    for target in SHIPPED:
+        check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
+
+
+@pytest.mark.parametrize(("columns", "stride"), [(64, 2), (65, 2), (71, 3), (74, 4)])
+def test_strided_windows_to_few_channels_read_parted_columns(columns: int, stride: int) -> None:
+    """A copy whose rows end within a part is made in whole vectors all the same: its guard is cut off."""
+    proto = net(f"y = Conv <pads = [1, 1, 0, 1], strides = [2, {stride}]> (x)", (1, 20, 9, columns))
+    proto.graph.node[0].input.append("w")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(floats(3, 20, 3, 3), "w"))
+    feed = {"x": floats(1, 20, 9, columns, seed=9)}
+    for target in ("x86-64-v4", "x86-64-v3", "aarch64"):
+        program = stages(proto, Options(target=target)).program
+        require_proved(program)
+        check(run(program, feed), wanted_of(proto, feed), 1e-5, f"loops for {target}")
+        copies = [k for k in program.kernels if any("_parted" in t.name for t in k.parameters)]
+        assert "deinterleave" in copies[0].generators
     for target in SHIPPED:
         check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
 

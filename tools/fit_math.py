@@ -139,7 +139,7 @@ def circular() -> list[Fit]:
 
 def hyperbolics() -> list[Fit]:
     return [
-        odd("tanh", mp.tanh, mp.mpf("0.625"), (5, 11)),
+        odd("tanh", mp.tanh, mp.mpf("0.625"), (0, 11)),
         odd("sinh", mp.sinh, mp.mpf(1), (4, 7)),
         odd("asinh", mp.asinh, mp.mpf("0.5"), (5, 12)),
         odd("atanh", mp.atanh, mp.mpf("0.5"), (6, 14)),
@@ -214,6 +214,49 @@ def remez(fit: Fit, terms: int) -> tuple[list[Number], Number]:
             break
         chosen = _extremes(errors, terms + 1)
     return coefficients, peak
+
+
+TANH_END = mp.mpf("8.3")
+TANH_TERMS = 4  # of the numerator and of the denominator, behind the ones that both begin with
+
+
+def hyperbolic_tangent() -> tuple[tuple[float, ...], tuple[float, ...], str]:
+    """tanh(x) == x * P(x^2) / Q(x^2), |x| <= TANH_END: the minimax P and Q for float32, and a note.
+
+    The exchange as in `remez`; the level, which multiplies Q, is found by repeated solution.
+    """
+    count, end, n = 1500, TANH_END**2, 2 * TANH_TERMS
+    points = [((1 - mp.cos(mp.pi * i / count)) / 2) ** 2 for i in range(1, count + 1)]
+    samples = [(t, mp.tanh(mp.sqrt(end * t)) / mp.sqrt(end * t)) for t in points]
+    chosen = [samples[int((count - 1) * (1 - mp.cos(mp.pi * (i + 0.5) / (n + 1))) / 2)] for i in range(n + 1)]
+    for _ in range(30):
+        over, under, level = _levelled_quotient(chosen)
+        errors = [(mp.polyval(over, t) / mp.polyval(under, t) / g - 1, (t, g)) for t, g in samples]
+        peak = max(abs(e) for e, _ in errors)
+        if peak <= abs(level) * mp.mpf("1.001"):
+            break
+        chosen = _extremes(errors, n + 1)
+    p, q = (tuple(rounded(c / end**k, 24) for k, c in enumerate(reversed(c))) for c in (over, under))
+    return p, q, f"  24 digits: error 2^{mp.nstr(mp.log(peak, 2), 4)}"
+
+
+def _levelled_quotient(chosen: list[Any]) -> tuple[list[Number], list[Number], Number]:
+    """Solve P(t) == g * (1 +- level) * Q(t) at the chosen points; highest powers first."""
+    m, n = TANH_TERMS, 2 * TANH_TERMS
+    denominators, level = [mp.mpf(1)] * (n + 1), mp.mpf(0)
+    for _ in range(20):
+        rows, right = mp.matrix(n + 1, n + 1), mp.matrix(n + 1, 1)
+        for i, (t, g) in enumerate(chosen):
+            for k in range(m):
+                rows[i, k], rows[i, m + k] = t ** (k + 1), -g * t ** (k + 1)
+            rows[i, n] = -((-1) ** i) * g * denominators[i]
+            right[i] = g - 1
+        solution = mp.lu_solve(rows, right)
+        over, under = ([*(solution[j + k] for k in reversed(range(m))), mp.mpf(1)] for j in (0, m))
+        denominators, before, level = [mp.polyval(under, t) for t, _ in chosen], level, solution[n]
+        if abs(level - before) <= abs(level) * TINY:
+            break
+    return over, under, level
 
 
 def _node(fit: Fit, t: Number) -> Number:
@@ -335,6 +378,9 @@ def main() -> None:
                 polynomials[fit.name][digits] = tuple(rounded(c, digits) for c in coefficients)
                 notes[fit.name].append(f"  {digits} digits: error 2^{mp.nstr(mp.log(peak, 2), 4)}")
                 print(fit.name, notes[fit.name][-1], file=sys.stderr)
+    over, under, note = hyperbolic_tangent()
+    polynomials["tanh_over"], polynomials["tanh_under"] = {24: over}, {24: under}
+    notes["tanh_over"] = [f"tanh(x) == x * over(x^2) / under(x^2), |x| <= {mp.nstr(TANH_END, 4)}", note]
     sums = {k: {d: constants(d)[k] for d in (24, 53)} for k in constants(24)}
     assert all(np.float32(v) == v for by in (polynomials, sums) for e in by.values() for v in e.get(24, ()))
     made = (table("POLYNOMIALS", polynomials, notes), tables(), table("CONSTANTS", sums, {}), limbs())

@@ -24,20 +24,20 @@ static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 
         f32x8 p2_1 = splat_f32_8(0.0f);
         f32x8 p2_2 = splat_f32_8(0.0f);
         f32x8 p2_3 = splat_f32_8(0.0f);
-        const f32x8 e1_4 = exp_f32_8(*(const f32x8 *)&x[i0][125] - splat_f32_8(acc0));
+        const f32x8 e1_4 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][125] - splat_f32_8(acc0));
         const f32x8 zero2_4 = splat_f32_8(0.0f);
         p2_0 = p2_0 + __builtin_shufflevector(zero2_4, e1_4, 0, 1, 2, 11, 12, 13, 14, 15);
         for (int i1 = 0; i1 < 128; i1 += 32) {
-            const f32x8 e1_0 = exp_f32_8(*(const f32x8 *)&x[i0][i1] - splat_f32_8(acc0));
+            const f32x8 e1_0 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][i1] - splat_f32_8(acc0));
             *(f32x8 *)&e_row[i1] = e1_0;
             p2_0 = p2_0 + e1_0;
-            const f32x8 e1_1 = exp_f32_8(*(const f32x8 *)&x[i0][i1 + 8] - splat_f32_8(acc0));
+            const f32x8 e1_1 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][i1 + 8] - splat_f32_8(acc0));
             *(f32x8 *)&e_row[i1 + 8] = e1_1;
             p2_1 = p2_1 + e1_1;
-            const f32x8 e1_2 = exp_f32_8(*(const f32x8 *)&x[i0][i1 + 16] - splat_f32_8(acc0));
+            const f32x8 e1_2 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][i1 + 16] - splat_f32_8(acc0));
             *(f32x8 *)&e_row[i1 + 16] = e1_2;
             p2_2 = p2_2 + e1_2;
-            const f32x8 e1_3 = exp_f32_8(*(const f32x8 *)&x[i0][i1 + 24] - splat_f32_8(acc0));
+            const f32x8 e1_3 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][i1 + 24] - splat_f32_8(acc0));
             *(f32x8 *)&e_row[i1 + 24] = e1_3;
             p2_3 = p2_3 + e1_3;
         }

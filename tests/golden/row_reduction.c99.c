@@ -11,7 +11,7 @@ static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 
     }
     for (int i0 = 0; i0 < 4; i0++) {
         for (int i1 = 0; i1 < 20; i1++) {
-            e[i0][i1] = exp_f32(x[i0][i1] - top[i0]);
+            e[i0][i1] = exp_nonpositive_f32(x[i0][i1] - top[i0]);
         }
     }
     for (int i0 = 0; i0 < 4; i0++) {

@@ -183,6 +183,7 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "invert": np.invert,
     "sign": np.sign,
     "exp": np.exp,
+    "exp_nonpositive": np.exp,
     "log": np.log,
     "exp2": np.exp2,
     "log2": np.log2,

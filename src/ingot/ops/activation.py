@@ -15,7 +15,7 @@ from ingot.ops.registry import Builder, broadcast_map, elementwise, op
 
 def softplus(x: Expr) -> Expr:
     """log(1 + e^x) == max(x, 0) + log(1 + e^-|x|), which cannot overflow."""
-    return maximum(x, 0) + call("log1p", call("exp", -call("abs", x)))
+    return maximum(x, 0) + call("log1p", call("exp_nonpositive", -call("abs", x)))
 
 
 def sigmoid(x: Expr) -> Expr:

@@ -174,7 +174,7 @@ def qlinear_average_pool(
     x = _channels(f, x, True) if channels_last else x
     where = pooling_window(f, x, kernel_shape, auto_pad, None, pads, strides, ceil_mode)
     axes, taps = window_axes(f, x, where)
-    term = padded(x, x_zero_point, (*axes[:2], *where.positions(axes[2:], taps)))
+    term = padded(f, x, x_zero_point, (*axes[:2], *where.positions(axes[2:], taps)))
     count = taps_counted(where, axes[2:], count_include_pad)
     post = _requantised(f, count, x_scale, y_scale, y_zero_point, x.type)
     y = f.reduce("sum", axes, taps, term, post=post, dtype=x.type)
@@ -201,7 +201,7 @@ def qlinear_global_average_pool(
     axes = f.axes(tuple(1 if d in spatial else n for d, n in enumerate(x.shape)))
     taps = tuple(Var(f"k{d}", x.shape[d]) for d in spatial)
     at = dict(zip(spatial, taps, strict=True))
-    term = padded(x, x_zero_point, tuple(at.get(d, a) for d, a in enumerate(axes)))
+    term = padded(f, x, x_zero_point, tuple(at.get(d, a) for d, a in enumerate(axes)))
     count = as_expr(product(tuple(x.shape[d] for d in spatial)))
     post = _requantised(f, count, x_scale, y_scale, y_zero_point, x.type)
     return f.reduce("sum", axes, taps, term, post=post, dtype=x.type)

@@ -24,7 +24,7 @@ def _softmax(f: Builder, x: Tensor, axes: Axes, rest: Axes, along: Axes) -> Tens
     The others multiply by the sum's inverse: one division a row. A NaN overlooked in `top` is in the sum.
     """
     top = f.reduce("largest", rest, along, x[axes], init=x.type.compute.lowest, name="top")
-    e = f.map(axes, call("exp", x[axes] - top[rest]), x.type, name="e")
+    e = f.map(axes, call("exp_nonpositive", x[axes] - top[rest]), x.type, name="e")
     if x.type is not x.type.compute:
         total = f.reduce("sum", rest, along, e[axes], dtype=x.type, name="total")
         return f.map(axes, e[axes] / total[rest], x.type)
@@ -35,9 +35,8 @@ def _softmax(f: Builder, x: Tensor, axes: Axes, rest: Axes, along: Axes) -> Tens
 def _log_softmax(f: Builder, x: Tensor, axes: Axes, rest: Axes, along: Axes) -> Tensor:
     top = f.reduce("largest", rest, along, x[axes], init=x.type.compute.lowest, name="top")
     shifted = x[axes] - top[rest]
-    log = f.reduce(
-        "sum", rest, along, call("exp", shifted), post=lambda acc: call("log", acc), name="log_total"
-    )
+    e = call("exp_nonpositive", shifted)
+    log = f.reduce("sum", rest, along, e, post=lambda acc: call("log", acc), name="log_total")
     return f.map(axes, shifted - log[rest], x.type)
 
 

@@ -20,10 +20,11 @@ from ingot.formula.expr import (
     equal,
     minimum,
     select,
+    static,
     wrap,
 )
 from ingot.formula.extents import alike
-from ingot.formula.index import as_expr
+from ingot.formula.index import as_expr, interval
 from ingot.formula.types import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT8, DType
 from ingot.graph.onnx_types import dtype_from_onnx
 from ingot.ops.contract import Contraction, convolution, matrix_product
@@ -179,16 +180,39 @@ def _centred(q: Expr, zero: Expr) -> Expr:
     return cast(q, wide) if zero == wrap(0, wide) else cast(q, wide) - zero
 
 
-def padded(x: Tensor, zero_point: Tensor | None, index: Index) -> Expr:
-    """x - zero, an int32; the padding is the zero point, and contributes nothing."""
+def padded(f: Builder, x: Tensor, zero_point: Tensor | None, index: Index) -> Expr:
+    """x - zero, an int32; the padding is the zero point, and contributes nothing.
+
+    Where only the run knows it, x is copied with a halo of it: none can be kept ready.
+    """
     zero = _zero(zero_point, ())
     padding = Const(zero.value, x.type) if isinstance(zero, Const) else cast(zero, x.type)
-    return _centred(x.at(index, outside=padding), zero)
+    if isinstance(zero, Const) or (halo := _halo(x, index)) is None:
+        return _centred(x.at(index, outside=padding), zero)
+    before, after = halo
+    if not any((*before, *after)):
+        return _centred(x[index], zero)
+    axes = f.axes(tuple(b + static(n) + a for b, n, a in zip(before, x.shape, after, strict=True)))
+    inside = tuple(i - b if b else i for i, b in zip(axes, before, strict=True))
+    copy = f.map(axes, x.at(inside, outside=padding), name="surrounded")
+    return _centred(copy[tuple(i + b if b else i for i, b in zip(index, before, strict=True))], zero)
 
 
-def _conv_term(x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | None, over: Contraction) -> Expr:
+def _halo(x: Tensor, index: Index) -> tuple[list[int], list[int]] | None:
+    """How far reads leave the tensor before and after each axis; None if only the run knows."""
+    if not all(isinstance(n, int) for n in x.shape):
+        return None
+    ends = [interval(i) for i in index]
+    before = [max(0, -lo) for lo, _ in ends]
+    after = [max(0, hi - static(n) + 1) for (_, hi), n in zip(ends, x.shape, strict=True)]
+    return before, after
+
+
+def _conv_term(
+    f: Builder, x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | None, over: Contraction
+) -> Expr:
     """(x - zero) * (w - zero)."""
-    return padded(x, x_zero, over.a) * _centred(w.at(over.b), _zero(w_zero, over.b[:1]))
+    return padded(f, x, x_zero, over.a) * _centred(w.at(over.b), _zero(w_zero, over.b[:1]))
 
 
 def _per_line(f: Builder, t: Tensor, index: Index, summed: Var) -> Index:
@@ -277,7 +301,7 @@ def qlinear_conv(
     def post(acc: Expr) -> Expr:
         return _requantised(f, acc if B is None else acc + B[oc], multiplier, y_zero_point)
 
-    term = _conv_term(x, x_zero_point, w, w_zero_point, over)
+    term = _conv_term(f, x, x_zero_point, w, w_zero_point, over)
     return f.reduce("sum", over.outer, over.inner, term, post=post)
 
 
@@ -298,7 +322,7 @@ def conv_integer(
 ) -> Tensor:
     """The int32 sums of (x - zero) * (w - zero)."""
     over = convolution(f, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
-    return f.reduce("sum", over.outer, over.inner, _conv_term(x, x_zero_point, w, w_zero_point, over))
+    return f.reduce("sum", over.outer, over.inner, _conv_term(f, x, x_zero_point, w, w_zero_point, over))
 
 
 @op("QLinearMatMul", since=10)

@@ -201,7 +201,7 @@ def multinomial(
     total = f.map((b,), Const(0.0, FLOAT64), name="total")
 
     def body() -> None:
-        f.put(total, (b,), (b,), total[b] + call("exp", cast(x[b, k], FLOAT64) - top[b]))
+        f.put(total, (b,), (b,), total[b] + call("exp_nonpositive", cast(x[b, k], FLOAT64) - top[b]))
         f.put(sums, (b,), (b, k), total[b])
 
     f.scan(k, (total,), body)

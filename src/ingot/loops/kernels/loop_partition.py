@@ -29,7 +29,7 @@ from ingot.formula.expr import (
     transform,
     walk,
 )
-from ingot.formula.index import Bounds, Linear, as_expr, at_least, interval, linear, simplify
+from ingot.formula.index import Bounds, Linear, as_expr, at_least, from_linear, interval, linear, simplify
 from ingot.formula.statements import For, Statement
 from ingot.formula.types import INDEX
 from ingot.loops.kernels.family import Request, Written
@@ -38,6 +38,7 @@ from ingot.loops.rewrite import hoisted
 
 MOST_PIECES = 6  # of an axis: each of them has loops of its own
 DIVISIONS = ("mod", "floordiv")
+Decision = Callable[[int], tuple[int, ...]]
 HOLDS: dict[str, Callable[[float], bool]] = {
     "lt": lambda d: d < 0,
     "le": lambda d: d <= 0,
@@ -50,7 +51,9 @@ HOLDS: dict[str, Callable[[float], bool]] = {
 
 
 def partitioned(r: Request) -> Written | None:
-    """The pieces of the outermost axis that is cut, inside loops over those around it."""
+    """The pieces of the outermost axis that is cut, inside loops over those around it that its conditions
+    leave alone.
+    """
     c = r.compute
     if r.target.vector_bytes == 0 or c.reduction is not None:
         return None
@@ -62,9 +65,10 @@ def partitioned(r: Request) -> Written | None:
         return None
     axis, ends = cut
     r = replace(r, storage=_with_all_axes(c, r.storage))
-    if axis is order[0]:
+    beside = _beside(c, axis, r)
+    outer = next((a for a in order[: order.index(axis)] if a not in beside), None)
+    if outer is None:
         return tuple(_pieces(c, axis, ends, r)), 1
-    outer = order[0]
     body = r.around((_restricted(c, outer, (), outer, r.bounds),), outer)
     return hoisted(For(outer.name, Const(0), as_expr(outer.extent or 0), 1, body)), 1
 
@@ -128,7 +132,7 @@ def _ends(c: Compute, axis: Var, r: Request) -> list[int]:
     while first < extent and len(ends) < MOST_PIECES:
         here = {**bounds, axis.name: (first, extent - 1)}
         value = bind(_decided(c.value, here), r.storage, here)
-        turns = [t for n in walk(value) if (t := _turn(n, axis, first, extent)) is not None]
+        turns = [t for n in walk(value) if (t := _turn(n, axis, first, extent, bounds)) is not None]
         if not turns:
             return ends
         first = min(turns)
@@ -136,10 +140,17 @@ def _ends(c: Compute, axis: Var, r: Request) -> list[int]:
     return []
 
 
-def _turn(e: Expr, axis: Var, first: int, extent: int) -> int | None:
-    """The first place behind `first` at which an expression of the axis alone decides otherwise than it does
-    there."""
-    decision = _decision(e, axis)
+def _beside(c: Compute, axis: Var, r: Request) -> set[Expr | None]:
+    """The axes that conditions compare together with one that is cut: pieces have them inside."""
+    bounds = {**r.bounds, **{a.name: interval(a) for a in c.axes}}
+    conditions = (n for n in walk(bind(c.value, r.storage, bounds)) if isinstance(n, Binary) and _may_turn(n))
+    forms = (linear(n.a - n.b) for n in conditions if n.op in HOLDS)
+    return {a for form in forms if axis in form for a in form}
+
+
+def _turn(e: Expr, axis: Var, first: int, extent: int, bounds: Bounds) -> int | None:
+    """The first place behind `first` at which an expression decides otherwise than it does there."""
+    decision = _decision(e, axis, bounds)
     if decision is None:
         return None
     before = decision(first)
@@ -154,12 +165,12 @@ def _may_turn(e: Expr) -> bool:
     return isinstance(e, Binary) and e.a.dtype is INDEX and (e.op in HOLDS or e.op in DIVISIONS)
 
 
-def _decision(e: Expr, axis: Var) -> Callable[[int], int] | None:
+def _decision(e: Expr, axis: Var, bounds: Bounds) -> Decision | None:
     """What an expression decides at a place of the axis, if it turns once or ever on; None without one."""
     if not isinstance(e, Binary) or not _may_turn(e):
         return None
     if e.op in HOLDS:
-        return _along(linear(e.a - e.b), axis, HOLDS[e.op])
+        return _compared(linear(e.a - e.b), axis, HOLDS[e.op], bounds)
     if isinstance(e.b, Const) and e.b.value > 0:
         return _along(linear(e.a), axis, partial(_periods, int(e.b.value)))
     return None
@@ -170,9 +181,24 @@ def _periods(period: int, i: int) -> int:
     return i // period
 
 
-def _along(form: Linear, axis: Var, what: Callable[[int], int]) -> Callable[[int], int] | None:
+def _along(form: Linear, axis: Var, what: Callable[[int], int]) -> Decision | None:
     """What is said of an index, by the place of the axis; None where it moves with something else."""
     if form.keys() - {None} != {axis}:
         return None
     slope, start = form[axis], form.get(None, 0)
-    return lambda i: what(slope * i + start)
+    return lambda i: (what(slope * i + start),)
+
+
+def _compared(form: Linear, axis: Var, holds: Callable[[float], bool], bounds: Bounds) -> Decision | None:
+    """Whether a comparison holds for the least and for the largest difference that others make at a place of
+    the axis; None where another axis moves it further, which is the one to cut.
+    """
+    others = {a: n for a, n in form.items() if a is not axis}
+    moving = others.keys() - {None}
+    if axis not in form or not all(isinstance(a, Var) and a.name in bounds for a in moving):
+        return None
+    slope = form[axis]
+    if any(abs(others[a]) >= abs(slope) for a in moving):
+        return None
+    least, most = _range(from_linear(others), bounds)
+    return lambda i: (holds(slope * i + least), holds(slope * i + most))

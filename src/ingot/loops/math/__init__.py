@@ -71,6 +71,7 @@ UNARY: dict[str, Callable[[Body, Expr], Expr]] = {
     "erf": error.erf,
     "exp": exponential.exp,
     "exp2": exponential.exp2,
+    "exp_nonpositive": exponential.exp_nonpositive,
     "expm1": exponential.expm1,
     "floor": rounding.floor,
     "log": logarithm.log,

@@ -140,7 +140,11 @@ class Body:
 
     def two_to(self, k: Expr) -> Expr:
         """2^k for an integer k within the exponent's range."""
-        return self.floating((k + self.bias) << (self.digits - 1))
+        return self.of_exponent(k + self.bias)
+
+    def of_exponent(self, biased: Expr) -> Expr:
+        """The power of two whose exponent stands in its bits as this integer."""
+        return self.floating(biased << (self.digits - 1))
 
     def scaled(self, x: Expr, n: Expr) -> Expr:
         """x * 2^n for an integral float n; only where the target has `scalef`."""
@@ -154,19 +158,20 @@ class Body:
     def magic_bits(self) -> int:
         return (self.bias + self.digits - 1 << self.digits - 1) | (1 << self.digits - 2)
 
-    def nearest(self, x: Expr, factor: float = 1.0) -> tuple[Var, Var]:
-        """The integer nearest to x * factor as a float and as an integer, if below 2^(digits-2); half to
-        even.
+    def nearest(self, x: Expr, factor: float = 1.0, more: int = 0) -> tuple[Var, Var]:
+        """The integer nearest to x * factor as a float, and so many more as an integer, if below
+        2^(digits-2); half to even.
         """
-        n, shifted = self.nearest_float(x, factor)
+        n, shifted = self.nearest_float(x, factor, more)
         return n, self.let("k", self.bits(shifted) - self.magic_bits)
 
-    def nearest_float(self, x: Expr, factor: float = 1.0) -> tuple[Var, Var]:
-        """The same as a float, and the float that holds it in its low bits. A rounding instruction would be
-        two operations, after the product.
+    def nearest_float(self, x: Expr, factor: float = 1.0, more: int = 0) -> tuple[Var, Var]:
+        """The same as a float, and the float that holds it, and so many more, in its low bits. A rounding
+        instruction would be two operations, after the product.
         """
-        shifted = self.let("shifted", x + self.magic if factor == 1.0 else self.fma(x, factor, self.magic))
-        return self.let("n", shifted - self.magic), shifted
+        magic = self.magic + more
+        shifted = self.let("shifted", x + magic if factor == 1.0 else self.fma(x, factor, magic))
+        return self.let("n", shifted - magic), shifted
 
     def with_sign(self, magnitude: Expr, x: Expr) -> Expr:
         """A magnitude that is not negative, with the sign of x."""

@@ -1,4 +1,4 @@
-"""exp, exp2, expm1 and sigmoid.
+"""exp, exp2, expm1 and sigmoid; exp of what is never positive, as softmax has it, needs less.
 
 Argument reduction: x = n*ln(2) + r, |r| <= ln(2)/2, ln(2) in two parts of which the first is short enough for
 n*part to be exact (Cody & Waite, "Software Manual for the Elementary Functions", 1980, ch. 6); exp(r) is a
@@ -10,20 +10,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ingot.formula.expr import Expr, Select, Var
+from ingot.formula.expr import Expr, Select, Var, maximum
 from ingot.loops.math.body import Body, clamp, size
 from ingot.loops.math.pairs import Pair, quick_sum
 
 # Beyond these the results are 0 and infinity; far enough for sinh and cosh, whose results are halved.
 LIMITS = {24: (-104.0, 90.0), 53: (-746.0, 711.0)}
+RAISED = {24: 64, 53: 128}  # added to the exponents of results that are at most 1, to make all of them normal
 
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """2^n. `k` is n as an integer; None where the target scales by n itself."""
+    """2^n. `k` is n + more as an integer; None where the target scales by n itself."""
 
     n: Expr
     k: Expr | None
+    more: int = 0
+
+    def plus(self, more: int) -> Expr:
+        """n + more as an integer."""
+        assert self.k is not None
+        return self.k if more == self.more else self.k + (more - self.more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +42,17 @@ class Reduced:
     r: Var
 
 
-def whole(b: Body, x: Expr, factor: float = 1.0) -> Power:
-    """2 to the integer nearest to x * factor."""
+def whole(b: Body, x: Expr, factor: float = 1.0, more: int = 0) -> Power:
+    """2 to the integer nearest to x * factor; `more` costs nothing here."""
     if "scalef" in b.native:
         return Power(b.nearest_float(x, factor)[0], None)
-    return Power(*b.nearest(x, factor))
+    return Power(*b.nearest(x, factor, more), more)
 
 
-def reduce(b: Body, x: Expr) -> Reduced:
+def reduce(b: Body, x: Expr, more: int = 0) -> Reduced:
     x = b.named(x)
     ln2_hi, ln2_lo = b.constants("LN2")
-    power = whole(b, x, b.constant("LOG2_E"))
+    power = whole(b, x, b.constant("LOG2_E"), more)
     head = b.let("head", b.fma(power.n, -ln2_hi, x))
     return Reduced(power, head, b.let("r", b.fma(power.n, -ln2_lo, head)))
 
@@ -54,16 +61,16 @@ def value(b: Body, power: Power, extra: int = 0) -> Expr:
     """2^(n + extra) itself, where that is a normal number."""
     if power.k is None:
         return b.scaled(b.number(2.0**extra), power.n)
-    return b.two_to(power.k + extra if extra else power.k)
+    return b.of_exponent(power.plus(b.bias + extra))
 
 
 def scaled(b: Body, x: Expr, power: Power, extra: int = 0) -> Expr:
     """x * 2^(n + extra) for any n that exp meets, 1/2 <= x <= 2, rounded once."""
     if power.k is None:
         return b.scaled(x, power.n + float(extra) if extra else power.n)
-    k = power.k + extra if extra else power.k
-    a = b.let("a", k >> 1)
-    return x * b.two_to(a) * b.two_to(k - a)
+    both = power.plus(2 * b.bias + extra)
+    a = b.let("a", both >> 1)
+    return x * b.of_exponent(a) * b.of_exponent(both - a)
 
 
 def grown(b: Body, r: Var) -> Expr:
@@ -79,7 +86,7 @@ def grown_less_one(b: Body, x: Reduced) -> Expr:
 
 def exp_limited(b: Body, x: Expr, extra: int = 0) -> Expr:
     """exp(x) * 2^extra."""
-    reduced = reduce(b, b.let("limited", clamp(x, *LIMITS[b.digits])))
+    reduced = reduce(b, b.let("limited", clamp(x, *LIMITS[b.digits])), 2 * b.bias + extra)
     return scaled(b, grown(b, reduced.r), reduced.power, extra)
 
 
@@ -87,9 +94,19 @@ def exp(b: Body, x: Expr) -> Expr:
     return exp_limited(b, x)
 
 
+def exp_nonpositive(b: Body, x: Expr) -> Expr:
+    """exp(x) for x <= 0 or NaN: nothing overflows, so the second factor is a constant."""
+    up = RAISED[b.digits]
+    reduced = reduce(b, b.let("limited", maximum(x, LIMITS[b.digits][0])), b.bias + up)
+    p = grown(b, reduced.r)
+    if reduced.power.k is None:
+        return scaled(b, p, reduced.power)
+    return p * value(b, reduced.power, up) * 2.0**-up
+
+
 def exp2_pair(b: Body, x: Pair) -> Expr:
     """2^(x.hi + x.lo), x.hi within the limits of exp2."""
-    power = whole(b, x.hi)
+    power = whole(b, x.hi, more=2 * b.bias)
     f, lo = quick_sum(b, x.hi - power.n, x.lo)
     ln2 = b.constant("LN2_EXACT")
     tail = b.fma(b.let("z", f * f), b.polynomial("exp2", f), lo * ln2)
@@ -99,7 +116,7 @@ def exp2_pair(b: Body, x: Pair) -> Expr:
 def exp2(b: Body, x: Expr) -> Expr:
     lo, hi = (-151.0, 129.0) if b.digits == 24 else (-1076.0, 1025.0)
     x = b.let("limited", clamp(x, lo, hi))
-    power = whole(b, x)
+    power = whole(b, x, more=2 * b.bias)
     f = b.let("f", x - power.n)
     return scaled(b, b.named(b.polynomial("exp2", f, 1.0, b.constant("LN2_EXACT"))), power)
 
@@ -107,23 +124,13 @@ def exp2(b: Body, x: Expr) -> Expr:
 def expm1(b: Body, x: Expr) -> Expr:
     """2 * (s*(exp(r) - 1) + (s - 1/2)), s = 2^(n-1): 2^128 is out of range, but half of it is not."""
     limited = b.let("limited", clamp(x, -0.75 * b.digits, 89.0 if b.digits == 24 else 710.0))
-    reduced = reduce(b, limited)
+    reduced = reduce(b, limited, b.bias - 1)
     s = b.let("s", value(b, reduced.power, -1))
     result = b.let("result", 2.0 * b.fma(s, grown_less_one(b, reduced), s - 0.5))
     return Select(size(x) < 2.0**-b.digits, x, result)
 
 
 def sigmoid(b: Body, x: Expr) -> Expr:
-    """1 / (1 + exp(-x)) == 2^-n / (2^-n + exp(r)), -x = n*ln(2) + r: nothing overflows, and the one rounding
-    of a denormal result is the last.
-    """
-    limited = b.let("limited", clamp(-x, -0.75 * b.digits, -LIMITS[b.digits][0]))
-    reduced = reduce(b, limited)
-    power, r = reduced.power, reduced.r
-    inverse = Power(-power.n, None if power.k is None else -power.k)
-    shrunk = b.let("shrunk", scaled(b, b.number(1.0), inverse))
-    head, lost = quick_sum(b, b.number(1.0), shrunk)  # nothing is lost where shrunk is the larger
-    total = b.let("total", head + b.fma(b.polynomial("exp", r, 1.0), r, lost))
-    if power.k is None:
-        return scaled(b, 1.0 / total, inverse)
-    return 1.0 / total * shrunk
+    """1 / (1 + e) or e / (1 + e) with e = exp(-|x|): nothing overflows, and e alone may be denormal."""
+    e = b.let("e", exp_nonpositive(b, -size(x)))
+    return Select(x < 0.0, e, b.number(1.0)) / (e + 1.0)

@@ -1,15 +1,17 @@
 """tanh, sinh, cosh and their inverses: an odd polynomial near zero, exponentials and logarithms elsewhere.
 
-The inverses take their logarithm's argument as a pair: its rounding alone would cost several units.
+The inverses take their logarithm's argument as a pair: its rounding alone would cost several units. The tanh
+of float32, which networks compute by the million, is one quotient of polynomials: a third of the operations,
+and as accurate as that of other runtimes.
 
-Measured, ulp (float32, float64): tanh 1.31, 1.30; sinh 1.62, 1.62; cosh 1.36, 1.34; asinh 0.62, 0.61;
+Measured, ulp (float32, float64): tanh 5.74, 1.30; sinh 1.62, 1.62; cosh 1.36, 1.34; asinh 0.62, 0.61;
 acosh 0.73, 0.69; atanh 0.74, 0.72.
 """
 
 from __future__ import annotations
 
 from ingot.formula.expr import Expr, Select, equal, minimum, select
-from ingot.loops.math.body import Body, size
+from ingot.loops.math.body import Body, clamp, size
 from ingot.loops.math.exponential import exp_limited, grown, reduce, value
 from ingot.loops.math.logarithm import log_pair
 from ingot.loops.math.pairs import Pair, exact_sum, residue, square
@@ -22,10 +24,20 @@ def odd(b: Body, name: str, x: Expr) -> Expr:
     return b.fma(x, z * b.polynomial(name, z), x)
 
 
+# The last float32 whose quotient is 1, with fused additions and without; no quotient before it is larger.
+TANH_ONE = 8.13756561
+
+
 def tanh(b: Body, x: Expr) -> Expr:
-    """1 - 2/(exp(2*|x|) + 1) from 5/8 on; |x| is limited where the result is 1."""
+    """x * P(x^2) / Q(x^2) for float32; 1 - 2/(exp(2*|x|) + 1) from 5/8 on for float64. x is limited where the
+    result is 1.
+    """
+    if b.digits == 24:
+        x = b.let("limited", clamp(x, -TANH_ONE, TANH_ONE))
+        z = b.let("z", x * x)
+        return x * b.polynomial("tanh_over", z) / b.named(b.polynomial("tanh_under", z))
     magnitude = b.let("magnitude", size(x))
-    limited = b.let("limited", minimum(magnitude, 10.0 if b.digits == 24 else 22.0))
+    limited = b.let("limited", minimum(magnitude, 22.0))
     reduced = reduce(b, 2.0 * limited)
     outer = 1.0 - 2.0 / b.fma(grown(b, reduced.r), value(b, reduced.power), 1.0)
     return b.with_sign(Select(magnitude < 0.625, odd(b, "tanh", magnitude), outer), x)

@@ -22,18 +22,12 @@ LONG_ROW = 16  # elements of a result
 def parts_of(c: Compute, load: Load) -> int:
     """In how many parts the windows of a stage should find the columns of what they read; 1 if as they lie.
 
-    Windows are those of a depthwise convolution of images, whose stride divides the rows.
+    Windows are those of a convolution of images, whose stride divides the rows.
     """
     assert c.reduction is not None
     t, x = load.tensor, c.axes[-1]
-    is_own = len(c.axes) == t.rank > 3 and coefficient(load.index[1], c.axes[1].name) == 1
     apart = coefficient(load.index[-1], x.name) or 0
-    if (
-        not is_own
-        or not 1 < apart <= MOST_APART
-        or static(t.shape[-1]) % apart
-        or static(x.extent) < LONG_ROW
-    ):
+    if not len(c.axes) == t.rank > 3 or not 1 < apart <= MOST_APART or static(x.extent) < LONG_ROW:
         return 1
     found = combined(c.reduction)
     return 1 if found is None or found[1] is None else apart
@@ -41,16 +35,18 @@ def parts_of(c: Compute, load: Load) -> int:
 
 def parted(source: Tensor, parts: int) -> Tensor:
     """A tensor for the elements of another: parted[..., p, q] = source[..., parts * q + p]."""
-    shape = (*source.shape[:-1], parts, static(source.shape[-1]) // parts)
+    shape = (*source.shape[:-1], parts, -(-static(source.shape[-1]) // parts))
     return Tensor(f"{source.name}_parted", source.type, shape)
 
 
-def parting(source: Tensor, copy: Tensor) -> Compute:
-    """The stage that makes the copy."""
+def parting(source: Tensor, copy: Tensor, fill: float | int) -> Compute:
+    """The stage that makes the copy; what lies beyond the rows of the source is `fill`."""
     names = ["n", "c", *(f"h{d}" for d in range(source.rank - 3)), "p", "q"]
     axes = tuple(Var(name, n) for name, n in zip(names, copy.shape, strict=True))
     *rest, p, q = axes
-    return Compute(copy, axes, source.at((*rest, static(copy.shape[-2]) * q + p)))
+    parts = static(copy.shape[-2])
+    outside = fill if static(source.shape[-1]) % parts else None
+    return Compute(copy, axes, source.at((*rest, parts * q + p), outside))
 
 
 def read_parted(stage: Stage, source: Tensor, copy: Tensor) -> Stage:

@@ -268,10 +268,10 @@ def _source(stage: Stage, load: Load) -> Source:
 
 def _copied(source: Source) -> tuple[Tensor, Compute]:
     """A copy in rows, and the stage that makes it."""
-    t, _, parts = source
+    t, fill, parts = source
     if parts > 1:
         copy = parted(t, parts)
-        return copy, parting(t, copy)
+        return copy, parting(t, copy, fill)
     copy = Tensor(f"{t.name}_channels_first", t.type, t.shape)
     return copy, copying(t, copy)
 

@@ -4,22 +4,25 @@
 
     w' = w - 3            bias' = bias - 11 * (sum of w')
 
+Weights whose differences are no int8, as those of uint8 less 133 are not, become w' = w - 128, or stay if
+they are int8. What they lack, 5 times the sum of (x - 11) at each place, is a stage of its own: one product
+beside those of all outputs.
+
 In: a fused region. Out: the same region with sums of plain products of bytes, which is what machines
 multiply (int32 sums wrap, so no bit changes). Padding must read the zero point, as a quantised convolution's
-does. A zero point that only the run knows is multiplied behind the sum. What stays: weights whose shifted
-values leave int8, zero points for each row of the operand, and encoded weights, whose codes the sparse
-generators read.
+does. A zero point that only the run knows is multiplied behind the sum. What stays: zero points for each row
+of the operand, and encoded weights, whose codes the sparse generators read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
-from ingot.formula.compute import Compute, accumulator
+from ingot.formula.compute import Compute, Scan, Stage, accumulator
 from ingot.formula.evaluate import value_over
 from ingot.formula.expr import (
     Array,
@@ -38,10 +41,11 @@ from ingot.formula.expr import (
     walk,
 )
 from ingot.formula.index import value_range
-from ingot.formula.types import INT8, INT32
-from ingot.loops.region import Region, replace_computes
+from ingot.formula.types import INT8, INT32, UINT8
+from ingot.loops.region import Region, groups
 
 ZERO = Const(0, INT32)
+HALF = 128  # between uint8 and int8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,18 @@ class Factor:
 
 def fold_zero_points(region: Region) -> Region:
     """Rewrite in place, regions of branches and loops included, and return the region."""
-    return replace_computes(region, with_plain_products)
+    for group in groups(region):
+        group.stages = tuple(with_plain_products(group.stages))
+    return region
 
 
-def with_plain_products(c: Compute) -> Compute:
-    """The stage, its zero points folded where that can be."""
-    return _folded(c) or c
+def with_plain_products(stages: Iterable[Stage]) -> Iterator[Stage]:
+    """The stages, their zero points folded where that can be."""
+    for stage in stages:
+        if isinstance(stage, Scan):
+            yield replace(stage, body=tuple(with_plain_products(stage.body)))
+        else:
+            yield from _folded(stage) or (stage,)
 
 
 def factors(term: Expr) -> tuple[Factor, Factor] | None:
@@ -80,8 +90,10 @@ def _factor(e: Expr) -> Factor | None:
     return None
 
 
-def _folded(c: Compute) -> Compute | None:
-    """The stage with plain products, or None if it is no sum of products with constant weights."""
+def _folded(c: Compute) -> tuple[Compute, ...] | None:
+    """The stage with plain products, behind one that it needs, or None if it is no sum of products with
+    constant weights.
+    """
     r = c.reduction
     found = factors(r.term) if r is not None and r.combine == "sum" else None
     if r is None or found is None or not all(isinstance(k.extent, int) and k.extent for k in r.axes):
@@ -98,10 +110,13 @@ def _folded(c: Compute) -> Compute | None:
         return None
     if x.element.outside is not None and not _is_same_number(x.element.outside, x.zero):
         return None
-    weights = _centred(w)
-    if weights is None or not all(isinstance(a.extent, int) for a in _moving(weights, c.axes)):
-        return None
-    return _rewritten(c, x, weights)
+    if (weights := _centred(w)) is not None:
+        return (_rewritten(c, x, weights),) if _is_fixed(weights, c.axes) else None
+    return _halved(c, x, w)
+
+
+def _is_fixed(e: Expr, axes: tuple[Var, ...]) -> bool:
+    return all(isinstance(a.extent, int) for a in _moving(e, axes))
 
 
 def _is_same_number(outside: Expr, zero: Expr) -> bool:
@@ -139,6 +154,36 @@ def _zeros(w: Factor) -> Array | None:
                 d = index.index(along[0])
                 return t.value.astype(np.int32).reshape([-1 if k == d else 1 for k in range(rank)])
     return None
+
+
+def _halved(c: Compute, x: Factor, w: Factor) -> tuple[Compute, ...] | None:
+    """The sums of x at each place, and the stage that multiplies weights as int8 and adds what they lack."""
+    t, zero = w.element.tensor, _zeros(w)
+    if t.value is None or zero is None or not _is_fixed(w.element, c.axes):
+        return None
+    half = HALF if t.type is UINT8 else 0
+    weights = replace(
+        w.element, tensor=constant((t.value.astype(np.int16) - half).astype(np.int8), f"{t.name}_centred")
+    )
+    alone = [i for i, n in zip(w.element.index, zero.shape, strict=True) if n > 1]
+    less = constant((zero - half).reshape([n for n in zero.shape if n > 1]), f"{t.name}_less")[tuple(alone)]
+    sums = _sums(c, x)
+    acc, places = accumulator(INT32), tuple(_moving(x.element, c.axes))
+    right = acc - (Const(int(zero.item()) - half, INT32) if not alone else less) * sums.out[places]
+    whole = replace(c, value=transform(c.value, lambda n: right if n == acc else None))
+    return sums, _rewritten(whole, x, weights)
+
+
+def _sums(c: Compute, x: Factor) -> Compute:
+    """The stage that sums (x - zero) at each place, as products with ones."""
+    r = c.reduction
+    assert r is not None
+    places = tuple(_moving(x.element, c.axes))
+    ones = constant(np.ones([static(k.extent) for k in r.axes], np.int8), f"{x.element.tensor.name}_ones")
+    out = Tensor(f"{x.element.tensor.name}_sums", INT32, tuple(a.extent or 0 for a in places))
+    term = Binary("mul", Cast(x.element, INT32), Cast(ones[r.axes], INT32))
+    plain = Compute(out, places, accumulator(INT32), replace(r, init=ZERO, term=term))
+    return _rewritten(plain, x, ones[r.axes])
 
 
 def _rewritten(c: Compute, x: Factor, w: Load) -> Compute:

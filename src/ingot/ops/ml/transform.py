@@ -86,7 +86,7 @@ def _softmax(f: Builder, scores: Tensor, skip_zeros: bool, name: str) -> Tensor:
 
     def power(zero: Expr) -> Expr:
         s = scores[axes]
-        e = call("exp", s - most[n])
+        e = call("exp_nonpositive", s - most[n])
         return select((s > ZERO) | (s < -ZERO), e, zero) if skip_zeros else e
 
     total = f.reduce("sum", (n,), (c,), power(Const(0.0, scores.type.compute)), name="total")
