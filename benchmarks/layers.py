@@ -4,6 +4,7 @@ In: a number of layers and a seed. Out: for every family the worst and the media
 long the fastest peer takes), quantiles over all, and the worst ten by name; `layers.md` and `layers.json` in
 `build/benchmarks`. A layer is a whole model here, so its inputs and outputs are the caller's: dense, channels
 first. Layers that a peer finishes in less than 10 us say more about calls than about loops and are left out.
+`--quantized` has them quantised by onnxruntime's tools first, every other one with uint8 weights.
 `python -m benchmarks.layers 100 --seed 7 --family pool`.
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 import onnx
 
 from benchmarks.net import Net
+from benchmarks.quantized import HOW, quantized
 from benchmarks.random_models import Dice
 from ingot.check.bench import Benchmark, bench
 from ingot.driver import compile_with
@@ -234,6 +236,8 @@ def measure(arguments: argparse.Namespace) -> Iterator[Result]:
         for number in range(arguments.layers):
             family = families[number % len(families)]
             words, model = draw(family, number, arguments.seed)
+            if arguments.quantized:
+                model = quantized(model, arguments.quantized, unsigned=number // len(families) % 2 == 1)
             path = Path(folder) / "layer.onnx"
             onnx.save(model, path)
             try:
@@ -280,6 +284,7 @@ def main() -> int:
     parser.add_argument("--family", action="append", choices=list(FAMILIES))
     parser.add_argument("--against", action="append", metavar="PEER", help="as for ingot bench")
     parser.add_argument("--target", default="native")
+    parser.add_argument("--quantized", choices=HOW, help="as onnxruntime's tools quantise")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each layer and contender")
     arguments = parser.parse_args()
     arguments.against = arguments.against or ["onnxruntime"]

@@ -43,7 +43,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "log1p": (0.8, 0.8),
     "log2": (0.6, 0.6),
     "pow": (1.4, 1.4),
-    "sigmoid": (2.1, 2.1),
+    "sigmoid": (2.5, 2.1),
     "sin": (0.9, 0.9),
     "sinh": (1.8, 1.8),
     "sqrt": (0.5, 0.5),

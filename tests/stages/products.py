@@ -262,6 +262,11 @@ def _plain_bytes(dice: Dice, shape: tuple[int, ...]) -> Tensor:
     return constant(dice.random.integers(low, low + 255, shape).astype(kind), f"w{dice.seed}")
 
 
+def with_plain_product(c: Compute) -> Compute:
+    """The stage with its zero points folded; sums that it needs for that are one of its inputs."""
+    return list(with_plain_products([c]))[-1]
+
+
 def bytes_product(dice: Dice, target: Target) -> Drawn:
     """A product of bytes whose weights are plain constants."""
     x_type = dice.choice((UINT8, INT8))
@@ -273,7 +278,7 @@ def bytes_product(dice: Dice, target: Target) -> Drawn:
             none = (0,) * len(g.pads)
             g = replace(g, batch=1, size=g.kernel, dilations=tuple(1 for _ in g.kernel), pads=none)
         _quantised_convolution(dice, f, x_type, (outputs * group, each), g, group)
-        return stored(dice, f, target, TIDY_BYTES, with_plain_products)
+        return stored(dice, f, target, TIDY_BYTES, with_plain_product)
     if dice.chance(60):
         m, k, n = dice.number(1, 7), dice.number(1, 80), dice.number(1, 20)
         x = dice.tensor("x", x_type, (m, k))
@@ -303,7 +308,7 @@ def wide_bytes(dice: Dice, target: Target) -> Drawn:
         x = dice.tensor("x", x_type, (g.batch, each * group, *g.size))
         w = _plain_bytes(dice, (outputs * group, each, *g.kernel))
         _convolution(dice, f, x, w, g, True, group)
-    return stored(dice, f, target, TIDY_BYTES, with_plain_products)
+    return stored(dice, f, target, TIDY_BYTES, with_plain_product)
 
 
 def small_windows(dice: Dice, target: Target) -> Drawn:
@@ -315,7 +320,7 @@ def small_windows(dice: Dice, target: Target) -> Drawn:
         g = replace(g, kernel=kernel, strides=(stride, stride), dilations=(1, 1))
     f = builder()
     _quantised_convolution(dice, f, x_type, (channels, 1), g, channels)
-    return stored(dice, f, target, TIDY_BYTES, with_plain_products)
+    return stored(dice, f, target, TIDY_BYTES, with_plain_product)
 
 
 def depthwise_bytes(dice: Dice, target: Target) -> Drawn:
@@ -324,7 +329,7 @@ def depthwise_bytes(dice: Dice, target: Target) -> Drawn:
     channels = dice.choice((16, 17, 24, 31, 32, 40, 48, 64, 65, 80, 100, 128, 150, dice.number(16, 130)))
     f = builder()
     _quantised_convolution(dice, f, x_type, (channels, 1), g, channels)
-    return stored(dice, f, target, TIDY_BYTES, with_plain_products)
+    return stored(dice, f, target, TIDY_BYTES, with_plain_product)
 
 
 def _quantised_convolution(

@@ -29,7 +29,17 @@ from ingot.formula.expr import (
     transform,
     walk,
 )
-from ingot.formula.index import Bounds, Linear, as_expr, at_least, from_linear, interval, linear, simplify
+from ingot.formula.index import (
+    Bounds,
+    Linear,
+    as_expr,
+    at_least,
+    from_linear,
+    interval,
+    linear,
+    mentions,
+    simplify,
+)
 from ingot.formula.statements import For, Statement
 from ingot.formula.types import INDEX
 from ingot.loops.kernels.family import Request, Written
@@ -59,7 +69,7 @@ def partitioned(r: Request) -> Written | None:
         return None
     if not c.axes or not all(isinstance(a.extent, int) for a in c.axes):
         return None
-    order = c.axes if c.at else tuple(c.axes[i] for i in r.storage.layout(c.out).order)
+    order = _in_storage_order(c, r.storage)
     cut = next(((a, ends) for a in order if (ends := _ends(c, a, r))), None)
     if cut is None:
         return None
@@ -71,6 +81,16 @@ def partitioned(r: Request) -> Written | None:
         return tuple(_pieces(c, axis, ends, r)), 1
     body = r.around((_restricted(c, outer, (), outer, r.bounds),), outer)
     return hoisted(For(outer.name, Const(0), as_expr(outer.extent or 0), 1, body)), 1
+
+
+def _in_storage_order(c: Compute, storage: Storage) -> tuple[Var, ...]:
+    """The axes as the elements that they lead to stand in memory, the outermost first."""
+    index = storage.layout(c.out).index(c.index)
+
+    def place(a: Var) -> int:
+        return next((d for d, i in enumerate(index) if mentions(i, a.name)), len(index))
+
+    return tuple(sorted(c.axes, key=place))
 
 
 def _with_all_axes(c: Compute, storage: Storage) -> Storage:

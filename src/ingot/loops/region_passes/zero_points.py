@@ -22,7 +22,7 @@ from math import prod
 
 import numpy as np
 
-from ingot.formula.compute import Compute, Scan, Stage, accumulator
+from ingot.formula.compute import Compute, Reduction, Scan, Stage, accumulator
 from ingot.formula.evaluate import value_over
 from ingot.formula.expr import (
     Array,
@@ -40,7 +40,7 @@ from ingot.formula.expr import (
     transform,
     walk,
 )
-from ingot.formula.index import value_range
+from ingot.formula.index import mentions, value_range
 from ingot.formula.types import INT8, INT32, UINT8
 from ingot.loops.region import Region, groups
 
@@ -64,7 +64,7 @@ def fold_zero_points(region: Region) -> Region:
 
 
 def with_plain_products(stages: Iterable[Stage]) -> Iterator[Stage]:
-    """The stages, their zero points folded where that can be."""
+    """The stages, their zero points folded where that can be, each behind the sums that it needs for it."""
     for stage in stages:
         if isinstance(stage, Scan):
             yield replace(stage, body=tuple(with_plain_products(stage.body)))
@@ -167,23 +167,47 @@ def _halved(c: Compute, x: Factor, w: Factor) -> tuple[Compute, ...] | None:
     )
     alone = [i for i, n in zip(w.element.index, zero.shape, strict=True) if n > 1]
     less = constant((zero - half).reshape([n for n in zero.shape if n > 1]), f"{t.name}_less")[tuple(alone)]
-    sums = _sums(c, x)
+    sums = tuple(_sums(c, x))
     acc, places = accumulator(INT32), tuple(_moving(x.element, c.axes))
-    right = acc - (Const(int(zero.item()) - half, INT32) if not alone else less) * sums.out[places]
+    right = acc - (Const(int(zero.item()) - half, INT32) if not alone else less) * sums[-1].out[places]
     whole = replace(c, value=transform(c.value, lambda n: right if n == acc else None))
-    return sums, _rewritten(whole, x, weights)
+    return *sums, _rewritten(whole, x, weights)
 
 
-def _sums(c: Compute, x: Factor) -> Compute:
-    """The stage that sums (x - zero) at each place, as products with ones."""
-    r = c.reduction
+def _sums(c: Compute, x: Factor) -> Iterator[Compute]:
+    """The stages that sum (x - zero) at each place of the result: over channels first, which are the same for
+    all windows.
+    """
+    r, t = c.reduction, x.element.tensor
     assert r is not None
     places = tuple(_moving(x.element, c.axes))
-    ones = constant(np.ones([static(k.extent) for k in r.axes], np.int8), f"{x.element.tensor.name}_ones")
-    out = Tensor(f"{x.element.tensor.name}_sums", INT32, tuple(a.extent or 0 for a in places))
-    term = Binary("mul", Cast(x.element, INT32), Cast(ones[r.axes], INT32))
-    plain = Compute(out, places, accumulator(INT32), replace(r, init=ZERO, term=term))
-    return _rewritten(plain, x, ones[r.axes])
+    over = tuple(k for k in r.axes if k in x.element.index and _is_all_of(k, x.element))
+    own = tuple(Var(f"i{d}", n) for d, n in enumerate(t.shape) if x.element.index[d] not in over)
+    rest, free = tuple(k for k in r.axes if k not in over), iter(own)
+    along = tuple(i if i in over else next(free) for i in x.element.index)
+    centred = Binary("sub", Cast(t[along], INT32), cast(x.zero, INT32))
+    outside = tuple(i for i in x.element.index if i not in over)
+    if outside == places and not rest:
+        yield _summed(f"{t.name}_sums", own, over, centred)
+        return
+    if over:
+        first = _summed(f"{t.name}_channel_sums", own, over, centred)
+        yield first
+        term: Expr = first.out.at(outside, outside=None if x.element.outside is None else 0)
+    else:
+        term = Binary("sub", Cast(x.element, INT32), cast(x.zero, INT32))
+    yield _summed(f"{t.name}_sums", places, rest, term)
+
+
+def _is_all_of(k: Var, load: Load) -> bool:
+    """Whether a summed axis is one whole axis of a tensor, and no other moves with it."""
+    moving = [d for d, i in enumerate(load.index) if mentions(i, k.name)]
+    return len(moving) == 1 and load.tensor.shape[moving[0]] == k.extent
+
+
+def _summed(name: str, places: tuple[Var, ...], over: tuple[Var, ...], term: Expr) -> Compute:
+    out = Tensor(name, INT32, tuple(a.extent or 0 for a in places))
+    return Compute(out, places, accumulator(INT32), Reduction("sum", over, ZERO, term))
 
 
 def _rewritten(c: Compute, x: Factor, w: Load) -> Compute:

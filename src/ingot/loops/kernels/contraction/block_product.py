@@ -179,7 +179,7 @@ class _Tile:
         self.points = list(points_of(self.p.points[-1:], sizes))
         at = placer(self.p.a, names, self.p.bounds)
         self.reads = [at(point) for point in self.points]
-        self.epilogue = Epilogue(self.p.to, self.p.value, self.w.channel, names, self.p.bounds)
+        self.epilogue = Epilogue(self.p.to, self.p.value, self.w.channel, names, self.p.bounds, loops.storage)
         self.block: Expr = self.w.channel // s.size if s.blocks > 1 else Const(0)
         self.words = self.w.packed(s, loops.storage)
         self.scales = self.w.scales(s, loops.storage)

@@ -3,20 +3,24 @@
     y[m, n:n+16] = value(c0), y[m, n+16:n+24] = value(first half of c1)
 
 In: registers of sums, the segment of channels that they are and the points of the tile. Out: the stores, in
-parts where not all of a register is stored, one by one where the value has no vector form.
+parts where not all of a register is stored, one by one where the value has no vector form. What a register
+has too many is computed with the rest where the constants that it takes can be lengthened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ingot.formula.expr import Expr, Lane, Load, Var, substitute
-from ingot.formula.index import Bounds
-from ingot.formula.statements import Store
+import numpy as np
+
+from ingot.formula.expr import Expr, Lane, Load, Var, loads, substitute, transform
+from ingot.formula.index import Bounds, mentions
+from ingot.formula.statements import Let, Statement, Store
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cuts import parts
 from ingot.loops.kernels.contraction.tiles import Segment
+from ingot.loops.layout import Storage
 from ingot.loops.nearby import Place, placer
 from ingot.loops.requantise import in_integers
 
@@ -34,11 +38,17 @@ class Epilogue:
     vector: Var
     names: list[str]
     bounds: Bounds
+    storage: Storage
 
-    def stores(self, s: Segment, j: int, points: Sequence[Offsets], sums: Sequence[Expr]) -> Iterator[Store]:
+    def stores(
+        self, s: Segment, j: int, points: Sequence[Offsets], sums: Sequence[Expr]
+    ) -> Iterator[Statement]:
         """Stores of the j-th register of every point."""
         width, offset = s.widths[j], s.offsets[j]
         valid = min(width, s.channels - offset)
+        if valid < width and (whole := self._whole(offset, width, width - valid)) is not None:
+            yield from self._first(whole, valid, width, j, points, sums)
+            return
         lanes_of_parts = (width,) if valid == width else parts(valid, width)
         made = self._parts(offset, lanes_of_parts) or self._parts(offset, (1,) * valid) or ()
         for point, acc in zip(points, sums, strict=True):
@@ -47,6 +57,38 @@ class Epilogue:
                 at = to(point)
                 assert isinstance(at, Load)
                 yield Store(at, substitute(value(point), {"acc": stored}), lanes)
+
+    def _first(
+        self, whole: Part, valid: int, width: int, j: int, points: Sequence[Offsets], sums: Sequence[Expr]
+    ) -> Iterator[Statement]:
+        """Registers of values, and the stores of their first lanes."""
+        _, _, to, value = whole
+        for i, (point, acc) in enumerate(zip(points, sums, strict=True)):
+            register = Var(f"y{i}_{j}", None, self.value.dtype)
+            yield Let(register.name, substitute(value(point), {"acc": acc}), width)
+            at, first = to(point), 0
+            for lanes in parts(valid, width):
+                moved = placer(at, [self.vector.name], self.bounds)({self.vector.name: first})
+                assert isinstance(moved, Load)
+                yield Store(moved, Lane(register, first, lanes), lanes)
+                first += lanes
+
+    def _whole(self, offset: int, width: int, extra: int) -> Part | None:
+        """A register of values, all of it; None where it reads what has no such length, or is stored as it is
+        summed.
+        """
+        name, value = self.vector.name, in_integers(self.value)
+        moving = {x for x in loads(value) if any(mentions(i, name) for i in x.index)}
+        if value == Var("acc", None, self.value.dtype) or not all(_is_along(x, name) for x in moving):
+            return None
+        longer = {x: _lengthened(x, extra, self.storage) for x in moving}
+        value = transform(value, lambda e: longer.get(e) if isinstance(e, Load) else None)
+        try:
+            value = vectorize(placer(value, [name], self.bounds)({name: offset}), name, width)
+        except NotVectorizable:
+            return None
+        to = placer(self.to, [name], self.bounds)({name: offset})
+        return 0, width, placer(to, self.names, self.bounds), placer(value, self.names, self.bounds)
 
     def _parts(self, offset: int, widths: tuple[int, ...]) -> list[Part] | None:
         """The parts of a register; None where a vector cannot be."""
@@ -68,6 +110,22 @@ class Epilogue:
             out.append((first, lanes, *places))
             first += lanes
         return out
+
+
+def _is_along(load: Load, name: str) -> bool:
+    """Whether a constant is read along an axis, element by element."""
+    lane = load.tensor.lane_axis
+    others = (i for d, i in enumerate(load.index) if d != lane)
+    return load.tensor.value is not None and not any(mentions(i, name) for i in others)
+
+
+def _lengthened(load: Load, extra: int, storage: Storage) -> Load:
+    """The read of a constant that has so many elements more where its lanes lie."""
+    t, lane = load.tensor, load.tensor.lane_axis
+    more = [(0, extra if d == lane else 0) for d in range(t.rank)]
+    return replace(
+        load, tensor=storage.derived(t, ("longer", extra), lambda a: np.pad(a, more), what="longer")
+    )
 
 
 def points_of(axes: tuple[Var, ...], sizes: Offsets) -> Iterator[Offsets]:

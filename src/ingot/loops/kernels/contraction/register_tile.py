@@ -87,7 +87,8 @@ class RegisterTile:
                     name = _register(i, j)
                     both = Binary("add", self._accumulator(i, j), self._accumulator(i, j, u))
                     yield Assign(name, both, width)
-        epilogue = Epilogue(self.c.to, self.c.value, self.c.vector, self.names, self.c.bounds)
+        storage = self.operand.storage
+        epilogue = Epilogue(self.c.to, self.c.value, self.c.vector, self.names, self.c.bounds, storage)
         for j in range(len(s.widths)):
             sums = [self._accumulator(i, j) for i in range(len(self.points))]
             yield from epilogue.stores(s, j, self.points, sums)
