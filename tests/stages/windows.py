@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,7 +175,8 @@ def stored(
         raise Impossible
     if len(stages) == first + 1:
         stages[first], _ = with_epilogue(dice, stages[first], habits.kinds)
-    drawn = with_layouts(dice, tuple(stages[first:]), (stages[-1].out,), target, habits)
+    made = {s.out for s in stages[:first]}
+    drawn = with_layouts(dice, tuple(stages[first:]), (stages[-1].out,), target, habits, made)
     before = (Group(("before",), tuple(stages[:first])),) if first else ()
     return replace(drawn, groups=(*before, *drawn.groups))
 
@@ -186,8 +187,11 @@ def with_layouts(
     outputs: tuple[Tensor, ...],
     target: Target,
     habits: Habits = USUAL,
+    made: Container[Tensor] = (),
 ) -> Drawn:
-    """Everything stored in one way or another; now and then as a part of something larger."""
+    """Everything stored in one way or another; now and then as a part of something larger, which groups in
+    front of these have not `made`.
+    """
     group = Group(("subject",), stages)
     layouts: dict[Tensor, Layout] = {}
     groups, shown = [group], list(outputs)
@@ -196,7 +200,7 @@ def with_layouts(
         if not is_output and t in group.writes:
             continue  # the stages' own
         layout = layout_of(dice, t, stages, habits)
-        if t.rank > 2 and dice.chance(habits.parts):
+        if t.rank > 2 and t not in made and dice.chance(habits.parts):
             placed = part_of(dice, t, layout, not is_output)
             if placed is not None:
                 layout, around = placed

@@ -67,11 +67,20 @@ class Epilogue:
             register = Var(f"y{i}_{j}", None, self.value.dtype)
             yield Let(register.name, substitute(value(point), {"acc": acc}), width)
             at, first = to(point), 0
-            for lanes in parts(valid, width):
+            for lanes in self._parts_of(valid, width):
                 moved = placer(at, [self.vector.name], self.bounds)({self.vector.name: first})
                 assert isinstance(moved, Load)
                 yield Store(moved, Lane(register, first, lanes), lanes)
                 first += lanes
+
+    def _parts_of(self, valid: int, width: int) -> tuple[int, ...]:
+        """The lanes of the stores of so many values: single ones where they do not lie side by side."""
+        wanted = parts(valid, width)
+        try:
+            vectorize(self.to, self.vector.name, max(wanted))
+        except NotVectorizable:
+            return (1,) * valid
+        return wanted
 
     def _whole(self, offset: int, width: int, extra: int) -> Part | None:
         """A register of values, all of it; None where it reads what has no such length, or is stored as it is
