@@ -30,6 +30,11 @@ FOUND = {
         "0,0,0,1,4,0,1,1,0,0,3,0,0,0,0,0,0,0,0,0,0,0,1,1,0,0,0,0,0,0,1,0,0,0,6,0,0,9",
         (1, 3, 1, 2, 1),
     ),
+    # Twenty-two channels in planes: the last, a part of a vector, were stored side by side.
+    ("contract", 77055): (
+        "0,0,0,0,0,0,0,3,0,0,0,0,0,0,0,0,2,0,0,0,1,0,1,0,21,47,40",
+        (1, 22, 1, 2),
+    ),
     # Twelve features in blocks of two vectors of four: the last block stored a vector beyond the tensor.
     ("winograd", 1973): (
         "0,4,2,0,0,0,0,0,0,0,0,0,0,0,3,0,0,0,3,0,9,0,11,0,0,0,0,18,0,95,0,0,0,7",
