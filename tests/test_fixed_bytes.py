@@ -5,6 +5,7 @@ The oracle is portable C, whose bits `test_tflite.py` holds to litert's.
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 import ingot
 from ingot.driver import stages
+from ingot.emit.helpers import helper
 from ingot.formula.operations import doubling_high, rounding_shr
 from ingot.formula.types import INT8
 from ingot.frontends.tflite.fixed import multipliers_of
@@ -22,9 +24,9 @@ from ingot.options import Optimize, Options
 from ingot.targets.records import find
 from ingot.targets.routines import bytes_name, dot2_routines
 from ingot.targets.window_routines import window_name, window_routines
-from tests.here import require_program
+from tests.here import require_program, require_runs
 from tests.ops.tflite import divide, high_mul
-from tests.test_paired_tiles import KINDS, TARGET, Array, in_plain_c, operands, routines
+from tests.test_paired_tiles import KINDS, TARGET, Array, in_plain_c, listed, operands, routines
 from tests.tflite.cases import Draw, same
 from tests.tflite.writer import Op, T, model
 
@@ -123,6 +125,56 @@ def test_bytes_of_a_layer_on_helium(name: str, tmp_path: Path) -> None:
     assert name in LAYERS or routine in found, found
     sizes = ingot.compile(tmp_path / "m.tflite", target="armv8.1m").manifest["sizes"]
     assert sizes["stack_bytes"] is not None
+
+
+VECTORS = ("x86-64", "x86-64-v3", "x86-64-v4-vnni", "aarch64", "riscv64-v", "wasm32-simd128", "ppc64le")
+
+
+@pytest.mark.parametrize("target", VECTORS)
+@pytest.mark.parametrize("name", ["pointwise", "channels beyond whole tiles", "depthwise"])
+def test_bytes_of_a_layer_in_vectors(name: str, target: str, tmp_path: Path) -> None:
+    """Both roundings are made of whole registers; only of two channels beyond, lane by lane."""
+    require_runs(target)
+    checked(LAYERS[name][0], tmp_path, target)
+    bundle = ingot.compile(tmp_path / "m.tflite", target=target, name="net", emit=("c",))
+    text = (bundle.save(tmp_path / "net") / "net.c").read_text()
+    assert re.search(r"rounding_shr_i32_(4|8|16)\(", text)
+    assert re.search(r"doubling_high_i32\(\w+\[", text) is None or "beyond" in name
+
+
+EDGES = (-(1 << 31), 1 - (1 << 31), -(1 << 30), -1, 0, 1, 1 << 30, (1 << 31) - 1)
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+def test_roundings_of_vectors(lanes: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(lanes)
+    drawn = random.integers(-(1 << 31), 1 << 31, (2, 192))
+    x = np.concatenate([np.repeat(EDGES, 8), drawn[0] >> np.arange(192) % 31]).astype(np.int32)
+    y = np.concatenate([np.tile(EDGES, 8), drawn[1]]).astype(np.int32)
+    by = np.arange(256, dtype=np.int32) % 32
+    found = {"doubling_high": (y, doubling_high(x, y)), "rounding_shr": (by, rounding_shr(x, by))}
+    for operation, (other, wanted) in found.items():
+        made = in_lanes(operation, lanes, x, other, tmp_path)
+        np.testing.assert_array_equal(made, wanted, operation)
+
+
+def in_lanes(operation: str, lanes: int, x: Array, y: Array, folder: Path) -> Array:
+    """What the vectors of the C compiler here give."""
+    vector = f"i32x{lanes}"
+    source = f"""#include <stdint.h>
+    #include <stdio.h>
+    typedef int32_t {vector} __attribute__((vector_size({4 * lanes}), aligned(4), may_alias));
+    {helper((operation, "int32", str(lanes)), find("x86-64"))}
+    static int32_t x[] = {listed(x)}, y[] = {listed(y)};
+    int main(void) {{
+        for (int i = 0; i < {x.size}; i += {lanes})
+            *({vector} *)&x[i] = {operation}_i32_{lanes}(*({vector} *)&x[i], *({vector} *)&y[i]);
+        return fwrite(x, sizeof x, 1, stdout) != 1;
+    }}"""
+    (folder / "main.c").write_text(source)
+    flags = ("-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-fsanitize=undefined", "-fno-sanitize-recover")
+    subprocess.run(["gcc", *flags, "main.c", "-o", "main"], cwd=folder, check=True)
+    return np.frombuffer(subprocess.run([folder / "main"], capture_output=True, check=True).stdout, np.int32)
 
 
 def test_bytes_lie_between_the_layers_of_a_residual_block(tmp_path: Path) -> None:

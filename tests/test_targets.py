@@ -23,6 +23,7 @@ import pytest
 from ingot.audit.stack import stack_usage
 from ingot.binary.objects import defined_symbols, sections, undefined_symbols, writable_bytes
 from ingot.errors import InputError, ToolchainError
+from ingot.formula.operations import doubling_high
 from ingot.loops.kernels.contraction.tiles import Sizes, best_tile
 from ingot.targets import TARGETS, Target, find, native
 from ingot.targets.records import ALIASES, OUT_OF_REACH, SEVERAL, cpu_features, find_all
@@ -411,6 +412,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
         c + np.clip((a.astype(np.int32) * b).reshape(-1, 2, 2).sum(-1), -32768, 32767).sum(1)
     ),
     "any": lambda a, b, c: np.any(a != 0, keepdims=True),
+    "doubling_high": lambda a, b, c: doubling_high(a, b),
     "madd16": lambda a, b, c: c + a.astype(np.int16).astype(np.int32) * b.astype(np.int16),
     "widen_int32": lambda a, b, c: a.astype(np.int32),
     "widen_even_int16": lambda a, b, c: a[0::2].astype(np.int16),
@@ -498,6 +500,8 @@ def sample(which: str, dtype: str, operation: str) -> np.ndarray:
     if not dtype.startswith("float"):
         random = np.random.default_rng(ord(which))
         info = np.iinfo(dtype)
+        if operation == "doubling_high":
+            return np.append([info.min] * 4, random.integers(info.min, info.max, count - 4)).astype(dtype)
         return random.integers(max(info.min, -30000), min(info.max, 30000), count).astype(dtype)
     tiny = 2.0 ** (-12 if dtype == "float32" else -30)
     if which == "a":

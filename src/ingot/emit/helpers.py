@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ingot.emit.expression import helper_name, short
+from ingot.emit.fixed_point import FIXED_POINT, fixed_point
 from ingot.emit.literals import literal, quoted
 from ingot.emit.narrow import narrow_body, widen_body
 from ingot.emit.wrap import COLUMNS
@@ -32,13 +33,15 @@ def helper(key: Key, target: Target) -> str:
         return _vector_larger(key, DTYPES[types[0]], int(types[1]))
     if op in ("max", "min") and len(types) == 2:
         return _vector_extreme(key, DTYPES[types[0]], int(types[1]), target)
+    if op in FIXED_POINT:
+        return _function(key, *fixed_point(op, int(types[1]) if len(types) == 2 else 1))
     if op in _OF_TEXT:
         return _OF_TEXT[op](key, dtype_named(types[0]))
     return _HELPERS[op](key, *[DTYPES.get(t) or DTYPES["int32"] for t in types if not t.isdigit()])
 
 
 def is_helper(key: Key) -> bool:
-    return key[0] == "routine" or key[0] in _HELPERS or key[0] in _OF_TEXT
+    return key[0] == "routine" or any(key[0] in names for names in (_HELPERS, _OF_TEXT, FIXED_POINT))
 
 
 def _function(key: Key, result: str, parameters: str, body: str) -> str:
@@ -245,20 +248,6 @@ def _mulhi(key: Key, t: DType) -> str:
     return _function(key, t.c, f"{t.c} x, {t.c} y", f"return ({t.c})((({wide})x * ({wide})y) >> {t.bits});")
 
 
-def _doubling_high(key: Key, t: DType) -> str:
-    body = f"return x == y && x == {literal(int(t.lowest), t)} ? {literal(int(t.highest), t)} : "
-    product = f"({t.c})(((int64_t)x * y + {1 << 30}) >> 31);"
-    return _function(key, t.c, f"{t.c} x, {t.c} y", body + product)
-
-
-def _rounding_shr(key: Key, t: DType) -> str:
-    body = (
-        f"if (y > 31) return 0; const {t.c} mask = ({t.c})((1u << y) - 1u), rest = x & mask; "
-        "return (x >> y) + (rest > (mask >> 1) + (x < 0));"
-    )
-    return _function(key, t.c, f"{t.c} x, {t.c} y", body)
-
-
 def _to(key: Key, source: DType, to: DType) -> str:
     """Float to integer: truncates, saturates, NaN is 0."""
     f = "f" if source.bits == 32 else ""
@@ -422,8 +411,6 @@ _HELPERS: dict[str, Callable[..., str]] = {
     "shr": _shr,
     "pow": _pow,
     "mulhi": _mulhi,
-    "doubling_high": _doubling_high,
-    "rounding_shr": _rounding_shr,
     "to": _to,
     "nearest": _nearest,
     "bits": _bits,

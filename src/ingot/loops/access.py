@@ -32,7 +32,7 @@ DOUBLED = 1 << 29  # a first value below it, and products of bytes, may be doubl
 SMALL = float(1 << 22)
 SUM = "acc"  # the result of a reduction, in the value of its stage
 VECTOR_OPERATIONS = frozenset({"add", "sub", "mul", "div", "max", "min", "larger", "pow"})
-INTEGER_OPERATIONS = frozenset({"add", "sub", "mul", "max", "min", "and", "or", "xor"})
+INTEGER_OPERATIONS = frozenset({"add", "sub", "mul", "max", "min", "and", "or", "xor", "doubling_high"})
 
 
 class NotVectorizable(Exception):
@@ -86,6 +86,8 @@ def _has_vector_form(n: Expr) -> bool:
             return t.type.kind in "iuf" and t.type.compute is t.type
         case Binary(op, a, _) if op in COMPARISONS:
             return a.dtype.is_float
+        case Binary("rounding_shr", _, b):
+            return _is_below(b, 32)
         case Binary(op, a, _):
             return op in (VECTOR_OPERATIONS if a.dtype.is_float else INTEGER_OPERATIONS)
         case Select(condition, _, _):
@@ -98,6 +100,16 @@ def _has_vector_form(n: Expr) -> bool:
         case Unary(op, a):
             return op not in ("isnan", "isinf", "not") and (a.dtype.is_float or op == "neg")
     return True
+
+
+def _is_below(e: Expr, end: int) -> bool:
+    """Whether an integer is known, all elements of a constant are, and below a number."""
+    match e:
+        case Const(value):
+            return value < end
+        case Load(tensor=Tensor(value=np.ndarray() as values)):
+            return bool((values < end).all())
+    return False
 
 
 def vectorize(e: Expr, name: str, lanes: int) -> Expr:

@@ -29,6 +29,7 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | madd16 | {c} + {a} * {b}, of the low 16 bits of int32 {a} and {b}, signed |
 | widen_even_int16 | the even ones of twice as many bytes; widen_odd_int16: the others |
 | dot16 | {c} (an int32) + sixteen products of int8 {a} and {b} |
+| doubling_high | the upper half of 2{a}{b}, rounded, halves up; only -2^31 times itself saturates |
 | dot2 | int16 pairs: {c} (int32) + {a}[2i] * {b}[2i] + {a}[2i+1] * {b}[2i+1] |
 """
 
@@ -237,6 +238,7 @@ def _neon() -> Iterator[tuple[tuple[str, str], str]]:
     for dtype, s in (("int8", "s8"), ("uint8", "u8"), ("int16", "s16"), ("int32", "s32")):
         yield ("max", dtype), f"vmaxq_{s}({{a}}, {{b}})"
         yield ("min", dtype), f"vminq_{s}({{a}}, {{b}})"
+    yield ("doubling_high", "int32"), "vqrdmulhq_s32({a}, {b})"
 
 
 def _neon_tables() -> Iterator[tuple[tuple[str, str], str]]:
