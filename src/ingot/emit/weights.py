@@ -235,6 +235,8 @@ def words(array: Array, dtype: DType) -> list[str]:
         return [f"0x{v:0{2 * dtype.bytes}x}" for v in flat.view(f"u{dtype.bytes}").tolist()]
     if dtype.bits == 32 and dtype.is_float and np.isfinite(flat).all():
         return [f"{w}f" for w in flat.astype("U32").tolist()]  # numpy's shortest text that round-trips
+    if dtype.kind in "iu" and dtype.bits <= 16:
+        return list(map(str, flat.tolist()))
     return [_bare(literal(v, dtype)) for v in flat.tolist()]
 
 
