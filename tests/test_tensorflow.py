@@ -588,6 +588,20 @@ def test_other_bad_files(tmp_path: Path) -> None:
         import_tensorflow(tmp_path / "nothing.pb")
 
 
+def test_one_wrong_bit_of_a_large_variable_is_noticed(tmp_path: Path) -> None:
+    from ingot.frontends.tensorflow.checkpoint import open_checkpoint
+
+    prefix, array = tmp_path / "model", floats(100, 1000)
+    save_checkpoint(prefix, {"w": array})
+    np.testing.assert_array_equal(open_checkpoint(prefix).read("w"), array)
+    data = Path(f"{prefix}.data-00000-of-00001")
+    damaged = bytearray(data.read_bytes())
+    damaged[200_000] ^= 1
+    data.write_bytes(damaged)
+    with pytest.raises(ModelError, match="damaged"):
+        open_checkpoint(prefix).read("w")
+
+
 def test_bad_checkpoints(tmp_path: Path) -> None:
     from ingot.frontends.tensorflow.checkpoint import open_checkpoint
 

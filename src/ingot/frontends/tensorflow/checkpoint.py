@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 
 from ingot.errors import ModelError, UnsupportedError
@@ -93,7 +94,7 @@ class Checkpoint:
         data = read_part(path, entry.offset, entry.size)
         if len(data) != entry.size:
             raise ModelError(f"{what}: bytes {entry.offset} to {entry.offset + entry.size} leave {path.name}")
-        if entry.crc32c and len(data) <= CHECKED_BYTES and masked_crc32c(data) != entry.crc32c:
+        if entry.crc32c and masked_crc32c(data) != entry.crc32c:
             raise ModelError(f"{what}: the checksum does not fit; the file is damaged")
         return data
 
@@ -105,10 +106,6 @@ class Checkpoint:
             self.room -= entry.size
         if self.room < 0:
             raise ModelError(f"with {what} the model has more than {MODEL_BYTES:,} bytes")
-
-
-CHECKED_BYTES = 1 << 16
-"""Larger variables are read unchecked: a checksum in Python takes a second for four megabytes."""
 
 
 def open_checkpoint(prefix: Path) -> Checkpoint:
@@ -221,23 +218,7 @@ def _varint(data: bytes, at: int, what: str) -> tuple[int, int]:
 # ---- checksums
 
 
-def _crc_table() -> list[int]:
-    table = []
-    for byte in range(256):
-        value = byte
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_CRC = _crc_table()
-
-
 def masked_crc32c(data: bytes) -> int:
     """CRC-32C (Castagnoli), rotated and shifted as the file format wants it."""
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = value >> 8 ^ _CRC[(value ^ byte) & 0xFF]
-    value ^= 0xFFFFFFFF
+    value: int = google_crc32c.value(data)
     return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
