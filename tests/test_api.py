@@ -32,6 +32,8 @@ VERBS = (
 ZERO = np.zeros((1, 1, 8, 8), np.float32)
 DYNAMIC = """<ir_version: 10, opset_import: ["" : 21]>
 tiny (float[N, M] x) => (float[N, M] y) { y = Relu(x) }"""
+SEQUENCE = """<ir_version: 10, opset_import: ["" : 21]>
+pick (seq(float[2]) s, int64 n) => (float[2] y) { y = SequenceAt(s, n) }"""
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,22 @@ def test_a_bundle_shows_its_costs(bundle: ingot.Bundle, tmp_path: Path) -> None:
     assert bundle.as_dict()["manifest"]["name"] == "digits"
     again = ingot.load(bundle.save(tmp_path / "out"))
     assert again.object == bundle.object
+
+
+def test_a_bundle_says_what_it_takes_and_gives(bundle: ingot.Bundle) -> None:
+    (image,), (scores,) = bundle.inputs, bundle.outputs
+    assert (image.name, image.type, image.shape) == ("image", "float32", (1, 1, 8, 8))
+    assert (scores.name, scores.kind, scores.shape) == ("scores", "tensor", (1, 10))
+
+
+def test_extents_of_run_time_and_sequences_are_said() -> None:
+    dynamic = ingot.compile(onnx.parser.parse_model(DYNAMIC), define={"N": (1, 4), "M": 3})
+    assert dynamic.inputs[0].shape == ("N", 3)
+    sequence = ingot.compile(onnx.parser.parse_model(SEQUENCE), capacity={"s": (4, 2)})
+    assert [(v.name, v.kind, v.shape) for v in sequence.inputs] == [
+        ("s", "sequence", ()),
+        ("n", "tensor", ()),
+    ]
 
 
 def test_verify_a_model_and_a_bundle(bundle: ingot.Bundle, images: dict[str, np.ndarray]) -> None:

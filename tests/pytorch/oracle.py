@@ -72,7 +72,6 @@ def network(name: str, module: torch.nn.Module, given: tuple[torch.Tensor, ...])
 
 def sklearn_rows() -> Iterable[tuple[str, bool]]:
     """A forest and an MLP: probabilities of 200 rows."""
-    from skl2onnx import to_onnx
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.neural_network import MLPClassifier
 
@@ -80,9 +79,7 @@ def sklearn_rows() -> Iterable[tuple[str, bool]]:
     x = rng.standard_normal((200, 8)).astype(np.float32)
     y = (x[:, 0] + x[:, 1] * x[:, 2] > 0).astype(int) + (x[:, 3] > 1)
     for model in (RandomForestClassifier(20, max_depth=6), MLPClassifier((16, 8), max_iter=100)):
-        bundle = ingot.compile(
-            to_onnx(model.fit(x, y), x[:1], options={"zipmap": False}), define={"X:0": len(x)}
-        )
+        bundle = ingot.compile(model.fit(x, y), define={"X:0": len(x)})
         found = list(bundle.run({"X": x}).values())
         most = off([found[1]], [model.predict_proba(x)])
         row = f"| {type(model).__name__} (scikit-learn) | | | {most:.1e} | {np.ptp(found[1]):.1e} |"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ingot.api.subjects import Model, Module, opened, options_of
 from ingot.bundle.bundle import Bundle, load
@@ -11,7 +11,6 @@ from ingot.bundle.several import Collection
 from ingot.driver import compile_several as compiled_together
 from ingot.driver import compile_with
 from ingot.errors import InputError
-from ingot.frontends.canonical import traced
 from ingot.options import OptionFields, Package
 
 if TYPE_CHECKING:
@@ -29,17 +28,19 @@ def compile(
     prebuilt: bool = False,
     **options: Unpack[OptionFields],
 ) -> Bundle:
-    """Compile a model (a path, bytes, an `onnx.ModelProto`, or a PyTorch module) to a bundle.
+    """Compile a model to a bundle: a path, bytes, an `onnx.ModelProto`, or an object of a framework.
 
-    torch.onnx.export traces a module with `example_inputs` (a tensor, a tuple of tensors, or a dict by
-    names), and with `dynamic_shapes`, whose sizes `define` may set. `package` makes a package for an
+    torch.onnx.export traces a PyTorch module with `example_inputs` (a tensor, a tuple of tensors, or a dict
+    by names), and with `dynamic_shapes`, whose sizes `define` may set. A Keras model is read as it saves
+    itself. A fitted scikit-learn model is converted by skl2onnx, with `example_inputs` (`X[:1]`) if its
+    features are not all float32. `package` makes a package for an
     ecosystem; `prebuilt` ships the objects of a kernel module. The options are the fields of `ingot.Options`.
     Raises InputError for a model that cannot be compiled, and ToolchainError if a compiler fails.
     """
     wanted = options_of("compile", options)
     if prebuilt and package != "kbuild":
         raise InputError("--prebuilt says how a kernel module is made", remedy="add --package kbuild")
-    source = traced(opened(cast("Model", model)), example_inputs, dynamic_shapes)
+    source = opened(model, example_inputs, dynamic_shapes)
     if package is None:
         return compile_with(source, wanted)
     from ingot.packaging.kbuild import kbuild

@@ -20,6 +20,7 @@ from ingot.data.samples import Data as ReadData
 from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.frontends.canonical import is_foreign
+from ingot.frontends.objects import traced
 from ingot.loops.tuning import read_tuning
 from ingot.options import OptionFields, Options
 from ingot.quantization.quantize import Quantized
@@ -50,15 +51,36 @@ class Module(Protocol):
     def state_dict(self) -> object: ...
 
 
-Model: TypeAlias = "str | Path | bytes | onnx.ModelProto | Quantized | Compressed"
-"""A file of any format that is read, its bytes, a model in ONNX's terms, or what a verb made of one."""
+class Layers(Protocol):
+    """A model of Keras'."""
+
+    @property
+    def get_config(self) -> object: ...
+
+
+class Estimator(Protocol):
+    """A fitted estimator or pipeline of scikit-learn's."""
+
+    @property
+    def get_params(self) -> object: ...
+
+
+Model: TypeAlias = "str | Path | bytes | onnx.ModelProto | Quantized | Compressed | Layers | Estimator"
+"""A file of any format that is read, its bytes, a model in ONNX's terms, an object of a framework, or what a
+verb made of a model."""
 Data: TypeAlias = "str | Path | Sequence[str | Path] | Mapping[str, Array]"
 """Samples: arrays by the inputs' names, or files and folders as `ingot profile --inputs` takes them."""
 
 
-def opened(model: Model) -> str | Path | bytes | onnx.ModelProto:
-    """Return the model itself, of what a verb made."""
-    return model.model if isinstance(model, (Quantized, Compressed)) else model
+def opened(
+    model: Model | Module, example_inputs: object = None, dynamic_shapes: object = None
+) -> str | Path | bytes | onnx.ModelProto:
+    """Return the model itself, of what a verb made, and the ONNX of an object of a framework.
+
+    Raises InputError for what is no model.
+    """
+    inner = model.model if isinstance(model, (Quantized, Compressed)) else model
+    return cast("str | Path | bytes | onnx.ModelProto", traced(inner, example_inputs, dynamic_shapes))
 
 
 def is_bundle(subject: Model | Bundle) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ingot.bundle.containers import packed
+from ingot.bundle.containers import Value, packed, values_of
 from ingot.bundle.costs import cost_table, float_table
 from ingot.bundle.run import Runner, runner
 from ingot.bundle.schema import sealed, text_of
@@ -44,6 +44,16 @@ class Bundle(Result):
     def tables(self) -> list[Table]:
         """Return the costs of the bundle, and the layers that could not be computed in bytes."""
         return [cost_table(self.manifest), *float_table(self.manifest)]
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The inputs of the model: names, types and shapes."""
+        return values_of(self.manifest, "inputs")
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """The outputs of the model: names, types and shapes."""
+        return values_of(self.manifest, "outputs")
 
     @property
     def object(self) -> bytes:

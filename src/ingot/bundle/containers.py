@@ -7,6 +7,7 @@ manifest's `ports` say which tensors belong together; without them every input a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,34 @@ from ingot.graph.ir import Port
 Manifest = Mapping[str, Any]
 Described = Mapping[str, Any]
 FEW = 3  # elements of a random sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An input or an output of a bundle, as the model has it.
+
+    `kind` is "tensor", "sequence", "optional", "map" or "maps". `type` and `shape` are those of a tensor, and
+    empty for the other kinds; an extent that is set at run time is a name or an expression.
+    """
+
+    name: str
+    type: str = ""
+    shape: tuple[int | str, ...] = ()
+    kind: str = "tensor"
+
+
+def values_of(manifest: Manifest, side: str) -> tuple[Value, ...]:
+    """The values at one side of a bundle: "inputs" or "outputs"."""
+    tensors = {t["name"]: Value(t["name"], t["dtype"], tuple(t["shape"])) for t in manifest[side]}
+    ports = (manifest.get("ports") or {}).get(side)
+    if not ports:
+        return tuple(tensors.values())
+    return tuple(
+        replace(tensors[p["members"]["data"]], name=p["name"])
+        if p["kind"] == "tensor"
+        else Value(p["name"], kind=p["kind"])
+        for p in ports
+    )
 
 
 def described(port: Port) -> dict[str, Any]:

@@ -11,8 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from onnx import ModelProto
-
 from ingot.errors import InputError
 from ingot.files import named
 from ingot.frontends.formats import CAFFE2, FORMATS, KERAS, ONNX, TENSORFLOW, TFLITE, Format, format_of
@@ -44,18 +42,6 @@ def canonical(model: Any, options: Options) -> Any:
     if options.fix:
         return _fixed(model, options)
     return _in_onnx(model, options)
-
-
-def traced(model: Any, example_inputs: Any, dynamic_shapes: Any) -> Any:
-    """The ModelProto of a module of PyTorch's; any other model as it is. Raises InputError."""
-    if not isinstance(model, str | bytes | Path | ModelProto):
-        from ingot.frontends.pytorch import exported, is_torch
-
-        if is_torch(model):
-            return exported(model, example_inputs, dynamic_shapes)
-    if example_inputs is not None or dynamic_shapes is not None:
-        raise InputError("example_inputs and dynamic_shapes are for a module of PyTorch's")
-    return model
 
 
 def _fixed(model: Any, options: Options) -> Any:

@@ -2,7 +2,8 @@
 
 An archive is checked and written anew before PyTorch sees it (`archive`, `program`), because PyTorch itself
 unpickles and evaluates what a file says; it is read in a process of its own. A module is the caller's own
-and is exported where it is. Called by `canonical`; torch and onnxscript are imported where they are used.
+and is exported where it is. Called by `canonical` and `objects`; torch and onnxscript are imported where they
+are used.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ingot.frontends.pytorch.archive import open_archive
 from ingot.frontends.pytorch.installed import require_torch
 from ingot.targets.process import Content, produce
 
-__all__ = ["exported", "import_pytorch", "is_torch"]
+__all__ = ["exported", "import_pytorch"]
 EXPORTER = Path(exporter.__file__)
 ONNX_FILE = "torch.onnx.export(module, example_inputs, 'model.onnx', dynamo=True, external_data=True)"
 
@@ -42,11 +43,6 @@ def import_pytorch(path: Path) -> onnx.ModelProto:
             remedy="save it again with the PyTorch that is installed, or export ONNX where it was made",
         )
     return _cleaned(_parsed(data), path.stem)
-
-
-def is_torch(model: Any) -> bool:
-    """Whether an object is of a class of PyTorch's, or of one that is derived from such a class."""
-    return any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__)
 
 
 def exported(model: Any, example_inputs: Any, dynamic_shapes: Any) -> onnx.ModelProto:
