@@ -68,6 +68,25 @@ def test_the_figures_are_those_of_manifest_and_plan(page: tuple[str, dict[str, A
     assert all(p.ours is p.other for p in paired(whole, whole))
 
 
+def test_a_layer_shows_its_operators_and_their_tensors(page: tuple[str, dict[str, Any]]) -> None:
+    text, _ = page
+    layer = text[text.index('<article id="layer-1"') :]
+    layer = re.sub(r"<[^>]*>", " ", layer[: layer.index("</article>")])
+    for part in (
+        "Conv  conv1",
+        "kernel_shape=[3, 3], pads=[1, 1, 1, 1]",
+        "image: float32[1, 1, 8, 8]",
+        "conv1.weight: float32[8, 1, 3, 3] constant",
+        "Relu  relu1",
+        "relu1: float32[1, 8, 8, 8]",
+    ):
+        assert part in layer
+    words = [dict(attrs).get("data-words") or "" for tag, attrs in Page(text).tags if tag == "tr"]
+    assert any("Conv" in w and "conv1.weight" in w for w in words)
+    ends = text[text.index('<table class="ends">') :]
+    assert ends.index("image") < ends.index("1x1x8x8") < ends.index("scores") < ends.index("1x10")
+
+
 def test_the_page_needs_nothing_from_elsewhere(page: tuple[str, dict[str, Any]]) -> None:
     found = Page(page[0])
     assert not [t for t, a in found.tags if t in ("link", "img", "iframe") or "src" in a or "href" in a]

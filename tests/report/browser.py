@@ -129,6 +129,18 @@ def test_what_is_packed_is_unpacked(browser: Any) -> None:
     assert numbers == [str(n) for n in range(len(numbers))] and numbers
 
 
+def test_words_find_layers(browser: Any) -> None:
+    field = browser.find_element(By.ID, "find")
+    field.send_keys("softmax", Keys.ENTER)
+    rows = browser.find_elements(By.CSS_SELECTOR, ".layers tbody tr")
+    (left,) = (r for r in rows if r.is_displayed())
+    assert browser.find_element(By.ID, "found").text == f"1 of {len(rows)}"
+    assert shown(browser) == [f"layer-{left.get_attribute('data-layer')}"]
+    field.clear()
+    field.send_keys("n")  # not a key of the graph while the field has the focus
+    assert shown(browser) == [f"layer-{left.get_attribute('data-layer')}"]
+
+
 def test_a_column_sorts(browser: Any) -> None:
     browser.find_elements(By.CSS_SELECTOR, ".layers th button")[3].click()
     cells = browser.find_elements(By.CSS_SELECTOR, ".layers tbody td:nth-child(4)")

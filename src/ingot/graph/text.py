@@ -45,12 +45,13 @@ def _node(node: Node) -> str:
         "_" if v is None else describe(v) if v.constant is not None else v.name for v in node.inputs
     )
     attributes = ", ".join(
-        f"{k}={_attribute(v)}" for k, v in sorted(node.attributes.items()) if not isinstance(v, Graph)
+        f"{k}={attribute_text(v)}" for k, v in sorted(node.attributes.items()) if not isinstance(v, Graph)
     )
     return f"{outputs} = {node.op}({inputs})" + (f" {{{attributes}}}" if attributes else "")
 
 
-def _attribute(value: Attribute) -> str:
+def attribute_text(value: Attribute) -> str:
+    """An attribute on one line; of a long list or text the beginning."""
     if isinstance(value, np.ndarray):
         return f"tensor{list(value.shape)}"
     if isinstance(value, tuple):

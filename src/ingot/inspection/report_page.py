@@ -15,6 +15,7 @@ from ingot.inspection.account import Account, paired
 from ingot.inspection.arena import arena_svg
 from ingot.inspection.diagram import Diagram, graph_diagram, program_diagram
 from ingot.inspection.histograms import Histogram
+from ingot.inspection.operations import operations_of
 from ingot.inspection.page import render
 from ingot.inspection.picture import diagram_svg
 from ingot.loops.program import Program
@@ -64,6 +65,8 @@ def report_page(subject: Subject) -> str:
     parcels = {f"asm {name}": _parcel(text) for name, text in subject.assembly.items()}
     if program:
         parcels["program"] = _parcel(diagram_svg(program, calls_of(program)))
+    boxes = subject.graph and graph_diagram(subject.graph)
+    layer_of = nodes_of(boxes, ours) if boxes else {}
     timed = ours.seconds is not None
     judged = any(layer.total_error is not None for layer in ours.layers)
     columns = ["#", "Layer", "Generator", "MACs", "Flash B", "RAM alive B"]
@@ -78,7 +81,8 @@ def report_page(subject: Subject) -> str:
         against=subject.against,
         tiles=_tiles(ours),
         notes=subject.notes,
-        graph=subject.graph and _graph_svg(subject.graph, ours),
+        graph=boxes and diagram_svg(boxes, layer_of),
+        operations=operations_of(subject.graph, layer_of) if subject.graph else {},
         arena=subject.planned and arena_svg(*subject.planned),
         first=max(ours.layers, key=lambda x: (x.seconds or 0, x.macs)).number if ours.layers else 0,
         columns=[*columns, *(["Time µs"] if timed else []), *(["Error"] if judged else [])],
@@ -97,11 +101,6 @@ def report_page(subject: Subject) -> str:
 def _parcel(text: str) -> str:
     """Deflated, in letters: the page inflates it when it is asked for."""
     return base64.b64encode(zlib.compress(text.encode(errors="backslashreplace"), 9)).decode()
-
-
-def _graph_svg(graph: Graph, ours: Account) -> str:
-    diagram = graph_diagram(graph)
-    return diagram_svg(diagram, nodes_of(diagram, ours))
 
 
 def nodes_of(diagram: Diagram, ours: Account) -> dict[int, int]:

@@ -39,6 +39,26 @@
     });
   }
 
+  /* ---- words find layers */
+  const find = $("#find");
+  const rows = all(".layers tbody tr");
+
+  find.addEventListener("input", () => {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) row.hidden = !words.every((w) => row.dataset.words.toLowerCase().includes(w));
+    const left = rows.filter((row) => !row.hidden).length;
+    $("#found").textContent = words.length ? `${left} of ${count}` : "";
+  });
+  find.addEventListener("keydown", (e) => {
+    const first = rows.find((row) => !row.hidden);
+    if (e.key === "Enter" && first) choose(Number(first.dataset.layer), true);
+  });
+  document.addEventListener("keydown", (e) => {
+    if (e.key !== "/" || e.target === find) return;
+    e.preventDefault();
+    find.focus();
+  });
+
   /* ---- the graph */
   const view = $(".view");
   let box = null;
