@@ -222,7 +222,10 @@ def test_named_dimensions_are_defined_by_the_caller() -> None:
     source = model([node("Relu", "x", "y")], {"x": ["N", "M", 3]}, {"y": ["N", "M", 3]})
     graph = read(source, define={"N": 2, "M": (1, 8)})
     assert graph.inputs[0].shape == graph.outputs[0].shape == (2, Param("M", 1, 8), 3)
-    with pytest.raises(InputError, match=r"unknown dimensions M: add --define M=\.\.\."):
+    with pytest.raises(
+        InputError,
+        match=r"unknown dimensions M: add --define M=\.\.\.; each is a number, or a range such as 1\.\.64",
+    ):
         read(source, define={"N": 2})
     with pytest.raises(InputError, match="--define K: no such dynamic dimension; the model has: N, M"):
         read(source, define={"N": 2, "M": 2, "K": 2})

@@ -149,4 +149,10 @@ def test_the_keys_are_options_of_the_commands() -> None:
 
 def test_without_a_file_a_model_is_asked_for() -> None:
     result = ingot("compile")
-    assert result.exit_code == 2 and "MODEL" in result.stderr
+    assert result.exit_code == 2 and "there is no MODEL; name one, or write an ingot.toml" in result.stderr
+
+
+def test_what_is_no_model_is_not_taken_from_the_file() -> None:
+    FILE.write_text('model = "model.onnx"\n')
+    assert ingot("targets").exit_code == 0
+    assert "exists; edit it" in ingot("init").stderr

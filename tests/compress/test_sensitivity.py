@@ -129,6 +129,26 @@ def test_what_is_named_can_be_compressed(tmp_path: Path) -> None:
     assert wanted.exit_code == 0, wanted.output
 
 
+def test_samples_in_files_judge(tmp_path: Path) -> None:
+    from tests.test_api import DIGITS
+
+    with np.load(DIGITS / "test_images.npz") as tests:
+        np.savez(tmp_path / "some.npz", image=tests["images"][:3].astype(np.float32))
+        np.save(tmp_path / "first.npy", tests["images"][:1].astype(np.float32))
+    words = ("sensitivity", MODEL, "--density", "0.5", "--json")
+    found = [
+        json.loads(ingot(*words, *data).stdout)["curves"]
+        for data in (
+            ("--data", tmp_path / "some.npz"),
+            ("--data", tmp_path / "first.npy"),
+            ("--input", f"image={tmp_path / 'first.npy'}", "--samples", "1"),
+        )
+    ]
+    assert found[1] == found[2] != found[0]
+    result = ingot(*words, "--data", tmp_path / "some.npz", "--script", "train.py")
+    assert result.exit_code == 2 and "--data stands instead of --script" in result.stderr
+
+
 def test_the_command(tmp_path: Path) -> None:
     picture = tmp_path / "s.svg"
     arguments = ("sensitivity", MODEL, "--density", "0.5,10%", "--samples", "1", "--svg", picture)

@@ -47,7 +47,10 @@ def read_elf(content: bytes) -> ObjectFile:
         elf = ELFFile(io.BytesIO(content))
         return _Reader(elf, content).read()
     except (ELFError, UnicodeDecodeError, ValueError, KeyError, IndexError, OverflowError) as error:
-        raise InputError(f"not an ELF object ({error}); first bytes {content[:4]!r}") from error
+        remedy = "give an object (.o), or the directory of a bundle, which `ingot compile` makes of a model"
+        raise InputError(
+            f"not an ELF object ({error}); first bytes {content[:4]!r}", remedy=remedy
+        ) from error
 
 
 class _Reader:

@@ -26,7 +26,7 @@ def cost_table(manifest: Mapping[str, Any]) -> Table:
         *_stream_rows(manifest),
         *_region_rows(manifest),
         ("stack", _bytes(stack), "unknown" if stack is None else ""),
-        ("work", f"{sum(k['macs'] for k in kernels):,} MACs", f"in {len(kernels)} kernel calls"),
+        ("work", f"{sum(k['macs'] for k in kernels):,} MACs", f"in {calls_text(len(kernels))}"),
     ]
     if any(find(name).vector_bytes for name in target.split("+")):
         scalar = [k["name"] for k in kernels if k["scalar_share"] > SCALAR]
@@ -39,6 +39,11 @@ def float_table(manifest: Mapping[str, Any]) -> list[Table]:
     """Return which layers `--activations int8` left in floats, and why; nothing where there are none."""
     rows = [(x["layer"], x["why"]) for x in manifest.get("float_layers", ())]
     return [table("layers left in floats", ("layer", "because"), rows)] if rows else []
+
+
+def calls_text(count: int) -> str:
+    """A number of kernel calls, in words."""
+    return "1 kernel call" if count == 1 else f"{count} kernel calls"
 
 
 def _bytes(count: int | None) -> str:

@@ -329,14 +329,14 @@ def _say_names(bundle: Bundle, wanted: Options) -> None:
     if wanted.name not in (None, bundle.name):
         note(f"the bundle is called {bundle.name}: {wanted.name!r} is no name in C, or one of its own")
     renamed = [
-        f"{t['name']!r} is {t['symbol']}"
+        f"{t['name']!r} is called {t['symbol']}"
         for side in ("inputs", "outputs")
         for t in bundle.manifest[side]
         if t["symbol"] != wanted.rename.get(t["name"], t["name"])
     ]
     if renamed:
         more = f" and {len(renamed) - NAMED} more" if len(renamed) > NAMED else ""
-        note(f"names in C: {', '.join(renamed[:NAMED])}{more}; --rename A=B chooses others")
+        note(f"in C, {', '.join(renamed[:NAMED])}{more}; --rename A=B chooses other names")
 
 
 def loaded(model_or_directory: Path, wanted: Options) -> Bundle:

@@ -18,7 +18,10 @@ EXAMPLES = {
     "profile": ("ingot profile model.onnx --inputs samples.npz",),
     "evaluate": ("ingot evaluate model.onnx model.int8.onnx --inputs samples.npz",),
     "quantize": ("ingot quantize model.onnx --profile profile.yaml",),
-    "sensitivity": ("ingot sensitivity model.onnx",),
+    "sensitivity": (
+        "ingot sensitivity model.onnx",
+        "ingot sensitivity model.onnx --data samples.npz --allow 0.1",
+    ),
     "pareto": ("ingot pareto model.onnx --evaluate samples.npz --ratios 4x,8x,16x --bits 3",),
     "inspect": (
         "ingot inspect model.onnx",

@@ -171,22 +171,33 @@ class ProjectCommand(TyperCommand):
     """A command that reads the project's file where no MODEL is typed."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        model = next((p for p in self.params if p.param_type_name == "argument"), None)
-        if model is not None and model.name is not None and FILE.is_file() and "--help" not in args:
-            opts, _, _ = self.make_parser(ctx).parse_args(list(args))
-            given = opts.get(model.name)  # one word or, where several models may be named, a tuple of them
-            if not (isinstance(given, (str, tuple)) and given):
-                project = read_project(FILE)
-                if project.model is None:
-                    raise InputError(f"{FILE} names no model", remedy='add model = "FILE" at its top')
-                ctx.default_map = dict(self._defaults(typed(project, self.name or "")))
-                args = [*args, "--", project.model] if "--" not in args else [*args, project.model]
+        model = next((p for p in self.params if _metavar(p).startswith("MODEL")), None)
+        is_help = bool({"--help", "-h"} & set(args))
+        if model is not None and self.name != "init" and not is_help and not self._is_typed(ctx, args, model):
+            if FILE.is_file():
+                args = self._from_project(ctx, args)
+            elif model.required:
+                remedy = "name one, or write an ingot.toml that does: ingot init MODEL"
+                raise InputError(f"there is no {_metavar(model)}", remedy=remedy)
         return super().parse_args(ctx, args)
+
+    def _is_typed(self, ctx: Any, args: list[str], model: Any) -> bool:
+        """Return whether the words have a model: one word or, where several may be named, a tuple of them."""
+        given = self.make_parser(ctx).parse_args(list(args))[0].get(model.name)
+        return isinstance(given, (str, tuple)) and bool(given)
+
+    def _from_project(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the words with the model of the project's file, whose options become defaults."""
+        project = read_project(FILE)
+        if project.model is None:
+            raise InputError(f"{FILE} names no model", remedy='add model = "FILE" at its top')
+        ctx.default_map = dict(self._defaults(typed(project, self.name or "")))
+        return [*args, "--", project.model] if "--" not in args else [*args, project.model]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Show MODEL as an argument that may be left out: ingot.toml may name it."""
         for parameter in self.params:
-            if (getattr(parameter, "metavar", None) or "").startswith("MODEL"):
+            if _metavar(parameter).startswith("MODEL"):
                 parameter.required = False
         super().format_help(ctx, formatter)
 
@@ -197,6 +208,10 @@ class ProjectCommand(TyperCommand):
             found = flags & given.keys()
             if found and parameter.name is not None and "data" not in flags - found:
                 yield parameter.name, given[found.pop()]
+
+
+def _metavar(parameter: Any) -> str:
+    return getattr(parameter, "metavar", None) or ""
 
 
 Model = Annotated[

@@ -38,7 +38,7 @@ Allowed = Annotated[
     typer.Option(min=0, help="Print the lowest densities whose error, or loss of score, is at most this."),
 ]
 Samples = Annotated[
-    int, typer.Option(min=1, max=1 << 16, help="The number of random inputs, without --script.")
+    int, typer.Option(min=1, max=1 << 16, help="The number of random inputs, without --script and --data.")
 ]
 Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw a curve for each layer.")]
 
@@ -48,6 +48,7 @@ def sensitivity(
     density: Densities = None,
     script: TrainingScript = None,
     inputs: arg.Inputs = None,
+    data: arg.Data = None,
     samples: Samples = 2,
     allow: Allowed = None,
     define: arg.Defines = None,
@@ -59,19 +60,22 @@ def sensitivity(
     from ingot.check.sensitivity import scan
     from ingot.driver import layers_apart
 
+    if data is not None and (script is not None or inputs is not None):
+        other = "--script, which has its own data" if script is not None else "--input"
+        raise InputError(f"--data stands instead of {other}", remedy="leave one of them out")
     with progress(f"Scanning {model.name}"):
         options = arg.options("native", define, fix=fix)
         proto, layers, constants = layers_apart(model, options, is_merged=script is None)
         judge: Judge
         if script is None:
-            judge = _outputs(proto, layers, options, inputs, samples)
+            judge = _outputs(model, proto, layers, options, inputs, data, samples)
         else:
             judge = _score(script, proto, layers, constants)
         made = scan(layers, _densities(density), judge, script is not None)
     if svg is not None:
         write_text(svg, _picture(made))
-    data = asdict(made) | ({"within": made.within(allow)} if allow is not None else {})
-    report(data, as_json, _table(model.name, made))
+    told = asdict(made) | ({"within": made.within(allow)} if allow is not None else {})
+    report(told, as_json, _table(model.name, made))
     if allow is not None:
         found = ",".join(f"{name}={d:g}" for name, d in made.within(allow).items())
         note(f"each within {allow:g}: --density {found}")
@@ -89,12 +93,21 @@ def _densities(text: str | None) -> tuple[float, ...]:
 
 
 def _outputs(
-    proto: onnx.ModelProto, layers: list[Layer], options: Options, words: list[str] | None, samples: int
+    model: Path,
+    proto: onnx.ModelProto,
+    layers: list[Layer],
+    options: Options,
+    words: list[str] | None,
+    data: list[str] | None,
+    samples: int,
 ) -> Judge:
+    from ingot.check.evidence import LabelledData, evidence_of
     from ingot.check.sensitivity import by_outputs
     from ingot.check.values import feeds
     from ingot.driver import front
 
+    if data is not None:
+        return by_outputs(proto, layers, evidence_of(model, options, LabelledData(tuple(data))).feeds)
     graph = front(proto, options)
     given = arg.read_inputs(words, [{"name": v.name, "dtype": str(v.type)} for v in graph.inputs])
     return by_outputs(proto, layers, list(feeds(graph, given, samples)))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ingot.bundle.costs import calls_text
 from ingot.drawing.chart import histogram_svg
 from ingot.graph.ir import Graph
 from ingot.inspection.account import Account, paired
@@ -140,7 +141,7 @@ def _tiles(ours: Account) -> list[dict[str, str]]:
         _tile("Flash", _bytes(sizes["flash_bytes"]), f"weights {_bytes(sizes['weights_bytes'])}"),
         _tile("RAM (arena)", _bytes(sizes["arena_bytes"]), _arena_remark(sizes)),
         _tile("Stack", unknown if stack is None else _bytes(stack), "maximum over all calls"),
-        _tile("MACs", _figure(ours.macs), f"in {len(ours.layers)} kernel calls"),
+        _tile("MACs", _figure(ours.macs), f"in {calls_text(len(ours.layers))}"),
         _tile(
             "Time", unknown if seconds is None else f"{_us(seconds)} µs", ours.untimed or "sum of the kernels"
         ),

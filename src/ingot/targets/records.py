@@ -59,6 +59,7 @@ SEVERAL = MappingProxyType(
         "cortex-a": ("cortex-a7", "cortex-a53", "cortex-a76"),
         **dict.fromkeys(("riscv", "risc-v", "rv32"), ("rv32imc", "rv32imafc", "rv32gc", "riscv64")),
         **dict.fromkeys(("stm32", "stm"), ("stm32f0", "stm32f4", "stm32h7", "stm32u5")),
+        "arduino": ("arduino-uno-r4", "arduino-nano-33-ble", "arduino-due", "arduino-zero"),
     }
 )
 """Names of families, as other compilers take them, and some of their members."""

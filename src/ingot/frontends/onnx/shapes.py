@@ -47,7 +47,8 @@ class Dimensions:
         missing = [n for n in dict.fromkeys(names) if n not in self.known]
         if missing:
             options = " ".join(f"--define {n}=..." for n in missing)
-            raise InputError(f"unknown dimensions {', '.join(missing)}: add {options}")
+            reason = f"unknown dimensions {', '.join(missing)}: add {options}"
+            raise InputError(reason, remedy="each is a number, or a range such as 1..64")
         for name in batches:
             remark(f"note: batch dimension {name} is 1; --define {name}=... changes it")
 

@@ -108,8 +108,14 @@ def _require_fixed(manifest: Mapping[str, Any]) -> None:
         raise InputError(f"a kernel module has fixed shapes, but {names} varies", remedy="--define one value")
     if not manifest["inputs"] or not manifest["outputs"]:
         raise InputError("a kernel module needs an input and an output")
-    if manifest["ports"]:
-        raise InputError("a kernel module takes and gives tensors, no sequences, optionals or maps")
+    for port in (p for side in ("inputs", "outputs") for p in (manifest["ports"] or {}).get(side, ())):
+        if port["kind"] != "tensor":
+            raise InputError(
+                f"a kernel module takes and gives tensors, but {port['name']!r} is of kind {port['kind']}",
+                remedy="skl2onnx writes a tensor with options={'zipmap': False}"
+                if "map" in port["kind"]
+                else "",
+            )
     for t in (*manifest["inputs"], *manifest["outputs"]):
         if not all(isinstance(n, int) for n in t["shape"]):
             raise InputError(
