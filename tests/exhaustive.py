@@ -407,11 +407,7 @@ def report(found: dict[str, list[Result]], ghz: float) -> str:
     """The page; functions that no run has covered are named."""
     table = "\n".join(rows(dict(sorted(found.items())), ghz))
     missing = ", ".join(sorted(UNARY.keys() - found.keys()))
-    left = (
-        f"\nThe table does not cover {missing}; `tests/test_math.py` tests it on samples.\n"
-        if missing
-        else ""
-    )
+    left = f"\nNot in the table: `{missing}`. `tests/test_math.py` tests it on samples.\n" if missing else ""
     return DOCUMENT.format(table=table + "\n" + left, ghz=f"{ghz:.2f}", processor=processor())
 
 

@@ -184,7 +184,7 @@ def compress(
     (a number, auto or coded). A `container` replaces the model's weights. `finetune` is a script that trains
     between `rounds` of pruning and in `share_rounds` of sharing, for `steps` each. With `fold`, batch
     normalisations and biases become part of the weights first, and `short_names` renames inner tensors. With
-    `data` (and `labels`), the result says what compression costs there. Raises InputError for options that
+    `data` (and `labels`), the result says what compression costs on them. Raises InputError for options that
     do not fit the model.
     """
     wish = Wish(

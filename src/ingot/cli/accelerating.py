@@ -53,7 +53,8 @@ Samples = Annotated[
     ),
 ]
 SweepSamples = Annotated[
-    int | None, typer.Option("--samples", min=1, max=4096, help="As for `ingot eie run` (default: 4).")
+    int | None,
+    typer.Option("--samples", min=1, max=4096, help="The number of vectors for each product (default: 4)."),
 ]
 SWEPT = 4
 Labels = Annotated[

@@ -68,9 +68,9 @@ class Compressed(Result):
     """A compressed model, the encoding of each layer by the name of its constant, and the account of its
     size.
 
-    `model_bytes` is the size of the original file, and `worth` what it costs on data, if that was asked. If
-    the model was trained, `scores` has its score after each step, and `frozen` the parameters that were left
-    unchanged.
+    `model_bytes` is the size of the original file. `worth` is what compression costs on the data, if any was
+    given. If the model was trained, `scores` has its score after each step, and `frozen` the parameters that
+    were left unchanged.
     """
 
     model: onnx.ModelProto

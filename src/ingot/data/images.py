@@ -43,11 +43,11 @@ _FAILURES = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.erro
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """How pixels from 0 to 255 become the values of an input. `mode` None: 0to1, or unchanged for integer
-    inputs.
+    """How pixels from 0 to 255 become the values of an input.
 
-    `mean` and `std`, one number or one per channel in the model's order, apply after the mode: (x - mean) /
-    std. `layout` None: from the shape of the input.
+    Without a `mode`, pixels become 0 to 1, or stay as they are for integer inputs. `mean` and `std` apply
+    after the mode, as (x - mean) / std: one number, or one for each channel in the model's order. Without a
+    `layout`, the shape of the input decides.
     """
 
     mode: Mode | None = None

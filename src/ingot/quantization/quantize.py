@@ -48,8 +48,8 @@ class Quantized(Result):
     """A quantised model, the decisions in it, and the result for each layer.
 
     `in_floats` is the model with float inputs and outputs, as the data has them. `equalized` is the number of
-    groups of layers that were rescaled, of `pairs` for which that is possible. `found` has the measurements
-    of a search for layers, and `loss` the loss of the model on the data, if any.
+    groups of layers that were rescaled, of `pairs` for which that is possible. `found` has what was measured
+    in the search for layers to keep in floats, and `loss` the loss of the model on the data, if any.
     """
 
     model: onnx.ModelProto

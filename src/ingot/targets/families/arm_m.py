@@ -85,7 +85,7 @@ TARGETS = (
     ),
     Target(
         "cortex-m4-nofp",
-        "Cortex-M4 without FPU, or not used: floats by the compiler's library",
+        "Cortex-M4 without FPU, or with the FPU unused: floats by the compiler's library",
         triple="thumbv7em-none-eabi",
         aliases=("cortex-m4+nofp", "nrf52810", "nrf52811", "stm32wl"),
         flags=("-mcpu=cortex-m4", "-mfloat-abi=soft", SHORT_ENUMS),
@@ -226,7 +226,7 @@ TARGETS = (
     ),
     Target(
         "cortex-m33-nofp",
-        "Cortex-M33 with DSP, without FPU, or not used: floats by the compiler's library",
+        "Cortex-M33 with DSP, without FPU, or with the FPU unused: floats by the compiler's library",
         triple="thumbv8m.main-none-eabi",
         aliases=("cortex-m33+nofp", "nrf5340-net", "lpc55s04"),
         flags=("-mcpu=cortex-m33+nofp", "-mfloat-abi=soft", SHORT_ENUMS),
