@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -76,11 +78,16 @@ def test_a_layer_shows_its_operators_and_their_tensors(page: tuple[str, dict[str
         "Conv  conv1",
         "kernel_shape=[3, 3], pads=[1, 1, 1, 1]",
         "image: float32[1, 1, 8, 8]",
-        "conv1.weight: float32[8, 1, 3, 3] constant",
+        "conv1.weight: float32[8, 1, 3, 3] constant, -",
+        "Elements of  conv1.weight",
         "Relu  relu1",
         "relu1: float32[1, 8, 8, 8]",
     ):
         assert part in layer
+    parcels = json.loads(text.split('id="parcels">')[1].split("</script>")[0])
+    elements = zlib.decompress(base64.b64decode(parcels["elements 0"])).decode()
+    weights = onnx.numpy_helper.to_array(onnx.load(DIGITS).graph.initializer[0]).reshape(-1)
+    assert elements.startswith("[") and float(elements[1:].split()[0]) == pytest.approx(weights[0], rel=1e-6)
     words = [dict(attrs).get("data-words") or "" for tag, attrs in Page(text).tags if tag == "tr"]
     assert any("Conv" in w and "conv1.weight" in w for w in words)
     ends = text[text.index('<table class="ends">') :]

@@ -114,6 +114,16 @@ def test_keys_move_the_graph_and_choose_layers(browser: Any) -> None:
         assert picture.get_dom_attribute("viewBox") != before
 
 
+def test_the_graph_is_saved_whole(browser: Any) -> None:
+    browser.execute_script("URL.createObjectURL = (b) => { window.saved = b; return 'data:,'; }")
+    browser.execute_script("HTMLElement.prototype.click = () => {}")
+    press = "arguments[0].dispatchEvent(new MouseEvent('click'))"
+    browser.execute_script(press, browser.find_element(By.ID, "zoom-in"))
+    browser.execute_script(press, browser.find_element(By.ID, "save"))
+    text = browser.execute_async_script("window.saved.text().then(arguments[0])")
+    assert text.startswith("<svg") and 'viewBox="0 0 ' in text and "Softmax" in text
+
+
 def test_what_is_packed_is_unpacked(browser: Any) -> None:
     article = next(a for a in browser.find_elements(By.CSS_SELECTOR, "article") if a.is_displayed())
     article.find_element(By.TAG_NAME, "summary").click()

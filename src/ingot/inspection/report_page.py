@@ -16,7 +16,7 @@ from ingot.inspection.account import Account, paired
 from ingot.inspection.arena import arena_svg
 from ingot.inspection.diagram import Diagram, graph_diagram, program_diagram
 from ingot.inspection.histograms import Histogram
-from ingot.inspection.operations import operations_of
+from ingot.inspection.operations import elements_of, operations_of
 from ingot.inspection.page import render
 from ingot.inspection.picture import diagram_svg
 from ingot.loops.program import Program
@@ -64,6 +64,8 @@ def report_page(subject: Subject) -> str:
     }
     program = subject.planned and program_diagram(subject.planned[0])
     parcels = {f"asm {name}": _parcel(text) for name, text in subject.assembly.items()}
+    elements = elements_of(subject.graph) if subject.graph else {}
+    parcels |= {f"elements {n}": _parcel(text) for n, text in enumerate(elements.values())}
     if program:
         parcels["program"] = _parcel(diagram_svg(program, calls_of(program)))
     boxes = subject.graph and graph_diagram(subject.graph)
@@ -83,6 +85,7 @@ def report_page(subject: Subject) -> str:
         tiles=_tiles(ours),
         notes=subject.notes,
         graph=boxes and diagram_svg(boxes, layer_of),
+        constants={name: n for n, name in enumerate(elements)},
         operations=operations_of(subject.graph, layer_of) if subject.graph else {},
         arena=subject.planned and arena_svg(*subject.planned),
         first=max(ours.layers, key=lambda x: (x.seconds or 0, x.macs)).number if ours.layers else 0,

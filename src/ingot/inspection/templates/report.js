@@ -156,6 +156,15 @@
     $("#zoom-in").addEventListener("click", keys["+"]);
     $("#zoom-out").addEventListener("click", keys["-"]);
     $("#fit").addEventListener("click", keys["0"]);
+    $("#save").addEventListener("click", () => {
+      const copy = svg().cloneNode(true);
+      copy.setAttribute("viewBox", `0 0 ${whole.w} ${whole.h}`);
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
+      link.download = `${$("h1").textContent}.svg`;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    });
     const pictures = { model: view.innerHTML };
     for (const b of all("[data-picture]")) {
       b.addEventListener("click", async () => {
