@@ -46,10 +46,10 @@ class Epilogue:
         """Stores of the j-th register of every point."""
         width, offset = s.widths[j], s.offsets[j]
         valid = min(width, s.channels - offset)
-        if valid < width and (whole := self._whole(offset, width, width - valid)) is not None:
-            yield from self._first(whole, valid, width, j, points, sums)
+        lanes_of_parts = self._parts_of(valid, width)
+        if lanes_of_parts != (width,) and (whole := self._whole(offset, width, width - valid)) is not None:
+            yield from self._first(whole, lanes_of_parts, j, points, sums)
             return
-        lanes_of_parts = (width,) if valid == width else parts(valid, width)
         made = self._parts(offset, lanes_of_parts) or self._parts(offset, (1,) * valid) or ()
         for point, acc in zip(points, sums, strict=True):
             for first, lanes, to, value in made:
@@ -59,15 +59,15 @@ class Epilogue:
                 yield Store(at, substitute(value(point), {"acc": stored}), lanes)
 
     def _first(
-        self, whole: Part, valid: int, width: int, j: int, points: Sequence[Offsets], sums: Sequence[Expr]
+        self, whole: Part, stored: tuple[int, ...], j: int, points: Sequence[Offsets], sums: Sequence[Expr]
     ) -> Iterator[Statement]:
         """Registers of values, and the stores of their first lanes."""
-        _, _, to, value = whole
+        _, width, to, value = whole
         for i, (point, acc) in enumerate(zip(points, sums, strict=True)):
             register = Var(f"y{i}_{j}", None, self.value.dtype)
             yield Let(register.name, substitute(value(point), {"acc": acc}), width)
             at, first = to(point), 0
-            for lanes in self._parts_of(valid, width):
+            for lanes in stored:
                 moved = placer(at, [self.vector.name], self.bounds)({self.vector.name: first})
                 assert isinstance(moved, Load)
                 yield Store(moved, Lane(register, first, lanes), lanes)
@@ -75,7 +75,7 @@ class Epilogue:
 
     def _parts_of(self, valid: int, width: int) -> tuple[int, ...]:
         """The lanes of the stores of so many values: single ones where they do not lie side by side."""
-        wanted = parts(valid, width)
+        wanted = (width,) if valid == width else parts(valid, width)
         try:
             vectorize(self.to, self.vector.name, max(wanted))
         except NotVectorizable:
@@ -87,11 +87,14 @@ class Epilogue:
         summed.
         """
         name, value = self.vector.name, in_integers(self.value)
-        moving = {x for x in loads(value) if any(mentions(i, name) for i in x.index)}
-        if value == Var("acc", None, self.value.dtype) or not all(_is_along(x, name) for x in moving):
+        if value == Var("acc", None, self.value.dtype):
             return None
-        longer = {x: _lengthened(x, extra, self.storage) for x in moving}
-        value = transform(value, lambda e: longer.get(e) if isinstance(e, Load) else None)
+        if extra:
+            moving = {x for x in loads(value) if any(mentions(i, name) for i in x.index)}
+            if not all(_is_along(x, name) for x in moving):
+                return None
+            longer = {x: _lengthened(x, extra, self.storage) for x in moving}
+            value = transform(value, lambda e: longer.get(e) if isinstance(e, Load) else None)
         try:
             value = vectorize(placer(value, [name], self.bounds)({name: offset}), name, width)
         except NotVectorizable:
