@@ -2,7 +2,8 @@
 
 A `Tensor` is a value of our graph, perhaps held with its axes in another order: what a convolution makes
 stays channels-first until somebody needs it as TensorFlow has it. An `Array` is TensorFlow's TensorArray or
-TensorList with its elements, a `Resource` names a variable, DEAD is what a branch not taken yields.
+TensorList with its elements, a `Resource` names a variable, `Complex` is what a Fourier transform makes, DEAD
+is what a branch not taken yields.
 """
 
 from __future__ import annotations
@@ -64,18 +65,26 @@ class Resource:
     name: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Complex:
+    """Complex numbers, as pairs [..., 2] of their parts."""
+
+    pairs: Value
+
+
 @dataclass(frozen=True, slots=True)
 class Dead:
     """The result of a branch that is not taken."""
 
 
 DEAD = Dead()
-Item = Tensor | Array | Resource | Dead
+Item = Tensor | Array | Resource | Complex | Dead
 
 
 def tensor(item: Item, label: str) -> Tensor:
     """The item if it is a tensor. Raises UnsupportedError naming who reads it."""
     if isinstance(item, Tensor):
         return item
-    kind = {Array: "an array of tensors", Resource: "a variable itself"}.get(type(item), "nothing")
+    kinds = {Array: "an array of tensors", Resource: "a variable itself", Complex: "complex numbers"}
+    kind = kinds.get(type(item), "nothing")
     raise UnsupportedError(f"{label} reads {kind}, where only a tensor is understood")

@@ -4,6 +4,7 @@ from ingot.frontends.tensorflow.ops import (  # noqa: F401
     arrays,
     cells,
     elementwise,
+    fourier,
     linear,
     matrices,
     movement,

@@ -6,6 +6,7 @@ from ingot.frontends.tflite.ops import (  # noqa: F401  (these fill the table)
     control,
     detection,
     elementwise,
+    fourier,
     landmarks,
     matrix,
     moving,

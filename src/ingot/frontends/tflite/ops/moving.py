@@ -11,7 +11,7 @@ from ingot.formula.types import BOOL, INT32, INT64
 from ingot.frontends.builder import extents_of
 from ingot.frontends.orders import like
 from ingot.frontends.tensorflow.ops.table import Result
-from ingot.frontends.tensorflow.values import Item, Tensor
+from ingot.frontends.tensorflow.values import Complex, Item, Tensor
 from ingot.frontends.tflite.ops.requantise import requantised, rescaled_by_float
 from ingot.frontends.tflite.ops.table import OPS, Call, activated, op, single
 
@@ -60,11 +60,13 @@ def zero_of(c: Call, i: int) -> Tensor:
 
 @op("RESHAPE")
 def reshape(c: Call) -> Result:
-    """The shape is an input, or an option of old files."""
+    """The shape is an input, or an option of old files; complex numbers have it in the file."""
     shape = c.tensor(1) if c.has(1) and c.info(1).is_constant else None
     if shape is None:
         listed = c.listed("new_shape") or (c.ints(1, "the shape") if c.has(1) else c.result().shape)
         shape = constant(c, list(listed))
+    if isinstance(c.items[0], Complex):
+        return Complex(c.b.reshape(c.items[0].pairs, (*c.result().shape, 2)))
     return c.standard("Reshape", [c.items[0], Tensor(c.b.reshape(c.b.plain(shape), (-1,)))])
 
 
