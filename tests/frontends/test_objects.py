@@ -79,7 +79,7 @@ def test_an_estimator_is_converted_with_its_features(converter: dict[str, Any]) 
     assert bundle.name == "Ridge" and converter["initial_types"] == [("X", (None, 3))]
     np.testing.assert_array_equal(bundle.run({"X": np.ones((2, 3), np.float32)})["y"], [[6], [6]])
     assert "options" not in converter
-    ingot.compile(of("sklearn", "Forest", n_features_in_=3, predict_proba=0), [[1.0, 2.0, 3.0]])
+    ingot.compile(of("sklearn", "Forest", n_features_in_=3, classes_=[0, 1]), [[1.0, 2.0, 3.0]])
     assert converter["options"] == {"zipmap": False} and converter["example"] == [[1.0, 2.0, 3.0]]
 
 

@@ -187,7 +187,7 @@ Fetches = Annotated[
     typer.Option(
         "--outputs",
         metavar="NAME",
-        help="An output of a TensorFlow or Keras graph.",
+        help="Compile the part of the model that computes this value (ONNX, TensorFlow, Keras, TFLite).",
         rich_help_panel=READING,
     ),
 ]

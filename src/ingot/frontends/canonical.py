@@ -56,11 +56,11 @@ def _fixed(model: Any, options: Options) -> Any:
 
 def _in_onnx(model: Any, options: Options) -> Any:
     if not isinstance(model, str | Path):
-        return _described(model, options.model_inputs)
+        return _cut(_described(model, options.model_inputs), options.outputs)
     found = format_of(Path(model))
     given = {k: getattr(options, k) for k in SPELLED if getattr(options, k, ())}
     if found.is_onnx:
-        return _described(_plain(found, model, given), options.model_inputs)
+        return _cut(_described(_plain(found, model, given), options.model_inputs), options.outputs)
     return _imported(found, named(Path(model)), given)
 
 
@@ -73,7 +73,8 @@ def imported(path: Path, **given: Any) -> Any:
     if found.is_onnx:
         from ingot.frontends.onnx import read_proto
 
-        return read_proto(_described(_plain(found, path, meant), given.get("model_inputs", ())))
+        plain = _described(_plain(found, path, meant), given.get("model_inputs", ()))
+        return read_proto(_cut(plain, given.get("outputs", ())))
     return _imported(found, named(path), meant)
 
 
@@ -97,6 +98,21 @@ def _described(model: Any, words: Sequence[str]) -> Any:
 
     home = Path(model) if isinstance(model, str | Path) else None
     return described(read_proto(model), parse_model_inputs(words), home)
+
+
+def _cut(model: Any, names: Sequence[str]) -> Any:
+    """The ModelProto of an ONNX model with these outputs; as it is if none are named."""
+    if not names:
+        return model
+    from ingot.frontends.onnx import read_proto
+    from ingot.frontends.onnx.cut import with_only
+    from ingot.frontends.onnx.tensors import embed_external
+
+    proto = with_only(read_proto(model), names)
+    if isinstance(model, str | Path):
+        embed_external(proto, Path(model))
+        proto.graph.name = named(Path(model)).stem
+    return proto
 
 
 def _imported(found: Format, path: Path, given: dict[str, Any]) -> Any:

@@ -39,6 +39,7 @@ PYTORCH = "ingot.frontends.pytorch:import_pytorch"
 CAFFE2 = "ingot.frontends.caffe2:import_caffe2"
 SAID = ("model_inputs",)
 EDGES = ("inputs", "outputs", "config")
+CUT = (*SAID, "outputs")
 NUMBER, BYTES = 0, 2
 """Wire types of protobuf's."""
 PROGRAM = (
@@ -245,11 +246,11 @@ FORMATS = (
     Format("Caffe2's two nets", _is_nets, CAFFE2, SAID, form="folder", files=_caffe2_files),
     Format("a net of Caffe2's", binary(_is_net), CAFFE2, SAID, form="binary", files=_caffe2_files),
     Format("a net of Caffe2's", keyed(NET_KEYS, ("op",)), CAFFE2, SAID, form="text", files=_caffe2_files),
-    Format("an ONNX model", binary(_is_onnx), ONNX, SAID, form="binary"),
+    Format("an ONNX model", binary(_is_onnx), ONNX, CUT, form="binary"),
     Format(
-        "an ONNX model as protobuf text", keyed(ONNX_KEYS, ("graph", "ir_version")), ONNX, SAID, form="text"
+        "an ONNX model as protobuf text", keyed(ONNX_KEYS, ("graph", "ir_version")), ONNX, CUT, form="text"
     ),
-    Format("an ONNX model in ONNX's own syntax", _is_syntax, ONNX, SAID, form="syntax"),
+    Format("an ONNX model in ONNX's own syntax", _is_syntax, ONNX, CUT, form="syntax"),
     Format("a program of torch.export", zipped("/archive_format"), PYTORCH),
     Format("an older program of torch.export", zipped("/serialized_exported_program.json"), remedy=PROGRAM),
     Format("a TorchScript archive", zipped("/constants.pkl"), remedy=f"from the module behind it: {EXPORT}"),

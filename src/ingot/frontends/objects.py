@@ -20,6 +20,8 @@ MODELS = (
 )
 SKL2ONNX = "pip install skl2onnx"
 REASON_LENGTH = 300
+OPSETS = {"": 18, "ai.onnx.ml": 3}
+"""What all of skl2onnx's converters write: some refuse the newest."""
 
 
 def traced(model: Any, example_inputs: Any = None, dynamic_shapes: Any = None) -> Any:
@@ -81,9 +83,9 @@ def _of_sklearn(model: Any, example_inputs: Any) -> onnx.ModelProto:
     described = (
         {} if example_inputs is not None else {"initial_types": [("X", _features(FloatTensorType, model))]}
     )
-    options = {"options": {"zipmap": False}} if hasattr(model, "predict_proba") else {}
+    options = {"options": {"zipmap": False}} if hasattr(model, "classes_") else {}
     try:
-        proto: onnx.ModelProto = to_onnx(model, example_inputs, **described, **options)
+        proto: onnx.ModelProto = to_onnx(model, example_inputs, target_opset=OPSETS, **described, **options)
     except Exception as error:  # whatever the converter has to say
         raise InputError(f"skl2onnx cannot convert {name}: {_reason(error)}") from error
     proto.graph.name = name

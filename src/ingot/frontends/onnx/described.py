@@ -51,7 +51,7 @@ def _declared(graph: onnx.GraphProto, name: str, results: Iterable[str]) -> onnx
     constants = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     if name in constants or name in results:
         raise InputError(f"--model-input {name}: the model makes this value itself")
-    if name not in _read(graph):
+    if name not in names_read(graph):
         known = ", ".join(n for n in declared if n not in constants) or "none"
         raise InputError(f"--model-input {name}: the model has no such input; it has: {known}")
     graph.input.add(name=name)
@@ -59,13 +59,13 @@ def _declared(graph: onnx.GraphProto, name: str, results: Iterable[str]) -> onnx
     return made
 
 
-def _read(graph: onnx.GraphProto) -> Iterator[str]:
+def names_read(graph: onnx.GraphProto) -> Iterator[str]:
     """The names that nodes read, those of subgraphs included."""
     for node in graph.node:
         yield from node.input
         for a in node.attribute:
             for inner in (a.g, *a.graphs):
-                yield from _read(inner)
+                yield from names_read(inner)
 
 
 def _require_free(info: onnx.ValueInfoProto, said: ModelInput) -> None:
