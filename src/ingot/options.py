@@ -48,7 +48,8 @@ class Options:
     - `infer_shapes`: ignore declared shapes and types of outputs that contradict the operators.
     - `fix`: inputs to make constants, by name: a number that fills the input, nested lists, or an array.
     - `seed_input`: add an input, for each value of which random operators draw different numbers.
-    - `inputs` (NAME:SHAPE), `outputs` (names): the part of a TensorFlow graph to import; `model_inputs`
+    - `outputs` (names): compile the part of the model that computes these values. `inputs` (NAME:SHAPE): cut
+      a TensorFlow graph behind them, or set the shapes of a Keras model's inputs. `model_inputs`
       (NAME,TYPE,[SHAPE]) describes inputs that a Caffe2 net or an ONNX model does not.
     - `keep_inputs`: initializers that are also graph inputs stay inputs, instead of becoming constants.
 

@@ -92,7 +92,9 @@ def test_estimators_that_cannot_be_converted(
     with pytest.raises(InputError, match="skl2onnx cannot convert Ridge: RuntimeError: a layer"):
         ingot.compile(of("sklearn", "Ridge", n_features_in_=3))
     monkeypatch.setitem(sys.modules, "skl2onnx", None)
-    with pytest.raises(InputError, match=r"compiling Ridge needs skl2onnx, .*; pip install skl2onnx"):
+    with pytest.raises(
+        InputError, match=r"compiling Ridge needs skl2onnx, .*; pip install 'ingot\[sklearn\]'"
+    ):
         ingot.compile(of("sklearn", "Ridge", n_features_in_=3))
 
 

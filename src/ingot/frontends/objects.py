@@ -18,7 +18,7 @@ MODELS = (
     "a path, the bytes of a file, an onnx.ModelProto, or a model of PyTorch, Keras or scikit-learn "
     "(jax2onnx converts functions of JAX)"
 )
-SKL2ONNX = "pip install skl2onnx"
+SKL2ONNX = "pip install 'ingot[sklearn]'"
 REASON_LENGTH = 300
 OPSETS = {"": 18, "ai.onnx.ml": 3}
 """What all of skl2onnx's converters write: some refuse the newest."""
