@@ -122,3 +122,12 @@ def test_four_planes_in_plain_c(kind: str, tmp_path: Path) -> None:
     )
     for row, lane in np.ndindex(3, LANES):
         assert found[PITCH * row + LANE * lane :][:5] == x[30 * row + lane :][:20:4].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lanes", [1, LANES])
+def test_planes_begin_within_words(kind: str, lanes: int) -> None:
+    """Next to a column of the border, with all that may be left of a row behind it."""
+    for width in (2, 3, 4, 5, 6):
+        shape = (1, 4 if lanes == LANES else 3, 2, width)
+        assert taken(kind, shape, (3, 3), f"<pads=[1,1,1,1], group={shape[1]}>") == "window"

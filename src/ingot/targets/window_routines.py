@@ -57,12 +57,15 @@ def window_routines() -> Mapping[str, str]:
 def _plane(kind: str) -> Iterator[str]:
     """r0: bytes, r1: plane, r2: rows, r3: columns; r4-r7: loaded; r8: far along; r9, r10: from the end of a
     row to the next, of bytes and of the plane; r11: twice as far along, r12: three times; lr: eights left,
-    the first of which is half done where fours are odd.
+    the first of which is half done where fours are odd. A row that begins within a word has a first element
+    apart.
     """
     load = "ldrb" if kind == "uint8" else "ldrsb"
     yield from ("push {r4-r11, lr}", "ldrd r4, r8, [sp, #36]", "mls r9, r3, r8, r4")
     yield from (f"rsb r10, r3, #{PITCH}", "lsl r10, r10, #1", "lsl r11, r8, #1", "add r12, r8, r11")
-    yield from ("1:", "add lr, r3, #4", "lsrs lr, lr, #3", "beq 4f", "lsls r4, r3, #30", "bcs 3f")
+    yield from ("ubfx lr, r1, #1, #1", "sub r3, r3, lr", "1:", "lsls lr, r1, #31", "bcc 7f")
+    yield from (f"{load} r4, [r0]", "strh r4, [r1], #2", "add r0, r0, r8", "7:")
+    yield from ("add lr, r3, #4", "lsrs lr, lr, #3", "beq 4f", "lsls r4, r3, #30", "bcs 3f")
     yield from ("2:", *_four_of_plane(load), "3:", *_four_of_plane(load), "subs lr, lr, #1", "bne 2b")
     yield from ("4:", "lsls lr, r3, #31", "bcc 5f", f"{load} r4, [r0]", f"{load} r5, [r0, r8]")  # N: one more
     yield from ("pkhbt r4, r4, r5, lsl #16", "str r4, [r1], #4", "add r0, r0, r11", "5:", "bpl 6f")
@@ -87,7 +90,9 @@ def _planes4(kind: str) -> Iterator[str]:
         "add r11, r8, r8, lsl #1",
     )
     yield from (f"rsb r10, r3, #{PITCH}", "lsl r10, r10, #1", "push {r2, r9, r10, r12}")
-    yield from ("1:", "lsrs lr, r3, #2", "beq 3f", "2:", "ldr r4, [r0]", "ldr r5, [r0, r8]")
+    yield from ("ubfx r4, r1, #1, #1", "sub r3, r3, r4", "1:", "lsls lr, r1, #31", "bcc 6f")
+    yield from (*_one_of_planes(kind), "6:", "lsrs lr, r3, #2", "beq 3f")
+    yield from ("2:", "ldr r4, [r0]", "ldr r5, [r0, r8]")
     yield from ("ldr r6, [r0, r8, lsl #1]", "ldr r7, [r0, r11]", "add r0, r0, r8, lsl #2")
     yield from (*_turned(kind, "r4", "r5", ("r4", "r9", "r5", "r10")),)
     yield from (*_turned(kind, "r6", "r7", ("r6", "r12", "r7", "r2")),)
@@ -97,11 +102,17 @@ def _planes4(kind: str) -> Iterator[str]:
     yield from ("ldr r4, [r0]", "ldr r5, [r0, r8]", "add r0, r0, r8, lsl #1")
     yield from (*_turned(kind, "r4", "r5", ("r4", "r9", "r5", "r10")),)
     yield from (f"str {r}, [r1, #{2 * LANE * lane}]" for lane, r in enumerate(("r4", "r9", "r5", "r10")))
-    yield from ("adds r1, r1, #4", "4:", "lsls lr, r3, #31", "bpl 5f", "ldr r4, [r0]", "add r0, r0, r8")
+    yield from ("adds r1, r1, #4", "4:", "lsls lr, r3, #31", "bpl 5f", *_one_of_planes(kind))
+    yield from ("5:", "ldm sp, {r2, r9, r10}", "add r0, r0, r9", "add r1, r1, r10")
+    yield from ("subs r2, r2, #1", "str r2, [sp]", "bne 1b", "add sp, sp, #16", "pop {r4-r11, pc}")
+
+
+def _one_of_planes(kind: str) -> Iterator[str]:
+    """One column of four channels."""
+    yield from ("ldr r4, [r0]", "add r0, r0, r8")
     yield from (*_turned(kind, "r4", "r4", ("r4", "r9", "r5", "r10")),)
     yield from (f"strh {r}, [r1, #{2 * LANE * lane}]" for lane, r in enumerate(("r4", "r9", "r5", "r10")))
-    yield from ("adds r1, r1, #2", "5:", "ldm sp, {r2, r9, r10}", "add r0, r0, r9", "add r1, r1, r10")
-    yield from ("subs r2, r2, #1", "str r2, [sp]", "bne 1b", "add sp, sp, #16", "pop {r4-r11, pc}")
+    yield "adds r1, r1, #2"
 
 
 def _turned(kind: str, first: str, second: str, to: tuple[str, ...]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from ingot.formula.compute import Compute, Stage, computes, same_point
 from ingot.formula.expr import Const, Load, Tensor, loads
 from ingot.formula.index import coefficient
+from ingot.loops.kernels.windows.plane_windows import makes_border
 from ingot.loops.layout import Layout, Place, dense
 from ingot.loops.region import Either, Group, Item, Iterate, Region
 from ingot.loops.region_passes.subviews import Rectangle, is_in_place, move_of, rectangles
@@ -31,7 +32,9 @@ def assign_layouts(region: Region, target: Target) -> dict[Tensor, Layout]:
     free = _free(region)
     parts = rectangles(_groups(region), free)
     fills = _fills(stages, in_rows)
-    halos, parts = _shared_halos(_halos(stages, fills), stages, parts)
+    open_ = [c for c in stages if makes_border(c, _without_halos(stages, in_rows), target)]
+    around = [c for c in stages if c not in open_]
+    halos, parts = _shared_halos(_halos(around, fills), stages, parts)
     for r in parts:
         fills.setdefault(r.part, fills.get(r.whole, 0))
     layouts: dict[Tensor, Layout] = {}
@@ -45,6 +48,11 @@ def assign_layouts(region: Region, target: Target) -> dict[Tensor, Layout]:
     layouts = {t: layout for t, layout in layouts.items() if t not in copied}
     _place(region, layouts, [r for r in parts if r.part not in copied])
     return layouts
+
+
+def _without_halos(stages: list[Compute], in_rows: Fills) -> dict[Tensor, Layout]:
+    """The layouts of what windows touch, had none of it a halo."""
+    return {t: _around(t, t in in_rows, {}, {}) for t in _spatial(stages)}
 
 
 def channels_last(region: Region) -> set[Tensor]:

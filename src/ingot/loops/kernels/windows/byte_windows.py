@@ -4,7 +4,8 @@
     y[oh, ow, c] = limited(round(acc * scale[c]) + zero)
 
 In: a depthwise sum of bytes of windows of two or three by two or three, that moves by one or two, the halo
-filled. Out: what its axes are, what becomes of its sums, and its constants of each channel; or None.
+filled or `open`: windows leave memory, and whoever copies elements provides what lies there. Out: what its
+axes are, what becomes of its sums, and its constants of each channel; or None.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from ingot.formula.compute import Compute
 from ingot.formula.evaluate import value_over
-from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, static, substitute
+from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, loads, static, substitute, transform
 from ingot.formula.index import Bounds, mentions, simplify
 from ingot.formula.types import FLOAT32, INT8, INT32, DType
 from ingot.loops.access import DOUBLED, step
@@ -54,7 +55,8 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class ByteWindows:
     """A matched stage: `down` and `along` are its windows' directions, `outer` all other axes, of which those
-    in `channels` have weights of their own. `found` is what becomes of the sums.
+    in `channels` have weights of their own. `found` is what becomes of the sums. `fill` is what lies around
+    `x` where its memory has no halo for that.
     """
 
     d: SumOfBytes
@@ -64,6 +66,7 @@ class ByteWindows:
     outer: tuple[Var, ...]
     channels: tuple[Var, ...]
     storage: Storage
+    fill: int | None = None
 
     def moved(self, e: Load, where: Mapping[str, Expr]) -> Load:
         """An access with axes replaced."""
@@ -137,14 +140,37 @@ class ByteWindows:
 def byte_windows(c: Compute, storage: Storage, bounds: Bounds) -> ByteWindows | None:
     """The roles of a stage's axes, or None where it is no depthwise sum of bytes that is served."""
     c = normal_axes(c)
-    d = sum_of_bytes(c, storage, bounds)
+    return _matched(c, sum_of_bytes(c, storage, bounds), storage, None)
+
+
+def open_windows(c: Compute, storage: Storage, bounds: Bounds) -> ByteWindows | None:
+    """The same where windows may leave memory for what is one number everywhere outside."""
+    if (found := byte_windows(c, storage, bounds)) is not None or c.reduction is None:
+        return found
+    outside = {x.outside for x in loads(c.reduction.term) if x.outside is not None}
+    fill = outside.pop() if len(outside) == 1 else None
+    if not isinstance(fill, Const):
+        return None
+    c = normal_axes(c)
+    assert c.reduction is not None
+    inside = replace(c, reduction=replace(c.reduction, term=_anywhere(c.reduction.term)))
+    return _matched(c, sum_of_bytes(inside, storage, bounds), storage, int(fill.value))
+
+
+def _anywhere(e: Expr) -> Expr:
+    """The expression whose loads read whatever lies where they go."""
+    return transform(e, lambda n: replace(n, outside=None) if isinstance(n, Load) else None)
+
+
+def _matched(c: Compute, d: SumOfBytes | None, storage: Storage, fill: int | None) -> ByteWindows | None:
+    """The roles of the axes of a stage whose sum has been bound."""
     sides = None if d is None or c.reduction is None else _sides(d, c.axes, c.reduction.axes)
     if d is None or sides is None:
         return None
     outer = tuple(a for a in c.axes if a not in (sides[0].out, sides[1].out))
     found = _made(d, outer, sides)
     channels = tuple(a for a in outer if step(d.w, a.name) != 0)
-    return None if found is None else ByteWindows(d, found, *sides, outer, channels, storage)
+    return None if found is None else ByteWindows(d, found, *sides, outer, channels, storage, fill)
 
 
 def _made(d: SumOfBytes, outer: tuple[Var, ...], sides: tuple[Side, Side]) -> Requantised | None:

@@ -6,23 +6,25 @@
 
 Where channels lie side by side no two taps of one are neighbours; a plane makes them so. Rows of planes have
 one length, which routines know; larger images go in parts, and rows of a quarter of it or less hold four
-channels, which the routine `planes4` takes apart. In: windows that `byte_windows` serves. Out: statements, or
-None.
+channels, which the routine `planes4` takes apart. What lies around an image of one part is written into the
+plane once, for all channels, so its memory has no halo. In: windows that `byte_windows` serves. Out:
+statements, or None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Array, Const, Expr, Load, Var, cast, static
-from ingot.formula.index import Bounds, as_expr, simplify
+from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, cast, static, substitute
+from ingot.formula.index import Bounds, as_expr, coefficient, mentions, simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
 from ingot.formula.types import INT16, INT32
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.paired_bytes import as_byte
-from ingot.loops.kernels.windows.byte_windows import ByteWindows, Side, byte_windows
-from ingot.loops.layout import Storage
+from ingot.loops.kernels.windows.byte_windows import ByteWindows, Side, open_windows
+from ingot.loops.layout import Layout, Storage
+from ingot.targets.mve_windows import quad_name
 from ingot.targets.record import Target
 from ingot.targets.window_routines import LANE, LANES, PADDED, PITCH, TAPS, window_name
 
@@ -35,8 +37,39 @@ def plane_windows(
     """Statements for a depthwise sum of bytes, or None: it is none, or the target has no routines for it."""
     if window_name((1, 1), "uint8") not in target.routines:
         return None
-    windows = byte_windows(c, storage, bounds)
-    return None if windows is None else _Planes(windows, target.accumulators > 0).statements()
+    windows = open_windows(c, storage, bounds)
+    if windows is None or (windows.fill is not None and not _is_one_part(windows)):
+        return None
+    return _Planes(windows, target.accumulators > 0).statements()
+
+
+def makes_border(c: Compute, layouts: Mapping[Tensor, Layout], target: Target) -> bool:
+    """Whether a stage is computed in planes that hold what lies around its operand: that needs no halo."""
+    if window_name((1, 1), "uint8") not in target.routines or c.out.type.bits != 8:
+        return False
+    windows = open_windows(c, Storage(dict(layouts)), {})
+    if windows is None or windows.fill is None or not _is_one_part(windows):
+        return False
+    return windows.found.is_fixed or quad_name(1, "uint8") not in target.routines
+
+
+def _is_one_part(windows: ByteWindows) -> bool:
+    """Whether a plane holds the whole image, and what of it lies in memory is known."""
+    sides = (windows.down, windows.along)
+    whole = all(len(_parts(side, most)) == 1 for side, most in zip(sides, (ROWS, PITCH), strict=True))
+    return whole and all(_inside(windows, side) is not None for side in sides)
+
+
+def _inside(windows: ByteWindows, side: Side) -> tuple[int, int] | None:
+    """From which row or column of the plane to which its elements lie in memory."""
+    x, held = windows.d.x, side.read(static(side.out.extent))
+    (d,) = (d for d, i in enumerate(x.index) if mentions(i, side.tap.name))
+    first = simplify(substitute(x.index[d], {side.out.name: Const(0), side.tap.name: Const(0)}))
+    apart, extent = coefficient(x.index[d], side.tap.name), x.tensor.shape[d]
+    if not isinstance(first, Const) or not apart or not isinstance(extent, int):
+        return None
+    lo, end = (-((int(first.value) - at) // apart) for at in (0, extent))
+    return max(lo, 0), min(end, held)
 
 
 def _held(side: Side, results: int) -> int:
@@ -86,7 +119,15 @@ class _Planes:
         body = tuple(s for rows, columns in self.parts for s in self._part(rows, columns))
         for a in reversed((*(a for a in self.outer if a not in self.channels), *self.channels)):
             body = (For(a.name, Const(0), as_expr(a.extent or 0), LANES if a is self.lanes else 1, body),)
-        return body
+        return body if self.windows.fill is None else (self._filled(self.windows.fill), *body)
+
+    def _filled(self, fill: int) -> Statement:
+        """What lies around the image, everywhere in the plane: channels overwrite what lies inside."""
+        row, column = Var("row"), Var("column")
+        width = PITCH if self.lanes is not None else self.along.read(static(self.along.out.extent))
+        store = Store(Load(self.plane, (row, column)), Const(fill, INT16))
+        inner = For(column.name, Const(0), Const(width), 1, (store,))
+        return For(row.name, Const(0), Const(self.down.read(static(self.down.out.extent))), 1, (inner,))
 
     def _part(self, rows: tuple[int, int], columns: tuple[int, int]) -> Iterator[Statement]:
         yield self._widened(rows, columns)
@@ -98,21 +139,25 @@ class _Planes:
         windows = self._windows(rows, columns, channels, lane)
         yield For(lane.name, Const(0), Const(LANES), 1, (windows,))
 
+    def _held(self, side: Side, results: tuple[int, int]) -> tuple[int, int]:
+        """The rows or columns that some results read of what lies in memory."""
+        inside = _inside(self.windows, side) if self.windows.fill is not None else None
+        return inside or (0, side.read(results[1] - results[0]))
+
     def _widened(self, rows: tuple[int, int], columns: tuple[int, int]) -> Statement:
         """The rows and columns that a part reads, as 16 bits."""
         row, column = Var("row"), Var("column")
+        (top, bottom), (left, right) = self._held(self.down, rows), self._held(self.along, columns)
         stores = tuple(
             Store(self._at(row, column, Const(lane)), cast(self._x(rows, columns, row, column, lane), INT16))
             for lane in range(1 if self.lanes is None else LANES)
         )
-        height = self.down.read(rows[1] - rows[0])
-        width = self.along.read(columns[1] - columns[0])
-        start = self._x(rows, columns, Const(0), Const(0), 0)
-        numbers = (height, width, self.down.apart, self.along.apart)
+        start = self._x(rows, columns, Const(top), Const(left), 0)
+        numbers = (bottom - top, right - left, self.down.apart, self.along.apart)
         name = f"plane{'' if self.lanes is None else 's4'}_{self.d.x.tensor.type.name}"
-        call = Routine(name, (start, self._at(Const(0), Const(0), Const(0))), numbers)
-        inner = For(column.name, Const(0), Const(width), 1, stores)
-        return For(row.name, Const(0), Const(height), 1, (inner,), routine=call)
+        call = Routine(name, (start, self._at(Const(top), Const(left), Const(0))), numbers)
+        inner = For(column.name, Const(left), Const(right), 1, stores)
+        return For(row.name, Const(top), Const(bottom), 1, (inner,), routine=call)
 
     def _at(self, row: Expr, column: Expr, lane: Expr) -> Load:
         return Load(self.plane, (simplify(row), simplify(column + lane * LANE)))
