@@ -15,6 +15,7 @@ from ingot.options import Options
 from ingot.targets.window_routines import LANE, LANES, PITCH, STRIDES, window_name, window_routines
 from tests.oracles import exact_session
 from tests.test_paired_tiles import KINDS, TARGET, in_plain_c, layer, routines, without_warnings
+from tests.test_slides import network
 
 LAYERS = {
     "odd sides": ((1, 5, 5, 7), (3, 3), "<pads=[1,1,1,1], group=5>"),
@@ -122,6 +123,22 @@ def test_four_planes_in_plain_c(kind: str, tmp_path: Path) -> None:
     )
     for row, lane in np.ndindex(3, LANES):
         assert found[PITCH * row + LANE * lane :][:5] == x[30 * row + lane :][:20:4].tolist()
+
+
+def test_images_in_memory_have_no_halo() -> None:
+    """What lies around them is in the planes; a plane of a part of an image reads a halo."""
+    shapes = {
+        t.shape
+        for k in stages(network(8, 8, 6), Options(target=TARGET)).program.kernels
+        for t in k.parameters
+    }
+    assert (1, 6, 6, 8) in shapes and (1, 8, 8, 8) not in shapes
+    shapes = {
+        t.shape
+        for k in stages(network(4, 4, 70), Options(target=TARGET)).program.kernels
+        for t in k.parameters
+    }
+    assert (1, 72, 72, 4) in shapes
 
 
 @pytest.mark.parametrize("kind", KINDS)

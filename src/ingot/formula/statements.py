@@ -15,12 +15,14 @@ from ingot.formula.expr import Expr, Load, Tensor, text
 @dataclass(frozen=True, slots=True)
 class Routine:
     """A function of the target's that does what a whole loop does, called with the addresses of some elements
-    and with numbers, which are expressions only in what several kernels share (`loops/alike.py`).
+    and with numbers, which are expressions only in what several kernels share (`loops/alike.py`). One that is
+    `in_order` has done all of an iteration of its outermost loop before it begins the next.
     """
 
     name: str
     arguments: tuple[Load, ...]
     numbers: tuple[int | float | Expr, ...]
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)

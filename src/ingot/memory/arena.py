@@ -3,22 +3,30 @@
 In: buffers with the spans in which they live. Out: an offset each. The searches are omnimalloc's: single-
 threaded, seeded and limited by steps, never by time, so that a model gets the same offsets everywhere. Its
 lifetimes are intervals; our own first fit knows the gaps in ours and tries where the searches stay above the
-bound. The best is taken.
+bound. The best is taken. Where results may begin before the operands that they replace (`slides`), first fit
+alone places, in several orders and in random ones.
 """
 
 from __future__ import annotations
 
+import random
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ingot.memory.share import Buffer
+from ingot.memory.slides import Slide
 
 if TYPE_CHECKING:
     from omnimalloc.allocators import BaseAllocator
 
 Offsets = dict[Buffer, int]
+Slides = Mapping[tuple[Buffer, Buffer], Slide]
+"""Of an operand's buffer and that of the result which may replace it."""
+NO_SLIDES: Slides = MappingProxyType({})
 MANY = 1000  # buffers up to which what takes quadratic time or thousands of trials is tried
+TRIALS = 300  # random orders
 
 
 def place(buffers: tuple[Buffer, ...], bound_bytes: int) -> Offsets:
@@ -61,20 +69,68 @@ def _searched(buffers: tuple[Buffer, ...], allocator: BaseAllocator) -> Offsets:
     return {buffers[int(a.id)]: int(a.offset or 0) for a in allocator.allocate(tuple(asked))}
 
 
-def first_fit(buffers: Iterable[Buffer]) -> Offsets:
+def place_sliding(buffers: tuple[Buffer, ...], slides: Slides, bound_bytes: int) -> Offsets:
+    """The lowest placement found of buffers some of which may overlap."""
+    best: Offsets | None = None
+    for order in _orders(buffers):
+        found = first_fit(order, slides)
+        if best is None or height(found) < height(best):
+            best = found
+        if height(best) <= bound_bytes:
+            break
+    return best or {}
+
+
+def _orders(buffers: tuple[Buffer, ...]) -> Iterator[list[Buffer]]:
+    """Orders worth trying: from the largest on, in size and in time, and changes of these."""
+    peak = max(buffers, key=lambda b: b.bytes).spans[0][0]
+    firsts = [
+        sorted(buffers, key=lambda b: (-b.bytes, b.spans)),
+        sorted(buffers, key=lambda b: b.spans),
+        sorted(buffers, key=lambda b: b.spans, reverse=True),
+        sorted(buffers, key=lambda b: (abs(b.spans[0][0] - peak), -b.bytes)),
+    ]
+    yield from firsts
+    rng = random.Random(0)
+    for trial in range(TRIALS if len(buffers) <= MANY else 0):
+        order = list(firsts[trial % len(firsts)])
+        for _ in range(1 + trial % 4):
+            order.insert(rng.randrange(len(order)), order.pop(rng.randrange(len(order))))
+        yield order
+
+
+def first_fit(buffers: Iterable[Buffer], slides: Slides = NO_SLIDES) -> Offsets:
     """In the order given, each at the lowest offset that is free whenever it lives."""
     placed: list[tuple[int, int, Buffer]] = []
     offsets: Offsets = {}
     for b in buffers:
-        at = 0
-        for low, _, other in placed:
-            if at + b.bytes <= low:
-                break
-            if low + other.bytes > at and _meet(b, other):
-                at = low + other.bytes
+        beside = [(low, other) for low, _, other in placed if _meet(b, other)]
+        tried = {0, *(low + other.bytes for low, other in beside)}
+        for low, other in beside:
+            tried.update(_slid(slides.get((b, other)), low, 1))
+            tried.update(_slid(slides.get((other, b)), low, -1))
+        at = next(at for at in sorted(tried) if at >= 0 and all(_fits(b, at, *o, slides) for o in beside))
         offsets[b] = at
         insort(placed, (at, len(placed), b), key=lambda p: p[:2])
     return offsets
+
+
+def _slid(slide: Slide | None, low: int, sign: int) -> Iterator[int]:
+    """The lowest offsets of what slides along something at an offset: behind it as an operand (1), or before
+    it as a result (-1).
+    """
+    if slide is not None and slide.least is not None:
+        yield low + sign * slide.least
+    if slide is not None and slide.period is not None:
+        yield low % slide.period
+
+
+def _fits(b: Buffer, at: int, low: int, other: Buffer, slides: Slides) -> bool:
+    """Whether a buffer at an offset leaves another one alone, or may replace it or be replaced by it."""
+    if low + other.bytes <= at or at + b.bytes <= low:
+        return True
+    pairs = (((b, other), at - low), ((other, b), low - at))
+    return any(pair in slides and slides[pair].allows(apart) for pair, apart in pairs)
 
 
 def _meet(a: Buffer, b: Buffer) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ingot.errors import InternalError
 from ingot.formula.expr import Tensor
-from ingot.loops.program import Branch, Call, Copy, Repeat, Step, neighbours, operands, steps_of
+from ingot.loops.program import Branch, Call, Copy, Kernel, Repeat, Step, neighbours, operands, steps_of
 from ingot.memory.plan import ALIGN, Plan
 
 
@@ -32,7 +32,8 @@ def check_overlaps(plan: Plan) -> None:
     """Sweep over time with the live tensors sorted by offset: neighbours must not touch."""
     given: dict[Tensor, set[int]] = {}
     for o in plan.overwrites:
-        _require(plan.offsets[o.x] == plan.offsets[o.y], f"{o.y.name} is not where {o.x.name} is")
+        is_there = plan.offsets[o.x] - plan.offsets[o.y] == o.before
+        _require(is_there, f"{o.y.name} is not where it may replace {o.x.name}")
         given.setdefault(o.y, set()).add(o.number)
     events: list[tuple[int, int, int, int, str]] = []
     for life in plan.lifetimes:
@@ -120,7 +121,10 @@ class _Replay:
         self.numbers = {t: i for i, t in enumerate(plan.offsets)}
         program = self.program
         self.elsewhere = {*program.inputs, *program.outputs, *program.constants, *program.members}
-        self.allowed = {o.call for o in plan.overwrites if o.call is not None}
+        self.allowed: dict[tuple[Kernel, tuple[Tensor, Tensor]], set[int]] = {}
+        for o in plan.overwrites:
+            if o.call is not None:
+                self.allowed.setdefault(o.call, set()).add(o.before)
         self.fresh: set[tuple[Step, Tensor]] = set()
         self.find_fresh(plan.program.steps, set())
 
@@ -173,7 +177,7 @@ class _Replay:
                     self.call(step, arena)
                 case Copy(source, to):
                     self.read(source, arena)
-                    self.apart(source, to, same=True)
+                    self.apart(source, to, {0})
                     self.write(to, arena)
                 case Branch(condition, then, other):
                     self.read(condition, arena)
@@ -208,7 +212,7 @@ class _Replay:
         for pair in self.neighbours(call):
             for (p, x), (q, y) in (pair, pair[::-1]):
                 if q in written:
-                    self.apart(x, y, same=(call.kernel, (p, q)) in self.allowed)
+                    self.apart(x, y, self.allowed.get((call.kernel, (p, q)), set()))
         for t in writes:
             self.write(t, arena)
 
@@ -228,10 +232,10 @@ class _Replay:
             for i, k in neighbours([self.program.area(t) for _, t in parts]):
                 yield parts[i], parts[k]
 
-    def apart(self, x: Tensor, y: Tensor, same: bool) -> None:
-        """Two operands of a step are disjoint, or the same bytes where that is allowed."""
+    def apart(self, x: Tensor, y: Tensor, distances: set[int]) -> None:
+        """Two operands of a step are disjoint, or y begins as far before x as is allowed."""
         a, b = self.piece(x), self.piece(y)
-        if a is None or b is None or (same and a[0] == b[0]):  # of two lengths, where extents are data
+        if a is None or b is None or a[0] - b[0] in distances:  # of two lengths, where extents are data
             return
         if a == b and not self.program.area(x).meets(self.program.area(y)):
             return  # parts of one tensor

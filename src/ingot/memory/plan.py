@@ -15,13 +15,13 @@ from functools import cached_property
 from ingot.errors import InputError
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Call, Kernel, Program, calls
-from ingot.memory.arena import Offsets, height, place
+from ingot.memory.arena import Offsets, height, place, place_sliding
 from ingot.memory.lifetimes import Lifetime, lifetimes
 from ingot.memory.regions import Lacking, Region, require_regions, spread_buffers
-from ingot.memory.share import Buffer, Overwrite, Sharing, sharings
+from ingot.memory.share import Buffer, Overwrite, Sharing, sharings, slid_bound, slidings
 from ingot.memory.traffic import traffic
 from ingot.memory.tree import ALIGN as ALIGN
-from ingot.memory.tree import padded, tree
+from ingot.memory.tree import Node, padded, tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +93,28 @@ def plan(program: Program, rooms: Mapping[str, int] | None = None) -> Plan:
             break
     assert best is not None
     sharing, placed = best
-    offsets = {t: at for buffer, at in placed.items() for t in buffer.tensors}
-    return Plan(program, offsets, lives, sharing.overwrites, height(placed), sharing.bound_bytes)
+    found, bound, more = _slid(program, nodes, lives, sharing, placed)
+    offsets = {t: at for buffer, at in found.items() for t in buffer.tensors}
+    return Plan(program, offsets, lives, (*sharing.overwrites, *more), height(found), bound)
+
+
+def _slid(
+    program: Program, nodes: tuple[Node, ...], lives: tuple[Lifetime, ...], sharing: Sharing, placed: Offsets
+) -> tuple[Offsets, int, tuple[Overwrite, ...]]:
+    """Lower offsets where results may replace parts of operands, the least there could be, and which do."""
+    may = slidings(program, nodes, lives, sharing)
+    bound = slid_bound(sharing, may)
+    if bound >= height(placed):
+        return placed, sharing.bound_bytes, ()
+    found = place_sliding(sharing.buffers, {pair: s.slide for pair, s in may.items()}, bound)
+    if height(found) >= height(placed):
+        return placed, bound, ()
+    used = (
+        Overwrite(s.number, s.x, s.y, s.call, found[a] - found[b])
+        for (a, b), s in may.items()
+        if found[a] < found[b] + b.bytes and found[b] < found[a] + a.bytes
+    )
+    return found, bound, tuple(used)
 
 
 def _in_regions(

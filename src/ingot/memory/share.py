@@ -3,7 +3,8 @@
 In: a Program and its lifetimes. Out: buffers (tensors that follow each other in the same bytes), and the
 parameters of kernels that alias because of it. A copy that is the last use of its source costs nothing then;
 a call that writes over an operand loses `restrict` on two parameters, so only calls at which memory would
-otherwise exceed the peak do so.
+otherwise exceed the peak do so. Besides, the pairs of buffers whose bytes may overlap for a step at other
+distances (`slides`), which is for the search of offsets to use.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Call, Copy, Kernel, Program
 from ingot.memory.inplace import Pair, overwritable
 from ingot.memory.lifetimes import Lifetime, Span, profile
+from ingot.memory.slides import Slide, slide
 from ingot.memory.tree import Node, base_of, everything
 
 Lives = dict[Tensor, Lifetime]
@@ -34,12 +37,15 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """At step `number`, y is written over x; a call's parameters are `pair`, a copy has none."""
+    """At step `number`, y is written over x; a call's parameters are `pair`, a copy has none. It
+    begins so many bytes `before` x.
+    """
 
     number: int
     x: Tensor
     y: Tensor
     call: tuple[Kernel, Pair] | None = None
+    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,68 @@ class Sharing:
     def bound_bytes(self) -> int:
         """The most bytes alive at once: no plan of these buffers needs less."""
         return max(profile((b.spans, b.bytes) for b in self.buffers).values(), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """At step `number` y may be written over parts of x that have been read; the call's parameters."""
+
+    number: int
+    x: Tensor
+    y: Tensor
+    call: tuple[Kernel, Pair]
+    slide: Slide
+
+
+Slidings = dict[tuple[Buffer, Buffer], Sliding]
+
+
+def slidings(
+    program: Program, nodes: tuple[Node, ...], lives: tuple[Lifetime, ...], sharing: Sharing
+) -> Slidings:
+    """What may slide, by the buffers of operand and result."""
+    known = {life.tensor: life for life in lives}
+    owner = {t: b for b in sharing.buffers for t in b.tensors}
+    asked = cache(slide)
+    found: Slidings = {}
+    for node in everything(nodes):
+        if not isinstance(node.step, Call):
+            continue
+        bound = dict(_whole_arguments(program, node.step))
+        ends = [(p, x) for p, x in bound.items() if x in known and node.number in known[x].last]
+        begins = [
+            (q, y)
+            for q, y in bound.items()
+            if y in node.writes and y in known and node.number not in known[y].last
+        ]
+        for (p, x), (q, y) in product(ends, begins):
+            a, b = owner[x], owner[y]
+            if a is b or not _meet_at(a.spans, b.spans, node.number):
+                continue
+            safe = asked(node.step.kernel, p, q)
+            if safe is not None:
+                found[a, b] = Sliding(node.number, x, y, (node.step.kernel, (p, q)), safe)
+    return found
+
+
+def _whole_arguments(program: Program, call: Call) -> Iterator[tuple[Tensor, Tensor]]:
+    """The parameters of a call for which it gives all of a tensor that it gives nowhere else."""
+    bases = [base_of(program, t) for t in call.arguments]
+    times = Counter(bases)
+    for p, t, base in zip(call.kernel.parameters, call.arguments, bases, strict=True):
+        if times[base] == 1 and program.place(t).start == 0 and t.bytes == base.bytes:
+            yield p, base
+
+
+def slid_bound(sharing: Sharing, found: Slidings) -> int:
+    """The most bytes alive at once, had every pair that may slide the bytes of the larger one."""
+    saved: Counter[int] = Counter()
+    for (a, b), s in found.items():
+        saved[s.number] += min(a.bytes, b.bytes)
+    levels = profile((b.spans, b.bytes) for b in sharing.buffers)
+    numbers, sizes = list(levels), list(levels.values())
+    steps = {*numbers, *saved, *(n + 1 for n in saved)}
+    return max((sizes[bisect_right(numbers, n) - 1] - saved[n] for n in steps), default=0)
 
 
 def sharings(program: Program, nodes: tuple[Node, ...], lives: tuple[Lifetime, ...]) -> tuple[Sharing, ...]:

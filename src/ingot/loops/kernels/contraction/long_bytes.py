@@ -152,7 +152,7 @@ class LongBytes(DotLoops):
         along = step(self.c.a, self.x.name) or 0 if count == POINTS else 0
         points = ((hi - lo) // count, along, rows, down, static(last.extent))
         call = self._two(begin, Const(0), y, points, self._apart(count, None), static(block.extent))
-        return For(self.x.name, Const(lo), Const(hi), count, body, routine=call)
+        return For(self.x.name, Const(lo), Const(hi), count, body, routine=replace(call, in_order=True))
 
     def points(self, count: int) -> tuple[Statement, ...]:
         """The terms of the points, then the bytes of blocks of channels."""
