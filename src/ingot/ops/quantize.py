@@ -194,7 +194,7 @@ def padded(f: Builder, x: Tensor, zero_point: Tensor | None, index: Index) -> Ex
         return _centred(x[index], zero)
     axes = f.axes(tuple(b + static(n) + a for b, n, a in zip(before, x.shape, after, strict=True)))
     inside = tuple(i - b if b else i for i, b in zip(axes, before, strict=True))
-    copy = f.map(axes, x.at(inside, outside=padding), name="surrounded")
+    copy = f.map(axes, x.at(inside, outside=padding), name="padded")
     return _centred(copy[tuple(i + b if b else i for i, b in zip(index, before, strict=True))], zero)
 
 
