@@ -82,12 +82,12 @@ def accumulating() -> Kernel:
 
 
 KERNELS = {
-    "points in order": (pointwise(True), Slide(64, None)),
+    "points in order": (pointwise(True), Slide(64, None, False)),
     "points in any order": (pointwise(False), None),
     "a point at a time": (through_scratch(1), Slide(0, None)),
     "three points at a time": (through_scratch(3), Slide(0, None)),
     "channel after channel": (channelwise(), Slide(320, 64)),
-    "a window": (window(), Slide(64, None)),
+    "a window": (window(), Slide(64, None, False)),
     "from the end": (backwards(), None),
     "without routines": (plain(), None),
     "results that are read": (accumulating(), None),
@@ -149,8 +149,8 @@ def test_what_is_said_to_be_safe_is_safe_when_played(name: str) -> None:
         assert not is_safe(kernel, X, Y, found.least - ALIGN)
 
 
-def network(channels: int, more: int, size: int) -> onnx.ModelProto:
-    """Pointwise, depthwise and pointwise layers of bytes; the image comes as it lies."""
+def network(channels: int, more: int, size: int, stride: int = 1) -> onnx.ModelProto:
+    """Pointwise and depthwise layers of bytes, the second with a stride; the image comes as it lies."""
     random = np.random.default_rng(2)
     shapes = [(channels, channels, 1, 1), (channels, 1, 3, 3), (more, channels, 1, 1), (more, 1, 3, 3)]
     shapes.append((channels, more, 1, 1))
@@ -161,6 +161,8 @@ def network(channels: int, more: int, size: int) -> onnx.ModelProto:
         constants |= {f"{k}{n}": a for k, a in own.items()}
         constants[f"w{n}"] = random.integers(-127, 128, shape).astype(np.int8)
         pads = {"pads": [1, 1, 1, 1], "group": shape[0]} if shape[-1] == 3 else {}
+        if n == 3:
+            pads["strides"] = [stride, stride]
         operands = [name, *(f"{k}{n}" for k in ("s", "z", "w", "ws", "wz", "t", "u"))]
         name = f"y{n}"
         nodes.append(helper.make_node("QLinearConv", operands, [name], **pads))
@@ -171,16 +173,21 @@ def network(channels: int, more: int, size: int) -> onnx.ModelProto:
         [first, *nodes, last],
         "net",
         [edge("x", onnx.TensorProto.INT8, [1, size, size, channels])],
-        [edge("y", onnx.TensorProto.INT8, [1, size, size, channels])],
+        [edge("y", onnx.TensorProto.INT8, [1, -(-size // stride), -(-size // stride), channels])],
         [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()],
     )
     return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
 
 
 @pytest.mark.parametrize("target", [TARGET, "cortex-m55"])
-@pytest.mark.parametrize(("channels", "more", "size"), [(16, 32, 9), (64, 64, 6), (8, 16, 21)])
-def test_layers_in_place_give_the_same_bytes(channels: int, more: int, size: int, target: str) -> None:
-    proto = network(channels, more, size)
+@pytest.mark.parametrize(
+    ("channels", "more", "size", "stride"),
+    [(16, 32, 9, 1), (64, 64, 6, 1), (8, 16, 21, 2), (16, 32, 24, 2), (16, 16, 20, 1)],
+)
+def test_layers_in_place_give_the_same_bytes(
+    channels: int, more: int, size: int, stride: int, target: str
+) -> None:
+    proto = network(channels, more, size, stride)
     x = {"x": np.random.default_rng(4).integers(-128, 128, (1, size, size, channels)).astype(np.int8)}
     bundle = ingot.compile(proto, target=target)
     (wanted,) = exact_session(proto).run(None, x)
@@ -195,6 +202,12 @@ def test_depthwise_layers_take_no_second_image() -> None:
     slid = [o for o in made.overwrites if o.call is not None]
     assert len(slid) >= 3
     assert all(set(o.call[1]) <= made.aliasing(o.call[0]) for o in slid)  # type: ignore[index]
+
+
+def test_planes_of_the_largest_image_hold_few_rows() -> None:
+    made = stages(network(16, 32, 24, 2), Options(target=TARGET)).plan
+    image = 24 * 24 * 32
+    assert image < made.arena_bytes <= image + 512
 
 
 def test_the_checker_sees_another_distance() -> None:

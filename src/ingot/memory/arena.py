@@ -123,6 +123,8 @@ def _slid(slide: Slide | None, low: int, sign: int) -> Iterator[int]:
         yield low + sign * slide.least
     if slide is not None and slide.period is not None:
         yield low % slide.period
+    if slide is not None and slide.in_place:
+        yield low
 
 
 def _fits(b: Buffer, at: int, low: int, other: Buffer, slides: Slides) -> bool:

@@ -33,13 +33,16 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """Safe are distances of `least` bytes and more, and multiples of `period`."""
+    """Safe are distances of `least` bytes and more, multiples of `period`, and none if it is `in_place`."""
 
     least: int | None
     period: int | None
+    in_place: bool = True
 
     def allows(self, distance: int) -> bool:
         """Whether x may begin so many bytes behind the beginning of y."""
+        if self.in_place and distance == 0:
+            return True
         if self.period is not None and distance % self.period == 0:
             return True
         return self.least is not None and distance >= self.least
@@ -88,8 +91,10 @@ def _safe(read: Array, written: Array, channels: int) -> Slide | None:
     least = -(-reach // ALIGN) * ALIGN
     period = lcm(ALIGN, channels)
     in_turns = _ends(written, period, np.minimum, NEVER) >= _ends(read, period, np.maximum, -1)
-    found = Slide(least if least < len(written) else None, period if in_turns.all() else None)
-    return found if (found.least, found.period) != (None, None) else None
+    common = min(len(read), len(written))
+    in_place = bool((read[:common] <= written[:common]).all())
+    found = Slide(least if least < len(written) else None, period if in_turns.all() else None, in_place)
+    return None if found == Slide(None, None, False) else found
 
 
 def _ends(times: Array, period: int, take: np.ufunc, none: int) -> Array:

@@ -13,7 +13,9 @@ statements, or None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
 
 from ingot.formula.compute import Compute
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, cast, static, substitute
@@ -29,6 +31,8 @@ from ingot.targets.record import Target
 from ingot.targets.window_routines import LANE, LANES, PADDED, PITCH, TAPS, window_name
 
 ROWS = 64  # that a plane holds at most
+FEW_ROWS = 3  # that it may always hold, of windows that move by two
+FEW_BESIDE_VECTORS = 5  # where copies weigh more, for all else takes fewer instructions
 
 
 def plane_windows(
@@ -38,9 +42,9 @@ def plane_windows(
     if window_name((1, 1), "uint8") not in target.routines:
         return None
     windows = open_windows(c, storage, bounds)
-    if windows is None or (windows.fill is not None and not _is_one_part(windows)):
+    if windows is None or (windows.fill is not None and not _is_held(windows)):
         return None
-    return _Planes(windows, target.accumulators > 0).statements()
+    return _Planes(windows, target).statements()
 
 
 def makes_border(c: Compute, layouts: Mapping[Tensor, Layout], target: Target) -> bool:
@@ -48,39 +52,58 @@ def makes_border(c: Compute, layouts: Mapping[Tensor, Layout], target: Target) -
     if window_name((1, 1), "uint8") not in target.routines or c.out.type.bits != 8:
         return False
     windows = open_windows(c, Storage(dict(layouts)), {})
-    if windows is None or windows.fill is None or not _is_one_part(windows):
+    if windows is None or windows.fill is None or not _is_held(windows):
         return False
     return windows.found.is_fixed or quad_name(1, "uint8") not in target.routines
 
 
-def _is_one_part(windows: ByteWindows) -> bool:
-    """Whether a plane holds the whole image, and what of it lies in memory is known."""
-    sides = (windows.down, windows.along)
-    whole = all(len(_parts(side, most)) == 1 for side, most in zip(sides, (ROWS, PITCH), strict=True))
-    return whole and all(_inside(windows, side) is not None for side in sides)
+def _is_held(windows: ByteWindows) -> bool:
+    """Whether planes hold whole rows of the image, and what of it lies in memory is known."""
+    is_row = len(_parts(windows.along, _columns, PITCH)) == 1
+    return is_row and all(_inside(windows, side, 0, 1) is not None for side in (windows.down, windows.along))
 
 
-def _inside(windows: ByteWindows, side: Side) -> tuple[int, int] | None:
-    """From which row or column of the plane to which its elements lie in memory."""
-    x, held = windows.d.x, side.read(static(side.out.extent))
+def _inside(windows: ByteWindows, side: Side, first: int, results: int) -> tuple[int, int] | None:
+    """Of the rows or columns of a plane for some results, from which to which they lie in memory."""
+    x = windows.d.x
     (d,) = (d for d, i in enumerate(x.index) if mentions(i, side.tap.name))
-    first = simplify(substitute(x.index[d], {side.out.name: Const(0), side.tap.name: Const(0)}))
+    where = {side.out.name: Const(first), side.tap.name: Const(0)}
+    begin = simplify(substitute(x.index[d], where))
     apart, extent = coefficient(x.index[d], side.tap.name), x.tensor.shape[d]
-    if not isinstance(first, Const) or not apart or not isinstance(extent, int):
+    if not isinstance(begin, Const) or not apart or not isinstance(extent, int):
         return None
-    lo, end = (-((int(first.value) - at) // apart) for at in (0, extent))
-    return max(lo, 0), min(end, held)
+    lo, end = (-((int(begin.value) - at) // apart) for at in (0, extent))
+    return max(lo, 0), min(end, side.read(results))
 
 
-def _held(side: Side, results: int) -> int:
-    """Rows or columns that a routine looks at, which makes two results at a time."""
+def _most_rows(windows: ByteWindows, target: Target) -> int:
+    """Rows of a plane that make the layer no larger than the network's largest image, but a few always.
+
+    Strips of windows that move by one would read rows that results in place have been written over.
+    """
+    if windows.down.stride == 1:
+        return ROWS
+    storage, x, to = windows.storage, windows.d.x.tensor, windows.d.to.tensor
+    images = (storage.tensor(t) for t, at in storage.layouts.items() if t.value is None and at.place is None)
+    largest = max(t.bytes for t in (x, to, *images))
+    few = FEW_BESIDE_VECTORS if quad_name(1, "uint8") in target.routines else FEW_ROWS
+    return min(ROWS, max(few, (largest - max(x.bytes, to.bytes)) // (PITCH * INT16.bytes)))
+
+
+def _columns(side: Side, results: int) -> int:
+    """The columns that a routine looks at, which makes two results of a row at a time."""
     return side.stride * (results + results % 2) + 2
 
 
-def _parts(side: Side, most: int) -> tuple[tuple[int, int], ...]:
-    """From which result to which, where a plane holds at most so much."""
+def _rows(side: Side, results: int) -> int:
+    """The rows that a routine looks at, of which windows have three."""
+    return side.stride * (results - 1) + TAPS
+
+
+def _parts(side: Side, held: Callable[[Side, int], int], most: int) -> tuple[tuple[int, int], ...]:
+    """From which result to which, where a plane holds at most so many rows or columns."""
     extent = static(side.out.extent)
-    size = max(n for n in range(1, extent + 1) if n == 1 or _held(side, n) <= most)
+    size = max(n for n in range(1, extent + 1) if n == 1 or held(side, n) <= most)
     return tuple((lo, min(lo + size, extent)) for lo in range(0, extent, size))
 
 
@@ -89,20 +112,33 @@ def _place(made: Array, weights: Array) -> None:
     made[..., : weights.shape[-2], : weights.shape[-1]] = weights
 
 
-class _Planes:
-    """Builds the loops: channel by channel, part of the image by part, a plane and what becomes of it."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Results from row `top` on and between two columns, and what of a plane is copied for them: from which
+    row and column to which.
+    """
 
-    def __init__(self, windows: ByteWindows, is_small: bool) -> None:
-        """`is_small`: code is to be, so all layers have planes of one channel."""
+    top: Expr
+    rows: int
+    columns: tuple[int, int]
+    held: tuple[int, int]
+    width: tuple[int, int]
+
+
+class _Planes:
+    """Builds the loops: channel by channel, part of the image by part, a plane and what becomes of it. Where
+    planes make the border, strips of rows are outermost: then they need not be filled for each channel.
+    """
+
+    def __init__(self, windows: ByteWindows, target: Target) -> None:
+        """Where code has to be small all layers have planes of one channel."""
         self.windows, self.d, self.found = windows, windows.d, windows.found
         self.outer, self.channels = windows.outer, windows.channels
         self.down, self.along = windows.down, windows.along
-        self.parts = [
-            (rows, columns) for rows in _parts(self.down, ROWS) for columns in _parts(self.along, PITCH)
-        ]
-        held = max(_held(self.down, hi - lo) for (lo, hi), _ in self.parts)
+        self.rows = _parts(self.down, _rows, ROWS if windows.fill is None else _most_rows(windows, target))
+        held = max(_rows(self.down, hi - lo) for lo, hi in self.rows)
         self.plane = windows.storage.scratch(self.d.to.tensor, (held, PITCH), "plane", INT16)
-        self.lanes = None if is_small else self._lanes()
+        self.lanes = None if target.accumulators else self._lanes()
         self.weights = windows.weights("padded", (TAPS, PADDED), _place)
         self.first = windows.of_channels(self.d.init, INT32, "first")
         self.scale = windows.scales(in_words=True)
@@ -110,16 +146,46 @@ class _Planes:
     def _lanes(self) -> Var | None:
         """The axis of channels four of which share a plane: they lie side by side and have short rows."""
         for a in self.channels[-1:]:
-            is_short = _held(self.along, static(self.along.out.extent)) <= LANE
+            is_short = _columns(self.along, static(self.along.out.extent)) <= LANE
             if is_short and static(a.extent) % LANES == 0 and step(self.d.x, a.name) == 1:
                 return a
         return None
 
     def statements(self) -> tuple[Statement, ...]:
-        body = tuple(s for rows, columns in self.parts for s in self._part(rows, columns))
+        if self.windows.fill is not None:
+            return tuple(self._strips(self.windows.fill))
+        parts = (
+            _Part(Const(lo), hi - lo, columns, (0, self.down.read(hi - lo)), (0, self._read(columns)))
+            for lo, hi in self.rows
+            for columns in _parts(self.along, _columns, PITCH)
+        )
+        return self._around(tuple(s for part in parts for s in self._part(part)))
+
+    def _strips(self, fill: int) -> Iterator[Statement]:
+        """Strips of rows, those that are alike in a loop; what lies around the image first."""
+        columns = (0, static(self.along.out.extent))
+        width = _inside(self.windows, self.along, *columns)
+        kinds = [(hi - lo, _inside(self.windows, self.down, lo, hi - lo)) for lo, hi in self.rows]
+        first = 0
+        for (rows, held), alike in groupby(kinds):
+            count = len(list(alike))
+            assert held is not None and width is not None
+            if first == 0 or held != (0, self.down.read(rows)):
+                yield self._filled(fill)
+            strip, top = Var("strip", count), self.rows[first][0]
+            begin = simplify(strip * rows + top) if count > 1 else Const(top)
+            body = self._around(tuple(self._part(_Part(begin, rows, columns, held, width))))
+            yield from (For(strip.name, Const(0), Const(count), 1, body),) if count > 1 else body
+            first += count
+
+    def _around(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """The loops over channels, and over images around them."""
         for a in reversed((*(a for a in self.outer if a not in self.channels), *self.channels)):
             body = (For(a.name, Const(0), as_expr(a.extent or 0), LANES if a is self.lanes else 1, body),)
-        return body if self.windows.fill is None else (self._filled(self.windows.fill), *body)
+        return body
+
+    def _read(self, columns: tuple[int, int]) -> int:
+        return self.along.read(columns[1] - columns[0])
 
     def _filled(self, fill: int) -> Statement:
         """What lies around the image, everywhere in the plane: channels overwrite what lies inside."""
@@ -127,32 +193,26 @@ class _Planes:
         width = PITCH if self.lanes is not None else self.along.read(static(self.along.out.extent))
         store = Store(Load(self.plane, (row, column)), Const(fill, INT16))
         inner = For(column.name, Const(0), Const(width), 1, (store,))
-        return For(row.name, Const(0), Const(self.down.read(static(self.down.out.extent))), 1, (inner,))
+        return For(row.name, Const(0), Const(self.down.read(self.rows[0][1])), 1, (inner,))
 
-    def _part(self, rows: tuple[int, int], columns: tuple[int, int]) -> Iterator[Statement]:
-        yield self._widened(rows, columns)
+    def _part(self, part: _Part) -> Iterator[Statement]:
+        yield self._widened(part)
         if self.lanes is None:
-            yield self._windows(rows, columns, self.channels, Const(0))
+            yield self._windows(part, self.channels, Const(0))
             return
         lane = Var("lane", LANES)
         channels = (*self.channels[:-1], simplify(self.lanes + lane))
-        windows = self._windows(rows, columns, channels, lane)
-        yield For(lane.name, Const(0), Const(LANES), 1, (windows,))
+        yield For(lane.name, Const(0), Const(LANES), 1, (self._windows(part, channels, lane),))
 
-    def _held(self, side: Side, results: tuple[int, int]) -> tuple[int, int]:
-        """The rows or columns that some results read of what lies in memory."""
-        inside = _inside(self.windows, side) if self.windows.fill is not None else None
-        return inside or (0, side.read(results[1] - results[0]))
-
-    def _widened(self, rows: tuple[int, int], columns: tuple[int, int]) -> Statement:
+    def _widened(self, part: _Part) -> Statement:
         """The rows and columns that a part reads, as 16 bits."""
         row, column = Var("row"), Var("column")
-        (top, bottom), (left, right) = self._held(self.down, rows), self._held(self.along, columns)
+        (top, bottom), (left, right) = part.held, part.width
         stores = tuple(
-            Store(self._at(row, column, Const(lane)), cast(self._x(rows, columns, row, column, lane), INT16))
+            Store(self._at(row, column, Const(lane)), cast(self._x(part, row, column, lane), INT16))
             for lane in range(1 if self.lanes is None else LANES)
         )
-        start = self._x(rows, columns, Const(top), Const(left), 0)
+        start = self._x(part, Const(top), Const(left), 0)
         numbers = (bottom - top, right - left, self.down.apart, self.along.apart)
         name = f"plane{'' if self.lanes is None else 's4'}_{self.d.x.tensor.type.name}"
         call = Routine(name, (start, self._at(Const(top), Const(left), Const(0))), numbers)
@@ -162,22 +222,19 @@ class _Planes:
     def _at(self, row: Expr, column: Expr, lane: Expr) -> Load:
         return Load(self.plane, (simplify(row), simplify(column + lane * LANE)))
 
-    def _x(self, rows: tuple[int, int], columns: tuple[int, int], row: Expr, column: Expr, lane: int) -> Load:
+    def _x(self, part: _Part, row: Expr, column: Expr, lane: int) -> Load:
         """The operand at a row and a column of a part."""
-        where: dict[str, Expr] = {self.down.out.name: Const(rows[0]), self.along.out.name: Const(columns[0])}
+        where: dict[str, Expr] = {self.down.out.name: part.top, self.along.out.name: Const(part.columns[0])}
         where |= {self.down.tap.name: row, self.along.tap.name: column}
         if self.lanes is not None:
             where[self.lanes.name] = self.lanes + lane
         return self.windows.moved(self.d.x, where)
 
-    def _windows(
-        self, rows: tuple[int, int], columns: tuple[int, int], channels: tuple[Expr, ...], lane: Expr
-    ) -> Statement:
+    def _windows(self, part: _Part, channels: tuple[Expr, ...], lane: Expr) -> Statement:
         """The results of a part and a channel, whose plane may be one of several."""
         down, along = self.down, self.along
-        oh, ow, kh, kw = down.out, along.out, down.tap, along.tap
-        row = (oh - rows[0]) * down.stride + kh
-        column = (ow - columns[0]) * along.stride + kw
+        oh, ow, kh, kw = Var(down.out.name), along.out, down.tap, along.tap
+        row, column = oh * down.stride + kh, (ow - part.columns[0]) * along.stride + kw
         x, w = self._at(row, column, lane), Load(self.weights, (*channels, kh, kw))
         add = Assign("sum", Var("sum", None, INT32) + cast(x, INT32) * cast(w, INT32))
         taps = For(kw.name, Const(0), Const(along.taps), 1, (add,))
@@ -185,11 +242,11 @@ class _Planes:
         body = (
             Let("sum", Load(self.first, channels), mutable=True),
             For(kh.name, Const(0), Const(down.taps), 1, (taps,)),
-            Store(self._y(channels, {}), made),
+            Store(self._y(channels, {oh.name: simplify(oh + part.top)}), made),
         )
-        inner = For(ow.name, Const(columns[0]), Const(columns[1]), 1, body)
-        call = self._call(rows, columns, channels, lane)
-        return For(oh.name, Const(rows[0]), Const(rows[1]), 1, (inner,), routine=call)
+        inner = For(ow.name, Const(part.columns[0]), Const(part.columns[1]), 1, body)
+        call = self._call(part, channels, lane)
+        return For(oh.name, Const(0), Const(part.rows), 1, (inner,), routine=call)
 
     def _y(self, channels: tuple[Expr, ...], where: dict[str, Expr]) -> Load:
         """A result of a channel."""
@@ -201,16 +258,13 @@ class _Planes:
         parts = ((Const(0),), (Const(1),)) if self.found.is_fixed else ((),)
         return tuple(Load(self.scale, (*channels, *part)) for part in parts)
 
-    def _call(
-        self, rows: tuple[int, int], columns: tuple[int, int], channels: tuple[Expr, ...], lane: Expr
-    ) -> Routine:
+    def _call(self, part: _Part, channels: tuple[Expr, ...], lane: Expr) -> Routine:
         strides, kind = (self.down.stride, self.along.stride), self.d.to.tensor.type.name
-        start = self._y(
-            channels, {self.down.out.name: Const(rows[0]), self.along.out.name: Const(columns[0])}
-        )
+        begin: dict[str, Expr] = {self.down.out.name: part.top, self.along.out.name: Const(part.columns[0])}
+        start = self._y(channels, begin)
         constants = (Load(self.first, channels), self._scales(channels)[0])
         w = Load(self.weights, (*channels, Const(0), Const(0)))
         far = (step(self.d.to, side.out.name) or 0 for side in (self.down, self.along))
-        numbers = (rows[1] - rows[0], columns[1] - columns[0], *far, self.found.zero)
+        numbers = (part.rows, part.columns[1] - part.columns[0], *far, self.found.zero)
         addresses = (self._at(Const(0), Const(0), lane), w, *constants, start)
         return Routine(window_name(strides, kind, self.found.is_fixed), addresses, numbers)
