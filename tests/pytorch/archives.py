@@ -137,6 +137,18 @@ def changed(edit: Callable[[dict[str, Any]], object], member: str = PROGRAM) -> 
     return packed(held | {member: json.dumps(document).encode()})
 
 
+def in_training() -> bytes:
+    """A program whose only node is a dropout as it is while a model is trained."""
+
+    def edit(document: dict[str, Any]) -> None:
+        node = document["graph_module"]["graph"]["nodes"][0]
+        node["target"] = "torch.ops.aten.dropout.default"
+        rate, train = {"as_float": 0.1}, {"as_bool": True}
+        node["inputs"][1:] = [{"name": k, "arg": v, "kind": 1} for k, v in (("p", rate), ("train", train))]
+
+    return changed(edit)
+
+
 def with_target(name: str) -> bytes:
     return changed(lambda d: d["graph_module"]["graph"]["nodes"][0].update(target=name))
 

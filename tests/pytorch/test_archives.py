@@ -20,6 +20,7 @@ from tests.pytorch.archives import (
     SAMPLES,
     changed,
     hostile,
+    in_training,
     members,
     packed,
     program,
@@ -110,6 +111,7 @@ REMEDIES = {
         r"holds compiled code; save one program: torch\.export\.save",
     ),
     "another device": (HOSTILE["a weight on another device"], r"'cuda'; move the module .* to the CPU"),
+    "training": (in_training(), r"its dropout is that of training; call eval\(\) of the module before"),
     "a class of its own": (HOSTILE["a structure mine.Tuple"], r"a 'mine\.Tuple'; let the module take"),
 }
 

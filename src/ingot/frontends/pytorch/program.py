@@ -46,6 +46,8 @@ STRUCTURES = {
 }
 FUNCTION_REMEDY = "operators of your own: ingot.compile(module, example_inputs) where they are registered"
 STRUCTURE_REMEDY = "let the module take and return tensors, tuples, lists and dicts"
+TRAINED = re.compile(r"torch\.ops\.aten\.(?:\w*dropout\w*|\w*batch_norm\w*)\.default", re.ASCII)
+TRAINING_REMEDY = "call eval() of the module before torch.export.export"
 DEVICE_REMEDY = "move the module and the example inputs to the CPU, and export it there"
 
 
@@ -63,8 +65,22 @@ def checked(document: Any, where: str, is_program: bool = True) -> Any:
                 _require_known(key, value, where)
             if isinstance(found.get("target"), str) and "metadata" in found:
                 found["metadata"] = {}
+                _require_inference(found, where)
         stack += found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
     return document
+
+
+def _require_inference(node: dict[str, Any], where: str) -> None:
+    """Raise UnsupportedError for a dropout or a batch normalisation in training mode: its results are those
+    of training, some of them drawn at random.
+    """
+    if not TRAINED.fullmatch(node["target"]) or not isinstance(node.get("inputs"), list):
+        return
+    for given in (g for g in node["inputs"] if isinstance(g, dict)):
+        if given.get("name") in ("train", "training") and given.get("arg") == {"as_bool": True}:
+            operator = node["target"].split(".")[3]
+            said = f"{where} was exported in training mode: its {operator} is that of training"
+            raise UnsupportedError(said, remedy=TRAINING_REMEDY)
 
 
 def _without_notes(program: dict[str, Any], where: str) -> None:

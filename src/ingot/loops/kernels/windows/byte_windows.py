@@ -149,7 +149,7 @@ def open_windows(c: Compute, storage: Storage, bounds: Bounds) -> ByteWindows | 
         return found
     outside = {x.outside for x in loads(c.reduction.term) if x.outside is not None}
     fill = outside.pop() if len(outside) == 1 else None
-    if not isinstance(fill, Const):
+    if not isinstance(fill, Const) or fill.dtype.is_float:
         return None
     c = normal_axes(c)
     assert c.reduction is not None
