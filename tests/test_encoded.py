@@ -315,8 +315,8 @@ CODED = ("x86-64-v4", "x86-64-v3", "c99")
 
 
 def kept_codes(made: Program) -> bool:
-    """Whether all large weights of a program are bytes."""
-    return all(t.type.bytes == 1 or t.count <= 300 for t in made.constants)
+    """Whether all large weights of a program are bytes; a bias of 300 may have a rest of a vector more."""
+    return all(t.type.bytes == 1 or t.count < 316 for t in made.constants)
 
 
 @pytest.mark.parametrize("shape", [(1, 40, 128), (5, 17, 30), (1, 300, 9), (3, 50, 33)], ids=str)
