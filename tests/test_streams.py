@@ -161,15 +161,16 @@ def test_what_fits_is_whole() -> None:
     assert not any("streamed" in k.generators for k in made.program.kernels)
 
 
-@pytest.mark.parametrize(("name", "ram"), [("mobilenet_int8", 20480), ("resnet8_int8", 19648)])
+@pytest.mark.parametrize("name", ["mobilenet_int8", "resnet8_int8"])
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
-def test_half_the_memory_the_same_bytes(name: str, ram: int, target: str) -> None:
+def test_half_the_memory_the_same_bytes(name: str, target: str) -> None:
     """MLPerf Tiny's nets in bytes: at most half of the arena, and no MAC more."""
     model = net(name)
     whole = ingot.compile(model, target=target, name="net")
-    split = ingot.compile(model, target=target, name="net", max_ram=ram)
+    half = whole.manifest["sizes"]["arena_bytes"] // 2
+    split = ingot.compile(model, target=target, name="net", max_ram=half)
     sizes = split.manifest["sizes"]
-    assert sizes["arena_bytes"] <= min(ram, whole.manifest["sizes"]["arena_bytes"] // 2)
+    assert sizes["arena_bytes"] <= half
     assert sizes["arena_whole_bytes"] == whole.manifest["sizes"]["arena_bytes"]
     macs = [sum(k["macs"] for k in b.manifest["kernels"]) for b in (whole, split)]
     assert macs[0] == macs[1]
