@@ -104,15 +104,31 @@ def first_fit(buffers: Iterable[Buffer], slides: Slides = NO_SLIDES) -> Offsets:
     placed: list[tuple[int, int, Buffer]] = []
     offsets: Offsets = {}
     for b in buffers:
-        beside = [(low, other) for low, _, other in placed if _meet(b, other)]
-        tried = {0, *(low + other.bytes for low, other in beside)}
-        for low, other in beside:
-            tried.update(_slid(slides.get((b, other)), low, 1))
-            tried.update(_slid(slides.get((other, b)), low, -1))
-        at = next(at for at in sorted(tried) if at >= 0 and all(_fits(b, at, *o, slides) for o in beside))
+        at = _lowest_slid(b, placed, slides) if slides else _lowest(b, placed)
         offsets[b] = at
         insort(placed, (at, len(placed), b), key=lambda p: p[:2])
     return offsets
+
+
+def _lowest(b: Buffer, placed: list[tuple[int, int, Buffer]]) -> int:
+    """The lowest offset at which a buffer shares no byte with what lives at the same time."""
+    at = 0
+    for low, _, other in placed:
+        if at + b.bytes <= low:
+            break
+        if low + other.bytes > at and _meet(b, other):
+            at = low + other.bytes
+    return at
+
+
+def _lowest_slid(b: Buffer, placed: list[tuple[int, int, Buffer]], slides: Slides) -> int:
+    """The lowest offset at which a buffer leaves the others alone but for those that it may slide along."""
+    beside = [(low, other) for low, _, other in placed if _meet(b, other)]
+    tried = {0, *(low + other.bytes for low, other in beside)}
+    for low, other in beside:
+        tried.update(_slid(slides.get((b, other)), low, 1))
+        tried.update(_slid(slides.get((other, b)), low, -1))
+    return next(at for at in sorted(tried) if at >= 0 and all(_fits(b, at, *o, slides) for o in beside))
 
 
 def _slid(slide: Slide | None, low: int, sign: int) -> Iterator[int]:

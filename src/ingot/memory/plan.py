@@ -15,7 +15,7 @@ from functools import cached_property
 from ingot.errors import InputError
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Call, Kernel, Program, calls
-from ingot.memory.arena import Offsets, height, place, place_sliding
+from ingot.memory.arena import MANY, Offsets, height, place, place_sliding
 from ingot.memory.lifetimes import Lifetime, lifetimes
 from ingot.memory.regions import Lacking, Region, require_regions, spread_buffers
 from ingot.memory.share import Buffer, Overwrite, Sharing, sharings, slid_bound, slidings
@@ -103,8 +103,8 @@ def _slid(
 ) -> tuple[Offsets, int, tuple[Overwrite, ...]]:
     """Lower offsets where results may replace parts of operands, the least there could be, and which do."""
     may = slidings(program, nodes, lives, sharing)
-    bound = slid_bound(sharing, may)
-    if bound >= height(placed):
+    bound = slid_bound(sharing, may) if may else sharing.bound_bytes
+    if bound >= height(placed) or len(sharing.buffers) > MANY:
         return placed, sharing.bound_bytes, ()
     found = place_sliding(sharing.buffers, {pair: s.slide for pair, s in may.items()}, bound)
     if height(found) >= height(placed):

@@ -32,8 +32,8 @@ def assign_layouts(region: Region, target: Target) -> dict[Tensor, Layout]:
     free = _free(region)
     parts = rectangles(_groups(region), free)
     fills = _fills(stages, in_rows)
-    open_ = [c for c in stages if makes_border(c, _without_halos(stages, in_rows), target)]
-    around = [c for c in stages if c not in open_]
+    plain = _without_halos(stages, in_rows)
+    around = [c for c in stages if not makes_border(c, plain, target)]
     halos, parts = _shared_halos(_halos(around, fills), stages, parts)
     for r in parts:
         fills.setdefault(r.part, fills.get(r.whole, 0))

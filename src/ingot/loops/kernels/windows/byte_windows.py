@@ -152,7 +152,8 @@ def open_windows(c: Compute, storage: Storage, bounds: Bounds) -> ByteWindows | 
     if not isinstance(fill, Const) or fill.dtype.is_float:
         return None
     c = normal_axes(c)
-    assert c.reduction is not None
+    if c.reduction is None:
+        return None  # of one term
     inside = replace(c, reduction=replace(c.reduction, term=_anywhere(c.reduction.term)))
     return _matched(c, sum_of_bytes(inside, storage, bounds), storage, int(fill.value))
 
