@@ -17,7 +17,7 @@ from functools import cache
 from itertools import product
 
 from ingot.formula.expr import Tensor
-from ingot.loops.program import Call, Copy, Kernel, Program, calls_routines
+from ingot.loops.program import Call, Copy, Kernel, Program
 from ingot.memory.inplace import Pair, overwritable
 from ingot.memory.lifetimes import Lifetime, Span, profile
 from ingot.memory.slides import Slide, slide
@@ -78,15 +78,13 @@ Slidings = dict[tuple[Buffer, Buffer], Sliding]
 def slidings(
     program: Program, nodes: tuple[Node, ...], lives: tuple[Lifetime, ...], sharing: Sharing
 ) -> Slidings:
-    """What may slide, by the buffers of operand and result: of kernels whose work routines do, which
-    microcontrollers have. Elsewhere a search whose cost grows with the square of the buffers gains little.
-    """
+    """What may slide, by the buffers of operand and result."""
     known = {life.tensor: life for life in lives}
     owner = {t: b for b in sharing.buffers for t in b.tensors}
-    asked, by_routines = cache(slide), cache(calls_routines)
+    asked = cache(slide)
     found: Slidings = {}
     for node in everything(nodes):
-        if not isinstance(node.step, Call) or not by_routines(node.step.kernel):
+        if not isinstance(node.step, Call):
             continue
         bound = dict(_whole_arguments(program, node.step))
         ends = [(p, x) for p, x in bound.items() if x in known and node.number in known[x].last]

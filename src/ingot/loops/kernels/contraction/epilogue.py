@@ -48,7 +48,7 @@ class Epilogue:
         valid = min(width, s.channels - offset)
         lanes_of_parts = self._parts_of(valid, width)
         if lanes_of_parts != (width,) and (whole := self._whole(offset, width, width - valid)) is not None:
-            yield from self._first(whole, lanes_of_parts, j, points, sums)
+            yield from self._by_register(whole, lanes_of_parts, j, points, sums)
             return
         made = self._parts(offset, lanes_of_parts) or self._parts(offset, (1,) * valid) or ()
         for point, acc in zip(points, sums, strict=True):
@@ -58,7 +58,7 @@ class Epilogue:
                 assert isinstance(at, Load)
                 yield Store(at, substitute(value(point), {"acc": stored}), lanes)
 
-    def _first(
+    def _by_register(
         self, whole: Part, stored: tuple[int, ...], j: int, points: Sequence[Offsets], sums: Sequence[Expr]
     ) -> Iterator[Statement]:
         """Registers of values, and the stores of their first lanes."""
