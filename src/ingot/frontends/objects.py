@@ -13,13 +13,13 @@ from typing import Any
 import onnx
 
 from ingot.errors import InputError
+from ingot.frontends.pytorch.exporter import reason_of
 
 MODELS = (
     "a path, the bytes of a file, an onnx.ModelProto, or a model of PyTorch, Keras or scikit-learn "
     "(jax2onnx converts functions of JAX)"
 )
 SKL2ONNX = "pip install 'ingot[sklearn]'"
-REASON_LENGTH = 300
 OPSETS = {"": 18, "ai.onnx.ml": 3}
 """What all of skl2onnx's converters write: some refuse the newest."""
 
@@ -59,7 +59,7 @@ def _of_keras(model: Any) -> onnx.ModelProto:
         try:
             model.save(path)
         except Exception as error:  # whatever the layers themselves raise
-            raise InputError(f"Keras cannot save {name}: {_reason(error)}") from error
+            raise InputError(f"Keras cannot save {name}: {reason_of(error)}") from error
         proto = import_keras(path)
     proto.graph.name = name
     return proto
@@ -87,17 +87,10 @@ def _of_sklearn(model: Any, example_inputs: Any) -> onnx.ModelProto:
     try:
         proto: onnx.ModelProto = to_onnx(model, example_inputs, target_opset=OPSETS, **described, **options)
     except Exception as error:  # whatever the converter has to say
-        raise InputError(f"skl2onnx cannot convert {name}: {_reason(error)}") from error
+        raise InputError(f"skl2onnx cannot convert {name}: {reason_of(error)}") from error
     proto.graph.name = name
     return proto
 
 
 def _features(kind: Any, model: Any) -> Any:
     return kind([None, model.n_features_in_])
-
-
-def _reason(error: BaseException) -> str:
-    """The first line of an error, on one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-    return "".join(c if c.isprintable() else " " for c in text)[:REASON_LENGTH]

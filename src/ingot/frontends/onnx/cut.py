@@ -40,11 +40,13 @@ def with_only(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
 
 def _keep_needed(graph: onnx.GraphProto, before: Collection[str]) -> None:
     """Drop the nodes that no output needs, and the inputs that only they read."""
-    needed = {v.name for v in graph.output}
-    for node in reversed(list(graph.node)):
-        if needed.isdisjoint(node.output):
-            graph.node.remove(node)
-        else:
+    needed, kept = {v.name for v in graph.output}, list[onnx.NodeProto]()
+    for node in reversed(graph.node):
+        if not needed.isdisjoint(node.output):
             needed.update(names_read(onnx.GraphProto(node=[node])))
+            kept.append(node)
+    copies = onnx.GraphProto(node=kept[::-1])
+    del graph.node[:]
+    graph.node.extend(copies.node)
     for info in [v for v in graph.input if v.name in before and v.name not in needed]:
         graph.input.remove(info)
