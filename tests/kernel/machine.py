@@ -34,8 +34,14 @@ class MissingError(Exception):
 
 
 def run(*command: str, cwd: Path | None = None, seconds: float = 600) -> str:
-    """The output of a command. Raises RuntimeError, with what it said, where it fails."""
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=seconds, errors="replace")
+    """The output of a command. Raises RuntimeError, with what it said, where it fails or does not end."""
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, timeout=seconds, errors="replace"
+        )
+    except subprocess.TimeoutExpired as late:
+        said = (late.stdout or b"").decode(errors="replace")
+        raise RuntimeError(f"{' '.join(command)}\nhas not ended in {seconds} s\n{said[-4000:]}") from None
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
     return done.stdout
