@@ -423,6 +423,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "pack_int8": lambda a, b, c: packed(a, b, np.int8),
     "pack_uint8": lambda a, b, c: packed(a, b, np.uint8),
     "gather": lambda a, b, c: a[c],
+    "pick8": lambda a, b, c: a[c],
     "pick16": lambda a, b, c: np.append(a, b)[c],
     "pick32": lambda a, b, c: np.append(a, b)[c],
     "pick128": lambda a, b, c: np.append(a, b)[c],

@@ -60,6 +60,18 @@ def exponentials() -> list[Fit]:
             half,
             (5, 10),
         ),
+        *(
+            Fit(
+                f"exp_{parts}",
+                f"exp_{parts}: exp(r) == 1 + r + r^2 * P(r), |r| <= ln(2)/{2 * parts}",
+                lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > TINY else mp.mpf(1) / 2,
+                lambda r: r**2 / mp.exp(r),
+                -half / parts,
+                half / parts,
+                (2, 0),
+            )
+            for parts in (8, 16)
+        ),
         Fit(
             "exp2",
             "exp2: 2^f == 1 + ln(2)*f + f^2 * P(f), |f| <= 1/2",

@@ -15,7 +15,7 @@ from ingot.targets.record import Target
 
 Key = tuple[str, ...]
 INSTRUCTIONS = ("sqrt", "round", "trunc", "madd", "scalef")
-TABLE = "pick16"  # a look-up, where the table fills one register
+TABLES = {8: "pick8", 16: "pick16"}  # look-ups, where the table fills one register: by lanes
 
 
 def function_text(key: Key, target: Target, used: set[Key]) -> str:
@@ -82,5 +82,5 @@ def _result(f: Function, lanes: int, p: VectorPrinter) -> list[str]:
 def native_operations(target: Target, dtype: DType, lanes: int) -> frozenset[str]:
     """What the target has an instruction for: it is not written out."""
     width = lanes * dtype.bytes if lanes > 1 else 0
-    found = (*INSTRUCTIONS, TABLE) if lanes == 16 else INSTRUCTIONS
+    found = (*INSTRUCTIONS, *(op for n, op in TABLES.items() if n == lanes))
     return frozenset(op for op in found if target.spelling(op, dtype.name, width))

@@ -182,7 +182,7 @@ class Unary(Expr):
 @dataclass(frozen=True, slots=True, repr=False)
 class Binary(Expr):
     """add sub mul div (C's truncating division on integers) floordiv mod fmod max min pow and or xor shl shr
-    mulhi scalef (a * 2^b, b integral) larger (a > b ? a : b) doubling_high rounding_shr (gemmlowp's steps in
+    mulhi scalef (a * 2^floor(b)) larger (a > b ? a : b) doubling_high rounding_shr (gemmlowp's steps in
     fixed point, of int32) and the comparisons. Integers wrap. max and min propagate NaN."""
 
     op: str

@@ -123,8 +123,8 @@ def _sigmoid(a: Array) -> Array:
 
 
 def scalef(a: Array, b: Array) -> Array:
-    """a * 2^b for an integral float b, rounded once: overflow gives infinity, denormals come out right."""
-    steps = np.clip(np.nan_to_num(b), -(2**14), 2**14).astype(np.int32)
+    """a * 2^floor(b), rounded once: overflow gives infinity, denormals come out right."""
+    steps = np.clip(np.floor(np.nan_to_num(b)), -(2**14), 2**14).astype(np.int32)
     return np.where(np.isnan(b), b, np.ldexp(a, steps)).astype(np.asarray(a).dtype)
 
 

@@ -19,7 +19,7 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | convert_float32 | from int32, to nearest |
 | scalef | {a} * 2**floor({b}), with correct overflow, underflow and denormals |
 | extend16, extend32 | the vector of 16 or 32 bytes as the first lanes of a longer one, the others anything |
-| pick16 ... | element {c}[i] of the register {a}, or of {a} and {b} in a row, that many lanes in all |
+| pick8 ... | element {c}[i] of the register {a}, or of {a} and {b} in a row, that many lanes in all |
 | gather | element {c}[i] of the memory that {a} points to |
 | widen_int32 | from narrower integers |
 | saturate_int8, saturate_uint8 | from wider integers, limited to what the type holds |
@@ -138,6 +138,7 @@ def _x86_tables(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]
         yield ("pick16", "float32"), f"_mm512_permutexvar_ps({index}, {{a}})"
         yield ("pick32", "float32"), f"_mm512_permutex2var_ps({{a}}, {index}, {{b}})"
     else:
+        yield ("pick8", "float32"), f"_mm256_permutevar8x32_ps({{a}}, {index})"
         halves = ", ".join(f"_mm256_permutevar8x32_ps({{{x}}}, {index})" for x in "ab")
         mask = f"_mm256_castsi256_ps(_mm256_slli_epi32({index}, 28))"
         yield ("pick16", "float32"), f"_mm256_blendv_ps({halves}, {mask})"

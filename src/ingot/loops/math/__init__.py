@@ -3,7 +3,7 @@
 `function("exp", FLOAT32)` gives parameters, definitions and result. `run` evaluates them by numpy; the C
 printer prints them as a scalar function or with vector registers (a Select becomes a mask). No branches,
 calls, or conversions between floats and integers, and no tables but those that a register holds (`Entry`,
-where the target has `pick16`); float32 functions need no float64.
+where the target has `pick8` or `pick16`); float32 functions need no float64.
 
 Arguments that are rare and take much longer are left to a second function, `FAR`, which is called where any
 lane has one: the only branch there is.

@@ -36,8 +36,8 @@ class Body:
     """Definitions in the making.
 
     `native`: operations the target has as instructions: sqrt, round and trunc stay Unary nodes, with madd
-    products are added in one rounding, with scalef results are scaled in one, with pick16 registers are
-    tables.
+    products are added in one rounding, with scalef results are scaled in one, with pick8 or pick16 registers
+    are tables of so many entries.
     """
 
     dtype: DType
@@ -128,6 +128,12 @@ class Body:
             total = self.let("p", self.fma(total, u, c)) if self.is_fused else total * u + c
         return total
 
+    @property
+    def table_bits(self) -> int:
+        """A register is a table of 2 to this power float32 entries; 0 where it is none."""
+        sizes = {"pick16": 4, "pick8": 3} if self.dtype is FLOAT32 else {}
+        return next((bits for op, bits in sizes.items() if op in self.native), 0)
+
     def entries(self, name: str, index: Expr) -> list[Expr]:
         """The rows of a table at `index`; only where the target has `pick16`."""
         return [Entry(row, index, self.dtype) for row in TABLES[name]]
@@ -165,11 +171,14 @@ class Body:
         n, shifted = self.nearest_float(x, factor, more)
         return n, self.let("k", self.bits(shifted) - self.magic_bits)
 
-    def nearest_float(self, x: Expr, factor: float = 1.0, more: int = 0) -> tuple[Var, Var]:
-        """The same as a float, and the float that holds it, and so many more, in its low bits. A rounding
-        instruction would be two operations, after the product.
+    def nearest_float(
+        self, x: Expr, factor: float = 1.0, more: int = 0, fraction_bits: int = 0
+    ) -> tuple[Var, Var]:
+        """The same as a float, and the float that holds it, and so many more, in its low bits; with fraction
+        bits the nearest multiple of 2^-fraction_bits. A rounding instruction would be two operations, after
+        the product.
         """
-        magic = self.magic + more
+        magic = self.magic / 2.0**fraction_bits + more
         shifted = self.let("shifted", x + magic if factor == 1.0 else self.fma(x, factor, magic))
         return self.let("n", shifted - magic), shifted
 

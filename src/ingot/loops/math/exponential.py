@@ -4,13 +4,19 @@ Argument reduction: x = n*ln(2) + r, |r| <= ln(2)/2, ln(2) in two parts of which
 n*part to be exact (Cody & Waite, "Software Manual for the Elementary Functions", 1980, ch. 6); exp(r) is a
 minimax polynomial. The power of two is applied by the target's own instruction or in two factors, so that
 denormal results are rounded once and overflow gives infinity.
+
+Where a register is a table of m float32 entries, n is a multiple of 1/m, and the table gives 2 to the power
+of its fraction: a polynomial of two coefficients is then enough for exp(r) (Tang, "Table-driven
+implementation of the exponential function in IEEE floating-point arithmetic", 1989).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ingot.formula.expr import Expr, Select, Var, maximum
+import numpy as np
+
+from ingot.formula.expr import Entry, Expr, Select, Var, maximum
 from ingot.loops.math.body import Body, clamp, size
 from ingot.loops.math.pairs import Pair, quick_sum
 
@@ -84,20 +90,79 @@ def grown_less_one(b: Body, x: Reduced) -> Expr:
     return b.let("q", x.r + b.fma(b.let("z", x.r * x.r), b.polynomial("exp", x.r), lost))
 
 
+@dataclass(frozen=True, slots=True)
+class Rooted:
+    """x == n*ln(2) + r, n a multiple of 1/m where a register is a table of m entries; `shifted` holds
+    (n + more)*m in its low bits.
+    """
+
+    n: Var
+    shifted: Var
+    more: int
+    r: Var
+
+    def times_grown(self, b: Body, x: Expr) -> Expr:
+        """x * exp(r)."""
+        less_one = b.fma(
+            b.let("z", self.r * self.r), b.polynomial(f"exp_{1 << b.table_bits}", self.r), self.r
+        )
+        return b.fma(x, b.let("less_one", less_one), x)
+
+    def whole(self, b: Body) -> Power:
+        """2^floor(n)."""
+        if "scalef" in b.native:
+            return Power(self.n, None)
+        bits = b.table_bits
+        zero = (b.bias + b.digits - 1 - bits << b.digits - 1) | 1 << b.digits - 2
+        return Power(self.n, b.let("k", b.bits(self.shifted) - zero >> bits), self.more)
+
+    def root(self, b: Body) -> Expr:
+        """2^(n - floor(n))."""
+        return b.let("root", Entry(_roots(b.table_bits), b.bits(self.shifted), b.dtype))
+
+    def power(self, b: Body) -> Expr:
+        """2^n, where that is a normal number; its bits have the fraction of n too, so the table lacks it."""
+        bits, low = b.table_bits, b.bits(self.shifted)
+        less = _roots(bits, 1 << b.digits - 1 - bits)
+        return b.let("power", b.floating(b.bits(Entry(less, low, b.dtype)) + (low << b.digits - 1 - bits)))
+
+
+def _roots(bits: int, less: int = 0) -> tuple[float, ...]:
+    """2^(j / 2^bits) as float32, j times `less` subtracted from their bits."""
+    places = np.arange(2**bits, dtype=np.int32)
+    roots = np.exp2(places / 2**bits).astype(np.float32)
+    return tuple(map(float, (roots.view(np.int32) - places * less).view(np.float32)))
+
+
+def _rooted(b: Body, x: Expr, more: int = 0) -> Rooted:
+    ln2_hi, ln2_lo = b.constants("LN2")
+    n, shifted = b.nearest_float(x, b.constant("LOG2_E"), more, b.table_bits)
+    r = b.let("r", b.fma(n, -ln2_lo, b.let("head", b.fma(n, -ln2_hi, x))))
+    return Rooted(n, shifted, more, r)
+
+
 def exp_limited(b: Body, x: Expr, extra: int = 0) -> Expr:
-    """exp(x) * 2^extra."""
+    """exp(x) * 2^extra, for functions that magnify its error: without the roundings of a table."""
     reduced = reduce(b, b.let("limited", clamp(x, *LIMITS[b.digits])), 2 * b.bias + extra)
     return scaled(b, grown(b, reduced.r), reduced.power, extra)
 
 
 def exp(b: Body, x: Expr) -> Expr:
-    return exp_limited(b, x)
+    if not b.table_bits:
+        return exp_limited(b, x)
+    rooted = _rooted(b, b.let("limited", clamp(x, *LIMITS[b.digits])), 2 * b.bias)
+    return scaled(b, b.let("p", rooted.times_grown(b, rooted.root(b))), rooted.whole(b))
 
 
 def exp_nonpositive(b: Body, x: Expr) -> Expr:
     """exp(x) for x <= 0 or NaN: nothing overflows, so the second factor is a constant."""
-    up = RAISED[b.digits]
-    reduced = reduce(b, b.let("limited", maximum(x, LIMITS[b.digits][0])), b.bias + up)
+    up, limited = RAISED[b.digits], b.let("limited", maximum(x, LIMITS[b.digits][0]))
+    if b.table_bits:
+        rooted = _rooted(b, limited, up)
+        if "scalef" in b.native:
+            return scaled(b, rooted.times_grown(b, rooted.root(b)), rooted.whole(b))
+        return rooted.times_grown(b, rooted.power(b)) * 2.0**-up
+    reduced = reduce(b, limited, b.bias + up)
     p = grown(b, reduced.r)
     if reduced.power.k is None:
         return scaled(b, p, reduced.power)

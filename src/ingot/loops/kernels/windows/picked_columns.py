@@ -64,8 +64,10 @@ def picked_columns(
     found = None if v is None or v.reduction is None else _roles(v, v.reduction)
     if found is None:
         return None
-    lanes = target.lanes(c.out.type.bytes)
-    side = min(lanes // found.channels, static(found.across.extent))
+    lanes, points = target.lanes(c.out.type.bytes), static(found.across.extent)
+    if mentions(found.v.value, found.across.name):
+        lanes = min(lanes, 1 << points.bit_length() - 1)  # a vector of a table must not end behind it
+    side = min(lanes // found.channels, points)
     try:
         return tuple(_Generator(found, lanes, side).statements()) if side > 1 else None
     except NotVectorizable:
@@ -124,8 +126,6 @@ class _Generator:
         self.width = min(lanes, 1 << (span.bit_length() - 1))
         self.starts = [*range(0, span - self.width, self.width), span - self.width]
         """Where the vectors begin that cover what a group reads; the last ends with it."""
-        if side < lanes and mentions(s.v.value, s.across.name):
-            raise NotVectorizable("a vector of the table would end behind it")
         if len(self.starts) < 2 or (len(self.starts) > 2 and self.width < lanes):
             raise NotVectorizable("vectors of unequal widths")
 
