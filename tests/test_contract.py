@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 from ingot.emit.statement import lines
 from ingot.emit.vector import VectorPrinter
-from ingot.formula.expr import Lane
+from ingot.formula.expr import Const, Lane
 from ingot.formula.statements import For, Let, Madd, Prefetch, flatten
 from ingot.frontends.onnx import read_model
 from ingot.loops.cuts import parts, pieces
@@ -177,3 +178,41 @@ def test_by_element_needs_registers_for_the_rows() -> None:
     assert is_by_element(neon, 4, Tile(7, 3)) and not is_by_element(neon, 4, Tile(7, 4))
     assert not is_by_element(neon, 2, Tile(7, 3))  # float64
     assert not is_by_element(TARGETS["x86-64"], 4, Tile(1, 1))
+
+
+PADS = [
+    # kernel, strides, dilations, pads: the last ones are wider than the kernel, some windows see nothing
+    ("3,3", "1,1", "1,1", "1,1,1,1"),
+    ("3,3", "2,2", "1,1", "1,1,1,1"),
+    ("3,3", "1,1", "2,2", "2,2,2,2"),
+    ("5,3", "3,1", "1,2", "3,2,1,4"),
+    ("2,2", "3,3", "1,1", "4,4,4,4"),
+]
+
+
+@pytest.mark.parametrize("kernel, strides, dilations, pads", PADS)
+def test_rows_beside_the_image_are_skipped(kernel: str, strides: str, dilations: str, pads: str) -> None:
+    rows, columns = map(int, kernel.split(","))
+    shape = {"x": (1, 16, 7, 9), "w": (24, 16, rows, columns)}
+    text = f"""agraph (float[1, 16, 7, 9] x) => (float[N, M, H, W] y) {{
+        y = Conv <pads = [{pads}], strides = [{strides}], dilations = [{dilations}]> (x, w)
+    }}"""
+    program, made = compiled(text, TARGETS["x86-64-v3"], w=shape["w"])
+    x = np.random.default_rng(9).standard_normal(shape["x"]).astype("f")
+    proto = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}')
+    proto.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, shape["w"]))
+    (wanted,) = ReferenceEvaluator(proto).run(None, {"x": x, "w": made["w"]})
+    np.testing.assert_allclose(run(program, {"x": x})[0], wanted, atol=1e-4)
+    loops = [s for k in program.kernels for s in flatten(k.body) if isinstance(s, For)]
+    assert any(not isinstance(s.hi, Const) for s in loops)
+
+
+def test_the_tile_of_rows_that_skip_is_one_row() -> None:
+    """Of 4 x 4 points a tile of two rows would go through all rows of the window."""
+    text = """agraph (float[1, 32, 7, 7] x) => (float[1, 96, 4, 4] y) {
+        y = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> (x, w)
+    }"""
+    program, _ = compiled(text, TARGETS["x86-64-v4"], w=(96, 32, 3, 3))
+    loops = [s for k in program.kernels for s in flatten(k.body) if isinstance(s, For)]
+    assert [s.step for s in loops if s.var == "oh"] == [1]
+    assert any(not isinstance(s.lo, Const) for s in loops)

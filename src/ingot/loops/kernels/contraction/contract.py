@@ -41,6 +41,7 @@ from ingot.loops.kernels.contraction.tiles import (
     AHEAD,
     CHAINS,
     LINE,
+    MOST_ROWS,
     Ending,
     Segment,
     Sizes,
@@ -136,7 +137,17 @@ def _sizes(c: Contraction, target: Target) -> Sizes:
     strides = tuple((step(c.a, x.name) or 0) * c.b.dtype.bytes for x in c.tile)
     product = product_of(c, target)
     terms = -(-c.terms // product.group)
-    return Sizes(c.channels, lanes, c.points, terms, strides, instructions_of(product, target))
+    instructions = instructions_of(product, target)
+    return Sizes(c.channels, lanes, c.points, terms, strides, instructions, _shares(c))
+
+
+def _shares(c: Contraction) -> tuple[tuple[float, ...], ...]:
+    """For each tile axis how much of the terms is left, by how many points a tile takes along it."""
+    found = []
+    for x in c.tile:
+        each = (p.shares(k, x, min(MOST_ROWS, static(x.extent))) for k, p in c.skipped.items())
+        found.append(tuple(map(prod, zip(*(e for e in each if e), strict=True))))
+    return tuple(found)
 
 
 def _is_by_rows(c: Contraction, target: Target) -> bool:

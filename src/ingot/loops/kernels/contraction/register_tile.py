@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ingot.formula.expr import Binary, Const, Expr, Lane, Load, Var, cast, static, substitute
-from ingot.formula.index import as_expr, simplify
+from ingot.formula.index import as_expr, coefficient, simplify
 from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Madd, Prefetch, Statement
 from ingot.formula.types import INT32, DType
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.epilogue import Epilogue, Offsets, points_of
-from ingot.loops.kernels.contraction.roles import Contraction
+from ingot.loops.kernels.contraction.roles import Contraction, Padded
 from ingot.loops.kernels.contraction.tiles import Segment, Tile, is_by_element, terms_per_iteration
 from ingot.loops.kernels.contraction.vector_operand import VectorOperand
 from ingot.loops.nearby import placer
@@ -60,7 +60,7 @@ class RegisterTile:
         self.product, self.codes, self.ahead = self.operand.product, self.operand.codes, ahead
         self.lanes, self.chains = self.operand.lanes, block.chains
         self.points = list(points_of(self.c.tile, sizes))
-        self.names = [x.name for x in self.c.tile]
+        self.names, self.sizes = [x.name for x in self.c.tile], sizes
         self.read = placer(self.c.a, self.names, self.c.bounds)
         inner, tile = self.c.reduce[-1], Tile(len(self.points), len(self.segment.widths))
         self.whole, self.rest = divmod(static(inner.extent), self.product.group)
@@ -109,9 +109,21 @@ class RegisterTile:
         else:
             body += self._turns(inner)
             body += self._terms("_rest", Const(self.whole)) if self.rest else []
+        skipped = self.c.skipped
         for k in reversed(self.c.reduce[:-1]):
-            body = [For(k.name, Const(0), as_expr(k.extent or 0), 1, tuple(body))]
+            ends = self._inside(k, skipped[k]) if k in skipped else None
+            lo, hi = ends or (Const(0), as_expr(k.extent or 0))
+            body = [For(k.name, lo, hi, 1, tuple(body))]
         yield from body
+
+    def _inside(self, k: Var, padded: Padded) -> tuple[Expr, Expr] | None:
+        """What the loop over a window runs over: rows of zeros beside the image add nothing."""
+        moved = {x: coefficient(padded.first, x) for x in self.sizes}
+        if any(m is None or m < 0 for m in moved.values()):
+            return None
+        more = sum((m or 0) * (self.sizes[x] - 1) for x, m in moved.items())
+        lo, hi = padded.inside(k, Const(more))
+        return simplify(lo, self.c.bounds), simplify(hi, self.c.bounds)
 
     def _turns(self, inner: Var) -> Iterator[Statement]:
         """The loop over the terms. Neighbouring ones go to accumulators of their own where there are few: one

@@ -7,33 +7,75 @@ In: a stage. Out: a `Contraction`, its loads bound to physical tensors. The vect
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from ingot.formula.compute import Compute
+from ingot.formula.compute import Compute, Reduction
 from ingot.formula.expr import (
     Binary,
     Cast,
+    Const,
     Expr,
     Load,
     Var,
+    loads,
+    maximum,
+    minimum,
     static,
     substitute,
     walk,
 )
-from ingot.formula.index import Bounds, interval, simplify
+from ingot.formula.index import Bounds, at_least, coefficient, interval, mentions, simplify
 from ingot.formula.types import INT32
 from ingot.loops.access import step
+from ingot.loops.cuts import pieces
 from ingot.loops.kernels.joint_axes import join
 from ingot.loops.layout import Storage, bind
+
+WORTH_SKIPPING = 16  # terms: a loop whose length changes costs a branch that is predicted wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """A dimension that a reduction axis k of a window moves along: `a` is at `first` + `step` * k, which
+    `first` the outputs' axes say, and zero where that is not in 0 .. `size`.
+    """
+
+    first: Expr
+    step: int
+    size: int
+
+    def inside(self, k: Var, more: Expr) -> tuple[Expr, Expr]:
+        """From where to where k stays inside, at `first` or at any point up to `more` from there."""
+        last = simplify(self.first + more)
+        lo = maximum(Const(self.step - 1) - last, 0) // self.step
+        hi = maximum(Const(self.size + self.step - 1) - self.first, 0) // self.step
+        return lo, minimum(hi, static(k.extent))
+
+    def shares(self, k: Var, x: Var, most: int) -> tuple[float, ...]:
+        """How much of k is left where tiles take 1, 2, .. `most` points along x; () if that is all of it."""
+        start, moved = simplify(substitute(self.first, {x.name: Const(0)})), coefficient(self.first, x.name)
+        if not isinstance(start, Const) or not moved:
+            return ()
+        length, count, begin = static(k.extent), static(x.extent), int(start.value)
+
+        def left(first: int, points: int) -> int:
+            at = begin + moved * first
+            lo = max(0, -((at + moved * (points - 1)) // self.step))
+            return max(0, min(length, -((at - self.size) // self.step)) - lo)
+
+        cut = (pieces(count, n) for n in range(1, most + 1))
+        sums = (sum(n * left(at, n) for lo, hi, n in runs for at in range(lo, hi, n)) for runs in cut)
+        return tuple(total / (length * count) for total in sums)
 
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
     """A matched stage: out[to] = value(init + sum over reduce of a * b), loads bound to physical tensors.
 
-    `tile` are the axes that move `a` alone, innermost last; `reduce` runs forward through `a`.
+    `tile` are the axes that move `a` alone, innermost last; `reduce` runs forward through `a`. `padded` are
+    the reduction axes, by name, along which windows of `a` leave the image.
     """
 
     a: Load
@@ -46,6 +88,7 @@ class Contraction:
     outer: tuple[Var, ...]
     reduce: tuple[Var, ...]
     bounds: Bounds
+    padded: Mapping[str, Padded]
 
     @property
     def channels(self) -> int:
@@ -58,6 +101,16 @@ class Contraction:
     @property
     def terms(self) -> int:
         return prod(static(k.extent) for k in self.reduce)
+
+    @property
+    def skipped(self) -> dict[Var, Padded]:
+        """The reduction axes whose loops leave out what is outside: those of floats around enough terms."""
+        found, terms = dict[Var, Padded](), 1
+        for k in reversed(self.reduce):
+            if k.name in self.padded and terms >= WORTH_SKIPPING and self.init.dtype.is_float:
+                found[k] = self.padded[k.name]
+            terms *= static(k.extent)
+        return found
 
     @property
     def around(self) -> tuple[Var, ...]:
@@ -102,7 +155,22 @@ def match(
     a, b, (vector, tile, outer) = next(beside, found[0])
     reduce = tuple(sorted(r.axes, key=lambda k: -abs(step(a, k.name) or 0)))
     value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
-    return Contraction(a, b, to, value, init, vector, tile, outer, reduce, inner)
+    padded = _padded(r, next(x for x in loads(r.term) if bind(x, storage, inner) == a), inner)
+    return Contraction(a, b, to, value, init, vector, tile, outer, reduce, inner, padded)
+
+
+def _padded(r: Reduction, a: Load, bounds: Bounds) -> dict[str, Padded]:
+    """The reduction axes along which a logical operand is zero outside."""
+    found = dict[str, Padded]()
+    if a.outside != Const(0, a.dtype):
+        return found
+    for i, n in zip(a.index, map(static, a.tensor.shape), strict=True):
+        along = [k for k in r.axes if mentions(i, k.name)]
+        steps = [coefficient(i, k.name) or 0 for k in along]
+        if len(along) == 1 and steps[0] > 0 and (at_least(i, bounds) < 0 or at_least(n - 1 - i, bounds) < 0):
+            first = simplify(substitute(i, {along[0].name: Const(0)}), bounds)
+            found[along[0].name] = Padded(first, steps[0], n)
+    return found
 
 
 def _factors(term: Expr, integers: bool) -> tuple[Load, Load] | None:
@@ -190,4 +258,8 @@ def _merged(c: Contraction, storage: Storage, outer: Var, inner: Var) -> tuple[V
     b = rest[0] if rest else substitute(c.b, {outer.name: axis // count, inner.name: axis % count})
     assert isinstance(a, Load) and isinstance(b, Load) and isinstance(to, Load)
     bounds = {**c.bounds, axis.name: interval(axis)}
-    return axis, replace(c, a=a, b=b, to=to, value=value, init=init, bounds=bounds)
+    gone = (outer.name, inner.name)
+    padded = {
+        k: p for k, p in c.padded.items() if k not in gone and not any(mentions(p.first, x) for x in gone)
+    }
+    return axis, replace(c, a=a, b=b, to=to, value=value, init=init, bounds=bounds, padded=padded)

@@ -7,7 +7,7 @@ channels are cut into blocks of vectors. Deterministic; every candidate that fit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, product
@@ -38,7 +38,8 @@ class Tile:
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """What the choice of a tile depends on; `strides` are the bytes from point to point of the tile axes, and
-    a product of vectors is so many `instructions`, 0: those of a multiply-add of floats.
+    a product of vectors is so many `instructions`, 0: those of a multiply-add of floats. Tiles of n points
+    along the i-th tile axis have `shares[i][n - 1]` of the terms: they skip rows beside the image.
     """
 
     channels: int
@@ -47,6 +48,12 @@ class Sizes:
     terms: int
     strides: tuple[int, ...] = ()
     instructions: int = 0
+    shares: tuple[tuple[float, ...], ...] = ()
+
+    def terms_of(self, shape: Sequence[int]) -> float:
+        """The terms of a point in a tile of this shape."""
+        taken = zip(self.shares, shape, strict=False)
+        return self.terms * prod(of[n - 1] for of, n in taken if of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +125,14 @@ def cost(target: Target, sizes: Sizes, tile: Tile) -> float:
     """Estimated cycles of the whole contraction, up to a factor."""
     total = 0.0
     rows = _row_counts(sizes.points, tile.rows)
-    clash = _same_set(sizes, tile_shape(sizes.points, tile.rows))
+    shape = tile_shape(sizes.points, tile.rows)
+    clash, terms = _same_set(sizes, shape), sizes.terms_of(shape)
     for segment in segments(sizes.channels, sizes.lanes, tile.vectors):
         slice_bytes = 4 * segment.size * sizes.terms
         far = slice_bytes > target.caches[0] // 2
         for r, times in rows:
             step = _step(target, sizes, r, len(segment.widths), far) + (0.4 * clash if clash > WAYS else 0)
-            total += segment.blocks * times * (sizes.terms * step + 2 * r * len(segment.widths) + 12)
+            total += segment.blocks * times * (terms * step + 2 * r * len(segment.widths) + 12)
     return total
 
 
