@@ -166,6 +166,35 @@ def test_strided_windows_to_few_channels_read_parted_columns(columns: int, strid
         check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
 
 
+@pytest.mark.parametrize(
+    ("attributes", "shape", "is_imported"),
+    [
+        ("strides = [1, 1]", (24, 20, 3, 3), True),
+        ("strides = [1, 1]", (24, 20, 5, 1), True),
+        ("strides = [1, 1]", (24, 20, 3, 2), False),
+        ("strides = [1, 1]", (24, 20, 1, 1), False),
+        ("strides = [1, 1]", (24, 8, 3, 3), False),
+        ("strides = [2, 2]", (24, 20, 3, 3), False),
+        ("dilations = [2, 1]", (24, 20, 3, 3), False),
+    ],
+)
+def test_images_that_fast_convolutions_may_read_are_imported(
+    attributes: str, shape: tuple[int, ...], is_imported: bool
+) -> None:
+    """Without pads too; other windows read the caller's image where it lies."""
+    x = (1, shape[1], 19, 23)
+    proto = net(f"y = Conv <{attributes}> (x)", x)
+    proto.graph.node[0].input.append("w")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(floats(*shape), "w"))
+    feed = {"x": floats(*x, seed=9)}
+    program = stages(proto, Options(target="x86-64-v3")).program
+    require_proved(program)
+    check(run(program, feed), wanted_of(proto, feed), 1e-4, "loops")
+    assert (program.kernels[0].name == "import_x") == is_imported
+    for target in SHIPPED:
+        check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-4, f"C for {target}")
+
+
 PLANES = {
     "depthwise": ("y = Conv <pads = [1, 1, 1, 1], group = 6> (x, planes)", {"x_channels_first_rows"}),
     "maximum": (

@@ -21,29 +21,16 @@ static __attribute__((__noinline__)) void golden_Softmax(const float x[restrict 
                 2, 3));
         const float acc0 = larger_f32(t0_2[0], t0_2[1]);
         f32x8 p2_0 = splat_f32_8(0.0f);
-        f32x8 p2_1 = splat_f32_8(0.0f);
-        f32x8 p2_2 = splat_f32_8(0.0f);
-        f32x8 p2_3 = splat_f32_8(0.0f);
-        const f32x8 e1_4 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][125] - splat_f32_8(acc0));
-        const f32x8 zero2_4 = splat_f32_8(0.0f);
-        p2_0 = p2_0 + __builtin_shufflevector(zero2_4, e1_4, 0, 1, 2, 11, 12, 13, 14, 15);
-        for (int i1 = 0; i1 < 128; i1 += 32) {
+        const f32x8 e1_1 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][125] - splat_f32_8(acc0));
+        const f32x8 zero2_1 = splat_f32_8(0.0f);
+        p2_0 = p2_0 + __builtin_shufflevector(zero2_1, e1_1, 0, 1, 2, 11, 12, 13, 14, 15);
+        for (int i1 = 0; i1 < 128; i1 += 8) {
             const f32x8 e1_0 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][i1] - splat_f32_8(acc0));
             *(f32x8 *)&e_row[i1] = e1_0;
             p2_0 = p2_0 + e1_0;
-            const f32x8 e1_1 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][i1 + 8] - splat_f32_8(acc0));
-            *(f32x8 *)&e_row[i1 + 8] = e1_1;
-            p2_1 = p2_1 + e1_1;
-            const f32x8 e1_2 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][i1 + 16] - splat_f32_8(acc0));
-            *(f32x8 *)&e_row[i1 + 16] = e1_2;
-            p2_2 = p2_2 + e1_2;
-            const f32x8 e1_3 = exp_nonpositive_f32_8(*(const f32x8 *)&x[i0][i1 + 24] - splat_f32_8(acc0));
-            *(f32x8 *)&e_row[i1 + 24] = e1_3;
-            p2_3 = p2_3 + e1_3;
         }
-        *(f32x8 *)&e_row[125] = e1_4;
-        const f32x8 t2_8 = (p2_0 + p2_1) + (p2_2 + p2_3);
-        const f32x4 t2_4 = __builtin_shufflevector(t2_8, t2_8, 0, 1, 2, 3) + __builtin_shufflevector(t2_8, t2_8, 4, 5,
+        *(f32x8 *)&e_row[125] = e1_1;
+        const f32x4 t2_4 = __builtin_shufflevector(p2_0, p2_0, 0, 1, 2, 3) + __builtin_shufflevector(p2_0, p2_0, 4, 5,
                 6, 7);
         const f32x2 t2_2 = __builtin_shufflevector(t2_4, t2_4, 0, 1) + __builtin_shufflevector(t2_4, t2_4, 2, 3);
         const float acc2 = t2_2[0] + t2_2[1];

@@ -39,6 +39,7 @@ from ingot.targets.record import Target
 
 SHORTEST_ROW = 4
 MOST_CUT = 4  # rows outside of an image, for which windows are clipped where they read it as it lies
+MANY_CHANNELS = 16  # of either side, for which fast convolutions save more than an import costs
 LIGHT = 64  # terms of a result beside which its export counts
 WASTEFUL = 1.5  # times the terms of a signal's result along rows, lanes that hold nothing included
 EXPORT = 6.0  # the terms that are multiplied in the time in which an element is exported
@@ -143,9 +144,28 @@ def _needs_import(region: Region, t: Tensor, target: Target, dense: set[Tensor])
             assert c.reduction is not None
             in_vectors = target.vector_bytes and (_is_own(c, load) or _sums_bytes(c, load))
             along_channels = c.reduction.combine != "sum" or in_vectors
-            if along_channels or _leaves(load):
+            if along_channels or _leaves(load) or (target.vector_bytes and _suits_winograd(c, load)):
                 return True
     return False
+
+
+def _suits_winograd(c: Compute, load: Load) -> bool:
+    """Whether a convolution of many channels may be a fast one, which reads channels last: what that saves is
+    much more than an import.
+    """
+    assert c.reduction is not None
+    channels = (c.out.shape[1], load.tensor.shape[1])
+    if not (is_product(c) and _is_static_float(c.out) and _is_static_float(load.tensor)):
+        return False
+    if c.out.rank != load.tensor.rank or min(map(static, channels)) < MANY_CHANNELS:
+        return False
+    sides = list[int]()
+    for i, x in zip(load.index[2:], c.axes[2:], strict=False):
+        taps = [k for k in c.reduction.axes if k.extent != 1 and mentions(i, k.name)]
+        if len(taps) > 1 or coefficient(i, x.name) != 1 or any(coefficient(i, k.name) != 1 for k in taps):
+            return False
+        sides += [static(k.extent) for k in taps]
+    return len(sides) in (1, 2) and len(set(sides)) == 1 and sides[0] > 2
 
 
 def _leaves(load: Load) -> bool:

@@ -28,11 +28,13 @@ from ingot.formula.expr import (
     Load,
     Shuffle,
     Tensor,
+    Unary,
     Var,
     loads,
     static,
     substitute,
     transform,
+    walk,
 )
 from ingot.formula.index import Bounds, as_expr, mentions, simplify
 from ingot.formula.statements import For, Let, Prefetch, Statement, Store
@@ -41,6 +43,7 @@ from ingot.loops.kernels.horizontal_reduction import reduce_lanes
 from ingot.loops.kernels.naive import accumulate
 from ingot.loops.kernels.rows.row_stages import Run, Step, match, phases
 from ingot.loops.layout import Storage
+from ingot.loops.math import UNARY as LIBRARY
 from ingot.targets.record import Target
 
 LINE = 64  # bytes
@@ -207,7 +210,7 @@ class _Rows:
     def _rolled_walk(self, walks: list[int]) -> Iterator[Statement]:
         """Loops over full vectors, a few at a time, around which the last one is read and written."""
         x, full = self.run.x, static(self.run.x.extent) // self.lanes * self.lanes
-        count = min(PARTIAL, full // self.lanes)
+        count = min(1 if self._is_long(walks) else PARTIAL, full // self.lanes)
         wide = full // (count * self.lanes) * count * self.lanes
         yield from self._declare(walks, count)
         last = [s for chunk in self._last({}, f"{count}") for s in self._chunk(walks, chunk, 0)]
@@ -224,6 +227,12 @@ class _Rows:
         for a in reversed(self.run.others):
             body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
         yield from body
+
+    def _is_long(self, walks: list[int]) -> bool:
+        """Whether functions of the math library take longer than an addition, and most registers."""
+        steps = (self.run.steps[k] for k in walks)
+        values = (s.value if s.reduction is None else s.reduction.term for s in steps)
+        return any(isinstance(n, Unary) and n.op in LIBRARY for e in values for n in walk(e))
 
     def _ask(self, chunks: list[Chunk]) -> Iterator[Statement]:
         """One element of every line that the next walk stores to where these chunks are."""
