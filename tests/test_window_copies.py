@@ -166,6 +166,26 @@ def test_strided_windows_to_few_channels_read_parted_columns(columns: int, strid
         check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
 
 
+@pytest.mark.parametrize(("kernel", "pads", "stride"), [(3, "1, 1", 2), (9, "4, 3", 2), (7, "0, 5", 3)])
+@pytest.mark.parametrize("length", [64, 75])
+def test_strided_windows_of_signals_read_parted_columns(
+    length: int, kernel: int, pads: str, stride: int
+) -> None:
+    """Where windows leave the signal, the copy has a halo."""
+    proto = net(f"y = Conv <pads = [{pads}], strides = [{stride}]> (x)", (1, 2, length))
+    proto.graph.node[0].input.append("w")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(floats(24, 2, kernel), "w"))
+    feed = {"x": floats(1, 2, length, seed=9)}
+    for target in ("x86-64-v4", "x86-64-v3", "aarch64"):
+        program = stages(proto, Options(target=target)).program
+        require_proved(program)
+        check(run(program, feed), wanted_of(proto, feed), 1e-5, f"loops for {target}")
+        assert any("_parted" in t.name for k in program.kernels for t in k.parameters)
+        assert "naive" not in program.kernels[-1].generators
+    for target in SHIPPED:
+        check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
+
+
 @pytest.mark.parametrize(
     ("attributes", "shape", "is_imported"),
     [

@@ -22,12 +22,12 @@ LONG_ROW = 16  # elements of a result
 def parts_of(c: Compute, load: Load) -> int:
     """In how many parts the windows of a stage should find the columns of what they read; 1 if as they lie.
 
-    Windows are those of a convolution of images, whose stride divides the rows.
+    Windows are those of a convolution whose stride divides the rows.
     """
     assert c.reduction is not None
     t, x = load.tensor, c.axes[-1]
     apart = coefficient(load.index[-1], x.name) or 0
-    if not len(c.axes) == t.rank > 3 or not 1 < apart <= MOST_APART or static(x.extent) < LONG_ROW:
+    if not len(c.axes) == t.rank > 2 or not 1 < apart <= MOST_APART or static(x.extent) < LONG_ROW:
         return 1
     found = combined(c.reduction)
     return 1 if found is None or found[1] is None else apart

@@ -98,7 +98,7 @@ def _sums_bytes(c: Compute, load: Load) -> bool:
 
 
 def _slides(i: Expr, outer: set[str], inner: set[str]) -> bool:
-    names = {v.name for v in linear(i) if isinstance(v, Var)}
+    names = {v.name for atom in linear(i) if atom is not None for v in walk(atom) if isinstance(v, Var)}
     return bool(names & outer) and bool(names & inner)
 
 
