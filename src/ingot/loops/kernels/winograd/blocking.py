@@ -141,6 +141,5 @@ def _fits(target: Target, tile: Tile) -> bool:
     accumulators = tile.rows * tile.vectors
     if target.by_element and not is_by_element(target, target.lanes(4), tile):
         return False
-    if not _is_fused(target) and accumulators + tile.vectors + 2 > target.registers:
-        return False
-    return 4 * accumulators <= 3 * target.registers
+    beside = tile.vectors + (1 if _is_fused(target) else 2)
+    return accumulators + beside <= target.registers and 4 * accumulators <= 3 * target.registers
