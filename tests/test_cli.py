@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner, Result
@@ -289,6 +290,20 @@ def test_dimensions_without_a_name_and_without_elements(tmp_path: Path) -> None:
     assert json.loads(named.stdout)["manifest"]["inputs"][0]["shape"] == [3, 4]
     none = ingot("compile", path, "-o", tmp_path / "c", "--target", "c99", "--define", "x:0=0")
     assert none.exit_code == 0 and "note: --define x:0=0 leaves tensors without elements" in none.stderr
+
+
+def test_dimensions_that_are_all_called_by_a_question_mark(tmp_path: Path) -> None:
+    """As PaddlePaddle's converter writes them: they are different dimensions."""
+    head, body = TINY.splitlines()[0], "y = MaxPool<kernel_shape=[2, 2]>(x)"
+    model = onnx.parser.parse_model(f"{head} g (float[B, 3, H, W] x) => (float[B, 3, h, w] y) {{ {body} }}")
+    for dim in list(model.graph.input[0].type.tensor_type.shape.dim)[2:]:
+        dim.dim_param = "?"
+    onnx.save(model, tmp_path / "m.onnx")
+    ran = ingot("compile", tmp_path / "m.onnx", "-o", tmp_path / "a", "--target", "c99")
+    assert ran.exit_code == 2 and "--define x:2=... --define x:3=..." in ran.stderr
+    sizes = ["--define", "x:2=8", "--define", "x:3=6"]
+    ran = ingot("compile", tmp_path / "m.onnx", "-o", tmp_path / "a", "--target", "c99", *sizes, "--json")
+    assert json.loads(ran.stdout)["manifest"]["inputs"][0]["shape"] == [1, 3, 8, 6]
 
 
 def test_long_attributes_are_cut(tmp_path: Path) -> None:

@@ -52,6 +52,13 @@ def test_auc_is_the_share_of_ordered_pairs(form: str) -> None:
     assert result(m.AreaUnderCurve(), rows, labels) == pytest.approx({"AUC": 100 * right})
 
 
+def test_integers_name_the_class_themselves() -> None:
+    """As the first output of scikit-learn's classifiers does."""
+    rows, labels = np.array([[3], [7], [0], [7]]), np.array([3, 7, 1, 7])
+    (metric,) = m.metrics_for(rows, labels)
+    assert result(metric, rows, labels) == pytest.approx({"top-1": 75.0})
+
+
 def test_mean_iou_over_the_classes_that_occur() -> None:
     rows, labels = RNG.normal(size=(4, 5, 6, 7)), RNG.integers(0, 3, (4, 6, 7))
     labels[0, 0, :3] = 255

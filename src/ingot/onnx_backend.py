@@ -21,6 +21,7 @@ import ingot
 from ingot.bundle.bundle import Bundle
 from ingot.errors import InputError, UnsupportedError
 from ingot.formula.expr import Array
+from ingot.frontends.onnx.shapes import dimension_name
 from ingot.ops.refused import REFUSED
 
 LENGTH, EXTENT, ROOM, RANK = 16, 64, 1 << 22, 4
@@ -137,7 +138,7 @@ def default_define(model: ModelProto) -> dict[str, tuple[int, int]]:
     weights = {t.name for t in model.graph.initializer}
     infos = [i for i in model.graph.input if i.name not in weights]
     return {
-        d.dim_param or f"{i.name}:{axis}": (0, EXTENT)
+        dimension_name(d) or f"{i.name}:{axis}": (0, EXTENT)
         for i in infos
         for axis, d in enumerate(_tensor_type(i.type).shape.dim)
         if d.WhichOneof("value") != "dim_value" or d.dim_value == -1

@@ -236,6 +236,11 @@ def test_data_of_floats_measure_a_model_of_integers(edge: str) -> None:
     assert found.loss == pytest.approx(np.linalg.norm(off) / np.linalg.norm(wanted), rel=1e-3)
 
 
+def test_an_output_of_integers_names_the_class() -> None:
+    evidence = Evidence((), oracle_runner, np.array([4, 0, 9]))
+    assert evidence.score([np.array([[4], [1], [9]])]) == pytest.approx(2 / 3)
+
+
 def test_labels_must_fit() -> None:
     evidence = Evidence(tuple(IMAGES), oracle_runner, np.zeros(500, np.int64))
     model = chained("Relu(c)")

@@ -52,6 +52,20 @@ class TopK:
         return {**found, "top-5": 100 * self.five / self.count} if self.classes > 5 else found
 
 
+class Predicted:
+    """The share of samples whose class the model names, in an output of one integer a sample [n, 1]."""
+
+    def __init__(self) -> None:
+        self.right = self.count = 0
+
+    def add(self, rows: Array, right: Array) -> None:
+        self.right += int((rows.reshape(len(rows)) == right).sum())
+        self.count += len(rows)
+
+    def result(self) -> Mapping[str, float]:
+        return {"top-1": 100 * self.right / self.count}
+
+
 class AreaUnderCurve:
     """The share of pairs of a positive and a negative sample in which the positive has the greater score.
 
@@ -171,7 +185,7 @@ def metrics_for(rows: Array, right: Array) -> list[Metric]:
     if integers and right.ndim == 1 and rows.ndim == 2 and rows.shape[1] > 1:
         return [TopK(), AreaUnderCurve()] if rows.shape[1] == 2 else [TopK()]
     if integers and right.ndim == 1 and rows[0].size == 1:
-        return [AreaUnderCurve()]
+        return [Predicted()] if rows.dtype.kind in "iub" else [AreaUnderCurve()]
     if integers and rows.ndim == 4 and right.ndim == 3 and rows.shape[2:] == right.shape[1:]:
         return [MeanUnion()]
     if not integers and rows.shape == right.shape:

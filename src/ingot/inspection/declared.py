@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import onnx
 
 from ingot.frontends.onnx.foreign import foreign_function
+from ingot.frontends.onnx.shapes import dimension_name
 from ingot.inspection.operators import supported
 
 DEPTH_LIMIT = 32
@@ -49,7 +50,9 @@ def declared(model: onnx.ModelProto) -> Declared:
         if known.get(_key(op), version + 1) > version and foreign_function(_call(op)) is None
     }
     inputs = [v for v in graph.input if _text(v.name) not in constants]
-    dims = [_text(d.dim_param) for v in inputs for d in v.type.tensor_type.shape.dim if d.dim_param]
+    dims = [
+        _text(dimension_name(d)) for v in inputs for d in v.type.tensor_type.shape.dim if dimension_name(d)
+    ]
     return Declared(
         _text(graph.name),
         tuple(map(_described, inputs)),

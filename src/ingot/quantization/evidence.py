@@ -53,13 +53,18 @@ class Evidence:
         return max(errors, default=0.0)
 
     def score(self, answers: Sequence[Array]) -> float:
-        """Return the share of right answers of labelled data. Raises InputError for too many labels."""
+        """Return the share of right answers of labelled data: the largest score, or the class itself.
+
+        Raises InputError for labels that do not fit the answers.
+        """
         labels, rows = np.asarray(self.labels).reshape(-1), answers[0]
         if len(rows) < len(labels):
             raise InputError(
                 f"{len(labels)} labels, but {len(rows)} answers of the first output",
                 remedy="give one label for each sample",
             )
+        if rows.dtype.kind in "iu" and rows.shape[1] == 1:
+            return float((rows[: len(labels), 0] == labels).mean())
         if labels.min(initial=0) < 0 or labels.max(initial=0) >= rows.shape[1]:
             raise InputError(
                 f"labels from {labels.min()} to {labels.max()}: the first output has {rows.shape[1]} classes",

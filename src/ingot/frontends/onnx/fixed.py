@@ -16,6 +16,7 @@ from onnx import numpy_helper
 
 from ingot.errors import InputError
 from ingot.formula.expr import Array
+from ingot.frontends.onnx.shapes import dimension_name
 from ingot.frontends.onnx.tensors import Home, embed_external, tensors_of
 from ingot.graph.onnx_types import dtype_from_onnx
 
@@ -109,7 +110,7 @@ def bind(
 ) -> None:
     """Give the dimensions that only a fixed input's elements tell their extents, wherever they stand."""
     dims = info.type.tensor_type.shape.dim
-    named = {d.dim_param: n for d, n in zip(dims, shape, strict=False) if d.dim_param}
+    named = {dimension_name(d): n for d, n in zip(dims, shape, strict=False) if dimension_name(d)}
     known = {name: n for name, n in named.items() if name not in define}
     for other in (*graph.input, *graph.output, *graph.value_info):
         for d in other.type.tensor_type.shape.dim:

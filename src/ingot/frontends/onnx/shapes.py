@@ -169,9 +169,15 @@ def _element_names(info: onnx.ValueInfoProto) -> list[str]:
     return [s for s in symbols if s is not None]
 
 
+def dimension_name(dim: onnx.TensorShapeProto.Dimension) -> str:
+    """The name that the model gives a dimension, "" for none. Some exporters call all unnamed ones `?`."""
+    name = str(dim.dim_param)  # bytes where it is not UTF-8
+    return "" if name == "?" else name
+
+
 def _symbol(name: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> str | None:
     """What a dynamic dimension is called; None for a static one. Old exporters write -1 for "dynamic"."""
-    if dim.WhichOneof("value") == "dim_param" and dim.dim_param:
-        return str(dim.dim_param)  # bytes where it is not UTF-8
+    if called := dimension_name(dim):
+        return called
     dynamic = dim.WhichOneof("value") != "dim_value" or dim.dim_value == -1
     return f"{name}:{axis}" if dynamic else None
