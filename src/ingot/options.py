@@ -25,6 +25,7 @@ Package = Literal[
     "zephyr",
     "esp-idf",
     "cmsis-pack",
+    "micropython",
     "kbuild",
 ]
 Weights = Literal["embedded", "external"]

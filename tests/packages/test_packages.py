@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
+import numpy as np
 import onnx
 import pytest
 import yaml
 
 from ingot.driver import compile_with
 from ingot.errors import InputError
+from ingot.formula.types import dtype_named
 from ingot.options import Options
 from ingot.options import Package as PackageName
 from ingot.packaging.project import KINDS, project
@@ -169,6 +172,90 @@ def test_arduino(name: str, tmp_path: Path) -> None:
     run(["g++", *flags, "sketch.cpp", *sorted(str(p) for p in tmp_path.glob("*.o")), "-o", "m"], tmp_path)
     answer = run([tmp_path / "m"], tmp_path)
     assert "right, two inferences" in answer and "0 of " in answer
+
+
+MICROPYTHON = {
+    "py/runtime.h": """
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+typedef struct { size_t len; void *buf; } mp_buffer_info_t;
+typedef mp_buffer_info_t *mp_obj_t;
+typedef struct { const char *key; const void *value; } mp_rom_map_elem_t;
+typedef struct { const mp_rom_map_elem_t *table; } mp_obj_dict_t;
+typedef struct { struct { const void *type; } base; mp_obj_dict_t *globals; } mp_obj_module_t;
+static const int mp_type_ValueError, mp_type_module;
+enum { MP_BUFFER_READ, MP_BUFFER_WRITE };
+#define mp_const_none NULL
+#define MP_ERROR_TEXT(text) text
+#define mp_raise_msg_varg(type, ...) ((void)(type), fprintf(stderr, __VA_ARGS__), exit(9))
+#define MP_DEFINE_CONST_FUN_OBJ_0(name, f) mp_obj_t (*const name)(void) = f
+#define MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(name, lo, hi, f) \\
+    mp_obj_t (*const name)(size_t, const mp_obj_t *) = f
+#define MP_ROM_QSTR(name) #name
+#define MP_ROM_PTR(p) p
+#define MP_DEFINE_CONST_DICT(name, rows) const mp_obj_dict_t name = {rows}
+#define MP_REGISTER_MODULE(name, module) extern const mp_obj_module_t module
+static inline void mp_get_buffer_raise(mp_obj_t given, mp_buffer_info_t *buffer, unsigned flags)
+{
+    (void)flags;
+    *buffer = *given;
+}
+"""
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_micropython(name: str, tmp_path: Path) -> None:
+    """The module as C behind a stand-in for MicroPython's objects, called with the golden values."""
+    made = package("micropython", name, tmp_path / "p")
+    for path, text in MICROPYTHON.items():
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).write_text(text)
+    ins, outs = made.manifest["inputs"], made.manifest["outputs"]
+    sizes = [_bytes(tensor) for tensor in (*ins, *outs)]
+    golden = made.files["golden.bin"]
+    assert len(golden) == sum(sizes)
+    (tmp_path / "main.c").write_text(_caller(f"{name}_net", sizes, len(ins)))
+    sources = sorted((tmp_path / "p" / "src").glob("*.c"))
+    flags = ["-std=gnu99", "-Wall", "-Wextra", "-Werror", "-Wdouble-promotion", "-Wfloat-conversion", "-Os"]
+    run(["gcc", *flags, "-I.", "-Ip", "-Ip/src", "main.c", *sources, "-o", "m"], tmp_path)
+    found = subprocess.run([tmp_path / "m"], cwd=tmp_path, capture_output=True, check=True).stdout
+    at = sum(sizes[: len(ins)])
+    for tensor, size in zip(outs, sizes[len(ins) :], strict=True):
+        got, right = (
+            np.frombuffer(data[:size], dtype_named(tensor["dtype"]).numpy) for data in (found, golden[at:])
+        )
+        np.testing.assert_allclose(got, right, rtol=1e-5)
+        found, at = found[size:], at + size
+    compile((tmp_path / "p" / "example.py").read_text(), "example.py", "exec")
+    wrong = subprocess.run([tmp_path / "m", "short"], cwd=tmp_path, capture_output=True, text=True)
+    assert wrong.returncode == 9 and "bytes, not 1" in wrong.stderr
+
+
+def _bytes(tensor: Mapping[str, Any]) -> int:
+    return dtype_named(tensor["dtype"]).bytes * math.prod(tensor["shape"])
+
+
+def _caller(name: str, sizes: Sequence[int], inputs: int) -> str:
+    """A program that runs the module on golden.bin and writes the outputs; `short` cuts an input."""
+    rows = ", ".join(f"{{{n}, malloc({n})}}" for n in sizes)
+    return f"""#include "{name}_module.c"
+int main(int argc, char **argv)
+{{
+    mp_buffer_info_t all[] = {{{rows}}};
+    mp_obj_t given[{len(sizes)}];
+    FILE *file = fopen("p/golden.bin", "rb");
+    for (int i = 0; i < {len(sizes)}; i++) given[i] = &all[i];
+    for (int i = 0; i < {inputs}; i++)
+        if (fread(all[i].buf, 1, all[i].len, file) != all[i].len) return 1;
+    if (argc > 1 && argv[1][0] == 's') all[0].len = 1;
+    module_run_obj({len(sizes)}, given);
+    for (int i = {inputs}; i < {len(sizes)}; i++) fwrite(all[i].buf, 1, all[i].len, stdout);
+    return (int)({name}_user_cmodule.globals == NULL);
+}}
+"""
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.loops.priority import PRIORITIES
 from ingot.packaging.project.kinds import Kind
+from ingot.packaging.project.micropython import micropython_words
 from ingot.packaging.project.rust import rust_words
 from ingot.targets.record import Target
 
@@ -93,7 +94,9 @@ def described(bundle: Bundle, target: Target, kind: Kind, golden: Golden) -> dic
         "js_usage": ", ".join(f"{json.dumps(t['name'])}: array" for t in m["inputs"]),
         "interface": _interface(bundle),
     }
-    return words | (rust_words(m, golden.inputs, golden.outputs) if kind.plain else {})
+    if not kind.plain:
+        return words
+    return words | rust_words(m, golden.inputs, golden.outputs) | micropython_words(m)
 
 
 def _assembly_options(files: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ folder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ingot.options import Emit
 
@@ -66,5 +66,6 @@ KINDS = {
         _board("zephyr", "samples/{name}/src/{name}_main.c"),
         _board("esp-idf", "examples/basic/main/{name}_golden.h"),
         _board("cmsis-pack", "examples/{name}_main.c", FLAGS_IN_C),
+        replace(_board("micropython", "", FLAGS_IN_C), emit=("c",), plain=True),
     )
 }

@@ -158,6 +158,9 @@ def _golden_files(kind: Kind, bundle: Bundle, golden: Golden) -> dict[str, bytes
         sides = {"inputs": golden.inputs, "outputs": golden.outputs}
         plain = {side: {n: _numbers(a) for n, a in arrays.items()} for side, arrays in sides.items()}
         return {"golden.json": json.dumps(plain).encode()}
+    if kind.name == "micropython":
+        arrays_in_order = (*golden.inputs.values(), *(golden.outputs[t["name"]] for t in m["outputs"]))
+        return {"golden.bin": b"".join(_bits(a).tobytes() for a in arrays_in_order)}
     return {}
 
 
