@@ -205,6 +205,56 @@ def test_a_bundle_says_which_inputs_it_takes(bundle: ingot.Bundle, inputs: Any, 
         bundle.run(inputs)
 
 
+@pytest.mark.parametrize("target", ["native", "cortex-m4"])
+def test_outputs_go_into_the_callers_arrays(images: dict[str, np.ndarray], target: str) -> None:
+    """In this process, and from an emulator."""
+    bundle = ingot.compile(MODEL, target=target)
+    scores = np.full((1, 10), np.nan, np.float32)
+    given = {"image": images["image"][:1]}
+    found = bundle.run(given, out={"scores": scores})
+    assert found["scores"] is scores
+    np.testing.assert_array_equal(scores, bundle.run(given)["scores"])
+
+
+def test_outputs_of_a_range_of_shapes_go_into_the_callers_arrays() -> None:
+    bundle = ingot.compile(onnx.parser.parse_model(DYNAMIC), define={"N": (1, 4), "M": 3})
+    x, y = np.float32([[-1, 2, 3], [4, -5, 6]]), np.empty((2, 3), np.float32)
+    bundle.run({"x": x}, out={"y": y})
+    np.testing.assert_array_equal(y, np.maximum(x, 0))
+    with pytest.raises(ingot.InputError, match=r"'y' is float32\[1, 3\], not float32\[2, 3\]"):
+        bundle.run({"x": x}, out={"y": y[:1]})
+
+
+ROW = np.zeros((1, 10), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ({"score": ROW}, r"unknown outputs \['score'\]; the model's outputs are 'scores'"),
+        (
+            {"scores": ROW.astype("d")},
+            r"float64\[1, 10\], not float32\[1, 10\]; give np.empty\(\(1, 10\), 'float32'\)",
+        ),
+        ({"scores": [0.0] * 10}, r"'scores' is list, not float32"),
+        ({"scores": np.zeros((1, 20), np.float32)[:, ::2]}, "not contiguous, aligned and writeable"),
+        ({"scores": ZERO.reshape(1, 64)[:, :10]}, "overlaps an input or another output"),
+    ],
+)
+def test_a_bundle_says_which_arrays_it_can_write(bundle: ingot.Bundle, out: Any, words: str) -> None:
+    with pytest.raises(ingot.InputError, match=words):
+        bundle.run({"image": ZERO}, out=out)
+
+
+def test_sequences_are_made_by_the_bundle() -> None:
+    model = SEQUENCE.replace("float[2] y) {", "seq(float[2]) y) {").replace(
+        "SequenceAt(s, n)", "SequenceErase(s, n)"
+    )
+    bundle = ingot.compile(onnx.parser.parse_model(model), capacity={"": 3})
+    with pytest.raises(ingot.InputError, match="some outputs of the model are no tensors"):
+        bundle.run({"s": [np.zeros(2, np.float32)], "n": np.int64(0)}, out={"y": ROW})
+
+
 def test_a_bundle_without_its_object_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(ingot.InputError, match=r"compile with --emit c,obj \(emit=\('c', 'obj'\)\)"):
         ingot.load(ingot.compile(MODEL, emit=["c"]).save(tmp_path)).run({"image": ZERO})

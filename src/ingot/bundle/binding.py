@@ -29,11 +29,13 @@ _OPERATIONS = {
 }
 
 
-def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array], Extents]:
-    """Inputs in order, contiguous, packed below 8 bits; fresh outputs by name; the extents.
+def bind(
+    manifest: Manifest, inputs: Mapping[str, Array], out: Mapping[str, Array]
+) -> tuple[list[Array], dict[str, Array], Extents]:
+    """Inputs in order, contiguous, packed below 8 bits; outputs by name, `out` or fresh; the extents.
 
-    Outputs have room for all that their run-time extents allow; `trim` cuts them down afterwards. InputError
-    where the inputs do not fit.
+    Fresh outputs have room for all that their run-time extents allow; `trim` cuts them down afterwards.
+    InputError where the inputs or `out` do not fit.
     """
     unknown = inputs.keys() - {t["name"] for t in manifest["inputs"]}
     if unknown:
@@ -41,18 +43,57 @@ def bind(manifest: Manifest, inputs: Mapping[str, Array]) -> tuple[list[Array], 
         raise InputError(f"unknown inputs {sorted(unknown)}", remedy=f"the model's inputs are {names}")
     extents = _extents(manifest, inputs)
     arrays = [checked(t, inputs, extents) for t in manifest["inputs"]]
-    return arrays, empty_outputs(manifest, extents), extents
+    _require_apart(arrays, out)
+    return arrays, outputs_of(manifest, extents, out), extents
 
 
-def empty_outputs(manifest: Manifest, extents: Extents) -> dict[str, Array]:
-    """Zeros for every output, in a row as many as fit where its extents are data; bytes where they are
-    packed.
+def outputs_of(manifest: Manifest, extents: Extents, out: Mapping[str, Array]) -> dict[str, Array]:
+    """The caller's array of every output, or zeros.
+
+    Zeros are in a row, as many as fit, where the extents are data, and bytes where elements are packed.
     """
+    unknown = out.keys() - {t["name"] for t in manifest["outputs"]}
+    if unknown:
+        names = ", ".join(repr(t["name"]) for t in manifest["outputs"])
+        raise InputError(f"out: unknown outputs {sorted(unknown)}", remedy=f"the model's outputs are {names}")
     measured = data_dependent(manifest)
-    return {
-        t["name"]: _zeros(_type(t), (t["room"],) if t in measured else shape(t, extents))
-        for t in manifest["outputs"]
-    }
+    found = {}
+    for t in manifest["outputs"]:
+        size = None if t in measured else shape(t, extents)
+        if t["name"] in out:
+            found[t["name"]] = _own(t, out[t["name"]], size)
+        else:
+            found[t["name"]] = _zeros(_type(t), (t["room"],) if size is None else size)
+    return found
+
+
+def _own(t: Mapping[str, Any], array: Array, wanted: tuple[int, ...] | None) -> Array:
+    """The caller's array for an output, which the bundle writes as it lies there."""
+    name, dtype = t["name"], _type(t)
+    if dtype.is_packed or dtype.is_text or wanted is None:
+        raise InputError(
+            f"out: {name!r} is {t['dtype']}{t['shape']}, for which no array can be given",
+            remedy="leave it out; run returns it",
+        )
+    if not isinstance(array, np.ndarray) or array.dtype != dtype.numpy or array.shape != wanted:
+        found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+        made = f"np.empty({wanted}, {str(dtype.numpy)!r})"
+        raise InputError(f"out: {name!r} is {found}, not {dtype.numpy}{list(wanted)}", remedy=f"give {made}")
+    if not (array.flags.c_contiguous and array.flags.writeable and array.flags.aligned):
+        raise InputError(
+            f"out: {name!r} is not contiguous, aligned and writeable", remedy="give np.empty(...)"
+        )
+    return array
+
+
+def _require_apart(inputs: list[Array], out: Mapping[str, Array]) -> None:
+    """InputError where a caller's output is in the memory of an input or of another output."""
+    given = [(name, a) for name, a in out.items() if isinstance(a, np.ndarray)]
+    for k, (name, array) in enumerate(given):
+        if any(np.may_share_memory(array, other) for other in (*inputs, *(a for _, a in given[:k]))):
+            raise InputError(
+                f"out: {name!r} overlaps an input or another output", remedy="give an array of its own"
+            )
 
 
 def data_dependent(manifest: Manifest) -> list[Mapping[str, Any]]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from ingot.bundle.containers import Value, packed, values_of
 from ingot.bundle.costs import cost_table, float_table
-from ingot.bundle.run import Runner, runner
+from ingot.bundle.run import NOTHING, Runner, runner
 from ingot.bundle.schema import sealed, text_of
 from ingot.bundle.session import Session
 from ingot.bundle.stored import read_stored, store
+from ingot.formula.expr import Array
 from ingot.tables import Result, Table
 
 
@@ -71,13 +72,15 @@ class Bundle(Result):
         """Return a session, whose runs keep the state from one to the next."""
         return Session(self.runner, self.manifest)
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, inputs: Mapping[str, Any], out: Mapping[str, Array] = NOTHING) -> dict[str, Any]:
         """Execute the shipped object. A bundle with a state starts from the initial state.
 
         `inputs` has arrays by the model's names, lists for sequences, and None for an optional without an
-        element. Raises InputError for inputs that are missing, have the wrong shape, or are out of range.
+        element. `out` has arrays of the caller's for some or all outputs, by name: the object writes into
+        them, and they are returned. Raises InputError for inputs that are missing, have the wrong shape, or
+        are out of range, and for arrays of `out` that do not fit.
         """
-        return self.session().run(inputs)
+        return self.session().run(inputs, out)
 
     def time(self, inputs: Mapping[str, Any], repeat: int = 100) -> list[float]:
         """Return the seconds per inference of `repeat` samples, measured in a C loop around the shipped

@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from ingot.bundle.binding import blank, empty_outputs, shape
+from ingot.bundle.binding import blank, outputs_of, shape
 from ingot.bundle.bundle import Bundle
 from ingot.bundle.containers import packed, random_values
 from ingot.emit.main import Golden
@@ -56,7 +56,7 @@ def _answer(
     unit: Unit, bundle: Bundle, inputs: dict[str, Array], extents: dict[str, int]
 ) -> tuple[tuple[Array, ...], int, str]:
     """The outputs and the state after a run from its start, the status, and who says so."""
-    empty = (*empty_outputs(bundle.manifest, extents).values(), *blank(bundle.manifest).values())
+    empty = (*outputs_of(bundle.manifest, extents, {}).values(), *blank(bundle.manifest).values())
     try:
         status, outputs, state = bundle.runner.step(inputs, None)
         if status:

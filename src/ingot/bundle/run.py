@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +38,7 @@ WALL_CLOCK, THREAD_CLOCK = 1, 3  # CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID
 SAMPLE_NS = 2e4  # shorter inferences are repeated within a sample
 LONG_NS = 5e5  # longer ones are timed with the processor's clock: other programs do not count
 Files = Mapping[str, bytes]
+NOTHING: Mapping[str, Array] = MappingProxyType({})
 NOT_TIMED = "only objects that run in this process can be timed, not {}; measure on the board itself"
 
 
@@ -44,13 +46,13 @@ class Runner(Protocol):
     """What runs a shipped object. `call` gives its status; the outputs mean something if that is 0.
 
     `step` goes on from a state, or from the start where that is None, and gives the state after it; `start`
-    gives the state before the first run.
+    gives the state before the first run. `out` has the caller's arrays for outputs.
     """
 
     def call(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]: ...
 
     def step(
-        self, inputs: Mapping[str, Array], state: State | None
+        self, inputs: Mapping[str, Array], state: State | None, out: Mapping[str, Array] = NOTHING
     ) -> tuple[int, dict[str, Array], State]: ...
 
     def start(self) -> State: ...
@@ -108,8 +110,10 @@ class LibraryRunner:
     def call(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]:
         return self.step(inputs, None)[:2]
 
-    def step(self, inputs: Mapping[str, Array], state: State | None) -> tuple[int, dict[str, Array], State]:
-        bound = self._bind(inputs, state)
+    def step(
+        self, inputs: Mapping[str, Array], state: State | None, out: Mapping[str, Array] = NOTHING
+    ) -> tuple[int, dict[str, Array], State]:
+        bound = self._bind(inputs, state, out)
         return int(self._call(bound.pointers, bound.numbers)), bound.outputs, bound.state
 
     def start(self) -> State:
@@ -146,8 +150,10 @@ class LibraryRunner:
         check(self.manifest, self._call(bound.pointers, bound.numbers))
         return self._bind(inputs, bound.state)
 
-    def _bind(self, inputs: Mapping[str, Array], state: State | None) -> _Bound:
-        arrays, outputs, extents = bind(self.manifest, inputs)
+    def _bind(
+        self, inputs: Mapping[str, Array], state: State | None, out: Mapping[str, Array] = NOTHING
+    ) -> _Bound:
+        arrays, outputs, extents = bind(self.manifest, inputs, out)
         after = blank(self.manifest) if state is None else {n: a.copy() for n, a in state.items()}
         edge = [*arrays, *outputs.values()]
         return self._bound(edge, outputs, list(extents.values()), after, START if state is None else GO_ON)
@@ -195,8 +201,10 @@ class ProcessRunner:
     def call(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]:
         return self.step(inputs, None)[:2]
 
-    def step(self, inputs: Mapping[str, Array], state: State | None) -> tuple[int, dict[str, Array], State]:
-        arrays, outputs, extents = bind(self.manifest, inputs)
+    def step(
+        self, inputs: Mapping[str, Array], state: State | None, out: Mapping[str, Array] = NOTHING
+    ) -> tuple[int, dict[str, Array], State]:
+        arrays, outputs, extents = bind(self.manifest, inputs, out)
         before = blank(self.manifest) if state is None else state
         numbers = [*extents.values(), START if state is None else GO_ON]
         status, after = self._answer(arrays, outputs, numbers, before)

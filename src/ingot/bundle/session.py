@@ -7,7 +7,7 @@ from typing import Any
 
 from ingot.bundle.binding import Manifest, State, checked, opened, presented, shape, trim
 from ingot.bundle.containers import packed, unpacked
-from ingot.bundle.run import Runner, check
+from ingot.bundle.run import NOTHING, Runner, check
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 
@@ -23,13 +23,15 @@ class Session:
     def __init__(self, runner: Runner, manifest: Manifest, state: State | None = None) -> None:
         self._runner, self._manifest, self._state = runner, manifest, state
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, inputs: Mapping[str, Any], out: Mapping[str, Array] = NOTHING) -> dict[str, Any]:
         """One inference; InputError as of `Bundle.run`, and the state is then as it was before."""
+        if out and (self._manifest.get("ports") or {}).get("outputs"):
+            raise InputError("out: some outputs of the model are no tensors", remedy="leave out=... away")
         given = packed(self._manifest, inputs)
-        status, outputs, state = self._runner.step(given, self._state)
+        status, outputs, state = self._runner.step(given, self._state, out)
         check(self._manifest, status)
         self._state = state
-        return unpacked(self._manifest, presented(trim(self._manifest, given, outputs)))
+        return {**unpacked(self._manifest, presented(trim(self._manifest, given, outputs))), **out}
 
     @property
     def state(self) -> State:
