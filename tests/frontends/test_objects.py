@@ -13,6 +13,7 @@ import pytest
 
 import ingot
 from ingot.errors import InputError
+from ingot.frontends.sklearn import envelope
 from tests.keras.files import archive, layer, sequential
 
 LINEAR = """<ir_version: 10, opset_import: ["" : 21]>
@@ -81,6 +82,51 @@ def test_an_estimator_is_converted_with_its_features(converter: dict[str, Any]) 
     assert "options" not in converter
     ingot.compile(of("sklearn", "Forest", n_features_in_=3, classes_=[0, 1]), [[1.0, 2.0, 3.0]])
     assert converter["options"] == {"zipmap": False} and converter["example"] == [[1.0, 2.0, 3.0]]
+
+
+class Container:
+    """What skl2onnx hands a converter, collected as a graph; names are unique without its scope's help."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def add_initializer(self, name: str, kind: int, shape: list[int], content: list[float]) -> None:
+        self.constants.append(onnx.helper.make_tensor(name, kind, shape, content))
+
+    def add_node(self, kind: str, inputs: Any, outputs: Any, op_version: int, **more: Any) -> None:
+        self.nodes.append(onnx.helper.make_node(kind, inputs, outputs, **more))
+
+    def get_unique_variable_name(self, name: str) -> str:
+        return f"{name}{len(self.nodes)}_{len(self.constants)}"
+
+    get_unique_operator_name = get_unique_variable_name
+
+
+def test_an_elliptic_envelope() -> None:
+    """Mahalanobis' distance, as scikit-learn defines score and label."""
+    rng, made = np.random.default_rng(0), Container()
+    half, location, offset = rng.normal(size=(4, 4)), rng.normal(size=4), -5.0
+    model = types.SimpleNamespace(location_=location, precision_=half @ half.T, offset_=offset)
+    operator = types.SimpleNamespace(
+        raw_operator=model, input_full_names=["X"], output_full_names=["label", "scores"]
+    )
+    envelope(made, operator, made)
+    sides = (
+        [onnx.helper.make_tensor_value_info("X", 1, [50, 4])],
+        [
+            onnx.helper.make_tensor_value_info("label", 7, [50, 1]),
+            onnx.helper.make_tensor_value_info("scores", 1, [50, 1]),
+        ],
+    )
+    graph = onnx.helper.make_graph(made.nodes, "envelope", *sides, made.constants)
+    proto = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8)
+    x = rng.normal(size=(50, 4)).astype(np.float32)
+    label, scores = ingot.compile(proto).run({"X": x}).values()
+    wanted = -(((x - location) @ model.precision_) * (x - location)).sum(1, keepdims=True) - offset
+    np.testing.assert_allclose(scores, wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(label, np.where(wanted >= 0, 1, -1))
+    assert 0 < (label == 1).sum() < 50
 
 
 def test_estimators_that_cannot_be_converted(

@@ -74,6 +74,7 @@ def estimators() -> list[Any]:
     """What microcontrollers often run of scikit-learn, with few parameters."""
     from sklearn import (
         cluster,
+        covariance,
         ensemble,
         linear_model,
         mixture,
@@ -103,6 +104,8 @@ def estimators() -> list[Any]:
         neural_network.MLPRegressor(hidden_layer_sizes=(16, 8), max_iter=100),
         cluster.KMeans(3, n_init=1, random_state=0),
         ensemble.IsolationForest(n_estimators=5, random_state=0),
+        covariance.EllipticEnvelope(random_state=0),
+        make_pipeline(StandardScaler(), covariance.EllipticEnvelope(random_state=0)),
         make_pipeline(StandardScaler(), linear_model.LogisticRegression()),
     ]
 

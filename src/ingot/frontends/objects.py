@@ -14,6 +14,7 @@ import onnx
 
 from ingot.errors import InputError
 from ingot.frontends.pytorch.exporter import reason_of
+from ingot.frontends.sklearn import register
 
 MODELS = (
     "a path, the bytes of a file, an onnx.ModelProto, or a model of PyTorch, Keras or scikit-learn "
@@ -85,6 +86,7 @@ def _of_sklearn(model: Any, example_inputs: Any) -> onnx.ModelProto:
     )
     options = {"options": {"zipmap": False}} if hasattr(model, "classes_") else {}
     try:
+        register()
         proto: onnx.ModelProto = to_onnx(model, example_inputs, target_opset=OPSETS, **described, **options)
     except Exception as error:  # whatever the converter has to say
         raise InputError(f"skl2onnx cannot convert {name}: {reason_of(error)}") from error
