@@ -39,7 +39,7 @@ UNREAD = (
 """Of whose SVE, Helium, rd %y, dinsu the decoder makes no assembly that a compiler takes."""
 
 UNTRANSLATED = (("riscv64-v", "quantised"),)
-"""Programs that QEMU 7.2 ends at a conversion of floats, the first behind a change of the vectors' length."""
+"""Programs in which QEMU 7.2 aborts at a conversion of floats, the first after vectors change length."""
 
 
 @dataclass(frozen=True)
