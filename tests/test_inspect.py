@@ -8,6 +8,8 @@ import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import onnx
 import pytest
 from typer.testing import CliRunner, Result
@@ -62,11 +64,29 @@ def test_every_stage_as_text_json_and_picture(tmp_path: Path) -> None:
     assert [n["op"] for n in nodes[:3]] == ["Conv", "Relu", "Conv"]
 
 
+def test_every_element_of_the_constants(tmp_path: Path) -> None:
+    """All of them, under the model's names; a type that numpy lacks as its bits."""
+    assert ingot("inspect", DIGITS, "--constants", tmp_path / "c.npz").exit_code == 0
+    with np.load(tmp_path / "c.npz") as found:
+        for tensor in onnx.load(DIGITS).graph.initializer:
+            np.testing.assert_array_equal(found[tensor.name], onnx.numpy_helper.to_array(tensor))
+    text = (
+        '<ir_version: 10, opset_import: ["" : 21]> g (bfloat16[2] x) => (bfloat16[2] y) { y = Add(x, file) }'
+    )
+    model, half = onnx.parser.parse_model(text), np.array([1, 0.5], np.float32).astype(ml_dtypes.bfloat16)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(half, "file"))
+    onnx.save(model, tmp_path / "h.onnx")
+    assert ingot("inspect", tmp_path / "h.onnx", "--constants", tmp_path / "h.npz").exit_code == 0
+    with np.load(tmp_path / "h.npz") as found:
+        np.testing.assert_array_equal(found["file"], [0x3F80, 0x3F00])
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("fusion",), "choose from graph, pack_boundary, fold_stages"),
         (("fuse", "--svg", "x.svg"), "no picture"),
+        (("plan", "--constants", "x.npz"), "only the stage graph"),
     ],
 )
 def test_a_stage_that_cannot_be_shown(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ingot.api.subjects import Model, bundle_of, is_bundle, opened, options_of
 from ingot.bundle.bundle import Bundle
+from ingot.data.archives import archive_of
 from ingot.driver import REGION_STEPS, Stages, front, region_of, stages
 from ingot.errors import InputError
+from ingot.formula.expr import Array
 from ingot.frontends.canonical import canonical
 from ingot.frontends.onnx import read_proto
 from ingot.graph.ir import Graph
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
 class Inspection(Result):
     """The result of `inspect`: a text or tables; `data` has the same as plain data.
 
-    `remarks` say what does not compile, and why.
+    `remarks` say what does not compile, and why. `constants` has the elements of every constant
+    that a node of the graph reads, by name.
     """
 
     stage: str
@@ -44,6 +47,7 @@ class Inspection(Result):
     remarks: tuple[str, ...] = ()
     diagram: Diagram | None = None
     arena: str = ""
+    constants: Mapping[str, Array] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -62,6 +66,15 @@ class Inspection(Result):
     def dot(self) -> str:
         """Return Graphviz text. Raises InputError if the stage has none."""
         return dot_text(self._drawn("--dot draws the stages graph and program; the plan's picture is --svg"))
+
+    def npz(self) -> bytes:
+        """Return the constants as a .npz file; types that numpy lacks as their bits, strings as Unicode.
+
+        Raises InputError if the stage has none.
+        """
+        if self.stage != "graph":
+            raise InputError("only the stage graph of a model that compiles has constants")
+        return archive_of(self.constants)
 
     def _drawn(self, otherwise: str) -> Diagram:
         if self.stage == "bundle":
@@ -118,7 +131,11 @@ def _graph(model: Any, wanted: Options, may_be_declared: bool) -> Inspection:
         return Inspection(
             "declared", {**asdict(found), "reason": reason}, declared_text(found), remarks=tuple(said)
         )
-    return Inspection("graph", _graph_data(graph), graph_text(graph), diagram=graph_diagram(graph))
+    values = [v for node in graph.nodes for v in node.inputs if v is not None]
+    constants = {v.name: v.constant for v in values if v.constant is not None}
+    return Inspection(
+        "graph", _graph_data(graph), graph_text(graph), diagram=graph_diagram(graph), constants=constants
+    )
 
 
 def _graph_data(graph: Graph) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 from ingot.cli import arguments as arg
 from ingot.cli.compiling import is_bundle
 from ingot.cli.show import note, progress, report, text_block, write_texts
-from ingot.files import require_place
+from ingot.files import require_place, write_apart
 from ingot.options import fields_of
 
 Stage = Annotated[
@@ -21,6 +21,10 @@ Stage = Annotated[
     ),
 ]
 Dot = Annotated[Path | None, typer.Option("--dot", metavar="FILE", help="Write the graph as Graphviz text.")]
+Constants = Annotated[
+    Path | None,
+    typer.Option("--constants", metavar="FILE.npz", help="Write all elements of the graph's constants."),
+]
 Svg = Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw the graph or the arena.")]
 
 
@@ -29,6 +33,7 @@ def inspect(
     stage: Stage = None,
     dot: Dot = None,
     svg: Svg = None,
+    constants: Constants = None,
     define: arg.Defines = None,
     fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
@@ -47,15 +52,19 @@ def inspect(
         **arg.edges(feeds, fetches, model_inputs),
     }
     wanted = arg.options(target, define, capacity=capacity, fix=fix, **more)
-    if stage is None and (dot or svg) and not is_bundle(model):
+    if stage is None and (dot or svg or constants) and not is_bundle(model):
         stage = "graph"  # which is drawn, or an error says why not
-    require_place(dot, svg)
+    require_place(dot, svg, constants)
     with progress(f"Reading {model.name}"):
         from ingot.api.inspecting import inspect as inspected
 
         found = inspected(model, stage=stage, **fields_of(wanted))
         drawn = [(path, draw()) for path, draw in ((dot, found.dot), (svg, found.svg)) if path]
+        stored = {constants: found.npz()} if constants else {}
     write_texts(dict(drawn))
+    write_apart(stored)
+    for path in stored:
+        note(f"wrote {path}")
     if as_json:
         report(found.as_dict(), True)
     elif found.text:

@@ -1,4 +1,4 @@
-"""`.npz` files as arrays: what `numpy.savez` writes, and what anybody may have named so.
+"""`.npz` files as arrays: what `numpy.savez` writes, and what anybody may have named so; and back.
 
 In: a path. Out: arrays by name, read one at a time, or one InputError. An archive's own sizes are not
 trusted: a member is read only if its header and its size agree, and what expands has a limit.
@@ -6,14 +6,17 @@ trusted: a member is read only if its header and its size agree, and what expand
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ingot.data.arrays import FILE_BYTES, parse_array
 from ingot.errors import InputError
@@ -30,6 +33,19 @@ EXPANSION = 64  # times what it takes in the file: beyond, it is hardly data
 CHUNK = 1 << 20
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FAILURES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OSError)
+
+
+def archive_of(arrays: Mapping[str, Array]) -> bytes:
+    """Return arrays as a `.npz` file: types that numpy lacks as their bits, strings as Unicode."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, array in arrays.items():
+            plain = array.astype(np.str_) if array.dtype.kind in "OS" else array
+            if plain.dtype.kind not in "fiubU":
+                plain = plain.view(f"u{plain.dtype.itemsize}")
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(plain), allow_pickle=False)
+    return made.getvalue()
 
 
 def member_names(path: Path) -> list[str]:
