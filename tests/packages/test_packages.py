@@ -215,7 +215,8 @@ def test_micropython(name: str, tmp_path: Path) -> None:
         (tmp_path / path).write_text(text)
     ins, outs = made.manifest["inputs"], made.manifest["outputs"]
     sizes = [_bytes(tensor) for tensor in (*ins, *outs)]
-    golden = made.files["golden.bin"]
+    golden, natmod = made.files["golden.bin"], made.files["natmod/Makefile"].decode()
+    assert all(file in natmod for file in made.files if file.endswith(".c"))
     assert len(golden) == sum(sizes)
     (tmp_path / "main.c").write_text(_caller(f"{name}_net", sizes, len(ins)))
     sources = sorted((tmp_path / "p" / "src").glob("*.c"))

@@ -14,19 +14,20 @@ from ingot.formula.types import DType, dtype_named
 Manifest = Mapping[str, Any]
 Described = Mapping[str, Any]
 INTEGERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
-STATE = "static struct {name}_state module_state;\nstatic bool module_started;\n"
+STATE = "struct {name}_state {name}_module_state;\nbool {name}_module_started;\n"
 RESET = """
 /* Back to the state before the first run. */
 static mp_obj_t module_reset(void)
 {{
-    {name}_state_init(&module_state);
-    module_started = true;
+    {name}_state_init(&{name}_module_state);
+    {name}_module_started = true;
     return mp_const_none;
 }}
 static MP_DEFINE_CONST_FUN_OBJ_0(module_reset_obj, module_reset);
 """
 ENTRY = "\n    { MP_ROM_QSTR(MP_QSTR_reset), MP_ROM_PTR(&module_reset_obj) },"
-START = "\n    if (!module_started) module_reset();"
+STORE = "\n    mp_store_global(MP_QSTR_reset, MP_OBJ_FROM_PTR(&module_reset_obj));"
+START = "\n    if (!{name}_module_started) module_reset();"
 RESETS = "\n\nThe network keeps a state from one run to the next; `{name}.reset()` sets it back to the start."
 
 
@@ -39,11 +40,12 @@ def micropython_words(m: Manifest) -> dict[str, str]:
         "c_state": STATE.format(name=name) if state else "",
         "c_reset": RESET.format(name=name) if state else "",
         "c_reset_entry": ENTRY if state else "",
-        "c_start": START if state else "",
+        "c_reset_store": STORE if state else "",
+        "c_start": START.format(name=name) if state else "",
         "c_inputs": str(len(ins)),
         "c_count": str(len(everything)),
         "c_buffers": "\n".join(_buffer(t) for t in everything),
-        "c_call": ", ".join([*places, *(["&module_state"] if state else []), "module_arena"]),
+        "c_call": ", ".join([*places, *([f"&{name}_module_state"] if state else []), "arena"]),
         "py_inputs": _rows(ins),
         "py_outputs": _rows(outs),
         "py_usage": "\n".join(_made(t) for t in everything),
