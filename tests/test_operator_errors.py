@@ -117,14 +117,29 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize("op", ["Gradient", "Adagrad", "Adam", "Momentum"])
-def test_training_is_refused_by_name(op: str) -> None:
-    node = helper.make_node(op, ["r", "t"], ["y"], "step", domain="ai.onnx.preview.training")
+def test_gradients_are_refused_by_name() -> None:
+    node = helper.make_node("Gradient", ["r", "t"], ["y"], "step", domain="ai.onnx.preview.training")
     inputs = [helper.make_tensor_value_info(n, 1, [1]) for n in "rt"]
     graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", 1, [1])])
     imports = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.preview.training", 1)]
-    with pytest.raises(UnsupportedError, match=f"{op} node 'step' cannot be compiled: "):
+    with pytest.raises(UnsupportedError, match="Gradient node 'step' cannot be compiled: "):
         ingot.compile(helper.make_model(graph, opset_imports=imports, ir_version=10))
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ([F, F, F, F], "4 tensors are no weights with 2 others each"),
+        ([F, F, F[:1]], "weight 0 has other tensors of another shape"),
+        ([Q, Q, Q], "an input is int32, the operator takes floats"),
+    ],
+)
+def test_error_of_an_optimiser(tensors: list[Array], message: str) -> None:
+    inputs = [ZERO, np.array(1, np.int64), *tensors]
+    row = Row("Adagrad", inputs, {}, outputs=2, opset=1, domain="ai.onnx.preview.training")
+    with pytest.raises(InputError) as caught:
+        ingot.compile(model(row))
+    assert message in str(caught.value) and "Adagrad node" in str(caught.value)
 
 
 @pytest.mark.parametrize(("op", "inputs", "attributes", "opset", "message"), CASES)

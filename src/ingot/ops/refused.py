@@ -11,9 +11,6 @@ from ingot.errors import UnsupportedError
 from ingot.graph.ir import Node
 
 TRAINING = "ai.onnx.preview.training"
-_OPTIMISER = "it updates weights, which are constants in a bundle"
-_REMEDY = "train the model in the framework that it comes from, and export it for inference"
-
 REFUSED = {
     ("", "ImageDecoder"): (
         "decoding a file (JPEG, PNG, WebP, ...) needs a codec, which a freestanding bundle cannot call",
@@ -21,11 +18,8 @@ REFUSED = {
     ),
     (TRAINING, "Gradient"): (
         "only a training framework can differentiate the graph around it",
-        _REMEDY,
+        "train the model in the framework that it comes from, and export it for inference",
     ),
-    (TRAINING, "Adagrad"): (_OPTIMISER, _REMEDY),
-    (TRAINING, "Adam"): (_OPTIMISER, _REMEDY),
-    (TRAINING, "Momentum"): (_OPTIMISER, _REMEDY),
 }
 """By domain and operator: the reason, and what to do instead."""
 
