@@ -277,6 +277,24 @@ def test_a_residual_block_has_no_floats_in_memory() -> None:
     assert not floats
 
 
+@pytest.mark.parametrize("stride", [2, 3])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_transposed_convolutions_to_few_channels_go_in_vectors(channels: int, stride: int) -> None:
+    """Their sums read floats, each about once; of bytes made floats in the sum there is no vector."""
+    text = (
+        f"fw = DequantizeLinear(tw, ws, wz) c = ConvTranspose<strides=[{stride}, {stride}]>(x, fw) "
+        "y = QuantizeLinear(c, s2, z)"
+    )
+    CONSTANTS["tw"] = np.arange(-18, 36 * channels - 18, dtype=np.int8).reshape(4, channels, 3, 3)
+    proto = model(text)
+    (wanted,) = exact_session(proto).run(None, feed())
+    for target in ("x86-64-v4-vnni", "x86-64-v3", "aarch64"):
+        program = stages(proto, Options(target=target)).program
+        (got,) = run(program, feed())
+        assert np.abs(got.astype(int) - wanted.astype(int)).max() <= 1
+        assert {"sliding_window", "contract"} & {g for k in program.kernels for g in k.generators}
+
+
 def test_exact_arithmetic_keeps_the_floats() -> None:
     proto = model(EXACT["convolution"])
     assert "Conv" in [n.op for n in front(proto, Options(math="exact")).nodes]

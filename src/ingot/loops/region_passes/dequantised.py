@@ -5,7 +5,8 @@
 
 In: a region before fusion. Out: the same region, in which a map from one tensor of bytes to floats is
 repeated by every stage that reads its result at most about once, and gone where all do. A convolution, which
-reads each element many times, keeps the tensor of floats.
+reads each element many times, keeps the tensor of floats, and so does a transposed one, whose products of two
+elements have fast kernels.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ingot.formula.compute import Compute, reads, same_point
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, transform
 from ingot.formula.types import FLOAT32
+from ingot.loops.inner_products import is_product
 from ingot.loops.region import Either, Group, Iterate, Region
 from ingot.loops.region_passes.fuse import pointwise, readers_of
 
@@ -96,6 +98,11 @@ def _byte_of(number: Expr, source: Compute) -> Const | None:
     return Const(int(every[found[0]]), kind) if found.size else None
 
 
+def _is_image(c: Compute) -> bool:
+    """Whether products of elements are summed for the points of an image or a signal."""
+    return is_product(c) and c.out.rank > 2
+
+
 def _reading_bytes(c: Compute, made: dict[Tensor, Compute]) -> Compute:
     axes = (*c.axes, *(c.reduction.axes if c.reduction is not None else ()))
     if not any(t in made for t in reads(c)) or not all(isinstance(a.extent, int) for a in axes):
@@ -110,5 +117,5 @@ def _reading_bytes(c: Compute, made: dict[Tensor, Compute]) -> Compute:
         return _dequantised(source, node)
 
     r = c.reduction
-    summed = None if r is None else replace(r, term=transform(r.term, replaced))
+    summed = r if r is None or _is_image(c) else replace(r, term=transform(r.term, replaced))
     return replace(c, value=transform(c.value, replaced), reduction=summed)
