@@ -7,7 +7,7 @@ import pytest
 
 from ingot.eie import sweep
 from ingot.eie.activity import activity
-from ingot.eie.benchmark import BENCHMARKS, draw
+from ingot.eie.benchmark import BENCHMARKS, Shares, draw
 from ingot.eie.columns import encode, encode_sorted
 from ingot.eie.energy import energy, read_picojoules, square_millimetres, steady_milliwatts
 from ingot.eie.machine import Machine
@@ -43,9 +43,9 @@ def test_the_paper_s_power_and_area() -> None:
     assert read_picojoules(32) < read_picojoules(64) < read_picojoules(512) < 180
 
 
-def placement_of(*names: str, printed: float | None = None, placed: bool = False) -> Placement:
+def placement_of(*names: str, shares: Shares, placed: bool = False) -> Placement:
     machine = Machine()
-    loads = [benchmark_load(n, printed) for n in names]
+    loads = [benchmark_load(n, shares) for n in names]
     loads = [sweep.placed(load, 64, False) if placed else load for load in loads]
     columns = [encode_sorted(load.shape, load.at, load.codes, 64) for load in loads]
     return check_places(place(tiles(columns, machine), machine), machine)
@@ -80,20 +80,20 @@ def check_places(found: Placement, machine: Machine) -> Placement:
     return found
 
 
-@pytest.mark.parametrize("printed", [0.0, None])
-def test_alexnet_fits_the_srams(printed: float | None) -> None:
-    found = placement_of("Alex-6", "Alex-7", "Alex-8", printed=printed)
+@pytest.mark.parametrize("shares", ["printed", "fitted"])
+def test_alexnet_fits_the_srams(shares: Shares) -> None:
+    found = placement_of("Alex-6", "Alex-7", "Alex-8", shares=shares)
     assert found.fits and found.pointers > 16384 and found.packed == 2
     assert sum(p.tile.columns.codes.size for p in found.placed) < found.loaded_bytes
 
 
-@pytest.mark.parametrize("printed", [0.0, None])
-def test_vgg_fits_the_srams_with_its_rows_placed(printed: float | None) -> None:
+@pytest.mark.parametrize("shares", ["printed", "fitted"])
+def test_vgg_fits_the_srams_with_its_rows_placed(shares: Shares) -> None:
     """33,289 pointers, and with the densities as printed 131,023 entries, where 131,072 have room."""
-    found = placement_of("VGG-6", "VGG-7", "VGG-8", printed=printed, placed=True)
+    found = placement_of("VGG-6", "VGG-7", "VGG-8", shares=shares, placed=True)
     assert found.fits and found.pointers > 33000
     assert found.move_cycles < 15000
-    as_they_come = placement_of("VGG-6", "VGG-7", "VGG-8", printed=printed)
+    as_they_come = placement_of("VGG-6", "VGG-7", "VGG-8", shares=shares)
     assert 0 < as_they_come.streamed_bytes < as_they_come.loaded_bytes / 3
     assert {p.way.kind for p in as_they_come.placed} == {"own", "packed", "host"}
 

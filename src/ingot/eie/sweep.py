@@ -21,7 +21,7 @@ import numpy as np
 from ingot.eie import fixed
 from ingot.eie.activity import Activity, activity
 from ingot.eie.balance import column_order, row_order
-from ingot.eie.benchmark import BENCHMARKS, codebook, draw
+from ingot.eie.benchmark import BENCHMARKS, Shares, codebook, draw
 from ingot.eie.columns import Columns, encode_sorted
 from ingot.eie.energy import energy
 from ingot.eie.layers import Product
@@ -76,7 +76,7 @@ class Axes:
     """What is varied; every combination is a machine.
 
     `placement`: rows are placed, "rows", and columns ordered, "rows and columns", before anything else.
-    `printed`: the paper's layers are drawn with the printed percentages and this spread of rows.
+    `shares`: which densities the paper's layers are drawn with (`benchmark.draw`).
     """
 
     pes: tuple[int, ...] = (64,)
@@ -85,7 +85,7 @@ class Axes:
     precision: tuple[int, ...] = (16,)
     errors: bool = False
     placement: str = ""
-    printed: float | None = None
+    shares: Shares = "fitted"
 
     def machines(self, pes: int) -> list[Machine]:
         """All with that many PEs."""
@@ -100,17 +100,17 @@ def load_of(product: Product, activations: Array) -> Load:
 
 
 @cache
-def benchmark_load(name: str, printed: float | None = None) -> Load:
+def benchmark_load(name: str, shares: Shares = "fitted") -> Load:
     """A layer of the paper's evaluation, by its name. A process draws it once."""
     found = next(b for b in BENCHMARKS if b.name == name)
-    drawn = draw(found, printed=printed)
+    drawn = draw(found, shares=shares)
     return Load(name, drawn.shape, drawn.at, drawn.codes, codebook(), drawn.activations[None])
 
 
 def measure(load: Load | str, pes: int, axes: Axes) -> list[Point]:
     """One task. A name stands for a layer of the evaluation."""
     if isinstance(load, str):
-        load = benchmark_load(load, axes.printed)
+        load = benchmark_load(load, axes.shares)
     if axes.placement:
         load = placed(load, pes, axes.placement != "rows")
     columns = encode_sorted(load.shape, load.at, load.codes, pes)
