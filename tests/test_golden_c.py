@@ -139,6 +139,16 @@ def encoded(kind: str, rows: int = 32, columns: int = 64) -> onnx.ModelProto:
     return one_node(node, {"x": (1, columns)}, {}, {"w": sparse(codes) if kind == "sparse" else codes})
 
 
+def encoded_layers(rows: int = 16) -> onnx.ModelProto:
+    """Two layers of one shape, whose weights have different numbers of entries."""
+    first, second = random_codes((rows, rows), 0.2), random_codes((rows, rows), 0.15, seed=1)
+    node = helper.make_node("Gemm", ["x", "v"], ["h"], "first", transB=1)
+    model = one_node(node, {"x": (1, rows)}, {}, {"v": sparse(first), "w": sparse(second)})
+    model.graph.node.append(helper.make_node("Gemm", ["h", "w"], ["y"], "second", transB=1))
+    model.graph.output[0].name = "y"
+    return model
+
+
 CASES = {
     "matrix_product": Golden(product, (*X86, "aarch64", "c99"), "Gemm"),
     "inner_product": Golden(inner_product, ("x86-64-v3", "aarch64"), "Gemm"),
@@ -163,6 +173,7 @@ CASES = {
     "quantised_depthwise": Golden(lambda: quantised(16, 16), ("x86-64-v4-vnni", "aarch64"), "QLinearConv"),
     "integer_product": Golden(integers, ("x86-64-v4-vnni", "armv7e-m", "armv8.1m")),
     "sparse": Golden(lambda: encoded("sparse"), (*X86, "armv8.1m")),
+    "sparse_layers": Golden(encoded_layers, ("c99",)),
     "codebook": Golden(lambda: encoded("codebook", 512, 1024), ("x86-64-v4-vnni",)),
     "recurrent_cell": Golden(cell, ("x86-64-v3",)),
     "scan": Golden(lambda: layer("CumSum", (4, 6), constants={"axis": np.array(1)}), ("x86-64-v3",)),

@@ -10,7 +10,7 @@ static __attribute__((__noinline__)) void golden_Gemm(const float x[restrict 1][
     int32_t begin = (int32_t)0;
     for (int column = 0; column < 64; column++) {
         const float active0 = x[0][column];
-        const int lo = (int)(min_i32(begin & 511, 442));
+        const int lo = (int)(min_i32(begin & 2147483647, 442));
         begin = (int32_t)((uint32_t)begin + (uint32_t)(int32_t)((int)w_counts[column]));
         if (active0 != 0.0f) {
             int32_t at = -1;

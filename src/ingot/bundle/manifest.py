@@ -215,6 +215,6 @@ def _kernel(unit: Unit, call: Call) -> dict[str, Any]:
         "bytes": sum(t.bytes for t in moved),
         "weights_bytes": weights,
         "choices": dict(k.choices),
-        "notes": list(k.notes),
+        "notes": list(call.notes or k.notes),
         "generators": list(k.generators),
     }

@@ -160,7 +160,7 @@ def _group(made: Sequence[Made], options: Options, name: str) -> Group:
     taken = {f"{m.program.name}_{symbol}" for m in made for symbol in SYMBOLS}
     kernels = [k for m in made for k in m.program.kernels]
     alike = PRIORITIES[options.optimize].alike or made[0].target.shares
-    shared = generals(kernels, equal=not alike)
+    shared = generals(kernels, differ="numbers" if alike else "lengths")
     names = tuple(m.program.name for m in made)
     scope = Scope({name, *names, *taken}, begins((name, *names)))
     return Group(name, names, scope, shared, tuple(m.plan for m in made))

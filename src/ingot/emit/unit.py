@@ -16,7 +16,7 @@ from ingot.emit.names import LONGEST, Scope, comment, is_identifier
 from ingot.errors import InputError
 from ingot.formula.expr import Param, Tensor, text
 from ingot.graph.ir import Scale
-from ingot.loops.alike import General, generals
+from ingot.loops.alike import ENCODED, General, generals
 from ingot.loops.operations import minor
 from ingot.loops.priority import PRIORITIES, Priority
 from ingot.loops.program import Kernel, Program, Step, calls, calls_routines
@@ -306,7 +306,10 @@ class Unit:
         if self.group is not None:
             return dict(self.group.generals)
         alike = self.priority.alike or self.target.shares
-        return generals(self.program.kernels if alike else self.unhurried)
+        if alike:
+            return generals(self.program.kernels)
+        hurried = (k for k in self.program.kernels if k not in self.unhurried and ENCODED in k.generators)
+        return {**generals(hurried, differ="lengths"), **generals(self.unhurried)}
 
     @cached_property
     def unhurried(self) -> tuple[Kernel, ...]:

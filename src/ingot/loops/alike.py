@@ -6,7 +6,8 @@
 In: the kernels of a program. Out: for some of them the `General` that C has in their place. The program stays
 as it is: what is verified, evaluated and planned are the kernels themselves, and a general one with its
 numbers put in is, statement by statement, the kernel that it stands for.
-Called by `emit` where code is to be small.
+Called by `emit` where code is to be small, and always for products with encoded weights that differ in
+nothing but how many entries there are.
 
 Numbers are integers of indices and bounds of loops, extents of tensors, scalar constants of sums and
 products, and what a routine is told. What a tile has unrolled, and what an index is divided by, is the same
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from ingot.formula.expr import (
     Binary,
@@ -47,9 +49,11 @@ from ingot.formula.statements import (
 )
 from ingot.formula.types import FLOAT32, FLOAT64, INDEX, INT32, DType
 from ingot.loops.program import Kernel
-from ingot.loops.rewrite import rewritten
+from ingot.loops.rewrite import remarked, remarks_joined, rewritten
 
 Number = int | float
+Differ = Literal["numbers", "lengths"]
+ENCODED = "sparse"  # the family of generators whose tables are as long as there are entries
 RANK = 8  # vectors and matrices are read as what has more axes, the first of which have one place each
 FREE = ("add", "sub", "mul", "max", "min", "doubling_high", "rounding_shr")
 """Operations beside which a constant that is no index may become a number."""
@@ -65,25 +69,38 @@ class General:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A kernel whose numbers are taken out: what is left, and they in their order with their types."""
+    """A kernel whose numbers are taken out: what is left, and they in their order with their types.
+
+    `lengths` are the places of those that say how long tables are: no index is multiplied by them.
+    """
 
     skeleton: Hashable
     body: tuple[Statement, ...]
     parameters: tuple[Tensor, ...]
     numbers: tuple[Number, ...]
     types: tuple[DType, ...]
+    lengths: frozenset[int]
 
 
-def generals(kernels: Iterable[Kernel], *, equal: bool = False) -> dict[Kernel, General]:
-    """The general kernel of each that shares one with others; of `equal` ones, whose numbers are the same."""
+def generals(kernels: Iterable[Kernel], *, differ: Differ = "numbers") -> dict[Kernel, General]:
+    """The general kernel of each that shares one with others. `differ` is all that may be different in those:
+    any of the numbers, or no more than how many entries encoded weights have.
+    """
     groups: dict[Hashable, dict[Kernel, _Taken]] = {}
     for kernel in kernels:
         if _is_fixed(kernel):
             taken = _taken(kernel)
-            same = tuple(map(repr, taken.numbers)) if equal else ()
-            groups.setdefault((taken.skeleton, same), {})[kernel] = taken
+            groups.setdefault((taken.skeleton, _same(kernel, taken, differ)), {})[kernel] = taken
     found = (_general(members) for members in groups.values() if len(members) > 1)
     return {kernel: general for general in found for kernel in general.given}
+
+
+def _same(kernel: Kernel, taken: _Taken, differ: Differ) -> Hashable:
+    """The numbers that must be the same."""
+    if differ == "numbers":
+        return ()
+    free = taken.lengths if ENCODED in kernel.generators else frozenset()
+    return tuple(repr(n) for i, n in enumerate(taken.numbers) if i not in free)
 
 
 def _is_fixed(kernel: Kernel) -> bool:
@@ -100,6 +117,7 @@ class _Taker:
     def __init__(self, kernel: Kernel) -> None:
         self.numbers: list[Number] = []
         self.types: list[DType] = []
+        self.lengths: set[int] = set()
         self.stands = {t: self._tensor(n, t) for n, t in enumerate(kernel.parameters)}
 
     def number(self, value: Number, dtype: DType) -> Var:
@@ -110,6 +128,8 @@ class _Taker:
     def _tensor(self, n: int, t: Tensor) -> Tensor:
         """One of the same strides, of RANK axes; who owns the bytes around it does not matter to C."""
         spans = (1,) * (RANK - t.rank) + tuple(map(static, t.spans))
+        if t.rank:
+            self.lengths.add(len(self.numbers) + RANK - t.rank)
         return Tensor(f"p{n}", t.type, tuple(self.number(size, INDEX) for size in spans), within=t.within)
 
     def expression(self, e: Expr) -> Expr:
@@ -124,6 +144,8 @@ class _Taker:
                 return self.number(value, INDEX)
             case Binary("floordiv" | "mod", a, Const()):
                 return rebuild(e, lambda part: self.expression(part) if part is a else part)
+            case Binary("min") if e.dtype is INT32:
+                return rebuild(e, self._bound)
             case Binary(op) if op in FREE and e.dtype is not INDEX:
                 return rebuild(e, self._operand)
         return None
@@ -133,6 +155,12 @@ class _Taker:
         if isinstance(e, Const) and e.dtype in (FLOAT32, FLOAT64, INT32):
             return self.number(e.value, e.dtype)
         return self.expression(e)
+
+    def _bound(self, e: Expr) -> Expr:
+        """An operand of what a place in a table is bounded by."""
+        if isinstance(e, Const):
+            self.lengths.add(len(self.numbers))
+        return self._operand(e)
 
     def statements(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         return tuple(map(self._statement, body))
@@ -146,7 +174,7 @@ class _Taker:
                 return replace(s, lo=lo, hi=hi, body=self.statements(body))
             case When(condition, body, other):
                 return When(self.expression(condition), self.statements(body), self.statements(other))
-        return rewritten((s,), self.expression)[0]
+        return remarked(rewritten((s,), self.expression), lambda _: "")[0]
 
     def _called(self, s: For, routine: Routine) -> For:
         """C has the call only: of the loop no more is left than which tensors it writes."""
@@ -170,7 +198,8 @@ def _taken(kernel: Kernel) -> _Taken:
     kinds = tuple((t.name, t.type, t.rank, t.within) for t in parameters)
     scratch = tuple(t in kernel.scratch for t in kernel.parameters)
     skeleton = (kinds, scratch, tuple(taker.types), "\n".join(_told_text(body)))
-    return _Taken(skeleton, body, parameters, tuple(taker.numbers), tuple(taker.types))
+    lengths = frozenset(taker.lengths)
+    return _Taken(skeleton, body, parameters, tuple(taker.numbers), tuple(taker.types), lengths)
 
 
 def _told_text(body: tuple[Statement, ...]) -> Iterable[str]:
@@ -233,6 +262,7 @@ def _filled(first: Kernel, taken: _Taken, put: Mapping[str, Expr], members: list
         return None
 
     body = _told_again(rewritten(taken.body, lambda e: transform(e, place)), put)
+    body = remarks_joined(body, (k.notes for k in members))
     others = ", ".join(" + ".join(k.nodes) for k in members[1:])
     remark = f"{first.remark}; given the sizes of {others} too".removeprefix("; ")
     parameters = tuple(stands[t] for t in taken.parameters)

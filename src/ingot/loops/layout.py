@@ -135,17 +135,22 @@ class Storage:
         make: Callable[[Array], Array],
         type: DType | None = None,
         what: str = "",
+        within: tuple[int, int] | None = None,
     ) -> Tensor:
         """A physical constant as its loops read it, made of another once for each `how`.
 
         Its elements are the other's, or of the `type` given; `what` they are becomes part of its name.
+        `within` is what its loops need to know of its integers, if that is less than which ones they are:
+        loops that know less serve more constants.
         """
         if (t, how) not in self.packed:
             assert t.value is not None
             value = make(t.value)
             name = f"{t.name}_{what}" if what else t.name
-            made = self.packed[t, how] = Tensor(name, type or t.type, value.shape, value)
-            self.recipes[made] = lambda others: self.derived(self.again(t, others), how, make, type, what)
+            made = self.packed[t, how] = Tensor(name, type or t.type, value.shape, value, within=within)
+            self.recipes[made] = lambda others: self.derived(
+                self.again(t, others), how, make, type, what, within
+            )
         return self.packed[t, how]
 
     def combined(

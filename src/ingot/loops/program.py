@@ -74,7 +74,8 @@ class Kernel:
 class Call:
     """kernel(arguments): the program's tensors in the order of the kernel's parameters.
 
-    `nodes` are the model's nodes this call computes, where they are not the kernel's: several calls share it.
+    `nodes` are the model's nodes this call computes, and `notes` what the generators of its own kernel
+    remark, where they are not the kernel's: several calls share it.
     `pauses`: the caller of the bundle may take the processor behind it, or end the run.
     """
 
@@ -82,6 +83,7 @@ class Call:
     arguments: tuple[Tensor, ...]
     nodes: tuple[str, ...] = ()
     pauses: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def reads(self) -> tuple[Tensor, ...]:

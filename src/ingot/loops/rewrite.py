@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -29,6 +29,7 @@ from ingot.formula.statements import (
     Let,
     Madd,
     Prefetch,
+    Remark,
     Routine,
     Statement,
     Store,
@@ -55,6 +56,28 @@ def substituted(
 def rewritten(statements: tuple[Statement, ...], f: Callable[[Expr], Expr]) -> tuple[Statement, ...]:
     """The statements with `f` applied to every expression they hold."""
     return tuple(_one(s, f) for s in statements)
+
+
+def remarked(statements: tuple[Statement, ...], f: Callable[[str], str]) -> tuple[Statement, ...]:
+    """The statements with `f` applied to the text of every remark, in their order."""
+
+    def one(s: Statement) -> Statement:
+        match s:
+            case Remark(told):
+                return Remark(f(told))
+            case For():
+                return replace(s, body=remarked(s.body, f))
+            case When():
+                return replace(s, body=remarked(s.body, f), other=remarked(s.other, f))
+        return s
+
+    return tuple(map(one, statements))
+
+
+def remarks_joined(body: tuple[Statement, ...], notes: Iterable[tuple[str, ...]]) -> tuple[Statement, ...]:
+    """The body of several kernels alike, whose remarks say what those of each say."""
+    texts = ("; ".join(dict.fromkeys(several)) for several in zip(*notes, strict=True))
+    return remarked(body, lambda _: next(texts))
 
 
 def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:

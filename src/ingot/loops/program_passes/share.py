@@ -6,7 +6,7 @@
 In: a Program, in which calls of equal formulas share already. Out: the same program with one kernel for each
 thing that is done, whatever formula it came from; the first of several equal ones stays and says in a remark
 whom it serves. Equal are kernels whose parameters have the same types and shapes, and whose statements differ
-only in the tensors they touch.
+only in the tensors they touch, and in remarks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ingot.formula.expr import Expr, Load, Tensor, transform
 from ingot.formula.index import value_range
 from ingot.formula.statements import statements_text
 from ingot.loops.program import Branch, Call, Kernel, Program, Repeat, Step, calls
-from ingot.loops.rewrite import rewritten
+from ingot.loops.rewrite import remarked, remarks_joined, rewritten
 
 
 def share(program: Program) -> Program:
@@ -28,12 +28,12 @@ def share(program: Program) -> Program:
     places: dict[Hashable, Tensor] = {}
     kinds = Counter(map(_kind, program.kernels))
     same = {k: first.setdefault(_key(k, places), k) if kinds[_kind(k)] > 1 else k for k in program.kernels}
-    users: dict[Kernel, list[tuple[str, ...]]] = {}
+    users: dict[Kernel, list[Call]] = {}
     for call in calls(program.steps):
-        users.setdefault(same[call.kernel], []).append(call.nodes or call.kernel.nodes)
-    if all(len(nodes) == 1 for nodes in users.values()):
+        users.setdefault(same[call.kernel], []).append(call)
+    if all(len(made) == 1 for made in users.values()):
         return program
-    described = {k: _described(k, nodes) for k, nodes in users.items()}
+    described = {k: _described(k, made) for k, made in users.items()}
     merged = {k: described[to] for k, to in same.items()}
     return replace(program, steps=tuple(_step(s, merged) for s in program.steps))
 
@@ -55,22 +55,25 @@ def _key(kernel: Kernel, places: dict[Hashable, Tensor]) -> Hashable:
             return Load(stands[e.tensor], tuple(transform(i, place) for i in e.index), e.outside, e.lanes)
         return None
 
-    body = rewritten(kernel.body, lambda e: transform(e, place))
+    body = remarked(rewritten(kernel.body, lambda e: transform(e, place)), lambda _: "")
     return (_kind(kernel), body, "\n".join(statements_text(body)))
 
 
-def _described(kernel: Kernel, users: list[tuple[str, ...]]) -> Kernel:
-    """The kernel with a remark that names everything it computes."""
+def _described(kernel: Kernel, users: list[Call]) -> Kernel:
+    """The kernel with remarks that name everything it computes."""
     if len(users) == 1:
         return kernel
-    everyone = ", ".join(" + ".join(nodes) for nodes in users)
-    return replace(kernel, remark=f"{kernel.remark}; shared by {everyone}".removeprefix("; "))
+    everyone = ", ".join(" + ".join(call.nodes or call.kernel.nodes) for call in users)
+    remark = f"{kernel.remark}; shared by {everyone}".removeprefix("; ")
+    body = remarks_joined(kernel.body, (call.kernel.notes for call in users))
+    return replace(kernel, remark=remark, body=body)
 
 
 def _step(step: Step, merged: dict[Kernel, Kernel]) -> Step:
     match step:
         case Call(kernel):
-            return replace(step, kernel=merged[kernel], nodes=step.nodes or kernel.nodes)
+            nodes, notes = step.nodes or kernel.nodes, step.notes or kernel.notes
+            return replace(step, kernel=merged[kernel], nodes=nodes, notes=notes)
         case Branch(condition, then, other):
             sides = (tuple(_step(s, merged) for s in side) for side in (then, other))
             return Branch(condition, *sides)

@@ -38,7 +38,7 @@ from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import INT32, UINT8, DType
 from ingot.loops.access import NotVectorizable, step
 from ingot.loops.cuts import in_vectors
-from ingot.loops.kernels.contraction.codes import Codes
+from ingot.loops.kernels.contraction.codes import MOST_VALUES, Codes
 from ingot.loops.kernels.contraction.products import Product
 from ingot.loops.kernels.contraction.roles import Contraction, around
 from ingot.loops.kernels.contraction.tiles import Segment
@@ -163,7 +163,7 @@ class VectorOperand:
 
         how = (b.index, *names, extents, s.first)
         if self.codes is not None:
-            return self.storage.derived(b.tensor, (*how, "codes"), pack, UINT8, "codes")
+            return self.storage.derived(b.tensor, (*how, "codes"), pack, UINT8, "codes", (0, MOST_VALUES - 1))
         return self.storage.derived(b.tensor, (*how, group), pack, self.product.stored)
 
     def _terms(self, grid: Grid) -> Array:

@@ -41,6 +41,7 @@ from ingot.targets.record import Target
 
 ENTRY_BITS = (8, 16)
 HALF = 16  # bits of a word of the table
+MOST = (1 << 31) - 1  # as a mask: a number without its sign
 POINTS = 4  # that share each entry that is read
 GAP_BITS = 8  # of an entry that is stored in Huffman codes
 MOST_SUMS = 64 << 10  # bytes of the sums of all points, which a stream that is read once needs at once
@@ -250,7 +251,7 @@ class _Generator:
         proved to exist: behind the last are as many as a column has at most.
         """
         begin, last = Var("begin", None, INT32), int(self.made.first[-1])
-        within = Binary("min", begin & Const((1 << last.bit_length()) - 1, INT32), Const(last, INT32))
+        within = Binary("min", begin & Const(MOST, INT32), Const(last, INT32))
         yield Let("lo", cast(begin if self.stream is not None else within, INDEX))
         yield Assign("begin", begin + cast(self.count(column), INT32))
 
