@@ -17,6 +17,7 @@ from ingot.compression.finetune import Training
 from ingot.compression.layers import layers_of
 from ingot.compression.model import Wish, compress, floats
 from ingot.compression.script import load_script
+from ingot.compression.straight import Straight
 from ingot.errors import InputError
 from tests.compress.models import answers, model, read, with_weights
 
@@ -199,28 +200,69 @@ def test_an_encoded_model_has_no_network() -> None:
         trainable(encoded.model)
 
 
-def test_sharing_in_rounds(tmp_path: Path) -> None:
-    """In each round the larger half of the free weights have few values, and the others go on by themselves;
-    in the end all are shared, and the network answers as the file does."""
+def test_weights_change_their_cluster_in_rounds_of_sharing(tmp_path: Path) -> None:
+    """In all rounds but the last, the network sees shared weights and the optimiser moves others; what is
+    pruned stays so, and the network answers as the file does.
+    """
     seen: list[list[int]] = []
     path, before = prepared(tmp_path)
     script = load_script(path)
     train = script.functions["train"]
+    network_of = script.functions["evaluate"].__globals__["KEPT"]
 
     def watched(network: torch.nn.Module, steps: int) -> None:
+        handle = network.register_forward_hook(lambda *_: seen.append(counted(network)))
         train(network, steps)
-        weights = [network[0].weight.detach().numpy(), network[2].weight.detach().numpy()]
-        seen.append([len(np.unique(w[np.abs(w) >= np.median(np.abs(w))])) for w in weights])
+        handle.remove()
 
     script.functions["train"] = watched
-    made = compress(before, read, Wish(bits=("2",), training=Training(script, 1, 40, share_rounds=3)))
+    wish = Wish(density=("0.5",), bits=("2",), training=Training(script, 0, 40, share_rounds=3))
+    alone = compress(with_weights(before, {}), read, Wish(density=("0.5",), bits=("2",)))
+    made = compress(before, read, wish)
     names = [name for name, _ in made.scores]
-    assert names[2:] == ["shared, round 1", "shared, round 2", "shared", "centroids trained"]
-    assert min(seen[0]) > 50 and max(seen[3]) <= 4 and len(seen) == 4
-    network = script.functions["evaluate"].__globals__["KEPT"][-1]
+    assert names[1:] == ["shared, round 1", "shared, round 2", "shared", "centroids trained"]
+    assert len(seen) == 3 * 40 and all(max(counts) <= 4 for counts in seen)
+    assert [s.kept for s in made.account.layers] == [256, 64]
+    codes = {n: e.dense().codes for n, e in made.encodings.items()}
+    assert any((alone.encodings[n].dense().codes != c).any() for n, c in codes.items())
     given = np.random.default_rng(0).standard_normal((2, 16)).astype(np.float32)
     with torch.no_grad():
-        np.testing.assert_allclose(answers(made.model)[0], network(torch.from_numpy(given)), atol=1e-5)
+        np.testing.assert_allclose(answers(made.model)[0], network_of[-1](torch.from_numpy(given)), atol=1e-5)
+
+
+def counted(network: torch.nn.Module) -> list[int]:
+    """How many values the weights of each layer have."""
+    return [len(np.unique(network[i].weight.detach().numpy())) for i in (0, 2)]
+
+
+def test_changing_clusters_finds_more_than_training_centroids(tmp_path: Path) -> None:
+    """One bit for each weight, and as many steps in all."""
+    scores = []
+    for rounds, steps in ((1, 400), (2, 200)):
+        path, before = prepared(tmp_path)
+        training = Training(load_script(path), 0, steps, share_rounds=rounds)
+        made = compress(before, read, Wish(bits=("1",), form="codebook", training=training))
+        scores.append(dict(made.scores)["centroids trained"])
+    assert scores[1] > scores[0] + 0.05
+
+
+def test_a_round_that_only_evaluates_leaves_weights_shared() -> None:
+    """Forward passes without a backward one between: the weights of before are not lost."""
+    network = torch.nn.Linear(4, 1, bias=False)
+    given = torch.tensor([[1.0, 1.2, 3.0, 0.5]])
+    network.weight.data.copy_(given)
+    kept = torch.tensor([[True, True, True, False]])
+    straight = Straight(network.weight, kept, np.array([0.0, 1.1, 3.0], np.float32))
+    handles = straight.attach(network)
+    with torch.no_grad():
+        network(given)
+    loss = network(given).sum()
+    np.testing.assert_allclose(network.weight.detach(), [[1.1, 1.1, 3.0, 0.0]], rtol=1e-6)
+    loss.backward()
+    assert torch.equal(network.weight.detach(), given)
+    assert network.weight.grad.flatten()[3] == 0
+    for handle in handles:
+        handle.remove()
 
 
 def test_the_score_after_sharing_is_of_shared_weights(tmp_path: Path) -> None:

@@ -92,7 +92,10 @@ Finetune = Annotated[
         "train(model, steps) and evaluate(model). Needs PyTorch.",
     ),
 ]
-Rounds = Annotated[int | None, typer.Option(min=1, help="Rounds of pruning, with --finetune (default: 4).")]
+Rounds = Annotated[
+    int | None,
+    typer.Option(min=0, help="Rounds of pruning, with --finetune (default: 4); 0 prunes without training."),
+]
 Steps = Annotated[
     int | None,
     typer.Option(min=1, help="Optimiser steps for each round and for the centroids (default: 1000)."),
@@ -101,8 +104,8 @@ ShareRounds = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Rounds of sharing: in each, half of the weights that are still free join their centroids, "
-        "the last time all (default: 1).",
+        help="Rounds of sharing: in all but the last, training may move weights to other clusters; the last "
+        "trains the centroids (default: 1).",
     ),
 ]
 Fold = Annotated[
@@ -203,9 +206,9 @@ def training_of(
     from ingot.compression.finetune import ROUNDS, STEPS, Training
 
     if script is not None:
-        return Training(script, rounds or ROUNDS, steps or STEPS, share_rounds or 1)
-    if rounds or steps or share_rounds:
-        named = "--rounds and --steps are" if rounds or steps else "--share-rounds is"
+        return Training(script, ROUNDS if rounds is None else rounds, steps or STEPS, share_rounds or 1)
+    if rounds is not None or steps or share_rounds:
+        named = "--share-rounds is" if rounds is None and not steps else "--rounds and --steps are"
         raise InputError(f"{named} of training", remedy="add --finetune TRAIN.py")
     return None
 

@@ -2,18 +2,17 @@
 encodings.
 
     rounds of: prune a little more, train the weights that are left
-    rounds of: share the larger half of the weights that are still free, the last time all of them, then
-               train: the gradient of a centroid is the sum of the gradients of its weights
+    rounds of: cluster, train weights that the network sees shared, so that they may change their cluster
+    at last:   cluster, train the centroids: the gradient of each is the sum of the gradients of its weights
 
-Both kinds of training are hooks on gradients: 0 where a weight is pruned; for shared weights the sum over
-their cluster, so that weights that begin equal stay equal under any optimiser that treats elements alike.
-Sharing in rounds lets weights that are free still make up for what the shared ones lost (arXiv:1702.03044).
-The script's own `train` knows nothing of it. Called by `compress`.
+All of this is hooks on tensors, of which the script's own `train` knows nothing. A gradient is 0 where a
+weight is pruned; for shared weights it is the sum over their cluster, so that weights that begin equal stay
+equal under any optimiser that treats elements alike. In the rounds between, see `straight`. Called by
+`compress`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from ingot.compression.encode import Choice, encode, share
 from ingot.compression.layers import Layer
 from ingot.compression.prune import kept_by, largest
 from ingot.compression.script import Script, load_script
+from ingot.compression.straight import Straight
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.graph.encoding import Encoding
@@ -90,12 +90,18 @@ def finetune(
         announce("prune and train", number - 1, training.rounds + training.share_rounds)
         _train(script, network, training.steps, [job.prune(number / training.rounds) for job in jobs])
         _score(trained, f"pruned, round {number}", script, network)
+    if not training.rounds:
+        _project([job.prune(1.0) for job in jobs])
     for number in range(1, training.share_rounds + 1):
         announce("train centroids", training.rounds + number - 1, training.rounds + training.share_rounds)
         is_last = number == training.share_rounds
-        hooks = [job.share(1.0 if is_last else 1 - 0.5**number) for job in jobs]
+        if not is_last:
+            _train_straight(script, network, training.steps, [job.loose() for job in jobs])
+            _score(trained, f"shared, round {number}", script, network)
+            continue
+        hooks = [job.share() for job in jobs]
         _project(hooks)
-        _score(trained, "shared" if is_last else f"shared, round {number}", script, network)
+        _score(trained, "shared", script, network)
         _train(script, network, training.steps, hooks)
     trained.encodings = {job.layer: job.finish() for job in jobs}
     _score(trained, "centroids trained", script, network)
@@ -126,6 +132,7 @@ class _Job:
     bond: Bond
     kept: Array = field(default_factory=lambda: np.ones(0, np.bool_))
     found: Encoding | None = None
+    straight: Straight | None = None
 
     def prune(self, progress: float) -> tuple[Bond, Hook, Hook]:
         """Leave the largest weights; the density falls in equal factors to what was chosen."""
@@ -138,25 +145,27 @@ class _Job:
 
         return self.bond, project, project
 
-    def share(self, portion: float) -> tuple[Bond, Hook, Hook]:
-        """Share this portion of what is left of the weights, the largest of them; the others stay free."""
+    def loose(self) -> Straight:
+        """The tensor for the rounds in which weights may still change their cluster: the same in all."""
+        if self.straight is None:
+            found = share(self.bond.read(), self.kept, self.choice)
+            self.straight = Straight(self.bond.tensor, self._tensor(self.kept), found.values)
+        return self.straight
+
+    def share(self) -> tuple[Bond, Hook, Hook]:
+        """Tie the weights of each cluster."""
         import torch
 
-        weights = self.bond.read()
-        self.found = share(weights, self.kept, self.choice)
-        tied = self.kept
-        if portion < 1:
-            tied = tied & largest(weights, math.ceil(portion * int(tied.sum())))
+        self.found = share(self.bond.read(), self.kept, self.choice)
         codes = self._tensor(self.found.dense().codes.astype(np.int64)).reshape(-1)
-        mask, count = self._tensor(tied).reshape(-1), len(self.found.values)
-        free = self._tensor(self.kept & ~tied)
+        mask, count = self._tensor(self.kept).reshape(-1), len(self.found.values)
+        sizes = torch.bincount(codes[mask], minlength=count).clamp(min=1)
 
         def project(tensor: Any) -> Any:
-            sizes = torch.bincount(codes[mask], minlength=count).clamp(min=1)
-            return (_sums(tensor) / sizes)[codes].mul(mask).reshape(tensor.shape) + tensor * free
+            return (_sums(tensor) / sizes)[codes].mul(mask).reshape(tensor.shape)
 
         def gradient(tensor: Any) -> Any:
-            return _sums(tensor)[codes].mul(mask).reshape(tensor.shape) + tensor * free
+            return _sums(tensor)[codes].mul(mask).reshape(tensor.shape)
 
         def _sums(tensor: Any) -> Any:
             flat = tensor.reshape(-1) * mask
@@ -192,6 +201,18 @@ def _train(script: Script, network: Any, steps: int, held: Sequence[tuple[Bond, 
         for handle in handles:
             handle.remove()
     _project(held)
+
+
+def _train_straight(script: Script, network: Any, steps: int, tensors: Sequence[Straight]) -> None:
+    """Train tensors that the network sees shared; afterwards they are."""
+    handles = [handle for tensor in tensors for handle in tensor.attach(network)]
+    try:
+        script.train(network, steps)
+    finally:
+        for handle in handles:
+            handle.remove()
+    for tensor in tensors:
+        tensor.share()
 
 
 def _project(held: Sequence[tuple[Bond, Hook, Hook]]) -> None:
