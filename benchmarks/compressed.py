@@ -74,7 +74,7 @@ NETWORKS = {
     "ds_cnn": Network(
         "DS-CNN (MLPerf Tiny), keywords",
         TRAINING / "keyword_spotting/trained_models/kws_ref_model",
-        ("--fold --ratios 10.5x --bits conv=3,fc=3,*depthwise*=4 --rounds 1 --steps 1300",),
+        ("--fold --ratios 10.2x --bits conv=3,fc=4,*depthwise*=4 --rounds 0 --share-rounds 3 --steps 3000",),
         10.0,
     ),
 }

@@ -1,7 +1,9 @@
 """What the training scripts of `benchmarks.compressed` share: distillation from the network before pruning.
 
 The loss is the cross entropy with the labels and with what the network said before anything was changed,
-in equal parts. Each parameter has a learning rate in proportion to its size, because layers with folded
+in equal parts unless the script says otherwise. At a temperature above 1, the logits of both networks are
+divided by it first. Then the classes that are wrong count as well, of which a network that is sure says
+almost nothing. Each parameter has a learning rate in proportion to its size, because layers with folded
 batch normalisations have weights of very different sizes. Products are computed in bfloat16, twice as fast.
 """
 
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-LEAST = 1e-6
+LEAST = 1e-30
 """The least probability whose logarithm is taken: the networks end in a softmax."""
 
 
@@ -29,6 +31,7 @@ class Distilling:
     held: Callable[[], Iterable[tuple[Tensor, Tensor]]]
     labelled: float = 0.5
     rate: float = 0.005
+    temperature: float = 1.0
     teacher: nn.Module | None = None
 
     def prepare(self, network: nn.Module) -> None:
@@ -58,8 +61,10 @@ class Distilling:
         if self.teacher is None:
             return right
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-            wanted = self.teacher(inputs).float()
-        return self.labelled * right - (1 - self.labelled) * (wanted * said).sum(1).mean()
+            wanted = self.teacher(inputs)
+        wanted = (wanted.float().clamp(min=LEAST).log() / self.temperature).softmax(1)
+        alike = -(wanted * (said / self.temperature).log_softmax(1)).sum(1).mean()
+        return self.labelled * right + (1 - self.labelled) * self.temperature**2 * alike
 
     def evaluate(self, network: nn.Module) -> float:
         """The percentage of right answers."""
