@@ -58,6 +58,24 @@ def test_a_module_has_its_c_a_bundle_per_variant_and_what_make_needs() -> None:
     assert "$(call level,policy_x86_64_v3,-msse -msse2" in kbuild_file
 
 
+def test_a_readme_says_how_a_program_asks_the_module(tmp_path: Path) -> None:
+    files = _module()
+    readme = files["README.md"].decode()
+    assert "| input `seen` | float32 | 1x4 |" in readme and "insmod policy.ko" in readme
+    (tmp_path / "policy_network.h").write_bytes(files["policy_network.h"])
+    (tmp_path / "use.c").write_text(readme.split("```c\n")[1].split("```")[0])
+    command = ["gcc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "use.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def test_dkms_builds_a_module_for_the_kernel_that_it_names() -> None:
+    files = _module()
+    settings = dict(line.split("=", 1) for line in files["dkms.conf"].decode().splitlines()[1:])
+    assert settings["BUILT_MODULE_NAME[0]"] == '"policy"' and settings["AUTOINSTALL"] == '"yes"'
+    assert settings["MAKE[0]"] == '"make KDIR=${kernel_source_dir}"'
+    assert f"MODULE_VERSION({settings['PACKAGE_VERSION']});" in files["policy_module.c"].decode()
+
+
 def test_no_float_is_touched_outside_of_what_is_compiled_for_it() -> None:
     text = _module()["policy_module.c"].decode()
     code = "\n".join(

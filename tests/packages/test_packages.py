@@ -59,6 +59,25 @@ def test_what_is_in_it(kind: str, tmp_path: Path) -> None:
     assert again.files == made.files
 
 
+@pytest.mark.parametrize("name", [*MODELS, "quantised", "texts"])
+def test_the_call_in_a_readme_compiles(name: str, tmp_path: Path) -> None:
+    made = package("make", name, tmp_path / "p", target="c99")
+    readme = made.files["README.md"].decode()
+    before, _, call = readme.split("```c\n")[2].split("```")[0].rpartition("\n\n")
+    (tmp_path / "use.c").write_text(f"{before}\nint main(void) {{ {call.strip()} return 0; }}\n")
+    sources = [f"p/{n}" for n in made.files if n.startswith("src/") and n.endswith(".c")]
+    run(["gcc", *STRICT, "-Ip/src", "use.c", *sources, "-o", "m"], tmp_path)
+    run([tmp_path / "m"], tmp_path)
+    assert ("value = (integer - 3) * 0.25" in readme) == (name == "quantised")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("cargo", "std"), ("python", "json"), ("wasm", "net")])
+def test_no_package_hides_a_library_of_its_language(kind: str, name: str) -> None:
+    with pytest.raises(InputError, match=f"--package {kind}: {name} is the name of a library"):
+        project(model("floats"), Options(name=name), compile_with, kind)
+    assert project(model("floats"), Options(name=name), compile_with, "make")
+
+
 def test_the_command_line_knows_the_kinds() -> None:
     assert set(get_args(PackageName)) == {*KINDS, "kbuild"}
 

@@ -33,6 +33,7 @@ typedef unsigned int gfp_t;
 #define MODULE_PARM_DESC(name, text) extern int unused_text
 #define MODULE_LICENSE(text) extern int unused_text
 #define MODULE_DESCRIPTION(text) extern int unused_text
+#define MODULE_VERSION(text) extern int unused_text
 #define __MODULE_PARM_TYPE(name, text) extern int unused_text
 #define module_param(name, type, mode) extern int unused_parameter
 #define module_param_cb(name, operations, argument, mode) \

@@ -1,4 +1,4 @@
-"""The text of the module: its C, its API header, Kbuild, Makefile.
+"""The text of the module: its C, its API header, Kbuild, Makefile, README, what DKMS reads.
 
 In: the variants with their bundles, whose inputs, outputs and state are the same. Out: file contents.
 """
@@ -16,6 +16,8 @@ from ingot.packaging.kbuild.check import check_text, selftest_text
 from ingot.packaging.kbuild.golden import SelfTest
 from ingot.packaging.kbuild.layout import Layout, Member, element, layout, struct_text
 from ingot.packaging.kbuild.variants import FPU, Section, Variant
+from ingot.packaging.project.description import VERSION
+from ingot.packaging.project.interface import tensors
 from ingot.targets.linux import FRAME_BYTES
 
 SHOWN, LINE_BYTES = 16, 400  # the most elements of an output that are printed, and their text's room
@@ -35,6 +37,8 @@ def module_files(name: str, made: Made, test: SelfTest, prebuilt: bool) -> dict[
         f"{name}_selftest.h": selftest_text(name, inputs, outputs, test),
         "Kbuild": _kbuild(name, made, prebuilt),
         "Makefile": _makefile(name),
+        "README.md": _filled("README.md.in", name, tensors="\n".join(tensors(manifest))),
+        "dkms.conf": _filled("dkms.conf.in", name),
     }
     if prebuilt:  # what kbuild knows of how an object was made: nothing
         text |= {f".{b.name}.o.cmd": "" for _, b in made}
@@ -59,6 +63,11 @@ clean:
 """
 
 
+def _filled(template: str, name: str, **words: str) -> str:
+    text = resources("ingot.packaging.kbuild").joinpath(template).read_text()
+    return Template(text).substitute(name=name, version=VERSION, **words)
+
+
 def _makefile(name: str) -> str:
     """Where the kernel has names of files, - and _ are the same."""
     return MAKEFILE.format(name=name, pattern=name.replace("_", "[-_]"))
@@ -67,9 +76,9 @@ def _makefile(name: str) -> str:
 def _module(name: str, made: Made, inputs: Layout, outputs: Layout) -> str:
     first = made[0][1].manifest
     weakest, *others = (v for v, _ in made)
-    template = Template(resources("ingot.packaging.kbuild").joinpath("module.c.in").read_text())
-    return template.substitute(
-        name=name,
+    return _filled(
+        "module.c.in",
+        name,
         includes="\n".join(f'#include "{b.name}.h"' for _, b in made),
         state_bytes=f"sizeof(struct {made[0][1].name}_state)" if first["state"] else "0UL",
         arena_bytes=max(b.manifest["sizes"]["arena_bytes"] for _, b in made),

@@ -17,6 +17,7 @@ from ingot.emit.main import NEEDED
 from ingot.errors import InputError
 from ingot.formula.expr import Array
 from ingot.loops.priority import PRIORITIES
+from ingot.packaging.project.interface import interface
 from ingot.packaging.project.kinds import Kind
 from ingot.packaging.project.micropython import micropython_words
 from ingot.packaging.project.rust import rust_words
@@ -92,7 +93,7 @@ def described(bundle: Bundle, target: Target, kind: Kind, golden: Golden) -> dic
         "pdsc_sources": "\n".join(f'        <file category="sourceC" name="src/{f}"/>' for f in sources),
         "python_usage": ", ".join(f'"{t["name"]}": array' for t in m["inputs"]),
         "js_usage": ", ".join(f"{json.dumps(t['name'])}: array" for t in m["inputs"]),
-        "interface": _interface(bundle),
+        "interface": interface(bundle),
     }
     if not kind.plain:
         return words
@@ -104,29 +105,6 @@ def _assembly_options(files: Sequence[str]) -> str:
         return ""
     options = 'COMPILE_OPTIONS "-Wa,-I${CMAKE_CURRENT_SOURCE_DIR}/src"'
     return f"set_source_files_properties({' '.join(f'src/{f}' for f in files)} PROPERTIES {options})"
-
-
-def _interface(bundle: Bundle) -> str:
-    """How the C is called, what goes in and out, what it costs."""
-    m, name = bundle.manifest, bundle.name
-    sizes, header = m["sizes"], bundle.files.get(f"{name}.h", b"").decode()
-    found = re.findall(rf"^(?:int|void|unsigned|size_t|\w+) \*?{name}\w*\([^;]*;", header, re.M)
-    lines = ["## Inputs and outputs", "", "| | type | shape |", "|---|---|---|"]
-    for side in ("inputs", "outputs"):
-        lines += [f"| {side[:-1]} `{t['name']}` | {t['dtype']} | {_shape(t)} |" for t in m[side]]
-    if found:
-        lines += ["", "In C (`" + name + ".h`):", "", "```c", *found, "```"]
-    stack = f", {sizes['stack_bytes']} of stack" if sizes["stack_bytes"] is not None else ""
-    lines += [
-        "",
-        f"As compiled by Ingot: {sizes['flash_bytes']} bytes of code and constants, {sizes['arena_bytes']} ",
-    ]
-    lines[-1] += f"of RAM for the arena{stack}. Tensors are row-major. You may use all of this under 0BSD."
-    return "\n".join(lines)
-
-
-def _shape(t: Mapping[str, Any]) -> str:
-    return "x".join(map(str, t["shape"])) or "one number"
 
 
 def require_plain(manifest: Mapping[str, Any], kind: str) -> None:

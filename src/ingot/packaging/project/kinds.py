@@ -6,6 +6,8 @@ folder.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from ingot.options import Emit
@@ -19,7 +21,8 @@ class Kind:
     it. `sources` is where the bundle's files go, `example` where its program with golden values does.
     `machine`: the build is told the processor; else the ecosystem knows it. `assembly`: constants of more
     than 4 MB, which the assembler takes from a file, are found. `plain`: numbers of fixed shapes. `first`
-    stands before the C, where nobody can pass flags; the compiler's level is put in.
+    stands before the C, where nobody can pass flags; the compiler's level is put in. `taken` are names of the
+    language's own libraries, which would be found in place of the package.
     """
 
     name: str
@@ -33,9 +36,18 @@ class Kind:
     assembly: bool = True
     plain: bool = False
     first: str = ""
+    taken: Collection[str] = ()
 
 
 PORTABLE = "c99"
+RUST = ("alloc", "core", "proc_macro", "std", "test")
+PYTHON = (*sys.stdlib_module_names, "numpy")
+NODE = (
+    *("assert", "buffer", "cluster", "console", "constants", "crypto", "dgram", "dns", "domain", "events"),
+    *("fs", "http", "http2", "https", "inspector", "module", "net", "os", "path", "process", "punycode"),
+    *("querystring", "readline", "repl", "stream", "sys", "timers", "tls", "tty", "url", "util", "v8", "vm"),
+    *("wasi", "zlib"),
+)
 FLAGS_IN_C = '#pragma GCC optimize("{level}", "no-strict-aliasing")\n'
 
 
@@ -50,8 +62,16 @@ KINDS = {
         Kind("cmake", "cmake"),
         Kind("make", "make"),
         Kind("pkg-config", "make"),
-        Kind("cargo", "cargo", emit=("c",), sources="c/", plain=True),
-        Kind("python", "python", emit=("shared",), formats=("elf",), sources="{name}/", plain=True),
+        Kind("cargo", "cargo", emit=("c",), sources="c/", plain=True, taken=RUST),
+        Kind(
+            "python",
+            "python",
+            emit=("shared",),
+            formats=("elf",),
+            sources="{name}/",
+            plain=True,
+            taken=PYTHON,
+        ),
         Kind(
             "wasm",
             "npm",
@@ -60,6 +80,7 @@ KINDS = {
             formats=("wasm",),
             sources="",
             plain=True,
+            taken=NODE,
         ),
         _board("arduino", "examples/{name}_example/{name}_golden.h", FLAGS_IN_C),
         _board("platformio", "examples/golden/src/{name}_main.c"),

@@ -86,6 +86,11 @@ def _require(kind: Kind, target: Target, options: Options) -> None:
 
 
 def _require_content(kind: Kind, bundle: Bundle) -> None:
+    if bundle.name in kind.taken:
+        raise InputError(
+            f"--package {kind.name}: {bundle.name} is the name of a library of the language's own",
+            remedy="--name another",
+        )
     if kind.plain:
         require_plain(bundle.manifest, kind.name)
     large = [n for n in bundle.files if n.endswith("_weights.S")]
