@@ -19,6 +19,7 @@ from ingot.formula.statements import For, Routine, Statement, Store, body_of, ex
 from ingot.formula.types import INT8, INT16
 from ingot.loops.program import Kernel
 from ingot.memory.check import check
+from ingot.memory.in_time import lost_read
 from ingot.memory.slides import Slide, slide
 from ingot.memory.tree import ALIGN
 from ingot.options import Options
@@ -147,6 +148,46 @@ def test_what_is_said_to_be_safe_is_safe_when_played(name: str) -> None:
     assert allowed and all(is_safe(kernel, X, Y, d) for d in allowed)
     if found.least and not found.period:
         assert not is_safe(kernel, X, Y, found.least - ALIGN)
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if n != "results that are read"])
+def test_the_proof_finds_what_playing_finds(name: str) -> None:
+    kernel, _ = KERNELS[name]
+    distances = (-ALIGN, 0, 16, ALIGN, 320, 6 * ALIGN)
+    proved = [d for d in distances if lost_read(kernel, X, Y, d) is None]
+    assert proved == [d for d in distances if is_safe(kernel, X, Y, d)]
+
+
+def test_a_routine_replaces_element_by_element_what_it_stores_once() -> None:
+    def doubled(*loops: Var) -> Kernel:
+        body: Statement = Store(Y[p, c], X[p, c] + X[p, c])
+        for var in loops:
+            body = loop(var, 64 if var is c else 6, body, routine=told(X, Y) if var is loops[-1] else None)
+        return Kernel("k", (X, Y), (body,))
+
+    assert lost_read(doubled(c, p), X, Y, 0) is None
+    assert lost_read(doubled(c, p), X, Y, 16) is not None
+    assert lost_read(doubled(c, p, k), X, Y, 0) is not None  # a second round finds results
+
+
+def test_what_cannot_be_followed_is_not_proved() -> None:
+    assert lost_read(accumulating(), X, Y, 0) == "the result is read"
+    index = cast(X[p, c], INT16)
+    gathered = Kernel("k", (X, Y), (loop(p, 6, loop(c, 64, Store(Y[p, c], X[p, index]))),))
+    assert lost_read(gathered, X, Y, 64) == "an index depends on data"
+
+
+@pytest.mark.parametrize("target", [TARGET, "cortex-m55"])
+def test_a_distance_that_is_too_small_is_found(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def smaller(kernel: Kernel, x: Tensor, y: Tensor) -> Slide | None:
+        found = slide(kernel, x, y)
+        return replace(found, least=found.least - ALIGN) if found and found.least else found
+
+    proto = network(8, 16, 21, 2)
+    check(stages(proto, Options(target=target)).plan)
+    monkeypatch.setattr("ingot.memory.share.slide", smaller)
+    with pytest.raises(InternalError, match="an element is read after its bytes were written"):
+        check(stages(proto, Options(target=target)).plan)
 
 
 def network(channels: int, more: int, size: int, stride: int = 1) -> onnx.ModelProto:

@@ -4,7 +4,7 @@ In: a Plan. `check` raises InternalError unless (1) no two tensors whose lives t
 tensor of an arena in several regions lies in one of them, and no region holds more than it has, and (2)
 walking through the program, whichever way its branches go and more than one iteration of its loops, every
 step still finds in the arena what was written there for it. The second needs no lifetimes: it keeps account
-of whose content lies where.
+of whose content lies where. Where a kernel's result overlaps its operand, the kernel is played (`in_time`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from ingot.errors import InternalError
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Branch, Call, Copy, Kernel, Repeat, Step, neighbours, operands, steps_of
+from ingot.memory.in_time import has_routines, lost_read
 from ingot.memory.plan import ALIGN, Plan
 
 
@@ -125,6 +126,7 @@ class _Replay:
         for o in plan.overwrites:
             if o.call is not None:
                 self.allowed.setdefault(o.call, set()).add(o.before)
+        self.proved: set[tuple[Kernel, Tensor, Tensor, int]] = set()
         self.fresh: set[tuple[Step, Tensor]] = set()
         self.find_fresh(plan.program.steps, set())
 
@@ -212,9 +214,20 @@ class _Replay:
         for pair in self.neighbours(call):
             for (p, x), (q, y) in (pair, pair[::-1]):
                 if q in written:
-                    self.apart(x, y, self.allowed.get((call.kernel, (p, q)), set()))
+                    distances = self.allowed.get((call.kernel, (p, q)), set())
+                    self.apart(x, y, distances)
+                    for distance in distances:
+                        self.in_time(call.kernel, p, q, distance)
         for t in writes:
             self.write(t, arena)
+
+    def in_time(self, kernel: Kernel, p: Tensor, q: Tensor, distance: int) -> None:
+        """The kernel reads p before it writes q over it."""
+        if (kernel, p, q, distance) in self.proved or (distance == 0 and not has_routines(kernel)):
+            return  # its own loops, of any extents, replace element by element
+        reason = lost_read(kernel, p, q, distance)
+        _require(reason is None, f"{kernel.name} may not write {q.name} over {p.name}: {reason}")
+        self.proved.add((kernel, p, q, distance))
 
     def neighbours(self, call: Call) -> Iterator[tuple[Bound, Bound]]:
         """Pairs of (parameter, argument) whose bytes may meet, found in the order in which they begin."""
