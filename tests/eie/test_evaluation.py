@@ -51,7 +51,7 @@ def test_within_the_bands_of_table_4(points: Points, name: str) -> None:
 
 
 UNTOLD = {"Alex-8", "VGG-6"}
-"""Layers that were timed with other activations than Table III has."""
+"""Layers that were timed (VGG-6: probably) with other activations than Table III has."""
 
 
 def test_one_rule_without_a_fit_gives_the_times_of_seven_layers() -> None:
