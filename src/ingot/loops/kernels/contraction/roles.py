@@ -164,10 +164,12 @@ def _padded(r: Reduction, a: Load, bounds: Bounds) -> dict[str, Padded]:
     found = dict[str, Padded]()
     if a.outside != Const(0, a.dtype):
         return found
-    for i, n in zip(a.index, map(static, a.tensor.shape), strict=True):
+    for i, n in zip(a.index, a.tensor.shape, strict=True):
         along = [k for k in r.axes if mentions(i, k.name)]
         steps = [coefficient(i, k.name) or 0 for k in along]
-        if len(along) == 1 and steps[0] > 0 and (at_least(i, bounds) < 0 or at_least(n - 1 - i, bounds) < 0):
+        if not isinstance(n, int) or len(along) != 1 or steps[0] <= 0:
+            continue
+        if at_least(i, bounds) < 0 or at_least(n - 1 - i, bounds) < 0:
             first = simplify(substitute(i, {along[0].name: Const(0)}), bounds)
             found[along[0].name] = Padded(first, steps[0], n)
     return found
