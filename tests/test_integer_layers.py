@@ -13,7 +13,7 @@ import ingot
 from ingot.driver import front, stages
 from ingot.formula.expr import Array
 from ingot.loops.evaluate import run
-from ingot.loops.program import Call
+from ingot.loops.program import Call, calls
 from ingot.options import Options
 from tests.oracles import exact_session
 
@@ -297,6 +297,12 @@ def test_transposed_convolutions_to_few_channels_go_in_vectors(channels: int, st
         (got,) = run(program, {"qx": qx})
         assert np.abs(got - wanted).max() <= 0.051  # a step
         assert {"sliding_window", "contract"} & {g for k in program.kernels for g in k.generators}
+    scalar = stages(proto, Options(target="cortex-m4")).program
+    (got,) = run(scalar, {"qx": qx})
+    assert np.abs(got - wanted).max() <= 0.051
+    inside = {t for call in calls(scalar.steps) for t in call.arguments} - {*scalar.outputs}
+    floats = [t.name for t in inside if t.value is None and t.type.is_float]
+    assert bool(floats) == (stride == 2)  # windows that overlap read elements more than twice
 
 
 def test_exact_arithmetic_keeps_the_floats() -> None:

@@ -374,7 +374,7 @@ def table(name: str, entries: dict[str, dict[int, tuple[float, ...]]], notes: di
         lines += [f"    # {note}" for note in notes.get(key, [])]
         lines.append(f'    "{key}": {{')
         for digits, numbers in by_digits.items():
-            lines += [f"        {digits}: (", *(f"            {v!r}," for v in numbers), "        ),"]
+            lines.append(f"        {digits}: ({', '.join(map(repr, numbers))}{',' * (len(numbers) == 1)}),")
         lines.append("    },")
     return "\n".join([*lines, "}"])
 

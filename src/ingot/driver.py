@@ -49,7 +49,7 @@ from ingot.loops.program_passes.share import share
 from ingot.loops.program_passes.state import keep_states
 from ingot.loops.program_passes.whole_numbers import whole_numbers
 from ingot.loops.region import Region, copied, formulate_graph, region_text
-from ingot.loops.region_passes.dequantised import inline_dequantised
+from ingot.loops.region_passes.dequantised import inline_dequantised, inline_dequantised_sums
 from ingot.loops.region_passes.fold import fold_stages
 from ingot.loops.region_passes.fuse import fuse
 from ingot.loops.region_passes.layout_assignment import assign_layouts
@@ -294,6 +294,11 @@ def fused(options: Options) -> bool:
     return options.fuse
 
 
+def scalar(options: Options) -> bool:
+    """unless `fuse` is off, without vectors"""
+    return options.fuse and not target_of(options).vector_bytes
+
+
 def inexact(options: Options) -> bool:
     """unless `math` is exact"""
     return options.math != "exact"
@@ -303,6 +308,7 @@ REGION_STEPS = (
     RegionStep(pack_boundary, "first: all later steps see bytes at the boundary", always),
     RegionStep(fold_stages, "before fuse, which merges the rest of a batch normalisation", always),
     RegionStep(inline_dequantised, "before fuse, which merges maps of bytes into their readers", fused),
+    RegionStep(inline_dequantised_sums, "before fuse, too; vectors need the floats in memory", scalar),
     RegionStep(fuse, "before layouts: a fused tensor needs none", fused),
     RegionStep(reorder, "after fuse: a stage behind a view already contains its maps", fused),
     RegionStep(split_sums, "after reorder: readers of a part already read its source", fused),

@@ -38,7 +38,7 @@ def _by_table(b: Body, x: Expr) -> Expr:
 
 
 def erf(b: Body, x: Expr) -> Expr:
-    if "pick16" in b.native and b.digits == 24:
+    if b.table_bits == 4:
         return _by_table(b, x)
     magnitude = b.let("magnitude", size(x))
     z = b.let("z", magnitude * magnitude)

@@ -5,12 +5,13 @@
 
 In: a region before fusion. Out: the same region, in which a map from one tensor of bytes to floats is
 repeated by every stage that reads its result at most about once, and gone where all do. A convolution, which
-reads each element many times, keeps the tensor of floats, and so does a transposed one, whose products of two
-elements have fast kernels.
+reads each element many times, keeps the tensor of floats. So does a transposed one where there are vectors:
+its products of two elements have fast kernels. Elsewhere the tensor would only take memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -28,18 +29,28 @@ MOST_READS = 2  # of an element
 
 
 def inline_dequantised(region: Region) -> Region:
-    """Rewrite in place, regions of branches and loops included, and return the region."""
+    """Rewrite all but the sums over images in place, regions of branches and loops too; return the region."""
+    return _inlined(region, lambda c: not _sums_images(c))
+
+
+def inline_dequantised_sums(region: Region) -> Region:
+    """Rewrite the sums over images too."""
+    return _inlined(region, _sums_images)
+
+
+def _inlined(region: Region, in_sums_of: Callable[[Compute], bool]) -> Region:
     made: dict[Tensor, Compute] = {}
     for item in region.items:
         match item:
             case Either():
-                inline_dequantised(item.then)
-                inline_dequantised(item.other)
+                _inlined(item.then, in_sums_of)
+                _inlined(item.other, in_sums_of)
             case Iterate(body=body):
-                inline_dequantised(body)
+                _inlined(body, in_sums_of)
             case Group(view=None):  # a view lies in the bytes of what it reads
                 item.stages = tuple(
-                    _reading_bytes(s, made) if isinstance(s, Compute) else s for s in item.stages
+                    _reading_bytes(s, made, in_sums_of(s)) if isinstance(s, Compute) else s
+                    for s in item.stages
                 )
                 stage = pointwise(item)
                 if stage is not None and _is_dequantisation(stage):
@@ -98,12 +109,12 @@ def _byte_of(number: Expr, source: Compute) -> Const | None:
     return Const(int(every[found[0]]), kind) if found.size else None
 
 
-def _is_image(c: Compute) -> bool:
+def _sums_images(c: Compute) -> bool:
     """Whether products of elements are summed for the points of an image or a signal."""
     return is_product(c) and c.out.rank > 2
 
 
-def _reading_bytes(c: Compute, made: dict[Tensor, Compute]) -> Compute:
+def _reading_bytes(c: Compute, made: dict[Tensor, Compute], in_sum: bool) -> Compute:
     axes = (*c.axes, *(c.reduction.axes if c.reduction is not None else ()))
     if not any(t in made for t in reads(c)) or not all(isinstance(a.extent, int) for a in axes):
         return c  # the very stage: it is known to be sound
@@ -117,5 +128,5 @@ def _reading_bytes(c: Compute, made: dict[Tensor, Compute]) -> Compute:
         return _dequantised(source, node)
 
     r = c.reduction
-    summed = r if r is None or _is_image(c) else replace(r, term=transform(r.term, replaced))
+    summed = r if r is None or not in_sum else replace(r, term=transform(r.term, replaced))
     return replace(c, value=transform(c.value, replaced), reduction=summed)
