@@ -211,6 +211,8 @@ def test_images_that_fast_convolutions_may_read_are_imported(
     require_proved(program)
     check(run(program, feed), wanted_of(proto, feed), 1e-4, "loops")
     assert (program.kernels[0].name == "import_x") == is_imported
+    for slow in (Options(target="x86-64-v3", math="exact"), Options(target="x86-64-v3", optimize="size")):
+        assert stages(proto, slow).program.kernels[0].name != "import_x"
     for target in SHIPPED:
         check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-4, f"C for {target}")
 

@@ -336,7 +336,8 @@ def stages(model: Any, options: Options) -> Stages:
     model = canonical(model, options)  # first: everything below reads ONNX
     graph = front(model, options)
     region = region_of(graph, options)
-    layouts, how = assign_layouts(region, target), lowering_of(options, target)
+    how = lowering_of(options, target)
+    layouts = assign_layouts(region, target, how.may_be_fast)
     name = bundle_name(options.name, model, graph.name)
 
     def placed(room: int | None) -> Plan:
@@ -382,7 +383,8 @@ def ways(model: Any, options: Options) -> Ways:
     """What could be chosen for each stage of a model that can be computed in several ways."""
     target, found = target_of(options), Ways()
     region = region_of(front(model, options), options)
-    lower(region, assign_layouts(region, target), "ways", target, lowering_of(options, target, found))
+    how = lowering_of(options, target, found)
+    lower(region, assign_layouts(region, target, how.may_be_fast), "ways", target, how)
     return found
 
 

@@ -156,6 +156,11 @@ class LoweringOptions:
     room: int | None = None
 
     @property
+    def may_be_fast(self) -> bool:
+        """Whether a convolution may be computed by a fast algorithm at all."""
+        return self.fast and self.math != "exact"
+
+    @property
     def names_tiles(self) -> bool:
         return self.tiles or self.ways is not None or bool(self.tuned)
 

@@ -25,9 +25,9 @@ from ingot.loops.region_passes.window_copies import Fills, Halo, grow, insert_co
 from ingot.targets.record import Target
 
 
-def assign_layouts(region: Region, target: Target) -> dict[Tensor, Layout]:
-    """Layouts of the tensors that a region and the regions inside it make."""
-    in_rows = insert_copies(region, target)
+def assign_layouts(region: Region, target: Target, fast: bool = True) -> dict[Tensor, Layout]:
+    """Layouts of the tensors that a region and the regions inside it make; `fast`: convolutions may be."""
+    in_rows = insert_copies(region, target, fast)
     stages = [c for g in _groups(region) for c in computes(g.stages)]
     free = _free(region)
     parts = rectangles(_groups(region), free)
@@ -43,7 +43,7 @@ def assign_layouts(region: Region, target: Target) -> dict[Tensor, Layout]:
             layouts[t] = _around(t, t in in_rows, halos if t in free else {}, fills)
     for item in region.items:
         for inner in _inside(item):
-            layouts.update(assign_layouts(inner, target))
+            layouts.update(assign_layouts(inner, target, fast))
     copied = set(_copied(region))
     layouts = {t: layout for t, layout in layouts.items() if t not in copied}
     _place(region, layouts, [r for r in parts if r.part not in copied])

@@ -55,10 +55,10 @@ Fills = dict[Tensor, float | int]
 """Copies that are stored in rows of each channel, and what lies around them."""
 
 
-def insert_copies(region: Region, target: Target) -> Fills:
+def insert_copies(region: Region, target: Target, fast: bool) -> Fills:
     """Insert the copies into a region and return those that are stored in rows of each channel.
 
-    Without vectors of floats only the imports pay.
+    Without vectors of floats only the imports pay. `fast`: convolutions may be computed by fast algorithms.
     """
     in_rows, outputs = Fills(), set(region.outputs)
     if target.vector_bytes:
@@ -66,9 +66,9 @@ def insert_copies(region: Region, target: Target) -> Fills:
         outputs -= _along_channels(region, target.lanes(FLOAT32.bytes))
         tabulate_places(region)
         in_rows |= _import_rows(region, separate_windows(region), outputs, target.lanes(FLOAT32.bytes))
-    dense = {*outputs, *in_rows}
+    dense, fast = {*outputs, *in_rows}, fast and target.vector_bytes > 0
     for t in _given(region):
-        if t.rank >= 3 and _needs_import(region, t, target, dense):
+        if t.rank >= 3 and _needs_import(region, t, target, dense, fast):
             _insert_import(region, t)
     for t in region.outputs if target.vector_bytes else ():
         if _needs_export(region, t, target, outputs, in_rows):
@@ -136,7 +136,7 @@ def _given(region: Region) -> list[Tensor]:
     return found
 
 
-def _needs_import(region: Region, t: Tensor, target: Target, dense: set[Tensor]) -> bool:
+def _needs_import(region: Region, t: Tensor, target: Target, dense: set[Tensor], fast: bool) -> bool:
     """Whether a window leaves the tensor, or has vectors along channels, which do not lie together there."""
     for c in (c for g in _groups(region) for c in computes(g.stages)):
         in_rows = list(_row_windows(c, dense, target.lanes(FLOAT32.bytes))) if target.vector_bytes else []
@@ -144,7 +144,7 @@ def _needs_import(region: Region, t: Tensor, target: Target, dense: set[Tensor])
             assert c.reduction is not None
             in_vectors = target.vector_bytes and (_is_own(c, load) or _sums_bytes(c, load))
             along_channels = c.reduction.combine != "sum" or in_vectors
-            if along_channels or _leaves(load) or (target.vector_bytes and _suits_winograd(c, load)):
+            if along_channels or _leaves(load) or (fast and _suits_winograd(c, load)):
                 return True
     return False
 
