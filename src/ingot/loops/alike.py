@@ -49,7 +49,7 @@ from ingot.formula.statements import (
 )
 from ingot.formula.types import FLOAT32, FLOAT64, INDEX, INT32, DType
 from ingot.loops.program import Kernel
-from ingot.loops.rewrite import remarked, remarks_joined, rewritten
+from ingot.loops.rewrite import remarks_joined, rewritten, silent
 
 Number = int | float
 Differ = Literal["numbers", "lengths"]
@@ -174,7 +174,7 @@ class _Taker:
                 return replace(s, lo=lo, hi=hi, body=self.statements(body))
             case When(condition, body, other):
                 return When(self.expression(condition), self.statements(body), self.statements(other))
-        return remarked(rewritten((s,), self.expression), lambda _: "")[0]
+        return rewritten((s,), self.expression, silent)[0]
 
     def _called(self, s: For, routine: Routine) -> For:
         """C has the call only: of the loop no more is left than which tensors it writes."""

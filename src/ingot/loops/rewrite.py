@@ -53,38 +53,33 @@ def substituted(
     return rewritten(statements, put)
 
 
-def rewritten(statements: tuple[Statement, ...], f: Callable[[Expr], Expr]) -> tuple[Statement, ...]:
-    """The statements with `f` applied to every expression they hold."""
-    return tuple(_one(s, f) for s in statements)
+Told = Callable[[str], str]
+"""What becomes of the text of a remark."""
 
 
-def remarked(statements: tuple[Statement, ...], f: Callable[[str], str]) -> tuple[Statement, ...]:
-    """The statements with `f` applied to the text of every remark, in their order."""
+def rewritten(
+    statements: tuple[Statement, ...], f: Callable[[Expr], Expr], told: Told | None = None
+) -> tuple[Statement, ...]:
+    """The statements with `f` applied to every expression they hold, and `told` to every remark, in order."""
+    return tuple(_one(s, f, told) for s in statements)
 
-    def one(s: Statement) -> Statement:
-        match s:
-            case Remark(told):
-                return Remark(f(told))
-            case For():
-                return replace(s, body=remarked(s.body, f))
-            case When():
-                return replace(s, body=remarked(s.body, f), other=remarked(s.other, f))
-        return s
 
-    return tuple(map(one, statements))
+def silent(_: str) -> str:
+    """No remark."""
+    return ""
 
 
 def remarks_joined(body: tuple[Statement, ...], notes: Iterable[tuple[str, ...]]) -> tuple[Statement, ...]:
     """The body of several kernels alike, whose remarks say what those of each say."""
     texts = ("; ".join(dict.fromkeys(several)) for several in zip(*notes, strict=True))
-    return remarked(body, lambda _: next(texts))
+    return rewritten(body, lambda e: e, lambda _: next(texts))
 
 
-def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
+def _one(s: Statement, f: Callable[[Expr], Expr], told: Told | None) -> Statement:
     match s:
         case For(lo=lo, hi=hi, body=body):
             routine = _called(s.routine, f)
-            return replace(s, lo=f(lo), hi=f(hi), body=rewritten(body, f), routine=routine)
+            return replace(s, lo=f(lo), hi=f(hi), body=rewritten(body, f, told), routine=routine)
         case Let() | Assign():
             return replace(s, value=f(s.value))
         case Madd() | Instruction():
@@ -94,13 +89,15 @@ def _one(s: Statement, f: Callable[[Expr], Expr]) -> Statement:
             assert isinstance(at, Load)
             return replace(s, to=at, value=f(value))
         case When(condition, body, other):
-            return When(f(condition), rewritten(body, f), rewritten(other, f))
+            return When(f(condition), rewritten(body, f, told), rewritten(other, f, told))
         case Check(condition, error):
             return Check(f(condition), error)
         case Prefetch(at):
             moved = f(at)
             assert isinstance(moved, Load)
             return replace(s, at=moved)
+        case Remark(text) if told is not None:
+            return Remark(told(text))
     return s
 
 

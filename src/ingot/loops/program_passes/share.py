@@ -19,7 +19,7 @@ from ingot.formula.expr import Expr, Load, Tensor, transform
 from ingot.formula.index import value_range
 from ingot.formula.statements import statements_text
 from ingot.loops.program import Branch, Call, Kernel, Program, Repeat, Step, calls
-from ingot.loops.rewrite import remarked, remarks_joined, rewritten
+from ingot.loops.rewrite import remarks_joined, rewritten, silent
 
 
 def share(program: Program) -> Program:
@@ -55,7 +55,7 @@ def _key(kernel: Kernel, places: dict[Hashable, Tensor]) -> Hashable:
             return Load(stands[e.tensor], tuple(transform(i, place) for i in e.index), e.outside, e.lanes)
         return None
 
-    body = remarked(rewritten(kernel.body, lambda e: transform(e, place)), lambda _: "")
+    body = rewritten(kernel.body, lambda e: transform(e, place), silent)
     return (_kind(kernel), body, "\n".join(statements_text(body)))
 
 
