@@ -305,6 +305,24 @@ def test_transposed_convolutions_to_few_channels_go_in_vectors(channels: int, st
     assert bool(floats) == (stride == 2)  # windows that overlap read elements more than twice
 
 
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "x86-64-v4-vnni", "aarch64"])
+def test_products_of_two_tensors_go_in_vectors(target: str) -> None:
+    """Zero points that were floats first became integers one element at a time."""
+    proto = parser.parse_model(
+        """<ir_version: 10, opset_import: ["com.microsoft" : 1]>
+        g (uint8[3,9,50] p, uint8[3,9,50] q) => (uint8 y)
+        { y = com.microsoft.QLinearMul(p, s, z3, q, s2, z, big, z0) }"""
+    )
+    arrays = {n: CONSTANTS[n] for n in ("s", "z3", "s2", "z", "big", "z0")}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in arrays.items())
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    random = np.random.default_rng(3)
+    fed = {n: random.integers(0, 256, (3, 9, 50)).astype(np.uint8) for n in "pq"}
+    (wanted,) = exact_session(proto).run(None, fed)
+    program = stages(proto, Options(target=target, strict_speed=True)).program
+    np.testing.assert_array_equal(run(program, fed)[0], wanted)
+
+
 def test_exact_arithmetic_keeps_the_floats() -> None:
     proto = model(EXACT["convolution"])
     assert "Conv" in [n.op for n in front(proto, Options(math="exact")).nodes]
@@ -391,6 +409,8 @@ POOLED = (
     "p = AveragePool<kernel_shape=[2,3], strides=[2,3], pads=[1,1,0,1], count_include_pad=1>(x) "
     "y = QuantizeLinear(p, odd, z3)",
     'p = AveragePool<kernel_shape=[2,2], auto_pad="SAME_UPPER">(x) y = QuantizeLinear(p, odd, z)',
+    "p = AveragePool<kernel_shape=[3,3], pads=[1,1,1,1]>(x) y = QuantizeLinear(p, odd, zi)",
+    "p = GlobalAveragePool(x) y = QuantizeLinear(p, odd, zi)",
 )
 FLOATS = (
     "p = AveragePool<kernel_shape=[2,2], dilations=[2,1]>(x) y = QuantizeLinear(p, odd, z)",

@@ -62,7 +62,7 @@ def qlinear_mul(
     onnxruntime adds the zero point before it rounds, so ties go to even values of c.
     """
     scale = _number(f, a_scale) * _number(f, b_scale) / _number(f, c_scale)
-    za, zb = (cast(_number(f, z), INT32) for z in (a_zero_point, b_zero_point))
+    za, zb = (_number(f, z, INT32) for z in (a_zero_point, b_zero_point))
     axes, x, y = _operands(f, a, b)
     product = cast((cast(x, INT32) - za) * (cast(y, INT32) - zb), FLOAT32)
     return f.map(axes, saturated(product * scale + _number(f, c_zero_point), 0, a.type))
@@ -74,12 +74,15 @@ def _operands(f: Builder, a: Tensor, b: Tensor) -> tuple[tuple[Var, ...], Expr, 
     return axes, a[broadcast_index(a, axes)], b[broadcast_index(b, axes)]
 
 
-def _number(f: Builder, t: Tensor | None) -> Expr:
-    """A scale or zero point as a float; 0 where it is left out. Raises ShapeError for more than one."""
+def _number(f: Builder, t: Tensor | None, to: DType = FLOAT32) -> Expr:
+    """A scale or zero point as a float; 0 where it is left out. Raises ShapeError for more than one.
+
+    A zero point that is subtracted from integers is asked for as one of them: vectors of integers take it.
+    """
     if t is None:
-        return Const(0.0, FLOAT32)
+        return Const(0.0, FLOAT32) if to is FLOAT32 else Const(0, to)
     f.require(t.count == 1, f"the scale or zero point {t.name!r} is {list(t.shape)}, one number is needed")
-    return cast(t[(Const(0),) * t.rank], FLOAT32)
+    return cast(t[(Const(0),) * t.rank], to)
 
 
 def _mapped(
@@ -176,8 +179,9 @@ def qlinear_average_pool(
     axes, taps = window_axes(f, x, where)
     term = padded(f, x, x_zero_point, (*axes[:2], *where.positions(axes[2:], taps)))
     count = taps_counted(where, axes[2:], count_include_pad)
-    post = _requantised(f, count, x_scale, y_scale, y_zero_point, x.type)
-    y = f.reduce("sum", axes, taps, term, post=post, dtype=x.type)
+    to = _result_type(x, y_zero_point)
+    post = _requantised(f, count, x_scale, y_scale, y_zero_point, to)
+    y = f.reduce("sum", axes, taps, term, post=post, dtype=to)
     return _channels(f, y, False) if channels_last else y
 
 
@@ -203,8 +207,14 @@ def qlinear_global_average_pool(
     at = dict(zip(spatial, taps, strict=True))
     term = padded(f, x, x_zero_point, tuple(at.get(d, a) for d, a in enumerate(axes)))
     count = as_expr(product(tuple(x.shape[d] for d in spatial)))
-    post = _requantised(f, count, x_scale, y_scale, y_zero_point, x.type)
-    return f.reduce("sum", axes, taps, term, post=post, dtype=x.type)
+    to = _result_type(x, y_zero_point)
+    post = _requantised(f, count, x_scale, y_scale, y_zero_point, to)
+    return f.reduce("sum", axes, taps, term, post=post, dtype=to)
+
+
+def _result_type(x: Tensor, y_zero_point: Tensor | None) -> DType:
+    """That of the zero point: bytes with a sign may be the mean of bytes without one, as QDQ can say."""
+    return x.type if y_zero_point is None else y_zero_point.type
 
 
 def _requantised(

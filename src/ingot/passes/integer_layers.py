@@ -232,7 +232,7 @@ class _Layers:
             return False
         x = None if mean.inputs[0] is None else self.known.get(mean.inputs[0])
         op = _pooling(mean)
-        if op is None or x is None or not is_bytes(x) or x.type is not to.type or x.q.constant is not None:
+        if op is None or x is None or not is_bytes(x) or x.q.constant is not None:
             return False
         sides = (_constant(x.q, "xs", x.scale), _constant(x.q, "xz", _typed(x)))
         ends = (_constant(x.q, "ys", to.scale), _constant(x.q, "yz", _typed(to)))
