@@ -12,7 +12,7 @@ import onnx.checker
 import onnx.version_converter
 from onnx import helper
 from onnx.checker import ValidationError
-from onnx.shape_inference import InferenceError
+from onnx.shape_inference import InferenceError, infer_shapes
 from onnx.version_converter import ConvertError
 
 from ingot.compression.write import UINT4_IR
@@ -32,6 +32,7 @@ def modernise(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     skeleton, bulk = _without_bulk(model)
     try:
+        _declare_outputs(skeleton)
         onnx.checker.check_model(skeleton)  # the converter looks at what is malformed, and may crash
         made = onnx.version_converter.convert_version(skeleton, UINT4_OPSET)
     except (RuntimeError, ValueError, ConvertError, InferenceError, ValidationError):
@@ -41,7 +42,20 @@ def modernise(model: onnx.ModelProto) -> onnx.ModelProto:
     del made.graph.input[:]
     made.graph.input.extend(inputs)
     made.graph.initializer.extend(bulk)
-    return made if _same_ends(made, model) else model
+    if not _same_ends(made, model):
+        return model
+    del made.graph.output[:]  # as the model declares them
+    made.graph.output.extend(model.graph.output)
+    return made
+
+
+def _declare_outputs(skeleton: onnx.ModelProto) -> None:
+    """Declare shapes of outputs that have none, which ONNX's checker asks for and runtimes do not."""
+    if all(v.type.tensor_type.HasField("shape") for v in skeleton.graph.output):
+        return
+    inferred = infer_shapes(skeleton).graph.output
+    del skeleton.graph.output[:]
+    skeleton.graph.output.extend(inferred)
 
 
 def _without_bulk(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[onnx.TensorProto]]:
