@@ -17,10 +17,10 @@ from ingot.bundle.bundle import Bundle
 from ingot.driver import compile_with
 from ingot.errors import InputError
 from ingot.options import Options
-from ingot.packaging.kbuild import kbuild
+from ingot.packaging.kbuild import kbuild, package
 from ingot.packaging.kbuild.package import broken_rules
 from ingot.packaging.kbuild.text import _makefile
-from ingot.packaging.kbuild.variants import VARIANTS
+from ingot.packaging.kbuild.variants import AARCH64, VARIANTS, X86_64
 from ingot.targets.toolchain import assemble
 
 NET = """<ir_version: 10, opset_import: ["" : 21]>
@@ -120,6 +120,59 @@ def test_what_general_registers_cannot_do_is_said(model: str, target: str, messa
         kbuild(parser.parse_model(model), Options(name="net", target=target), compile_with)
 
 
+ARM = "raspberrypi4+aarch64-dotprod+aarch64-i8mm"
+
+
+def test_a_module_for_aarch64_computes_in_sections_of_neon() -> None:
+    files = _module(target=ARM)
+    assert {"policy_aarch64.c", "policy_aarch64_dotprod.c", "policy_aarch64_i8mm.c"} < files.keys()
+    text = files["policy_module.c"].decode()
+    assert "fpu" not in text.lower() and "#include <asm/neon.h>\n#include <asm/simd.h>" in text
+    assert "if (!may_use_simd() || ingot_is_nested())\n\t\treturn -EBUSY;" in text
+    assert "\tpreempt_disable();" in text and "\tkernel_neon_begin();\n\tthis_cpu_write" in text
+    assert "\tkernel_neon_end();\n\tpreempt_enable();\n" in text
+    chosen = re.findall(r"if \((cpu_have\w+.*)\)\n\t\treturn &ingot_(\w+)_variant", text)
+    assert [name for _, name in chosen] == ["aarch64_i8mm", "aarch64_dotprod"]
+    assert all("cpu_have_named_feature(ASIMDDP)" in condition for condition, _ in chosen)
+    rules = files["Kbuild"].decode()
+    assert "NO_FPU := -mgeneral-regs-only\n" in rules and "-mno-sse" not in rules
+    assert "CFLAGS_policy_aarch64_dotprod.o := $(OWN) -march=armv8.2-a+dotprod" in rules
+    readme = files["README.md"].decode()
+    assert "kernel for aarch64" in readme and "CROSS_COMPILE=aarch64-linux-gnu-" in readme
+
+
+def test_golden_vectors_need_no_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where objects of the module's processor cannot run, portable C gives them, with other last digits."""
+
+    def outputs(files: dict[str, bytes]) -> np.ndarray:
+        rows = files["policy_selftest.h"].decode().split("selftest_output")[1].split()
+        return np.frombuffer(bytes(int(w.strip(","), 16) for w in rows if w.startswith("0x")), np.float32)
+
+    with_one = outputs(_module(target="aarch64"))
+    monkeypatch.setattr(package, "obstacle", lambda target: f"no emulator of {target.name}")
+    np.testing.assert_allclose(outputs(_module(target="aarch64")), with_one, rtol=1e-5)
+
+
+def test_prebuilt_objects_for_aarch64_keep_all_rules() -> None:
+    options = Options(name="n", state=STATE, target=ARM)
+    files = kbuild(parser.parse_model(NET), options, compile_with, prebuilt=True).files
+    shipped = [n.removesuffix(".o_shipped") for n in files if n.endswith(".o_shipped")]
+    assert sorted(shipped) == ["n_aarch64", "n_aarch64_dotprod", "n_aarch64_i8mm"]
+    for name in shipped:
+        bundle = Bundle(name, {f"{name}.o": files[f"{name}.o_shipped"]}, {})
+        variant = VARIANTS[name.removeprefix("n_").replace("_", "-")]
+        assert broken_rules(bundle, variant, prebuilt=True) == []
+
+
+ODD = "adrp x0, :got:{name}\n ldr x0, [x0, :got_lo12:{name}]\n ret"
+
+
+def test_relocations_that_the_kernel_does_not_resolve_are_refused() -> None:
+    found = broken_rules(_object(ODD.format(name="n_pause"), "aarch64-none-elf"), VARIANTS["aarch64"], True)
+    assert found and all("only relocations that the kernel resolves" in reason for reason in found)
+    assert "R_AARCH64_ADR_GOT_PAGE in n, for 'n_pause'" in found[0]
+
+
 def test_the_state_lives_with_each_user_and_starts_anew() -> None:
     text = _module()["policy_module.c"].decode()
     assert "#define INGOT_STATE sizeof(struct policy_x86_64_state)" in text
@@ -150,7 +203,9 @@ def test_a_long_network_pauses() -> None:
     assert b"int deep_x86_64_v3_pause(void)\n{\n\treturn ingot_pause();" in files["deep_module.c"]
 
 
-@pytest.mark.parametrize("target", ["c99", "x86-64-v3", "aarch64"])
+@pytest.mark.parametrize(
+    "target", ["c99", "x86-64-v3", "aarch64-dotprod", "raspberrypi5", "cortex-m4", "aarch64+x86-64-v3"]
+)
 def test_other_processors_are_refused(target: str) -> None:
     with pytest.raises(InputError, match="a kernel module cannot be made for"):
         _module(target=target)
@@ -174,8 +229,8 @@ BREAKS = [
 ]
 
 
-def _object(text: str) -> Bundle:
-    code = assemble(f".globl n\n.type n,@function\nn: {text}\n.size n, .-n\n", "x86_64-unknown-none")
+def _object(text: str, triple: str = "x86_64-unknown-none") -> Bundle:
+    code = assemble(f".globl n\n.type n,@function\nn: {text}\n.size n, .-n\n", triple)
     return Bundle("n", {"n.o": code}, {})
 
 
@@ -291,7 +346,7 @@ def test_a_module_that_the_kernel_has_is_refused_when_it_is_built(tmp_path: Path
     (tmp_path / "modules.builtin").write_text("kernel/drivers/char/random.ko\n")
 
     def made(name: str) -> subprocess.CompletedProcess[str]:
-        (tmp_path / "Makefile").write_text(_makefile(name))
+        (tmp_path / "Makefile").write_text(_makefile(name, X86_64))
         command = ["make", "-C", str(tmp_path), f"KDIR={tmp_path}/build"]
         return subprocess.run(command, capture_output=True, text=True)
 
@@ -305,10 +360,28 @@ def test_a_module_that_the_kernel_has_is_refused_when_it_is_built(tmp_path: Path
 
 def test_missing_kernel_headers_are_named(tmp_path: Path) -> None:
     assert shutil.which("make"), "make is missing; tools/debian-packages.txt lists it"
-    (tmp_path / "Makefile").write_text(_makefile("net"))
+    (tmp_path / "Makefile").write_text(_makefile("net", X86_64))
     command = ["make", "-C", str(tmp_path), f"KDIR={tmp_path}/none"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode and f"no kernel headers in {tmp_path}/none: install them" in done.stderr
+
+
+def test_a_kernel_of_another_processor_is_named(tmp_path: Path) -> None:
+    assert shutil.which("make"), "make is missing; tools/debian-packages.txt lists it"
+    settings = tmp_path / "build" / "include" / "config" / "auto.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("CONFIG_64BIT=y\nCONFIG_X86_64=y\n")
+    (tmp_path / "build" / "Makefile").write_text("modules:\n\t@echo built\n")
+    said = {}
+    for processor in (X86_64, AARCH64):
+        (tmp_path / "Makefile").write_text(_makefile("net", processor))
+        command = ["make", "-C", str(tmp_path), f"KDIR={tmp_path}/build"]
+        said[processor.title] = subprocess.run(command, capture_output=True, text=True)
+    assert "\nbuilt" in said["x86-64"].stdout and "\nbuilt" not in said["aarch64"].stdout
+    reason = (
+        f"kernel of {tmp_path}/build is not for aarch64, as this module is: give KDIR=DIRECTORY ARCH=arm64"
+    )
+    assert said["aarch64"].returncode and reason in said["aarch64"].stderr
 
 
 def test_more_than_two_gigabytes_are_refused() -> None:

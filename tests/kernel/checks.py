@@ -11,13 +11,14 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from ingot.packaging.kbuild.golden import RUNS
 
 from .logged import NAMES, is_told
-from .machine import COUNTED
+from .machine import COUNTED, Arm64, Machine
 from .mixed import printed
-from .modules import FORMS, INDIGO
+from .modules import FORMS, INDIGO, of_arm, special, usual
 
 Check = tuple[str, Callable[[str], bool]]
 PROBED = (
@@ -82,6 +83,12 @@ for p in /user_*; do $p; done
 """
 GOLDEN = """
 for k in /golden_*.ko; do insmod $k selftest=1; echo "@golden $?"; rmmod ${k#/}; done
+"""
+ON_ARM = """
+for m in policy digits integers mixed shipped; do insmod /$m.ko selftest=1; echo "@loaded $?"; done
+insmod /probe.ko; echo "@probe $?"
+rmmod policy; echo "@used $?"
+rmmod probe; echo "@unused $?"
 """
 TWO = """
 loops() {
@@ -241,6 +248,34 @@ TOGETHER: tuple[Check, ...] = (
     ("sections have a limit", has(r"^@unlimited 1$")),
     ("each process has its own state", last_actions),
 )
+ON_ARM_PROBED = (
+    *("a first run", "another model", "users have states of their own", "nested use is busy"),
+    *("an interrupt is busy", "a softirq elsewhere runs", "a run after all of these", "allocations are seen"),
+    *("no run allocates memory", "10000 runs", "all CPUs at the same time"),
+)
+
+
+def of_arm_that_chooses(feature: str) -> tuple[Check, ...]:
+    """What a kernel of AArch64 must say, on a processor of these instructions."""
+    target = "aarch64" + (f"-{feature}" if feature else "")
+    device = {"the device is its owner's", "a write of another size is an error", "the outputs are right"}
+    return (
+        BOTH[0],
+        *map(probed, ON_ARM_PROBED),
+        (f"{target} is chosen", has(rf"policy: {target},")),
+        ("five models are loaded at once", has(r"^@loaded 0$", 5)),
+        (
+            "golden vectors agree",
+            has(r"(policy|digits|integers|mixed|shipped): selftest: 0 of \d+ runs differ, status 0", 5),
+        ),
+        ("every type is printed", lambda said: lines("mixed", said) == TYPES),
+        ("a module that another one uses stays", has(r"^@used 1$")),
+        ("two processes run it at the same time", has(r"^@loop$", 2)),
+        ("each process has its own state", last_actions),
+        *(check for check in ALONE if check[0] in device),
+    )
+
+
 LINES: tuple[Check, ...] = tuple(published(form) for form in (*FORMS, "graph_prebuilt"))
 
 
@@ -252,16 +287,26 @@ class Boot:
     options: tuple[str, ...]
     script: str
     checks: tuple[Check, ...]
+    files: Callable[[Machine, Path], list[Path]] = usual
+    kernel: type[Machine] = Machine
 
 
 BOOTS = {
     "alone": Boot(
-        "max", COUNTED, LOADED + DEVICE + WRONG + ODD + COUNTS + GOLDEN + END, (*BOTH, *ALONE, *LINES)
+        "max",
+        COUNTED,
+        LOADED + DEVICE + WRONG + ODD + COUNTS + GOLDEN + END,
+        (*BOTH, *ALONE, *LINES),
+        lambda machine, folder: [*usual(machine, folder), *special(machine, folder)],
     ),
     "together": Boot(
         "qemu64",
         ("-smp", "4"),
         LOADED + USER + "head -c 36 /dev/zero > /input" + TWO + END,
         (*BOTH, *TOGETHER),
+    ),
+    "arm64": Boot("max", ("-smp", "2"), ON_ARM + DEVICE + TWO, of_arm_that_chooses("i8mm"), of_arm, Arm64),
+    "cortex-a53": Boot(
+        "cortex-a53", ("-smp", "2"), ON_ARM + DEVICE + TWO, of_arm_that_chooses(""), of_arm, Arm64
     ),
 }

@@ -8,14 +8,15 @@ they match. The image and what is built are kept between runs, by a hash of what
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-IMAGE = "linux-image-cloud-amd64"
 PROGRAMS = ("apt-cache", "apt-get", "dpkg", "gcc", "make", "cpio", "busybox", "qemu-system-x86_64")
 SECONDS = 600
+OF_ARM = ("aarch64-linux-gnu-gcc", "qemu-system-aarch64")
 COUNTED = ("-smp", "1", "-icount", "shift=0")
 """One CPU whose clock is its instructions, a nanosecond each: times are exact, and the same in every run."""
 UNKIND = "slub_debug=FZPU init_on_alloc=0 init_on_free=0"
@@ -33,11 +34,13 @@ class MissingError(Exception):
     """What this machine would need to boot a kernel."""
 
 
-def run(*command: str, cwd: Path | None = None, seconds: float = 600) -> str:
+def run(
+    *command: str, cwd: Path | None = None, seconds: float = 600, env: Mapping[str, str] | None = None
+) -> str:
     """The output of a command. Raises RuntimeError, with what it said, where it fails or does not end."""
     try:
         done = subprocess.run(
-            command, cwd=cwd, capture_output=True, text=True, timeout=seconds, errors="replace"
+            command, cwd=cwd, capture_output=True, text=True, timeout=seconds, errors="replace", env=env
         )
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"").decode(errors="replace")
@@ -48,40 +51,65 @@ def run(*command: str, cwd: Path | None = None, seconds: float = 600) -> str:
 
 
 class Machine:
-    """A kernel to boot. Raises MissingError where it cannot be had."""
+    """A kernel of this processor to boot. Raises MissingError where it cannot be had."""
+
+    programs: tuple[str, ...] = PROGRAMS
+    processor = "amd64"
+    cross: tuple[str, ...] = ()
+    tools = ""
+    qemu: tuple[str, ...] = ("qemu-system-x86_64",)
+    console = "ttyS0"
 
     def __init__(self, cache: Path) -> None:
         self.cache = cache
-        missing = [p for p in PROGRAMS if not shutil.which(p)]
+        missing = [p for p in self.programs if not shutil.which(p)]
         if missing:
             raise MissingError(
                 f"{', '.join(missing)} missing: tools/debian-packages.sh tools/kernel-packages.txt"
             )
+        self.metapackage = f"linux-image-cloud-{self.processor}"
         self.version = self._version()
         self.image = cache / "image" / "boot" / f"vmlinuz-{self.version}"
-        self.headers = Path("/lib/modules") / self.version / "build"
-        if not self.headers.is_dir():
-            raise MissingError(f"no {self.headers}: apt-get install {IMAGE.replace('image', 'headers')}")
         if not self.image.is_file():
-            self._fetch()
+            self._fetch(f"linux-image-{self.version}")
+        self.headers = self._headers()
+        self.busybox = self._busybox()
+
+    def _headers(self) -> Path:
+        headers = Path("/lib/modules") / self.version / "build"
+        if not headers.is_dir():
+            raise MissingError(
+                f"no {headers}: apt-get install {self.metapackage.replace('image', 'headers')}"
+            )
+        return headers
+
+    def _busybox(self) -> Path:
+        found = shutil.which("busybox")
+        assert found is not None
+        return Path(found)
 
     def _version(self) -> str:
         """The version that the metapackage stands for, such as 6.1.0-56-cloud-amd64."""
         lines = subprocess.run(
-            ["apt-cache", "depends", IMAGE], capture_output=True, text=True
+            ["apt-cache", "depends", self.metapackage], capture_output=True, text=True, env=self._apt()
         ).stdout.splitlines()
         found = [w.split("linux-image-")[1].strip() for w in lines if "Depends: linux-image-" in w]
         if not found:
-            raise MissingError(f"apt knows no {IMAGE}")
+            raise MissingError(f"apt knows no {self.metapackage}")
         return found[0]
 
-    def _fetch(self) -> None:
+    def _apt(self) -> dict[str, str]:
+        """The environment of apt."""
+        return dict(os.environ)
+
+    def _fetch(self, name: str) -> None:
+        """Download a package and unpack it, beside the image."""
         self.cache.mkdir(parents=True, exist_ok=True)
         try:
-            run("apt-get", "download", f"linux-image-{self.version}", cwd=self.cache)
+            run("apt-get", "download", name, cwd=self.cache, env=self._apt())
         except RuntimeError as error:
-            raise MissingError(f"the kernel image cannot be downloaded: {error}") from None
-        (package,) = self.cache.glob(f"linux-image-{self.version}_*.deb")
+            raise MissingError(f"{name} cannot be downloaded: {error}") from None
+        (package,) = self.cache.glob(f"{name}_*.deb")
         run("dpkg", "-x", str(package), str(self.cache / "image"))
 
     def build(self, module: Path, uses: Sequence[Path] = (), flags: str = "") -> Path:
@@ -94,7 +122,7 @@ class Machine:
             module.name,
             flags,
             self.version,
-            run("gcc", "--version"),
+            run(f"{self.tools}gcc", "--version"),
             *(self._kept(u).name for u in uses),
         ]
         files = sorted(p for p in module.iterdir() if p.is_file())
@@ -102,13 +130,24 @@ class Machine:
         kept = self.cache / "modules" / hashlib.sha256("\n".join(content).encode()).hexdigest()[:20]
         if not (kept / f"{module.name}.ko").is_file():
             symbols = " ".join(str(self._kept(u) / "Module.symvers") for u in uses)
-            words = (f"KDIR={self.headers}", f"KBUILD_EXTRA_SYMBOLS={symbols}", f"KCFLAGS={flags}")
+            words = (
+                f"KDIR={self.headers}",
+                f"KBUILD_EXTRA_SYMBOLS={symbols}",
+                f"KCFLAGS={flags}",
+                *self.cross,
+            )
             said = run("make", "-C", str(module), *words)
             if "warning:" in said.lower():
                 raise RuntimeError(f"{module.name} builds with warnings:\n{said}")
             kept.mkdir(parents=True, exist_ok=True)
             shutil.copy(module / "Module.symvers", kept)
-            run("strip", "--strip-debug", "-o", str(kept / "part"), str(module / f"{module.name}.ko"))
+            run(
+                f"{self.tools}strip",
+                "--strip-debug",
+                "-o",
+                str(kept / "part"),
+                str(module / f"{module.name}.ko"),
+            )
             (kept / "part").rename(kept / f"{module.name}.ko")
         (module / "built").write_text(str(kept))
         return kept / f"{module.name}.ko"
@@ -121,10 +160,8 @@ class Machine:
         root = folder / "root"
         for name in ("bin", "proc", "sys", "dev"):
             (root / name).mkdir(parents=True, exist_ok=True)
-        busybox = shutil.which("busybox")
-        assert busybox is not None
         (root / "init").write_text(INIT.format(script=script))
-        for source, place in [(Path(busybox), root / "bin"), *((file, root) for file in files)]:
+        for source, place in [(self.busybox, root / "bin"), *((file, root) for file in files)]:
             shutil.copy(source, place / source.name)
             (place / source.name).chmod(0o755)
         (root / "init").chmod(0o755)
@@ -139,10 +176,65 @@ class Machine:
             "-m": "512M",
             "-kernel": str(self.image),
             "-initrd": str(initrd),
-            "-append": f"console=ttyS0 loglevel=4 panic=-1 quiet {UNKIND}",
+            "-append": f"console={self.console} loglevel=4 panic=-1 quiet {UNKIND}",
             "-display": "none",
             "-monitor": "none",
             "-serial": "stdio",
         }
         words = [word for pair in options.items() for word in pair]
-        return ["qemu-system-x86_64", *words, "-no-reboot", "-nodefaults"]
+        return [*self.qemu, *words, "-no-reboot", "-nodefaults"]
+
+
+class Arm64(Machine):
+    """A kernel of AArch64, emulated. Its packages are only unpacked, and apt gets lists of its own, so that
+    this machine's architectures stay as they are; the programs of its headers are this machine's.
+    """
+
+    programs = (*PROGRAMS, *OF_ARM)
+    processor = "arm64"
+    tools = "aarch64-linux-gnu-"
+    cross = ("ARCH=arm64", f"CROSS_COMPILE={tools}")
+    qemu = ("qemu-system-aarch64", "-M", "virt")
+    console = "ttyAMA0"
+
+    def _apt(self) -> dict[str, str]:
+        settings = self.cache / "apt.conf"
+        if not settings.is_file():
+            self._list_packages(settings)
+        return {**os.environ, "APT_CONFIG": str(settings)}
+
+    def _list_packages(self, settings: Path) -> None:
+        for folder in ("state/lists/partial", "cache/archives/partial"):
+            (self.cache / folder).mkdir(parents=True, exist_ok=True)
+        status, part = self.cache / "state" / "status", self.cache / "apt.part"
+        status.touch()
+        part.write_text(
+            f'APT::Architecture "{self.processor}";\nAPT::Architectures {{ "{self.processor}"; }};\n'
+            f'Dir::State "{self.cache}/state";\nDir::State::status "{status}";\n'
+            f'Dir::Cache "{self.cache}/cache";\n'
+            'APT::Sandbox::User "root";\nAcquire::Retries "3";\n'
+        )
+        try:
+            run("apt-get", "update", env={**os.environ, "APT_CONFIG": str(part)})
+        except RuntimeError as error:
+            raise MissingError(f"no lists of packages for {self.processor}: {error}") from None
+        part.rename(settings)
+
+    def _headers(self) -> Path:
+        here = self.cache / "image" / "usr"
+        headers = here / "src" / f"linux-headers-{self.version}"
+        if not headers.is_dir():
+            self._fetch(f"linux-headers-{self.version}")
+        programs = f"linux-kbuild-{'.'.join(self.version.split('.')[:2])}"
+        if not (Path("/usr/lib") / programs).is_dir():
+            raise MissingError(f"no /usr/lib/{programs}: apt-get install linux-headers-cloud-amd64")
+        if not (headers / "scripts").is_dir():
+            (here / "lib").mkdir(exist_ok=True)
+            (here / "lib" / programs).symlink_to(Path("/usr/lib") / programs)
+        return headers
+
+    def _busybox(self) -> Path:
+        found = self.cache / "image" / "bin" / "busybox"
+        if not found.is_file():
+            self._fetch("busybox-static")
+        return found

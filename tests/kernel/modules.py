@@ -49,6 +49,7 @@ policy (float[1,9] seen, float[1,9] before) => (float[1,5] action, float[1,9] af
 }"""
 STATE = {"after": "before"}
 FAST = ("x86-64", "x86-64-v3")
+ARM = "aarch64+aarch64-dotprod+aarch64-i8mm"
 PACKED = ("lstm_state_out=lstm_state_in",)
 SPLIT = ("lstm_c_out=lstm_c_in", "lstm_h_out=lstm_h_in")
 META = ("lstm_c_out=global/Placeholder_1", "lstm_h_out=global/Placeholder_2")
@@ -79,12 +80,14 @@ def audited(built: Path) -> Path:
     return built
 
 
-def policy(machine: Machine, folder: Path) -> Path:
-    return audited(machine.build(module(parser.parse_model(POLICY), "policy", folder, state=STATE)))
+def policy(machine: Machine, folder: Path, **options: Any) -> Path:
+    return audited(
+        machine.build(module(parser.parse_model(POLICY), "policy", folder, state=STATE, **options))
+    )
 
 
-def digits(machine: Machine, folder: Path) -> Path:
-    return audited(machine.build(module(onnx.load(DIGITS), "digits", folder, target="+".join(FAST))))
+def digits(machine: Machine, folder: Path, target: str = "+".join(FAST)) -> Path:
+    return audited(machine.build(module(onnx.load(DIGITS), "digits", folder, target=target)))
 
 
 def integers(machine: Machine, folder: Path) -> Path:
@@ -244,4 +247,20 @@ def special(machine: Machine, folder: Path) -> list[Path]:
     if INDIGO.is_dir():
         files += [golden(machine, folder, form) for form in FORMS]
         files.append(golden(machine, folder, "graph", prebuilt=True))
+    return files
+
+
+def usual(machine: Machine, folder: Path) -> list[Path]:
+    """What every boot of this processor tries."""
+    files = [policy(machine, folder), digits(machine, folder), probe(machine, folder)]
+    return [*files, integers(machine, folder), *poisoned(machine, folder)]
+
+
+def of_arm(machine: Machine, folder: Path) -> list[Path]:
+    """Modules for AArch64, one with objects of the pinned compiler and one of every type."""
+    files = [policy(machine, folder, target=ARM), digits(machine, folder, ARM), probe(machine, folder)]
+    (case,) = (c for c in CASES if c.name == "mobilenet_bytes")
+    made = {"integers": (case.model, False), "mixed": (mixed(), False), "shipped": (onnx.load(DIGITS), True)}
+    for name, (model, prebuilt) in made.items():
+        files.append(audited(machine.build(module(model, name, folder, prebuilt, target=ARM))))
     return files

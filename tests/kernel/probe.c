@@ -15,7 +15,13 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <trace/events/kmem.h>
+#ifdef CONFIG_ARM64
+#include <asm/neon.h>
+#define kernel_fpu_begin kernel_neon_begin
+#define kernel_fpu_end kernel_neon_end
+#else
 #include <asm/fpu/api.h>
+#endif
 
 #include "digits_network.h"
 #include "policy_network.h"
@@ -171,6 +177,12 @@ static void preempt_on(void)
 	preempt_enable();
 }
 
+#ifdef CONFIG_ARM64 /* no NEON in interrupts, no softirqs in its sections */
+static const struct context contexts[] = {
+	{ "an interrupt is busy", preempt_off, preempt_on, HRTIMER_MODE_REL_PINNED_HARD, -EBUSY },
+	{ "a softirq elsewhere runs", preempt_off, preempt_on, HRTIMER_MODE_REL_PINNED_SOFT, 0 },
+};
+#else
 static const struct context contexts[] = {
 	{ "an interrupt within an FPU section is busy", kernel_fpu_begin, kernel_fpu_end, HRTIMER_MODE_REL_PINNED_HARD, -EBUSY },
 	{ "an interrupt where softirqs are off is busy", local_bh_disable, local_bh_enable, HRTIMER_MODE_REL_PINNED_HARD, -EBUSY },
@@ -178,6 +190,7 @@ static const struct context contexts[] = {
 	{ "a softirq within an FPU section is busy", kernel_fpu_begin, kernel_fpu_end, HRTIMER_MODE_REL_PINNED_SOFT, -EBUSY },
 	{ "a softirq elsewhere runs", preempt_off, preempt_on, HRTIMER_MODE_REL_PINNED_SOFT, 0 },
 };
+#endif
 
 /* One of a hundred timers at most must fire within the context. */
 static void interrupted(struct policy_network *n, const struct context *c)

@@ -1,6 +1,7 @@
-"""Two boots of Debian's kernel under QEMU, many tests: what a user of a kernel module relies on.
+"""Boots of Debian's kernel under QEMU, many tests: what a user of a kernel module relies on.
 
 `alone`: one CPU with AVX2, whose clock counts instructions. `together`: four without it, at the same time.
+`arm64` and `cortex-a53`: two CPUs of AArch64, with and without dot products.
 Skipped, with the reason, where the kernel or a program is missing; in CI that is a failure.
 """
 
@@ -17,7 +18,7 @@ from tests.here import is_ci
 
 from . import modules
 from .checks import BOOTS, LINES, Check
-from .machine import Machine, MissingError
+from .machine import MissingError
 
 Said = Callable[[str], str]
 
@@ -46,17 +47,14 @@ def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def booted(name: str, kept: Path, folder: Path) -> str:
     """Build what the boot wants, and boot. A machine that cannot is a reason to skip, but in CI."""
+    wanted = BOOTS[name]
     try:
-        machine = Machine(kept.resolve())
+        machine = wanted.kernel(kept.resolve() / wanted.kernel.processor)
     except MissingError as reason:
         if is_ci():
             raise
         pytest.skip(str(reason))
-    files = [modules.policy(machine, folder), modules.digits(machine, folder), modules.probe(machine, folder)]
-    files += [modules.integers(machine, folder), *modules.poisoned(machine, folder)]
-    if name == "alone":
-        files += modules.special(machine, folder)
-    wanted = BOOTS[name]
+    files = wanted.files(machine, folder)
     return machine.boot(folder / "machine", wanted.script, files, wanted.cpu, wanted.options)
 
 

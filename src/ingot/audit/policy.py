@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ingot.audit.audit import Audit
+from ingot.audit.audit import Audit, FunctionFacts
 from ingot.audit.decode import UNKNOWN
-from ingot.targets.linux import FRAME_BYTES, STACK_ALIGN, THUNKS
+from ingot.targets.linux import FRAME_BYTES, RESOLVED, STACK_ALIGN, THUNKS
 
 REASONS = 12
-ALTERNATIVES = ".altinstr_replacement"  # instructions that Linux writes over others, in functions of theirs
+ALTERNATIVES = ".altinstr_replacement"
 
 _MATH = re.compile(
     r"_*(a?(sin|cos|tan)h?|exp(2|10|m1)?|log(2|10|1p)?|pow|sqrt|cbrt|hypot|fmod|remainder|fma|fmin|fmax|fdim|"
@@ -36,7 +36,7 @@ class Policy:
 
     `features` False: only those of the target that the audit was made for. `frame_bytes`: no function may
     take so many or more; `path_bytes`: nor a call with all below it; `stack_align`: what code may believe of
-    the stack that its caller left.
+    the stack that its caller left. `relocations` False: only those that Linux resolves when it loads modules.
     """
 
     undefined: tuple[str, ...] | None = None
@@ -47,6 +47,7 @@ class Policy:
     path_bytes: int | None = None
     stack_align: int | None = None
     features: bool = True
+    relocations: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,12 @@ POLICIES = {
         frame_bytes=FRAME_BYTES,
         stack_align=STACK_ALIGN,
         features=False,
+        relocations=False,
     ),
     # A module's own C is linked by the kernel, and has data of its own.
-    "module": Policy(libraries=False, red_zone=False, frame_bytes=FRAME_BYTES, stack_align=STACK_ALIGN),
+    "module": Policy(
+        libraries=False, red_zone=False, frame_bytes=FRAME_BYTES, stack_align=STACK_ALIGN, relocations=False
+    ),
 }
 
 
@@ -147,13 +151,24 @@ def _red_zone(audit: Audit, policy: Policy) -> Iterator[Verdict]:
     yield Verdict(rule, _short(reasons))
 
 
+def _is_alternative(audit: Audit, f: FunctionFacts) -> bool:
+    """Whether these are instructions that Linux writes over others, in functions of theirs.
+
+    They have a section on x86, and no symbol behind the functions of a section on AArch64.
+    """
+    if not audit.machine.startswith("aarch64"):
+        return f.section == ALTERNATIVES
+    has_table = any(s.name == ".altinstructions" for s in audit.sections)
+    return has_table and f.name.startswith(f"{f.section}+")
+
+
 def _frames(audit: Audit, policy: Policy) -> Iterator[Verdict]:
     if policy.frame_bytes is not None:
         limit = policy.frame_bytes
         own = [
             f"'{f.name}' takes {f.stack} bytes" if f.stack is not None else f"'{f.name}': {f.why}"
             for f in audit.functions
-            if f.section != ALTERNATIVES and (f.stack is None or f.stack >= limit)
+            if not _is_alternative(audit, f) and (f.stack is None or f.stack >= limit)
         ]
         yield Verdict(f"less than {limit} bytes of stack in every function", _short(own))
     if policy.path_bytes is not None:
@@ -199,4 +214,20 @@ def _features(audit: Audit, policy: Policy) -> Iterator[Verdict]:
     yield Verdict(rule, _short(reasons))
 
 
-_RULES = (_undefined, _libraries, _writable, _red_zone, _frames, _alignment, _features)
+def _relocations(audit: Audit, policy: Policy) -> Iterator[Verdict]:
+    if policy.relocations:
+        return
+    rule = "only relocations that the kernel resolves when it loads a module"
+    known = RESOLVED.get(audit.machine.split(",")[0])
+    if known is None:
+        yield Verdict(rule, (), f"not looked at: no table for {audit.machine}")
+        return
+    first: dict[str, str] = {}
+    for fixup in audit.fixups:
+        for r in fixup.relocations:
+            if not re.fullmatch(known, r.type):
+                first.setdefault(r.type, f"{r.type} in {fixup.function or fixup.section}, for '{r.symbol}'")
+    yield Verdict(rule, _short(list(first.values())))
+
+
+_RULES = (_undefined, _libraries, _writable, _red_zone, _frames, _alignment, _features, _relocations)

@@ -34,6 +34,7 @@ _RISCV = (
 _RELOCATIONS = {
     "EM_RISCV": {i: f"R_RISCV_{name}" for i, name in enumerate(_RISCV.split()) if name != "-"},
     "EM_X86_64": {41: "R_X86_64_GOTPCRELX"},
+    "EM_AARCH64": {299: "R_AARCH64_LDST128_ABS_LO12_NC"},
 }
 _MACHINES = {244: "EM_LANAI", 251: "EM_VE"}  # nor these
 _KINDS = ("NOTYPE", "OBJECT", "FUNC", "SECTION", "FILE", "COMMON", "TLS", "", "", "", "IFUNC")

@@ -17,7 +17,7 @@ from ingot.bundle.bundle import Bundle
 from ingot.bundle.schema import AGAIN
 from ingot.emit.names import identifier
 from ingot.errors import InputError, ToolchainError
-from ingot.targets.linux import PREBUILT
+from ingot.targets.linux import prebuilt_flags
 from ingot.targets.record import Target
 from ingot.targets.records import find
 from ingot.targets.toolchain import compile_c
@@ -75,9 +75,11 @@ def units(bundle: Bundle, flags: Sequence[str] = (), cc: str | None = None) -> l
     if not found:
         raise InputError(f"bundle '{name}' holds no C", remedy="compile the model with --emit c,obj")
     own = [f for f in m["options"]["cflags"] if _HARMLESS.match(f)]
-    kernel = PREBUILT if m.get("package") == "kbuild" else ()
-    more = (*own, *kernel, *flags)
-    return [_unit(bundle, file, target, more, cc) for file, target in found.items()]
+    is_kernel = m.get("package") == "kbuild"
+    return [
+        _unit(bundle, file, target, (*own, *(prebuilt_flags(target) if is_kernel else ()), *flags), cc)
+        for file, target in found.items()
+    ]
 
 
 def target_of(bundle: Bundle) -> str:

@@ -23,13 +23,15 @@ from ingot.options import Options
 from ingot.packaging.kbuild.golden import golden
 from ingot.packaging.kbuild.layout import layout
 from ingot.packaging.kbuild.text import module_files
-from ingot.packaging.kbuild.variants import BASE, DEFAULT, GENERAL, VARIANTS, Variant
-from ingot.targets.linux import FRAME_BYTES, PREBUILT, THUNKS
+from ingot.packaging.kbuild.variants import DEFAULT, GENERAL, OFFERS, VARIANTS, Variant
+from ingot.targets.linux import FRAME_BYTES, THUNKS, prebuilt_flags
 from ingot.targets.records import find
+from ingot.targets.toolchain import obstacle
 
 LONGEST_NAME = LONGEST - len("_x86_64_v4")  # so that those of the variants are apart
 Build = Callable[[Any, Options], Bundle]
-ROLLED = ("-fno-unroll-loops",)
+LESS_STACK = ((), ("-fno-unroll-loops",), ("-O1",))
+"""More flags for each attempt: loops as they are written, then fewer values held for later."""
 MOST_BYTES = 0x7FFFF000 - 5 * 64  # the kernel's MAX_RW_COUNT, less what aligns the parts of one allocation
 
 
@@ -43,6 +45,8 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
             remedy="leave it out, and load the module with selftest=1",
         )
     variants = _variants(options.target)
+    if options.optimize == "speed":
+        options = replace(options, optimize=variants[0].processor.optimize)
     stem = Path(model).stem if isinstance(model, str | Path) else "network"
     name = Scope(LIBRARY).fresh((options.name or stem)[:LONGEST_NAME], "network")
     plain = replace(options, api="direct", weights=None, threads=False, profile=False)
@@ -56,17 +60,26 @@ def kbuild(model: Any, options: Options, build: Build, prebuilt: bool = False) -
     ]
     _require_room([reference.manifest, *(b.manifest for _, b in made)])
     files = {n: data for _, bundle in made for n, data in _parts(bundle, prebuilt).items()}
-    files |= module_files(name, made, golden(reference), prebuilt)
+    files |= module_files(
+        name, made, golden(_tested(model, replace(plain, name=name), reference, build)), prebuilt
+    )
     hashes = {n: hashlib.sha256(data).hexdigest() for n, data in sorted(files.items())}
     targets = [v.target for v in variants]
     shown = {**reference.manifest, "package": "kbuild", "variants": targets, "files": hashes}
     return Bundle(name, files, shown)
 
 
+def _tested(model: Any, options: Options, reference: Bundle, build: Build) -> Bundle:
+    """The bundle that gives golden vectors: portable C where objects of the module's processor cannot run."""
+    if not obstacle(find(reference.manifest["target"])):
+        return reference
+    return build(model, replace(options, target="c99", emit=("c", "obj"), cc=None, cflags=()))
+
+
 def _made(model: Any, options: Options, variant: Variant, build: Build, prebuilt: bool) -> Bundle:
-    """One variant. What takes too much stack is compiled once more, with loops as they are written."""
-    for more in ((), ROLLED):
-        flags = (*PREBUILT, *more, *options.cflags)
+    """One variant. What takes too much stack is compiled once more, with other flags."""
+    for more in LESS_STACK:
+        flags = (*prebuilt_flags(find(variant.target)), *more, *options.cflags)
         cc = options.cc if prebuilt else None  # else the object is for the audit only
         bundle = build(model, replace(options, target=variant.target, cc=cc, cflags=flags))
         reasons = broken_rules(bundle, variant, prebuilt)
@@ -87,17 +100,17 @@ def broken_rules(bundle: Bundle, variant: Variant, prebuilt: bool) -> list[str]:
     allowed = (*THUNKS, f"{bundle.name}_pause")
     rules = replace(POLICIES["kernel"], undefined=allowed)
     rules = rules if prebuilt else replace(rules, frame_bytes=None)
-    target = find(GENERAL if variant.target == GENERAL else BASE)
+    target = find(variant.base)
     return broken(judge(audit(bundle.object, None, target, variant.flags), rules))
 
 
 def _variants(target: str) -> list[Variant]:
-    names = (DEFAULT if target == "native" else target).split("+")
-    unknown = [t for t in names if t not in VARIANTS]
-    if names != [GENERAL] and (unknown or GENERAL in names or names[0] != BASE):
+    names = DEFAULT if target == "native" else tuple(find(t).name for t in target.split("+"))
+    if names != (GENERAL,) and not any(names[0] == o[0] and {*names} <= {*o} for o in OFFERS):
+        offers = "; ".join(f"some of {', '.join(o)}, the first of them always" for o in OFFERS)
         raise InputError(
             f"a kernel module cannot be made for {'+'.join(names)}",
-            remedy=f"name some of {DEFAULT.replace('+', ', ')}, the first of them always; or {GENERAL} alone",
+            remedy=f"name {offers}; or {GENERAL} alone",
         )
     return [VARIANTS[t] for t in names]
 
@@ -131,7 +144,7 @@ def _require_integers(reference: Bundle) -> None:
     if wanted:
         raise InputError(
             f"a kernel module for {GENERAL} has no floats, but the network has: {wanted}",
-            remedy=f"ingot quantize --io int8, or --target {DEFAULT}",
+            remedy=f"ingot quantize --io int8, or --target {'+'.join(OFFERS[0])}",
         )
 
 

@@ -15,7 +15,7 @@ from ingot.options import Optimize
 from ingot.packaging.kbuild.check import check_text, selftest_text
 from ingot.packaging.kbuild.golden import SelfTest
 from ingot.packaging.kbuild.layout import Layout, Member, element, layout, struct_text
-from ingot.packaging.kbuild.variants import FPU, Section, Variant
+from ingot.packaging.kbuild.variants import Processor, Section, Variant
 from ingot.packaging.project.description import VERSION
 from ingot.packaging.project.interface import tensors
 from ingot.targets.linux import FRAME_BYTES
@@ -36,8 +36,8 @@ def module_files(name: str, made: Made, test: SelfTest, prebuilt: bool) -> dict[
         f"{name}_internal.h": _internal(name, made, test),
         f"{name}_selftest.h": selftest_text(name, inputs, outputs, test),
         "Kbuild": _kbuild(name, made, prebuilt),
-        "Makefile": _makefile(name),
-        "README.md": _filled("README.md.in", name, tensors="\n".join(tensors(manifest))),
+        "Makefile": _makefile(name, made[0][0].processor),
+        "README.md": _readme(name, made),
         "dkms.conf": _filled("dkms.conf.in", name),
     }
     if prebuilt:  # what kbuild knows of how an object was made: nothing
@@ -47,6 +47,7 @@ def module_files(name: str, made: Made, test: SelfTest, prebuilt: bool) -> dict[
 
 MAKEFILE = """\
 KDIR ?= /lib/modules/$(shell uname -r)/build
+SETTINGS := $(KDIR)/include/config/auto.conf
 # The kernel's own modules: one of the same name would keep the other from being loaded.
 KERNEL_MODULES := $(wildcard $(foreach list,modules.order modules.builtin, \\
 \t$(KDIR)/$(list) $(dir $(patsubst %/,%,$(KDIR)))$(list)))
@@ -54,6 +55,9 @@ KERNEL_MODULES := $(wildcard $(foreach list,modules.order modules.builtin, \\
 all:
 \t@test -d '$(KDIR)' || \\
 \t\t{{ echo "error: no kernel headers in $(KDIR): install them, or give KDIR=DIRECTORY" >&2; exit 1; }}
+\t@test ! -f $(SETTINGS) || grep -q '^{setting}=y' $(SETTINGS) || \\
+\t\t{{ echo "error: the kernel of $(KDIR) is not for {machine}, as this module is: \\
+give KDIR=DIRECTORY{cross}" >&2; exit 1; }}
 \t@! grep -hsE '(^|/){pattern}[.]k?o$$' $(KERNEL_MODULES) /dev/null || \\
 \t\t{{ echo "error: this kernel has a module {name}: compile the network with another --name" >&2; exit 1; }}
 \t$(MAKE) -C $(KDIR) M=$(CURDIR) modules
@@ -68,9 +72,33 @@ def _filled(template: str, name: str, **words: str) -> str:
     return Template(text).substitute(name=name, version=VERSION, **words)
 
 
-def _makefile(name: str) -> str:
+def _makefile(name: str, processor: Processor) -> str:
     """Where the kernel has names of files, - and _ are the same."""
-    return MAKEFILE.format(name=name, pattern=name.replace("_", "[-_]"))
+    return MAKEFILE.format(
+        name=name,
+        pattern=name.replace("_", "[-_]"),
+        setting=processor.setting,
+        machine=processor.title,
+        cross=f" {processor.cross}" if processor.cross else "",
+    )
+
+
+CROSS = """
+On a machine with another processor, `make` takes the kernel's headers and the cross compiler:
+
+    make KDIR=DIR {cross}
+"""
+
+
+def _readme(name: str, made: Made) -> str:
+    processor = made[0][0].processor
+    return _filled(
+        "README.md.in",
+        name,
+        machine=processor.title,
+        cross=CROSS.format(cross=processor.cross) if processor.cross else "",
+        tensors="\n".join(tensors(made[0][1].manifest)),
+    )
 
 
 def _module(name: str, made: Made, inputs: Layout, outputs: Layout) -> str:
@@ -85,8 +113,12 @@ def _module(name: str, made: Made, inputs: Layout, outputs: Layout) -> str:
         variants="\n".join(_variant(name, v, b) for v, b in made),
         choices="\n".join(_choice(v) for v in reversed(others)),
         weakest=weakest.symbol,
+        headers="\n".join(f"#include <{header}>" for header in weakest.section.includes),
         enter=weakest.section.enter,
         leave=weakest.section.leave,
+        pin=weakest.section.pin,
+        unpin=weakest.section.unpin,
+        helper=weakest.section.helper,
         is_busy=weakest.section.is_busy,
         parameters=_parameters(inputs, outputs),
         parameters_in=_listed(m.name for m in inputs.members),
@@ -154,10 +186,7 @@ static const struct ingot_variant ingot_{here}_variant = {{
 
 
 def _choice(v: Variant) -> str:
-    words = [f"boot_cpu_has(X86_FEATURE_{c})" for c in v.checks]
-    xfeatures = "XFEATURE_MASK_AVX512" if "AVX512F" in v.checks else "XFEATURE_MASK_YMM"
-    checks = _listed([*words, f"cpu_has_xfeatures({xfeatures}, NULL)"], " && ")
-    return f"\tif ({checks})\n\t\treturn &ingot_{v.symbol}_variant;"
+    return f"\tif ({_listed(v.checks, ' && ')})\n\t\treturn &ingot_{v.symbol}_variant;"
 
 
 HEADER = """\
@@ -240,7 +269,7 @@ def _internal(name: str, made: Made, test: SelfTest) -> str:
     return INTERNAL.format(
         name=name,
         guard=f"{name.upper()}_INTERNAL_H",
-        floats="#define INGOT_FLOATS\n" if made[0][0].section is FPU else "",
+        floats="#define INGOT_FLOATS\n" if made[0][0].section.has_floats else "",
         section=made[0][0].section,
         runs=len(test.outputs),
         shown=SHOWN,
@@ -257,22 +286,21 @@ def _stems(bundle: Bundle) -> list[str]:
 NO_STACK = (
     "-fno-predictive-commoning -fno-schedule-insns -fno-tree-pre -fno-gcse -fno-tree-loop-im -fno-ivopts"
 )
-LEVELS = ("-O3", "-O2", f"-O2 {NO_STACK}", f"-O1 {NO_STACK}")
+LEAST_STACK = f"{NO_STACK} -fno-move-loop-invariants -fno-tree-ter -fno-tree-sra"
+LEVELS = ("-O3", "-O2", f"-O2 {NO_STACK}", f"-O2 {LEAST_STACK}", f"-O1 {LEAST_STACK}")
 """Flags of gcc, fastest code first: the later ones hold fewer values for later, which takes less stack."""
-FPU_FLAGS = """\
-# The network's C is compiled with vector registers, which it uses between kernel_fpu_begin() and
-# kernel_fpu_end() only.
-NO_FPU := -mno-sse -mno-mmx -mno-sse2 -mno-3dnow -mno-avx -msoft-float -mgeneral-regs-only
-OWN := -mhard-float"""
-PLAIN_FLAGS = """\
-# The network is of integers: its C uses no vector register, as all of the kernel's.
-NO_FPU :=
-OWN := -mgeneral-regs-only"""
+FLOATS = """\
+# The network's C is compiled with vector registers, which it uses between {section.enter} and
+# {section.leave} only."""
+NO_FLOATS = """\
+# The network is of integers: its C uses no vector register, as all of the kernel's."""
 FLAGS = f"""\
-{{registers}} -std=gnu11 -ffreestanding -fno-math-errno -ffp-contract=off \\
+{{why}}
+NO_FPU :={{forbidden}}
+OWN :={{own}} -std=gnu11 -ffreestanding -fno-math-errno -ffp-contract=off \\
 \t-fno-strict-aliasing -fno-jump-tables -fno-tree-loop-distribute-patterns \\
 \t-fno-conserve-stack -Wno-declaration-after-statement -Wno-vla -Wno-misleading-indentation \\
-\t-Wframe-larger-than={FRAME_BYTES} -Werror=frame-larger-than={FRAME_BYTES} \\
+\t-Wframe-larger-than={{limit}} -Werror=frame-larger-than={{limit}} \\
 \t-isystem $(shell $(CC) -print-file-name=include)
 
 # No function may take much of the kernel stack: the first of these is taken with which none does.
@@ -285,7 +313,7 @@ level = {{choice}}
 """
 
 
-def _flags(section: Section, level: str) -> str:
+def _flags(section: Section, processor: Processor, level: str) -> str:
     """What the files of the network are compiled with, the wanted `level` if its stack is small enough, which
     is asked only where something is compiled.
     """
@@ -295,15 +323,21 @@ def _flags(section: Section, level: str) -> str:
         choice = f"$(if $(call fits,$1,$({name}) $2),$({name}),{choice})"
     offered = zip(tried, (level, *LEVELS[1:]), strict=False)
     levels = "\n".join(f"{name} := {flags}" for name, flags in offered)
-    registers = FPU_FLAGS if section is FPU else PLAIN_FLAGS
-    return FLAGS.format(registers=registers, levels=levels, choice=f"$(if $(value try-run),{choice})")
+    return FLAGS.format(
+        why=(FLOATS if section.has_floats else NO_FLOATS).format(section=section),
+        forbidden=f" {section.forbidden}" if section.forbidden else "",
+        own=f" {section.own}" if section.own else "",
+        limit=FRAME_BYTES - processor.saved_bytes,
+        levels=levels,
+        choice=f"$(if $(value try-run),{choice})",
+    )
 
 
 def _kbuild(name: str, made: Made, prebuilt: bool) -> str:
     """What the kernel's build reads."""
     objects = [f"{name}_module.o", f"{name}_check.o"]
     optimize: Optimize = made[0][1].manifest["options"]["optimize"]
-    rows = [_flags(made[0][0].section, PRIORITIES[optimize].level)]
+    rows = [_flags(made[0][0].section, made[0][0].processor, PRIORITIES[optimize].level)]
     compiled = [(f"{name}_check", made[0][0])]
     for variant, bundle in made:
         own = _stems(bundle)
