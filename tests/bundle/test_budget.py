@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import ingot
 from ingot.cli import app
 from ingot.errors import InputError
+from tests.corpus import CASES
 
 TEXT = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[1,64] x) => (float[1,4] y) 
@@ -51,3 +52,14 @@ def test_sizes_on_the_command_line(tmp_path: Path) -> None:
     for word, message in (("0.5K", "write a number of bytes"), ("32K", "more than --max-flash 32,768")):
         result = CliRunner().invoke(app, [*words, "--max-flash", word])
         assert result.exit_code == 2 and message in result.output
+
+
+def test_networks_of_bytes_are_not_told_to_quantize() -> None:
+    """Their few floats are scales and biases."""
+    (case,) = (c for c in CASES if c.name == "resnet_bytes")
+    for limits in ({"max_flash": 1024}, {"flash": {"code": 1024}}):
+        with pytest.raises(InputError, match="ingot compress prunes") as caught:
+            ingot.compile(case.model, target="cortex-m4", name="net", **limits)
+        assert "ingot quantize" not in str(caught.value)
+    with pytest.raises(InputError, match="ingot quantize makes floats bytes"):
+        ingot.compile(model(), target="cortex-m4", name="net", max_flash=1024)

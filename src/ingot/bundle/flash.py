@@ -13,6 +13,7 @@ from ingot.emit.weights import room_of
 from ingot.errors import InputError
 from ingot.formula.expr import Tensor
 from ingot.loops.program import Program
+from ingot.memory.plan import quantize_remedy
 from ingot.memory.regions import Lacking, require_regions, spread
 from ingot.memory.traffic import traffic
 
@@ -56,5 +57,7 @@ def _no_room(program: Program, found: object, rooms: Mapping[str, int], code_byt
         )
     return InputError(
         f"{program.name} does not fit into {given}: {said}",
-        remedy="ingot quantize makes floats bytes; ingot compress prunes and shares weights",
+        remedy="; ".join(
+            filter(None, (quantize_remedy(program.constants), "ingot compress prunes and shares weights"))
+        ),
     )

@@ -179,9 +179,11 @@ def _no_room(program: Program, lacking: Lacking | None, state: int, rooms: Mappi
 
 
 def quantize_remedy(tensors: Iterable[Tensor]) -> str:
-    """What makes tensors smaller, if any of them holds floats."""
-    is_float = any(t.type.is_float for t in tensors)
-    return "ingot quantize makes floats bytes, a quarter of them" if is_float else ""
+    """What makes tensors smaller, if most of their bytes are floats (quantised networks have few)."""
+    sizes = [(t.bytes, t.type.is_float) for t in tensors]
+    floats = sum(size for size, is_float in sizes if is_float)
+    is_large = floats * 2 > sum(size for size, _ in sizes)
+    return "ingot quantize makes floats bytes, a quarter of them" if is_large else ""
 
 
 def bound_bytes(program: Program) -> int:
