@@ -1,6 +1,6 @@
 # Everything here starts from a bare machine: each target first brings .venv up to date.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-all bench-layers bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch jax tensorflow rtl report-test compression compressed-networks cortex-m4 targets pythons docs docs-test tutorials release packages light clean
+.PHONY: help demo test check lint bench bench-all bench-layers bench-decoder bench-encoded conformance fuzz fuzz-long stages replay math-exhaustive kernel keras pytorch jax tensorflow rtl report-test compression compressed-networks cortex-m4 targets pythons docs docs-test tutorials release packages light clean
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -48,6 +48,10 @@ bench-all: ## the whole suite beside every peer that PEERS=python EMX= ONNX2C= S
 bench-layers: ## random single layers beside onnxruntime, the worst ten by name (LAYERS=110, ten minutes)
 	@tools/bootstrap.sh test
 	@$(BIN)/python -m benchmarks.layers $(LAYERS)
+
+bench-decoder: ## a decoder of 4-bit weights beside llama.cpp, into benchmarks/README.md (LLAMA=llama-bench built here; TRAINER=python3 with gguf)
+	@tools/bootstrap.sh test
+	@PYTHONPATH=src:. $(TRAINER) -m benchmarks.decoder --llama-bench $(LLAMA) --update benchmarks/README.md
 
 bench-encoded: ## compressed dense layers beside dense ones, in two minutes; renews a table of docs/compression.md
 	@tools/bootstrap.sh test

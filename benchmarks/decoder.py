@@ -1,9 +1,10 @@
 """Tokens per second of a decoder of 4-bit weights on one core, beside llama.cpp.
 
-In: where the `llama-bench` of a llama.cpp is that was built on this machine, if there is one; its model is
-written by the package gguf. Out: a Markdown table of tokens and bytes per second, and the bytes that a loop
-reads which does nothing else. All are measured in turns; of each the best is taken, for other programs on the
-machine only slow down. The bundle is also run as a program without a C library (`decoder_alone`).
+In: where the `llama-bench` of a llama.cpp is that was built on this machine, if there is one; its model, of
+the same weights, is written by the package gguf. Out: a Markdown table of tokens and bytes per second, and
+the bytes that a loop reads which does nothing else. All are measured in turns, with half of the cache in
+use; of each the best is taken, for other programs on the machine only slow down. The bundle is also run as
+a program without a C library (`decoder_alone`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ import numpy as np
 import ingot
 from benchmarks.decoder_alone import build, tokens
 from benchmarks.decoder_model import BLOCK, Shape, onnx_model, states, write_gguf
+from benchmarks.run import update
 from ingot.bundle.bundle import Bundle
 from ingot.check.limits import measure
 from ingot.check.machine import machine, pinned
@@ -30,6 +33,7 @@ from ingot.targets.records import find
 
 ROUNDS, TOKENS, REPEATS = 5, 16, 8
 FLOAT_BYTES = 4
+MODEL, DOCUMENT = "decoder.gguf", "decoder"
 
 
 def compiled(s: Shape, target: str) -> Bundle:
@@ -61,17 +65,24 @@ def alone(s: Shape, target: Target, folder: Path) -> Callable[[], float]:
 
 
 def llama(program: Path, s: Shape, folder: Path) -> Callable[[], float]:
-    """llama-bench's best of several runs, each of so few tokens that its cache stays small."""
-    model = folder / "decoder.gguf"
+    """llama-bench's best of several runs of a few tokens, behind half of the context."""
+    model = folder / MODEL
     write_gguf(s, model)
     options = ("-p", "0", "-n", str(TOKENS), "-t", "1", "-r", str(REPEATS), "-ngl", "0", "-o", "json")
-    command = (str(program), "-m", str(model), *options)
+    command = (str(program), "-m", str(model), "-d", str(s.context // 2), *options)
 
     def measured() -> float:
         found = subprocess.run(command, check=True, capture_output=True, text=True)
         return max(map(float, json.loads(found.stdout)[0]["samples_ts"]))
 
     return measured
+
+
+def version(program: Path, model: Path) -> str:
+    """What llama-bench says of the llama.cpp that it is of."""
+    command = (str(program), "-m", str(model), "-p", "0", "-n", "1", "-r", "1", "-ngl", "0", "-o", "json")
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[0]
+    return f"llama.cpp {found['build_number']} ({found['build_commit']})"
 
 
 def table(rows: dict[str, float], read: float, s: Shape) -> str:
@@ -89,6 +100,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure a decoder of 4-bit weights beside llama.cpp.")
     parser.add_argument("--llama-bench", type=Path, metavar="PATH", help="of a llama.cpp built here")
     parser.add_argument("--target", default="x86-64-v4", help="of the bundle (default: x86-64-v4)")
+    parser.add_argument("--update", type=Path, metavar="FILE", help="write the table into a document")
     parser.add_argument("--context", type=int, default=128, help="keys that the cache holds (default: 128)")
     return parser.parse_args()
 
@@ -97,20 +109,24 @@ def main() -> int:
     """Measure, print; returns the exit code."""
     arguments = parsed()
     s, target = Shape(context=arguments.context), find(arguments.target)
-    reads = list[float]()
+    reads, of = list[float](), [f"Ingot {ingot.__version__}"]
     with tempfile.TemporaryDirectory() as folder:
         ways = {f"ingot, {target.name}": ours(compiled(s, target.name), s)}
         ways["one C file, no C library, from its start"] = alone(s, target, Path(folder))
         if arguments.llama_bench:
             ways["llama.cpp, Q4_0"] = llama(arguments.llama_bench, s, Path(folder))
+            of.append(version(arguments.llama_bench, Path(folder) / MODEL))
         best = dict.fromkeys(ways, 0.0)
         for _ in range(ROUNDS):
             reads.append(measure(target).bandwidth(token_bytes(s)))
             for name, way in ways.items():
                 with pinned():
                     best[name] = max(best[name], way())
-    print(table(best, max(reads), s), end="")
-    print(f"\n{s.packed_weights / 1e6:.1f} M weights of 4 bits, {s.context} keys; {machine()}, one core.")
+    about = f"{s.packed_weights / 1e6:.1f} M weights of 4 bits, {s.context} keys; {machine()}, one core"
+    lines = f"{table(best, max(reads), s)}\n{about}; {', '.join(of)}; {date.today()}.\n"
+    print(lines, end="")
+    if arguments.update:
+        update(arguments.update, DOCUMENT, f"\n{lines}")
     return 0
 
 

@@ -1,8 +1,8 @@
 """A decoder of about 100 million random weights of 4 bits, as ONNX and GGUF, for `benchmarks.decoder`.
 
 Its layers are those of Llama: normalised, queries, keys and values turned by rotary embeddings, a cache, a
-gated feed-forward part. In: a `Shape`. Out: an ONNX model with MatMulNBits and GroupQueryAttention, or a GGUF
-file with Q4_0. The weights are noise and not the same ones: only what is multiplied takes time.
+gated feed-forward part. In: a `Shape`. Out: an ONNX model with MatMulNBits and GroupQueryAttention, and a
+GGUF file of the same weights in Q4_0. They are noise, whose scales are exact in 16 bits, as Q4_0 has them.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class _Network:
         """Weights of 4 bits, small enough that sums stay near 1."""
         blocks = inner // BLOCK
         codes = self.noise.integers(0, 256, (columns, blocks, BLOCK // 2), dtype=np.uint8)
-        scales = self.noise.uniform(0.5, 1, (columns, blocks)).astype(np.float32) * 0.2 / inner**0.5
-        operands = (x, self.constant(f"{to}_q", codes), self.constant(f"{to}_s", scales))
+        scales = (self.noise.uniform(0.5, 1, (columns, blocks)) * 0.2 / inner**0.5).astype(np.float16)
+        operands = (x, self.constant(f"{to}_q", codes), self.constant(f"{to}_s", scales.astype(np.float32)))
         sizes = {"K": inner, "N": columns, "bits": 4, "block_size": BLOCK}
         return self.node("MatMulNBits", operands, to, domain=MICROSOFT, **sizes)
 
@@ -125,11 +125,31 @@ def states(s: Shape) -> dict[str, str]:
     return {f"present_{k}{i}": f"past_{k}{i}" for i in range(s.layers) for k in "kv"}
 
 
+def q4_0(codes: Array, scales: Array) -> Array:
+    """MatMulNBits' weights as Q4_0: uint8 [columns, bytes of a row].
+
+    A block is its scale and 16 bytes. Of MatMulNBits' byte j, the low half is weight 2j, the high half is
+    2j + 1; of Q4_0's, weight j and weight j + 16. Both subtract 8.
+    """
+    each = np.stack([codes & 15, codes >> 4], axis=-1).reshape(*codes.shape[:-1], BLOCK)
+    blocks = np.empty(scales.shape, np.dtype([("d", np.float16), ("q", np.uint8, BLOCK // 2)]))
+    blocks["d"] = scales
+    blocks["q"] = each[..., : BLOCK // 2] | each[..., BLOCK // 2 :] << 4
+    return blocks.view(np.uint8).reshape(len(codes), -1)
+
+
+def interleaved(rows: Array, heads: int) -> Array:
+    """The rows of queries or keys in llama.cpp's order: it turns neighbours, GroupQueryAttention halves."""
+    halves = rows.reshape(heads, 2, len(rows) // heads // 2, -1)
+    return halves.swapaxes(1, 2).reshape(rows.shape)
+
+
 def write_gguf(s: Shape, path: Path) -> None:
-    """The same layers as llama.cpp reads them; needs the package gguf."""
+    """The same network as llama.cpp reads it; needs the package gguf."""
     from gguf import GGMLQuantizationType, GGUFWriter
 
-    noise, writer = np.random.default_rng(0), GGUFWriter(path, "llama")
+    constants = {t.name: numpy_helper.to_array(t) for t in onnx_model(s).graph.initializer}
+    writer = GGUFWriter(path, "llama")
     writer.add_context_length(s.context)
     writer.add_embedding_length(s.width)
     writer.add_block_count(s.layers)
@@ -141,28 +161,24 @@ def write_gguf(s: Shape, path: Path) -> None:
     writer.add_vocab_size(s.words)
     writer.add_tokenizer_model("no_vocab")
 
-    def dense(name: str, columns: int, inner: int) -> None:
-        rows = np.empty((columns, inner // BLOCK), np.dtype([("d", np.float16), ("q", np.uint8, BLOCK // 2)]))
-        rows["d"] = 0.2 / inner**0.5
-        rows["q"] = noise.integers(0, 256, rows["q"].shape, dtype=np.uint8)
-        data = rows.view(np.uint8).reshape(columns, -1)
-        writer.add_tensor(f"{name}.weight", data, raw_dtype=GGMLQuantizationType.Q4_0)
+    def dense(name: str, of: str, heads: int = 0) -> None:
+        rows = q4_0(constants[f"{of}_q"], constants[f"{of}_s"])
+        rows = interleaved(rows, heads) if heads else rows
+        writer.add_tensor(f"{name}.weight", rows, raw_dtype=GGMLQuantizationType.Q4_0)
 
-    def normal(name: str) -> None:
-        writer.add_tensor(f"{name}.weight", np.ones(s.width, np.float32))
-
-    dense("token_embd", s.words, s.width)
+    writer.add_tensor("token_embd.weight", constants["embedding"])
     for i in range(s.layers):
-        n, shared = f"blk.{i}.", s.shared * s.head
-        normal(f"{n}attn_norm")
-        normal(f"{n}ffn_norm")
-        for part, columns in (("q", s.width), ("k", shared), ("v", shared), ("output", s.width)):
-            dense(f"{n}attn_{part}", columns, s.width)
-        dense(f"{n}ffn_gate", s.inner, s.width)
-        dense(f"{n}ffn_up", s.inner, s.width)
-        dense(f"{n}ffn_down", s.width, s.inner)
-    normal("output_norm")
-    dense("output", s.words, s.width)
+        n, of = f"blk.{i}.", f"l{i}_"
+        writer.add_tensor(f"{n}attn_norm.weight", constants[f"{of}norm_g"])
+        writer.add_tensor(f"{n}ffn_norm.weight", constants[f"{of}ffn_g"])
+        dense(f"{n}attn_q", f"{of}q", s.heads)
+        dense(f"{n}attn_k", f"{of}k", s.shared)
+        dense(f"{n}attn_v", f"{of}v")
+        dense(f"{n}attn_output", f"{of}o")
+        for part in ("gate", "up", "down"):
+            dense(f"{n}ffn_{part}", f"{of}{part}")
+    writer.add_tensor("output_norm.weight", constants["last_g"])
+    dense("output", "logits")
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -19,7 +19,7 @@ import pytest
 from onnx import numpy_helper
 
 from benchmarks.decoder_alone import build, tokens
-from benchmarks.decoder_model import Shape, onnx_model, states
+from benchmarks.decoder_model import BLOCK, Shape, interleaved, onnx_model, q4_0, states
 from ingot.targets.records import find
 from tests.here import require_program, require_runs
 
@@ -163,3 +163,23 @@ def test_gradients_are_those_of_the_logits() -> None:
         step = 1e-5 * rng.standard_normal(each.shape)
         up, down = (network.forward({**w, name: each + s}, tokens)[0] for s in (step, -step))
         assert np.isclose(np.sum(d * (up - down)) / 2, np.sum(gradients[name] * step), rtol=1e-5), name
+
+
+def test_llama_cpp_multiplies_by_the_same_weights() -> None:
+    """Q4_0 as ggml reads it: weight j of a block is (q - 8) d, in the low half of byte j or the high half of
+    byte j - 16; MatMulNBits has two neighbours in a byte.
+    """
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 256, (6, 3, BLOCK // 2), dtype=np.uint8)
+    scales = rng.uniform(0.5, 1, (6, 3)).astype(np.float16)
+    ours = (np.stack([codes & 15, codes >> 4], -1).reshape(6, 3, BLOCK) - 8.0) * scales[..., None]
+    raw = q4_0(codes, scales).reshape(6, 3, 2 + BLOCK // 2)
+    halves = np.concatenate([raw[..., 2:] & 15, raw[..., 2:] >> 4], axis=-1)
+    theirs = (halves - 8.0) * np.ascontiguousarray(raw[..., :2]).view(np.float16)
+    np.testing.assert_array_equal(theirs, ours)
+
+
+def test_rows_that_rotary_embeddings_turn_are_neighbours_in_llama_cpp() -> None:
+    """Of a head of four rows, GroupQueryAttention turns 0 with 2 and 1 with 3."""
+    rows = np.arange(8)[:, None]
+    assert interleaved(rows, 2).ravel().tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
