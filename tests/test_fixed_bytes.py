@@ -78,10 +78,10 @@ LAYERS = {
     "pointwise": (conv((1, 5, 5, 12), 1, 8, SAME), "fixed_dot2_bytes_int8"),
     "from the lowest byte on": (conv((1, 5, 4, 9), 3, 8, SAME, -128), "fixed_dot2_bytes_int8_plain"),
     "channels beyond whole tiles": (conv((2, 7, 6, 3), 3, 10, TWO), "fixed_dot2_bytes_int8"),
-    "one channel": (conv((1, 9, 8, 1), 3, 8, SAME), "fixed_window_1_1_int8"),
+    "one channel": (conv((1, 9, 8, 1), 3, 8, SAME), "fixed_window_1_1_int8_narrow"),
     "limited": (conv((1, 6, 6, 4), 3, 8, {**SAME, **RELU}), "fixed_dot2_bytes_int8"),
-    "depthwise": (depthwise((1, 9, 7, 5), SAME), "fixed_window_1_1_int8"),
-    "depthwise, lowest": (depthwise((1, 8, 6, 3), SAME, -128), "fixed_window_1_1_int8"),
+    "depthwise": (depthwise((1, 9, 7, 5), SAME), "fixed_window_1_1_int8_narrow"),
+    "depthwise, lowest": (depthwise((1, 8, 6, 3), SAME, -128), "fixed_window_1_1_int8_narrow"),
     "depthwise by two": (depthwise((1, 9, 12, 4), TWO), "fixed_window_2_2_int8"),
 }
 

@@ -12,7 +12,16 @@ import ingot
 from ingot.driver import stages
 from ingot.loops.evaluate import run
 from ingot.options import Options
-from ingot.targets.window_routines import LANE, LANES, PITCH, STRIDES, window_name, window_routines
+from ingot.targets.window_routines import (
+    LANE,
+    LANES,
+    NARROW,
+    PITCH,
+    STRIDES,
+    of_pitch,
+    window_name,
+    window_routines,
+)
 from tests.oracles import exact_session
 from tests.test_paired_tiles import KINDS, TARGET, in_plain_c, layer, routines, without_warnings
 from tests.test_slides import network
@@ -38,6 +47,9 @@ LAYERS = {
         (3, 3),
         "<strides=[2,2], dilations=[2,2], pads=[2,2,2,2], group=2>",
     ),
+    "as wide as narrow planes go": ((1, 3, 6, 25), (3, 3), "<pads=[1,1,1,1], group=3>"),
+    "one column wider": ((1, 3, 6, 26), (3, 3), "<pads=[1,1,1,1], group=3>"),
+    "without a border on the left": ((1, 3, 6, 26), (3, 3), "<pads=[1,0,1,1], group=3>"),
     "wider than a plane": ((1, 5, 5, 70), (3, 3), "<pads=[1,1,1,1], group=5>"),
     "higher than a plane": ((1, 5, 67, 4), (3, 3), "<pads=[1,1,1,1], group=5>"),
     "larger both ways, by two": ((1, 5, 131, 66), (3, 3), "<strides=[2,2], pads=[1,1,1,1], group=5>"),
@@ -84,10 +96,16 @@ def test_what_planes_do_not_serve(name: str) -> None:
 
 @pytest.mark.parametrize(("strides", "kind"), list(product(product(STRIDES, STRIDES), KINDS)))
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_windows_in_plain_c(strides: tuple[int, int], kind: str, is_whole: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pitch", [PITCH, NARROW])
+def test_windows_in_plain_c(
+    strides: tuple[int, int], kind: str, is_whole: bool, pitch: int, tmp_path: Path
+) -> None:
     """The tests above run the assembly."""
+    if window_name(strides, kind, pitch=pitch) not in window_routines():
+        assert pitch == NARROW and strides != (1, 1)
+        return
     random = np.random.default_rng(7)
-    plane = random.integers(-128, 256, (9, PITCH)).astype(np.int16)
+    plane = random.integers(-128, 256, (9, pitch)).astype(np.int16)
     w = np.pad(random.integers(-128, 128, (3, 3)), ((0, 0), (0, 1))).astype(np.int8)
     by = 1 << 26 if is_whole else int(np.float32(-1 / 64).view(np.int32))
     arrays = {
@@ -97,7 +115,8 @@ def test_windows_in_plain_c(strides: tuple[int, int], kind: str, is_whole: bool,
     }
     arrays |= {"first": ("const int32_t", np.array([-77])), "scale": ("const int32_t", np.array([by]))}
     call = "plane, w, first, scale, y, 3, 4, 11, 2, 9"
-    found = in_plain_c(window_name(strides, kind), window_routines(), arrays, call, "y", tmp_path)
+    name = window_name(strides, kind, pitch=pitch)
+    found = in_plain_c(name, window_routines(), arrays, call, "y", tmp_path)
     for i, j in np.ndindex(3, 4):
         window = plane[strides[0] * i :, strides[1] * j :][:3, :3].astype(np.int64)
         scaled = (np.sum(window * w[:, :3]) - 77) / 64
@@ -106,12 +125,14 @@ def test_windows_in_plain_c(strides: tuple[int, int], kind: str, is_whole: bool,
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_planes_in_plain_c(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pitch", [PITCH, NARROW])
+def test_planes_in_plain_c(kind: str, pitch: int, tmp_path: Path) -> None:
     x = np.random.default_rng(8).integers(0, 256, 60).astype(np.uint8).astype(kind)
-    arrays = {"x": (f"const {kind}_t", x), "plane": ("int16_t", np.zeros((3, PITCH), np.int16))}
-    found = in_plain_c(f"plane_{kind}", window_routines(), arrays, "x, plane, 3, 5, 20, 3", "plane", tmp_path)
+    arrays = {"x": (f"const {kind}_t", x), "plane": ("int16_t", np.zeros((3, pitch), np.int16))}
+    name = of_pitch(f"plane_{kind}", pitch)
+    found = in_plain_c(name, window_routines(), arrays, "x, plane, 3, 5, 20, 3", "plane", tmp_path)
     for row in range(3):
-        assert found[PITCH * row :][:5] == x[20 * row :][:15:3].tolist()
+        assert found[pitch * row :][:5] == x[20 * row :][:15:3].tolist()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,6 +144,14 @@ def test_four_planes_in_plain_c(kind: str, tmp_path: Path) -> None:
     )
     for row, lane in np.ndindex(3, LANES):
         assert found[PITCH * row + LANE * lane :][:5] == x[30 * row + lane :][:20:4].tolist()
+
+
+def test_planes_are_narrow_where_the_layer_would_be_the_largest() -> None:
+    """Where rows of 64 elements would take more than is left beside the image."""
+    names = routines(stages(network(3, 3, 25), Options(target=TARGET)).program)
+    assert "window_1_1_int8_narrow" in names
+    proto = layer("int8", (1, 3, 6, 26), np.ones((3, 1, 3, 3), np.int8), "<pads=[1,1,1,1], group=3>")
+    assert "window_1_1_int8" in routines(stages(proto, Options(target=TARGET)).program)
 
 
 def test_images_in_memory_have_no_halo() -> None:

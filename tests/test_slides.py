@@ -24,7 +24,7 @@ from ingot.memory.slides import Slide, slide
 from ingot.memory.tree import ALIGN
 from ingot.options import Options
 from tests.oracles import exact_session
-from tests.test_paired_tiles import TARGET
+from tests.test_paired_tiles import TARGET, layer
 
 X, Y = Tensor("x", INT8, (6, 64)), Tensor("y", INT8, (6, 64))
 p, c, k = Var("p"), Var("c"), Var("k")
@@ -261,3 +261,13 @@ def test_the_checker_sees_another_distance() -> None:
     ):
         with pytest.raises(InternalError, match="memory plan"):
             check(wrong)
+
+
+def test_a_result_replaces_an_image_of_odd_rows() -> None:
+    """The points at the ends of rows are made with the rows, so what was read is free."""
+    w = np.random.default_rng(5).integers(-127, 128, (32, 1, 3, 4)).astype(np.int8)
+    proto = layer("int8", (1, 1, 43, 8), w, "<strides=[2,1]>", last=True)
+    kernel = next(k for k in stages(proto, Options(target=TARGET)).program.kernels if k.name == "QLinearConv")
+    found = slide(kernel, kernel.parameters[0], kernel.parameters[-1])
+    assert found is not None and found.least is not None
+    assert found.least < kernel.parameters[-1].count - 4 * 32

@@ -18,43 +18,50 @@ from itertools import product
 from ingot.targets.routines import KINDS, bytes_name, in_fixed_point, routine
 
 PITCH = 64  # elements of a row of a plane
+NARROW = 26  # of a plane that takes little memory
 LANES, LANE = 4, 16  # channels whose rows share one, and elements of each
 STRIDES = (1, 2)
 TAPS = 3  # of a window, along and down
 PADDED = 4  # weights of a row, the last one 0
 
 
-def window_name(strides: tuple[int, int], kind: str, is_fixed: bool = False) -> str:
+def window_name(strides: tuple[int, int], kind: str, is_fixed: bool = False, pitch: int = PITCH) -> str:
     """The routine for windows that move so far down and along, and results of a type; `is_fixed`: scaled in
     fixed point.
     """
-    return bytes_name(f"window_{strides[0]}_{strides[1]}", kind, False, is_fixed)
+    return of_pitch(bytes_name(f"window_{strides[0]}_{strides[1]}", kind, False, is_fixed), pitch)
+
+
+def of_pitch(name: str, pitch: int) -> str:
+    """The routine for planes whose rows are so far apart: those of windows that move by one may be narrow."""
+    return name if pitch == PITCH else f"{name}_narrow"
 
 
 def window_routines() -> Mapping[str, str]:
     """The routines by name."""
     planes = {
-        f"{name}_{kind}": routine(
-            f"{name}_{kind}",
+        of_pitch(f"{name}_{kind}", pitch): routine(
+            of_pitch(f"{name}_{kind}", pitch),
             f"const {kind}_t *x, int16_t *plane, int rows, int columns, int down, int along",
-            assembly(kind),
-            plain.replace("KIND", kind),
+            assembly(kind, pitch),
+            plain.replace("KIND", kind).replace("PITCH", str(pitch)),
             what,
         )
-        for name, assembly, plain, what in (
-            ("plane", _plane, _PLANE, "Every so many bytes of rows as int16."),
-            ("planes4", _planes4, _PLANES4, "Four bytes of every so many in rows as int16, apart."),
+        for name, assembly, plain, what, pitches in (
+            ("plane", _plane, _PLANE, "Every so many bytes of rows as int16.", (PITCH, NARROW)),
+            ("planes4", _planes4, _PLANES4, "Four bytes of every so many in rows as int16, apart.", (PITCH,)),
         )
-        for kind in ("uint8", "int8")
+        for kind, pitch in product(("uint8", "int8"), pitches)
     }
-    made = product(product(STRIDES, STRIDES), KINDS, (False, True))
-    return planes | {window_name(*how): _window(*how) for how in made}
+    wide = product(product(STRIDES, STRIDES), KINDS, (False, True), (PITCH,))
+    narrow = product([(1, 1)], KINDS, (False, True), (NARROW,))
+    return planes | {window_name(*how): _window(*how) for how in (*wide, *narrow)}
 
 
 # -- one channel as 16 bits
 
 
-def _plane(kind: str) -> Iterator[str]:
+def _plane(kind: str, pitch: int) -> Iterator[str]:
     """r0: bytes, r1: plane, r2: rows, r3: columns; r4-r7: loaded; r8: far along; r9, r10: from the end of a
     row to the next, of bytes and of the plane; r11: twice as far along, r12: three times; lr: eights left,
     the first of which is half done where fours are odd. A row that begins within a word has a first element
@@ -62,7 +69,7 @@ def _plane(kind: str) -> Iterator[str]:
     """
     load = "ldrb" if kind == "uint8" else "ldrsb"
     yield from ("push {r4-r11, lr}", "ldrd r4, r8, [sp, #36]", "mls r9, r3, r8, r4")
-    yield from (f"rsb r10, r3, #{PITCH}", "lsl r10, r10, #1", "lsl r11, r8, #1", "add r12, r8, r11")
+    yield from (f"rsb r10, r3, #{pitch}", "lsl r10, r10, #1", "lsl r11, r8, #1", "add r12, r8, r11")
     yield from ("ubfx lr, r1, #1, #1", "sub r3, r3, lr", "1:", "lsls lr, r1, #31", "bcc 7f")
     yield from (f"{load} r4, [r0]", "strh r4, [r1], #2", "add r0, r0, r8", "7:")
     yield from ("add lr, r3, #4", "lsrs lr, lr, #3", "beq 4f", "lsls r4, r3, #30", "bcs 3f")
@@ -79,7 +86,7 @@ def _four_of_plane(load: str) -> Iterator[str]:
     yield "add r0, r0, r8, lsl #2"
 
 
-def _planes4(kind: str) -> Iterator[str]:
+def _planes4(kind: str, pitch: int) -> Iterator[str]:
     """r0: bytes, r1: plane, r3: columns, r8: far along, r11: three times as far; on the stack: rows, from the
     end of a row to the next of bytes and of the plane; registers; then far down.
     """
@@ -89,7 +96,7 @@ def _planes4(kind: str) -> Iterator[str]:
         "mls r9, r3, r8, r4",
         "add r11, r8, r8, lsl #1",
     )
-    yield from (f"rsb r10, r3, #{PITCH}", "lsl r10, r10, #1", "push {r2, r9, r10, r12}")
+    yield from (f"rsb r10, r3, #{pitch}", "lsl r10, r10, #1", "push {r2, r9, r10, r12}")
     yield from ("ubfx r4, r1, #1, #1", "sub r3, r3, r4", "1:", "lsls lr, r1, #31", "bcc 6f")
     yield from (*_one_of_planes(kind), "6:", "lsrs lr, r3, #2", "beq 3f")
     yield from ("2:", "ldr r4, [r0]", "ldr r5, [r0, r8]")
@@ -126,7 +133,7 @@ def _turned(kind: str, first: str, second: str, to: tuple[str, ...]) -> Iterator
 
 
 _PLANES4 = f"""\
-    for (; rows > 0; rows--, x += down, plane += {PITCH}) {{
+    for (; rows > 0; rows--, x += down, plane += PITCH) {{
         const KIND_t *from = x;
         for (int column = 0; column < columns; column++, from += along) {{
             plane[column] = from[0];
@@ -139,7 +146,7 @@ _PLANES4 = f"""\
 
 
 _PLANE = """\
-    for (; rows > 0; rows--, x += down, plane += 64) {
+    for (; rows > 0; rows--, x += down, plane += PITCH) {
         const KIND_t *from = x;
         int column = 0;
         for (; column + 3 < columns; column += 4, from += 4 * along) {
@@ -156,19 +163,19 @@ _PLANE = """\
 # -- windows
 
 
-def _window(strides: tuple[int, int], kind: str, is_fixed: bool) -> str:
-    name = window_name(strides, kind, is_fixed)
+def _window(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int) -> str:
+    name = window_name(strides, kind, is_fixed, pitch)
     return routine(
         name,
         "const int16_t *plane, const int8_t *w, const int32_t *first, const int32_t *scale,"
         f" {kind}_t *y, int rows, int columns, int down, int along, int zero",
-        tuple(_assembly(strides, kind, is_fixed)),
-        "".join(_plain(strides, kind, is_fixed)),
+        tuple(_assembly(strides, kind, is_fixed, pitch)),
+        "".join(_plain(strides, kind, is_fixed, pitch)),
         "Windows of a plane multiplied by three rows of four weights, the last one 0, as bytes.",
     )
 
 
-def _plain(strides: tuple[int, int], kind: str, is_fixed: bool) -> Iterator[str]:
+def _plain(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int) -> Iterator[str]:
     """The routine in plain C: two results of a row at a time."""
     for row in range(TAPS):
         for n in range(2):
@@ -176,33 +183,34 @@ def _plain(strides: tuple[int, int], kind: str, is_fixed: bool) -> Iterator[str]
     yield "    const uint32_t start = (uint32_t)*first;\n"
     if is_fixed:
         scaled = in_fixed_point("sum", "scale[0]", "scale[1]", "made", "zero", 16)
-        yield from _plain_loops(
-            strides, kind, f"{scaled}                TO = ({kind}_t)limit_{kind}(made);\n"
-        )
+        made = f"{scaled}                TO = ({kind}_t)limit_{kind}(made);\n"
+        yield from _plain_loops(strides, kind, pitch, made)
         return
     zero, lowest = ("zero", "") if kind == "uint8" else ("zero + 128", " - 128")
     by_word = f"limit_{kind}(high_product(sum, by) + zero)"
     yield "    const int32_t by = *scale;\n    if (by >= 0) {\n"
-    yield from _plain_loops(strides, kind, f"                TO = ({kind}_t){by_word};\n")
+    yield from _plain_loops(strides, kind, pitch, f"                TO = ({kind}_t){by_word};\n")
     yield "    } else {\n        const float factor = -word_float(by);\n"
     by_float = f"byte_of_sum((uint32_t)sum, factor, {zero})"
-    yield from _plain_loops(strides, kind, f"                TO = ({kind}_t)((int){by_float}{lowest});\n")
+    yield from _plain_loops(
+        strides, kind, pitch, f"                TO = ({kind}_t)((int){by_float}{lowest});\n"
+    )
     yield "    }\n"
 
 
-def _plain_loops(strides: tuple[int, int], kind: str, scaled: str) -> Iterator[str]:
+def _plain_loops(strides: tuple[int, int], kind: str, pitch: int, scaled: str) -> Iterator[str]:
     """The loops for a way to scale, which makes a byte at TO of a sum: two results of a row at a time, then
     one that is left.
     """
-    yield f"    for (; rows > 0; rows--, plane += {strides[0] * PITCH}, y += down) {{\n"
+    yield f"    for (; rows > 0; rows--, plane += {strides[0] * pitch}, y += down) {{\n"
     yield f"        const int16_t *t = plane;\n        {kind}_t *to = y;\n        int left = columns;\n"
     yield f"        for (; left > 1; left -= 2, t += {2 * strides[1]}, to += along) {{\n"
     yield "            uint32_t a = start, b = start;\n"
-    yield from (line for row in range(TAPS) for line in _plain_row(strides[1], row, 2))
+    yield from (line for row in range(TAPS) for line in _plain_row(strides[1], row, pitch, 2))
     yield from (*_plain_result("a", "*to", scaled), f"{' ' * 12}to += along;\n")
     yield from _plain_result("b", "*to", scaled)
     yield "        }\n        if (left > 0) {\n            uint32_t a = start;\n"
-    yield from (line for row in range(TAPS) for line in _plain_row(strides[1], row, 1))
+    yield from (line for row in range(TAPS) for line in _plain_row(strides[1], row, pitch, 1))
     yield from (*_plain_result("a", "*to", scaled), "        }\n    }\n")
 
 
@@ -211,9 +219,9 @@ def _plain_result(value: str, to: str, scaled: str) -> Iterator[str]:
     yield from (scaled.replace("TO", to), "            }\n")
 
 
-def _plain_row(along: int, row: int, count: int) -> Iterator[str]:
+def _plain_row(along: int, row: int, pitch: int, count: int) -> Iterator[str]:
     """What a row of the plane adds to one result, or both."""
-    indent, at, w01, w12 = " " * 12, row * PITCH, f"w{row}0", f"w{row}1"
+    indent, at, w01, w12 = " " * 12, row * pitch, f"w{row}0", f"w{row}1"
     yield f"{indent}const uint32_t p{row} = pair16(t + {at}), q{row} = pair16(t + {at + 2});\n"
     yield f"{indent}a = low_high16(q{row}, {w12}, dual_mac16(p{row}, {w01}, a));\n"
     if count == 2 and along == 1:
@@ -222,25 +230,41 @@ def _plain_row(along: int, row: int, count: int) -> Iterator[str]:
         yield f"{indent}b = low_high16(pair16(t + {at + 4}), {w12}, dual_mac16(q{row}, {w01}, b));\n"
 
 
-def _assembly(strides: tuple[int, int], kind: str, is_fixed: bool) -> Iterator[str]:
+def _assembly(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int) -> Iterator[str]:
     """The loops for what the scale is: of fixed point, or an integer, or behind that a float."""
-    yield from _start(strides, is_fixed)
+    yield from _start(strides, is_fixed, pitch)
     if is_fixed:
-        yield from _loops(strides, kind, _scaled_fixed)
+        yield from _loops(strides, kind, pitch, _scaled_fixed)
         return
-    yield from ("vmov r2, s0", "cmp r2, #0", "bmi 9f", *_loops(strides, kind, _scaled_whole))
-    yield from ("9:", *_loops(strides, kind, _scaled_floats))
+    yield from ("vmov r2, s0", "cmp r2, #0", "bmi 9f", *_loops(strides, kind, pitch, _scaled_whole))
+    yield from ("9:", *_loops(strides, kind, pitch, _scaled_floats))
 
 
-def _loops(strides: tuple[int, int], kind: str, scaled: Callable[[int], Iterator[str]]) -> Iterator[str]:
+def _loops(
+    strides: tuple[int, int], kind: str, pitch: int, scaled: Callable[[int], Iterator[str]]
+) -> Iterator[str]:
     """Two rows of results at a time, then the one that is left, if there is one; lr: rows left, less two."""
-    yield from ("cmp lr, #0", "bmi 3f", "1:", *_tile(strides, 2), *scaled(2), *_stored(kind, 2))
-    yield from (*_next_tile(strides), "bne 1b", *_next_rows(strides), "bpl 1b", "3:", "adds lr, lr, #1")
-    yield from ("bne 5f", "4:", *_tile(strides, 1), *scaled(1), *_stored(kind, 1), *_next_tile(strides))
+    yield from ("cmp lr, #0", "bmi 3f", "1:", *_tile(strides, pitch, 2), *scaled(2), *_stored(kind, 2))
+    yield from (
+        *_next_tile(strides),
+        "bne 1b",
+        *_next_rows(strides, pitch),
+        "bpl 1b",
+        "3:",
+        "adds lr, lr, #1",
+    )
+    yield from (
+        "bne 5f",
+        "4:",
+        *_tile(strides, pitch, 1),
+        *scaled(1),
+        *_stored(kind, 1),
+        *_next_tile(strides),
+    )
     yield from ("bne 4b", "5:", "add sp, sp, #48", "pop {r4-r11, pc}")
 
 
-def _start(strides: tuple[int, int], is_fixed: bool) -> Iterator[str]:
+def _start(strides: tuple[int, int], is_fixed: bool, pitch: int) -> Iterator[str]:
     """r3-r8: weights 01 and 12 of three rows. s0: scale in a word, s1: zero point, s8: how far right the
     second result goes, where there is one; in fixed point s0: multiplier, s9: shift, and sums are doubled. On
     the stack: first value, four times; how far right and down the other results go; from tile to tile, where
@@ -257,7 +281,7 @@ def _start(strides: tuple[int, int], is_fixed: bool) -> Iterator[str]:
         yield from (f"pkhbt r{3 + 2 * row}, r2, lr, lsl #16", f"pkhtb r{4 + 2 * row}, r2, lr")
     if is_fixed:  # what is doubled here is not doubled result by result
         yield from (f"sadd16 r{n}, r{n}, r{n}" for n in range(3, 9))
-    apart, tile = 4 * strides[0] * PITCH, 1 + strides[1]
+    apart, tile = 4 * strides[0] * pitch, 1 + strides[1]
     yield from ("add r12, sp, #84", "ldm r12, {r1, r2, r9-r12}", "vmov s1, r12", "vmov s8, r11")
     yield from ("sub lr, r9, #1", "lsr lr, lr, #1", f"sub r12, r0, #{4 * strides[1]}", "eor r9, r9, #1")
     yield from ("and r9, r9, #1", "mul r9, r9, r11", "strd r9, r10, [sp, #16]", "lsl r11, r11, #1")
@@ -267,12 +291,12 @@ def _start(strides: tuple[int, int], is_fixed: bool) -> Iterator[str]:
     yield "strd r9, lr, [sp, #40]"
 
 
-def _tile(strides: tuple[int, int], rows: int) -> Iterator[str]:
+def _tile(strides: tuple[int, int], pitch: int, rows: int) -> Iterator[str]:
     """Two results of one or two rows: sums in r9-r12."""
     yield f"ldm sp, {{r9-r{8 + 2 * rows}}}"
     for row in range(strides[0] * (rows - 1) + TAPS):
         mine = [(n, row - strides[0] * n) for n in range(rows) if 0 <= row - strides[0] * n < TAPS]
-        yield from _row(strides, mine, 2 * PITCH * row)
+        yield from _row(strides, mine, 2 * pitch * row)
 
 
 def _row(strides: tuple[int, int], mine: list[tuple[int, int]], at: int) -> Iterator[str]:
@@ -333,8 +357,8 @@ def _next_tile(strides: tuple[int, int]) -> Iterator[str]:
     yield from (f"sub r0, r0, #{4 * strides[1]}", "cmp r0, lr")
 
 
-def _next_rows(strides: tuple[int, int]) -> Iterator[str]:
+def _next_rows(strides: tuple[int, int], pitch: int) -> Iterator[str]:
     """To the tile on the right of the next two rows, if there are two; lr: rows left, less two."""
-    yield from (f"add lr, lr, #{4 * strides[0] * PITCH}", "str lr, [sp, #28]", "ldrd r2, lr, [sp, #32]")
+    yield from (f"add lr, lr, #{4 * strides[0] * pitch}", "str lr, [sp, #28]", "ldrd r2, lr, [sp, #32]")
     yield from ("add r0, r0, r2", "add r1, r1, lr", "ldrd r2, lr, [sp, #40]", "str r2, [sp, #16]")
     yield from ("subs lr, lr, #2", "str lr, [sp, #44]")

@@ -53,6 +53,8 @@ def is_by_eights(p: Product, target: Target) -> bool:
 class ByEights(DotLoops):
     """Builds the loops of one product."""
 
+    reads_in_order = False  # which would take more code
+
     def __init__(self, p: Product, storage: Storage, found: Requantised | None) -> None:
         """`found`: what the sums become, where products of 32 bits scale them."""
         super().__init__(p, storage, 1, 0)

@@ -5,7 +5,7 @@ In: a product of bytes as `byte_product` reads it. Used by `int_dot` and `paired
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 
@@ -27,7 +27,11 @@ HALVES = ((0, 2), (1, 3))  # the terms of a load that make a pair of 16 bits
 
 
 class DotLoops:
-    """The loops of one product. `sign` is what was taken from each element of `a`."""
+    """The loops of one product. `sign` is what was taken from each element of `a`; `reads_in_order`: results
+    may replace operands that have been read, so no loop goes over the operand again.
+    """
+
+    reads_in_order = True
 
     def __init__(self, p: Product, storage: Storage, group: int, sign: int) -> None:
         self.p, self.c, self.storage, self.group, self.sign = p, p.c, storage, group, sign
@@ -45,7 +49,7 @@ class DotLoops:
         else:
             rows, last = self.c.tile[:-1], static(self.x.extent) // POINTS * POINTS
             if rows and last < static(self.x.extent):
-                body = (*_around(rows, self._pieces(last)), *self._down(rows, last))
+                body = _around(rows[:-1], self._by_rows(rows, last))
             else:
                 body = _around(rows, self._pieces(static(self.x.extent)))
         return _around(self.c.outer, body)
@@ -58,19 +62,30 @@ class DotLoops:
             For(self.x.name, Const(lo), Const(hi), count, self.points(count)) for lo, hi, count in cut
         )
 
-    def _down(self, rows: tuple[Var, ...], last: int) -> tuple[Statement, ...]:
-        """The points that are left at the end of each row, two rows at a time."""
+    def _by_rows(self, rows: tuple[Var, ...], last: int) -> tuple[Statement, ...]:
+        """Rows of an odd number of points: those that are left at the ends of two make a pair."""
         assert self.x is not None
-        at = {self.x.name: Const(last)}
+        row, next_row = rows[-1], Var("next", POINTS)
+        ends = self._at({self.x.name: Const(last)}, row, rows)
+        if not self.reads_in_order:
+            return (*_around((row,), self._pieces(last)), *ends._pieces(static(row.extent)))
+        either = self._at({row.name: row + next_row}, self.x, self.c.tile)
+        made = []
+        for lo, hi, count in pieces(static(row.extent), POINTS):
+            inner = self._pieces(last) if count == 1 else _around((next_row,), either._pieces(last))
+            made.append(For(row.name, Const(lo), Const(hi), count, (*inner, *ends.points(count))))
+        return tuple(made)
+
+    def _at(self, where: Mapping[str, Expr], x: Var, tile: tuple[Var, ...]) -> DotLoops:
+        """The loops of the points at a place, two by two along x."""
         a, to, value, init = (
-            simplify(substitute(e, at), self.c.bounds)
+            simplify(substitute(e, where), self.c.bounds)
             for e in (self.c.a, self.c.to, self.c.value, self.c.init)
         )
         assert isinstance(a, Load) and isinstance(to, Load)
-        column = copy(self)
-        column.x = rows[-1]
-        column.c = replace(self.c, a=a, to=to, value=value, init=init, tile=rows)
-        return _around(rows[:-1], column._pieces(static(rows[-1].extent)))
+        made = copy(self)
+        made.x, made.c = x, replace(self.c, a=a, to=to, value=value, init=init, tile=tile)
+        return made
 
     # -- constants
 

@@ -101,6 +101,8 @@ class _Segment:
 class _Generator(DotLoops):
     """Builds the loops of one product, `group` terms at a time."""
 
+    reads_in_order = False  # results never replace operands without routines
+
     def __init__(self, p: Product, storage: Storage, group: int) -> None:
         super().__init__(p, storage, group, SIGN if group == LONG and p.c.a.tensor.type is UINT8 else 0)
         size = ALONE if self.x is None else TOGETHER

@@ -28,9 +28,10 @@ from ingot.loops.kernels.windows.byte_windows import ByteWindows, Side, open_win
 from ingot.loops.layout import Layout, Storage
 from ingot.targets.mve_windows import quad_name
 from ingot.targets.record import Target
-from ingot.targets.window_routines import LANE, LANES, PADDED, PITCH, TAPS, window_name
+from ingot.targets.window_routines import LANE, LANES, NARROW, PADDED, PITCH, TAPS, of_pitch, window_name
 
 ROWS = 64  # that a plane holds at most
+BEHIND = 2  # elements that routines may look at behind the last row of a narrow plane
 FEW_ROWS = 3  # that it may always hold, of windows that move by two
 FEW_BESIDE_VECTORS = 5  # where copies weigh more, for all else takes fewer instructions
 
@@ -83,11 +84,29 @@ def _most_rows(windows: ByteWindows, target: Target) -> int:
     """
     if windows.down.stride == 1:
         return ROWS
+    few = FEW_BESIDE_VECTORS if quad_name(1, "uint8") in target.routines else FEW_ROWS
+    return min(ROWS, max(few, _room(windows) // (PITCH * INT16.bytes)))
+
+
+def _room(windows: ByteWindows) -> int:
+    """Bytes of a plane beside which the layer is no larger than the network's largest image."""
     storage, x, to = windows.storage, windows.d.x.tensor, windows.d.to.tensor
     images = (storage.tensor(t) for t, at in storage.layouts.items() if t.value is None and at.place is None)
-    largest = max(t.bytes for t in (x, to, *images))
-    few = FEW_BESIDE_VECTORS if quad_name(1, "uint8") in target.routines else FEW_ROWS
-    return min(ROWS, max(few, (largest - max(x.bytes, to.bytes)) // (PITCH * INT16.bytes)))
+    return max(t.bytes for t in (x, to, *images)) - max(x.bytes, to.bytes)
+
+
+def _pitch(windows: ByteWindows, rows: int) -> int:
+    """Elements from a row of a plane to the next: few where so many rows would make the layer too large.
+
+    What lies on the right of an image may be what lies on the left of the next row.
+    """
+    down, along = windows.down, windows.along
+    if windows.fill is None or (down.stride, along.stride) != (1, 1):
+        return PITCH
+    results = static(along.out.extent)
+    inside = _inside(windows, along, 0, results)
+    is_narrow = inside is not None and inside[1] <= NARROW and along.read(results) <= NARROW + inside[0]
+    return NARROW if is_narrow and rows * PITCH * INT16.bytes > _room(windows) else PITCH
 
 
 def _columns(side: Side, results: int) -> int:
@@ -137,8 +156,10 @@ class _Planes:
         self.down, self.along = windows.down, windows.along
         self.rows = _parts(self.down, _rows, ROWS if windows.fill is None else _most_rows(windows, target))
         held = max(_rows(self.down, hi - lo) for lo, hi in self.rows)
-        self.plane = windows.storage.scratch(self.d.to.tensor, (held, PITCH), "plane", INT16)
         self.lanes = None if target.accumulators else self._lanes()
+        self.pitch = PITCH if self.lanes is not None else _pitch(windows, held)
+        shape = (held, PITCH) if self.pitch == PITCH else (held * NARROW + BEHIND,)
+        self.plane = windows.storage.scratch(self.d.to.tensor, shape, "plane", INT16)
         self.weights = windows.weights("padded", (TAPS, PADDED), _place)
         self.first = windows.of_channels(self.d.init, INT32, "first")
         self.scale = windows.scales(in_words=True)
@@ -190,6 +211,9 @@ class _Planes:
     def _filled(self, fill: int) -> Statement:
         """What lies around the image, everywhere in the plane: channels overwrite what lies inside."""
         row, column = Var("row"), Var("column")
+        if self.pitch == NARROW:
+            every = Store(Load(self.plane, (column,)), Const(fill, INT16))
+            return For(column.name, Const(0), Const(self.plane.count), 1, (every,))
         width = PITCH if self.lanes is not None else self.along.read(static(self.along.out.extent))
         store = Store(Load(self.plane, (row, column)), Const(fill, INT16))
         inner = For(column.name, Const(0), Const(width), 1, (store,))
@@ -215,11 +239,15 @@ class _Planes:
         start = self._x(part, Const(top), Const(left), 0)
         numbers = (bottom - top, right - left, self.down.apart, self.along.apart)
         name = f"plane{'' if self.lanes is None else 's4'}_{self.d.x.tensor.type.name}"
-        call = Routine(name, (start, self._at(Const(top), Const(left), Const(0))), numbers)
+        call = Routine(
+            of_pitch(name, self.pitch), (start, self._at(Const(top), Const(left), Const(0))), numbers
+        )
         inner = For(column.name, Const(left), Const(right), 1, stores)
         return For(row.name, Const(top), Const(bottom), 1, (inner,), routine=call)
 
     def _at(self, row: Expr, column: Expr, lane: Expr) -> Load:
+        if self.pitch == NARROW:
+            return Load(self.plane, (simplify(row * NARROW + column),))
         return Load(self.plane, (simplify(row), simplify(column + lane * LANE)))
 
     def _x(self, part: _Part, row: Expr, column: Expr, lane: int) -> Load:
@@ -267,4 +295,4 @@ class _Planes:
         far = (step(self.d.to, side.out.name) or 0 for side in (self.down, self.along))
         numbers = (part.rows, part.columns[1] - part.columns[0], *far, self.found.zero)
         addresses = (self._at(Const(0), Const(0), lane), w, *constants, start)
-        return Routine(window_name(strides, kind, self.found.is_fixed), addresses, numbers)
+        return Routine(window_name(strides, kind, self.found.is_fixed, self.pitch), addresses, numbers)
