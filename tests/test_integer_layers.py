@@ -305,6 +305,28 @@ def test_transposed_convolutions_to_few_channels_go_in_vectors(channels: int, st
     assert bool(floats) == (stride == 2)  # windows that overlap read elements more than twice
 
 
+@pytest.mark.parametrize("stride", [2, 3])
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_transposed_convolutions_to_bytes_of_few_channels_go_in_vectors(channels: int, stride: int) -> None:
+    """Sums of floats go along rows, and whole rows of them are rounded."""
+    proto = parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21]>
+        g (uint8[1,4,9,11] qx) => (uint8[] y) {{
+        x = DequantizeLinear(qx, s, z) fw = DequantizeLinear(tw, ws, wz)
+        c = ConvTranspose<strides=[{stride}, {stride}]>(x, fw) t = Tanh(c) y = QuantizeLinear(t, ws, z) }}""")
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    tw = np.arange(-18, 36 * channels - 18, dtype=np.int8).reshape(4, channels, 3, 3)
+    constants = {"tw": tw, **{n: CONSTANTS[n] for n in ("s", "z", "ws", "wz")}}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in constants.items())
+    qx = np.random.default_rng(5).integers(0, 256, (1, 4, 9, 11)).astype(np.uint8)
+    (wanted,) = exact_session(proto).run(None, {"qx": qx})
+    for target in ("x86-64-v4-vnni", "x86-64-v3", "aarch64", "cortex-m4"):
+        program = stages(proto, Options(target=target)).program
+        (got,) = run(program, {"qx": qx})
+        assert np.abs(got.astype(int) - wanted.astype(int)).max() <= 1
+        if target != "cortex-m4":
+            assert {"sliding_window", "contract"} & {g for k in program.kernels for g in k.generators}
+
+
 @pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "x86-64-v4-vnni", "aarch64"])
 def test_products_of_two_tensors_go_in_vectors(target: str) -> None:
     """Zero points that were floats first became integers one element at a time."""

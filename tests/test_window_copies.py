@@ -31,6 +31,7 @@ WEIGHTS = {
     "turned3": (6, 3, 3, 3),
     "points": (6, 1, 3, 3),
     "planes": (6, 1, 3, 3),
+    "tall": (6, 1, 9, 3),
     "point": (6, 3, 2, 2),
 }
 SAME, POOL = "pads = [1, 1, 1, 1]", "kernel_shape = [4, 3], pads = [3, 1, 0, 2]"
@@ -218,7 +219,7 @@ def test_images_that_fast_convolutions_may_read_are_imported(
 
 
 PLANES = {
-    "depthwise": ("y = Conv <pads = [1, 1, 1, 1], group = 6> (x, planes)", {"x_channels_first_rows"}),
+    "depthwise": ("y = Conv <pads = [4, 1, 4, 1], group = 6> (x, tall)", {"x_channels_first_rows"}),
     "maximum": (
         "y = MaxPool <kernel_shape = [9, 9], pads = [4, 4, 4, 4]> (x)",
         {"x_channels_first_rows", "y_rows_rows"},
@@ -236,6 +237,40 @@ def test_what_stays_within_a_channel_goes_channel_by_channel(case: str) -> None:
     assert {t.name: t.shape[1] for t in kernel.scratch} == dict.fromkeys(between, 1)
     assert kernel.name == proto.graph.node[0].op_type
     check(run(program, feed), wanted_of(proto, feed), 1e-5, "loops")
+
+
+IN_PLACE = {
+    "depthwise": "y = Conv <pads = [1, 1, 1, 1], group = 6> (x, planes)",
+    "depthwise, more on the right": "y = Conv <pads = [0, 1, 2, 3], group = 6> (x, own)",
+    "one channel": "y = Conv <pads = [1, 1, 1, 1]> (x, one)",
+    "three channels of five columns": "y = Conv <pads = [2, 2, 2, 2]> (x, three)",
+    "maximum": "y = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)",
+    "average": "y = AveragePool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)",
+}
+
+
+@pytest.mark.parametrize("columns", [5, 8, 13, 14, 16, 19, 37, 56])
+@pytest.mark.parametrize("case", IN_PLACE)
+def test_windows_that_leave_rows_read_them_where_they_lie(case: str, columns: int) -> None:
+    """Nothing is copied to have a border: vectors at the ends of rows are put together in registers."""
+    proto, feed = net(IN_PLACE[case], (1, 6, 9, columns)), {"x": floats(1, 6, 9, columns, seed=columns)}
+    for name in TARGETS:
+        program = stages(proto, Options(target=name)).program
+        require_proved(program)
+        check(run(program, feed), wanted_of(proto, feed), 1e-4, name)
+        if name == "x86-64-v4":
+            assert not any(t.name.startswith("x_") for k in program.kernels for t in k.scratch)
+    for target in SHIPPED:
+        check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-4, f"C for {target}")
+
+
+def test_rows_shorter_than_those_of_their_result_have_a_halo() -> None:
+    text = "y = Conv <pads = [1, 6, 1, 6], group = 6> (x, planes)"
+    proto, feed = net(text, (1, 6, 9, 4)), {"x": floats(1, 6, 9, 4, seed=9)}
+    for name in TARGETS:
+        program = stages(proto, Options(target=name)).program
+        require_proved(program)
+        check(run(program, feed), wanted_of(proto, feed), 1e-4, name)
 
 
 def test_products_of_heads_stay_whole() -> None:

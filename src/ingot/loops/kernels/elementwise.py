@@ -17,19 +17,20 @@ from ingot.formula.expr import (
     Expr,
     Load,
     Var,
+    loads,
     static,
     substitute,
     transform,
     walk,
 )
-from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
+from ingot.formula.index import Bounds, as_expr, coefficient, interval, mentions, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, align_constants, has_vector_form, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
 from ingot.loops.kernels.joint_axes import join
-from ingot.loops.kernels.naive import accumulate, clip
+from ingot.loops.kernels.naive import accumulate, clip, is_identity_outside
 from ingot.loops.layout import Storage, bind
 from ingot.loops.requantise import in_integers
 from ingot.targets.record import Target
@@ -52,6 +53,8 @@ class Vertical:
     vector: Var
     outer: tuple[Var, ...]
     bounds: Bounds
+    beyond: Const | None = None
+    """What operands are outside of their rows, where vectors of them have to be put together."""
 
 
 def elementwise(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
@@ -69,25 +72,31 @@ def elementwise(c: Compute, storage: Storage, target: Target, bounds: Bounds) ->
         return None
 
 
-def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
-    """Bind the stage and find the axis along which everything moves by one or stays."""
+def match(c: Compute, storage: Storage, bounds: Bounds, leaves_rows: bool = False) -> Vertical | None:
+    """Bind the stage and find the axis along which everything moves by one or stays. With `leaves_rows` what
+    lies `beyond` the rows along that axis is left to the caller, if that is the same everywhere.
+    """
     r = c.reduction
     axes = (*c.axes, *(r.axes if r else ()))
     if not c.axes or not all(isinstance(a.extent, int) for a in axes):
         return None
     inner = {**bounds, **{a.name: interval(a) for a in axes}}
-    limits: dict[str, tuple[Expr, Expr]] = {}
-    if r is not None:
-        limits, term = clip(r, storage, {**bounds, **{a.name: interval(a) for a in c.axes}})
-        limits = {k: (simplify(lo, inner), simplify(hi, inner)) for k, (lo, hi) in limits.items()}
-        r = Reduction(r.combine, r.axes, bind(r.init, storage, inner), bind(term, storage, inner))
     index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
     to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
-    value = bind(c.value, storage, inner)
     candidates = [x for x in c.axes if step(to, x.name) == 1]
-    if not candidates or not all(has_vector_form(e) for e in (value, *((r.init, r.term) if r else ()))):
+    if not candidates:
         return None
     x = max(candidates, key=lambda a: static(a.extent))
+    limits: dict[str, tuple[Expr, Expr]] = {}
+    beyond = around_rows(r, x, storage) if r is not None and leaves_rows else None
+    if r is not None:
+        along = "" if beyond is None else x.name
+        limits, term = clip(r, storage, {**bounds, **{a.name: interval(a) for a in c.axes}}, along)
+        limits = {k: (simplify(lo, inner), simplify(hi, inner)) for k, (lo, hi) in limits.items()}
+        r = Reduction(r.combine, r.axes, bind(r.init, storage, inner), bind(term, storage, inner))
+    value = bind(c.value, storage, inner)
+    if not all(has_vector_form(e) for e in (value, *((r.init, r.term) if r else ()))):
+        return None
     if any(mentions(e, x.name) for pair in limits.values() for e in pair):
         return None
     value = in_integers(align_constants(value, x.name, storage))
@@ -95,7 +104,22 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Vertical | None:
         r = replace(
             r, term=align_constants(r.term, x.name, storage), init=align_constants(r.init, x.name, storage)
         )
-    return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner)
+    return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner, beyond)
+
+
+def around_rows(r: Reduction, x: Var, storage: Storage) -> Const | None:
+    """What the one operand that moves along the vector axis is outside of its rows; None if that counts in
+    the result, or if memory holds something else around them.
+    """
+    guarded = [load for load in loads(r.term) if load.outside is not None]
+    if not is_identity_outside(r) or not isinstance(fill := guarded[0].outside, Const):
+        return None
+    layout, load = storage.layout(guarded[0].tensor), guarded[0]
+    along = [d for d, i in enumerate(load.index) if mentions(i, x.name)]
+    if len(along) != 1 or coefficient(load.index[along[0]], x.name) != 1:
+        return None
+    is_other = layout.fill != fill.value and (layout.before[along[0]] or layout.after[along[0]])
+    return None if is_other else fill
 
 
 def _lengthened(v: Vertical, storage: Storage, target: Target) -> Vertical:

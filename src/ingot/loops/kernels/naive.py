@@ -22,7 +22,7 @@ from ingot.formula.expr import (
     minimum,
     transform,
 )
-from ingot.formula.index import Bounds, as_expr, at_least, coefficient, interval, simplify
+from ingot.formula.index import Bounds, as_expr, at_least, coefficient, interval, mentions, simplify
 from ingot.formula.statements import Assign, Check, For, Let, Madd, Statement, Store, When
 from ingot.loops.layout import Storage, bind
 
@@ -101,11 +101,14 @@ def accumulate(combine: str, name: str, term: Expr, lanes: int = 1) -> Statement
     return Assign(name, combined(combine, Var(name, None, term.dtype), term), lanes)
 
 
-def clip(r: Reduction, storage: Storage, bounds: Bounds) -> tuple[dict[str, tuple[Expr, Expr]], Expr]:
+def clip(
+    r: Reduction, storage: Storage, bounds: Bounds, along: str = ""
+) -> tuple[dict[str, tuple[Expr, Expr]], Expr]:
     """Loop limits that keep reads inside, and the term without the guards they make needless.
 
     Exact when a tap outside contributes the identity: a product with 0 in a sum, the lowest value in a max. A
-    halo that holds the same value needs no clipping.
+    halo that holds the same value needs no clipping. Where an index moves with the variable `along` nothing
+    keeps it inside: vectors along it are, by who makes them.
     """
     limits: dict[str, tuple[Expr, Expr]] = {a.name: (Const(0), as_expr(a.extent or 0)) for a in r.axes}
     names = set(limits)
@@ -116,16 +119,20 @@ def clip(r: Reduction, storage: Storage, bounds: Bounds) -> tuple[dict[str, tupl
             return None
         halo = storage.halo(node)
         places = zip(node.index, node.tensor.shape, halo, strict=True)
-        if all(_clip_index(i, n, around, names, limits, everything) for i, n, around in places):
+        if all(
+            (along and mentions(i, along)) or _clip_index(i, n, around, names, limits, everything)
+            for i, n, around in places
+        ):
             return Load(node.tensor, node.index)
         return node
 
-    if not _is_identity(r):
+    if not is_identity_outside(r):
         return limits, r.term
     return limits, transform(r.term, clipped)
 
 
-def _is_identity(r: Reduction) -> bool:
+def is_identity_outside(r: Reduction) -> bool:
+    """Whether there is one operand with an outside, and what it is there changes no result."""
     guarded = [load for load in loads(r.term) if load.outside is not None]
     if len(guarded) != 1 or not isinstance(guarded[0].outside, Const):
         return False

@@ -22,17 +22,19 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from math import prod
 
-from ingot.formula.compute import Compute, Scan, Stage, computes, copying, writes
+from ingot.formula.compute import Compute, Scan, Stage, computes, copying, reads, writes
 from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, substitute, transform, walk
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.formula.types import FLOAT32
 from ingot.loops.cuts import in_vectors
 from ingot.loops.inner_products import is_product
+from ingot.loops.kernels.naive import is_identity_outside
 from ingot.loops.picked_windows import is_picked
 from ingot.loops.region import Group, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
 from ingot.loops.region_passes.parted_columns import parted, parting, parts_of, read_parted
 from ingot.loops.region_passes.place_tables import tabulate_places
+from ingot.loops.region_passes.rounded_phases import round_behind
 from ingot.loops.region_passes.separable import separate_windows
 from ingot.loops.region_passes.weave import Phases, phases_of, woven
 from ingot.targets.record import Target
@@ -65,7 +67,10 @@ def insert_copies(region: Region, target: Target, fast: bool) -> Fills:
         in_rows |= dict.fromkeys(sum_columns(region, target), 0)
         outputs -= _along_channels(region, target.lanes(FLOAT32.bytes))
         tabulate_places(region)
-        in_rows |= _import_rows(region, separate_windows(region), outputs, target.lanes(FLOAT32.bytes))
+        sums = round_behind(region)
+        in_rows |= dict.fromkeys(sums, 0)
+        lanes = target.lanes(FLOAT32.bytes)
+        in_rows |= _import_rows(region, separate_windows(region), {*outputs, *sums}, lanes)
     dense, fast = {*outputs, *in_rows}, fast and target.vector_bytes > 0
     for t in _given(region):
         if t.rank >= 3 and _needs_import(region, t, target, dense, fast):
@@ -249,8 +254,10 @@ def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Te
             apart[t] = _source(second, load)[1]
     for group in _groups(region):
         for reader, load in [(s, x) for s in group.stages for x in _row_windows(s, dense, lanes)]:
-            t, _, parts = key = _source(reader, load)
-            is_free = t in apart or (t in region.inputs and not _needs_halo(load))
+            t, fill, parts = key = _source(reader, load)
+            if parts == 1 and t not in apart and _is_made_for_rows(region, key, dense, lanes):
+                apart[t] = fill
+            is_free = t in apart or (t in region.inputs and not _needs_halo(reader, load))
             if key not in made and (parts > 1 or not is_free):
                 made[key], stage = _copied(key)
                 region.items.insert(region.items.index(group), Group((f"import_{t.name}",), (stage,)))
@@ -263,6 +270,26 @@ def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Te
     return {copy: fill for (_, fill, _), copy in made.items()} | apart
 
 
+def _is_made_for_rows(region: Region, source: Source, dense: set[Tensor], lanes: int) -> bool:
+    """Whether a map makes a tensor that windows along rows alone read, all with the same around it: then it
+    stores rows, and nothing has to be copied.
+    """
+    t = source[0]
+    if t in region.inputs or t in region.outputs or any(g.view and t in g.view for g in _groups(region)):
+        return False
+    stages = [s for g in _groups(region) for s in g.stages]
+    if any(
+        t in writes(s) and (not isinstance(s, Compute) or s.reduction is not None or s.at) for s in stages
+    ):
+        return False
+    for s in (s for s in stages if t in reads(s)):
+        in_rows = list(_row_windows(s, dense, lanes))
+        here = [x for e in s.expressions for x in loads(e) if x.tensor is t] if isinstance(s, Compute) else []
+        if not here or any(x not in in_rows or _source(s, x) != source for x in here):
+            return False
+    return True
+
+
 def _phases(group: Group) -> Phases | None:
     """The phases of a transposed convolution, if that is what a group makes."""
     stages = [s for s in group.stages if isinstance(s, Compute)]
@@ -270,14 +297,22 @@ def _phases(group: Group) -> Phases | None:
     return phases_of(stages) if gaps else None
 
 
-def _needs_halo(load: Load) -> bool:
-    """Whether windows read beyond rows, or beyond so many of them that the edges cannot be cut off."""
+def _needs_halo(stage: Stage, load: Load) -> bool:
+    """Whether windows read beyond so many rows that the edges cannot be cut off, or beyond the ends of rows
+    of which no vector is put together: those of windows with strides, and rows shorter than the result's.
+    """
+    assert isinstance(stage, Compute) and stage.reduction is not None
     halo: Halo = {}
     grow(halo, load)
     before, after = halo[load.tensor]
     if load.outside is None or not any((*before, *after)):
         return False
-    return bool(before[-1] or after[-1]) or sum((*before, *after)) > MOST_CUT
+    x, row = stage.axes[-1], load.tensor.shape[-1]
+    is_near = coefficient(load.index[-1], x.name) == 1 and is_identity_outside(stage.reduction)
+    is_near = is_near and static(row) >= static(x.extent)
+    if (before[-1] or after[-1]) and not is_near:
+        return True
+    return sum((*before[:-1], *after[:-1])) > MOST_CUT
 
 
 def _source(stage: Stage, load: Load) -> Source:

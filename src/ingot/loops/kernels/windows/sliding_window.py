@@ -4,7 +4,8 @@ to a few channels along rows, which have a tile for all filters together.
 All taps of a tile of outputs are unrolled, so that each input vector is loaded once and used for every tap it
 feeds; of large windows those of a row, of long rows none. Weights and bias wait in registers outside the
 loops that slide.
-Where windows leave their tensor the outputs concerned are peeled, with their taps clipped.
+Where windows leave their tensor the outputs concerned are peeled, with their taps clipped; where they leave
+its rows along the vector axis, the vectors concerned are put together in registers.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import balanced, in_vectors
 from ingot.loops.kernels.elementwise import Vertical, match
 from ingot.loops.kernels.naive import accumulate
+from ingot.loops.kernels.windows.edge_rows import EdgeRows, is_edge, without_edges
 from ingot.loops.kernels.windows.window_tiles import (
     Segment,
     best_tile,
@@ -65,7 +67,7 @@ def sliding_window(
     """Statements for a small window that slides, or None if the stage is not one."""
     if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
         return None
-    v = match(normal_axes(c), storage, bounds)
+    v = match(normal_axes(c), storage, bounds, leaves_rows=True)
     if v is None or v.reduction is None or taps_of(v.reduction.axes) < 2:
         return None
     filters = filters_of(v, v.reduction)
@@ -147,9 +149,8 @@ class _Generator:
 
     def statements(self) -> tuple[Statement, ...]:
         v = self.v
-        blocks = list(
-            in_vectors(static(v.vector.extent), self.target.lanes(v.to.tensor.type.bytes), overlap=True)
-        )
+        cut = in_vectors(static(v.vector.extent), self.target.lanes(v.to.tensor.type.bytes), overlap=True)
+        blocks = list(without_edges(cut, v))
         if any(lanes == 1 for _, _, lanes in blocks):
             raise NotVectorizable("too narrow")
         rest = [x for x in v.outer if x not in self.slides and x is not self.filters]
@@ -170,12 +171,9 @@ class _Generator:
     ) -> Iterator[Statement]:
         """The sliding loops outside the channels; then what does not move is loaded, and the rest slides."""
         if depth == most:
-            for lo, hi, lanes in blocks:
-                inner = {**bounds, self.v.vector.name: (lo, hi - lanes)}
-                self.kept = {}
-                body = tuple(self._slide(depth, sizes, taps, lanes, inner))
-                kept = [Let(name.name, load, lanes) for load, name in self.kept.items()]
-                yield For(self.v.vector.name, Const(lo), Const(hi), lanes, (*kept, *body))
+            for block in blocks:
+                made = self._at_edge() if is_edge(self.v, block) else replace(self, kept={})
+                yield made.block(block, depth, sizes, taps, bounds)
             return
         x = self.slides[depth]
         for s, lo, hi, part in self._steps(depth):
@@ -184,6 +182,26 @@ class _Generator:
                 self._outside(blocks, depth + 1, most, {**sizes, x.name: part}, {**taps, **s.taps}, inner)
             )
             yield For(x.name, Const(lo), Const(hi), part, body)
+
+    def block(self, block: Piece, depth: int, sizes: Sizes, taps: Taps, bounds: Bounds) -> Statement:
+        """The vectors of a block: what does not move is loaded, the rest slides."""
+        lo, hi, lanes = block
+        inner = {**bounds, self.v.vector.name: (lo, hi - lanes)}
+        body = tuple(self._slide(depth, sizes, taps, lanes, inner))
+        kept = [Let(name.name, load, lanes) for load, name in self.kept.items()]
+        return For(self.v.vector.name, Const(lo), Const(hi), lanes, (*kept, *body))
+
+    def _at_edge(self) -> _Generator:
+        """The same with all taps along the vector axis written out: no two vectors are put together alike."""
+        outer = self.rolled
+        for k in reversed(self.rolled):
+            if any(mentions(i, k.name) and mentions(i, self.v.vector.name) for i in self._indices):
+                outer = self.rolled[: self.rolled.index(k)]
+        return replace(self, rolled=outer, kept={})
+
+    @property
+    def _indices(self) -> Iterator[Expr]:
+        return (i for load in loads(self.r.term) for i in load.index)
 
     def _steps(self, depth: int) -> Iterator[tuple[Segment, int, int, int]]:
         """Segment, from, to and size of the tiles along a sliding axis."""
@@ -263,9 +281,11 @@ class _Generator:
                 uses.setdefault(moving, []).append((i, term))
         for weight, name in weights.items():
             yield Let(name.name, weight, lanes)
+        rows = EdgeRows(self.v, bounds)
         for n, load in enumerate(sorted(uses, key=in_memory_order)):
             name = Var(f"x{n}", None, load.dtype)
-            yield Let(name.name, load, load.lanes)
+            made = yield from rows.inside(load)
+            yield Let(name.name, made, load.lanes)
             for i, term in uses[load]:
                 yield accumulate(self.r.combine, f"c{i}", _named(term, {**weights, load: name}), lanes)
 
@@ -273,6 +293,7 @@ class _Generator:
         self, points: list[Point], places: list[Point], lanes: int, bounds: Bounds
     ) -> Iterator[Statement]:
         """Columns first, each once, then the columns of every window: max(max(a, b), max(c, d))."""
+        rows = EdgeRows(self.v, bounds)
         columns: dict[tuple[Expr, ...], Var] = {}
         runs: dict[tuple[Var, ...], Var] = {}
         last, term_at = self.r.axes[-1].name, self._term(lanes, bounds)
@@ -283,7 +304,11 @@ class _Generator:
             for column in map(tuple, found.values()):
                 if column not in columns:
                     columns[column] = Var(f"x{len(columns)}", None, self.r.term.dtype)
-                    yield Let(columns[column].name, chained(self.r.combine, (*self.r.start, *column)), lanes)
+                    inside = []
+                    for load in column:
+                        assert isinstance(load, Load)
+                        inside.append((yield from rows.inside(load)))
+                    yield Let(columns[column].name, chained(self.r.combine, (*self.r.start, *inside)), lanes)
             run = tuple(columns[tuple(c)] for c in found.values())
             yield from self._joined(run, runs, lanes, f"c{i}")
 
