@@ -46,6 +46,26 @@ def test_a_shuffle_between_convolutions(golden: Callable[[str, str], None]) -> N
     golden("region_shuffle", region_text(stages(made, Options(target="c99")).region))
 
 
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
+def test_a_reversed_axis_that_is_padded_stays(target: str) -> None:
+    """A Pad makes places that its source does not have: it does not move above the reversal."""
+    made = model(
+        "padded (float[1,3,12] x) => (float[1,4,11] y) {"
+        " a = Sigmoid(x) b = Slice(a, begin, end, axes, steps) c = Pad(b, around, value)"
+        " d = AveragePool<kernel_shape=[3]>(c) y = Neg(d) }",
+        begin=np.array([11]),
+        end=np.array([-13]),
+        axes=np.array([2]),
+        steps=np.array([-1]),
+        around=np.array([0, 0, 0, 0, 1, 1]),
+        value=np.array(-3.0, np.float32),
+    )
+    x = np.random.default_rng(4).standard_normal((1, 3, 12), np.float32)
+    (wanted,) = exact_session(made).run(None, {"x": x})
+    (got,) = run(stages(made, Options(target=target)).program, {"x": x})
+    np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
 def test_a_matrix_behind_an_image(golden: Callable[[str, str], None]) -> None:
     """The reduction walks the image as it is stored; no step flattens it."""
     made = model(

@@ -248,6 +248,8 @@ def _below(stage: Compute, y: Tensor, before: Reordered, axis: int) -> tuple[Com
     channel = next(iter(places)) if len(places) == 1 else None
     if not isinstance(channel, Var) or channel not in stage.axes:
         return None
+    if channel.extent != before.axes[axis].extent:
+        return None  # a Pad or a part of it: places are not those of the source in another order
     inverse = np.argsort(_order(before, axis))
     put = _Put(y, before.source, axis, channel, inverse, squeezed)
     try:
