@@ -118,6 +118,8 @@ def around_rows(r: Reduction, x: Var, storage: Storage) -> Const | None:
     along = [d for d, i in enumerate(load.index) if mentions(i, x.name)]
     if len(along) != 1 or coefficient(load.index[along[0]], x.name) != 1:
         return None
+    if not isinstance(load.tensor.shape[along[0]], int):
+        return None  # where a row ends is known at run time only
     is_other = layout.fill != fill.value and (layout.before[along[0]] or layout.after[along[0]])
     return None if is_other else fill
 

@@ -278,9 +278,7 @@ def _is_made_for_rows(region: Region, source: Source, dense: set[Tensor], lanes:
     if t in region.inputs or t in region.outputs or any(g.view and t in g.view for g in _groups(region)):
         return False
     stages = [s for g in _groups(region) for s in g.stages]
-    if any(
-        t in writes(s) and (not isinstance(s, Compute) or s.reduction is not None or s.at) for s in stages
-    ):
+    if not all(_is_map(s) for s in stages if t in writes(s)):
         return False
     for s in (s for s in stages if t in reads(s)):
         in_rows = list(_row_windows(s, dense, lanes))
@@ -295,6 +293,11 @@ def _phases(group: Group) -> Phases | None:
     stages = [s for s in group.stages if isinstance(s, Compute)]
     gaps = len(stages) == len(group.stages) and all(map(_has_gaps, stages))
     return phases_of(stages) if gaps else None
+
+
+def _is_map(s: Stage) -> bool:
+    """Whether a stage computes each element of a tensor by itself, and does more than to move it."""
+    return isinstance(s, Compute) and s.reduction is None and not s.at and not isinstance(s.value, Load)
 
 
 def _needs_halo(stage: Stage, load: Load) -> bool:

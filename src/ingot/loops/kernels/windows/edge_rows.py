@@ -52,10 +52,10 @@ def reach(v: Vertical) -> tuple[int, int]:
     if v.beyond is not None and v.reduction is not None:
         for load in loads(v.reduction.term):
             i = load.index[load.tensor.lane_axis] if load.index else Const(0)
-            if coefficient(i, v.vector.name) == 1:
+            n = load.tensor.shape[load.tensor.lane_axis] if load.index else None
+            if coefficient(i, v.vector.name) == 1 and isinstance(n, int):
                 lo, hi = interval(i, v.bounds)
-                before = max(before, -lo)
-                after = max(after, hi + 1 - static(load.tensor.shape[load.tensor.lane_axis]))
+                before, after = max(before, -lo), max(after, hi + 1 - n)
     return before, after
 
 
