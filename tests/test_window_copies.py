@@ -9,6 +9,7 @@ import pytest
 from ingot.driver import stages
 from ingot.formula.expr import Array
 from ingot.loops.evaluate import run
+from ingot.loops.program import program_text
 from ingot.loops.verify import require_proved
 from ingot.options import Options
 from ingot.targets.records import find
@@ -271,6 +272,21 @@ def test_rows_shorter_than_those_of_their_result_have_a_halo() -> None:
         program = stages(proto, Options(target=name)).program
         require_proved(program)
         check(run(program, feed), wanted_of(proto, feed), 1e-4, name)
+
+
+def test_long_windows_along_rows_have_a_halo() -> None:
+    """Written out for each vector at an end of a row, their taps would be thousands of lines."""
+    weights = onnx.numpy_helper.from_array(floats(6, 1, 201, seed=3), "long")
+    proto = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (float[1,6,640] x) => (float[1,6,640] y)
+        { y = Conv <pads = [100, 100], group = 6> (x, long) }"""
+    )
+    proto.graph.initializer.append(weights)
+    feed = {"x": floats(1, 6, 640, seed=9)}
+    program = stages(proto, Options(target="x86-64-v4")).program
+    assert any(t.name.startswith("x_") for k in program.kernels for t in (*k.scratch, *k.parameters))
+    assert len(program_text(program)) < 30_000
+    check(run(program, feed), wanted_of(proto, feed), 1e-4, "loops")
 
 
 def test_products_of_heads_stay_whole() -> None:

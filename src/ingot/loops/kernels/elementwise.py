@@ -23,14 +23,15 @@ from ingot.formula.expr import (
     transform,
     walk,
 )
-from ingot.formula.index import Bounds, as_expr, coefficient, interval, mentions, simplify
+from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, align_constants, has_vector_form, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
+from ingot.loops.edges import is_made_at_ends
 from ingot.loops.kernels.joint_axes import join
-from ingot.loops.kernels.naive import accumulate, clip, is_identity_outside
+from ingot.loops.kernels.naive import accumulate, clip
 from ingot.loops.layout import Storage, bind
 from ingot.loops.requantise import in_integers
 from ingot.targets.record import Target
@@ -88,7 +89,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds, leaves_rows: bool = Fals
         return None
     x = max(candidates, key=lambda a: static(a.extent))
     limits: dict[str, tuple[Expr, Expr]] = {}
-    beyond = around_rows(r, x, storage) if r is not None and leaves_rows else None
+    beyond = _around_rows(r, x, storage) if r is not None and leaves_rows else None
     if r is not None:
         along = "" if beyond is None else x.name
         limits, term = clip(r, storage, {**bounds, **{a.name: interval(a) for a in c.axes}}, along)
@@ -107,20 +108,18 @@ def match(c: Compute, storage: Storage, bounds: Bounds, leaves_rows: bool = Fals
     return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner, beyond)
 
 
-def around_rows(r: Reduction, x: Var, storage: Storage) -> Const | None:
-    """What the one operand that moves along the vector axis is outside of its rows; None if that counts in
-    the result, or if memory holds something else around them.
+def _around_rows(r: Reduction, x: Var, storage: Storage) -> Const | None:
+    """What the one operand with an outside is beyond its rows; None where vectors along x must not leave
+    them, or memory holds something else around them.
     """
     guarded = [load for load in loads(r.term) if load.outside is not None]
-    if not is_identity_outside(r) or not isinstance(fill := guarded[0].outside, Const):
+    if len(guarded) != 1 or not is_made_at_ends(r, guarded[0], x):
         return None
-    layout, load = storage.layout(guarded[0].tensor), guarded[0]
-    along = [d for d, i in enumerate(load.index) if mentions(i, x.name)]
-    if len(along) != 1 or coefficient(load.index[along[0]], x.name) != 1:
-        return None
-    if not isinstance(load.tensor.shape[along[0]], int):
-        return None  # where a row ends is known at run time only
-    is_other = layout.fill != fill.value and (layout.before[along[0]] or layout.after[along[0]])
+    (load,) = guarded
+    layout, fill = storage.layout(load.tensor), load.outside
+    (d,) = (d for d, i in enumerate(load.index) if mentions(i, x.name))
+    assert isinstance(fill, Const)
+    is_other = layout.fill != fill.value and (layout.before[d] or layout.after[d])
     return None if is_other else fill
 
 

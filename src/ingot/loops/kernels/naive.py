@@ -24,6 +24,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import Bounds, as_expr, at_least, coefficient, interval, mentions, simplify
 from ingot.formula.statements import Assign, Check, For, Let, Madd, Statement, Store, When
+from ingot.loops.edges import is_identity_outside
 from ingot.loops.layout import Storage, bind
 
 
@@ -129,24 +130,6 @@ def clip(
     if not is_identity_outside(r):
         return limits, r.term
     return limits, transform(r.term, clipped)
-
-
-def is_identity_outside(r: Reduction) -> bool:
-    """Whether there is one operand with an outside, and what it is there changes no result."""
-    guarded = [load for load in loads(r.term) if load.outside is not None]
-    if len(guarded) != 1 or not isinstance(guarded[0].outside, Const):
-        return False
-    other = guarded[0].outside.value
-    match r.combine, r.term:
-        case "sum", Binary("mul", a, b):
-            return other == 0 and (a == guarded[0] or b == guarded[0])
-        case "sum", Load():
-            return other == 0
-        case "max" | "largest", Load():
-            return other == r.term.dtype.lowest
-        case "min", Load():
-            return other == r.term.dtype.highest
-    return False
 
 
 def _clip_index(

@@ -27,8 +27,8 @@ from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, su
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.formula.types import FLOAT32
 from ingot.loops.cuts import in_vectors
+from ingot.loops.edges import is_made_at_ends
 from ingot.loops.inner_products import is_product
-from ingot.loops.kernels.naive import is_identity_outside
 from ingot.loops.picked_windows import is_picked
 from ingot.loops.region import Group, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
@@ -302,7 +302,7 @@ def _is_map(s: Stage) -> bool:
 
 def _needs_halo(stage: Stage, load: Load) -> bool:
     """Whether windows read beyond so many rows that the edges cannot be cut off, or beyond the ends of rows
-    of which no vector is put together: those of windows with strides, and rows shorter than the result's.
+    of which no vector is put together.
     """
     assert isinstance(stage, Compute) and stage.reduction is not None
     halo: Halo = {}
@@ -310,10 +310,7 @@ def _needs_halo(stage: Stage, load: Load) -> bool:
     before, after = halo[load.tensor]
     if load.outside is None or not any((*before, *after)):
         return False
-    x, row = stage.axes[-1], load.tensor.shape[-1]
-    is_near = coefficient(load.index[-1], x.name) == 1 and is_identity_outside(stage.reduction)
-    is_near = is_near and static(row) >= static(x.extent)
-    if (before[-1] or after[-1]) and not is_near:
+    if (before[-1] or after[-1]) and not is_made_at_ends(stage.reduction, load, stage.axes[-1]):
         return True
     return sum((*before[:-1], *after[:-1])) > MOST_CUT
 

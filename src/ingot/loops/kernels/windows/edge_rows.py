@@ -17,7 +17,6 @@ from dataclasses import replace
 from ingot.formula.expr import Const, Expr, Load, Shuffle, Var, loads, static
 from ingot.formula.index import Bounds, coefficient, interval
 from ingot.formula.statements import Let, Statement
-from ingot.loops.access import NotVectorizable
 from ingot.loops.kernels.elementwise import Vertical
 
 Piece = tuple[int, int, int]
@@ -25,7 +24,7 @@ Piece = tuple[int, int, int]
 
 def without_edges(blocks: Iterable[Piece], v: Vertical) -> Iterator[Piece]:
     """The blocks of vectors, from where to where by how many lanes, with those that leave a row apart."""
-    before, after = reach(v)
+    before, after = _reach(v)
     n = static(v.vector.extent)
     for lo, hi, lanes in blocks:
         first, last = lo, hi
@@ -42,11 +41,11 @@ def without_edges(blocks: Iterable[Piece], v: Vertical) -> Iterator[Piece]:
 
 def is_edge(v: Vertical, block: Piece) -> bool:
     """Whether the vectors of a block leave a row."""
-    (before, after), (lo, hi, _) = reach(v), block
+    (before, after), (lo, hi, _) = _reach(v), block
     return lo < before or hi > static(v.vector.extent) - after
 
 
-def reach(v: Vertical) -> tuple[int, int]:
+def _reach(v: Vertical) -> tuple[int, int]:
     """How far what moves along the vector axis is read before the first result, and behind the last."""
     before = after = 0
     if v.beyond is not None and v.reduction is not None:
@@ -76,8 +75,6 @@ class EdgeRows:
         if first >= 0 and last + load.lanes <= n:
             return self.rows.get(load, load)
         assert first == last, "only vectors at an end of a row leave it"
-        if n < load.lanes:
-            raise NotVectorizable("rows shorter than a vector")
         start = min(max(first, 0), n - load.lanes)
         if abs(first - start) >= load.lanes:
             return self.v.beyond

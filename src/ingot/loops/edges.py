@@ -1,0 +1,52 @@
+"""What windows read outside of their tensors: whether it counts, and whether rows may be left in place.
+
+Vectors at the ends of a row can be put together in registers (`kernels/windows/edge_rows.py`), so that
+nothing has to be copied to have a border. The layout of a region depends on that, so both ask here. In: a
+reduction, and what it reads.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ingot.formula.compute import Reduction
+from ingot.formula.expr import Binary, Const, Load, Var, loads, static
+from ingot.formula.index import coefficient, mentions
+
+MOST_TAPS = 49  # of a window, without the channels it sums: all of them are written out at the ends of rows
+
+
+def is_identity_outside(r: Reduction) -> bool:
+    """Whether there is one operand with an outside, and what it is there changes no result."""
+    guarded = [load for load in loads(r.term) if load.outside is not None]
+    if len(guarded) != 1 or not isinstance(guarded[0].outside, Const):
+        return False
+    other = guarded[0].outside.value
+    match r.combine, r.term:
+        case "sum", Binary("mul", a, b):
+            return other == 0 and (a == guarded[0] or b == guarded[0])
+        case "sum", Load():
+            return other == 0
+        case "max" | "largest", Load():
+            return other == r.term.dtype.lowest
+        case "min", Load():
+            return other == r.term.dtype.highest
+    return False
+
+
+def is_made_at_ends(r: Reduction, load: Load, x: Var) -> bool:
+    """Whether vectors along x may leave the rows of a load: its windows move by one element and are small,
+    what lies outside changes no result, and a row is as long as the result's at least.
+    """
+    along = [d for d, i in enumerate(load.index) if mentions(i, x.name)]
+    if len(along) != 1 or coefficient(load.index[along[0]], x.name) != 1 or not is_identity_outside(r):
+        return False
+    row, taps = load.tensor.shape[along[0]], [k for k in r.axes if _slides(load, k)]
+    if not all(isinstance(n, int) for n in (row, x.extent, *(k.extent for k in taps))):
+        return False  # where a row ends is known at run time only
+    return static(row) >= static(x.extent) and prod(static(k.extent) for k in taps) <= MOST_TAPS
+
+
+def _slides(load: Load, k: Var) -> bool:
+    """Whether an index moves with a tap and with something else."""
+    return any(mentions(i, k.name) and i != k for i in load.index)
