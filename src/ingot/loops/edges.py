@@ -12,8 +12,13 @@ from math import prod
 from ingot.formula.compute import Reduction
 from ingot.formula.expr import Binary, Const, Load, Var, loads, static
 from ingot.formula.index import coefficient, mentions
+from ingot.targets.record import Target
 
 MOST_TAPS = 49  # of a window, without the channels it sums: all of them are written out at the ends of rows
+FEW_TAPS, REGISTERS = (
+    9,
+    32,
+)  # taps where registers are fewer: a copy costs less than the weights that they spill
 
 
 def is_identity_outside(r: Reduction) -> bool:
@@ -34,9 +39,14 @@ def is_identity_outside(r: Reduction) -> bool:
     return False
 
 
-def is_made_at_ends(r: Reduction, load: Load, x: Var) -> bool:
-    """Whether vectors along x may leave the rows of a load: its windows move by one element and are small,
-    what lies outside changes no result, and a row is as long as the result's at least.
+def most_taps(target: Target) -> int:
+    """The taps of windows for which vectors at the ends of rows pay."""
+    return MOST_TAPS if target.registers >= REGISTERS else FEW_TAPS
+
+
+def is_made_at_ends(r: Reduction, load: Load, x: Var, most: int = MOST_TAPS) -> bool:
+    """Whether vectors along x may leave the rows of a load: its windows move by one element and have `most`
+    taps, what lies outside changes no result, and a row is as long as the result's at least.
     """
     along = [d for d, i in enumerate(load.index) if mentions(i, x.name)]
     if len(along) != 1 or coefficient(load.index[along[0]], x.name) != 1 or not is_identity_outside(r):
@@ -44,7 +54,7 @@ def is_made_at_ends(r: Reduction, load: Load, x: Var) -> bool:
     row, taps = load.tensor.shape[along[0]], [k for k in r.axes if _slides(load, k)]
     if not all(isinstance(n, int) for n in (row, x.extent, *(k.extent for k in taps))):
         return False  # where a row ends is known at run time only
-    return static(row) >= static(x.extent) and prod(static(k.extent) for k in taps) <= MOST_TAPS
+    return static(row) >= static(x.extent) and prod(static(k.extent) for k in taps) <= most
 
 
 def _slides(load: Load, k: Var) -> bool:

@@ -27,7 +27,7 @@ from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, su
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.formula.types import FLOAT32
 from ingot.loops.cuts import in_vectors
-from ingot.loops.edges import is_made_at_ends
+from ingot.loops.edges import is_made_at_ends, most_taps
 from ingot.loops.inner_products import is_product
 from ingot.loops.picked_windows import is_picked
 from ingot.loops.region import Group, Region, read_instead
@@ -69,8 +69,7 @@ def insert_copies(region: Region, target: Target, fast: bool) -> Fills:
         tabulate_places(region)
         sums = round_behind(region)
         in_rows |= dict.fromkeys(sums, 0)
-        lanes = target.lanes(FLOAT32.bytes)
-        in_rows |= _import_rows(region, separate_windows(region), {*outputs, *sums}, lanes)
+        in_rows |= _import_rows(region, separate_windows(region), {*outputs, *sums}, target)
     dense, fast = {*outputs, *in_rows}, fast and target.vector_bytes > 0
     for t in _given(region):
         if t.rank >= 3 and _needs_import(region, t, target, dense, fast):
@@ -241,11 +240,13 @@ def _work(c: Compute, lanes: int) -> tuple[float, float]:
     return terms * vectors * lanes / n, terms * _waste(static(c.out.shape[1]), lanes)
 
 
-def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Tensor], lanes: int) -> Fills:
+def _import_rows(
+    region: Region, between: dict[Tensor, Compute], outputs: set[Tensor], target: Target
+) -> Fills:
     """Insert the copies in rows, each before the first group that reads it. What is made `between` the parts
     of a window that goes along rows is in rows too, beside the `outputs`.
     """
-    dense = set(outputs)
+    dense, lanes = set(outputs), target.lanes(FLOAT32.bytes)
     made: Copies = {}
     apart: Fills = {}
     for t, second in reversed(between.items()):
@@ -257,7 +258,7 @@ def _import_rows(region: Region, between: dict[Tensor, Compute], outputs: set[Te
             t, fill, parts = key = _source(reader, load)
             if parts == 1 and t not in apart and _is_made_for_rows(region, key, dense, lanes):
                 apart[t] = fill
-            is_free = t in apart or (t in region.inputs and not _needs_halo(reader, load))
+            is_free = t in apart or (t in region.inputs and not _needs_halo(reader, load, target))
             if key not in made and (parts > 1 or not is_free):
                 made[key], stage = _copied(key)
                 region.items.insert(region.items.index(group), Group((f"import_{t.name}",), (stage,)))
@@ -300,7 +301,7 @@ def _is_map(s: Stage) -> bool:
     return isinstance(s, Compute) and s.reduction is None and not s.at and not isinstance(s.value, Load)
 
 
-def _needs_halo(stage: Stage, load: Load) -> bool:
+def _needs_halo(stage: Stage, load: Load, target: Target) -> bool:
     """Whether windows read beyond so many rows that the edges cannot be cut off, or beyond the ends of rows
     of which no vector is put together.
     """
@@ -310,9 +311,19 @@ def _needs_halo(stage: Stage, load: Load) -> bool:
     before, after = halo[load.tensor]
     if load.outside is None or not any((*before, *after)):
         return False
-    if (before[-1] or after[-1]) and not is_made_at_ends(stage.reduction, load, stage.axes[-1]):
+    if (before[-1] or after[-1]) and not _is_made_at_ends(stage, load, target):
         return True
     return sum((*before[:-1], *after[:-1])) > MOST_CUT
+
+
+def _is_made_at_ends(c: Compute, load: Load, target: Target) -> bool:
+    """Whether vectors at the ends of rows are put together: of windows that slide along another axis too, and
+    of channels that have filters of their own, or few that share what is loaded.
+    """
+    assert c.reduction is not None
+    slides = any(a.extent != 1 and any(mentions(i, a.name) for i in load.index[1:]) for a in c.axes[:-1])
+    suits = _is_own(c, load) or static(c.out.shape[1]) <= FEW_CHANNELS
+    return slides and suits and is_made_at_ends(c.reduction, load, c.axes[-1], most_taps(target))
 
 
 def _source(stage: Stage, load: Load) -> Source:

@@ -45,17 +45,28 @@ def is_edge(v: Vertical, block: Piece) -> bool:
     return lo < before or hi > static(v.vector.extent) - after
 
 
+def leaving(v: Vertical) -> Iterator[Load]:
+    """The loads that leave their rows at an end of the vector axis."""
+    if v.beyond is None or v.reduction is None:
+        return
+    for load in loads(v.reduction.term):
+        if any(n > 0 for n in _beyond(load, v)):
+            yield load
+
+
 def _reach(v: Vertical) -> tuple[int, int]:
-    """How far what moves along the vector axis is read before the first result, and behind the last."""
-    before = after = 0
-    if v.beyond is not None and v.reduction is not None:
-        for load in loads(v.reduction.term):
-            i = load.index[load.tensor.lane_axis] if load.index else Const(0)
-            n = load.tensor.shape[load.tensor.lane_axis] if load.index else None
-            if coefficient(i, v.vector.name) == 1 and isinstance(n, int):
-                lo, hi = interval(i, v.bounds)
-                before, after = max(before, -lo), max(after, hi + 1 - n)
-    return before, after
+    """How far rows are read before the first result, and behind the last."""
+    before, after = zip((0, 0), *(_beyond(load, v) for load in leaving(v)), strict=True)
+    return max(before), max(after)
+
+
+def _beyond(load: Load, v: Vertical) -> tuple[int, int]:
+    """How far a load reads before its row, and behind it; below 0 where it stays inside."""
+    if not load.index or coefficient(load.index[load.tensor.lane_axis], v.vector.name) != 1:
+        return 0, 0
+    n = load.tensor.shape[load.tensor.lane_axis]
+    lo, hi = interval(load.index[load.tensor.lane_axis], v.bounds)
+    return (-lo, hi + 1 - n) if isinstance(n, int) else (0, 0)
 
 
 class EdgeRows:

@@ -35,7 +35,7 @@ from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import balanced, in_vectors
 from ingot.loops.kernels.elementwise import Vertical, match
 from ingot.loops.kernels.naive import accumulate
-from ingot.loops.kernels.windows.edge_rows import EdgeRows, is_edge, without_edges
+from ingot.loops.kernels.windows.edge_rows import EdgeRows, is_edge, leaving, without_edges
 from ingot.loops.kernels.windows.window_tiles import (
     Segment,
     best_tile,
@@ -47,6 +47,7 @@ from ingot.loops.kernels.windows.window_tiles import (
     segments,
     slides_along,
     taps_of,
+    weighs_along,
 )
 from ingot.loops.layout import Storage
 from ingot.loops.nearby import Place, placer
@@ -72,11 +73,15 @@ def sliding_window(
         return None
     filters = filters_of(v, v.reduction)
     slides = [x for x in v.outer if slides_along(v.reduction, x) and x is not filters]
+    slides = [x for x in slides if not weighs_along(v.reduction, x)] or slides  # channels are outermost
     slides.sort(key=lambda x: -(step(v.to, x.name) or 0))
     known = {x.name for x in slides[-2:]}
     ends = (a for e in ends_of(v) for a in walk(e) if isinstance(a, Var | Param))
     if not slides or any(a.name not in known for a in ends):
         return None  # what else they depend on, a loop around included, cannot be cut into segments
+    moving = next(a for a in loads(v.reduction.term) if any(step(a, x.name) for x in slides[-2:]))
+    if any(load != moving for load in leaving(v)):
+        return None  # only what tiles load by themselves is put together
     try:
         return _Generator.of(v, v.reduction, tuple(slides[-2:]), filters, target).statements()
     except NotVectorizable:

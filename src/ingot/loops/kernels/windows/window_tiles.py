@@ -180,6 +180,11 @@ def slides_along(r: Reduction, x: Var) -> bool:
     return any(step(a, x.name) and any(step(a, k.name) for k in r.axes) for a in loads(r.term))
 
 
+def weighs_along(r: Reduction, x: Var) -> bool:
+    """Whether weights move with an output axis: channels with filters of their own."""
+    return any(step(a, x.name) != 0 for a in loads(r.term) if a.tensor.value is not None)
+
+
 def filters_of(v: Vertical, r: Reduction) -> Var | None:
     """The axis of a few outputs that come from the same windows, each by constants of its own: it moves what
     the vectors do not move, and nothing else.
