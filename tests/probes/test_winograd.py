@@ -46,15 +46,19 @@ def convolution(
     batch: int = 1,
     residual: bool = False,
     taps: int = 3,
+    stride: int = 1,
 ) -> onnx.ModelProto:
     """Relu, a padded convolution, a residual perhaps, a pool that does nothing."""
     rng = np.random.default_rng(channels)
+    made = [(n - 1) // stride + 1 for n in image]
     pads = [(taps - 1) // 2] * len(image) + [taps // 2] * len(image)
     kernel = rng.standard_normal((features, channels // group, *[taps] * len(image)))
     bias = rng.standard_normal(features).astype(np.float32)
     nodes = [
         helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("Conv", ["a", "w", "b"], ["c"], pads=pads, group=group),
+        helper.make_node(
+            "Conv", ["a", "w", "b"], ["c"], pads=pads, group=group, strides=[stride] * len(image)
+        ),
         helper.make_node("Add", ["c", "a" if residual else "b0"], ["d"]),
         helper.make_node("MaxPool", ["d"], ["y"], kernel_shape=[1] * len(image)),
     ]
@@ -63,7 +67,7 @@ def convolution(
         nodes,
         "net",
         [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [batch, channels, *image])],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [batch, features, *image])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [batch, features, *made])],
         [numpy_helper.from_array(v, n) for n, v in values],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
@@ -96,6 +100,12 @@ MODELS = {
     "five taps": convolution(9, 23, (11, 13), taps=5),
     "seven taps": convolution(16, 8, (10,), taps=7),
     "two taps": convolution(8, 12, (8, 9), taps=2),
+    "stride": convolution(16, 32, (16, 16), stride=2),
+    "stride, borders": convolution(19, 21, (11, 14), stride=2),
+    "stride, groups": convolution(32, 48, (9, 13), stride=2, group=2, batch=2),
+    "stride, five taps": convolution(9, 23, (17, 12), stride=2, taps=5),
+    "stride, four taps": convolution(8, 16, (15,), stride=2, taps=4),
+    "stride, blocks of tiles": convolution(48, 16, (52, 70), stride=2),
 }
 
 
@@ -120,7 +130,13 @@ def test_every_level_agrees(number: int, always: Callable[[int], None]) -> None:
     agree_from_loops(program, {"x": x}, onnxruntime_outputs(model, {"x": x}), 3e-5, target)
 
 
-@pytest.mark.parametrize("case", ["blocks of tiles", "residual, batch of two", "ragged channels", "groups"])
+POINT_BY_POINT = [
+    *("blocks of tiles", "residual, batch of two", "ragged channels", "groups"),
+    *("stride, blocks of tiles", "stride, groups"),
+]
+
+
+@pytest.mark.parametrize("case", POINT_BY_POINT)
 def test_point_by_point(case: str, always: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where caches hold neither transformed inputs nor weights: all features of a point, then the next."""
     name = "x86-64-v3"
@@ -132,7 +148,8 @@ def test_point_by_point(case: str, always: Callable[[int], None], monkeypatch: p
     x = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
     program = stages(model, Options(target=name)).program
     weights = [t.shape[-4:] for k in program.kernels for t in k.parameters if t.name.startswith("w")]
-    assert all(shape[0] == 36 for shape in weights)  # points first
+    points = 81 if "stride" in case else 36
+    assert all(shape[0] == points for shape in weights)  # points first
     require_runs(name)
     agree_from_loops(program, {"x": x}, onnxruntime_outputs(model, {"x": x}), 3e-5, name)
 
@@ -160,22 +177,26 @@ def test_a_register_tile_leaves_room_for_its_operands(target: str, registers: in
     assert rows * vectors + vectors + others <= registers
 
 
-@pytest.mark.parametrize("taps", [2, 3, 5, 7])
+@pytest.mark.parametrize(
+    ("taps", "stride"), [(2, 1), (3, 1), (5, 1), (7, 1), (3, 2), (4, 2), (5, 2), (7, 2), (5, 3)]
+)
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 6])
-def test_an_algorithm_is_exact_in_fractions(m: int, taps: int) -> None:
+def test_an_algorithm_is_exact_in_fractions(m: int, taps: int, stride: int) -> None:
     """A [(G g) * (B d)] is the convolution, and the straight lines are the matrices."""
-    if m + taps - 2 not in POINTS:
+    phases = [n for n in (len(range(p, taps, stride)) for p in range(stride)) if n != 1]
+    if any(m + n - 2 not in POINTS for n in phases):
         with pytest.raises(KeyError):
-            cook_toom(m, taps)
+            cook_toom(m, taps, stride)
         return
-    f = cook_toom(m, taps)
+    f = cook_toom(m, taps, stride)
     d = [Fraction(3 * i * i - 7 * i + 2, 5) for i in range(f.points)]
     g = [Fraction(7 - 3 * k, 3 + k) for k in range(taps)]
     transformed = follow(f.inputs(), d, f.points)
     assert transformed == [sum(c * x for c, x in zip(row, d, strict=True)) for row in f.b]
     weights = [sum(c * x for c, x in zip(row, g, strict=True)) for row in f.g]
     products = [u * v for u, v in zip(weights, transformed, strict=True)]
-    assert follow(f.outputs(), products, m) == [sum(d[i + k] * g[k] for k in range(taps)) for i in range(m)]
+    outputs = [sum(d[stride * i + k] * g[k] for k in range(taps)) for i in range(m)]
+    assert follow(f.outputs(), products, m) == outputs
 
 
 def follow(lines: tuple[Line, ...], inputs: list[Fraction], count: int) -> list[Fraction]:

@@ -214,9 +214,12 @@ def _contractions(dice: Dice, target: Target) -> Drawn:
 def _winograds(dice: Dice, target: Target) -> Drawn:
     g = windows.geometry(dice, ranks=(2, 2, 1))
     taps, rank = dice.choice((3, 2, 5, 4, 6, 7)), len(g.size)
+    stride = min(dice.choice((1, 1, 2)), taps - 1)
     pads = tuple(dice.below(taps) for _ in range(2 * rank))
     size = tuple(dice.number(max(1, taps - pads[i] - pads[rank + i]), 12) for i in range(rank))
-    g = replace(g, size=size, kernel=(taps,) * rank, strides=(1,) * rank, dilations=(1,) * rank, pads=pads)
+    g = replace(
+        g, size=size, kernel=(taps,) * rank, strides=(stride,) * rank, dilations=(1,) * rank, pads=pads
+    )
     caches = dice.choice(
         (target.caches, target.caches, (1 << 12, 1 << 14, 1 << 16), (1 << 10, 1 << 12, 1 << 13))
     )

@@ -27,7 +27,8 @@ from ingot.loops.kernels.sparse.csc import saved_bytes
 from ingot.loops.kernels.sparse.profitability import cheapest
 from ingot.loops.kernels.sparse.sparse_lanes import encoded_product
 from ingot.loops.kernels.winograd.blocking import blocking, weight_bytes
-from ingot.loops.kernels.winograd.cook_toom import Algorithm, Line, cook_toom, follow
+from ingot.loops.kernels.winograd.cook_toom import Algorithm, Line, follow
+from ingot.loops.kernels.winograd.frame import best_input_lanes
 from ingot.loops.kernels.winograd.match import Convolution, match, taps_of
 from ingot.loops.layout import Storage
 from ingot.loops.line_buffer import LineBuffer
@@ -274,7 +275,7 @@ class Chooser:
 
     def fits_stack(self, conv: Convolution, m: int) -> bool:
         """Whether what a transform's values need beyond the registers stays well within a small stack."""
-        values = int(cook_toom(m, conv.taps).points ** len(conv.windows))
+        values = conv.points(m)
         spilled = max(values + TEMPORARIES - self.target.registers, 0) * self.target.vector_bytes
         return not self.target.frame_bytes or 4 * spilled <= self.target.frame_bytes
 
@@ -288,16 +289,22 @@ class Chooser:
 
     def cycles(self, conv: Convolution, m: int) -> float:
         """Of F(m, taps): the transforms and the products."""
-        how, algorithm = blocking(conv, m, self.target, self.is_cold), cook_toom(m, conv.taps)
+        how, algorithm = blocking(conv, m, self.target, self.is_cold), conv.algorithm(m)
         dims, lanes = len(conv.windows), self.target.lanes(4)
         tiles = prod(w.tiles(m) for w in conv.windows)
         blocks = tiles / how.count
-        products = algorithm.points**dims * conv.channels * blocks * how.cycles
+        products = conv.points(m) * conv.channels * blocks * how.cycles
         staged = any(w.extent % m for w in conv.windows)  # then tiles pass through buffers of their own size
-        into = tiles * -(-conv.channels // lanes) * _transform(algorithm, dims, True, staged)
+        into = (
+            tiles
+            * -(-conv.channels // best_input_lanes(conv.channels, lanes))
+            * _transform(algorithm, dims, True, staged)
+        )
         back = tiles * -(-conv.features // lanes) * _transform(algorithm, dims, False, staged)
         written = prod(w.extent for w in conv.windows) * conv.features * 4
         far = written / FROM_THIRD if written > self.target.caches[1] else 0  # no products hide these stores
+        if how.by_point:  # what is transformed and what is multiplied, written and read again
+            far += 2 * conv.points(m) * tiles * (conv.channels + conv.features) * 4 / FROM_THIRD
         return float(products + into + back + far)
 
 
@@ -316,7 +323,7 @@ def _transform(algorithm: Algorithm, dims: int, inputs: bool, staged: bool) -> f
 
 def error(conv: Convolution, m: int) -> float:
     """max|d| / max|y| of F(m, taps) in single precision on random inputs and some of the layer's weights."""
-    algorithm, dims = cook_toom(m, conv.taps), len(conv.windows)
+    algorithm, dims = conv.algorithm(m), len(conv.windows)
     some = np.unique(np.linspace(0, conv.features - 1, SAMPLED_FEATURES).astype(int))
     taps = taps_of(conv, some)
     taps = taps.reshape(-1, conv.channels, *[conv.taps] * dims)[: 4 * SAMPLED_FEATURES]
@@ -324,7 +331,7 @@ def error(conv: Convolution, m: int) -> float:
     shape = (SAMPLED_TILES, conv.channels, *[algorithm.points] * dims)
     tiles = np.maximum(rng.standard_normal(shape), 0).astype(np.float32)
     found = _tiles_by(algorithm, dims, tiles, taps)
-    exact = _tiles_exactly(m, dims, tiles, taps)
+    exact = _tiles_exactly(algorithm, dims, tiles, taps)
     largest = float(np.abs(exact).max())
     return float(np.abs(found - exact).max()) / largest if largest > 0 else 0.0
 
@@ -349,11 +356,11 @@ def _transformed(lines: tuple[Line, ...], values: Array, axis: int) -> Array:
     return np.stack(follow(lines, parts), axis)
 
 
-def _tiles_exactly(m: int, dims: int, tiles: Array, taps: Array) -> Array:
+def _tiles_exactly(algorithm: Algorithm, dims: int, tiles: Array, taps: Array) -> Array:
     """[tile, feature, outputs ...] in double precision."""
-    total = np.zeros(())
+    total, reach = np.zeros(()), (algorithm.m - 1) * algorithm.stride + 1
     for at in product(range(taps.shape[-1]), repeat=dims):
-        window: tuple[Any, ...] = (..., *(slice(i, i + m) for i in at))
+        window: tuple[Any, ...] = (..., *(slice(i, i + reach, algorithm.stride) for i in at))
         tap: tuple[Any, ...] = (..., *at)
         exact = tiles[window].astype(np.float64), taps[tap].astype(np.float64)
         total = total + np.einsum("tc...,kc->tk...", *exact)

@@ -29,6 +29,7 @@ from ingot.formula.types import FLOAT32
 from ingot.loops.cuts import in_vectors
 from ingot.loops.edges import is_made_at_ends, most_taps
 from ingot.loops.inner_products import is_product
+from ingot.loops.kernels.winograd.match import MOST_STRIDE
 from ingot.loops.picked_windows import is_picked
 from ingot.loops.region import Group, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
@@ -163,13 +164,13 @@ def _suits_winograd(c: Compute, load: Load) -> bool:
         return False
     if c.out.rank != load.tensor.rank or min(map(static, channels)) < MANY_CHANNELS:
         return False
-    sides = list[int]()
+    sides = list[tuple[int, int]]()
     for i, x in zip(load.index[2:], c.axes[2:], strict=False):
         taps = [k for k in c.reduction.axes if k.extent != 1 and mentions(i, k.name)]
-        if len(taps) > 1 or coefficient(i, x.name) != 1 or any(coefficient(i, k.name) != 1 for k in taps):
+        if len(taps) > 1 or any(coefficient(i, k.name) != 1 for k in taps):
             return False
-        sides += [static(k.extent) for k in taps]
-    return len(sides) in (1, 2) and len(set(sides)) == 1 and sides[0] > 2
+        sides += [(static(k.extent), coefficient(i, x.name)) for k in taps]
+    return len(sides) in (1, 2) and len(set(sides)) == 1 and sides[0][0] > 2 and sides[0][1] <= MOST_STRIDE
 
 
 def _leaves(load: Load) -> bool:

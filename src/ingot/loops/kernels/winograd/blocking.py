@@ -56,7 +56,7 @@ def blocking(conv: Convolution, m: int, target: Target, cold: bool) -> Blocking:
     """
     item = FLOAT32.bytes
     lanes = _lanes(conv.features, target.lanes(item))
-    points = int((m + conv.taps - 1) ** len(conv.windows))
+    points = conv.points(m)
     tile = points * conv.channels * item
     tiles = _block(conv, m, min(MOST_TILES, max(FEWEST_TILES, SCRATCH_BYTES // tile)))
     by_point = min(prod(tiles) * tile, weight_bytes(conv, m)) > target.caches[1] // 4 * 3
@@ -88,8 +88,7 @@ def _block(conv: Convolution, m: int, most: int) -> tuple[int, ...]:
 
 def weight_bytes(conv: Convolution, m: int) -> int:
     """Of the transformed weights; F(1, taps) leaves them as they are."""
-    points = int((m + conv.taps - 1) ** len(conv.windows))
-    return points * conv.channels * conv.features * FLOAT32.bytes
+    return conv.points(m) * conv.channels * conv.features * FLOAT32.bytes
 
 
 def _lanes(features: int, most: int) -> int:

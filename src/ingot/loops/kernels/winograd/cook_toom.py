@@ -2,7 +2,10 @@
 
     y = A [(G g) * (B d)]        d: m + r - 1 inputs, g: r taps, y: m outputs
 
-In: m and r. Out: the three matrices as fractions, and the transforms by A and B as straight lines of sums
+A window that moves by a stride s is s windows that move by one, each over every s-th input with every s-th
+tap, whose outputs are added: s (m - 1) + r inputs and as many multiplications.
+
+In: m, r and s. Out: the three matrices as fractions, and the transforms by A and B as straight lines of sums
 that share what points of opposite sign have in common. Read by the Winograd generator, which prints the
 lines, and by the choice of m, which evaluates them to bound the error.
 
@@ -45,10 +48,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """F(m, r): `a` is m x n, `g` n x r, `b` n x n for n = m + r - 1 points; `pairs` are of opposite sign."""
+    """F(m, r): `a` is m x n, `g` n x r, `b` n x n for n points; `pairs` are of opposite sign."""
 
     m: int
     r: int
+    stride: int
     a: Matrix
     g: Matrix
     b: Matrix
@@ -56,7 +60,7 @@ class Algorithm:
 
     @property
     def points(self) -> int:
-        return self.m + self.r - 1
+        return points(self.m, self.r, self.stride)
 
     def inputs(self) -> tuple[Line, ...]:
         """B d: from `x0`, `x1`, ... to `y0`, `y1`, ...: E + O and E - O for points of opposite sign."""
@@ -102,24 +106,54 @@ class Algorithm:
         return out
 
 
+def points(m: int, r: int, stride: int) -> int:
+    """The multiplications of m outputs along one axis, and the inputs that they read."""
+    return (m - 1) * stride + r
+
+
 @cache
-def cook_toom(m: int, r: int) -> Algorithm:
-    """F(m, r) over `POINTS` and infinity."""
-    points = [Fraction(p) for p in POINTS[m + r - 2]]
-    count = len(points)
+def cook_toom(m: int, r: int, stride: int = 1) -> Algorithm:
+    """F(m, r) over `POINTS` and infinity; of a stride, side by side for every phase of the taps."""
+    phases = [_of_stride_one(m, len(range(p, r, stride))) for p in range(stride)]
+    n = points(m, r, stride)
+    a: list[list[Fraction]] = [[] for _ in range(m)]
+    b, g, pairs = [], [], []
+    for p, phase in enumerate(phases):
+        first = len(b)
+        pairs += [(first + i, first + j) for i, j in phase.pairs]
+        for i, row in enumerate(phase.a):
+            a[i] += row
+        b += [_every(row, p, stride, n) for row in phase.b]
+        g += [_every(row, p, stride, r) for row in phase.g]
+    return Algorithm(m, r, stride, tuple(map(tuple, a)), tuple(g), tuple(b), tuple(pairs))
+
+
+def _every(row: tuple[Fraction, ...], first: int, stride: int, n: int) -> tuple[Fraction, ...]:
+    """The row's elements at every stride-th place of n, zeros between."""
+    out = [Fraction(0)] * n
+    out[first::stride] = row
+    return tuple(out)
+
+
+def _of_stride_one(m: int, r: int) -> Algorithm:
+    if r == 1:
+        unit = tuple(tuple(Fraction(int(i == j)) for j in range(m)) for i in range(m))
+        return Algorithm(m, r, 1, unit, ((Fraction(1),),) * m, unit, ())
+    finite = [Fraction(p) for p in POINTS[m + r - 2]]
+    count = len(finite)
     b, g = [], []
-    for j, p in enumerate(points):
-        others = [q for i, q in enumerate(points) if i != j]
+    for j, p in enumerate(finite):
+        others = [q for i, q in enumerate(finite) if i != j]
         scale = Fraction(1)
         for q in others:
             scale *= p - q
         g.append(tuple(p**k / scale for k in range(r)))
         b.append((*_polynomial(others), Fraction(0)))
     g.append(tuple(Fraction(int(k == r - 1)) for k in range(r)))
-    b.append(tuple(_polynomial(points)))
-    a = tuple((*(p**i for p in points), Fraction(int(i == m - 1))) for i in range(m))
-    pairs = tuple((i, j) for i in range(count) for j in range(i + 1, count) if points[i] == -points[j] != 0)
-    return Algorithm(m, r, a, tuple(g), tuple(b), pairs)
+    b.append(tuple(_polynomial(finite)))
+    a = tuple((*(p**i for p in finite), Fraction(int(i == m - 1))) for i in range(m))
+    pairs = tuple((i, j) for i in range(count) for j in range(i + 1, count) if finite[i] == -finite[j] != 0)
+    return Algorithm(m, r, 1, a, tuple(g), tuple(b), pairs)
 
 
 def _polynomial(roots: list[Fraction]) -> list[Fraction]:

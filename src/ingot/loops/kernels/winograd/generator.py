@@ -1,4 +1,4 @@
-"""The Winograd generator: convolutions with stride 1 by fewer multiplications.
+"""The Winograd generator: convolutions with a stride of 1 or 2 by fewer multiplications.
 
     y = A [ sum over channels of (G w) * (B x) ]        F(m, taps) along each axis of the window
 
@@ -24,7 +24,6 @@ from ingot.formula.statements import For, Remark, Statement, Store, When
 from ingot.formula.types import FLOAT32
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cuts import parts
-from ingot.loops.kernels.winograd.cook_toom import cook_toom
 from ingot.loops.kernels.winograd.frame import block_name, number_of
 from ingot.loops.kernels.winograd.match import match
 from ingot.loops.kernels.winograd.products import Products
@@ -44,7 +43,7 @@ def winograd(
     if found is None or found.c.a.tensor.value is not None:
         return None
     try:
-        return _Generator(found, storage, target, cook_toom(m, found.taps), cold).statements()
+        return _Generator(found, storage, target, found.algorithm(m), cold).statements()
     except NotVectorizable:
         return None
 
@@ -54,7 +53,8 @@ class _Generator(Products):
 
     def statements(self) -> tuple[Statement, ...]:
         m, taps = self.algorithm.m, self.algorithm.r
-        first = Remark(f"Winograd's F({m}, {taps}): the inputs of every tile, transformed")
+        stride = f" with stride {self.algorithm.stride}" if self.algorithm.stride > 1 else ""
+        first = Remark(f"Winograd's F({m}, {taps}){stride}: the inputs of every tile, transformed")
         body: tuple[Statement, ...] = (first, *self._inputs(), *self._features())
         for w, size in reversed(list(zip(self.conv.windows, self.blocking.tiles, strict=True))):
             body = (For(block_name(w), Const(0), Const(w.tiles(self.algorithm.m)), size, body),)

@@ -20,18 +20,23 @@ from ingot.loops.access import step
 from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.contraction.roles import Contraction
 from ingot.loops.kernels.contraction.roles import match as match_contraction
+from ingot.loops.kernels.winograd.cook_toom import Algorithm, cook_toom, points
 from ingot.loops.layout import Storage
 
 MOST_TAPS = 7
+MOST_STRIDE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A spatial axis, the axis of its taps, and the dimension of the input that both move."""
+    """A spatial axis, the axis of its taps, and the dimension of the input that both move, the axis by
+    `stride` elements.
+    """
 
     axis: Var
     tap: Var
     dim: int
+    stride: int
 
     @property
     def extent(self) -> int:
@@ -43,7 +48,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """A matched stage: a contraction whose windows slide by one over one or two dimensions."""
+    """A matched stage: a contraction whose windows slide over one or two dimensions."""
 
     c: Contraction
     windows: tuple[Window, ...]
@@ -56,6 +61,19 @@ class Convolution:
         return static(self.windows[0].tap.extent)
 
     @property
+    def stride(self) -> int:
+        """Of the window along each of its dimensions: the same for all."""
+        return self.windows[0].stride
+
+    def algorithm(self, m: int) -> Algorithm:
+        """F(m, taps) of its stride."""
+        return cook_toom(m, self.taps, self.stride)
+
+    def points(self, m: int) -> int:
+        """The products of a channel and a feature in a tile of m outputs along every window."""
+        return int(points(m, self.taps, self.stride) ** len(self.windows))
+
+    @property
     def channels(self) -> int:
         return static(self.channel.extent)
 
@@ -66,7 +84,7 @@ class Convolution:
 
 
 def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
-    """Recognise a convolution with constant weights, square windows, stride and dilation 1."""
+    """Recognise a convolution with constant weights, square windows, a stride of 1 or 2, dilation 1."""
     found = match_contraction(normal_axes(c), storage, bounds)
     if found is None or found.b.tensor.value is None or found.a.dtype is not FLOAT32:
         return None
@@ -80,7 +98,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
     rest = [k for k in found.reduce if k not in taps]
     if not 1 <= len(windows) <= 2 or len(taps) != len(windows) or len(rest) != 1:
         return None
-    if len({k.extent for k in taps}) != 1:
+    if len({(w.tap.extent, w.stride) for w in windows}) != 1:
         return None
     if step(found.a, rest[0].name) != 1 or len({w.axis for w in windows}) != len(windows):
         return None
@@ -90,14 +108,15 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
 
 
 def _windows(a: Load, tap: Var, axes: tuple[Var, ...]) -> Iterator[Window]:
-    """The axis that slides with a tap, both by one element."""
+    """The axis that slides with a tap: the tap by one element, the axis by fewer than there are taps."""
     moved = [d for d, i in enumerate(a.index) if coefficient(i, tap.name) != 0]
     taps = static(tap.extent)
     if not 2 <= taps <= MOST_TAPS or len(moved) != 1 or coefficient(a.index[moved[0]], tap.name) != 1:
         return
     for x in axes:
-        if coefficient(a.index[moved[0]], x.name) == 1 and static(x.extent) > 1:
-            yield Window(x, tap, moved[0])
+        stride = coefficient(a.index[moved[0]], x.name)
+        if 1 <= stride < min(taps, MOST_STRIDE + 1) and static(x.extent) > 1:
+            yield Window(x, tap, moved[0], stride)
 
 
 def taps_of(conv: Convolution, features: Array) -> Array:

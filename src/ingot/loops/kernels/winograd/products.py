@@ -27,16 +27,17 @@ class Products(Frame):
         down, right = self.blocking.tiles
         if high.tiles(m) <= down and wide.tiles(m) <= right:
             return
-        rows, turns = down * m + self.algorithm.r - 1, self._turns
-        width = -(-right * m // max(1, turns // rows))  # of a share, in pixels
+        stride = self.algorithm.stride
+        rows, turns = (down * m - 1) * stride + self.algorithm.r, self._turns
+        width = -(-right * m * stride // max(1, turns // rows))  # of a share, in pixels
         after = Var(block_name(wide)) + right
         pixel, line = Var("pixel"), Var("line")
         env: dict[str, Expr] = {
-            high.axis.name: (Var(block_name(high)) + after // wide.tiles(m) * down) * m + self._turn % rows,
-            wide.axis.name: after % wide.tiles(m) * m + self._turn // rows * width + pixel,
+            high.axis.name: (Var(block_name(high)) + after // wide.tiles(m) * down) * m,
+            wide.axis.name: after % wide.tiles(m) * m,
             self.conv.channel.name: line,
-            high.tap.name: Const(0),
-            wide.tap.name: Const(0),
+            high.tap.name: self._turn % rows,
+            wide.tap.name: self._turn // rows * width + pixel,
         }
         bounds = {pixel.name: (0, width - 1), block_name(wide): (0, wide.tiles(m) - 1)}
         read = simplify(substitute(self.c.a, env), bounds)
