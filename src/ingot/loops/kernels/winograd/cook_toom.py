@@ -117,7 +117,9 @@ def cook_toom(m: int, r: int, stride: int = 1) -> Algorithm:
     phases = [_of_stride_one(m, len(range(p, r, stride))) for p in range(stride)]
     n = points(m, r, stride)
     a: list[list[Fraction]] = [[] for _ in range(m)]
-    b, g, pairs = [], [], []
+    b: list[tuple[Fraction, ...]] = []
+    g: list[tuple[Fraction, ...]] = []
+    pairs: list[tuple[int, int]] = []
     for p, phase in enumerate(phases):
         first = len(b)
         pairs += [(first + i, first + j) for i, j in phase.pairs]

@@ -115,7 +115,7 @@ def _windows(a: Load, tap: Var, axes: tuple[Var, ...]) -> Iterator[Window]:
         return
     for x in axes:
         stride = coefficient(a.index[moved[0]], x.name)
-        if 1 <= stride < min(taps, MOST_STRIDE + 1) and static(x.extent) > 1:
+        if stride and 1 <= stride < min(taps, MOST_STRIDE + 1) and static(x.extent) > 1:
             yield Window(x, tap, moved[0], stride)
 
 
