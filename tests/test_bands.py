@@ -97,6 +97,7 @@ WEIGHTS = {
     "v": (8, 4, 1),
     "q": (16, 16, 3, 3),
     "two": (8, 1, 2, 2),
+    "s": (1, 64, 5),
 }
 SHAPES = {"split": (1, 8, 1, 20, 20), "whole": (1, 8, 20, 20)}
 
@@ -155,6 +156,12 @@ def test_parts_run_at_once() -> None:
     _, one, two = programs(*CHAINS["three"][:2], "x86-64-v3")
     assert not any(is_parallel(k) for k in parallelize(one).kernels if k.scratch)
     assert any(is_parallel(k) for k in parallelize(two).kernels if k.scratch)
+
+
+def test_a_signal_in_rows_is_copied_whole() -> None:
+    """A band along its vectors would have a few points of each channel."""
+    _, banded, _ = programs("y = Conv <pads = [2, 2]> (x, s)", (1, 64, 640), "x86-64-v3")
+    assert not bands(banded)
 
 
 def test_fast_convolutions_keep_their_tiles() -> None:

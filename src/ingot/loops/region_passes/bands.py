@@ -184,10 +184,12 @@ def _window(maker: Compute, reader: Compute, storage: Storage) -> Band | None:
 
 
 def _rows(t: Tensor, order: tuple[int, ...], found: list[Load], reader: Compute) -> int | None:
-    """The outermost dimension in memory; images lie far apart, and summed channels are all needed."""
+    """The outermost dimension in memory, but not the innermost one, of whose vectors a band would have a few;
+    images lie far apart, and summed channels are all needed.
+    """
     long = [d for d in order if d and static(t.shape[d]) > 1]
     summed = not any(mentions(x.index[1], a.name) for x in found for a in reader.axes)
-    return next((d for d in long if d > 1 or not summed), None)
+    return next((d for d in long[:-1] if d > 1 or not summed), None)
 
 
 def _reach(indices: list[Expr]) -> tuple[int, int] | None:
