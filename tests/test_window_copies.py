@@ -196,7 +196,9 @@ def test_strided_windows_of_signals_read_parted_columns(
         ("strides = [1, 1]", (24, 20, 3, 2), False),
         ("strides = [1, 1]", (24, 20, 1, 1), False),
         ("strides = [1, 1]", (24, 8, 3, 3), False),
-        ("strides = [2, 2]", (24, 20, 3, 3), False),
+        ("strides = [2, 2]", (24, 20, 3, 3), True),
+        ("strides = [3, 3]", (24, 20, 5, 5), False),
+        ("strides = [2, 1]", (24, 20, 3, 3), False),
         ("dilations = [2, 1]", (24, 20, 3, 3), False),
     ],
 )
@@ -217,6 +219,22 @@ def test_images_that_fast_convolutions_may_read_are_imported(
         assert stages(proto, slow).program.kernels[0].name != "import_x"
     for target in SHIPPED:
         check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-4, f"C for {target}")
+
+
+@pytest.mark.parametrize("strides", [2, 3])
+def test_phases_read_their_filters_term_by_term(strides: int) -> None:
+    """Of a transposed convolution's weights [in, out, taps], the terms of a result are the outermost axis."""
+    proto = net(f"y = ConvTranspose <strides = [{strides}, {strides}]> (x, w)", (1, 24, 17, 16))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(floats(24, 20, strides, strides), "w"))
+    feed = {"x": floats(1, 24, 17, 16, seed=9)}
+    program = stages(proto, Options(target="x86-64-v3")).program
+    require_proved(program)
+    check(run(program, feed), wanted_of(proto, feed), 1e-5, "loops")
+    filters = [t for k in program.kernels for t in k.parameters if t.name.startswith("w")]
+    assert len(filters) == strides**2
+    assert all(t.shape == (20, 24) for t in filters)
+    for target in SHIPPED:
+        check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
 
 
 PLANES = {

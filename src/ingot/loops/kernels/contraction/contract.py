@@ -37,6 +37,7 @@ from ingot.loops.kernels.contraction.roles import (
     merge_terms,
     merge_vectors,
 )
+from ingot.loops.kernels.contraction.scalar_operand import with_terms_side_by_side
 from ingot.loops.kernels.contraction.tiles import (
     AHEAD,
     CHAINS,
@@ -98,7 +99,7 @@ def _prepared(
     found = found or _of_bytes(normal, storage, target, bounds)
     if found is None:
         return None
-    found = merge_vectors(merge_terms(found, storage), storage)
+    found = with_terms_side_by_side(merge_vectors(merge_terms(found, storage), storage), storage)
     if _is_of_few_filters(found, target):
         return None  # `sliding_window` reads an element once for all taps
     by_rows = _is_by_rows(found, target)
