@@ -16,7 +16,9 @@ from ingot.targets.records import find
 from ingot.targets.toolchain import obstacle
 from tests.corpus.cases import onnxruntime_outputs
 from tests.fuzz.levels import compiled
+from tests.here import require_runs
 from tests.ops.rows import check, floats
+from tests.probes.levels import agree_from_loops
 
 TARGETS = ("c99", "x86-64", "x86-64-v3", "x86-64-v4", "aarch64")
 SHIPPED = [t for t in ("x86-64-v3", "x86-64-v4") if not obstacle(find(t))]
@@ -240,7 +242,7 @@ def test_phases_read_their_filters_term_by_term(strides: int) -> None:
 PLANES = {
     "depthwise": ("y = Conv <pads = [4, 1, 4, 1], group = 6> (x, tall)", {"x_channels_first_rows"}),
     "maximum": (
-        "y = MaxPool <kernel_shape = [9, 9], pads = [4, 4, 4, 4]> (x)",
+        "y = MaxPool <kernel_shape = [19, 9], pads = [9, 4, 9, 4]> (x)",
         {"x_channels_first_rows", "y_rows_rows"},
     ),
 }
@@ -281,6 +283,31 @@ def test_windows_that_leave_rows_read_them_where_they_lie(case: str, columns: in
             assert not any(t.name.startswith("x_") for k in program.kernels for t in k.scratch)
     for target in SHIPPED:
         check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-4, f"C for {target}")
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(
+    ("pool", "shape"),
+    [
+        ("MaxPool <kernel_shape = [9, 9], pads = [4, 4, 4, 4]>", (1, 3, 13, 13)),
+        ("MaxPool <kernel_shape = [7, 5], strides = [2, 2], pads = [3, 2, 3, 2]>", (1, 3, 21, 30)),
+        ("AveragePool <kernel_shape = [9, 3], pads = [4, 1, 4, 1]>", (1, 3, 40, 19)),
+        ("MaxPool <kernel_shape = [6, 6], pads = [1, 0, 4, 5]>", (2, 3, 9, 17)),
+    ],
+)
+def test_pooling_is_clipped_at_the_ends_of_columns(pool: str, shape: tuple[int, ...], target: str) -> None:
+    """Outputs at an end are one tile, each with its taps; NaN is no maximum wherever it stands."""
+    require_runs(target)
+    proto = net(f"y = {pool} (x)", shape)
+    x = floats(*shape, seed=9)
+    if "Max" in pool:
+        x[0, 0, ::3, ::4] = np.nan
+    feed = {"x": x}
+    program = stages(proto, Options(target=target)).program
+    require_proved(program)
+    assert not any("channels_first" in t.name for k in program.kernels for t in (*k.parameters, *k.scratch))
+    wanted = wanted_of(proto, {"x": np.nan_to_num(x, nan=-np.inf)})
+    agree_from_loops(program, feed, wanted, 1e-5, target)
 
 
 def test_rows_shorter_than_those_of_their_result_have_a_halo() -> None:

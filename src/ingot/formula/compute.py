@@ -37,9 +37,11 @@ COMBINERS = {
     "max": "max",
     "min": "min",
     "largest": "larger",  # the maximum of the numbers: NaN is ignored, as by IEEE 754-2008's maxNum
+    "largest number": "larger",  # the same of terms that are no NaN
     "and": "and",
     "or": "or",
 }
+LARGEST = ("largest", "largest number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class Reduction:
     def identity(self) -> Const | None:
         """What the combiner leaves every other value as it is with; None for those of bools."""
         t = self.term.dtype
-        values = {"sum": 0, "prod": 1, "max": t.lowest, "largest": t.lowest, "min": t.highest}
+        values = {"sum": 0, "prod": 1, "max": t.lowest, "min": t.highest}
+        values |= dict.fromkeys(LARGEST, t.lowest)
         if self.combine not in values:
             return None
         return Const(float(values[self.combine]) if t.is_float else int(values[self.combine]), t)
@@ -74,7 +77,7 @@ def combined(combine: str, so_far: Expr, term: Expr) -> Expr:
     """What a reduction has after one more term. `larger` gives its second operand if the first is NaN, so a
     term goes first: what began with the identity is never NaN.
     """
-    first, second = (term, so_far) if combine == "largest" else (so_far, term)
+    first, second = (term, so_far) if combine in LARGEST else (so_far, term)
     return Binary(COMBINERS[combine], first, second)
 
 

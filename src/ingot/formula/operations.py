@@ -263,6 +263,7 @@ REDUCE: dict[str, Any] = {
     "max": np.maximum,
     "min": np.minimum,
     "largest": np.fmax,
+    "largest number": np.fmax,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
 }

@@ -19,6 +19,7 @@ FEW_TAPS, REGISTERS = (
     9,
     32,
 )  # taps where registers are fewer: a copy costs less than the weights that they spill
+MOST_CUT = 4  # rows outside of an image, for which windows are clipped where they read it as it lies
 
 
 def is_identity_outside(r: Reduction) -> bool:
@@ -32,7 +33,7 @@ def is_identity_outside(r: Reduction) -> bool:
             return other == 0 and (a == guarded[0] or b == guarded[0])
         case "sum", Load():
             return other == 0
-        case "max" | "largest", Load():
+        case "max" | "largest" | "largest number", Load():
             return other == r.term.dtype.lowest
         case "min", Load():
             return other == r.term.dtype.highest
@@ -42,6 +43,19 @@ def is_identity_outside(r: Reduction) -> bool:
 def most_taps(target: Target) -> int:
     """The taps of windows for which vectors at the ends of rows pay."""
     return MOST_TAPS if target.registers >= REGISTERS else FEW_TAPS
+
+
+def most_together(target: Target) -> int:
+    """The outputs of a column of pooling that are one tile, although each has taps of its own."""
+    return target.registers // 2
+
+
+def may_be_cut(r: Reduction, outside: tuple[int, int], target: Target) -> bool:
+    """Whether windows are clipped that leave an image by so many rows before it and behind it, instead of a
+    copy with a halo: those without weights share what they combine at each end.
+    """
+    each = most_together(target) // 2
+    return sum(outside) <= MOST_CUT or (isinstance(r.term, Load) and max(outside) <= each)
 
 
 def is_made_at_ends(r: Reduction, load: Load, x: Var, most: int = MOST_TAPS) -> bool:

@@ -99,4 +99,6 @@ def _apart(c: Compute, k: Var) -> tuple[Compute, Compute]:
     term = replace(x, index=tuple(axes[d] if d in whole else i for d, i in enumerate(x.index)))
     first = Compute(made, axes, accumulator(r.term.dtype), replace(r, axes=(k,), init=r.identity, term=term))
     index = tuple(i if d in whole else axes[d] for d, i in enumerate(x.index))
-    return first, replace(c, reduction=replace(r, axes=others, term=Load(made, index, x.outside)))
+    combine = "largest number" if r.combine == "largest" else r.combine  # what was combined is no NaN
+    rest = replace(r, combine=combine, axes=others, term=Load(made, index, x.outside))
+    return first, replace(c, reduction=rest)

@@ -27,7 +27,7 @@ from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, su
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.formula.types import FLOAT32
 from ingot.loops.cuts import in_vectors
-from ingot.loops.edges import is_made_at_ends, most_taps
+from ingot.loops.edges import is_made_at_ends, may_be_cut, most_taps
 from ingot.loops.inner_products import is_product
 from ingot.loops.kernels.winograd.match import MOST_STRIDE
 from ingot.loops.picked_windows import is_picked
@@ -41,7 +41,6 @@ from ingot.loops.region_passes.weave import Phases, phases_of, woven
 from ingot.targets.record import Target
 
 SHORTEST_ROW = 4
-MOST_CUT = 4  # rows outside of an image, for which windows are clipped where they read it as it lies
 MANY_CHANNELS = 16  # of either side, for which fast convolutions save more than an import costs
 LIGHT = 64  # terms of a result beside which its export counts
 WASTEFUL = 1.5  # times the terms of a signal's result along rows, lanes that hold nothing included
@@ -319,7 +318,7 @@ def _needs_halo(stage: Stage, load: Load, target: Target) -> bool:
         return False
     if (before[-1] or after[-1]) and not _is_made_at_ends(stage, load, target):
         return True
-    return sum((*before[:-1], *after[:-1])) > MOST_CUT
+    return not may_be_cut(stage.reduction, (sum(before[:-1]), sum(after[:-1])), target)
 
 
 def _is_made_at_ends(c: Compute, load: Load, target: Target) -> bool:

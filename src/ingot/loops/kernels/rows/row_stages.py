@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeGuard
 
-from ingot.formula.compute import Compute, Reduction, Scan, Stage, reads
+from ingot.formula.compute import LARGEST, Compute, Reduction, Scan, Stage, reads
 from ingot.formula.expr import (
     Binary,
     Expr,
@@ -31,7 +31,7 @@ from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.joint_axes import join
 from ingot.loops.layout import Storage, bind
 
-COMBINED = frozenset({"sum", "max", "largest", "min"})
+COMBINED = frozenset({"sum", "max", "min", *LARGEST})
 
 
 @dataclass(frozen=True, slots=True)

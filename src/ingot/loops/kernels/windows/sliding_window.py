@@ -32,7 +32,8 @@ from ingot.formula.index import Bounds, as_expr, coefficient, linear, mentions, 
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
-from ingot.loops.cuts import balanced, in_vectors
+from ingot.loops.cuts import in_vectors
+from ingot.loops.edges import most_together
 from ingot.loops.kernels.elementwise import Vertical, match
 from ingot.loops.kernels.naive import accumulate
 from ingot.loops.kernels.windows.edge_rows import EdgeRows, is_edge, leaving, without_edges
@@ -59,7 +60,8 @@ NEAR_BYTES = 1 << 10  # between neighbouring outputs: further apart, channels mu
 Point = dict[str, int]
 Piece = tuple[int, int, int]
 Sizes = dict[str, int]
-Taps = dict[str, range]
+Taps = dict[str, range | tuple[str, tuple[range, ...]]]
+"""Those of an axis of the window: of every output, or of each along one axis of a tile."""
 
 
 def sliding_window(
@@ -142,11 +144,12 @@ class _Generator:
     def of(
         cls, v: Vertical, r: Reduction, slides: tuple[Var, ...], filters: Var | None, target: Target
     ) -> _Generator:
-        parts = [segments(v, x) for x in slides]
         r = _along_first(v, r)
         count = 1 if filters is None else static(filters.extent)
         inner = unrolled(r, count)
         rolled = r.axes[: len(r.axes) - len(inner)]
+        shares = has_columns(r) and not rolled
+        parts = [segments(v, x, most_together(target) if shares else 1) for x in slides]
         tile, keeps = best_tile(v, replace(r, axes=inner), slides, parts, target, count)
         return cls(v, r, slides, parts, tile, target, keeps or bool(rolled), rolled, filters)
 
@@ -183,9 +186,8 @@ class _Generator:
         x = self.slides[depth]
         for s, lo, hi, part in self._steps(depth):
             inner = {**bounds, x.name: (lo, hi - part)}
-            body = tuple(
-                self._outside(blocks, depth + 1, most, {**sizes, x.name: part}, {**taps, **s.taps}, inner)
-            )
+            here = {**taps, **_taps_of(s, x)}
+            body = tuple(self._outside(blocks, depth + 1, most, {**sizes, x.name: part}, here, inner))
             yield For(x.name, Const(lo), Const(hi), part, body)
 
     def block(self, block: Piece, depth: int, sizes: Sizes, taps: Taps, bounds: Bounds) -> Statement:
@@ -211,11 +213,7 @@ class _Generator:
     def _steps(self, depth: int) -> Iterator[tuple[Segment, int, int, int]]:
         """Segment, from, to and size of the tiles along a sliding axis."""
         for s in self.parts[depth]:
-            size = balanced(s.hi - s.lo, self.tile[depth])
-            full = s.lo + (s.hi - s.lo) // size * size
-            yield s, s.lo, full, size
-            if full < s.hi:
-                yield s, full, s.hi, s.hi - full
+            yield from ((s, *tile) for tile in s.tiles(self.tile[depth]))
 
     def _slide(self, depth: int, sizes: Sizes, taps: Taps, lanes: int, bounds: Bounds) -> Iterator[Statement]:
         if depth == len(self.slides):
@@ -224,7 +222,8 @@ class _Generator:
         x = self.slides[depth]
         for s, lo, hi, part in self._steps(depth):
             inner = {**bounds, x.name: (lo, hi - part)}
-            body = tuple(self._slide(depth + 1, {**sizes, x.name: part}, {**taps, **s.taps}, lanes, inner))
+            here = {**taps, **_taps_of(s, x)}
+            body = tuple(self._slide(depth + 1, {**sizes, x.name: part}, here, lanes, inner))
             yield For(x.name, Const(lo), Const(hi), part, body)
 
     # -- one tile
@@ -234,21 +233,31 @@ class _Generator:
         points: list[Point] = [{x.name: i for x, i in zip(self.slides, at, strict=True)} for at in offsets]
         if (f := self.filters) is not None:
             points = [{**point, f.name: i} for point in points for i in range(static(f.extent))]
-        ranges = {k.name: taps[k.name] if k.name in taps else self._fixed(k) for k in self.r.axes}
-        axes = self.r.axes[len(self.rolled) :]
-        places: list[Point] = [
-            {k.name: i for k, i in zip(axes, at, strict=True)}
-            for at in product(*(ranges[k.name] for k in axes))
-        ]
-        if places and not self.rolled and has_columns(self.r):
+        ranges = [self._ranges(point, taps) for point in points]
+        places = [self._window(each) for each in ranges]
+        if all(places) and not self.rolled and has_columns(self.r):
             yield from self._shared(points, places, lanes, bounds)
         else:
-            yield from self._accumulated(points, places, ranges, lanes, bounds)
+            yield from self._accumulated(points, places, ranges[0], lanes, bounds)
         for i, point in enumerate(points):
             to = self._moved(self.v.to, point, bounds)
             assert isinstance(to, Load)
             value = self._keep(self._at(self.v.value, point, lanes, bounds))
             yield Store(to, substitute(value, {"acc": Var(f"c{i}", None, self.r.term.dtype)}), lanes)
+
+    def _ranges(self, point: Point, taps: Taps) -> dict[str, range]:
+        """The taps of an output along every axis of the window."""
+        found = {}
+        for k in self.r.axes:
+            ends = taps.get(k.name) or self._fixed(k)
+            found[k.name] = ends if isinstance(ends, range) else ends[1][point[ends[0]]]
+        return found
+
+    def _window(self, ranges: dict[str, range]) -> list[Point]:
+        """The taps of a window that are written out."""
+        axes = self.r.axes[len(self.rolled) :]
+        every = product(*(ranges[k.name] for k in axes))
+        return [{k.name: i for k, i in zip(axes, at, strict=True)} for at in every]
 
     def _fixed(self, k: Var) -> range:
         """The taps of an axis that are the same for all outputs: all, or of a single window those inside."""
@@ -257,7 +266,12 @@ class _Generator:
         return range(int(lo.value), int(hi.value))
 
     def _accumulated(
-        self, points: list[Point], places: list[Point], ranges: Taps, lanes: int, bounds: Bounds
+        self,
+        points: list[Point],
+        places: list[list[Point]],
+        ranges: dict[str, range],
+        lanes: int,
+        bounds: Bounds,
     ) -> Iterator[Statement]:
         """Accumulators, then the taps, in loops over those that are too many to write out."""
         for i, point in enumerate(points):
@@ -271,14 +285,14 @@ class _Generator:
         yield from body
 
     def _used(
-        self, points: list[Point], places: list[Point], lanes: int, bounds: Bounds
+        self, points: list[Point], places: list[list[Point]], lanes: int, bounds: Bounds
     ) -> Iterator[Statement]:
         """Every input vector in the order it lies in memory, with all its uses."""
         uses: dict[Load, list[tuple[int, Expr]]] = {}
         weights: dict[Expr, Var] = {}
         term_at = self._term(lanes, bounds)
-        for place in places:
-            for i, point in enumerate(points):
+        for at in zip(*places, strict=True):
+            for i, (point, place) in enumerate(zip(points, at, strict=True)):
                 term = self._keep(term_at({**point, **place}))
                 moving = next(a for a in loads(term) if self._moves(a))
                 for still in (a for a in loads(term) if self.rolled and not self._moves(a)):
@@ -295,7 +309,7 @@ class _Generator:
                 yield accumulate(self.r.combine, f"c{i}", _named(term, {**weights, load: name}), lanes)
 
     def _shared(
-        self, points: list[Point], places: list[Point], lanes: int, bounds: Bounds
+        self, points: list[Point], places: list[list[Point]], lanes: int, bounds: Bounds
     ) -> Iterator[Statement]:
         """Columns first, each once, then the columns of every window: max(max(a, b), max(c, d))."""
         rows = EdgeRows(self.v, bounds)
@@ -304,7 +318,7 @@ class _Generator:
         last, term_at = self.r.axes[-1].name, self._term(lanes, bounds)
         for i, point in enumerate(points):
             found: dict[int, list[Expr]] = {}
-            for place in places:
+            for place in places[i]:
                 found.setdefault(place[last], []).append(term_at({**point, **place}))
             for column in map(tuple, found.values()):
                 if column not in columns:
@@ -368,6 +382,12 @@ class _Generator:
 
     def _moves(self, load: Load, *others: Var) -> bool:
         return any(mentions(i, x.name) for i in load.index for x in (*self.slides, *others))
+
+
+def _taps_of(s: Segment, x: Var) -> Taps:
+    """The taps of a segment along x."""
+    own = {k: (x.name, tuple(each[k] for each in s.own)) for k in (s.own[0] if s.own else ())}
+    return {**s.taps, **own}
 
 
 def _named(term: Expr, names: Mapping[Expr, Expr]) -> Expr:

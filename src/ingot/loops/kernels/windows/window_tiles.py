@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ingot.formula.compute import Reduction
+from ingot.formula.compute import LARGEST, Reduction
 from ingot.formula.evaluate import value as evaluate
 from ingot.formula.expr import (
     Expr,
@@ -28,7 +28,7 @@ from ingot.targets.record import Target
 
 MOST_SEGMENTS = 5  # of one axis that need other taps than their neighbours
 MOST_STATEMENTS = 192  # multiply-adds of one tile: keeps the code readable
-IDEMPOTENT = {"max", "min", "largest"}
+IDEMPOTENT = {"max", "min", *LARGEST}
 MOST_FILTERS = 4  # that share what they read
 MOST_COMBINED = 400  # operands of one tile of a pooling, columns counted once
 
@@ -37,11 +37,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Neighbouring outputs lo .. hi of a sliding axis that have the same taps, of the axes it clips."""
+    """Neighbouring outputs lo .. hi of a sliding axis that have the same taps, of the axes it clips, or each
+    its `own`: these are one tile.
+    """
 
     lo: int
     hi: int
     taps: dict[str, range]
+    own: tuple[dict[str, range], ...] = ()
+
+    def tiles(self, most: int) -> Iterator[tuple[int, int, int]]:
+        """From where to where, by how many outputs."""
+        size = self.hi - self.lo if self.own else balanced(self.hi - self.lo, most)
+        full = self.lo + (self.hi - self.lo) // size * size
+        yield self.lo, full, size
+        if full < self.hi:
+            yield full, self.hi, self.hi - full
 
 
 def taps_of(axes: tuple[Var, ...]) -> int:
@@ -58,8 +69,10 @@ def most_operations(r: Reduction) -> int:
     return MOST_COMBINED if has_columns(r) else MOST_STATEMENTS
 
 
-def segments(v: Vertical, x: Var) -> list[Segment]:
-    """The outputs of an axis by the taps that lie inside; NotVectorizable where that is too varied."""
+def segments(v: Vertical, x: Var, together: int) -> list[Segment]:
+    """The outputs of an axis by the taps that lie inside; NotVectorizable where that is too varied. Up to
+    `together` of them are one tile although each has taps of its own: they share what they combine.
+    """
     n = static(x.extent)
     clipped = {k: ends for k, ends in v.limits.items() if any(mentions(e, x.name) for e in ends)}
     grid = {x.name: np.arange(n)}
@@ -75,9 +88,24 @@ def segments(v: Vertical, x: Var) -> list[Segment]:
             out[-1] = replace(out[-1], hi=at + 1)
         else:
             out.append(Segment(at, at + 1, taps))
+    out = list(_joined(out, together))
     if len(out) > MOST_SEGMENTS:
         raise NotVectorizable("every output has its own taps")
     return out
+
+
+def _joined(parts: list[Segment], together: int) -> Iterator[Segment]:
+    """All as one if they are few; else those before the longest as one, and those behind it."""
+    longest = max(range(len(parts)), key=lambda i: parts[i].hi - parts[i].lo)
+    around = [parts[:longest], [parts[longest]], parts[longest + 1 :]]
+    several = [parts] if parts[-1].hi <= together else around
+    for some in several:
+        is_empty = any(not inside for s in some for inside in s.taps.values())
+        if len(some) > 1 and not is_empty and some[-1].hi - some[0].lo <= together:
+            own = tuple(s.taps for s in some for _ in range(s.lo, s.hi))
+            yield Segment(some[0].lo, some[-1].hi, {}, own)
+        else:
+            yield from some
 
 
 def ends_of(v: Vertical) -> Iterator[Expr]:
@@ -168,11 +196,8 @@ def halves(run: tuple[T, ...], combine: str) -> tuple[tuple[T, ...], tuple[T, ..
 def _shapes(parts: list[Segment], size: int) -> Iterator[tuple[int, int]]:
     """The tiles along an axis: outputs of one and how many there are."""
     for s in parts:
-        n = s.hi - s.lo
-        part = balanced(n, size)
-        yield part, n // part
-        if n % part:
-            yield n % part, 1
+        for lo, hi, part in s.tiles(size):
+            yield part, (hi - lo) // part
 
 
 def slides_along(r: Reduction, x: Var) -> bool:
