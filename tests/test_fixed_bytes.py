@@ -23,6 +23,7 @@ from ingot.loops.evaluate import run
 from ingot.options import Optimize, Options
 from ingot.targets.records import find
 from ingot.targets.routines import bytes_name, dot2_routines
+from ingot.targets.thumb_routines import thumb_routines
 from ingot.targets.window_routines import window_name, window_routines
 from tests.here import require_program, require_runs
 from tests.ops.tflite import divide, high_mul
@@ -104,6 +105,28 @@ def checked(data: bytes, folder: Path, target: str = TARGET) -> list[str]:
 def test_bytes_of_a_layer(name: str, tmp_path: Path) -> None:
     data, routine = LAYERS[name]
     assert routine in checked(data, tmp_path)
+
+
+SCALARS = {
+    "pointwise": (conv((1, 5, 5, 12), 1, 8, SAME), "fixed_scale8_int8"),
+    "rows of fours": (conv((1, 5, 6, 4), 3, 10, TWO), "fixed_scale8_int8"),
+    **{name: LAYERS[name] for name in LAYERS if "depthwise" in name},
+}
+
+
+@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m3", "cortex-m23"])
+@pytest.mark.parametrize("name", SCALARS)
+def test_bytes_of_a_layer_without_floats(name: str, target: str, tmp_path: Path) -> None:
+    data, routine = SCALARS[name]
+    found = checked(data, tmp_path, target)
+    assert routine in found or (target == "cortex-m3" and not found)
+
+
+def test_layers_without_floats_are_in_place(tmp_path: Path) -> None:
+    """The image of a depthwise layer has no halo, and the layer takes no second image."""
+    (tmp_path / "m.tflite").write_bytes(depthwise((1, 20, 20, 8), SAME))
+    planned = stages(tmp_path / "m.tflite", Options(target="cortex-m0")).plan
+    assert all(22 not in t.shape for t in planned.offsets)
 
 
 HELIUM = {
@@ -238,6 +261,18 @@ def test_bytes_in_plain_c(kind: str, tmp_path: Path) -> None:
         bytes_name("dot2_bytes", kind, False, True), dot2_routines(), arrays, call, "y", tmp_path
     )
     assert [found[:4], found[11:15]] == np.clip(made, low, low + 255).tolist()
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_sums_in_plain_c(kind: str, tmp_path: Path) -> None:
+    sums = np.array([-(2**31), -70000, -400, -3, 0, 129, 9000, 2**31 - 1])
+    m, s = np.array([1518500250] * 7 + [2**30]), np.array([1, 7, 7, 1, 1, 9, 12, 30])
+    arrays = {"sums": ("const int32_t", sums), "by": ("const int32_t", np.stack([m, s], 1).reshape(-1))}
+    arrays |= {"y": (f"{kind}_t", np.zeros(8, kind))}
+    found = in_plain_c(f"fixed_scale8_{kind}", thumb_routines(), arrays, "sums, by, y, 8, 130", "y", tmp_path)
+    low = np.iinfo(kind).min
+    made = [fixed(int(a), int(b), int(c)) + 130 + low for a, b, c in zip(sums, m, s, strict=True)]
+    assert found == np.clip(made, low, low + 255).tolist()
 
 
 @pytest.mark.parametrize("shift", [8, 31])

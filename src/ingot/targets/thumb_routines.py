@@ -2,6 +2,7 @@
 
     dot8(x, w, from, sums, terms, blocks)       sums of one point and all channels, by eights
     scale8(sums, by, y, near, channels, zero)   sums as bytes, those near a tie marked
+    fixed_scale8(sums, by, y, channels, zero)   the same in fixed point: multipliers and shifts side by side
 
 In: nothing. Out: the C of functions, by name; see `routines.py`. Weights lie as w + 128: a load of a byte
 without a sign takes an offset, one with a sign does not. What that adds, 128 times the sum of x, is
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ingot.targets.routines import KINDS, routine
+from ingot.targets.routines import KINDS, in_fixed_point, routine
 
 CHANNELS = 8  # of a block
 UNROLLED = 4  # terms of a turn: as far as offsets reach
@@ -49,7 +50,18 @@ def thumb_routines() -> Mapping[str, str]:
         )
         for kind in KINDS
     }
-    return dots | scales
+    fixed = {
+        f"fixed_scale8_{kind}": routine(
+            f"fixed_scale8_{kind}",
+            f"const int32_t *sums, const int32_t *by, {kind}_t *y, int channels, int zero",
+            _fixed_scale8(kind),
+            _FIXED_SCALE8.replace("KIND", kind).replace(" FLIP", " ^ 128" if kind == "int8" else ""),
+            "Sums multiplied, shifted, moved and limited to bytes.",
+            "defined(__thumb__)",
+        )
+        for kind in KINDS
+    }
+    return dots | scales | fixed
 
 
 def _dot8(kind: str) -> Iterator[str]:
@@ -116,6 +128,32 @@ _SCALE8 = f"""\
         const int64_t wide = ((int64_t)sums[c] * by[c] >> {FRACTION}) + {(1 << FRACTION - 1) + NEAR};
         const int32_t made = (int32_t)(wide >> {FRACTION}) + zero;
         if (((uint32_t)wide & 65535u) < {2 * NEAR}u) *near = 1;
+        y[c] = (KIND_t)(uint8_t)((made < 0 ? 0 : made > 255 ? 255 : made) FLIP);
+    }}
+"""
+
+
+def _fixed_scale8(kind: str) -> Iterator[str]:
+    """r8: zero; r9: the end of y. The product is r4:r3. The upper half of twice that is rounded by the bit
+    below it, and so is what a shift leaves: its carry.
+    """
+    yield from (".syntax unified", "push {r4-r7, lr}", "mov r4, r8", "mov r5, r9", "push {r4, r5}")
+    yield from ("ldr r4, [sp, #28]", "mov r8, r4", "adds r4, r2, r3", "mov r9, r4")
+    yield from ("1:", "ldm r0!, {r4}", "ldm r1!, {r5}", "lsrs r7, r5, #16", "uxth r5, r5", "uxth r6, r4")
+    yield from ("asrs r4, r4, #16", "mov r3, r5", "muls r3, r6, r3", "muls r6, r7, r6", "muls r5, r4, r5")
+    yield from ("muls r4, r7, r4", "lsls r7, r6, #16", "lsrs r6, r6, #16", "adds r3, r3, r7", "adcs r4, r6")
+    yield from ("lsls r7, r5, #16", "asrs r5, r5, #16", "adds r3, r3, r7", "adcs r4, r5")
+    yield from ("lsls r3, r3, #1", "adcs r4, r4", "movs r7, #0", "lsls r3, r3, #1", "adcs r4, r7")
+    yield from ("ldm r1!, {r5}", "asrs r6, r4, #31", "adds r4, r4, r6", "mov r6, r8", "asrs r4, r5")
+    yield from ("adcs r4, r6", "lsrs r6, r4, #8", "beq 3f", "mvns r4, r4", "asrs r4, r4, #31")
+    yield from ("3:", *(("subs r4, r4, #128",) if kind == "int8" else ()), "strb r4, [r2]")
+    yield from ("adds r2, r2, #1", "cmp r2, r9", "bne 1b", "pop {r4, r5}", "mov r8, r4", "mov r9, r5")
+    yield "pop {r4-r7, pc}"
+
+
+_FIXED_SCALE8 = f"""\
+    for (int c = 0; c < channels; c++) {{
+{in_fixed_point("sums[c]", "by[2 * c]", "by[2 * c + 1]", "made", "zero", 8)}\
         y[c] = (KIND_t)(uint8_t)((made < 0 ? 0 : made > 255 ? 255 : made) FLIP);
     }}
 """

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
+from ingot.targets.plain_pairs import PLAIN_PAIRS
 from ingot.targets.routines import KINDS, bytes_name, in_fixed_point, routine
 
 PITCH = 64  # elements of a row of a plane
@@ -56,6 +57,12 @@ def window_routines() -> Mapping[str, str]:
     wide = product(product(STRIDES, STRIDES), KINDS, (False, True), (PITCH,))
     narrow = product([(1, 1)], KINDS, (False, True), (NARROW,))
     return planes | {window_name(*how): _window(*how) for how in (*wide, *narrow)}
+
+
+def fixed_windows() -> Mapping[str, str]:
+    """Those of windows scaled in fixed point, for cores without floats, and what their C is made of."""
+    own = {n: text for n, text in window_routines().items() if n.startswith(("fixed_", "plane"))}
+    return {**PLAIN_PAIRS, **own}
 
 
 # -- one channel as 16 bits

@@ -15,7 +15,7 @@ from ..spelling import DSP, MVE, fma_scalar, fpv5_rounding, vfp_nearest
 from ..thumb_routines import thumb_routines
 from ..userland import AN385, AN500, AN505, AN547
 from ..vfp_maps import SCALARS
-from ..window_routines import window_routines
+from ..window_routines import fixed_windows, window_routines
 
 SHORT_ENUMS = "-fshort-enums"
 """Enumerations as arm-none-eabi-gcc has them: its linker warns of an object that notes others."""
@@ -57,7 +57,7 @@ TARGETS = (
         runner=emulated("mps2-an385"),
         board=AN385,
         shares=True,
-        routines=thumb_routines(),
+        routines={**thumb_routines(), **fixed_windows()},
     ),
     Target(
         "cortex-m3",
@@ -82,6 +82,7 @@ TARGETS = (
         runtime=("-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3"),
         runner=emulated("mps2-an385"),
         board=AN385,
+        routines=fixed_windows(),
     ),
     Target(
         "cortex-m4-nofp",
@@ -188,7 +189,7 @@ TARGETS = (
         runner=emulated("mps2-an505"),
         board=AN505,
         shares=True,
-        routines=thumb_routines(),
+        routines={**thumb_routines(), **fixed_windows()},
     ),
     Target(
         "cortex-m33",

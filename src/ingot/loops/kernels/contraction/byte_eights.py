@@ -34,7 +34,12 @@ from ingot.formula.types import FLOAT32, INT32, INT64, UINT8
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
-from ingot.loops.kernels.contraction.paired_bytes import constant_of_channels, is_direct, unsigned_zero
+from ingot.loops.kernels.contraction.paired_bytes import (
+    as_byte,
+    constant_of_channels,
+    is_direct,
+    unsigned_zero,
+)
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import Requantised, limited
 from ingot.targets.record import Target
@@ -67,9 +72,22 @@ class ByEights(DotLoops):
         if self.found is not None:
             assert isinstance(self.c.init, Const | Load)
             self.first = constant_of_channels(self, self.c.init, INT32, ("first", CHANNELS))
-            scales = constant_of_channels(self, self.found.scale, FLOAT32, ("scale", 1))
-            self.by = storage.derived(scales, ("whole",), _whole, INT32, "whole")
-            self.near = storage.scratch(self.c.to.tensor, (1,), "near", INT32)
+            self.by = self._by(self.found)
+            self.near = (
+                None if self.found.is_fixed else storage.scratch(self.c.to.tensor, (1,), "near", INT32)
+            )
+
+    def _by(self, found: Requantised) -> Tensor:
+        """int32 [groups.., channel, 1]: scales; in fixed point [.., channel, 2], multipliers and shifts."""
+        if found.shift is None:
+            scales = constant_of_channels(self, found.scale, FLOAT32, ("scale", 1))
+            return self.storage.derived(scales, ("whole",), _whole, INT32, "whole")
+        m, s = (
+            constant_of_channels(self, e, INT32, (what, 1))
+            for e, what in ((found.scale, "multiplier"), (found.shift, "shift"))
+        )
+        how = ("by", m.shape)
+        return self.storage.combined(m, s, how, lambda m, s: np.concatenate([m, s], -1), INT32, "by")
 
     def _eights(self) -> Tensor:
         """uint8 [groups.., rows.., block, term, channel of the block]: weights and 128."""
@@ -86,7 +104,11 @@ class ByEights(DotLoops):
         """Sums of all channels at a few points, then what becomes of them."""
         point, channel = Var("point", count), self.c.vector
         plain = For(channel.name, Const(0), Const(self.c.channels), 1, (self._store(point),))
-        made = (plain,) if self.found is None else (*self._scaled(point, self.found), self._anew(plain))
+        made: tuple[Statement, ...] = (plain,)
+        if self.found is not None and self.near is None:
+            made = (self._in_fixed_point(point, self.found),)
+        elif self.found is not None and self.near is not None:
+            made = (*self._scaled(point, self.found, self.near), self._anew(plain, self.near))
         sums = [s for p in range(count) for s in (*self._begun(p), self._summed(p))]
         return (*sums, For("point", Const(0), Const(count), 1, made))
 
@@ -127,9 +149,25 @@ class ByEights(DotLoops):
             made = For(row.name, none, as_expr(row.extent or 0), 1, (made,))
         return made
 
-    def _scaled(self, point: Var, found: Requantised) -> Iterator[Statement]:
+    def _in_fixed_point(self, point: Var, found: Requantised) -> Statement:
         """The call of the routine that makes bytes of the sums of a point, and what it does."""
-        channel, near = self.c.vector, Load(self.near, (Const(0),))
+        channel = self.c.vector
+        m, s = (Load(self.by, (*self.moving, channel, Const(n))) for n in range(2))
+        made = as_byte(Load(self.sums, (point, channel)), 0, found, m, s)
+        numbers = (self.c.channels, unsigned_zero(found))
+        call = Routine(f"fixed_scale8_{found.node.type.name}", self._told(point, m), numbers)
+        store = Store(self._to(point), made)
+        return For(channel.name, Const(0), Const(self.c.channels), 1, (store,), routine=call)
+
+    def _told(self, point: Var, by: Load) -> tuple[Load, ...]:
+        """Where the sums of a point, what scales them and its results begin."""
+        start = {self.c.vector.name: Const(0)}
+        told = (Load(self.sums, (point, Const(0))), substitute(by, start), substitute(self._to(point), start))
+        return tuple(e for e in told if isinstance(e, Load))
+
+    def _scaled(self, point: Var, found: Requantised, mark: Tensor) -> Iterator[Statement]:
+        """The same by products of 32 bits, which mark results that are near a tie."""
+        channel, near = self.c.vector, Load(mark, (Const(0),))
         yield Store(near, Const(0, INT32))
         by = Load(self.by, (*self.moving, channel, Const(0)))
         wide = cast(Load(self.sums, (point, channel)), INT64) * cast(by, INT64) >> FRACTION
@@ -139,16 +177,13 @@ class ByEights(DotLoops):
             Store(near, Select(behind < Const(2 * NEAR, INT64), Const(1, INT32), near)),
             Store(self._to(point), limited(cast(wide >> FRACTION, INT32) + found.zero, found.node.type)),
         )
-        start = {channel.name: Const(0)}
-        told = (Load(self.sums, (point, Const(0))), substitute(by, start), substitute(self._to(point), start))
-        addresses = tuple(e for e in told if isinstance(e, Load))
         numbers = (self.c.channels, unsigned_zero(found))
-        call = Routine(f"scale8_{found.node.type.name}", (*addresses, near), numbers)
+        call = Routine(f"scale8_{found.node.type.name}", (*self._told(point, by), near), numbers)
         yield For(channel.name, Const(0), Const(self.c.channels), 1, body, routine=call)
 
-    def _anew(self, plain: Statement) -> Statement:
+    def _anew(self, plain: Statement, near: Tensor) -> Statement:
         """The bytes of a point, if one of them is open."""
-        return When(Binary("ne", Load(self.near, (Const(0),)), Const(0, INT32)), (plain,))
+        return When(Binary("ne", Load(near, (Const(0),)), Const(0, INT32)), (plain,))
 
     def _a(self, point: int, term: Expr) -> Load:
         found = simplify(

@@ -73,7 +73,7 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     if floats is not None and group == GROUP and is_dense(product, space, target):
         return DenseBytes(product, storage, floats, target).statements()
     if group == 1 and is_by_eights(product, target):
-        own = made if space.scales else None
+        own = made if space.scales or (made is not None and made.is_fixed) else None
         return ByEights(product, storage, own).statements()
     return _Generator(product, storage, group).statements()
 

@@ -40,9 +40,7 @@ def plane_windows(
     c: Compute, storage: Storage, target: Target, bounds: Bounds
 ) -> tuple[Statement, ...] | None:
     """Statements for a depthwise sum of bytes, or None: it is none, or the target has no routines for it."""
-    if window_name((1, 1), "uint8") not in target.routines:
-        return None
-    windows = open_windows(c, storage, bounds)
+    windows = _served(c, storage, target, bounds)
     if windows is None or (windows.fill is not None and not _is_held(windows)):
         return None
     return _Planes(windows, target).statements()
@@ -50,12 +48,20 @@ def plane_windows(
 
 def makes_border(c: Compute, layouts: Mapping[Tensor, Layout], target: Target) -> bool:
     """Whether a stage is computed in planes that hold what lies around its operand: that needs no halo."""
-    if window_name((1, 1), "uint8") not in target.routines or c.out.type.bits != 8:
-        return False
-    windows = open_windows(c, Storage(dict(layouts)), {})
+    windows = _served(c, Storage(dict(layouts)), target, {}) if c.out.type.bits == 8 else None
     if windows is None or windows.fill is None or not _is_held(windows):
         return False
     return windows.found.is_fixed or quad_name(1, "uint8") not in target.routines
+
+
+def _served(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> ByteWindows | None:
+    """The windows of a stage, where the target has a routine for what becomes of their sums."""
+    if not target.routines:
+        return None
+    windows = open_windows(c, storage, bounds)
+    if windows is None or window_name((1, 1), "uint8", windows.found.is_fixed) not in target.routines:
+        return None
+    return windows
 
 
 def _is_held(windows: ByteWindows) -> bool:
