@@ -20,7 +20,7 @@ from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Select, Tensor, 
 from ingot.formula.statements import For, Store
 from ingot.formula.types import FLOAT32, INT32, UINT8
 from ingot.targets import toolchain
-from ingot.targets.records import find
+from ingot.targets.records import TARGETS, find
 from ingot.targets.toolchain import compile_c, exported, link_shared
 from tests.here import require_program, require_runs
 
@@ -158,3 +158,22 @@ def test_a_compiler_for_ints_of_16_bits_is_refused(target: str, tmp_path: Path) 
     script.chmod(0o755)
     with pytest.raises(InputError, match="avr-gcc compiles for avr, whose int has 16 bits"):
         ingot.compile(parser.parse_model(PRODUCT), target=target, cc=str(script))
+
+
+FIRST = {find(name).header: name for name in reversed(TARGETS) if find(name).header}
+
+
+@pytest.mark.parametrize("target", FIRST.values())
+def test_a_header_parsed_once_changes_no_object(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is gone when it is used; where nothing can be kept it is read as it stands."""
+    monkeypatch.delenv("INGOT_CACHE", raising=False)
+    one, two = (
+        f"{find(target).header}float f{n}(const float *x) {{ return x[0] * x[{n}]; }}\n" for n in (1, 2)
+    )
+    plain = [compile_c(text, find(target)) for text in (one, two)]
+    assert [compile_c(text, find(target), cache=tmp_path) for text in (one, two)] == plain
+    assert len(list(tmp_path.iterdir())) == 3, "two objects and a parsed header"
+    (tmp_path / "file").write_text("")
+    assert compile_c(one, find(target), cache=tmp_path / "file" / "below") == plain[0]

@@ -14,7 +14,7 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -48,20 +48,42 @@ def produce(
     version: str,
     cache_dir: Path | None = None,
     prefix_map: bool = False,
+    faster: Callable[[], Sequence[str]] = tuple,
 ) -> bytes:
     """Run `command` beside `files`; what it leaves in `output`. Known results come from the cache.
 
     The cache is `cache_dir` or the directory in INGOT_CACHE, if any; `version` identifies the tool in it.
+    `faster` is asked, only where the command runs, for options that change nothing of what it makes.
     """
-    directory = cache_dir or os.environ.get("INGOT_CACHE")
-    entry = Path(directory) / _key((version, *command[1:], output), files) if directory else None
+    entry = _entry(command, files, output, version, cache_dir)
     if entry and entry.is_file():
         return entry.read_bytes()
-    made = _produce(command, files, output, prefix_map)
+    made = _produce((*command, *faster()), files, output, prefix_map)
     if entry:
         with suppress(InputError):  # a cache that cannot be written costs the time again
             write_file(entry, made)
     return made
+
+
+def remembered(
+    command: Sequence[str],
+    files: Mapping[str, Content],
+    output: str,
+    *,
+    version: str,
+    cache_dir: Path | None = None,
+) -> Path | None:
+    """Where the cache has what `produce` answers to the same; None where there is no cache to be written."""
+    if entry := _entry(command, files, output, version, cache_dir):
+        produce(command, files, output, version=version, cache_dir=cache_dir)
+    return entry if entry and entry.is_file() else None
+
+
+def _entry(
+    command: Sequence[str], files: Mapping[str, Content], output: str, version: str, cache_dir: Path | None
+) -> Path | None:
+    directory = cache_dir or os.environ.get("INGOT_CACHE")
+    return Path(directory).absolute() / _key((version, *command[1:], output), files) if directory else None
 
 
 def _produce(command: Sequence[str], files: Mapping[str, Content], output: str, prefix_map: bool) -> bytes:
