@@ -8,8 +8,8 @@ reference semantics, loops, MAC counts and fusion are all read off these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 
@@ -71,6 +71,10 @@ class Reduction:
         NaN the identity, since the first term may be one.
         """
         return (self.identity,) if self.combine == "largest" and self.identity is not None else ()
+
+    def over(self, change: Callable[[Expr], Expr]) -> Reduction:
+        """The reduction with both of its expressions changed."""
+        return replace(self, init=change(self.init), term=change(self.term))
 
 
 def combined(combine: str, so_far: Expr, term: Expr) -> Expr:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from operator import is_
-from typing import Any, Union
+from typing import Any, Union, overload
 
 import numpy as np
 
@@ -602,6 +602,14 @@ def _with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
         case Gathered(error=error), (value, lo, hi):
             return Gathered(value, lo, hi, error)
     raise TypeError(f"{e!r} has no children")
+
+
+@overload
+def substitute(e: Load, environment: Mapping[str, Expr]) -> Load: ...
+
+
+@overload
+def substitute(e: Expr, environment: Mapping[str, Expr]) -> Expr: ...
 
 
 def substitute(e: Expr, environment: Mapping[str, Expr]) -> Expr:

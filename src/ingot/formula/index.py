@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import product as product_of
 from math import prod
+from typing import overload
 
 from ingot.formula.enumeration import values_of
 from ingot.formula.expr import (
@@ -254,6 +255,14 @@ def _corners(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]
         raise ValueError("division by a divisor that may be zero")
     values = [FOLD[op](x, y) for x in a for y in b]
     return min(values), max(values)
+
+
+@overload
+def simplify(e: Load, bounds: Bounds = NO_BOUNDS) -> Load: ...
+
+
+@overload
+def simplify(e: Expr, bounds: Bounds = NO_BOUNDS) -> Expr: ...
 
 
 def simplify(e: Expr, bounds: Bounds = NO_BOUNDS) -> Expr:

@@ -71,5 +71,5 @@ def _replaced(c: Compute, a: Var, parts: tuple[Var, ...], value: Expr) -> Comput
 
     axes, r = split(c.axes), c.reduction
     if r is not None:
-        r = replace(r, axes=split(r.axes), init=put(r.init), term=put(r.term))
+        r = replace(r.over(put), axes=split(r.axes))
     return Compute(c.out, axes, put(c.value), r, tuple(put(i) for i in c.index))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ingot.formula.compute import Compute
 from ingot.formula.expr import Array, Const, Expr, Extent, Load, Select, Tensor, Var, static, transform
 from ingot.formula.index import NO_BOUNDS, Bounds, as_expr, at_least, simplify
 from ingot.formula.statements import For, Statement, Store
@@ -216,6 +217,13 @@ def bind(e: Expr, storage: Storage, bounds: Bounds = NO_BOUNDS) -> Expr:
         return _bind_load(node, storage, bounds) if isinstance(node, Load) else None
 
     return simplify(transform(e, physical), bounds)
+
+
+def destination(c: Compute, storage: Storage, bounds: Bounds) -> Load:
+    """The element of the physical tensor that a stage's result becomes, in normal form."""
+    index = tuple(simplify(bind(i, storage, bounds), bounds) for i in c.index)
+    moved = storage.layout(c.out).index(index)
+    return Load(storage.tensor(c.out), tuple(simplify(i, bounds) for i in moved))
 
 
 def _bind_load(load: Load, storage: Storage, bounds: Bounds) -> Expr:

@@ -412,7 +412,5 @@ def read_through(stage: Stage, old: Tensor, new: Tensor, moved: Callable[[Index]
             return Load(new, moved(tuple(map(swapped, e.index))), e.outside, e.lanes)
         return None
 
-    r = stage.reduction
-    if r is not None:
-        r = replace(r, init=swapped(r.init), term=swapped(r.term))
+    r = stage.reduction and stage.reduction.over(swapped)
     return replace(stage, value=swapped(stage.value), reduction=r, at=tuple(map(swapped, stage.at)))

@@ -161,11 +161,7 @@ class _Generator:
             return self._from_band(i - 1, moved, row, bounds) if i else moved
 
         at = tuple(simplify(here - base, bounds) if a == axis else a for a in c.axes)
-        r = (
-            None
-            if c.reduction is None
-            else replace(c.reduction, init=put(c.reduction.init), term=put(c.reduction.term))
-        )
+        r = c.reduction and c.reduction.over(put)
         axes = tuple(x for a in c.axes for x in (inner if a == axis else (a,)))
         return Compute(c.out if last else self.links[i].buffer, axes, put(c.value), r, at)
 

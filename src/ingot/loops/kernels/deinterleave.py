@@ -80,6 +80,5 @@ def _group(t: Turn, lanes: int) -> Iterator[Statement]:
 def _stored(t: Turn, plane: int, value: Expr, lanes: int) -> Store:
     """A store of elements of one plane."""
     at = {t.across.name: Const(plane)}
-    to = simplify(substitute(t.to, at), t.bounds)
-    assert isinstance(to, Load)
-    return Store(to, simplify(vectorize(substitute(value, at), t.down.name, lanes), t.bounds), lanes)
+    made = vectorize(substitute(value, at), t.down.name, lanes)
+    return Store(simplify(substitute(t.to, at), t.bounds), simplify(made, t.bounds), lanes)

@@ -23,7 +23,7 @@ from ingot.formula.expr import (
     transform,
     walk,
 )
-from ingot.formula.index import Bounds, as_expr, interval, mentions, simplify
+from ingot.formula.index import Bounds, interval, mentions, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, align_constants, has_vector_form, step, vectorize
@@ -31,8 +31,8 @@ from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
 from ingot.loops.edges import is_made_at_ends
 from ingot.loops.kernels.joint_axes import join
-from ingot.loops.kernels.naive import accumulate, clip
-from ingot.loops.layout import Storage, bind
+from ingot.loops.kernels.naive import accumulate, clip, nested
+from ingot.loops.layout import Storage, bind, destination
 from ingot.loops.requantise import in_integers
 from ingot.targets.record import Target
 
@@ -82,8 +82,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds, leaves_rows: bool = Fals
     if not c.axes or not all(isinstance(a.extent, int) for a in axes):
         return None
     inner = {**bounds, **{a.name: interval(a) for a in axes}}
-    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
-    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
+    to = destination(c, storage, inner)
     candidates = [x for x in c.axes if step(to, x.name) == 1]
     if not candidates:
         return None
@@ -165,9 +164,7 @@ def _loops(v: Vertical, lanes: int) -> Iterator[Statement]:
         nest = _tiled(v, outer.pop(0), lanes)
     else:
         nest = tuple(_across(v, lanes))
-    for axis in outer:
-        nest = (For(axis.name, Const(0), as_expr(axis.extent or 0), 1, nest),)
-    yield from nest
+    yield from nested(outer[::-1], nest)
 
 
 def _across(
@@ -229,7 +226,6 @@ def _body(v: Vertical, lanes: int, points: list[dict[str, Expr]], chains: int) -
             yield accumulate(r.combine, f"c{i}", Var(f"c{i}_{q}", None, r.term.dtype), lanes)
     for i, point in enumerate(points):
         to = simplify(substitute(v.to, point), v.bounds)
-        assert isinstance(to, Load)
         value = _at(v.value, point, v, lanes)
         if r is not None:
             value = substitute(value, {"acc": Var(f"c{i}", None, r.term.dtype)})

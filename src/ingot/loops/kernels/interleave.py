@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Cast, Const, Expr, Load, Shuffle, Var, loads, static, substitute, walk
-from ingot.formula.index import Bounds, as_expr, simplify
+from ingot.formula.expr import Cast, Const, Expr, Shuffle, Var, loads, static, substitute, walk
+from ingot.formula.index import Bounds, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
+from ingot.loops.kernels.naive import nested
 from ingot.loops.kernels.transpose import Turn, match
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import in_integers
@@ -57,13 +58,9 @@ def _loops(t: Turn, lanes: int) -> Iterator[Statement]:
 
 def along(t: Turn, axis: Var, lanes: int, group: Callable[[int], Iterator[Statement]]) -> Iterator[Statement]:
     """Loops around groups of so many elements of an axis as vectors have lanes, in the end of fewer."""
-    nest: tuple[Statement, ...] = ()
-    for lo, hi, width in in_vectors(static(axis.extent), lanes, overlap=t.is_copy):
-        if hi > lo:
-            nest = (*nest, For(axis.name, Const(lo), Const(hi), width, tuple(group(width))))
-    for a in reversed(t.outer):
-        nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
-    yield from nest
+    cuts = in_vectors(static(axis.extent), lanes, overlap=t.is_copy)
+    loops = (For(axis.name, Const(lo), Const(hi), w, tuple(group(w))) for lo, hi, w in cuts if hi > lo)
+    yield from nested(t.outer, tuple(loops))
 
 
 def _points(t: Turn) -> Iterator[Statement]:
@@ -104,6 +101,4 @@ def picked(registers: Sequence[Var], places: Sequence[tuple[int, int]]) -> Expr:
 
 
 def _stored(t: Turn, at: dict[str, Expr], value: Expr, lanes: int) -> Store:
-    to = simplify(substitute(t.to, at), t.bounds)
-    assert isinstance(to, Load)
-    return Store(to, simplify(value, t.bounds), lanes)
+    return Store(simplify(substitute(t.to, at), t.bounds), simplify(value, t.bounds), lanes)

@@ -7,6 +7,8 @@ guard.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ingot.formula.compute import Compute, Reduction, Scan, Stage, combined
 from ingot.formula.expr import (
     Binary,
@@ -25,7 +27,7 @@ from ingot.formula.expr import (
 from ingot.formula.index import Bounds, as_expr, at_least, coefficient, interval, mentions, simplify
 from ingot.formula.statements import Assign, Check, For, Let, Madd, Statement, Store, When
 from ingot.loops.edges import is_identity_outside
-from ingot.loops.layout import Storage, bind
+from ingot.loops.layout import Storage, bind, destination
 
 
 def naive(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds | None = None) -> tuple[Statement, ...]:
@@ -57,15 +59,12 @@ def compute(c: Compute, storage: Storage, bounds: Bounds) -> tuple[Statement, ..
     if c.reduction is not None:
         body += reduction(c.reduction, storage, inner)
     seen: dict[Expr, Expr] = {}  # an element that is read and written at one gathered index is checked once
-    to, checks = checked(_target(c, storage, inner), "at", seen)
+    to, checks = checked(destination(c, storage, inner), "at", seen)
     value, more = checked(bind(c.value, storage, inner), "at", seen)
     assert isinstance(to, Load)
     value = value if value.dtype is c.out.type else cast(value, c.out.type.compute)
     body += [*checks, *more, Store(to, value)]
-    out = tuple(body)
-    for axis in reversed(_storage_order(c, storage)):
-        out = (loop(axis, out),)
-    return out
+    return nested(_storage_order(c, storage), body)
 
 
 def _storage_order(c: Compute, storage: Storage) -> tuple[Var, ...]:
@@ -73,12 +72,6 @@ def _storage_order(c: Compute, storage: Storage) -> tuple[Var, ...]:
     if c.at:
         return c.axes
     return tuple(c.axes[i] for i in storage.layout(c.out).order)
-
-
-def _target(c: Compute, storage: Storage, bounds: Bounds) -> Load:
-    index = tuple(simplify(bind(i, storage, bounds), bounds) for i in c.index)
-    layout = storage.layout(c.out)
-    return Load(storage.tensor(c.out), tuple(simplify(i, bounds) for i in layout.index(index)))
 
 
 def reduction(r: Reduction, storage: Storage, bounds: Bounds) -> tuple[Statement, ...]:
@@ -181,6 +174,14 @@ def checked(e: Expr, prefix: str, seen: dict[Expr, Expr] | None = None) -> tuple
 
 def loop(axis: Var, body: tuple[Statement, ...]) -> For:
     return For(axis.name, Const(0), as_expr(axis.extent or 0), 1, body)
+
+
+def nested(axes: Sequence[Var], body: Sequence[Statement]) -> tuple[Statement, ...]:
+    """The body within loops over the axes, the first outermost."""
+    nest = tuple(body)
+    for axis in reversed(axes):
+        nest = (loop(axis, nest),)
+    return nest
 
 
 def _bounds(axes: tuple[Var, ...]) -> dict[str, tuple[int, int]]:

@@ -12,7 +12,6 @@ softmax do. Called by `generate`, once per axis; what is around already is in th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage
 from ingot.formula.expr import Binary, Const, Expr, Extent, Load, Tensor, Var, loads, substitute
@@ -124,9 +123,7 @@ def _moved(c: Compute, axis: Var, inner: tuple[Var, ...], value: Expr) -> Comput
     def put(e: Expr) -> Expr:
         return substitute(e, {axis.name: value})
 
-    r = c.reduction
-    if r is not None:
-        r = replace(r, init=put(r.init), term=put(r.term))
+    r = c.reduction and c.reduction.over(put)
     axes = tuple(x for a in c.axes for x in (inner if a == axis else (a,)))
     return Compute(c.out, axes, put(c.value), r, tuple(map(put, c.index)))
 

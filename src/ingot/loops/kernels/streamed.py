@@ -180,9 +180,7 @@ class _Generator:
 
         index = tuple(to if a == axis else a for a in c.axes)
         axes = tuple(a for a in c.axes if a != axis)
-        r = c.reduction
-        moved = None if r is None else replace(r, init=put(r.init), term=put(r.term))
-        return Compute(m.buffer, axes, put(c.value), moved, index)
+        return Compute(m.buffer, axes, put(c.value), c.reduction and c.reduction.over(put), index)
 
     def _from_lines(self, e: Expr, reader: _Made, row: Mapping[str, Expr], bounds: Bounds) -> Expr:
         """An expression of a stage that reads line buffers in place of what they hold rows of."""

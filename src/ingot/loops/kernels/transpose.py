@@ -13,15 +13,16 @@ from dataclasses import dataclass
 
 from ingot.formula.compute import Compute
 from ingot.formula.expr import Const, Expr, Load, Var, loads, static, substitute, transform, walk
-from ingot.formula.index import Bounds, as_expr, interval, simplify
+from ingot.formula.index import Bounds, interval, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, has_vector_form, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.instructions import GROUP_BYTES
 from ingot.loops.kernels.joint_axes import join
+from ingot.loops.kernels.naive import nested
 from ingot.loops.kernels.shuffles import Network
-from ingot.loops.layout import Storage, bind
+from ingot.loops.layout import Storage, bind, destination
 from ingot.targets.record import Target
 
 MOST_LANES = 16  # rows of a tile, a register each
@@ -82,8 +83,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Turn | None:
     if not c.axes or not all(isinstance(a.extent, int) for a in c.axes):
         return None
     inner = {**bounds, **{a.name: interval(a) for a in c.axes}}
-    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
-    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
+    to = destination(c, storage, inner)
     value = bind(c.value, storage, inner)
     down = next((a for a in c.axes if step(to, a.name) == 1), None)
     if down is None or not has_vector_form(value):
@@ -115,10 +115,8 @@ def _lengthened(t: Turn, storage: Storage) -> Turn:
 
 
 def _nest(t: Turn, lanes: int) -> Iterator[Statement]:
-    nest = tuple(_cover(t, lanes, (0, static(t.down.extent)), (0, static(t.across.extent))))
-    for a in reversed(t.outer):
-        nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
-    yield from nest
+    tiles = _cover(t, lanes, (0, static(t.down.extent)), (0, static(t.across.extent)))
+    yield from nested(t.outer, tuple(tiles))
 
 
 def _cover(t: Turn, lanes: int, down: tuple[int, int], across: tuple[int, int]) -> Iterator[Statement]:

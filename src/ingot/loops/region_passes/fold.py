@@ -81,8 +81,7 @@ def _with_literals(stage: Stage) -> Stage:
     def put(e: Expr) -> Expr:
         return transform(transform(e, _literal), _converted)
 
-    r = stage.reduction
-    r = None if r is None else replace(r, init=put(r.init), term=put(r.term))
+    r = stage.reduction and stage.reduction.over(put)
     return Compute(stage.out, stage.axes, put(stage.value), r, tuple(map(put, stage.at)))
 
 

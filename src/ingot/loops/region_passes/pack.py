@@ -72,8 +72,7 @@ def _reading(stage: Compute, made: Constants) -> Compute:
     swapped = partial(_expression, made=made)
     if all(swapped(e) is e for e in stage.expressions):
         return stage
-    r = stage.reduction
-    r = r if r is None else replace(r, init=swapped(r.init), term=swapped(r.term))
+    r = stage.reduction and stage.reduction.over(swapped)
     return replace(stage, value=swapped(stage.value), reduction=r, at=tuple(map(swapped, stage.at)))
 
 

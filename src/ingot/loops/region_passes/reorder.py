@@ -254,9 +254,7 @@ def _below(stage: Compute, y: Tensor, before: Reordered, axis: int) -> tuple[Com
     put = _Put(y, before.source, axis, channel, inverse, squeezed)
     try:
         made = Tensor(f"{stage.out.name}_natural", stage.out.type, stage.out.shape)
-        r = stage.reduction
-        if r is not None:
-            r = replace(r, init=put(r.init), term=put(r.term))
+        r = stage.reduction and stage.reduction.over(put)
         natural = replace(stage, out=made, value=put(stage.value), reduction=r)
     except _Mixed:
         return None

@@ -42,7 +42,7 @@ from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.epilogue import Epilogue, points_of
 from ingot.loops.kernels.contraction.tiles import AHEAD, LINE, Segment, segments
 from ingot.loops.kernels.contraction.weight_blocks import WORD, WeightBlocks, weight_blocks
-from ingot.loops.layout import Storage, bind
+from ingot.loops.layout import Storage, bind, destination
 from ingot.loops.nearby import placer
 from ingot.targets.record import Target
 
@@ -94,8 +94,7 @@ def _match(c: Compute, storage: Storage, bounds: Bounds) -> BlockProduct | None:
     weights = weight_blocks(weight, channel, term)
     if weights is None or mentions(r.init, channel.name):
         return None
-    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
-    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
+    to = destination(c, storage, inner)
     points = tuple(x for x in c.axes if x is not channel)
     value, init = bind(c.value, storage, inner), bind(r.init, storage, inner)
     return BlockProduct(a, weights, to, value, init, points, inner)

@@ -28,7 +28,7 @@ from ingot.formula.expr import (
     static,
     substitute,
 )
-from ingot.formula.index import as_expr, simplify
+from ingot.formula.index import simplify
 from ingot.formula.statements import For, Routine, Statement, Store, When
 from ingot.formula.types import FLOAT32, INT32, INT64, UINT8
 from ingot.loops.access import step
@@ -40,6 +40,7 @@ from ingot.loops.kernels.contraction.paired_bytes import (
     is_direct,
     unsigned_zero,
 )
+from ingot.loops.kernels.naive import nested
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import Requantised, limited
 from ingot.targets.record import Target
@@ -109,7 +110,7 @@ class ByEights(DotLoops):
             made = (self._in_fixed_point(point, self.found),)
         elif self.found is not None and self.near is not None:
             made = (*self._scaled(point, self.found, self.near), self._anew(plain, self.near))
-        sums = [s for p in range(count) for s in (*self._begun(p), self._summed(p))]
+        sums = [s for p in range(count) for s in (*self._begun(p), *self._summed(p))]
         return (*sums, For("point", Const(0), Const(count), 1, made))
 
     def _begun(self, point: int) -> Iterator[Statement]:
@@ -128,7 +129,7 @@ class ByEights(DotLoops):
     def _sum(self, point: int, block: Expr, lane: Expr) -> Load:
         return Load(self.sums, (Const(point), simplify(block * CHANNELS + lane)))
 
-    def _summed(self, point: int) -> Statement:
+    def _summed(self, point: int) -> tuple[Statement, ...]:
         """The call of the routine for each row of a point, and what it does."""
         block, term, none = Var("block", self.blocks), self.terms, Const(0)
         begins = self.found is not None and not self.rows
@@ -144,10 +145,8 @@ class ByEights(DotLoops):
         start = (self._a(point, none), self._w(none, none, none))
         name, numbers = f"dot8_{self.c.a.tensor.type.name}", (static(term.extent), self.blocks)
         call = Routine(name, (*start, self._first(none, none) if begins else sums, sums), numbers)
-        made: Statement = For(block.name, none, Const(self.blocks), 1, tuple(body), routine=call)
-        for row in reversed(self.rows):
-            made = For(row.name, none, as_expr(row.extent or 0), 1, (made,))
-        return made
+        made = For(block.name, none, Const(self.blocks), 1, tuple(body), routine=call)
+        return nested(self.rows, (made,))
 
     def _in_fixed_point(self, point: Var, found: Requantised) -> Statement:
         """The call of the routine that makes bytes of the sums of a point, and what it does."""
@@ -156,14 +155,14 @@ class ByEights(DotLoops):
         made = as_byte(Load(self.sums, (point, channel)), 0, found, m, s)
         numbers = (self.c.channels, unsigned_zero(found))
         call = Routine(f"fixed_scale8_{found.node.type.name}", self._told(point, m), numbers)
-        store = Store(self._to(point), made)
+        store = Store(self.moved(self.c.to, point), made)
         return For(channel.name, Const(0), Const(self.c.channels), 1, (store,), routine=call)
 
     def _told(self, point: Var, by: Load) -> tuple[Load, ...]:
         """Where the sums of a point, what scales them and its results begin."""
         start = {self.c.vector.name: Const(0)}
-        told = (Load(self.sums, (point, Const(0))), substitute(by, start), substitute(self._to(point), start))
-        return tuple(e for e in told if isinstance(e, Load))
+        to = substitute(self.moved(self.c.to, point), start)
+        return Load(self.sums, (point, Const(0))), substitute(by, start), to
 
     def _scaled(self, point: Var, found: Requantised, mark: Tensor) -> Iterator[Statement]:
         """The same by products of 32 bits, which mark results that are near a tie."""
@@ -175,7 +174,10 @@ class ByEights(DotLoops):
         behind = wide & Const((1 << FRACTION) - 1, INT64)
         body = (
             Store(near, Select(behind < Const(2 * NEAR, INT64), Const(1, INT32), near)),
-            Store(self._to(point), limited(cast(wide >> FRACTION, INT32) + found.zero, found.node.type)),
+            Store(
+                self.moved(self.c.to, point),
+                limited(cast(wide >> FRACTION, INT32) + found.zero, found.node.type),
+            ),
         )
         numbers = (self.c.channels, unsigned_zero(found))
         call = Routine(f"scale8_{found.node.type.name}", (*self._told(point, by), near), numbers)
@@ -186,26 +188,18 @@ class ByEights(DotLoops):
         return When(Binary("ne", Load(near, (Const(0),)), Const(0, INT32)), (plain,))
 
     def _a(self, point: int, term: Expr) -> Load:
-        found = simplify(
-            substitute(self.moved(self.c.a, Const(point)), {self.terms.name: term}), self.c.bounds
-        )
-        assert isinstance(found, Load)
-        return found
+        moved = self.moved(self.c.a, Const(point))
+        return simplify(substitute(moved, {self.terms.name: term}), self.c.bounds)
 
     def _w(self, block: Expr, term: Expr, channel: Expr) -> Load:
         return Load(self.eights, (*self.moving, *self.rows, block, term, channel))
-
-    def _to(self, point: Var) -> Load:
-        to = self.moved(self.c.to, point)
-        assert isinstance(to, Load)
-        return to
 
     def _store(self, point: Var) -> Statement:
         """The result of one channel at one point."""
         total: Expr = Load(self.sums, (point, self.c.vector))
         if self.found is None:
             total = self.corrected(total, point)
-        return Store(self._to(point), substitute(self.moved(self.c.value, point), {"acc": total}))
+        return self.stored(total, point)
 
 
 def _whole(scales: Array) -> Array:

@@ -20,7 +20,7 @@ from ingot.formula.expr import (
     Var,
     static,
 )
-from ingot.formula.index import Bounds, as_expr, mentions, simplify
+from ingot.formula.index import Bounds, mentions, simplify
 from ingot.formula.statements import For, Prefetch, Remark, Statement
 from ingot.formula.types import INT32
 from ingot.loops.access import NotVectorizable, step
@@ -52,6 +52,7 @@ from ingot.loops.kernels.contraction.tiles import (
     tile_shape,
 )
 from ingot.loops.kernels.contraction.vector_operand import VectorOperand, widened
+from ingot.loops.kernels.naive import nested
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
@@ -235,9 +236,7 @@ class _Generator:
         return tuple(replace(s, widths=(self.lanes,) * len(s.widths)) for s in found)  # as look-ups are
 
     def statements(self) -> tuple[Statement, ...]:
-        nest = tuple(self._nest(self.levels, {}, None))
-        for x in reversed(self.c.outer):
-            nest = (For(x.name, Const(0), as_expr(x.extent or 0), 1, nest),)
+        nest = nested(self.c.outer, tuple(self._nest(self.levels, {}, None)))
         if self.codes is None:
             return (*self.prologue, *nest)
         size = self.c.channels * self.c.terms

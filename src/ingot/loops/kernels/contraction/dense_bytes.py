@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, cast, static, substitute
-from ingot.formula.index import as_expr, simplify, value_range
+from ingot.formula.index import simplify, value_range
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
 from ingot.formula.types import INT8, INT16, INT32, DType
 from ingot.loops.access import step
@@ -32,6 +32,7 @@ from ingot.loops.kernels.contraction.paired_bytes import (
     with_byte,
 )
 from ingot.loops.kernels.contraction.paired_tiles import LOWEST
+from ingot.loops.kernels.naive import nested
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import Requantised
 from ingot.loops.sum_range import Room
@@ -86,32 +87,23 @@ class DenseBytes(DotLoops):
 
     def points(self, count: int) -> tuple[Statement, ...]:
         """The row where the routine reads it, then blocks of channels."""
-        whole, rest = divmod(self.c.channels, CHANNELS)
         out = list(self._copied())
-        for first, blocks, size in ((0, whole, CHANNELS), (whole, 1, rest)):
-            if blocks and size:
-                out += self._channels(first, blocks, size)
+        for first, blocks, size in self.in_blocks(CHANNELS):
+            out += self._channels(first, blocks, size)
         return tuple(out)
 
     def _copied(self) -> Iterator[Statement]:
         if self.row is None:
             return
-        at: Expr = Const(0)
-        for k in self.c.reduce:
-            at = at * static(k.extent) + k
-        body: tuple[Statement, ...] = (Store(Load(self.row, (simplify(at),)), self.c.a),)
-        for k in reversed(self.c.reduce):
-            body = (For(k.name, Const(0), as_expr(k.extent or 0), 1, body),)
-        yield from body
+        at = simplify(self.term(self.c.reduce))
+        yield from nested(self.c.reduce, (Store(Load(self.row, (at,)), self.c.a),))
         for term in range(self.terms, self.loads * GROUP):
             yield Store(Load(self.row, (Const(term),)), Const(0, self.kind))
 
     def _x(self, term: Expr) -> Load:
         if self.row is not None:
             return Load(self.row, (simplify(term),))
-        found = simplify(substitute(self.c.a, {self.c.reduce[0].name: term}), self.c.bounds)
-        assert isinstance(found, Load)
-        return found
+        return simplify(substitute(self.c.a, {self.c.reduce[0].name: term}), self.c.bounds)
 
     def _channels(self, first: int, blocks: int, size: int) -> Iterator[Statement]:
         """Bytes of blocks of channels: where they belong, or in scratch for what else becomes of them."""
@@ -134,9 +126,7 @@ class DenseBytes(DotLoops):
             if made is not None:
                 return Load(made, (simplify((block - first) * CHANNELS + r),))
             at = {self.c.vector.name: block * CHANNELS + r}
-            found = simplify(substitute(self.c.to, at), self.c.bounds)
-            assert isinstance(found, Load)
-            return found
+            return simplify(substitute(self.c.to, at), self.c.bounds)
 
         begin = (*self.moving, Const(first), none)
         constants = (Load(t, begin) for t in (self.first, self.scale))

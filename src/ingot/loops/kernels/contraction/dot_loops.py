@@ -5,20 +5,22 @@ In: a product of bytes as `byte_product` reads it. Used by `int_dot` and `paired
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import overload
 
 import numpy as np
 
 from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, static, substitute
-from ingot.formula.index import as_expr, simplify
-from ingot.formula.statements import For, Statement
+from ingot.formula.index import simplify
+from ingot.formula.statements import For, Statement, Store
 from ingot.formula.types import INT32, DType
 from ingot.loops.access import step
 from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.byte_product import Product
+from ingot.loops.kernels.naive import nested
 from ingot.loops.layout import Storage
 
 POINTS = 2  # of a tile
@@ -49,10 +51,10 @@ class DotLoops:
         else:
             rows, last = self.c.tile[:-1], static(self.x.extent) // POINTS * POINTS
             if rows and last < static(self.x.extent):
-                body = _around(rows[:-1], self._by_rows(rows, last))
+                body = nested(rows[:-1], self._by_rows(rows, last))
             else:
-                body = _around(rows, self._pieces(static(self.x.extent)))
-        return _around(self.c.outer, body)
+                body = nested(rows, self._pieces(static(self.x.extent)))
+        return nested(self.c.outer, body)
 
     def _pieces(self, extent: int) -> tuple[Statement, ...]:
         """The loops over so many points, two by two."""
@@ -68,24 +70,36 @@ class DotLoops:
         row, next_row = rows[-1], Var("next", POINTS)
         ends = self._at({self.x.name: Const(last)}, row, rows)
         if not self.reads_in_order:
-            return (*_around((row,), self._pieces(last)), *ends._pieces(static(row.extent)))
+            return (*nested((row,), self._pieces(last)), *ends._pieces(static(row.extent)))
         either = self._at({row.name: row + next_row}, self.x, self.c.tile)
         made = []
         for lo, hi, count in pieces(static(row.extent), POINTS):
-            inner = self._pieces(last) if count == 1 else _around((next_row,), either._pieces(last))
+            inner = self._pieces(last) if count == 1 else nested((next_row,), either._pieces(last))
             made.append(For(row.name, Const(lo), Const(hi), count, (*inner, *ends.points(count))))
         return tuple(made)
 
     def _at(self, where: Mapping[str, Expr], x: Var, tile: tuple[Var, ...]) -> DotLoops:
         """The loops of the points at a place, two by two along x."""
-        a, to, value, init = (
-            simplify(substitute(e, where), self.c.bounds)
-            for e in (self.c.a, self.c.to, self.c.value, self.c.init)
-        )
-        assert isinstance(a, Load) and isinstance(to, Load)
+        a, to = (simplify(substitute(e, where), self.c.bounds) for e in (self.c.a, self.c.to))
+        value, init = (simplify(substitute(e, where), self.c.bounds) for e in (self.c.value, self.c.init))
         made = copy(self)
         made.x, made.c = x, replace(self.c, a=a, to=to, value=value, init=init, tile=tile)
         return made
+
+    def in_blocks(self, size: int) -> Iterator[tuple[int, int, int]]:
+        """The first of blocks of so many channels, how many blocks, their channels: whole ones, the rest."""
+        whole, rest = divmod(self.c.channels, size)
+        if whole:
+            yield 0, whole, size
+        if rest:
+            yield whole, 1, rest
+
+    def term(self, axes: Sequence[Var]) -> Expr:
+        """Where a term is among all along some axes of its point."""
+        at: Expr = Const(0)
+        for k in axes:
+            at = at * static(k.extent) + k
+        return at
 
     # -- constants
 
@@ -119,15 +133,19 @@ class DotLoops:
             total = total - zero * self.totals()
         return total if self.c.init == Const(0, INT32) else self.moved(self.c.init, point) + total
 
+    def stored(self, total: Expr, point: Expr) -> Store:
+        """The result at a point, of a sum that nothing has to be added to."""
+        value = substitute(self.moved(self.c.value, point), {"acc": total})
+        return Store(self.moved(self.c.to, point), value)
+
+    @overload
+    def moved(self, e: Load, by: Expr) -> Load: ...
+
+    @overload
+    def moved(self, e: Expr, by: Expr) -> Expr: ...
+
     def moved(self, e: Expr, by: Expr) -> Expr:
         """The expression at a later point of the tile."""
         if self.x is None:
             return e
         return simplify(substitute(e, {self.x.name: self.x + by}), self.c.bounds)
-
-
-def _around(axes: tuple[Var, ...], body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Loops over all of some axes around statements."""
-    for v in reversed(axes):
-        body = (For(v.name, Const(0), as_expr(v.extent or 0), 1, body),)
-    return body

@@ -27,8 +27,8 @@ from ingot.loops.cuts import pieces
 from ingot.loops.inner_products import turning_costs
 from ingot.loops.kernels.horizontal_reduction import reduce_lanes
 from ingot.loops.kernels.joint_axes import join
-from ingot.loops.kernels.naive import clip
-from ingot.loops.layout import Storage, bind
+from ingot.loops.kernels.naive import clip, nested
+from ingot.loops.layout import Storage, bind, destination
 from ingot.targets.record import Target
 
 NARROWEST = 4  # terms in a vector
@@ -87,8 +87,7 @@ def _match(c: Compute, storage: Storage, bounds: Bounds) -> DotProduct | None:
     pair = _factors(r, c, storage, bounds, inner)
     if pair is None:
         return None
-    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
-    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
+    to = destination(c, storage, inner)
     first = pair[0]
     terms = sorted(r.axes, key=lambda k: abs(step(first, k.name) or 0))
     joint = _joined(terms, pair, storage, inner)
@@ -223,10 +222,7 @@ class _Loops:
         return terms * max(outputs, rows + side, LATENCY) / 2 + ADDITIONS * outputs + OVERHEAD
 
     def statements(self) -> Iterator[Statement]:
-        d, body = self.d, tuple(self._nest())
-        for a in reversed(d.outer):
-            body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
-        yield from body
+        yield from nested(self.d.outer, tuple(self._nest()))
 
     def _nest(self) -> Iterator[Statement]:
         """Tiles of fewer rows at the end, and of ever fewer neighbours. The larger operand is read once, the
@@ -277,9 +273,7 @@ class _Loops:
         body.append(For(run.name, Const(0), Const(whole), self.lanes, tuple(self._terms(rows, side, run, 0))))
         if rest := static(run.extent) - whole:
             body += self._terms(rows, side, Const(static(run.extent) - self.lanes), self.lanes - rest)
-        for k in reversed(d.rolled):
-            body = [For(k.name, Const(0), as_expr(k.extent or 0), 1, tuple(body))]
-        yield from body
+        yield from nested(d.rolled, body)
         for i in range(rows):
             yield from self._results(i, side)
 
@@ -331,7 +325,5 @@ class _Loops:
                 one = substitute(substitute(value, {"acc": summed}), {total.name: lane, **there})
                 yield self._stored(substitute(to, there), one, 1)
 
-    def _stored(self, to: Expr, value: Expr, lanes: int) -> Store:
-        at = simplify(to, self.d.bounds)
-        assert isinstance(at, Load)
-        return Store(at, simplify(value, self.d.bounds), lanes)
+    def _stored(self, to: Load, value: Expr, lanes: int) -> Store:
+        return Store(simplify(to, self.d.bounds), simplify(value, self.d.bounds), lanes)

@@ -31,7 +31,7 @@ from ingot.formula.expr import (
     static,
     substitute,
 )
-from ingot.formula.index import Bounds, as_expr, simplify
+from ingot.formula.index import Bounds, simplify
 from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Statement, Store
 from ingot.formula.types import INT8, INT16, INT32, UINT8
 from ingot.loops.access import step
@@ -44,6 +44,7 @@ from ingot.loops.kernels.contraction.paired_bytes import PairedBytes, made_bytes
 from ingot.loops.kernels.contraction.paired_tiles import PairedTiles, is_paired
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.roles import Contraction, merge_points, merge_terms
+from ingot.loops.kernels.naive import nested
 from ingot.loops.layout import Storage
 from ingot.loops.sum_range import room
 from ingot.targets.record import Target
@@ -144,9 +145,7 @@ class _Generator(DotLoops):
     def store(self, point: Var) -> Statement:
         """The result of one channel at one point."""
         total = self.corrected(Load(self.sums, (point, self.c.vector)), point)
-        to, value = (self.moved(e, point) for e in (self.c.to, self.c.value))
-        assert isinstance(to, Load)
-        return Store(to, substitute(value, {"acc": total}))
+        return self.stored(total, point)
 
 
 class _Tile:
@@ -177,9 +176,7 @@ class _Tile:
         else:
             for t in range(rest):
                 body += self.one(Const(whole), Const(t), f"_{t}")
-        for k in reversed(outer):
-            body = [For(k.name, Const(0), as_expr(k.extent or 0), 1, tuple(body))]
-        yield from body
+        yield from nested(outer, body)
 
     def terms(self, group: Expr) -> Iterator[Statement]:
         """The products of a group of terms."""
@@ -191,10 +188,7 @@ class _Tile:
     def a(self, point: int, group: Expr, term: Expr) -> Load:
         """The operand's element, the first of a group's."""
         at = {self.c.reduce[-1].name: group * self.g.group + term}
-        read = self.g.moved(self.c.a, Const(point))
-        found = simplify(substitute(read, at), self.c.bounds)
-        assert isinstance(found, Load)
-        return found
+        return simplify(substitute(self.g.moved(self.c.a, Const(point)), at), self.c.bounds)
 
     def b(self, channel: int, group: Expr, term: Expr) -> Load:
         where = (Var("block"), *self.g.moving, *self.c.reduce[:-1], group, Const(channel), term)

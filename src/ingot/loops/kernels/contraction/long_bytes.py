@@ -20,15 +20,16 @@ import numpy as np
 
 from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, cast, static, substitute
-from ingot.formula.index import as_expr, simplify
+from ingot.formula.index import simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
-from ingot.formula.types import FLOAT32, INT8, INT32, UINT8, DType
+from ingot.formula.types import INT8, INT32, UINT8
 from ingot.loops.access import step
 from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
-from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_direct, stacked, stores
+from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_direct, scales_of_channels, stores
 from ingot.loops.kernels.contraction.products import SIGN
+from ingot.loops.kernels.naive import loop, nested
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import Requantised
 from ingot.targets.mve_products import LONG, SUMS, walk_of
@@ -61,7 +62,7 @@ class LongBytes(DotLoops):
         self.walk = walk_of(self.vectors, is_small=target.accumulators > 0)
         self.packed = self.derived("long", (self.size,), self._packed, INT8)
         self.first = self._first()
-        self.scale = self._scale()
+        self.scale = scales_of_channels(self, found, self.size)
         self.row = storage.scratch(self.c.to.tensor, (self.each, self.vectors * LONG), "row", INT8)
 
     # -- constants
@@ -76,15 +77,6 @@ class LongBytes(DotLoops):
         w = w.reshape(*groups, -1, self.size, self.vectors, LONG)
         return np.ascontiguousarray(np.swapaxes(w, -3, -2).astype(np.int8))
 
-    def _blocks(self, e: Const | Load, array: Array | None) -> Array:
-        """[groups.., channel] of a number for each channel."""
-        read = replace(e, tensor=replace(e.tensor, value=array)) if isinstance(e, Load) else e
-        return value_over(read, (*self.moving, self.c.vector))
-
-    def _in_blocks(self, numbers: Array) -> Array:
-        short = [*[(0, 0)] * len(self.moving), (0, -self.c.channels % self.size)]
-        return np.pad(numbers, short).reshape(*numbers.shape[:-1], -1, self.size)
-
     def _first(self) -> Tensor:
         """int32 [groups.., block, channel]: with what was taken from the operand."""
         init = self.c.init
@@ -93,31 +85,15 @@ class LongBytes(DotLoops):
         def make(array: Array, own: Array | None = None) -> Array:
             w = self.weights(array)
             totals = w.sum(tuple(range(w.ndim - len(self.c.reduce), w.ndim)), dtype=np.int64)
-            first = self._blocks(init, own) + self.sign * np.moveaxis(totals, 0, -1)
-            return self._in_blocks(first.astype(np.int32))
+            read = replace(init, tensor=replace(init.tensor, value=own)) if isinstance(init, Load) else init
+            first = value_over(read, (*self.moving, self.c.vector)) + self.sign * np.moveaxis(totals, 0, -1)
+            short = [*[(0, 0)] * len(self.moving), (0, -self.c.channels % self.size)]
+            return np.pad(first.astype(np.int32), short).reshape(*first.shape[:-1], -1, self.size)
 
         if isinstance(init, Const):
             return self.derived(f"first{init.value}_", (self.size,), make, INT32)
         how = ("long", self.size, init.index, *self._own())
         return self.storage.combined(self.c.b.tensor, init.tensor, how, make, INT32, "first")
-
-    def _scale(self) -> Tensor:
-        """[groups.., block, channel]; in fixed point [groups.., block, 2, channel]: multipliers, shifts."""
-        if self.found.shift is None:
-            return self._number(self.found.scale, FLOAT32, "scale")
-        multipliers = self._number(self.found.scale, INT32, "multiplier")
-        shifts = self._number(self.found.shift, INT32, "shift")
-        how = ("fixed", multipliers.shape)
-        return self.storage.combined(multipliers, shifts, how, stacked, INT32, "fixed")
-
-    def _number(self, e: Const | Load, type: DType, what: str) -> Tensor:
-        """A number for each channel, in blocks."""
-
-        def make(array: Array) -> Array:
-            return self._in_blocks(self._blocks(e, array).astype(type.numpy))
-
-        of, part = (e.tensor, e.index) if isinstance(e, Load) else (self.c.b.tensor, (e,))
-        return self.storage.derived(of, ("long", what, self.size, part, *self._own()), make, type, what)
 
     def _scales(self, block: Expr, r: Expr) -> tuple[Load, ...]:
         """The scale of a channel of a block, or its multiplier and its shift."""
@@ -143,12 +119,11 @@ class LongBytes(DotLoops):
         here, none, last = count == POINTS and self._is_in_vectors(), Const(0), self.c.reduce[-1]
         block = Var("block", self.c.channels // self.size)
         made = (*self._sums(block, here), *self._limited(block, count, self._to))
-        blocks = For(block.name, none, as_expr(block.extent or 0), 1, made)
+        blocks = loop(block, made)
         body = (blocks,) if here else (self._row(count), blocks)
         rows, down = (0, 0) if here else self._rows()
         x = self._x(0, {k.name: none for k in self.c.reduce})
         begin, y = (simplify(substitute(e, {self.x.name: Const(lo)})) for e in (x, self._to(0, none, 0)))
-        assert isinstance(begin, Load) and isinstance(y, Load)
         along = step(self.c.a, self.x.name) or 0 if count == POINTS else 0
         points = ((hi - lo) // count, along, rows, down, static(last.extent))
         call = self._two(begin, Const(0), y, points, self._apart(count, None), static(block.extent))
@@ -156,11 +131,9 @@ class LongBytes(DotLoops):
 
     def points(self, count: int) -> tuple[Statement, ...]:
         """The terms of the points, then the bytes of blocks of channels."""
-        whole, rest = divmod(self.c.channels, self.size)
         out = list(self._copied(count))
-        for first, blocks, size in ((0, whole, self.size), (whole, 1, rest)):
-            if blocks and size:
-                out += self._channels(first, blocks, size, count)
+        for first, blocks, size in self.in_blocks(self.size):
+            out += self._channels(first, blocks, size, count)
         return tuple(out)
 
     def _copied(self, count: int) -> tuple[Statement, ...]:
@@ -168,38 +141,27 @@ class LongBytes(DotLoops):
         row, inner = self._row(count), self.c.reduce[-1]
         start = {row.var: Const(0), inner.name: Const(0)}
         addresses = [self._x(min(p, count - 1), start) for p in range(self.each)]
-        to = Load(self.row, (Const(0), simplify(substitute(self._term(), start))))
+        to = Load(self.row, (Const(0), simplify(substitute(self.term(self.c.reduce), start))))
         numbers = (*self._rows(), static(inner.extent))
         pitch = (self.vectors * LONG,) if self.each == POINTS else ()
         name = f"bytes{self.each}_{self.c.a.tensor.type.name}"
-        out: tuple[Statement, ...] = (
-            replace(row, routine=Routine(name, (*addresses, to), (*numbers, *pitch))),
-        )
-        for k in reversed(self.c.reduce[:-2]):
-            out = (For(k.name, Const(0), as_expr(k.extent or 0), 1, out),)
-        return out
+        call = Routine(name, (*addresses, to), (*numbers, *pitch))
+        return nested(self.c.reduce[:-2], (replace(row, routine=call),))
 
     def _row(self, count: int) -> For:
         """The loop that copies rows of terms."""
         *outer, inner = self.c.reduce
         reads = [self._x(min(p, count - 1), {}) for p in range(self.each)]
         flipped = (cast(Binary("xor", r, Const(SIGN, UINT8)), INT8) if self.sign else r for r in reads)
-        body = tuple(Store(Load(self.row, (Const(p), self._term())), r) for p, r in enumerate(flipped))
+        term = simplify(self.term(self.c.reduce))
+        body = tuple(Store(Load(self.row, (Const(p), term)), r) for p, r in enumerate(flipped))
         along = outer[-1] if outer else ROW
-        copied = For(inner.name, Const(0), as_expr(inner.extent or 0), 1, body)
-        return For(along.name, Const(0), as_expr(along.extent or 0), 1, (copied,))
+        return loop(along, (loop(inner, body),))
 
     def _rows(self) -> tuple[int, int]:
         """The rows that are copied at once, and how far apart they lie."""
         along = (ROW, *self.c.reduce)[-2]
         return static(along.extent), step(self.c.a, along.name) or 0
-
-    def _term(self) -> Expr:
-        """Where a term is among all of its point."""
-        at: Expr = Const(0)
-        for k in self.c.reduce:
-            at = at * static(k.extent) + k
-        return simplify(at)
 
     def _is_in_vectors(self) -> bool:
         """Whether the terms of points are whole vectors side by side, signed."""
@@ -207,16 +169,12 @@ class LongBytes(DotLoops):
         return is_row and len(self.c.reduce) == 1 and self.terms % LONG == 0 and not self.sign
 
     def _x(self, point: int, at: Mapping[str, Expr]) -> Load:
-        found = simplify(substitute(self.moved(self.c.a, Const(point)), at), self.c.bounds)
-        assert isinstance(found, Load)
-        return found
+        return simplify(substitute(self.moved(self.c.a, Const(point)), at), self.c.bounds)
 
     def _to(self, point: int, block: Expr, r: int) -> Load:
         """Where the byte of a channel of a block belongs."""
         channel = {self.c.vector.name: block * self.size + r}
-        found = simplify(substitute(self.moved(self.c.to, Const(point)), channel), self.c.bounds)
-        assert isinstance(found, Load)
-        return found
+        return simplify(substitute(self.moved(self.c.to, Const(point)), channel), self.c.bounds)
 
     def _is_direct(self, count: int) -> bool:
         """Whether the routine can store bytes where they belong."""

@@ -90,9 +90,7 @@ class PairedBytes(PairedTiles):
         def to(p: int, block: Expr, r: int) -> Load:
             if made is not None:
                 return Load(made, (Const(p), simplify((block - first) * CHANNELS + r)))
-            found = self.of_channel(self.moved(self.c.to, Const(p)), block, r)
-            assert isinstance(found, Load)
-            return found
+            return self.of_channel(self.moved(self.c.to, Const(p)), block, r)
 
         constants = (
             Load(t, (*self.moving, Const(first), *[none] * (t.rank - len(self.moving) - 1)))
@@ -145,9 +143,8 @@ def stores(
     c = loops.c
     for p in range(count):
         byte = Load(made, (Const(p), simplify(c.vector - span[0])))
-        to, value = (loops.moved(e, Const(p)) for e in (c.to, with_byte(c.value, found, byte)))
-        assert isinstance(to, Load)
-        yield For(c.vector.name, Const(span[0]), Const(span[1]), 1, (Store(to, value),))
+        store = Store(loops.moved(c.to, Const(p)), loops.moved(with_byte(c.value, found, byte), Const(p)))
+        yield For(c.vector.name, Const(span[0]), Const(span[1]), 1, (store,))
 
 
 def with_byte(value: Expr, found: Requantised, made: Load) -> Expr:
@@ -201,16 +198,25 @@ def constants_of_channels(
     init = loops.c.init
     assert isinstance(init, Const | Load)
     first = constant_of_channels(loops, init, INT32, ("first", size), _shared_sums)
-    if found.shift is not None:
-        multipliers = constant_of_channels(loops, found.scale, INT32, ("multiplier", size))
-        shifts = constant_of_channels(loops, found.shift, INT32, ("shift", size))
-        how = ("fixed", multipliers.shape)
-        return first, loops.storage.combined(multipliers, shifts, how, stacked, INT32, "fixed")
-    if not in_words:
+    if not found.is_fixed and not in_words:
         return first, constant_of_channels(loops, found.scale, FLOAT32, ("scale", size), _shared_scales)
-    plain = constant_of_channels(loops, found.scale, FLOAT32, ("scale", size))
+    plain = scales_of_channels(loops, found, size)
+    if found.is_fixed:
+        return first, plain
     ends = found.ends
     return first, loops.storage.derived(plain, ("words", ends), lambda a: _words(a, ends), INT32, "words")
+
+
+def scales_of_channels(loops: DotLoops, found: Requantised, size: int) -> Tensor:
+    """[groups.., block, channel] for blocks of so many channels: scales as they are; in fixed point
+    [groups.., block, 2, channel], multipliers and shifts.
+    """
+    if found.shift is None:
+        return constant_of_channels(loops, found.scale, FLOAT32, ("scale", size))
+    multipliers = constant_of_channels(loops, found.scale, INT32, ("multiplier", size))
+    shifts = constant_of_channels(loops, found.shift, INT32, ("shift", size))
+    how = ("fixed", multipliers.shape)
+    return loops.storage.combined(multipliers, shifts, how, _stacked, INT32, "fixed")
 
 
 def _words(scales: Array, ends: tuple[int, int]) -> Array:
@@ -250,7 +256,7 @@ def constant_of_channels(
     return loops.storage.derived(of, how, pack, type, name)
 
 
-def stacked(multipliers: Array, shifts: Array) -> Array:
+def _stacked(multipliers: Array, shifts: Array) -> Array:
     """[.., 2, channel]."""
     return np.stack([multipliers, shifts], axis=-2)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import overload
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from ingot.formula.types import INT8, INT16, INT32
 from ingot.loops.access import step
 from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.kernels.contraction.dot_loops import GROUP, HALVES, POINTS, DotLoops
+from ingot.loops.kernels.naive import nested
 from ingot.loops.layout import Storage
 from ingot.loops.sum_range import Room
 from ingot.targets.record import Target
@@ -73,18 +75,16 @@ class PairedTiles(DotLoops):
 
     def points(self, count: int) -> tuple[Statement, ...]:
         """Both points widened, then block by block sums and results."""
-        whole, rest = divmod(self.c.channels, CHANNELS)
         out = list(self.widened(count))
-        for first, blocks, size in ((0, whole, CHANNELS), (whole, 1, rest)):
-            if blocks and size:
-                out += self.channels(first, blocks, size, count)
+        for first, blocks, size in self.in_blocks(CHANNELS):
+            out += self.channels(first, blocks, size, count)
         return tuple(out)
 
     def widened(self, count: int) -> tuple[Statement, ...]:
         """All terms of two points as pairs; where there is one point it is there twice."""
         terms = static(self.inner.extent)
         whole, rest = divmod(terms, GROUP)
-        row = self._row()
+        row = self.term(self.outer)
         body: list[Statement] = []
         if whole:
             load = Var("load", whole)
@@ -95,25 +95,16 @@ class PairedTiles(DotLoops):
         along = self.outer[-1] if self.outer else Var("row", 1)
         routine = self._widening(along, count) if terms >= GROUP else None
         rows = For(along.name, Const(0), as_expr(along.extent or 0), 1, tuple(body), routine=routine)
-        out: tuple[Statement, ...] = (rows,)
-        for k in reversed(self.outer[:-1]):
-            out = (For(k.name, Const(0), as_expr(k.extent or 0), 1, out),)
-        return out
+        return nested(self.outer[:-1], (rows,))
 
     def _widening(self, along: Var, count: int) -> Routine:
         """The call that widens all rows of an axis. It reads whole words, which a row of four terms has."""
         start = {along.name: Const(0)}
         a = (self._a(min(p, count - 1), {**start, self.inner.name: Const(0)}) for p in range(POINTS))
-        first = simplify(substitute(self._pair(self._row(), Const(0), 0), start), self.c.bounds)
+        first = simplify(substitute(self._pair(self.term(self.outer), Const(0), 0), start), self.c.bounds)
         to = Load(self.wide, (first, Const(0), Const(0)))
         numbers = (static(along.extent), step(self.c.a, along.name) or 0, static(self.inner.extent))
         return Routine(f"widen2_{self.c.a.tensor.type.name}", (*a, to), numbers)
-
-    def _row(self) -> Expr:
-        row: Expr = Const(0)
-        for k in self.outer:
-            row = row * static(k.extent) + k
-        return row
 
     def _pair(self, row: Expr, load: Expr, half: int) -> Expr:
         return simplify((row * self.loads + load) * len(HALVES) + half)
@@ -158,6 +149,12 @@ class PairedTiles(DotLoops):
             for r in range(CHANNELS):
                 yield Store(Load(sums, (Const(p), Const(r))), Var(f"first{apart[p]}{r}", None, INT32))
 
+    @overload
+    def of_channel(self, e: Load, block: Expr, lane: int) -> Load: ...
+
+    @overload
+    def of_channel(self, e: Expr, block: Expr, lane: int) -> Expr: ...
+
     def of_channel(self, e: Expr, block: Expr, lane: int) -> Expr:
         channel = block * CHANNELS + lane
         return simplify(substitute(e, {self.c.vector.name: channel}), self.c.bounds)
@@ -192,8 +189,6 @@ class PairedTiles(DotLoops):
         """What becomes of the sums of the points that there are."""
         for p in range(count):
             for r in range(size):
-                to, value = (
-                    self.of_channel(self.moved(e, Const(p)), block, r) for e in (self.c.to, self.c.value)
-                )
-                assert isinstance(to, Load)
+                to = self.of_channel(self.moved(self.c.to, Const(p)), block, r)
+                value = self.of_channel(self.moved(self.c.value, Const(p)), block, r)
                 yield Store(to, substitute(value, {"acc": Load(sums, (Const(p), Const(r)))}))

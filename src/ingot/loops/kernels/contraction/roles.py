@@ -31,7 +31,7 @@ from ingot.formula.types import INT32
 from ingot.loops.access import step
 from ingot.loops.cuts import pieces
 from ingot.loops.kernels.joint_axes import join
-from ingot.loops.layout import Storage, bind
+from ingot.loops.layout import Storage, bind, destination
 
 WORTH_SKIPPING = 16  # terms: a loop whose length changes costs a branch that is predicted wrong
 
@@ -145,8 +145,7 @@ def match(
     factors = _factors(term, integers)
     if factors is None:
         return None
-    index = storage.layout(c.out).index(tuple(simplify(bind(i, storage, inner), inner) for i in c.index))
-    to = Load(storage.tensor(c.out), tuple(simplify(i, inner) for i in index))
+    to = destination(c, storage, inner)
     ways = [(a, b) for a, b in (factors, factors[::-1]) if in_place or not is_swapped(a, b)]
     found = [(a, b, roles) for a, b in ways if (roles := _roles(a, b, to, c.axes))]
     if not found:

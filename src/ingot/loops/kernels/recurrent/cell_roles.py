@@ -27,7 +27,7 @@ from ingot.formula.index import Bounds, linear, simplify
 from ingot.loops.access import has_vector_form, step
 from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.contraction.roles import Contraction, match
-from ingot.loops.layout import Storage, bind
+from ingot.loops.layout import Storage, bind, destination
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,7 @@ def _joined(c: Compute, product: Contraction, found: Gates | None, storage: Stor
     if product.channels % static(unit.extent) or (found is not None and unit != found.unit):
         return None
     inner = {**product.bounds, unit.name: (0, static(unit.extent) - 1)}
-    index = tuple(simplify(bind(i, storage, inner), inner) for i in c.index)
-    to = Load(storage.tensor(c.out), storage.layout(c.out).index(index))
-    new = Map(c.out, to, bind(c.value, storage, inner))
+    new = Map(c.out, destination(c, storage, inner), bind(c.value, storage, inner))
     old = found.maps if found is not None else ()
     gates = Gates(product, unit, (*old, new), inner)
     return gates if _fits(gates, new, old) else None

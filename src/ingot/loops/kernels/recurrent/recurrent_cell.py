@@ -101,7 +101,6 @@ class _Generator:
                 here = {g.unit.name: g.unit + at}
                 new = vectorize(Load(following, to.index), g.unit.name, width)
                 place = simplify(substitute(to, here), g.bounds)
-                assert isinstance(place, Load)
                 body += (Store(place, simplify(substitute(new, here), g.bounds), width),)
                 at += width
             body = (For(g.unit.name, Const(s.first), Const(s.end), s.size, body),)
@@ -246,7 +245,6 @@ class _Generator:
                 if m.to.tensor in self.kept or m.to.tensor in self.later:
                     to = Load(self.later.get(m.to.tensor, m.to.tensor), m.to.index)
                     place = simplify(substitute(to, here), self.gates.bounds)
-                    assert isinstance(place, Load)
                     yield Store(place, known[m.to.tensor, j], width)
                 at += width
 

@@ -40,7 +40,7 @@ from ingot.formula.index import Bounds, as_expr, mentions, simplify
 from ingot.formula.statements import For, Let, Prefetch, Statement, Store
 from ingot.loops.access import NotVectorizable, has_vector_form, step, vectorize
 from ingot.loops.kernels.horizontal_reduction import reduce_lanes
-from ingot.loops.kernels.naive import accumulate
+from ingot.loops.kernels.naive import accumulate, nested
 from ingot.loops.kernels.rows.row_stages import Run, Step, match, phases
 from ingot.loops.layout import Storage
 from ingot.loops.math import UNARY as LIBRARY
@@ -145,9 +145,7 @@ class _Rows:
         nest = [For(a.name, Const(0), whole, self.together, tuple(self._body()))]
         if whole != n:
             nest.append(For(a.name, whole, n, 1, tuple(_Rows(self.run, self.target, 1)._body())))
-        for o in reversed(outer):
-            nest = [For(o.name, Const(0), as_expr(o.extent or 0), 1, tuple(nest))]
-        yield from nest
+        yield from nested(outer, nest)
 
     def _body(self) -> Iterator[Statement]:
         """What is done for a row, or for the rows that go together."""
@@ -223,10 +221,7 @@ class _Rows:
                 body += tuple(self._ask(chunks))
                 inner.append(For(x.name, Const(lo), Const(hi), parts * self.lanes, body))
                 self.known.clear()
-        body = (*inner, *(s for s in last if isinstance(s, Store)))
-        for a in reversed(self.run.others):
-            body = (For(a.name, Const(0), as_expr(a.extent or 0), 1, body),)
-        yield from body
+        yield from nested(self.run.others, (*inner, *(s for s in last if isinstance(s, Store))))
 
     def _is_long(self, walks: list[int]) -> bool:
         """Whether functions of the math library take longer than an addition, and most registers."""
@@ -238,9 +233,7 @@ class _Rows:
         """One element of every line that the next walk stores to where these chunks are."""
         line = max(1, LINE // (self.lanes * self.run.dtype.bytes))
         for to, chunk in product(self.awaited, chunks[::line]):
-            at = simplify(substitute(to, chunk.at), self.run.bounds)
-            assert isinstance(at, Load)
-            yield Prefetch(at, 0)
+            yield Prefetch(simplify(substitute(to, chunk.at), self.run.bounds), 0)
 
     def _declare(self, walks: list[int], count: int) -> Iterator[Statement]:
         """The partial results before the first chunk: the combiner's identity."""
@@ -381,7 +374,6 @@ class _Rows:
             return
         for row in range(self.together):
             at = simplify(substitute(to, {a.name: a + row}), self.run.bounds)
-            assert isinstance(at, Load)
             yield Store(at, Lane(values, row))
 
     def _is_walked_with(self, k: int) -> bool:

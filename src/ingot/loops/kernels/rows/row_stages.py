@@ -29,7 +29,7 @@ from ingot.formula.types import FLOAT32, FLOAT64, DType
 from ingot.loops.access import has_vector_form, step
 from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.joint_axes import join
-from ingot.loops.layout import Storage, bind
+from ingot.loops.layout import Storage, bind, destination
 
 COMBINED = frozenset({"sum", "max", "min", *LARGEST})
 
@@ -100,9 +100,7 @@ class Run:
         """The run with each expression of its steps replaced, not where they are stored."""
 
         def put(s: Step) -> Step:
-            r = s.reduction
-            r = None if r is None else replace(r, init=f(r.init), term=f(r.term))
-            return replace(s, value=f(s.value), reduction=r)
+            return replace(s, value=f(s.value), reduction=s.reduction and s.reduction.over(f))
 
         return replace(self, steps=tuple(map(put, self.steps)))
 
@@ -251,13 +249,8 @@ def _step(c: Compute, storage: Storage, run: Run) -> Step | None:
     nodes = [n for e in c.expressions for n in walk(e)]
     if kind is None or any(isinstance(n, Gathered) or (isinstance(n, Load) and n.outside) for n in nodes):
         return None
-    index = storage.layout(c.out).index(
-        tuple(simplify(bind(i, storage, run.bounds), run.bounds) for i in c.index)
-    )
-    to = Load(storage.tensor(c.out), tuple(simplify(i, run.bounds) for i in index))
-    r, value = c.reduction, bind(c.value, storage, run.bounds)
-    if r is not None:
-        r = replace(r, init=bind(r.init, storage, run.bounds), term=bind(r.term, storage, run.bounds))
+    to, value = destination(c, storage, run.bounds), bind(c.value, storage, run.bounds)
+    r = c.reduction and c.reduction.over(lambda e: bind(e, storage, run.bounds))
     made = Step(c.out, kind, to, value, r, c.out in storage.inner)
     along = value if r is None else r.term
     if kind != "number" and not (_is_row(along, run) and has_vector_form(along)):

@@ -42,12 +42,13 @@ from ingot.formula.expr import (
     transform,
     with_lanes,
 )
-from ingot.formula.index import Bounds, as_expr, coefficient, interval, simplify
+from ingot.formula.index import Bounds, coefficient, interval, simplify
 from ingot.formula.signature import signature
 from ingot.formula.statements import Assign, For, Let, Statement, Store, When
 from ingot.formula.types import FLOAT32, INDEX, INT32, INT64
 from ingot.loops.access import step
 from ingot.loops.cuts import in_vectors
+from ingot.loops.kernels.naive import nested
 from ingot.loops.layout import Storage, bind
 from ingot.ops.order import top_stages
 from ingot.targets.record import Target
@@ -156,9 +157,7 @@ def _with_element(s: Stage, element: Load, plain: Load) -> Stage:
 
     if isinstance(s, Scan):
         return replace(s, body=tuple(_with_element(c, element, plain) for c in s.body))
-    r = s.reduction
-    r = None if r is None else replace(r, init=put(r.init), term=put(r.term))
-    return replace(s, value=put(s.value), reduction=r)
+    return replace(s, value=put(s.value), reduction=s.reduction and s.reduction.over(put))
 
 
 def _beside(s: Selection) -> Var | None:
@@ -188,7 +187,6 @@ class _Writer:
     def element(self, at: dict[str, Expr], lanes: int = 1) -> Expr:
         """The element, or its negative: the least are the largest of those."""
         x = simplify(substitute(self.s.x, at), self.s.bounds)
-        assert isinstance(x, Load)
         x = with_lanes(x, lanes) if lanes > 1 else x
         return x if self.s.largest else Unary("neg", x)
 
@@ -206,7 +204,6 @@ class _Writer:
         out.append(Let("place", maximum(minimum(cast(place, INDEX), self.s.n - 1), 0)))
         x = substitute(self.s.x, {**at, self.s.i.name: index})
         values, places = (substitute(to, at) for to in (self.s.values, self.s.places))
-        assert isinstance(values, Load) and isinstance(places, Load)
         out += [Store(values, x), Store(places, cast(index, INT64))]
 
     def scratch(self, what: str, *shape: int) -> Tensor:
@@ -239,10 +236,7 @@ class _Rows(_Writer):
         out: list[Statement] = []
         self.results({}, places.at(s.step), out)
         body += _for(s.step, 0, s.k, 1, out)
-        nest = tuple(body)
-        for a in reversed(s.rest):
-            nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
-        yield from nest
+        yield from nested(s.rest, body)
 
     @property
     def lists(self) -> int:
@@ -357,10 +351,7 @@ class _Beside(_Writer):
         body: list[Statement] = []
         for lo, hi, lanes in in_vectors(static(p.extent), self.most):
             body += _for(p, lo, hi, lanes, list(self.lists(p, lanes)))
-        nest = tuple(body)
-        for a in reversed([a for a in self.s.rest if a is not p]):
-            nest = (For(a.name, Const(0), as_expr(a.extent or 0), 1, nest),)
-        yield from nest
+        yield from nested([a for a in self.s.rest if a is not p], body)
 
     def lists(self, p: Var, lanes: int) -> Iterator[Statement]:
         """The lists of neighbouring rows, and what they hold in the end."""

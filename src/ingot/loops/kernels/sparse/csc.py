@@ -28,12 +28,13 @@ import numpy as np
 
 from ingot.formula.compute import Compute
 from ingot.formula.expr import Array, Binary, Const, Expr, Load, Tensor, Var, cast, static, substitute
-from ingot.formula.index import Bounds, as_expr, simplify
+from ingot.formula.index import Bounds, simplify
 from ingot.formula.statements import Assign, For, Instruction, Let, Madd, Remark, Statement, Store, When
 from ingot.formula.types import FLOAT32, INDEX, INT8, INT32, UINT8, UINT16, DType
 from ingot.loops.access import step
 from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.roles import Contraction
+from ingot.loops.kernels.naive import loop, nested
 from ingot.loops.kernels.sparse.coded import Expansion, coded
 from ingot.loops.kernels.sparse.sparse_lanes import Matrix, encoded_product, matrix_of
 from ingot.loops.layout import Storage
@@ -208,9 +209,7 @@ class _Generator:
         else:
             cut = pieces(static(self.x.extent), POINTS)
             made = tuple(For(self.x.name, Const(lo), Const(hi), n, body(n)) for lo, hi, n in cut)
-        for x in reversed((*self.c.outer, *self.c.tile[:-1])):
-            made = (For(x.name, Const(0), as_expr(x.extent or 0), 1, made),)
-        return made
+        return nested((*self.c.outer, *self.c.tile[:-1]), made)
 
     def scratch(self, shape: tuple[int, ...], what: str, dtype: DType) -> Tensor:
         return self.storage.scratch(self.c.to.tensor, shape, what, dtype)
@@ -314,8 +313,7 @@ class _Generator:
         skipped = self.word(cast((gap + 1) * self.made.reach, INT32))
         for at, said in ((e, rows), (gap * codes, skipped)):
             store = Store(Load(self.table, (at,)), cast(said, self.table.type))
-            v = e if at is e else gap
-            yield For(v.name, Const(0), as_expr(v.extent or 0), 1, (store,))
+            yield loop(e if at is e else gap, (store,))
 
     def word(self, rows: Expr) -> Expr:
         """Rows to go on, as the table has them."""

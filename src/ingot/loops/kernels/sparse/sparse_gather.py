@@ -21,12 +21,13 @@ import numpy as np
 
 from ingot.formula.compute import Compute
 from ingot.formula.expr import Array, Binary, Const, Expr, Load, Pick, Tensor, Var, cast, substitute
-from ingot.formula.index import Bounds, as_expr
+from ingot.formula.index import Bounds
 from ingot.formula.statements import For, Instruction, Let, Remark, Statement, Store
 from ingot.formula.types import INDEX, INT8, INT32, UINT8, UINT16, DType
 from ingot.loops.kernels.contraction.int_dot import LONG
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.roles import Contraction
+from ingot.loops.kernels.naive import nested
 from ingot.loops.kernels.sparse.csc import MOST_VALUES
 from ingot.loops.kernels.sparse.sparse_lanes import Matrix, encoded_product, is_row, matrix_of
 from ingot.loops.layout import Storage
@@ -100,11 +101,8 @@ class _Generator:
     def statements(self) -> tuple[Statement, ...]:
         """Around the rows go the loops over the points."""
         row = self.c.vector
-        body: tuple[Statement, ...] = tuple(self.row(row))
-        body = (For(row.name, Const(0), Const(self.c.channels), 1, body),)
-        for x in reversed((*self.c.outer, *self.c.tile)):
-            body = (For(x.name, Const(0), as_expr(x.extent or 0), 1, body),)
-        return (self.remark(), *body)
+        rows = For(row.name, Const(0), Const(self.c.channels), 1, tuple(self.row(row)))
+        return (self.remark(), *nested((*self.c.outer, *self.c.tile), (rows,)))
 
     def remark(self) -> Remark:
         shape = f"{self.matrix.density:.1%} of {self.c.channels}x{self.c.terms}"
@@ -138,7 +136,6 @@ class _Generator:
         weights = self.constant("weights", self.made.weights, INT8)
         yield Let("start", cast(Load(starts, (group,)), INDEX))
         seen = substitute(self.c.a, {self.c.reduce[0].name: Var("start")})
-        assert isinstance(seen, Load)
         window = Load(seen.tensor, seen.index, lanes=self.window)
         a: Expr = Pick((window,), Load(offsets, (group, Const(0)), lanes=LONG))
         if self.sign:

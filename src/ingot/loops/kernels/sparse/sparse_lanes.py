@@ -36,7 +36,6 @@ from ingot.formula.expr import (
 from ingot.formula.extents import extent
 from ingot.formula.index import (
     Bounds,
-    as_expr,
     coefficient,
     from_linear,
     linear,
@@ -52,6 +51,7 @@ from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import parts
 from ingot.loops.kernels.contraction.byte_product import byte_product
 from ingot.loops.kernels.contraction.roles import Contraction, match, merge_terms
+from ingot.loops.kernels.naive import nested
 from ingot.loops.kernels.sparse.schedule import Form, Schedule, schedule
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
@@ -269,9 +269,7 @@ class _Generator:
     def points(self, block: Expr, rows: int) -> tuple[Statement, ...]:
         """Around the steps of a block of rows go the points that it serves."""
         body = tuple(self.one(block, rows))
-        for x in reversed((*self.c.outer, *self.c.tile)):
-            body = (For(x.name, Const(0), as_expr(x.extent or 0), 1, body),)
-        return (*self.table(), *body)
+        return (*self.table(), *nested((*self.c.outer, *self.c.tile), body))
 
     def one(self, block: Expr, rows: int) -> Iterator[Statement]:
         """One point: sums of a block of rows."""
@@ -309,9 +307,7 @@ class _Generator:
         """The operand from an element of what the point reads on: along its row, or as one array."""
         a = self.c.a
         if is_row(self.c):
-            moved = substitute(a, {self.c.reduce[0].name: start})
-            assert isinstance(moved, Load)
-            return moved
+            return substitute(a, {self.c.reduce[0].name: start})
         at: Expr = Const(0)
         zero = {k.name: Const(0) for k in self.c.reduce}
         for i, size in zip(a.index, known_strides(a.tensor), strict=True):

@@ -86,9 +86,7 @@ class _Generator(Products):
         env: dict[str, Expr] = {self.conv.channel.name: start}
         for w, i in zip(self.conv.windows, offsets, strict=True):
             env |= {w.axis.name: self._first(w), w.tap.name: i}
-        read = simplify(substitute(self.c.a, env))
-        assert isinstance(read, Load)
-        return read
+        return simplify(substitute(self.c.a, env))
 
     def _fill(self, start: Expr) -> Iterator[Statement]:
         """The tile's inputs, zeros beyond the image."""
@@ -170,7 +168,6 @@ class _Generator(Products):
         for w, i in zip(self.conv.windows, at, strict=True):
             env[w.axis.name] = simplify(self._first(w) + i)
         to, value = simplify(substitute(self.c.to, env)), simplify(substitute(self.c.value, env))
-        assert isinstance(to, Load)
         if lanes > 1:
             vectorize(to, f"{v.name}_lane", lanes)
             value = vectorize(value, f"{v.name}_lane", lanes)

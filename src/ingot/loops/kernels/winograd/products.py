@@ -41,7 +41,6 @@ class Products(Frame):
         }
         bounds = {pixel.name: (0, width - 1), block_name(wide): (0, wide.tiles(m) - 1)}
         read = simplify(substitute(self.c.a, env), bounds)
-        assert isinstance(read, Load)
         last = {w.dim: static(read.tensor.shape[w.dim]) - 1 for w in self.conv.windows}
         index = (Binary("min", i, Const(last[d])) if d in last else i for d, i in enumerate(read.index))
         body = (Prefetch(replace(read, index=tuple(index)), 0, 2),)
