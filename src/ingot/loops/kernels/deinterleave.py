@@ -17,9 +17,8 @@ from ingot.formula.expr import Const, Expr, Load, Var, loads, static, substitute
 from ingot.formula.index import Bounds, simplify
 from ingot.formula.statements import Let, Statement, Store
 from ingot.loops.access import NotVectorizable, step, vectorize
-from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.interleave import MOST_PLANES, along, picked
-from ingot.loops.kernels.transpose import Turn, match
+from ingot.loops.kernels.transpose import Turn, turn
 from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
@@ -28,14 +27,11 @@ def deinterleave(
     c: Compute, storage: Storage, target: Target, bounds: Bounds
 ) -> tuple[Statement, ...] | None:
     """Statements for a map to few planes, or None."""
-    t = c.out.type
-    if target.vector_bytes == 0 or c.reduction is not None or t.kind not in "iuf" or t.compute is not t:
-        return None
-    found = match(normal_axes(c), storage, bounds)
+    found = turn(c, storage, target, bounds)
     if found is None or not _is_interleaved(found):
         return None
     try:
-        return tuple(_loops(found, target.lanes(t.bytes)))
+        return tuple(_loops(found, target.lanes(c.out.type.bytes)))
     except NotVectorizable:
         return None
 

@@ -18,10 +18,9 @@ from ingot.formula.index import Bounds, simplify
 from ingot.formula.statements import For, Let, Statement, Store
 from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, step, vectorize
-from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import in_vectors
 from ingot.loops.kernels.naive import nested
-from ingot.loops.kernels.transpose import Turn, match
+from ingot.loops.kernels.transpose import Turn, turn
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import in_integers
 from ingot.targets.record import Target
@@ -31,10 +30,7 @@ MOST_PLANES = 4
 
 def interleave(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements for a map of few planes, or None."""
-    t = c.out.type
-    if target.vector_bytes == 0 or c.reduction is not None or t.kind not in "iuf" or t.compute is not t:
-        return None
-    found = match(normal_axes(c), storage, bounds)
+    found = turn(c, storage, target, bounds)
     if found is None or not _is_interleaved(found):
         return None
     widest = max(n.dtype.bytes for n in walk(found.value) if n.dtype not in (INDEX, BOOL))

@@ -54,10 +54,7 @@ class Turn:
 
 def transpose(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements for a map that turns an operand, or None."""
-    t = c.out.type
-    if target.vector_bytes == 0 or c.reduction is not None or t.kind not in "iuf" or t.compute is not t:
-        return None
-    found = match(normal_axes(c), storage, bounds)
+    found = turn(c, storage, target, bounds)
     if found is None:
         return None
     widest = max(n.dtype.bytes for n in walk(found.value) if n.dtype not in (INDEX, BOOL))
@@ -70,6 +67,14 @@ def transpose(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> t
         return None
 
 
+def turn(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> Turn | None:
+    """The stage, if it is a map of numbers that are stored as they are computed, and turns an operand."""
+    t = c.out.type
+    if target.vector_bytes == 0 or c.reduction is not None or t.kind not in "iuf" or t.compute is not t:
+        return None
+    return _match(normal_axes(c), storage, bounds)
+
+
 def turned(t: Turn, lanes: int) -> tuple[Statement, ...]:
     """Statements of a copy in tiles of at most `lanes` elements a side, one by one where no tile fits."""
     lanes = min(lanes, MOST_LANES)
@@ -78,7 +83,7 @@ def turned(t: Turn, lanes: int) -> tuple[Statement, ...]:
     return tuple(_nest(t, lanes if lanes >= t.fewest else 1))
 
 
-def match(c: Compute, storage: Storage, bounds: Bounds) -> Turn | None:
+def _match(c: Compute, storage: Storage, bounds: Bounds) -> Turn | None:
     """Bind the stage; every operand moves by one, or not at all, along `down` or, those to turn, `across`."""
     if not c.axes or not all(isinstance(a.extent, int) for a in c.axes):
         return None

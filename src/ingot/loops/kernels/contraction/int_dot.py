@@ -107,9 +107,8 @@ class _Generator(DotLoops):
     def __init__(self, p: Product, storage: Storage, group: int) -> None:
         super().__init__(p, storage, group, SIGN if group == LONG and p.c.a.tensor.type is UINT8 else 0)
         size = ALONE if self.x is None else TOGETHER
-        whole, rest = divmod(self.c.channels, size)
-        cut = [(0, whole, size), (whole * size, 1, rest)]
-        self.segments = [_Segment(*s, self.packed(*s)) for s in cut if s[1] and s[2]]
+        cut = ((block * size, blocks, each) for block, blocks, each in self.in_blocks(size))
+        self.segments = [_Segment(*s, self.packed(*s)) for s in cut]
         points = 1 if self.x is None else min(POINTS, static(self.x.extent))
         self.sums = storage.scratch(self.c.to.tensor, (points, self.c.channels), "sums", INT32)
 
