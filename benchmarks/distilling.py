@@ -34,10 +34,14 @@ class Distilling:
     temperature: float = 1.0
     teacher: nn.Module | None = None
 
+    def __post_init__(self) -> None:
+        # two threads that wait for each other on a busy machine take ten times as long as one
+        torch.set_num_threads(1)
+        torch.set_flush_denormal(True)
+
     def prepare(self, network: nn.Module) -> None:
         """Keep the network as it is before pruning."""
         torch.manual_seed(0)
-        torch.set_num_threads(1)
         self.teacher = copy.deepcopy(network).eval()
 
     def train(self, network: nn.Module, steps: int) -> None:

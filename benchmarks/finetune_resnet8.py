@@ -1,7 +1,7 @@
 """The training script of ResNet-8 on CIFAR-10, for `ingot compress --finetune`. The environment variable DATA
 names the folder that `benchmarks.compressed` takes.
 
-Images are shifted by up to four pixels and mirrored. `evaluate` counts among the test images.
+Each image is shifted by up to four pixels and mirrored at random. `evaluate` counts among the test images.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ _test, _right = torch.from_numpy(_of.test), torch.from_numpy(_of.test_labels)
 
 
 def batch() -> tuple[Tensor, Tensor]:
+    """Images float32 and their classes, each image shifted and mirrored on its own."""
     chosen = torch.randint(0, len(_images), (BATCH,))
-    images = _images[chosen].float()
-    if torch.rand(()) < 0.5:
-        images = images.flip(2)
-    down, right = torch.randint(0, 2 * MARGIN + 1, (2,)).tolist()
-    wide = pad(images, (0, 0, MARGIN, MARGIN, MARGIN, MARGIN))
-    return wide[:, down : down + SIZE, right : right + SIZE], _labels[chosen]
+    wide = pad(_images[chosen], (0, 0, MARGIN, MARGIN, MARGIN, MARGIN))
+    down, right = torch.randint(0, 2 * MARGIN + 1, (2, BATCH, 1))
+    across = torch.arange(SIZE).expand(BATCH, SIZE)
+    mirrored = torch.rand(BATCH, 1) < 0.5
+    rows, columns = torch.arange(SIZE) + down, torch.where(mirrored, SIZE - 1 - across, across) + right
+    images = wide[torch.arange(BATCH)[:, None, None], rows[:, :, None], columns[:, None, :]]
+    return images.float(), _labels[chosen]
 
 
 def held() -> Iterator[tuple[Tensor, Tensor]]:
