@@ -68,6 +68,7 @@ from ingot.ops.infer import infer
 from ingot.options import Options
 from ingot.passes.byte_activations import byte_activations, layers_in_a_row
 from ingot.passes.edge_scales import edge_scales
+from ingot.passes.encoded_integers import encoded_integers
 from ingot.passes.inline_if import inline_if
 from ingot.passes.integer_layers import integer_layers
 from ingot.passes.number_calls import number_calls
@@ -212,14 +213,16 @@ def _origin(model: Any, made: Sequence[Stages]) -> Origin:
     """What a bundle says of the model that it came from, compiled for one target or several."""
     in_bytes = max(layers_in_a_row(m.graph) for m in made)
     graph = made[0].graph
-    return Origin(digest(model), opsets(graph), graph.ports, in_bytes, graph.scales, _left_float(made))
+    left = _by_target([(m.target, m.graph.left_float) for m in made])
+    expanded = _by_target([(m.target, m.graph.expanded) for m in made])
+    return Origin(digest(model), opsets(graph), graph.ports, in_bytes, graph.scales, left, expanded)
 
 
-def _left_float(made: Sequence[Stages]) -> dict[str, str]:
-    """Which layers stay in floats, and why: of several targets, on which."""
+def _by_target(made: Sequence[tuple[Target, dict[str, str]]]) -> dict[str, str]:
+    """What is said of layers; of several targets, for which."""
     if len(made) == 1:
-        return made[0].graph.left_float
-    return {f"{layer} on {m.target.name}": why for m in made for layer, why in m.graph.left_float.items()}
+        return made[0][1]
+    return {f"{layer} on {target.name}": why for target, said in made for layer, why in said.items()}
 
 
 def compile_several(models: Sequence[Any], options: Options) -> Collection:
@@ -265,6 +268,8 @@ def front(model: Any, options: Options) -> Graph:
     graph = GRAPH(edge_scales, graph)  # before integer_layers: the nodes at the edge are still the model's
     if options.fuse and options.math != "exact":
         graph = GRAPH(integer_layers, graph)  # needs types and folded constants; prune takes the floats away
+    # behind integer_layers, which makes the products; before byte_activations, whose weights stay encoded
+    graph = GRAPH(encoded_integers, graph, target_of(options), options.huffman, options.optimize == "size")
     if options.activations == "int8":
         # needs types and constant weights
         graph = GRAPH(byte_activations, graph, target_of(options), options.huffman)

@@ -322,3 +322,15 @@ def test_bundles_of_narrow_weights_are_what_the_compressed_model_is(kind: str, t
     assert result.exit_code == 0 and json.loads(result.stdout)["layers"][0]["form"] != kind, result.output
     verified = ingot("verify", made)
     assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.parametrize("density, said", [("1.0", True), ("0.1", False)])
+def test_int8_that_a_bundle_expands_is_said(density: str, said: bool, tmp_path: Path) -> None:
+    w = np.rint(30 * np.random.default_rng(4).standard_normal((90, 60))).astype(np.int8)
+    body = "{ v = DequantizeLinear(w, t) y = MatMul(x, v) }"
+    given = {"w": w, "t": np.asarray(np.float32(0.1))}
+    onnx.save(model("(float[1,90] x) => (float[1,60] y)", body, given), tmp_path / "m.onnx")
+    words = ("--bits", "4", "--density", density, "-o", tmp_path / "c.onnx")
+    result = ingot("compress", tmp_path / "m.onnx", *words)
+    assert result.exit_code == 0, result.output
+    assert ("and bytes in a bundle: 'w'; prune them" in result.stderr) == said

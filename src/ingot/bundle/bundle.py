@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ingot.bundle.containers import Value, packed, values_of
-from ingot.bundle.costs import cost_table, float_table
+from ingot.bundle.costs import cost_table, left_tables
 from ingot.bundle.run import NOTHING, Runner, runner
 from ingot.bundle.schema import sealed, text_of
 from ingot.bundle.session import Session
@@ -44,7 +44,7 @@ class Bundle(Result):
 
     def tables(self) -> list[Table]:
         """Return the costs of the bundle, and the layers that could not be computed in bytes."""
-        return [cost_table(self.manifest), *float_table(self.manifest)]
+        return [cost_table(self.manifest), *left_tables(self.manifest)]
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -35,10 +35,18 @@ def cost_table(manifest: Mapping[str, Any]) -> Table:
     return table(f"{manifest['name']} on {target}", ("", "cost>", "of which"), rows)
 
 
-def float_table(manifest: Mapping[str, Any]) -> list[Table]:
-    """Return which layers `--activations int8` left in floats, and why; nothing where there are none."""
-    rows = [(x["layer"], x["why"]) for x in manifest.get("float_layers", ())]
-    return [table("layers left in floats", ("layer", "because"), rows)] if rows else []
+LEFT = {
+    "float_layers": "layers left in floats",
+    "expanded_layers": "layers whose encoded integers are stored as all elements",
+}
+
+
+def left_tables(manifest: Mapping[str, Any]) -> list[Table]:
+    """Return which layers `--activations int8` left in floats, and whose weights were expanded, and why;
+    nothing where there are none.
+    """
+    found = {title: [(x["layer"], x["why"]) for x in manifest.get(key, ())] for key, title in LEFT.items()}
+    return [table(title, ("layer", "because"), rows) for title, rows in found.items() if rows]
 
 
 def calls_text(count: int) -> str:

@@ -40,7 +40,7 @@ class Origin:
 
     `byte_layers`: how many layers behind each other are computed in bytes instead of floats. `scales`: what
     the integers of inputs and outputs stand for. `float_layers`: which layers with encoded weights stay in
-    floats though bytes were asked for, and why.
+    floats though bytes were asked for, and why; `expanded_layers`: of which the elements are stored.
     """
 
     sha256: str
@@ -49,6 +49,7 @@ class Origin:
     byte_layers: int = 0
     scales: Mapping[str, Scale] = field(default_factory=dict)
     float_layers: Mapping[str, str] = field(default_factory=dict)
+    expanded_layers: Mapping[str, str] = field(default_factory=dict)
 
 
 def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: int | None) -> dict[str, Any]:
@@ -65,6 +66,7 @@ def manifest(unit: Unit, options: Options, origin: Origin, code: bytes, stack: i
         "opsets": dict(sorted(origin.opsets.items())),
         "byte_layers": origin.byte_layers,
         "float_layers": [{"layer": layer, "why": why} for layer, why in origin.float_layers.items()],
+        "expanded_layers": [{"layer": layer, "why": why} for layer, why in origin.expanded_layers.items()],
         "options": _options(options),
         "inputs": [_tensor(unit, t) for t in program.inputs],
         "outputs": [_tensor(unit, t) for t in program.outputs],

@@ -76,8 +76,8 @@ class Ports(Struct):
     outputs: list[Port]
 
 
-class FloatLayer(Struct):
-    """A layer that `--activations int8` left in floats."""
+class LeftLayer(Struct):
+    """A layer with encoded weights that is computed otherwise than was asked for."""
 
     layer: str
     why: str
@@ -166,7 +166,8 @@ class Manifest(Struct):
     files: dict[FileName, Hash]
     manifest_sha256: Hash
     variants: list[Processor] = []
-    float_layers: list[FloatLayer] = []
+    float_layers: list[LeftLayer] = []
+    expanded_layers: list[LeftLayer] = []
     memory: list[Ram] = []
     flash: list[Flash] = []
     group: Identifier | None = None

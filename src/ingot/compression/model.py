@@ -38,6 +38,7 @@ from ingot.tables import Result, Table, table
 
 CONV_BITS, FC_BITS = 8, 4
 SCALE: Scale = "sensitivity"
+NAMED = 3  # layers in a remark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +141,7 @@ def finished(
     """The model written, and counted. A layer without an encoding stays as it is: encoded, if it was."""
     announce("write", len(layers), len(layers))
     _remark_gaps(encodings, dict(zip(layers, choices, strict=True)))
+    _remark_integers(encodings)
     write(model, encodings, opset_of(model))
     there = {layer: layer.encoding for layer in layers if layer.encoding is not None}
     kept = {layer: encoding for layer in layers if (encoding := encodings.get(layer, there.get(layer)))}
@@ -159,6 +161,17 @@ def _remark_gaps(encodings: dict[Layer, Encoding], choices: dict[Layer, Choice])
     if named := ", ".join(repr(layer.name) for layer in dense if choices[layer].gap_bits != AUTO):
         remark(
             f"smaller without relative indices, and so without --gap-bits: {named}; --form sparse has them"
+        )
+
+
+def _remark_integers(encodings: dict[Layer, Encoding]) -> None:
+    """Say which layers a bundle stores as bytes all the same."""
+    dense = [layer for layer, e in encodings.items() if layer.is_int8 and isinstance(e, Codebook)]
+    if dense:
+        named = ", ".join(repr(layer.name) for layer in dense[:NAMED]) + ", ..." * (len(dense) > NAMED)
+        remark(
+            f"int8 weights without relative indices are smaller in this file, and bytes in a bundle: {named}"
+            "; prune them (--density), or compile with --huffman"
         )
 
 

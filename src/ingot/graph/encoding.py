@@ -22,7 +22,8 @@ class Codebook:
     """Weight sharing: each element is a code, and the codes number the values (Han et al., "Deep
     Compression", arXiv:1510.00149, section 3).
 
-    `codes`: uint8 of the tensor's shape, each below `len(values)`. `values`: float32 [2 ** bits].
+    `codes`: uint8 of the tensor's shape, each below `len(values)`. `values`: float32 [2 ** bits]; int8 where
+    the constant is these, cast.
     """
 
     codes: Array
@@ -42,7 +43,7 @@ class Codebook:
         return self
 
     def decode(self) -> Array:
-        """The elements: float32 of `shape`."""
+        """The elements: of `shape`, and of the values' type."""
         return self.values[self.codes]
 
     def check(self) -> None:

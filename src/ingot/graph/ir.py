@@ -130,7 +130,8 @@ class Graph:
     `states` pairs outputs with inputs: a frontend does where its format says so, `pair_states` as the user
     says. `ports` says of a main graph what of the model its inputs and outputs are; empty where they are all
     tensors. `scales` says of quantised inputs and outputs, by name, what their integers stand for.
-    `left_float` says which layers with encoded weights `byte_activations` left in floats, and why.
+    `left_float` says which layers with encoded weights `byte_activations` left in floats, and why; `expanded`
+    which encoded weights are stored as their elements, by `encoded_integers`.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Graph:
     ports: tuple[tuple[Port, ...], tuple[Port, ...]] = ((), ())
     scales: dict[str, Scale] = field(default_factory=dict)
     left_float: dict[str, str] = field(default_factory=dict)
+    expanded: dict[str, str] = field(default_factory=dict)
 
     def values(self) -> Iterator[Value]:
         """Inputs, then what the nodes make; not the constants, which hang on the nodes that read them."""

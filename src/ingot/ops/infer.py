@@ -167,11 +167,16 @@ def _folded(node: Node, formula: Formula, wanted: list[Tensor], budget: Budget) 
 
 
 def _moved(node: Node, array: Array) -> Codebook | None:
-    """The codebook of a constant that only moves what an encoded one holds: transposes, cuts, reshapes it."""
+    """The codebook of a constant that only moves what an encoded one holds: transposes, cuts, reshapes it, or
+    casts whole numbers to int8.
+    """
     encoded = [v.encoding for v in node.inputs if v is not None and v.encoding is not None]
     if len(encoded) != 1:
         return None
     values = encoded[0].values
+    if node.op == "Cast" and not node.domain and array.dtype == np.int8:
+        with np.errstate(invalid="ignore"):  # what is no int8 is none of the constant's elements either
+            values = values.astype(np.int8)
     codes = codes_of(array, values)
     return None if codes is None else Codebook(codes, values)
 

@@ -104,7 +104,8 @@ def _encoded(node: Node) -> list[int]:
     """Which inputs are encoded weights; none of what moves or reads elements, and does not multiply."""
     if node.op in MOVES:
         return []
-    return [n for n, v in enumerate(node.inputs) if v is not None and v.encoding is not None]
+    encoded = ((n, v.encoding) for n, v in enumerate(node.inputs) if v is not None)
+    return [n for n, e in encoded if e is not None and e.values.dtype.kind == "f"]
 
 
 def _rewritten(node: Node, how: _How, known: NeverNegative) -> list[Node] | str:

@@ -79,6 +79,26 @@ def _compared(s: Sizes, target: Target, cycles: float, floats: float) -> str:
     return f"bytes are estimated to be slower: {cycles:,.0f} cycles, floats {floats:,.0f}"
 
 
+def entries_slower(s: Sizes, largest: int, target: Target) -> str:
+    """Why entries of bytes, none of them beyond `largest`, are no faster than all elements of their matrix;
+    "" where they are. Nothing is quantised.
+    """
+    instructions = target.instructions.get(("dot4", "uint8"), 1)
+    if target.spelling("dot4", "uint8") is None and 2 * 255 * largest >= 1 << 15:
+        return f"sums of two products have 16 bits on {target.name}, and weights go up to {largest}"
+    if s.values > (most := _most_values(target)):
+        return f"its weights have {s.values} values, and registers of {target.name} pick among {most}"
+    if s.terms < _window(target):
+        return f"it adds {s.terms} terms, a step of entries sees {_window(target)}"
+    held = int(_steps(s, target, True) * target.lanes(4) * BYTE_SLOTS * SLOT_BYTES)
+    entries = max(s.points * _point(s, target), held / stream(held, target, False))
+    size, blocks = s.terms * s.outputs, -(-s.outputs // target.lanes(4))
+    elements = max(s.points * blocks * s.terms / 8 * instructions, size / stream(size, target, False))
+    if entries < elements:
+        return ""
+    return f"entries are estimated to be slower: {entries:,.0f} cycles, all elements {elements:,.0f}"
+
+
 def in_bytes(s: Sizes, target: Target, parts: int = 1) -> float:
     """Cycles, quantising the operand in so many parts; no end where registers have no room for the values."""
     point = s.terms * QUANTISING + _point(s, target)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ingot.formula.budget import Budget
 from ingot.formula.expr import Array
-from ingot.formula.types import FLOAT32, INT32
+from ingot.formula.types import FLOAT32, INT8, INT32
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, uses
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.infer import infer_node
@@ -280,6 +280,8 @@ class _Layers:
         result: Operands = [
             constant_value(f"{name}_{s}", a) for s, a in (("ys", to.scale), ("yz", _typed(to)))
         ]
+        if w.q.type is INT8 and (held := given[3]) is not None:
+            held.encoding = w.q.encoding
         if not is_whole:
             return self.biased(node, given, unit, bias, result)
         fixed = constant_value(f"{name}_bias", sums.astype(np.int32)) if sums.any() else None

@@ -7,7 +7,17 @@ Needs an inferred graph. Guarantees that every node left contributes to an outpu
 
 from __future__ import annotations
 
-from ingot.graph.ir import Graph, reads
+from ingot.graph.ir import Graph, Node, reads
+
+
+def contributing(graph: Graph) -> list[Node]:
+    """The nodes of a graph whose results are not known and reach its outputs."""
+    needed, found = set(graph.outputs), []
+    for node in reversed(graph.nodes):
+        if any(v in needed and v.constant is None for v in node.outputs if v is not None):
+            needed.update(reads(node))
+            found.append(node)
+    return found[::-1]
 
 
 def prune(graph: Graph) -> Graph:

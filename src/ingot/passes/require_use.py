@@ -14,9 +14,11 @@ from ingot.formula.index import as_expr
 from ingot.graph.ir import Graph, Value
 from ingot.log import remark
 from ingot.options import Options
+from ingot.passes.byte_activations import MOVES
 
 REMEDY = {
-    "--activations int8": "to compute in int8, quantise the model first: ingot profile, then ingot quantize",
+    "--activations int8": "to compute in int8, quantise the model first: ingot profile, then ingot quantize "
+    "(what is quantised already is computed in int8 without this option)",
     "--huffman": "ingot compress MODEL -o FILE.onnx encodes them; compile that file",
 }
 """What helps whoever gave an option that does nothing to the model."""
@@ -29,12 +31,12 @@ def require_use(graph: Graph, options: Options) -> Graph:
     graphs = list(_all_graphs(graph))
     read = [v for g in graphs for node in g.nodes for v in node.inputs if v is not None]
     values = [*read, *(v for g in graphs for v in g.values())]
-    encoded = ["--activations int8"] * (options.activations == "int8") + ["--huffman"] * options.huffman
-    if encoded and all(v.encoding is None for v in read):
-        raise InputError(
-            f"{encoded[0]} is for weights that `ingot compress` encoded, and the model has none",
-            remedy=REMEDY[encoded[0]],
-        )
+    multiplied = [v for g in graphs for n in g.nodes if n.op not in MOVES for v in n.inputs if v is not None]
+    kinds = {v.encoding.values.dtype.kind for v in multiplied if v.encoding is not None}
+    if options.activations == "int8" and "f" not in kinds:
+        raise _nothing_encoded("--activations int8", "floats")
+    if options.huffman and not kinds:
+        raise _nothing_encoded("--huffman", "weights")
     if not any(p.kind != "tensor" for ports in graph.ports for p in ports):
         for name in options.capacity:
             if name:
@@ -45,6 +47,12 @@ def require_use(graph: Graph, options: Options) -> Graph:
     if room != Options().string_bytes and not any(v.type and v.type.is_text for v in values):
         raise InputError(f"--string-bytes {room}: the model has no strings", remedy="leave it out")
     return graph
+
+
+def _nothing_encoded(option: str, what: str) -> InputError:
+    return InputError(
+        f"{option} is for {what} that `ingot compress` encoded, and the model has none", remedy=REMEDY[option]
+    )
 
 
 def _require_open(name: str, values: Sequence[Value]) -> None:

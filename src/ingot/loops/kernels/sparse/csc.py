@@ -46,7 +46,7 @@ MOST = (1 << 31) - 1  # as a mask: a number without its sign
 POINTS = 4  # that share each entry that is read
 GAP_BITS = 8  # of an entry that is stored in Huffman codes
 MOST_SUMS = 64 << 10  # bytes of the sums of all points, which a stream that is read once needs at once
-TYPES = ((FLOAT32, FLOAT32), (UINT8, INT8))
+TYPES = ((FLOAT32, FLOAT32), (UINT8, INT8), (INT8, INT8))
 MOST_VALUES = 256
 WORTH_TABLE = 1024  # entries whose table is worth being made
 WORTH = 0.5  # the density up to which a walk through the entries beats one through all elements
@@ -137,7 +137,7 @@ def saved_bytes(c: Contraction) -> int:
         return 0
     bits = _code_bits(matrix)
     made = _entries(matrix, bits, bits + GAP_BITS, False)
-    plain = matrix.codes.size * (4 if bits <= 4 else 8) // 8
+    plain = matrix.codes.size * (4 if bits <= 4 and c.b.dtype.is_float else 8) // 8
     if matrix.density <= WORTH:
         plain = min(plain, columns_of(matrix).entries.nbytes)
     return max(0, plain - coded(made.entries, made.first, bits).bytes)

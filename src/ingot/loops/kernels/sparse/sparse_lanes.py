@@ -50,6 +50,7 @@ from ingot.loops.access import NotVectorizable, known_strides, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import parts
 from ingot.loops.kernels.contraction.byte_product import byte_product
+from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.roles import Contraction, match, merge_terms
 from ingot.loops.kernels.naive import nested
 from ingot.loops.kernels.sparse.schedule import Form, Schedule, schedule
@@ -75,7 +76,7 @@ def way_of(c: Contraction, target: Target) -> Way | None:
     rows, types = target.lanes(4), (c.a.tensor.type, c.b.tensor.type)
     if types == (FLOAT32, FLOAT32) and rows >= 8 and target.spelling("pick16", "float32"):
         return Way(Form(rows, 2, 2 * rows), rows)
-    if types != (UINT8, INT8) or not target.spelling("pick16", "int8"):
+    if types not in ((UINT8, INT8), (INT8, INT8)) or not target.spelling("pick16", "int8"):
         return None
     slots, dot = 2 * GROUP, "dot4" if target.spelling("dot4", "uint8") else "dot4s"
     if dot == "dot4s" and not (target.spelling(dot, "uint8") and _never_saturates(c)):
@@ -93,7 +94,7 @@ def most_values(c: Contraction, target: Target) -> int:
 def _never_saturates(c: Contraction) -> bool:
     """Whether two products of what the operand holds with these weights fit 16 bits."""
     assert c.b.tensor.codebook is not None
-    _, most = value_range(c.a.tensor) or (0, 255)
+    most = 255 if c.a.tensor.type is INT8 else (value_range(c.a.tensor) or (0, 255))[1]
     return 2 * most * int(np.abs(c.b.tensor.codebook.astype(int)).max()) < 1 << 15
 
 
@@ -208,6 +209,13 @@ class _Generator:
 
     def __post_init__(self) -> None:
         self.made = schedule(self.matrix.codes, self.matrix.places, self.way.form)
+        if self.is_signed:
+            self.subtracted = self.subtracted + Const(SIGN, INT32)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether bytes are int8: made uint8, as the dot product takes them, as they are loaded."""
+        return self.c.a.tensor.type is INT8
 
     @property
     def is_bytes(self) -> bool:
@@ -300,7 +308,8 @@ class _Generator:
         for k in range(2):
             last = simplify(x.index[-1] + k * self.way.part)
             at = replace(x, index=(*x.index[:-1], last), lanes=self.way.part)
-            yield Let(f"x{k}", at, self.way.part)
+            x_k = cast(at ^ Const(-SIGN, INT8), UINT8) if self.is_signed else at
+            yield Let(f"x{k}", x_k, self.way.part)
         yield from self.bytes_step(s) if self.is_bytes else self.float_step(s)
 
     def window(self, start: Expr) -> Load:
