@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import parser
+from onnx import helper, parser
 
-from ingot.driver import front
+from ingot.driver import front, stages
 from ingot.errors import InputError
 from ingot.options import Options
+from tests.encoded import one_node, random_codes
 from tests.test_cli import MODEL, ingot
 
 
@@ -51,3 +52,15 @@ def test_encoded_weights_take_both(tmp_path: Path) -> None:
     model = tmp_path / "small.onnx"
     assert ingot("compress", MODEL, "--density", "0.5", "-o", model).exit_code == 0
     assert front(model, Options(huffman=True, activations="int8")).nodes
+    with pytest.raises(InputError, match="--huffman is of entries, and --math exact multiplies zeros too"):
+        front(model, Options(huffman=True, math="exact"))
+
+
+@pytest.mark.parametrize("size, said", [(9, True), (300, False)])
+def test_huffman_codes_that_save_nothing_are_said(
+    size: int, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    codes = random_codes((size, size), 0.1)
+    stages(one_node(node, {"x": (1, size)}, {}, {"w": codes}), Options(target="c99", huffman=True))
+    assert ("--huffman does nothing" in capsys.readouterr().err) == said

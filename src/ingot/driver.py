@@ -36,7 +36,7 @@ from ingot.frontends.onnx.tensors import array_of, embed_external, embed_sparse,
 from ingot.graph.ir import Graph
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
-from ingot.log import Level, announce
+from ingot.log import Level, announce, remark
 from ingot.loops.choice import LoweringOptions, Ways
 from ingot.loops.layout import Layout
 from ingot.loops.lower import lower
@@ -366,6 +366,8 @@ def lower_steps(
     # what stays the same from step to step is proved once
     programs = Level("program", "writing loops", program_text, partial(require_proved, proved={}))
     program = programs(lower, region, layouts, name, target, how)
+    if options.huffman and not any("Huffman" in note for k in program.kernels for note in k.notes):
+        remark("--huffman does nothing: in every layer, its tables would take more bytes than it saves")
     if options.fuse and options.generators and options.math == "standard":
         require_used(how.tuned, program)
     if options.threads:

@@ -336,7 +336,9 @@ def parse_regions(text: str | None, flag: str, plain: str) -> dict[str, int]:
     out: dict[str, int] = {}
     for word in () if text is None else text.split(","):
         name, colon, size = word.strip().rpartition(":")
-        name = name if colon or "," in str(text) else plain
+        if "=" in word or (not colon and "," in str(text)):
+            raise InputError(f"{flag} {text}: write regions with their names, as in tcm:64K,sram:256K")
+        name = name if colon else plain
         if name in out:
             raise InputError(f"{flag}: two regions are called {name!r}")
         bytes_ = parse_bytes(size, f"{flag} {name}:" if colon else flag)

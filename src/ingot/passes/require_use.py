@@ -37,6 +37,10 @@ def require_use(graph: Graph, options: Options) -> Graph:
         raise _nothing_encoded("--activations int8", "floats")
     if options.huffman and not kinds:
         raise _nothing_encoded("--huffman", "weights")
+    if options.huffman and kinds == {"f"} and options.math == "exact":
+        raise InputError(
+            "--huffman is of entries, and --math exact multiplies zeros too", remedy="leave one out"
+        )
     if not any(p.kind != "tensor" for ports in graph.ports for p in ports):
         for name in options.capacity:
             if name:
