@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ingot.cli import app
+from ingot.cli.accelerating import PAPER
 from ingot.eie import glyphs, paper, published, sweep
 from ingot.eie.balance import balanced, column_order, row_order
 from ingot.eie.benchmark import BENCHMARKS, SPREAD, Benchmark, draw
@@ -180,11 +181,18 @@ def test_the_paper_s_pages(small: None, tmp_path: Path) -> None:
     assert html.count('fill="url(#hatch-') > 9 * 5 and "striped: of fitted layers" in html
     assert json.loads((tmp_path / "out" / "eie.json").read_text()) == exhibits
     assert html.count("<h2>") == 15 and html.count("<svg") == 12
+    assert all(f"<p>{paragraph}</p>" in unescape(html) for paragraph in PAPER)
     assert len(list((tmp_path / "out").glob("*.svg"))) == 12
 
 
 def assert_published_beside_ours(exhibits: dict[str, Any]) -> None:
-    """Every row of Table IV, every bar of figures 6 and 7 with its number, every column of Table V."""
+    """Both halves of Table II, every row of Table IV, every bar of figures 6 and 7 with its number, every
+    column of Table V.
+    """
+    parts = {row[0]: row[1:] for row in exhibits["table-2"]["rows"]}
+    assert parts["memory"] == ["5.416", "59.15", "", "", "594,786", "93.22"]
+    assert parts["filler"] == ["", "", "", "", "23,961", "3.76"] and len(parts) == 1 + 5 + 6
+    assert [parts["matrix"][i] for i in (0, 1, 4, 5)] == ["4.955", "54.11", "469,412", "73.57"]
     times = exhibits["table-4"]["rows"]
     assert [row[:3] for row in times[:12]] == [
         [name, batch, matrix]

@@ -161,10 +161,16 @@ def test_what_does_not_run(tmp_path: Path, dense: Path) -> None:
     ]
     half = {"w": values.astype(np.float16)}
     path = save(tmp_path / "half.onnx", nodes_of_halves, {"x": (1, 8)}, {"y": (1, 8)}, {}, half)
-    assert "its weights are float16" in " ".join(ingot("run", path).output.split())
+    said = " ".join(ingot("run", path).output.split())
+    assert "its weights are float16" in said and "ingot compress" not in said
     wide: dict[str, Encoding] = {"w": random_codes((8, 8), 1.0, 1, bits=5)}
     path = save(tmp_path / "wide.onnx", nodes, {"x": (1, 8)}, {"y": (1, 8)}, wide, {})
     assert "share 26 values beside zero, the accelerator's codebook holds 15" in ingot("run", path).output
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], "conv")]
+    kernel = {"w": values.reshape(4, 4, 2, 2)}
+    path = save(tmp_path / "conv.onnx", nodes, {"x": (1, 4, 5, 5)}, {"y": (1, 4, 4, 4)}, {}, kernel)
+    said = " ".join(ingot("run", path).output.split())
+    assert "matrix-vector products only; it computes Gemm, MatMul, RNN, GRU and LSTM" in said
     assert "0 PEs" in ingot("run", dense, "--pes", "0").output
     np.save(tmp_path / "x.npy", np.zeros((3, 7), np.float32))
     assert "another shape" in ingot("run", dense, "--input", f"x={tmp_path / 'x.npy'}").output

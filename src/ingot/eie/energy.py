@@ -14,18 +14,12 @@ from dataclasses import dataclass
 
 from ingot.eie.activity import Activity
 from ingot.eie.machine import Machine
+from ingot.eie.published import MODULES
 
 STEADY_MHZ = 800.0
 CLOCK_SHARE = 1.874 / 9.157
-MILLIWATTS = {"queue": 0.112, "pointers": 1.807, "matrix": 4.955, "arithmetic": 1.162, "activations": 1.122}
-SQUARE_MICRONS = {
-    "queue": 758,
-    "pointers": 121_849,
-    "matrix": 469_412,
-    "arithmetic": 3_110,
-    "activations": 18_934,
-    "filler": 23_961,
-}
+MILLIWATTS = {name: p.milliwatts for name, p in MODULES.items() if p.milliwatts is not None}
+SQUARE_MICRONS = {name: p.square_microns for name, p in MODULES.items()}
 EVENTS_PER_CYCLE = {
     "queue": 0.139,
     "pointers": 0.139,

@@ -18,7 +18,9 @@ from ingot.graph.ir import Graph, Node, Value, uses
 
 CODES = 16
 GATES = {"RNN": ("i",), "GRU": ("z", "r", "h"), "LSTM": ("i", "o", "f", "c")}
-OTHERS = frozenset({"Einsum", "MatMulInteger", "QLinearMatMul", "ConvInteger", "QLinearConv", "DeformConv"})
+OTHERS = frozenset(
+    {"Einsum", "MatMulInteger", "QLinearMatMul", "QGemm", "ConvInteger", "QLinearConv", "DeformConv"}
+)
 """What else multiplies by weights."""
 MOVES = frozenset({"Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 """What leaves the activations of a vector as they are, in their order."""
@@ -59,15 +61,20 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A node with weights that the accelerator does not compute."""
+    """A node with weights that the accelerator leaves; `by_compressing`: not once they are compressed."""
 
     name: str
     op: str
     reason: str
+    by_compressing: bool = False
 
 
 class _Refused(Exception):
     """Why a node is left to the host."""
+
+
+class _Uncompressed(_Refused):
+    """Its weights have too many values."""
 
 
 def products(graph: Graph) -> tuple[list[Product], list[Left]]:
@@ -79,7 +86,8 @@ def products(graph: Graph) -> tuple[list[Product], list[Left]]:
         try:
             found += _of_node(node, readers)
         except _Refused as refused:
-            left.append(Left(node.name or _first(node), node.op, str(refused)))
+            helps = isinstance(refused, _Uncompressed)
+            left.append(Left(node.name or _first(node), node.op, str(refused), helps))
         left += _inside(node)
     return _chained(found, readers), left
 
@@ -109,7 +117,7 @@ def _of_node(node: Node, readers: dict[Value, list[Node]]) -> Iterator[Product]:
         yield from list(_recurrent(node))
     elif node.op in ("Conv", "ConvTranspose"):
         raise _Refused("the accelerator computes matrix-vector products only")
-    elif node.op in OTHERS and not node.domain and any(v and v.constant is not None for v in node.inputs):
+    elif node.op in OTHERS and any(v and v.constant is not None for v in node.inputs):
         raise _Refused("of matrix products the accelerator computes Gemm and MatMul of floats")
 
 
@@ -177,11 +185,11 @@ def _coded(weight: Value, as_rows: bool) -> tuple[Array, Array]:
         raise _Refused(f"its weights are {weight.type}, the accelerator's simulator takes those of float32")
     codes, values = _codes_and_values(weight)
     if values is None:
-        raise _Refused(f"its weights are not compressed ({constant.size:,} of type {weight.type})")
+        raise _Uncompressed(f"its weights are not compressed ({constant.size:,} of type {weight.type})")
     kept = np.unique(codes)
     kept = kept[values[kept] != 0]
     if len(kept) >= CODES:
-        raise _Refused(
+        raise _Uncompressed(
             f"its weights share {len(kept)} values beside zero, the accelerator's codebook holds {CODES - 1}"
         )
     table, book = np.zeros(len(values), np.uint8), np.zeros(CODES, np.float32)

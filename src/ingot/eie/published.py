@@ -20,6 +20,36 @@ PICOJOULES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A row of Table II: a share of one PE's power and area, in per cent of it as well."""
+
+    milliwatts: float | None
+    power_share: float | None
+    square_microns: int
+    area_share: float
+
+
+CELLS = {
+    "memory": Part(5.416, 59.15, 594_786, 93.22),
+    "clock network": Part(1.874, 20.46, 866, 0.14),
+    "registers": Part(1.026, 11.20, 9_465, 1.48),
+    "combinational": Part(0.841, 9.18, 8_946, 1.40),
+    "filler cells": Part(None, None, 23_961, 3.76),
+}
+"""The upper half of Table II: what the cells of a PE are."""
+MODULES = {
+    "queue": Part(0.112, 1.23, 758, 0.12),
+    "pointers": Part(1.807, 19.73, 121_849, 19.10),
+    "matrix": Part(4.955, 54.11, 469_412, 73.57),
+    "arithmetic": Part(1.162, 12.68, 3_110, 0.49),
+    "activations": Part(1.122, 12.25, 18_934, 2.97),
+    "filler": Part(None, None, 23_961, 3.76),
+}
+"""The lower half: what they are for."""
+PE = Part(9.157, 100.0, 638_024, 100.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Processor:
     """A row of Table IV: the layers' microseconds by MKL, cuBLAS or cuSPARSE, the matrix dense or sparse."""
 

@@ -27,9 +27,9 @@ class Section:
     pictures: Sequence[str] = field(default=())
 
 
-def page(title: str, sections: Sequence[Section]) -> str:
-    """A page of tables and pictures."""
-    return render("page.html", title=title, sections=sections)
+def page(title: str, sections: Sequence[Section], lead: Sequence[str] = ()) -> str:
+    """A page of tables and pictures, behind paragraphs that say how to read them."""
+    return render("page.html", title=title, sections=sections, lead=lead)
 
 
 def listing(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
