@@ -1,6 +1,7 @@
 """Trained networks compressed with training: how much smaller they become, and what they then get right.
 
     python -m benchmarks.compressed DATA [NAME...] [--update docs/compression.md] [--svg docs/compressed.svg]
+    python -m benchmarks.compressed DATA [NAME...] --control
 
 DATA is a folder of clones of public repositories, as for `benchmarks.accuracy`: `tiny`, `CIFAR-10-images` and
 `benchmark-runner-ml`. Needs the extra `train`, and Pillow. A second run continues the first.
@@ -9,7 +10,8 @@ ResNet-8 was trained on CIFAR-10's own pixels; the images here are JPEG, on whic
 it is first trained on these, and compressed after that: the table has all three. DS-CNN is compressed as it
 was published. `ingot pareto` compresses both, with the scripts `finetune_*.py`. Out: a row for each size, a
 picture, and exit code 0 only if the layers of each network reach the ratio that is asked of them within half
-a point of the network that was compressed.
+a point of the network that was compressed. With `--control`, what the same training gives a network that is
+not compressed: the gain of training alone.
 """
 
 from __future__ import annotations
@@ -130,21 +132,44 @@ def tuned(data: Path, name: str, steps: int) -> Path:
     return path
 
 
+def control(data: Path, name: str) -> float:
+    """The percentage of right answers after the same training without compression."""
+    from ingot.check.trainable import trainable
+    from ingot.compression.script import load_script
+
+    network = NETWORKS[name]
+    trained = trainable(onnx.load(prepared(data, name)))
+    script = load_script(HERE / f"finetune_{name}.py")
+    script.prepare(trained)
+    for _ in range(network.rounds):
+        script.train(trained, network.steps)
+    return script.evaluate(trained)
+
+
 def ingot(*words: object) -> str:
     command = [sys.executable, "-m", "ingot", *map(str, words)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def published(data: Path, name: str) -> Path:
+    """The network as others trained it, in ONNX."""
+    model = data / FOLDER / f"{name}.onnx"
+    model.parent.mkdir(exist_ok=True)
+    if not model.exists():
+        ingot("import", data / NETWORKS[name].source, "-o", model)
+    return model
+
+
+def prepared(data: Path, name: str) -> Path:
+    """The network that is compressed."""
+    model, steps = published(data, name), NETWORKS[name].tuning
+    return tuned(data, name, steps) if steps else model
+
+
 def compressed(data: Path, name: str) -> dict[str, Any]:
     """What `ingot pareto` says of a network."""
     network, folder = NETWORKS[name], data / FOLDER
-    model = folder / f"{name}.onnx"
-    folder.mkdir(exist_ok=True)
-    if not model.exists():
-        ingot("import", data / network.source, "-o", model)
-    published = right_answers(data, name, model)
-    if network.tuning:
-        model = tuned(data, name, network.tuning)
+    before, model = right_answers(data, name, published(data, name)), prepared(data, name)
     script = ("--finetune", HERE / f"finetune_{name}.py")
     judged = ("--evaluate", test_samples(data, name), "-o", folder / name, "--json")
     made = (
@@ -153,7 +178,7 @@ def compressed(data: Path, name: str) -> dict[str, Any]:
     runs = [json.loads(said) for said in made]
     points = [p for run in runs for p in run["points"] if not p["obstacle"]]
     samples = len(np.load(test_samples(data, name))["labels"])
-    about = {"before": runs[0]["before"], "published": published, "samples": samples}
+    about = {"before": runs[0]["before"], "published": before, "samples": samples}
     return {**about, "points": points, "model_bytes": model.stat().st_size}
 
 
@@ -199,9 +224,15 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NETWORKS)}")
     parser.add_argument("--update", type=Path, metavar="FILE", help="write the table into a document")
+    parser.add_argument("--control", action="store_true", help="train as long without compressing")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw accuracy against size")
     asked = parser.parse_args(words)
     os.environ["DATA"] = str(asked.data.resolve())
+    if asked.control:
+        for name in asked.names or NETWORKS:
+            right = control(asked.data.resolve(), name)
+            print(f"{name}: trained as long without compression, {right:.2f} % right")
+        return 0
     found = {name: compressed(asked.data.resolve(), name) for name in asked.names or NETWORKS}
     lines = [row(name, of, p) for name, of in found.items() for p in of["points"]]
     table = "\n".join([HEAD, *lines])

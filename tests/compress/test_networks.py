@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
+from benchmarks import compressed
 from benchmarks.compressed import LOSS, NETWORKS, reaches, row
 
 
@@ -68,3 +71,29 @@ def test_each_image_of_a_batch_is_shifted_and_mirrored_by_itself(
     step = np.where(mirrored, -1, 1)[:, None, None]
     np.testing.assert_array_equal(np.diff(inner[..., 1], axis=2), np.broadcast_to(step, (128, 16, 15)))
     np.testing.assert_array_equal(np.diff(inner[..., 0], axis=1), np.ones((128, 15, 16)))
+
+
+def test_the_control_trains_as_long_as_the_compressed_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[Any] = []
+
+    class Fake:
+        def prepare(self, network: Any) -> None:
+            done.append(("prepare", network))
+
+        def train(self, network: Any, steps: int) -> None:
+            done.append((network, steps))
+
+        def evaluate(self, network: Any) -> float:
+            return 84.25
+
+    monkeypatch.setattr("ingot.compression.script.load_script", lambda _: Fake())
+    monkeypatch.setattr("ingot.check.trainable.trainable", lambda _: "network")
+    monkeypatch.setattr(compressed, "prepared", lambda *_: tmp_path / "m.onnx")
+    onnx.save(helper.make_model(helper.make_graph([], "g", [], [])), tmp_path / "m.onnx")
+    assert compressed.control(tmp_path, "resnet8") == 84.25
+    of = NETWORKS["resnet8"]
+    assert done == [("prepare", "network"), *[("network", of.steps)] * of.rounds]
+    words = of.training
+    assert words[words.index("--share-rounds") + 1] == str(of.rounds) and str(of.steps) in words
