@@ -39,10 +39,10 @@ REPORT = Path(__file__).parent.parent / "docs" / "math.md"
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
 PIECES = 64  # of the 2^32 arguments
 EXACT = {"away", "ceil", "floor", "round", "sqrt", "trunc"}
-NONPOSITIVE = {"exp_nonpositive"}  # all arguments are made negative
+NONPOSITIVE = {"exp_nonpositive", "exp_steady"}  # all arguments are made negative
 REFERENCE = {
     "away": "round(x)",
-    "exp_nonpositive": "exp(-fabs(x))",
+    **dict.fromkeys(NONPOSITIVE, "exp(-fabs(x))"),
     "round": "rint(x)",
     "sigmoid": "1 / (1 + exp(-x))",
 }  # others the C library names as we do
@@ -56,7 +56,7 @@ DOMAIN = {
 }
 MOST_ULP = {"sigmoid": 3.1, "tanh": 6}
 """Units of the last place that a function may be wrong by, if more than two."""
-SATURATED = {"cosh", "erf", "exp", "exp2", "exp_nonpositive", "expm1", "sigmoid", "sinh", "tanh"}
+SATURATED = {"cosh", "erf", "exp", "exp2", *NONPOSITIVE, "expm1", "sigmoid", "sinh", "tanh"}
 COMPARE = r"""
 #define _POSIX_C_SOURCE 199309L
 #include <math.h>
@@ -321,7 +321,7 @@ def sources(op: str) -> dict[str, tuple[str, tuple[str, ...]]]:
     names = list(map(_name, levels()))
     declarations = "\n".join(f"void {n}(const float *x, float *y, int n);" for n in names)
     values = {"declarations": declarations, "names": ", ".join(names)}
-    name = "exp" if op in ("sigmoid", "exp_nonpositive") else op
+    name = "exp" if op == "sigmoid" or op in NONPOSITIVE else op
     simd = "" if op in EXACT else f'__attribute__((simd("notinbranch"))) double {name}(double);'
     inside, safe = DOMAIN.get(op, ("1", "v"))
     x = "v > 200 ? 200 : v < -200 ? -200 : v" if op in SATURATED else f"{inside} ? v : {safe}"

@@ -38,6 +38,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "exp": (1.2, 1.2),
     "exp2": (1.2, 1.2),
     "exp_nonpositive": (1.2, 1.2),
+    "exp_steady": (1.2, 1.2),
     "expm1": (1.8, 1.8),
     "log": (0.8, 0.8),
     "log1p": (0.8, 0.8),
@@ -121,7 +122,7 @@ def samples(op: str, dtype: DType, count: int = 20000, seed: int = 0) -> tuple[A
     spans = [random.uniform(-s, s, count) for s in (0.1, 1, 2, 10, 100, 1000)]
     spans += [1 + random.uniform(-1e-3, 1e-3, count), -1 + random.uniform(-1e-3, 1e-3, count)]
     x = np.concatenate([specials(dtype), anywhere, *(s.astype(dtype.numpy) for s in spans)])
-    if op == "exp_nonpositive":
+    if op in ("exp_nonpositive", "exp_steady"):
         x = -np.abs(x)
     return (_on_the_circle(x, dtype, random) if op in ("cos", "sin", "tan") else x,)
 
@@ -173,6 +174,7 @@ NUMPY: dict[str, Callable[..., Array]] = {
     "atanh": np.arctanh,
     "pow": np.power,
     "exp_nonpositive": np.exp,
+    "exp_steady": np.exp,
     "away": lambda x: np.copysign(np.floor(np.abs(x)) + (np.abs(x) % 1 >= 0.5), x),
     "round": np.rint,
     "sigmoid": _sigmoid,
@@ -239,7 +241,11 @@ SPECIAL: list[tuple[str, tuple[float, ...], float]] = [  # C99 annex F.9
     *[(op, (NAN,), NAN) for op in sorted(FUNCTIONS - {"fmod", "pow"})],
     *[(op, (x,), NAN) for op in ("sin", "cos", "tan") for x in (INF, -INF)],
     *[(op, (x,), NAN) for op in ("asin", "acos") for x in (1.5, -1.5, INF)],
-    *[("exp_nonpositive", (x,), y) for x, y in ((-INF, 0.0), (0.0, 1.0), (-0.0, 1.0))],
+    *[
+        (op, (x,), y)
+        for op in ("exp_nonpositive", "exp_steady")
+        for x, y in ((-INF, 0.0), (0.0, 1.0), (-0.0, 1.0))
+    ],
     *[("exp", (-INF,), 0.0), ("exp", (INF,), INF), ("expm1", (-INF,), -1.0), ("expm1", (INF,), INF)],
     *[("exp2", (-INF,), 0.0), ("exp2", (-3.0,), 0.125), ("exp2", (100.0,), 2.0**100)],
     *[("log", (0.0,), -INF), ("log", (-0.0,), -INF), ("log", (-1.0,), NAN), ("log", (1.0,), 0.0)],

@@ -184,6 +184,7 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "sign": np.sign,
     "exp": np.exp,
     "exp_nonpositive": np.exp,
+    "exp_steady": np.exp,
     "log": np.log,
     "exp2": np.exp2,
     "log2": np.log2,

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from ingot.formula.expr import Const, Expr, Tensor, Var, cast, select
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import FLOAT32, INT32, DType
-from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.activation import gelu, sigmoid
-from ingot.ops.normalize import softmax, softmax_matrix
+from ingot.ops.normalize import steady_softmax
 from ingot.ops.pool import counted, pooling_window, taps_counted, window_axes
 from ingot.ops.quantize import padded, saturated
 from ingot.ops.registry import Builder, broadcast_index, broadcast_shape, elementwise, op
@@ -140,11 +139,6 @@ def qlinear_concat(f: Builder, *inputs: Tensor, axis: int) -> Tensor:
     return f.call("Concat", *parts, axis=axis)
 
 
-def _quantised(f: Builder, y: Tensor, scale: Tensor, zero: Tensor | None, to: DType) -> Tensor:
-    """The integers that stand for numbers."""
-    return f.call("QuantizeLinear", y, scale, zero, output_dtype=dtype_to_onnx(to))
-
-
 def _channels(f: Builder, x: Tensor, first: bool) -> Tensor:
     """An image whose channels come first, or last, from one that has them otherwise."""
     order = (0, x.rank - 1, *range(1, x.rank - 1)) if first else (0, *range(2, x.rank), 1)
@@ -248,11 +242,18 @@ def qlinear_softmax(
 ) -> Tensor:
     """Softmax of the opset given of the numbers that x means, quantised (com.microsoft QLinearSoftmax-1).
 
-    onnxruntime adds a table's integers, which may be off by one step.
+    onnxruntime takes exponentials from a table and divides by a scale of whole steps, so it may be off by
+    more than one.
     """
-    numbers = f.call("DequantizeLinear", x, x_scale, x_zero_point)
-    y = (softmax if opset >= 13 else softmax_matrix)(f, numbers, axis=axis)
-    return _quantised(f, y, y_scale, y_zero_point, x.type)
+    f.same_type((x,), "iu")
+    zero, scale = _number(f, x_zero_point, INT32), _number(f, x_scale)
+
+    def number(q: Expr) -> Expr:
+        return cast(cast(q, INT32) - zero, FLOAT32) * scale
+
+    axes, y = steady_softmax(f, x, number, axis=axis, opset=opset)
+    to = _result_type(x, y_zero_point)
+    return f.map(axes, saturated(y / _number(f, y_scale), _number(f, y_zero_point), to), to)
 
 
 @op("QLinearWhere", domain="com.microsoft")

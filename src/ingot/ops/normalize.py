@@ -6,15 +6,17 @@ them. Statistics are taken in the computation type; what is stored narrow is rou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, binary, call, cast
 from ingot.formula.extents import extent
-from ingot.formula.index import as_expr, product
+from ingot.formula.index import as_expr, product, upper
 from ingot.formula.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from ingot.ops.registry import Builder, broadcast_index, op, shapes_text
 
 Axes = tuple[Var, ...]
+DIGITS = 24  # of a float32's significand
+FINEST = -20  # the power of two that sums of exponentials, at least 1, may be off by
 STASH = {1: FLOAT32, 10: FLOAT16, 11: FLOAT64, 16: BFLOAT16}
 
 
@@ -30,6 +32,36 @@ def _softmax(f: Builder, x: Tensor, axes: Axes, rest: Axes, along: Axes) -> Tens
         return f.map(axes, e[axes] / total[rest], x.type)
     inverse = f.reduce("sum", rest, along, e[axes], post=lambda acc: 1 / acc, name="inverse")
     return f.map(axes, e[axes] * inverse[rest], x.type)
+
+
+def steady_softmax(
+    f: Builder, x: Tensor, number: Callable[[Expr], Expr], *, axis: int, opset: int
+) -> tuple[Axes, Expr]:
+    """Softmax of the opset given, of the float32 `number` that an integer of x means: axes, and the result
+    there, by operations that every target rounds alike. Exponentials are added as multiples of powers of two,
+    so that no sum rounds, in whichever order its terms come.
+    """
+    axes, rest, along = (_one if opset >= 13 else _tail)(f, x, axis)
+    top = f.reduce("largest", rest, along, number(x[axes]), init=FLOAT32.lowest, name="top")
+    e = f.map(axes, call("exp_steady", number(x[axes]) - top[rest]), FLOAT32, name="e")
+    *coarse, finest = _parts(e[axes], upper(product(tuple(a.extent or 0 for a in along))))
+    sums = [f.reduce("sum", rest, along, part, name="part")[rest] for part in coarse]
+    inverse = f.reduce("sum", rest, along, finest, post=lambda acc: 1 / sum(sums, acc), name="inverse")
+    return axes, e[axes] * inverse[rest]
+
+
+def _parts(e: Expr, count: int) -> list[Expr]:
+    """Float32 numbers whose sum is e in 0..1, as far as it matters to the sum of `count` such numbers: each
+    is a multiple of a power of two, the smallest one whose multiples have exact sums.
+    """
+    bits = max(2, (count - 1).bit_length())
+    parts: list[Expr] = []
+    step, off = bits - DIGITS, 1
+    while off > FINEST:
+        magic = 1.5 * 2.0 ** (step + DIGITS - 1)  # what is added to it becomes a multiple of 2^step
+        parts.append((e + magic) - magic)
+        e, off, step = e - parts[-1], bits + step - 1, step + bits - DIGITS - 1
+    return parts
 
 
 def _log_softmax(f: Builder, x: Tensor, axes: Axes, rest: Axes, along: Axes) -> Tensor:

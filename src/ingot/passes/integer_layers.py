@@ -82,6 +82,7 @@ class _Layers:
                         self.cancelled(node)
                         or self.product(node)
                         or self.averaged(node)
+                        or self.softened(node)
                         or self.limited(node)
                     )
                 case "Relu" | "Clip":
@@ -234,10 +235,24 @@ class _Layers:
         op = _pooling(mean)
         if op is None or x is None or not is_bytes(x) or x.q.constant is not None:
             return False
-        sides = (_constant(x.q, "xs", x.scale), _constant(x.q, "xz", _typed(x)))
-        ends = (_constant(x.q, "ys", to.scale), _constant(x.q, "yz", _typed(to)))
+        given: Operands = [x.q, *_numbers(x.q, x, "x"), *_numbers(x.q, to, "y")]
         taken = {k: v for k, v in mean.attributes.items() if k in POOLING_ATTRIBUTES}
-        self.add(mean, op, [x.q, *sides, *ends], "com.microsoft", taken if "Global" not in op else {})
+        self.add(mean, op, given, "com.microsoft", taken if "Global" not in op else {})
+        return self.give(out)
+
+    def softened(self, node: Node) -> bool:
+        """A QuantizeLinear of a Softmax of integers: one operator, whose bytes no target rounds otherwise."""
+        value, out = node.inputs[0], node.outputs[0]
+        to = quantisation(node, out)
+        maker = None if value is None or not self.is_private(value) else self.makers.get(value)
+        if maker is None or to is None or not is_bytes(to) or maker.domain or maker.op != "Softmax":
+            return False
+        x = None if maker.inputs[0] is None else self.known.get(maker.inputs[0])
+        if x is None or not is_bytes(x) or x.q.constant is not None:
+            return False
+        axis = maker.attributes.get("axis", -1 if maker.version >= 13 else 1)
+        given: Operands = [x.q, *_numbers(x.q, x, "x"), *_numbers(x.q, to, "y")]
+        self.add(maker, "QLinearSoftmax", given, "com.microsoft", {"axis": axis, "opset": maker.version})
         return self.give(out)
 
     def behind(self, value: Value | None) -> tuple[Node | None, tuple[float, float]]:
@@ -356,6 +371,11 @@ def _reduced(node: Node) -> set[int]:
 
 def _typed(how: Quantisation) -> Array:
     return how.zero.astype(how.type.numpy)
+
+
+def _numbers(q: Value, how: Quantisation, side: str) -> tuple[Value, Value]:
+    """The scale and zero point of one side of an operator on integers q."""
+    return _constant(q, f"{side}s", how.scale), _constant(q, f"{side}z", _typed(how))
 
 
 def _constant(q: Value, what: str, array: Array) -> Value:

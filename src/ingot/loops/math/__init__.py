@@ -72,6 +72,7 @@ UNARY: dict[str, Callable[[Body, Expr], Expr]] = {
     "exp": exponential.exp,
     "exp2": exponential.exp2,
     "exp_nonpositive": exponential.exp_nonpositive,
+    "exp_steady": exponential.exp_steady,
     "expm1": exponential.expm1,
     "floor": rounding.floor,
     "log": logarithm.log,

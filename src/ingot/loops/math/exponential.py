@@ -12,7 +12,7 @@ implementation of the exponential function in IEEE floating-point arithmetic", 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -167,6 +167,13 @@ def exp_nonpositive(b: Body, x: Expr) -> Expr:
     if reduced.power.k is None:
         return scaled(b, p, reduced.power)
     return p * value(b, reduced.power, up) * 2.0**-up
+
+
+def exp_steady(b: Body, x: Expr) -> Expr:
+    """exp(x) for x <= 0 or NaN by operations that every target rounds alike, so that what integers are made
+    of it are the same everywhere.
+    """
+    return exp_nonpositive(replace(b, native=frozenset()), x)
 
 
 def exp2_pair(b: Body, x: Pair) -> Expr:
