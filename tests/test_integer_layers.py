@@ -436,6 +436,8 @@ POOLED = (
 )
 FLOATS = (
     "p = AveragePool<kernel_shape=[2,2], dilations=[2,1]>(x) y = QuantizeLinear(p, odd, z)",
+    "p = AveragePool<kernel_shape=[2,2], strides=[2,2], ceil_mode=1, count_include_pad=1>(x) "
+    "y = QuantizeLinear(p, odd, z)",
     "p = ReduceMean<keepdims=0>(x, axes) y = QuantizeLinear(p, odd, z)",
     "p = ReduceMean(x, axis) y = QuantizeLinear(p, odd, z)",
 )

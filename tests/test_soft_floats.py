@@ -9,7 +9,8 @@ import pytest
 
 from ingot.emit.expression import Printer
 from ingot.emit.source import helper_texts
-from ingot.formula.expr import Binary, Expr, Unary, Var
+from ingot.formula.expr import Binary, Expr, Fma, Unary, Var
+from ingot.formula.operations import fma
 from ingot.formula.soft_floats import BINARY, UNARY
 from ingot.formula.types import INT32
 from ingot.targets import TARGETS
@@ -18,7 +19,9 @@ from tests.here import require_runs
 
 Array = np.ndarray[Any, Any]
 COUNT = 1 << 13
-OPS = (*UNARY, *BINARY)
+OPS = (*UNARY, *BINARY, "soft_fused")
+NANS = ("soft_add", "soft_mul", "soft_div", "soft_fused")  # which of them is left open
+THIRD = f"x[(i + 1) % {COUNT}]"  # of a fused product and sum
 MAIN = """
 long ingot_read(int file, void *to, long count);
 long ingot_write(int file, const void *at, long count);
@@ -63,13 +66,29 @@ def scales() -> tuple[Array, Array]:
     return np.clip(sums, -(2**31), 2**31 - 1).astype(np.int32), scale.view(np.int32)
 
 
+def expected(op: str, x: Array, y: Array) -> Array:
+    if op == "soft_fused":
+        return np.asarray(fma(x, y, np.roll(x, -1)))
+    return np.asarray(UNARY[op](x) if op in UNARY else BINARY[op](x, y))
+
+
+def products() -> tuple[Array, Array]:
+    """Factors whose products nearly cancel with the next first factor, and such as lie far from it."""
+    random = np.random.default_rng(7)
+    x = (random.standard_normal(COUNT) * 2.0 ** random.integers(-30, 30, COUNT)).astype(np.float32)
+    wanted = -np.roll(x, -1).astype(np.float64) * (1 + 2.0 ** -random.integers(1, 60, COUNT))
+    near = (wanted / x).astype(np.float32)
+    y = np.where(random.random(COUNT) < 0.7, near, near * 2.0 ** random.integers(-40, 40, COUNT))
+    return x.view(np.int32), y.astype(np.float32).view(np.int32)
+
+
 def program() -> str:
     p = Printer(TARGETS["c99"], lambda t: t.name)
-    a, b = (Var(n, None, INT32) for n in "ab")
+    a, b, c = (Var(n, None, INT32) for n in "abc")
     forms = []
     for op in OPS:
-        e: Expr = Unary(op, a) if op in UNARY else Binary(op, a, b)
-        body = f"const int32_t a = x[i], b = y[i]; (void)b; z[i] = {p.scalar(e)};"
+        e: Expr = Fma(a, b, c) if op == "soft_fused" else Unary(op, a) if op in UNARY else Binary(op, a, b)
+        body = f"const int32_t a = x[i], b = y[i], c = {THIRD}; (void)b, (void)c; z[i] = {p.scalar(e)};"
         forms.append(f"static void form_{op}(void) {{ for (int i = 0; i < {COUNT}; i++) {{ {body} }} }}")
     calls = " ".join(f"form_{op}(); ingot_write(1, z, sizeof z);" for op in OPS)
     head, *rest = MAIN.format(count=COUNT, calls=calls).partition("int main")
@@ -84,14 +103,14 @@ def test_c_gives_the_bits_of_floats(name: str) -> None:
     code = compile_c(program(), target, relocation="static", flags=("-Wall", "-Wextra", "-Werror"))
     binary = link_executable([code], target)
     order = np.dtype(np.int32).newbyteorder(">" if target.endian == "big" else "<")
-    for x, y in (operands(), scales()):
+    for x, y in (operands(), scales(), products()):
         sent = b"".join(v.astype(order).tobytes() for v in (x, y))
         found = np.frombuffer(execute(binary, target, sent), order).reshape(len(OPS), COUNT)
         for op, z in zip(OPS, found, strict=True):
             with np.errstate(all="ignore"):
-                wanted = UNARY[op](x) if op in UNARY else BINARY[op](x, y)
+                wanted = expected(op, x, y)
             both = np.isnan(z.astype(np.int32).view(np.float32)) & np.isnan(wanted.view(np.float32))
-            wrong = np.flatnonzero((z != wanted) & ~(both & (op in ("soft_add", "soft_mul", "soft_div"))))
+            wrong = np.flatnonzero((z != wanted) & ~(both & (op in NANS)))
             assert not wrong.size, (
                 f"{op}({x[wrong[0]]:#x}, {y[wrong[0]]:#x}) = {z[wrong[0]]:#x}, not {wanted[wrong[0]]:#x}"
             )

@@ -109,6 +109,15 @@ QUANTISED = [
         count_include_pad=1,
         channels_last=1,
     ),
+    pooled(  # the last window goes beyond the image: it is divided by all of its elements all the same
+        "QLinearAveragePool",
+        np.int8,
+        *(1, 3, 5, 8),
+        kernel_shape=[2, 3],
+        strides=[2, 1],
+        ceil_mode=1,
+        count_include_pad=1,
+    ),
     *(
         soft(kind, opset, axis)
         for kind in (np.uint8, np.int8)

@@ -122,12 +122,20 @@ class Printer:
         raise TypeError(f"no C for {e!r}")
 
     def fused(self, a: Expr, b: Expr, c: Expr, lanes: int) -> str:
-        """a * b + c by the target's instruction; only targets that have one meet such a node."""
+        """a * b + c by the target's instruction, or by a helper."""
         t = c.dtype
-        spelled = self.target.spelling("madd", t.name, 0 if lanes == 1 else lanes * t.bytes)
-        assert spelled is not None, f"{self.target.name} has no fused multiply-add on {lanes} of {t}"
         x, y, z = (self.scalar(e) if lanes == 1 else self.vector(e, lanes) for e in (a, b, c))
+        spelled = self.target.spelling("madd", t.name, 0 if lanes == 1 else lanes * t.bytes)
+        if spelled is None:
+            return self.fused_by_helper((x, y, z), t, lanes)
         return spelled.format(a=bare(x), b=bare(y), c=bare(z))
+
+    def fused_by_helper(self, parts: tuple[str, str, str], t: DType, lanes: int) -> str:
+        """The same without an instruction: of float32, or of its bits."""
+        if t is INT32:
+            return self.call("soft_fused", (t.name,), *parts)
+        assert t is FLOAT32, f"{self.target.name} has no fused multiply-add on {lanes} of {t}"
+        return self.call("fused", (t.name,), *parts)
 
     def vector(self, e: Expr, lanes: int) -> str:
         """C text of `e` as a vector: only `VectorPrinter` has vectors."""

@@ -33,6 +33,8 @@ def helper(key: Key, target: Target) -> str:
         return _vector_larger(key, DTYPES[types[0]], int(types[1]))
     if op in ("max", "min") and len(types) == 2:
         return _vector_extreme(key, DTYPES[types[0]], int(types[1]), target)
+    if op == "fused":
+        return _fused(key, *map(int, types[1:]))
     if op in FIXED_POINT:
         return _function(key, *fixed_point(op, int(types[1]) if len(types) == 2 else 1))
     if op in _OF_TEXT:
@@ -41,7 +43,9 @@ def helper(key: Key, target: Target) -> str:
 
 
 def is_helper(key: Key) -> bool:
-    return key[0] == "routine" or any(key[0] in names for names in (_HELPERS, _OF_TEXT, FIXED_POINT))
+    return key[0] in ("routine", "fused") or any(
+        key[0] in names for names in (_HELPERS, _OF_TEXT, FIXED_POINT)
+    )
 
 
 def _function(key: Key, result: str, parameters: str, body: str) -> str:
@@ -61,6 +65,17 @@ def _statements(body: str) -> Iterator[str]:
         if depth == 0 and (c == ";" or is_block):
             yield body[start:at].strip()
             start = at
+
+
+def _fused(key: Key, lanes: int = 1) -> str:
+    """x * y + z of float32, rounded once by way of float64: the product is exact there, and so is the sum of
+    numbers whose last bits lie within 53 of the first.
+    """
+    if lanes == 1:
+        return _function(key, "float", "float x, float y, float z", "return (float)((double)x * y + z);")
+    x, y, z = (f"__builtin_convertvector({v}, f64x{lanes})" for v in "xyz")
+    body = f"return __builtin_convertvector({x} * {y} + {z}, f32x{lanes});"
+    return _function(key, f"f32x{lanes}", f"f32x{lanes} x, f32x{lanes} y, f32x{lanes} z", body)
 
 
 def _not_vectorized(key: Key) -> str:

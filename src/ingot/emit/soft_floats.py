@@ -107,6 +107,64 @@ static __attribute__((__noinline__)) int32_t soft_mul_i32(int32_t x, int32_t y) 
     return soft_rounded(sign, e, high | (low != 0));
 }"""
 
+FUSED = """\
+/* A number of two words shifted right; what falls off leaves the last bit set. */
+static inline void soft_shifted(uint32_t *high, uint32_t *low, int by) {
+    uint32_t lost = 0;
+    for (; by > 31; by -= 32, *low = *high, *high = 0) {
+        lost |= *low;
+        if (by > 95) by = 95;
+    }
+    if (by > 0) {
+        lost |= *low << (32 - by);
+        *low = *low >> by | *high << (32 - by);
+        *high >>= by;
+    }
+    *low |= lost != 0;
+}
+/* x * y + z, rounded once: the product has two words, and 16 bits of room. */
+static __attribute__((__noinline__)) int32_t soft_fused_i32(int32_t x, int32_t y, int32_t z) {
+    if (!soft_is_finite(x) || !soft_is_finite(y) || !(x & 0x7FFFFFFF) || !(y & 0x7FFFFFFF))
+        return soft_add_i32(soft_mul_i32(x, y), z);
+    if (!soft_is_finite(z)) return soft_is_nan(z) ? 0x7FC00000 : z;
+    if (!(z & 0x7FFFFFFF)) return soft_mul_i32(x, y);
+    uint32_t sign = (uint32_t)(x ^ y) & 0x80000000u;
+    uint32_t a = soft_digits(x), b = soft_digits(y), c = soft_digits(z);
+    const int a_zeros = __builtin_clz(a), b_zeros = __builtin_clz(b), c_zeros = __builtin_clz(c);
+    uint32_t low, high = soft_product(a << a_zeros, b << b_zeros, &low), below = 0;
+    low = low >> 2 | high << 30;
+    high >>= 2;
+    c = c << c_zeros >> 2;
+    int e = soft_exponent(x) + soft_exponent(y) - a_zeros - b_zeros - 108;
+    const int away = e - (soft_exponent(z) - c_zeros + 10);
+    if (away < 0) {
+        soft_shifted(&high, &low, -away);
+        e -= away;
+    } else {
+        soft_shifted(&c, &below, away);
+    }
+    if (sign == ((uint32_t)z & 0x80000000u)) {
+        low += below;
+        high += c + (low < below);
+    } else {
+        if (high < c || (high == c && low < below)) {
+            sign ^= 0x80000000u;
+            a = high; high = c; c = a;
+            a = low; low = below; below = a;
+        }
+        high -= c + (low < below);
+        low -= below;
+        if (!high && !low) return 0;
+    }
+    if (!high) return soft_rounded(sign, e - 32, low);
+    const int zeros = __builtin_clz(high);
+    if (zeros) {
+        high = high << zeros | low >> (32 - zeros);
+        low <<= zeros;
+    }
+    return soft_rounded(sign, e - zeros, high | (low != 0));
+}"""
+
 DIV = """\
 static __attribute__((__noinline__)) int32_t soft_div_i32(int32_t x, int32_t y) {
     const uint32_t sign = (uint32_t)(x ^ y) & 0x80000000u;
@@ -183,6 +241,7 @@ HELPERS = {
     "soft_whole": Soft(WHOLE),
     "soft_add": Soft(ADD, ("soft_parts", "soft_rounded")),
     "soft_mul": Soft(MUL, ("soft_parts", "soft_product", "soft_rounded")),
+    "soft_fused": Soft(FUSED, ("soft_parts", "soft_product", "soft_rounded", "soft_add", "soft_mul")),
     "soft_div": Soft(DIV, ("soft_parts", "soft_rounded")),
     "soft_scaled": Soft(SCALED, ("soft_float", "soft_mul", "soft_nearest", "soft_product")),
     "soft_less": Soft(LESS),

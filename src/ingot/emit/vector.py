@@ -22,7 +22,7 @@ from ingot.formula.expr import (
     Unary,
     Var,
 )
-from ingot.formula.types import BOOL, DTYPES, FLOAT32, INT32, INT64, DType
+from ingot.formula.types import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
 from ingot.loops.instructions import GROUP, GROUP_BYTES, packed_lanes
 
 
@@ -277,6 +277,13 @@ class VectorPrinter(Printer):
         if spelled:
             return spelled.format(a=bare(self.vector(a, lanes)), b=bare(self.vector(b, lanes)), c=name)
         return f"{name} + {self.vector(a, lanes)} * {self.vector(b, lanes)}"
+
+    def fused_by_helper(self, parts: tuple[str, str, str], t: DType, lanes: int) -> str:
+        if lanes == 1:
+            return Printer.fused_by_helper(self, parts, t, lanes)
+        for wide in (FLOAT32, FLOAT64):
+            self.vector_type(wide, lanes)
+        return self.call("fused", (t.name, str(lanes)), *parts)
 
     def instruction(self, operation: str, name: str, a: Expr, b: Expr, lanes: int) -> str:
         """An accumulating instruction of the target, or the helper that means the same."""

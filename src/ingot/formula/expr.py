@@ -201,7 +201,9 @@ class Binary(Expr):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Fma(Expr):
-    """a * b + c, rounded once. Made only for targets that have the instruction."""
+    """a * b + c, rounded once: of float32, or of the bits of float32 as int32; of float64 made only for
+    targets that have the instruction.
+    """
 
     a: Expr
     b: Expr

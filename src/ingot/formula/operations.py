@@ -129,13 +129,15 @@ def scalef(a: Array, b: Array) -> Array:
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c rounded once (where a*b's rounding error is not below the range).
+    """a * b + c rounded once (where a*b's rounding error is not below the range); of floats' bits if int32.
 
     The exact sum is a pair of wider numbers; its low part goes into the high one's last bit (rounding to odd:
     Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", 2008), so that the last rounding is the
     only one.
     """
     dtype = np.asarray(c).dtype
+    if dtype == np.int32:
+        return soft_floats.on_floats(fma)(a, b, c)
     if dtype == np.float32:
         product, addend = np.multiply(a, b, dtype=np.float64), np.asarray(c, np.float64)  # exact
         return _to_odd(*_exact_sum(product, addend)).astype(dtype)

@@ -12,6 +12,7 @@ from ingot.formula.expr import (
     Cast,
     Const,
     Expr,
+    Fma,
     Gathered,
     Load,
     Select,
@@ -176,6 +177,8 @@ def magnitude(e: Expr) -> float:
             return min(magnitude(a), float(max(abs(int(to.lowest)), int(to.highest))))
         case Cast(a, _):
             return magnitude(a)
+        case Fma(a, b, c):
+            return magnitude(a) * magnitude(b) + magnitude(c)
         case Binary("add" | "sub", a, b):
             return magnitude(a) + magnitude(b)
         case Binary("mul", a, b):

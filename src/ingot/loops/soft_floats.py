@@ -24,6 +24,7 @@ from ingot.formula.expr import (
     Cast,
     Const,
     Expr,
+    Fma,
     Load,
     Param,
     Select,
@@ -101,6 +102,8 @@ class SoftFloats:
                 return self.expression(a)
             case Unary(op, a) if a.dtype is FLOAT32:
                 return self._unary(op, self.expression(a))
+            case Fma(a, b, c) if c.dtype is FLOAT32:
+                return Fma(*map(self.expression, (a, b, c)))
             case Binary(op, a, b) if a.dtype is FLOAT32:
                 return self._binary(op, self.expression(a), self.expression(b))
         if e.dtype.is_float and not (isinstance(e, Select) and e.dtype is FLOAT32):

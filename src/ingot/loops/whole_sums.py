@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, fsum
 
-from ingot.formula.expr import Binary, Cast, Const, Expr, Unary, cast
+from ingot.formula.expr import Binary, Cast, Const, Expr, Fma, Unary, cast
 from ingot.formula.types import FLOAT32, INT32
 from ingot.loops.access import magnitude
 
@@ -96,6 +96,8 @@ def scaled_sum(x: Expr) -> ScaledSum | None:
             return None if (found := scaled_sum(a)) is None else found.times(-1.0)
         case Binary("div", a, Const(value)) if value:
             return None if (found := scaled_sum(a)) is None else found.times(1.0 / float(value))
+        case Fma(a, b, c):  # one rounding less than the bound has
+            return scaled_sum(a * b + c)
         case Binary("add" | "sub" | "mul" as op, a, b):
             one, other = scaled_sum(a), scaled_sum(b)
             if one is None or other is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ingot.formula.expr import Const, Expr, Tensor, Var, cast, select
+from ingot.formula.expr import Const, Expr, Fma, Tensor, Var, cast, select
 from ingot.formula.index import as_expr, product
 from ingot.formula.types import FLOAT32, INT32, DType
 from ingot.ops.activation import gelu, sigmoid
@@ -35,13 +35,24 @@ def qlinear_add(
 ) -> Tensor:
     """c = saturate(round(((a - zero) * a_scale + (b - zero) * b_scale) / c_scale) + zero), broadcasting.
 
-    What does not depend on the elements is one number, as onnxruntime has it (com.microsoft QLinearAdd-1).
+    What does not depend on the elements is one number, and each product is added to in one rounding, that of
+    the operand which goes along rows last, as onnxruntime's AVX2 code has it (com.microsoft QLinearAdd-1).
     """
+    axes, x, y = _operands(f, a, b)
     p, q = _number(f, a_scale) / _number(f, c_scale), _number(f, b_scale) / _number(f, c_scale)
     za, zb, zc = (_number(f, z) for z in (a_zero_point, b_zero_point, c_zero_point))
-    fixed = zc - (p * za + q * zb)
-    axes, x, y = _operands(f, a, b)
-    return f.map(axes, saturated(cast(x, FLOAT32) * p + (cast(y, FLOAT32) * q + fixed), 0, a.type))
+    if _stays_along_rows(a, b):
+        x, y, p, q, za, zb = y, x, q, p, zb, za
+    fixed = zc - Fma(p, za, q * zb)
+    sum_ = Fma(cast(x, FLOAT32), p, Fma(cast(y, FLOAT32), q, fixed))
+    return f.map(axes, saturated(sum_, 0, a.type))
+
+
+def _stays_along_rows(a: Tensor, b: Tensor) -> bool:
+    """Whether a has one element where b has several, along the last axis where one of them has."""
+    missing = b.rank - a.rank
+    pairs = zip((*(1,) * missing, *a.shape), (*(1,) * -missing, *b.shape), strict=True)
+    return next((n == 1 for n, m in reversed(list(pairs)) if not n == m == 1), False)
 
 
 @op("QLinearMul", domain="com.microsoft")
@@ -163,7 +174,8 @@ def qlinear_average_pool(
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
     """y = saturate(round(sum of (x - zero) * (x_scale / y_scale) / count) + zero), over the elements of a
-    window that AveragePool counts (com.microsoft QLinearAveragePool-1).
+    window that AveragePool counts, or where padding counts over all of it, beyond the padding too
+    (com.microsoft QLinearAveragePool-1).
 
     onnxruntime adds floats, which where it falls between two integers may give the other one.
     """
@@ -172,7 +184,8 @@ def qlinear_average_pool(
     where = pooling_window(f, x, kernel_shape, auto_pad, None, pads, strides, ceil_mode)
     axes, taps = window_axes(f, x, where)
     term = padded(f, x, x_zero_point, (*axes[:2], *where.positions(axes[2:], taps)))
-    count = taps_counted(where, axes[2:], count_include_pad)
+    whole = as_expr(product(kernel_shape))
+    count = whole if count_include_pad else taps_counted(where, axes[2:], 0)
     to = _result_type(x, y_zero_point)
     post = _requantised(f, count, x_scale, y_scale, y_zero_point, to)
     y = f.reduce("sum", axes, taps, term, post=post, dtype=to)

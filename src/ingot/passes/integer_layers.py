@@ -354,7 +354,8 @@ def _pooling(node: Node) -> str | None:
         case "AveragePool":
             dilations = node.attributes.get("dilations", ())
             assert isinstance(dilations, tuple)
-            return "QLinearAveragePool" if all(d == 1 for d in dilations) else None
+            counts_beyond = all(node.attributes.get(k, 0) for k in ("ceil_mode", "count_include_pad"))
+            return "QLinearAveragePool" if all(d == 1 for d in dilations) and not counts_beyond else None
         case "ReduceMean" if x is not None and x.shape is not None and node.attributes.get("keepdims", 1):
             return "QLinearGlobalAveragePool" if _reduced(node) == set(range(2, len(x.shape))) else None
     return None
