@@ -214,7 +214,7 @@ def test_a_bias_for_each_row(target: str, rows: int) -> None:
 KEPT: dict[str, tuple[str, set[str]]] = {
     "others read the product": (
         CONV + "c = Conv(x, fw) r = Relu(c) a = Add(c, r) y = QuantizeLinear(a, big, z)",
-        {"Conv"},
+        {"ConvInteger"},
     ),
     "weights that are data": (
         "a = MatMul(x, x7) y = QuantizeLinear(a, big, z)".replace("x7", "xt"),
@@ -231,7 +231,7 @@ KEPT: dict[str, tuple[str, set[str]]] = {
     "a relu that others read": (
         CONV + "c = Conv(x, fw) r = Relu(c) q = QuantizeLinear(r, s2, z0) d = DequantizeLinear(q, s2, z0) "
         "a = Add(d, r) y = QuantizeLinear(a, big, z)",
-        {"Conv"},
+        {"ConvInteger"},
     ),
 }
 CONSTANTS |= {

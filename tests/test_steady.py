@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper, numpy_helper, parser
 
@@ -77,3 +78,65 @@ def test_sums_of_bytes(name: str, along: str, kind: type) -> None:
     model = sums(kind, (a.shape, b.shape), numbers)
     (wanted,) = exact_session(model).run(None, {"a": a, "b": b})
     np.testing.assert_array_equal(ingot.compile(model, target=name).run({"a": a, "b": b})["y"], wanted)
+
+
+@pytest.mark.parametrize("zero", [100, 101])
+@pytest.mark.parametrize("is_pair", [False, True], ids=["operator", "QDQ"])
+@pytest.mark.parametrize("name", ["c99", "x86-64-v3", "cortex-m3"])
+def test_means_half_way_between_two_integers(name: str, is_pair: bool, zero: int) -> None:
+    """onnxruntime's operator adds the zero point before it rounds to even, QuantizeLinear behind that; of
+    scales that are powers of two its sums are exact, as ours are.
+    """
+    require_runs(name)
+    pool = "AveragePool<kernel_shape=[2,2], strides=[2,2]>"
+    whole = f"y = com.microsoft.QLinear{pool}(q, s, z, t, u)"
+    pair = f"x = DequantizeLinear(q, s, z) p = {pool}(x) y = QuantizeLinear(p, t, u)"
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]>
+        g (uint8[1,3,40,40] q) => (uint8[1,3,20,20] y)
+        <float s = {{0.0625}}, float t = {{0.0625}}, uint8 z = {{13}}, uint8 u = {{{zero}}}> {{
+            {pair if is_pair else whole} }}"""
+    )
+    plain = onnxruntime.SessionOptions()
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    q = np.random.default_rng(0).integers(0, 256, (1, 3, 40, 40)).astype(np.uint8)
+    (wanted,) = exact_session(model, plain).run(None, {"q": q})
+    np.testing.assert_array_equal(ingot.compile(model, target=name).run({"q": q})["y"], wanted)
+
+
+BETWEEN = ("g = Sigmoid(c) a = Mul(c, g)", "a = HardSwish(c)", "d = Abs(c) a = Add(c, d)")
+GATED = """<ir_version: 8, opset_import: ["" : 17]> g (uint8[1,16,40,40] q) => (uint8 y) {{
+    x = DequantizeLinear(q, s, z)
+    k = DequantizeLinear<axis=0>(w, ws, wz)
+    c = Conv<pads=[1,1,1,1]>(x, k{bias})
+    {rest}
+    y = QuantizeLinear(a, t, u)
+}}"""
+
+
+@pytest.mark.parametrize("bias", ["", ", b"])
+@pytest.mark.parametrize(
+    "rest", ["g = Sigmoid(c) a = Mul(c, g)", "a = HardSwish(c)", "d = Abs(c) a = Add(c, d)"]
+)
+def test_what_lies_between_a_convolution_and_its_bytes(rest: str, bias: str) -> None:
+    """The sums are those of integers, so one rounding is left, whichever vectors a target has."""
+    model = parser.parse_model(GATED.format(rest=rest, bias=bias))
+    random = np.random.default_rng(4)
+    constants = {
+        "s": np.array(0.03, np.float32),
+        "z": np.array(120, np.uint8),
+        "w": random.integers(-127, 128, (24, 16, 3, 3)).astype(np.int8),
+        "ws": random.uniform(0.001, 0.004, 24).astype(np.float32),
+        "wz": np.zeros(24, np.int8),
+        "b": random.standard_normal(24).astype(np.float32),
+        "t": np.array(0.02, np.float32),
+        "u": np.array(101, np.uint8),
+    }
+    used = {i for n in model.graph.node for i in n.input}
+    model.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in constants.items() if n in used)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    q = random.integers(0, 256, (1, 16, 40, 40)).astype(np.uint8)
+    base = ingot.compile(model, target="c99").run({"q": q})["y"]
+    for name in TARGETS:
+        require_runs(name)
+        np.testing.assert_array_equal(ingot.compile(model, target=name).run({"q": q})["y"], base, name)

@@ -69,6 +69,7 @@ from ingot.options import Options
 from ingot.passes.byte_activations import byte_activations, layers_in_a_row
 from ingot.passes.edge_scales import edge_scales
 from ingot.passes.encoded_integers import encoded_integers
+from ingot.passes.exact_products import exact_products
 from ingot.passes.inline_if import inline_if
 from ingot.passes.integer_layers import integer_layers
 from ingot.passes.number_calls import number_calls
@@ -268,6 +269,7 @@ def front(model: Any, options: Options) -> Graph:
     graph = GRAPH(edge_scales, graph)  # before integer_layers: the nodes at the edge are still the model's
     if options.fuse and options.math != "exact":
         graph = GRAPH(integer_layers, graph)  # needs types and folded constants; prune takes the floats away
+        graph = GRAPH(exact_products, graph, target_of(options))  # of integer products those with no weights
     # behind integer_layers, which makes the products; before byte_activations, whose weights stay encoded
     graph = GRAPH(encoded_integers, graph, target_of(options), options.huffman, options.optimize == "size")
     if options.activations == "int8":

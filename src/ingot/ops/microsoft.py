@@ -172,12 +172,14 @@ def qlinear_average_pool(
     kernel_shape: tuple[int, ...],
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
+    zero_last: int = 0,
 ) -> Tensor:
-    """y = saturate(round(sum of (x - zero) * (x_scale / y_scale) / count) + zero), over the elements of a
+    """y = saturate(round(sum of (x - zero) * (x_scale / y_scale) / count + zero)), over the elements of a
     window that AveragePool counts, or where padding counts over all of it, beyond the padding too
     (com.microsoft QLinearAveragePool-1).
 
-    onnxruntime adds floats, which where it falls between two integers may give the other one.
+    onnxruntime adds floats, which where it falls between two integers may give the other one. `zero_last`, an
+    attribute of ours: the zero point is added to what has been rounded, as QuantizeLinear does.
     """
     f.same_type((x,), "iu")
     x = _channels(f, x, True) if channels_last else x
@@ -187,7 +189,7 @@ def qlinear_average_pool(
     whole = as_expr(product(kernel_shape))
     count = whole if count_include_pad else taps_counted(where, axes[2:], 0)
     to = _result_type(x, y_zero_point)
-    post = _requantised(f, count, x_scale, y_scale, y_zero_point, to)
+    post = _requantised(f, count, x_scale, y_scale, y_zero_point, to, bool(zero_last))
     y = f.reduce("sum", axes, taps, term, post=post, dtype=to)
     return _channels(f, y, False) if channels_last else y
 
@@ -225,7 +227,13 @@ def _result_type(x: Tensor, y_zero_point: Tensor | None) -> DType:
 
 
 def _requantised(
-    f: Builder, count: Expr, x_scale: Tensor, y_scale: Tensor, y_zero_point: Tensor | None, to: DType
+    f: Builder,
+    count: Expr,
+    x_scale: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor | None,
+    to: DType,
+    zero_last: bool = True,
 ) -> Callable[[Expr], Expr]:
     """What becomes of a sum of `count` integers: their mean in the result's units.
 
@@ -235,8 +243,8 @@ def _requantised(
     units = _number(f, x_scale) / _number(f, y_scale)
 
     def post(acc: Expr) -> Expr:
-        mean = cast(acc, FLOAT32) * units / counted(count, FLOAT32)
-        return saturated(mean, _number(f, y_zero_point), to)
+        mean, zero = cast(acc, FLOAT32) * units / counted(count, FLOAT32), _number(f, y_zero_point)
+        return saturated(mean, zero, to) if zero_last else saturated(mean + zero, 0, to)
 
     return post
 

@@ -187,11 +187,12 @@ def padded(f: Builder, x: Tensor, zero_point: Tensor | None, index: Index) -> Ex
     """
     zero = _zero(zero_point, ())
     padding = Const(zero.value, x.type) if isinstance(zero, Const) else cast(zero, x.type)
-    if isinstance(zero, Const) or (halo := _halo(x, index)) is None:
+    halo = _halo(x, index)
+    if halo is not None and not any(map(any, halo)):
+        return _centred(x[index], zero)
+    if isinstance(zero, Const) or halo is None:
         return _centred(x.at(index, outside=padding), zero)
     before, after = halo
-    if not any((*before, *after)):
-        return _centred(x[index], zero)
     axes = f.axes(tuple(b + static(n) + a for b, n, a in zip(before, x.shape, after, strict=True)))
     inside = tuple(i - b if b else i for i, b in zip(axes, before, strict=True))
     copy = f.map(axes, x.at(inside, outside=padding), name="padded")

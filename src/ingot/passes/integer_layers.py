@@ -11,7 +11,7 @@ QLinearGlobalAveragePool for means, and with maxima, activations and moves of el
 the order of numbers, so that the pair around them goes behind them, and goes altogether where what is
 dequantised is quantised alike. Sums of integers are exact; results are rounded once, as onnxruntime's own
 rewriting rounds products. A float bias that is no number of the sums' units is added to the scaled sums of a
-ConvInteger or QGemm. What reads floats still gets them.
+ConvInteger or QGemm, and what reads the floats of a product, such as another activation, gets such sums, too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ingot.formula.types import FLOAT32, INT8, INT32
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, uses
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.infer import infer_node
+from ingot.passes.exact_products import EXACT, largest_sum
 from ingot.passes.integer_recurrent import integer_recurrent
 from ingot.passes.quantised import Quantisation, accumulated, as_int8, is_bytes, largest_sums, quantisation
 
@@ -87,6 +88,8 @@ class _Layers:
                     )
                 case "Relu" | "Clip":
                     done = self.clipped(node)
+                case "Conv" | "Gemm" | "MatMul":
+                    done = self.scaled(node)
                 case _ if node.op in MOVES:
                     done = self.moved(node)
         if not done:
@@ -236,7 +239,7 @@ class _Layers:
         if op is None or x is None or not is_bytes(x) or x.q.constant is not None:
             return False
         given: Operands = [x.q, *_numbers(x.q, x, "x"), *_numbers(x.q, to, "y")]
-        taken = {k: v for k, v in mean.attributes.items() if k in POOLING_ATTRIBUTES}
+        taken = {k: v for k, v in mean.attributes.items() if k in POOLING_ATTRIBUTES} | {"zero_last": 1}
         self.add(mean, op, given, "com.microsoft", taken if "Global" not in op else {})
         return self.give(out)
 
@@ -276,29 +279,23 @@ class _Layers:
 
     def multiplied(self, node: Node, x: Quantisation, w: Quantisation, to: Quantisation) -> Value | None:
         """The product's integers, if its weights are constant bytes with scales per output."""
-        weights, axis = as_int8(w), _output_axis(node)
-        if weights is None or weights.ndim < 2 or axis is None or w.axis not in (None, axis % weights.ndim):
+        if w.q.constant is None:
+            return self.multiplied_with(node, x, w, to)
+        found, bias = _weighted(node, x, w), _bias(node)
+        if found is None or bias is None:
             return None
-        bias, unit = _bias(node), (x.scale * w.scale).astype(np.float32)
-        if bias is None:
+        sums = accumulated(bias, found.unit)
+        is_whole = _is_near(sums * found.unit.astype(np.float64), bias, to.scale.item())
+        if (found.most + np.abs(sums) * is_whole > INT32.highest).any():
             return None
-        sums = accumulated(bias, unit)
-        is_whole = _is_near(sums * unit.astype(np.float64), bias, to.scale.item())
-        if (largest_sums(weights, w, x, axis) + np.abs(sums) * is_whole > INT32.highest).any():
-            return None
-        name = w.q.name
-        numbers = [x.scale, _typed(x), weights, w.scale, w.zero.astype(weights.dtype)]
-        given: Operands = [
-            x.q,
-            *(constant_value(f"{name}_{i}", np.asarray(a)) for i, a in enumerate(numbers)),
-        ]
+        name, given = w.q.name, found.given
         result: Operands = [
             constant_value(f"{name}_{s}", a) for s, a in (("ys", to.scale), ("yz", _typed(to)))
         ]
         if w.q.type is INT8 and (held := given[3]) is not None:
             held.encoding = w.q.encoding
         if not is_whole:
-            return self.biased(node, given, unit, bias, result)
+            return self.add(node, "QuantizeLinear", [self.in_floats(node, found, bias), *result])
         fixed = constant_value(f"{name}_bias", sums.astype(np.int32)) if sums.any() else None
         if node.op == "Conv":
             return self.add(node, "QLinearConv", [*given, *result, fixed], "", node.attributes)
@@ -306,21 +303,80 @@ class _Layers:
             return self.add(node, "QLinearMatMul", [*given, *result])
         return self.add(node, "QGemm", [*given, fixed, *result], "com.microsoft", _transposed(node))
 
-    def biased(self, node: Node, given: Operands, unit: Array, bias: Array, result: Operands) -> Value:
-        """The integers of a product whose bias is floats: added to the scaled sums, then rounded once."""
-        q, _, zero, weights, _, weights_zero = given
-        assert weights is not None and weights.shape is not None
+    def scaled(self, node: Node) -> bool:
+        """A product whose result is read as floats: its sums are integers all the same, scaled once."""
+        (out,) = node.outputs
+        x, w = (None if v is None else self.known.get(v) for v in node.inputs[:2])
+        if out is None or x is None or w is None or not is_bytes(x) or x.q.constant is not None:
+            return False
+        found, bias = None if self.becomes_bytes(out) else _weighted(node, x, w), _bias(node)
+        if found is None or bias is None or (found.most > INT32.highest).any():
+            return False
+        self.in_floats(node, found, bias)
+        return self.give(out)
+
+    def becomes_bytes(self, value: Value) -> bool:
+        """Whether a value is quantised, behind at most one Relu or Clip, and no more: that asks for it."""
+        for _ in range(2):
+            if not self.is_private(value):
+                return False
+            (reader,) = self.readers[value]
+            (out, *_) = reader.outputs
+            if reader.op == "QuantizeLinear" and not reader.domain:
+                return is_bytes(quantisation(reader, out))
+            if reader.domain or _limits(reader) is None or out is None:
+                return False
+            value = out
+        return False
+
+    def multiplied_with(self, node: Node, x: Quantisation, w: Quantisation, to: Quantisation) -> Value | None:
+        """The integers of a product of two tensors of bytes, if floats hold its sums too."""
+        if node.op != "MatMul" or not is_bytes(w) or largest_sum(x, w) > EXACT:
+            return None
+        given = (x.q, *_numbers(x.q, x, "a"), w.q, *_numbers(w.q, w, "b"), *_numbers(x.q, to, "y"))
+        return self.add(node, "QLinearMatMul", list(given))
+
+    def in_floats(self, node: Node, found: _Weighted, bias: Array) -> Value:
+        """The floats of a product: its sums are integers, scaled once, and its bias is added to them."""
+        q, _, zero, weights, _, weights_zero = found.given
+        unit, columns = found.unit, np.ndim(bias)
         if node.op == "Gemm":
-            scaled = self.add(node, "QGemm", given, "com.microsoft", _transposed(node))
+            scaled = self.add(node, "QGemm", found.given, "com.microsoft", _transposed(node))
         else:
-            per_channel = (-1, *(1 for _ in weights.shape[2:]))
-            unit, bias = unit.reshape(per_channel), bias.reshape(per_channel)
-            sums = self.add(node, "ConvInteger", [q, weights, zero, weights_zero], "", node.attributes)
+            assert weights is not None and weights.shape is not None
+            op, attributes = "MatMulInteger", {}
+            if node.op == "Conv":
+                op, attributes, columns = "ConvInteger", node.attributes, len(weights.shape) - 1
+            sums = self.add(node, op, [q, weights, zero, weights_zero], "", attributes)
             floats = self.add(node, "Cast", [sums], "", {"to": dtype_to_onnx(FLOAT32)})
+            unit = unit.reshape(-1, *(1 for _ in range(columns - 1)))
             scaled = self.add(node, "Mul", [floats, constant_value(f"{sums.name}_unit", unit)])
-        added = constant_value(f"{scaled.name}_bias", bias.astype(np.float32))
-        moved = self.add(node, "Add", [scaled, added])
-        return self.add(node, "QuantizeLinear", [moved, *result])
+        if not bias.any():
+            return scaled
+        bias = bias.astype(np.float32).reshape(-1, *(1 for _ in range(columns - 1)))
+        return self.add(node, "Add", [scaled, constant_value(f"{scaled.name}_bias", bias)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighted:
+    """A product of bytes with constant weights: the operands of the operators on integers, what one of its
+    sums stands for, and how far from 0 they get, for each output.
+    """
+
+    given: Operands
+    unit: Array
+    most: Array
+
+
+def _weighted(node: Node, x: Quantisation, w: Quantisation) -> _Weighted | None:
+    """None where the weights are no constant bytes, or have scales along another axis than the outputs'."""
+    weights, axis = as_int8(w), _output_axis(node)
+    if weights is None or weights.ndim < 2 or axis is None or w.axis not in (None, axis % weights.ndim):
+        return None
+    numbers = [x.scale, _typed(x), weights, w.scale, w.zero.astype(weights.dtype)]
+    constants = (constant_value(f"{w.q.name}_{i}", np.asarray(a)) for i, a in enumerate(numbers))
+    unit = (x.scale * w.scale).astype(np.float32)
+    return _Weighted([x.q, *constants], unit, largest_sums(weights, w, x, axis))
 
 
 def _bias(node: Node) -> Array | None:

@@ -25,7 +25,7 @@ from ingot.formula.expr import (
     walk,
 )
 from ingot.formula.index import Bounds, interval, simplify
-from ingot.formula.types import FLOAT32, FLOAT64, DType
+from ingot.formula.types import FLOAT32, FLOAT64, INT32, DType
 from ingot.loops.access import has_vector_form, step
 from ingot.loops.axes import normal_axes
 from ingot.loops.kernels.joint_axes import join
@@ -180,7 +180,7 @@ def match(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds) -> Run | 
 def _begin(c: Compute, storage: Storage, bounds: Bounds) -> Run | None:
     """A run of one stage: a reduction one of whose axes every operand walks by one element, or stays."""
     r = c.reduction
-    if r is None or r.combine not in COMBINED or r.term.dtype not in (FLOAT32, FLOAT64) or not r.axes:
+    if r is None or r.combine not in COMBINED or r.term.dtype not in (FLOAT32, FLOAT64, INT32) or not r.axes:
         return None
     axes = (*c.axes, *r.axes)
     if not all(isinstance(a.extent, int) for a in axes):
