@@ -98,6 +98,8 @@ WEIGHTS = {
     "q": (16, 16, 3, 3),
     "two": (8, 1, 2, 2),
     "s": (1, 64, 5),
+    "column": (32, 64, 3, 1),
+    "row": (32, 64, 1, 3),
 }
 SHAPES = {"split": (1, 8, 1, 20, 20), "whole": (1, 8, 20, 20)}
 
@@ -156,6 +158,19 @@ def test_parts_run_at_once() -> None:
     _, one, two = programs(*CHAINS["three"][:2], "x86-64-v3")
     assert not any(is_parallel(k) for k in parallelize(one).kernels if k.scratch)
     assert any(is_parallel(k) for k in parallelize(two).kernels if k.scratch)
+
+
+@pytest.mark.parametrize(
+    ("weights", "pads", "count"), [("column", "1, 0, 1, 0", 0), ("row", "0, 1, 0, 1", 1)]
+)
+def test_fast_columns_are_not_cut(weights: str, pads: str, count: int) -> None:
+    """A band has all tiles of a row, but of a column so few that their products share no registers."""
+    text, shape = f"a = Relu (x) y = Conv <pads = [{pads}]> (a, {weights})", (1, 64, 48, 32)
+    whole, banded, _ = programs(text, shape, "x86-64-v3", 128 << 10)
+    assert any("winograd" in choice for k in whole.kernels for _, choice in k.choices)
+    assert len(bands(banded)) == count
+    given = {"x": np.random.default_rng(9).standard_normal(shape).astype("f")}
+    np.testing.assert_array_equal(run(banded, given)[0], run(whole, given)[0])
 
 
 def test_a_signal_in_rows_is_copied_whole() -> None:

@@ -43,6 +43,8 @@ FEWEST_POINTS = (
     8  # of an iteration, where rows are shorter: with fewer, vectors of both stages are nearly empty
 )
 
+FEWEST_TILES = 8  # of a fast convolution: products of fewer rows have no registers in common
+
 Bands = dict[Tensor, Band]
 How = Callable[[Compute], Choice]
 
@@ -285,7 +287,23 @@ def _is_possible(bands: tuple[Band, ...], stages: tuple[Compute, ...], how: How)
     # what leaves rows out makes its maker leave them out: a band before it has not the rows to be kept
     gaps = [not b.whole and b.rows < b.block * b.stride for b in bands]
     kept &= not any(b.kept and any(gaps[i + 1 :]) for i, b in enumerate(bands))
-    return kept and all(n % m == 0 for n, m in zip(made, tiles, strict=True))
+    down = [m > 1 and _slides_down_only(c) for c, m in zip(stages, tiles, strict=True)]
+    fewest = [m * (FEWEST_TILES if d else 1) for d, m in zip(down, tiles, strict=True)]
+    return kept and all(n % m == 0 and n >= f for n, m, f in zip(made, tiles, fewest, strict=True))
+
+
+def _slides_down_only(c: Compute) -> bool:
+    """Whether a window slides along the rows of an image, and along nothing else: then its fast algorithm has
+    no more tiles at a time than there are in a column.
+    """
+    if c.reduction is None or c.out.rank < 4:
+        return False
+    indices = [i for x in loads(c.reduction.term) for i in x.index]
+    taps = [k for k in c.reduction.axes if k.extent != 1]
+    along = {
+        a for a in c.axes for i in indices if mentions(i, a.name) and any(mentions(i, k.name) for k in taps)
+    }
+    return along == {c.axes[2]}
 
 
 def _pays(maker: Compute, reader: Compute, target: Target, how: How) -> bool:
