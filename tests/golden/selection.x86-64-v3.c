@@ -21,42 +21,34 @@ static __attribute__((__noinline__)) void golden_TopK_0(const float x[restrict 2
         const f32x8 best_of1 = _mm256_blendv_ps(best1, best0, (__m256)((best0 > best1)));
         const f32x8 best_of2 = _mm256_blendv_ps(best3, best2, (__m256)((best2 > best3)));
         const f32x8 best_of3 = _mm256_blendv_ps(best_of2, best_of1, (__m256)((best_of1 > best_of2)));
-        const i32x8 rank4 = splat_i32_8(0);
-        const f32x8 turned5 = __builtin_shufflevector(best_of3, best_of3, 1, 2, 3, 4, 5, 6, 7, 0);
-        const i32x8 rank6 = (i32x8)((u32x8)rank4 + (u32x8)((i32x8)(((turned5 > best_of3) & (i32x8)splat_i32_8(1)) |
-                (~(turned5 > best_of3) & (i32x8)splat_i32_8(0)))));
-        const f32x8 turned7 = __builtin_shufflevector(best_of3, best_of3, 2, 3, 4, 5, 6, 7, 0, 1);
-        const i32x8 rank8 = (i32x8)((u32x8)rank6 + (u32x8)((i32x8)(((turned7 > best_of3) & (i32x8)splat_i32_8(1)) |
-                (~(turned7 > best_of3) & (i32x8)splat_i32_8(0)))));
-        const f32x8 turned9 = __builtin_shufflevector(best_of3, best_of3, 3, 4, 5, 6, 7, 0, 1, 2);
-        const i32x8 rank10 = (i32x8)((u32x8)rank8 + (u32x8)((i32x8)(((turned9 > best_of3) & (i32x8)splat_i32_8(1)) |
-                (~(turned9 > best_of3) & (i32x8)splat_i32_8(0)))));
-        const f32x8 turned11 = __builtin_shufflevector(best_of3, best_of3, 4, 5, 6, 7, 0, 1, 2, 3);
-        const i32x8 rank12 = (i32x8)((u32x8)rank10 + (u32x8)((i32x8)(((turned11 > best_of3) & (i32x8)splat_i32_8(1)) |
-                (~(turned11 > best_of3) & (i32x8)splat_i32_8(0)))));
-        const f32x8 turned13 = __builtin_shufflevector(best_of3, best_of3, 5, 6, 7, 0, 1, 2, 3, 4);
-        const i32x8 rank14 = (i32x8)((u32x8)rank12 + (u32x8)((i32x8)(((turned13 > best_of3) & (i32x8)splat_i32_8(1)) |
-                (~(turned13 > best_of3) & (i32x8)splat_i32_8(0)))));
-        const f32x8 turned15 = __builtin_shufflevector(best_of3, best_of3, 6, 7, 0, 1, 2, 3, 4, 5);
-        const i32x8 rank16 = (i32x8)((u32x8)rank14 + (u32x8)((i32x8)(((turned15 > best_of3) & (i32x8)splat_i32_8(1)) |
-                (~(turned15 > best_of3) & (i32x8)splat_i32_8(0)))));
-        const f32x8 turned17 = __builtin_shufflevector(best_of3, best_of3, 7, 0, 1, 2, 3, 4, 5, 6);
-        const i32x8 rank18 = (i32x8)((u32x8)rank16 + (u32x8)((i32x8)(((turned17 > best_of3) & (i32x8)splat_i32_8(1)) |
-                (~(turned17 > best_of3) & (i32x8)splat_i32_8(0)))));
-        const f32x8 least19 = _mm256_blendv_ps(splat_f32_8(__builtin_inff()), best_of3,
-                (__m256)((rank18 < splat_i32_8(3))));
-        const f32x4 least20 = _mm_blendv_ps(part_f32_8_4_4(least19), part_f32_8_4_0(least19),
-                (__m128)((part_f32_8_4_0(least19) < part_f32_8_4_4(least19))));
-        const f32x2 least21 = (f32x2)(((part_f32_4_2_0(least20) < part_f32_4_2_2(least20)) &
-                (i32x2)part_f32_4_2_0(least20)) | (~(part_f32_4_2_0(least20) < part_f32_4_2_2(least20)) &
-                (i32x2)part_f32_4_2_2(least20)));
-        const float least22 = (least21[0] < least21[1]) ? least21[0] : least21[1];
+        const f32x4 largest4 = _mm_blendv_ps(part_f32_8_4_4(best_of3), part_f32_8_4_0(best_of3),
+                (__m128)((part_f32_8_4_0(best_of3) > part_f32_8_4_4(best_of3))));
+        const f32x2 largest5 = (f32x2)(((part_f32_4_2_0(largest4) > part_f32_4_2_2(largest4)) &
+                (i32x2)part_f32_4_2_0(largest4)) | (~(part_f32_4_2_0(largest4) > part_f32_4_2_2(largest4)) &
+                (i32x2)part_f32_4_2_2(largest4)));
+        const float largest6 = (largest5[0] > largest5[1]) ? largest5[0] : largest5[1];
+        const f32x8 rest7 = _mm256_blendv_ps(splat_f32_8(-__builtin_inff()), best_of3,
+                (__m256)((best_of3 < splat_f32_8(largest6))));
+        const f32x4 largest8 = _mm_blendv_ps(part_f32_8_4_4(rest7), part_f32_8_4_0(rest7),
+                (__m128)((part_f32_8_4_0(rest7) > part_f32_8_4_4(rest7))));
+        const f32x2 largest9 = (f32x2)(((part_f32_4_2_0(largest8) > part_f32_4_2_2(largest8)) &
+                (i32x2)part_f32_4_2_0(largest8)) | (~(part_f32_4_2_0(largest8) > part_f32_4_2_2(largest8)) &
+                (i32x2)part_f32_4_2_2(largest8)));
+        const float largest10 = (largest9[0] > largest9[1]) ? largest9[0] : largest9[1];
+        const f32x8 rest11 = _mm256_blendv_ps(splat_f32_8(-__builtin_inff()), rest7,
+                (__m256)((rest7 < splat_f32_8(largest10))));
+        const f32x4 largest12 = _mm_blendv_ps(part_f32_8_4_4(rest11), part_f32_8_4_0(rest11),
+                (__m128)((part_f32_8_4_0(rest11) > part_f32_8_4_4(rest11))));
+        const f32x2 largest13 = (f32x2)(((part_f32_4_2_0(largest12) > part_f32_4_2_2(largest12)) &
+                (i32x2)part_f32_4_2_0(largest12)) | (~(part_f32_4_2_0(largest12) > part_f32_4_2_2(largest12)) &
+                (i32x2)part_f32_4_2_2(largest12)));
+        const float largest14 = (largest13[0] > largest13[1]) ? largest13[0] : largest13[1];
         int32_t count = 0;
         for (int i = 0; i < 80; i += 8) {
-            if (_mm256_movemask_epi8((__m256i)((~(*(const f32x8 *)&x[i0][i] < splat_f32_8(least22)))))) {
+            if (_mm256_movemask_epi8((__m256i)((~(*(const f32x8 *)&x[i0][i] < splat_f32_8(largest14)))))) {
                 for (int q = 0; q < 8; q++) {
                     x_noted[imax(imin((int)count, 79), 0)] = (int32_t)(i + q);
-                    count = (int32_t)((uint32_t)count + (uint32_t)((!(x[i0][i + q] < least22)) ? 1 : 0));
+                    count = (int32_t)((uint32_t)count + (uint32_t)((!(x[i0][i + q] < largest14)) ? 1 : 0));
                 }
             }
         }
@@ -64,18 +56,18 @@ static __attribute__((__noinline__)) void golden_TopK_0(const float x[restrict 2
         i32x8 w0 = splat_i32_8(0);
         for (int c = 0; c < imin((int)count, 80); c++) {
             const int candidate = imax(imin((int)x_noted[c], 79), 0);
-            const float y23 = x[i0][candidate];
-            const int32_t b24 = bits_f32_i32(y23 + 0.0f);
-            const int32_t key25 = (y23 != y23) ? 2147483647 : (b24 ^ (shr_i32(b24, 31) & 2147483647));
-            const int32_t at26 = (int32_t)candidate;
-            const i32x8 top27 = splat_i32_8(2147483647);
-            const i32x8 moved28 = __builtin_shufflevector(top27, v0, 7, 8, 9, 10, 11, 12, 13, 14);
-            const i32x8 moved29 = __builtin_shufflevector(w0, w0, 7, 8, 9, 10, 11, 12, 13, 14);
-            w0 = (i32x8)(((splat_i32_8(key25) > moved28) & (i32x8)moved29) | (~(splat_i32_8(key25) > moved28) &
-                    (i32x8)((i32x8)(((splat_i32_8(key25) > v0) & (i32x8)splat_i32_8(at26)) | (~(splat_i32_8(key25) > v0)
+            const float y15 = x[i0][candidate];
+            const int32_t b16 = bits_f32_i32(y15 + 0.0f);
+            const int32_t key17 = (y15 != y15) ? 2147483647 : (b16 ^ (shr_i32(b16, 31) & 2147483647));
+            const int32_t at18 = (int32_t)candidate;
+            const i32x8 top19 = splat_i32_8(2147483647);
+            const i32x8 moved20 = __builtin_shufflevector(top19, v0, 7, 8, 9, 10, 11, 12, 13, 14);
+            const i32x8 moved21 = __builtin_shufflevector(w0, w0, 7, 8, 9, 10, 11, 12, 13, 14);
+            w0 = (i32x8)(((splat_i32_8(key17) > moved20) & (i32x8)moved21) | (~(splat_i32_8(key17) > moved20) &
+                    (i32x8)((i32x8)(((splat_i32_8(key17) > v0) & (i32x8)splat_i32_8(at18)) | (~(splat_i32_8(key17) > v0)
                     & (i32x8)w0)))));
-            v0 = (i32x8)(((splat_i32_8(key25) > moved28) & (i32x8)moved28) | (~(splat_i32_8(key25) > moved28) &
-                    (i32x8)((i32x8)(((splat_i32_8(key25) > v0) & (i32x8)splat_i32_8(key25)) | (~(splat_i32_8(key25) >
+            v0 = (i32x8)(((splat_i32_8(key17) > moved20) & (i32x8)moved20) | (~(splat_i32_8(key17) > moved20) &
+                    (i32x8)((i32x8)(((splat_i32_8(key17) > v0) & (i32x8)splat_i32_8(key17)) | (~(splat_i32_8(key17) >
                     v0) & (i32x8)v0)))));
         }
         *(i32x8 *)&x_order[0] = w0;

@@ -56,6 +56,8 @@ from ingot.targets.record import Target
 LISTS = 8  # vectors of keys that a list may fill, and as many of places
 DEEPEST = 16  # elements of a list that every lane has for itself
 CHAINS = 4  # vectors of lane maxima under way at once
+FEWEST_LANES, SHORT = 8, 16  # of a vector, and the vectors of a row that is better cut into narrower ones
+FEW_ROUNDS = 3  # elements, of which one after the other is found sooner than the rank of every lane
 FEW = 8  # vectors of a row of which most hold an element that reaches the threshold
 NAN = 0x7FFFFFFF  # the key of NaN among the largest
 MAGNITUDE = Const(0x7FFFFFFF, INT32)
@@ -97,7 +99,7 @@ def selection(
         return None
     if coefficient(found.x.index[found.x.tensor.lane_axis], found.i.name) == 1:
         fits = found.k <= LISTS * lanes
-        return (tuple(_Rows(found, storage, lanes).statements()), 3) if fits else None
+        return (tuple(_Rows(found, storage, _lanes_of_rows(found, lanes)).statements()), 3) if fits else None
     p = _beside(found) if found.k <= DEEPEST else None
     return None if p is None else (tuple(_Beside(found, storage, lanes).statements(p)), 3)
 
@@ -223,6 +225,13 @@ def _reaches(y: Expr, threshold: Expr) -> Expr:
 # -- rows that lie contiguous
 
 
+def _lanes_of_rows(s: Selection, lanes: int) -> int:
+    """Vectors so wide that a row has several, most of which then have nothing that reaches the threshold."""
+    while lanes > FEWEST_LANES and s.n < SHORT * lanes and 2 * s.k <= lanes:
+        lanes //= 2
+    return lanes
+
+
 class _Rows(_Writer):
     """One list a row, in vectors."""
 
@@ -297,7 +306,7 @@ class _Rows(_Writer):
             more = Assign(count.name, count + select(is_noted, Const(1, INT32), Const(0, INT32)))
             return [Store(Load(places, (free,)), cast(at, INT32)), more]
 
-        if full > FEW * lanes:
+        if full > FEW * lanes or self.s.k <= FEW_ROUNDS:
             some = Unary("any", _reaches(self.element({}, lanes), threshold))
             yield from _for(i, 0, full, lanes, [When(some, tuple(_for(q, 0, lanes, 1, note(i + q))))])
             yield from _for(i, full, n, 1, note(i))
@@ -325,18 +334,43 @@ class _Rows(_Writer):
         while len(best) > 1:
             a, b = best.pop(0), best.pop(0)
             best.append(self.let("best_of", select(a > b, a, b), lanes, out))
-        one, none, (b,) = Const(1, INT32), Const(0, INT32), best
+        (b,) = best
+        yield from out
+        if self.s.k <= FEW_ROUNDS:
+            return (yield from self.in_rounds(b))
+        return (yield from self.by_rank(b))
+
+    def in_rounds(self, b: Var) -> Generator[Statement, None, Expr]:
+        """The largest lane, then without it and its equals the next: none is greater than the k-th."""
+        out = list[Statement]()
+        largest = self.across(b, "largest", out)
+        for _ in range(1, self.s.k):
+            b = self.let("rest", select(b < largest, b, Const(float("-inf"), FLOAT32)), self.most, out)
+            largest = self.across(b, "largest", out)
+        yield from out
+        return largest
+
+    def across(self, x: Expr, name: str, out: list[Statement]) -> Expr:
+        """The largest lane, or the smallest, by halves."""
+        lanes = self.most
+        while lanes > 1:
+            lanes //= 2
+            low, high = Lane(x, 0, lanes), Lane(x, lanes, lanes)
+            is_low = low > high if name == "largest" else low < high
+            x = self.let(name, select(is_low, low, high), lanes, out)
+        return x
+
+    def by_rank(self, b: Var) -> Generator[Statement, None, Expr]:
+        """The smallest of the lanes of which fewer than k are greater."""
+        lanes, out = self.most, list[Statement]()
+        one, none = Const(1, INT32), Const(0, INT32)
         rank = self.let("rank", none, lanes, out)
         for r in range(1, lanes):
             turned = self.let(
                 "turned", Shuffle(b, b, tuple((r + j) % lanes for j in range(lanes))), lanes, out
             )
             rank = self.let("rank", rank + select(turned > b, one, none), lanes, out)
-        least: Expr = self.let("least", select(rank < self.s.k, b, INFINITY), lanes, out)
-        while lanes > 1:
-            lanes //= 2
-            low, high = Lane(least, 0, lanes), Lane(least, lanes, lanes)
-            least = self.let("least", select(low < high, low, high), lanes, out)
+        least = self.across(self.let("least", select(rank < self.s.k, b, INFINITY), lanes, out), "least", out)
         yield from out
         return least
 
