@@ -18,8 +18,10 @@ from ingot.formula.expr import Const, Expr, Load, Tensor, Var, cast, loads
 from ingot.formula.statements import For, Routine, Statement, Store, body_of, expressions
 from ingot.formula.types import INT8, INT16
 from ingot.loops.program import Kernel
+from ingot.memory.arena import height, place_sliding
 from ingot.memory.check import check
 from ingot.memory.in_time import lost_read
+from ingot.memory.share import Buffer
 from ingot.memory.slides import Slide, slide
 from ingot.memory.tree import ALIGN
 from ingot.options import Options
@@ -271,3 +273,35 @@ def test_a_result_replaces_an_image_of_odd_rows() -> None:
     found = slide(kernel, kernel.parameters[0], kernel.parameters[-1])
     assert found is not None and found.least is not None
     assert found.least < kernel.parameters[-1].count - 4 * 32
+
+
+IMAGES = """
+    28288 0 2; 64 1 2; 18432 1 3; 18432 2 4; 64 3 4; 36864 3 5; 3200 4 5; 9216 4 6; 1664 6 7;
+    18432 6 8; 18432 7 9; 2176 8 9; 4608 8 10; 9216 9 11; 896 10 11; 9216 10 12; 9216 11 13;
+    1152 12 13; 2304 12 14; 4608 13 15; 640 14 15; 4608 14 16; 4608 15 17; 640 16 17; 4608 16 18;
+    4608 17 19; 640 18 19; 4608 18 20; 4608 19 21; 640 20 21; 4608 20 22; 4608 21 23; 640 22 23;
+    4608 22 24; 4608 23 25; 1152 24 25; 1152 24 26; 2304 25 27; 256 25 26; 384 26 27; 2304 26 28;
+    2304 27 29; 512 27 28; 256 28 30; 64 29 30; 64 29 31
+"""
+"""Bytes of the images and scratch of thirteen pairs of layers, and from which step to which they live."""
+OVERLAPS = """
+    0 2 128 0; 2 3 0 1; 3 5 18496 0; 5 7 0 1; 9 10 64 0; 10 12 -1 1; 12 13 4672 0; 13 15 9152 1;
+    15 16 128 0; 16 18 2240 1; 18 19 2432 0; 19 21 4480 1; 21 22 256 0; 22 24 4480 1; 24 25 256 0;
+    25 27 4480 1; 27 28 256 0; 28 30 4480 1; 30 31 256 0; 31 33 4480 1; 33 34 256 0; 34 36 1024 1;
+    36 37 1280 0; 37 40 2048 1; 40 41 512 0
+"""
+"""Of these an operand, its result, the least distance (-1: none), and whether it may be 0."""
+
+
+def test_what_ends_highest_is_placed_earlier() -> None:
+    """Random orders do not find that the first image has to lie behind its result: 46,208 bytes."""
+    read, overlaps = (
+        [tuple(map(int, line.split())) for line in text.split(";")] for text in (IMAGES, OVERLAPS)
+    )
+    read += [(64, 30, 31 + n) for n in range(18)]
+    buffers = tuple(Buffer((), ((start, end),), size) for size, start, end in read)
+    slides = {
+        (buffers[x], buffers[y]): Slide(None if least < 0 else least, None, bool(in_place))
+        for x, y, least, in_place in overlaps
+    }
+    assert height(place_sliding(buffers, slides, 40064)) <= 40128

@@ -4,7 +4,7 @@ In: buffers with the spans in which they live. Out: an offset each. The searches
 threaded, seeded and limited by steps, never by time, so that a model gets the same offsets everywhere. Its
 lifetimes are intervals; our own first fit knows the gaps in ours and tries where the searches stay above the
 bound. The best is taken. Where results may begin before the operands that they replace (`slides`), first fit
-alone places, in several orders and in random ones.
+alone places, in several orders, in changes of the best, where what ends highest goes earlier, and of these.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Slides = Mapping[tuple[Buffer, Buffer], Slide]
 """Of an operand's buffer and that of the result which may replace it."""
 NO_SLIDES: Slides = MappingProxyType({})
 MANY = 1000  # buffers up to which what takes quadratic time or thousands of trials is tried
-TRIALS = 300  # random orders
+TRIALS = 300  # orders
 
 
 def place(buffers: tuple[Buffer, ...], bound_bytes: int) -> Offsets:
@@ -71,32 +71,48 @@ def _searched(buffers: tuple[Buffer, ...], allocator: BaseAllocator) -> Offsets:
 
 def place_sliding(buffers: tuple[Buffer, ...], slides: Slides, bound_bytes: int) -> Offsets:
     """The lowest placement found of buffers some of which may overlap."""
-    best: Offsets | None = None
-    for order in _orders(buffers):
-        found = first_fit(order, slides)
-        if best is None or height(found) < height(best):
-            best = found
+    rng, firsts = random.Random(0), _firsts(buffers)
+    placed = [(first_fit(order, slides), order) for order in firsts]
+    best, order = min(placed, key=lambda p: height(p[0]))
+    for trial in range(TRIALS if len(buffers) <= MANY else 0):
         if height(best) <= bound_bytes:
             break
-    return best or {}
+        if trial < TRIALS * 2 // 3:
+            tried = _changed(_with_highest_earlier(order, best, rng), trial % 3, rng)
+        else:
+            tried = _changed(firsts[trial % len(firsts)], 1 + trial % 4, rng)
+        found = first_fit(tried, slides)
+        if height(found) <= height(best):
+            best, order = found, tried
+    return best
 
 
-def _orders(buffers: tuple[Buffer, ...]) -> Iterator[list[Buffer]]:
-    """Orders worth trying: from the largest on, in size and in time, and changes of these."""
+def _firsts(buffers: tuple[Buffer, ...]) -> tuple[list[Buffer], ...]:
+    """Orders worth trying: from the largest on, in size and in time."""
     peak = max(buffers, key=lambda b: b.bytes).spans[0][0]
-    firsts = [
+    return (
         sorted(buffers, key=lambda b: (-b.bytes, b.spans)),
         sorted(buffers, key=lambda b: b.spans),
         sorted(buffers, key=lambda b: b.spans, reverse=True),
         sorted(buffers, key=lambda b: (abs(b.spans[0][0] - peak), -b.bytes)),
-    ]
-    yield from firsts
-    rng = random.Random(0)
-    for trial in range(TRIALS if len(buffers) <= MANY else 0):
-        order = list(firsts[trial % len(firsts)])
-        for _ in range(1 + trial % 4):
-            order.insert(rng.randrange(len(order)), order.pop(rng.randrange(len(order))))
-        yield order
+    )
+
+
+def _changed(order: list[Buffer], moves: int, rng: random.Random) -> list[Buffer]:
+    """An order in which some buffers are elsewhere."""
+    found = list(order)
+    for _ in range(moves):
+        found.insert(rng.randrange(len(found)), found.pop(rng.randrange(len(found))))
+    return found
+
+
+def _with_highest_earlier(order: list[Buffer], offsets: Offsets, rng: random.Random) -> list[Buffer]:
+    """An order in which a buffer that ends where the placement does is placed earlier."""
+    top = height(offsets)
+    at = rng.choice([n for n, b in enumerate(order) if offsets[b] + b.bytes == top])
+    found = list(order)
+    found.insert(rng.randrange(at + 1), found.pop(at))
+    return found
 
 
 def first_fit(buffers: Iterable[Buffer], slides: Slides = NO_SLIDES) -> Offsets:
