@@ -9,13 +9,15 @@ import pytest
 
 import ingot
 from ingot.driver import stages
+from ingot.formula.types import INT8
 from ingot.options import Options
-from ingot.targets.mve_windows import quad_name, quad_routines
+from ingot.targets.mve_windows import quad_name, quad_routines, quads_name
 from tests.corpus import Case
 from tests.corpus.integer import Layers
 from tests.corpus.net import Net
 from tests.test_paired_tiles import KINDS, in_plain_c, layer, routines, without_warnings
 from tests.test_plane_windows import LAYERS, taken
+from tests.test_slides import network
 
 TARGET = "armv8.1m"
 MORE = {
@@ -50,6 +52,14 @@ def test_results_too_far_apart(channels: int, wanted: str) -> None:
 
     program = stages(Case("far", build).model, Options(target=TARGET)).program
     assert {name.split("_")[0] for name in routines(program) if "window" in name} == {wanted}
+
+
+def test_images_have_no_halo_and_results_replace_them() -> None:
+    """Two rows and two columns around the image would be 14 % more, and a second image as much again."""
+    made = stages(network(32, 32, 28), Options(target=TARGET)).plan
+    image, quads = 28 * 28 * 32, (28 + 2) * 64
+    assert all(30 not in t.shape for t in made.offsets if t.type is INT8 and t.rank == 4)
+    assert image + quads <= made.arena_bytes < image + quads + 512
 
 
 @pytest.mark.parametrize("name", ["odd sides", "strides of two"])
@@ -91,12 +101,21 @@ def test_windows_in_plain_c(stride: int, kind: str, tmp_path: Path) -> None:
         assert found[17 * i + 3 * j + c] == np.clip(made, np.iinfo(kind).min, np.iinfo(kind).max)
 
 
+@pytest.mark.parametrize("is_next", [False, True])
+@pytest.mark.parametrize("below", [0, 1])
 @pytest.mark.parametrize("kind", KINDS)
-def test_quads_in_plain_c(kind: str, tmp_path: Path) -> None:
+def test_quads_in_plain_c(kind: str, below: int, is_next: bool, tmp_path: Path) -> None:
+    """One row of what is filled above, and none or one below."""
     x = np.random.default_rng(8).integers(0, 256, 90).astype(np.uint8).astype(kind)
     arrays = {"x": (f"const {kind}_t", x), "to": ("int8_t", np.zeros((5, 16, 4), np.int8))}
-    call = "x, to, 3, 5, 30, 5, 4"
-    found = in_plain_c(f"quads_{kind}", quad_routines(), arrays, call, "to", tmp_path)
-    for column, channel, row in np.ndindex(5, 4, 3):
-        wanted = int(x[30 * row + 5 * column + channel]) - (128 if kind == "uint8" else 0)
+    arrays["to"] = ("int8_t", np.arange(320).astype(np.int8))
+    new, first = (2, 2) if is_next else (4, 0)
+    call = f"x, to, 1, {new - 1 - below}, 5, 30, 5, 4, 77"
+    found = in_plain_c(quads_name(kind, is_next), quad_routines(), arrays, call, "to", tmp_path)
+    for column, channel, row in np.ndindex(5, 4, 4):
+        at = row - first - 1
+        wanted = 77 if at < 0 or at >= new - 1 - below else int(x[30 * at + 5 * column + channel])
+        wanted -= 128 if kind == "uint8" else 0
+        if row < first:
+            wanted = int(arrays["to"][1][64 * column + 4 * channel + row + 2])
         assert found[64 * column + 4 * channel + row] == wanted

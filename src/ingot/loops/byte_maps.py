@@ -1,6 +1,7 @@
 """Loops of maps that end or begin with bytes, for routines that compute several elements at once.
 
     for c: to[c] = limited(round(((x[c] - zx) * sx + (y[c] - zy) * sy) / s) + z)      add_bytes(x, y, to, ..)
+    for c: to[c] = limited(fixed(fixed(x[c] - zx) + fixed(y[c] - zy)) + z)            fixed_add(x, y, to, ..)
     for p: for c: to[p][c] = limited(round(x[c][p] / s) + z)          for c: for p:   to_bytes(x, to, ..)
     for c: to[c] = (x[c] - z) * s                                                     from_bytes(x, to, ..)
 
@@ -19,9 +20,11 @@ from ingot.formula.statements import For, Routine, Statement, Store, When
 from ingot.formula.types import FLOAT32, INT8, INT32, UINT8, DType
 from ingot.loops.access import step
 from ingot.loops.requantise import in_integers, without_zero_point
+from ingot.targets.fixed_sums import LEFT, add_name
 from ingot.targets.map_routines import FAR, SCALES
 from ingot.targets.record import Target
 
+HALF = 1 << 30  # of TFLite's multipliers
 FEWEST = 4  # elements for which a call pays
 
 
@@ -47,6 +50,31 @@ class _Nest:
     loops: tuple[For, ...]
     store: Store
 
+    def joined(self, *loads: Load) -> tuple[For, int] | None:
+        """The outermost loop from which on elements lie side by side in all accesses, and how many do."""
+        found: tuple[For, int] | None = None
+        count = 1
+        for f in reversed(self.loops):
+            if any(step(e, f.var) != count for e in loads):
+                break
+            count *= _count(f)
+            found = f, count
+        return found
+
+    def called(self, outermost: For, routine: Routine) -> For:
+        """The nest, one of whose loops has a routine for all that is inside."""
+        body: Statement = self.store
+        for f in reversed(self.loops):
+            body = replace(f, body=(body,), routine=routine if f is outermost else None)
+        assert isinstance(body, For)
+        return body
+
+    def first(self, outermost: For, *loads: Load) -> tuple[Load, ...]:
+        """The accesses of the first iteration of a loop and of all inside."""
+        inner = self.loops[self.loops.index(outermost) :]
+        found = (substitute(load, {f.var: f.lo for f in inner}) for load in loads)
+        return tuple(load for load in found if isinstance(load, Load))
+
     def inside(self, x: For, routine: Routine) -> For:
         """The nest with one of its loops as the innermost, which has a routine."""
         made = replace(x, body=(self.store,), routine=routine)
@@ -63,6 +91,8 @@ def _called(outermost: For, target: Target) -> For | None:
     kind = nest.store.to.tensor.type
     if kind is FLOAT32:
         return _floats(nest, target)
+    if (made := _fixed_sum(nest, target)) is not None:
+        return made
     for name, call in ((f"add_bytes_{kind.name}", _sum), (f"to_bytes_{kind.name}", _bytes)):
         if name in target.routines and (found := call(nest, name, kind)) is not None:
             return found
@@ -80,8 +110,8 @@ def _nest(s: Statement) -> _Nest | None:
 
 
 def _sum(nest: _Nest, name: str, kind: DType) -> For | None:
-    """The innermost loop adds bytes that lie side by side."""
-    x, to = nest.loops[-1], nest.store.to
+    """Loops add bytes that lie side by side."""
+    to = nest.store.to
     match in_integers(_without_relu(nest.store.value), True):
         case Cast(Binary("min", Binary("max", moved, Const(lo)), Const(hi)), of) if of is kind:
             rounded, zero = without_zero_point(moved)
@@ -95,12 +125,69 @@ def _sum(nest: _Nest, name: str, kind: DType) -> For | None:
     if one is None or other is None or not _is_whole(kind, lo, hi, zero):
         return None
     scales = (one.scale, other.scale, float(scale))
-    if _count(x) < FEWEST or not all(map(_is_moderate, scales)):
+    joined = nest.joined(one.load, other.load, to)
+    if joined is None or joined[1] < FEWEST or not all(map(_is_moderate, scales)):
         return None
-    if any(step(e, x.var) != 1 for e in (one.load, other.load, to)):
+    numbers = (joined[1], one.zero, other.zero, zero, *scales, _reciprocal(float(scale)))
+    addresses = nest.first(joined[0], one.load, other.load, to)
+    return nest.called(joined[0], Routine(name, addresses, numbers))
+
+
+def _fixed_sum(nest: _Nest, target: Target) -> For | None:
+    """The same in fixed point."""
+    to, kind = nest.store.to, nest.store.to.tensor.type
+    plain = f"fixed_add_{kind.name}"
+    if plain not in target.routines:
         return None
-    numbers = (_count(x), one.zero, other.zero, zero, *scales, _reciprocal(float(scale)))
-    return nest.inside(x, Routine(name, _at_first(x, one.load, other.load, to), numbers))
+    match nest.store.value:
+        case Cast(Binary("min", Binary("max", moved, Const(lo)), Const(hi)), of) if of is kind:
+            rounded, zero = without_zero_point(moved)
+        case _:
+            return None
+    match _fixed(rounded):
+        case (Binary("add", a, b), by, shift) if shift > 0:
+            operands = _operands(a, b, kind) or _operands(b, a, kind)
+        case _:
+            return None
+    if operands is None or not _is_whole(kind, lo, hi, zero):
+        return None
+    x, y, numbers = operands
+    joined = nest.joined(x, y, to)
+    if joined is None or joined[1] < FEWEST:
+        return None
+    name = add_name(kind.name, target.accumulators == 0 and zero == kind.lowest)
+    told = (joined[1], *numbers, by, shift, zero)
+    return nest.called(joined[0], Routine(name, nest.first(joined[0], x, y, to), told))
+
+
+def _operands(a: Expr, b: Expr, kind: DType) -> tuple[Load, Load, tuple[int, ...]] | None:
+    """The operand by a half, the other one, and their zero points and the other's multiplier and shift."""
+    match _fixed(a), _fixed(b):
+        case ((one, by, 0), (other, other_by, shift)) if by == HALF and shift > 0:
+            x, y = _shifted(one, kind), _shifted(other, kind)
+            return None if x is None or y is None else (x[0], y[0], (x[1], y[1], other_by, shift))
+    return None
+
+
+def _fixed(e: Expr) -> tuple[Expr, int, int] | None:
+    """What is multiplied and shifted, by what, and by how many bits, which are 0 where it is not shifted."""
+    match e:
+        case Binary("rounding_shr", Binary("doubling_high", x, Const(by)), Const(shift)):
+            return x, int(by), int(shift)
+        case Binary("doubling_high", x, Const(by)):
+            return x, int(by), 0
+    return None
+
+
+def _shifted(e: Expr, kind: DType) -> tuple[Load, int] | None:
+    """A byte whose zero point is taken off, shifted to the left, and that zero point."""
+    match e:
+        case Binary("mul", moved, Const(by)) if by == 1 << LEFT:
+            whole, negative = without_zero_point(moved)
+            match whole:
+                case Cast(Load(tensor, outside=None) as load, of) if of is INT32 and tensor.type is kind:
+                    return load, -negative
+    return None
 
 
 def _without_relu(value: Expr) -> Expr:

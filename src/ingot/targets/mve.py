@@ -20,6 +20,12 @@ def narrowed(kind: str, q: str, zero: str) -> Iterator[str]:
     yield f"{narrow} {q}, {q}"
 
 
+def less_if_negative(free: str, *registers: str) -> Iterator[str]:
+    """One less of each integer below 0: what makes a half that is rounded up go away from 0."""
+    for q in registers:
+        yield from (f"vshr.s32 {free}, {q}, #31", f"vadd.i32 {q}, {q}, {free}")
+
+
 def paired(kind: str, low: str, high: str, zero: str) -> Iterator[str]:
     """Floats of two registers, rounded to even, as `packed` has them."""
     yield from (f"vcvtn.s32.f32 {q}, {q}" for q in (low, high))

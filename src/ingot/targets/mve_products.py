@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from ingot.targets.mve import HAS_MVE, packed, paired
-from ingot.targets.routines import KINDS, SCALES, in_fixed_point, routine
+from ingot.targets.mve import HAS_MVE, less_if_negative, packed, paired
+from ingot.targets.routines import KINDS, SCALES, bytes_name, in_fixed_point, routine
 
 SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
 LONG = 16  # bytes of a vector
@@ -40,13 +40,13 @@ class Walk:
     first: int
     turn: int = 0
 
-    def name(self, points: int, *kinds: str, is_fixed: bool = False) -> str:
+    def name(self, points: int, *kinds: str, is_fixed: bool = False, plain: bool = False) -> str:
         """The routine for so many points: of results of a type, for two points of an operand's before it.
-        `is_fixed`: scaled in fixed point.
+        `is_fixed`: scaled in fixed point. Then there is one for bytes whose zero point is the smallest of
+        their type, if `plain`.
         """
-        return "_".join(
-            (f"{'fixed_' if is_fixed else ''}long{points}", str(self.first), str(self.turn), *kinds)
-        )
+        name = "_".join((f"long{points}", str(self.first), str(self.turn), *kinds[:-1]))
+        return bytes_name(name, kinds[-1], is_fixed and plain, is_fixed)
 
     def reach(self, points: int) -> int:
         """Where the last vector of the last point begins that no loop reads."""
@@ -67,14 +67,33 @@ WALKS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """How a routine makes bytes of sums. If results are not moved, what is negative becomes 0 however it is
+    rounded.
+    """
+
+    is_fixed: bool = False
+    plain: bool = False
+
+    def name(self, walk: Walk, points: int, *kinds: str) -> str:
+        return walk.name(points, *kinds, is_fixed=self.is_fixed, plain=self.plain)
+
+    def less_if_negative(self) -> Iterator[str]:
+        return iter(()) if self.plain else less_if_negative("q2", "q0", "q1")
+
+
+FLOATS, FIXED, PLAIN = Scaled(), Scaled(True), Scaled(True, True)
+
+
 def long_routines() -> Mapping[str, str]:
     """The routines by name."""
     copies = {f"bytes{n}_{kind}": _copy(n, kind) for n in (1, 2) for kind in KINDS}
     one, two = {}, {}
-    for walk, to, is_fixed in product(WALKS, KINDS, (False, True)):
-        one[walk.name(1, to, is_fixed=is_fixed)] = _one_point(walk, to, is_fixed)
+    for walk, to, how in product(WALKS, KINDS, (FLOATS, FIXED, PLAIN)):
+        one[how.name(walk, 1, to)] = _one_point(walk, to, how)
         for of in KINDS:
-            two[walk.name(2, of, to, is_fixed=is_fixed)] = _two_points(walk, of, to, is_fixed)
+            two[how.name(walk, 2, of, to)] = _two_points(walk, of, to, how)
     return copies | one | two
 
 
@@ -133,19 +152,19 @@ def _copy1(kind: str) -> Iterator[str]:
 # -- products
 
 
-def _one_point(walk: Walk, to: str, is_fixed: bool) -> str:
+def _one_point(walk: Walk, to: str, how: Scaled) -> str:
     return routine(
-        walk.name(1, to, is_fixed=is_fixed),
-        f"const int8_t *a, const int8_t *w, const int32_t *first, const {SCALES[is_fixed]} *scale, {to}_t *y,"
-        " int blocks, int terms, int pitch, int zero",
-        tuple(_one(walk, to, is_fixed)),
-        _bytes(8, to, "terms", "", is_fixed),
+        how.name(walk, 1, to),
+        f"const int8_t *a, const int8_t *w, const int32_t *first, const {SCALES[how.is_fixed]} *scale,"
+        f" {to}_t *y, int blocks, int terms, int pitch, int zero",
+        tuple(_one(walk, to, how)),
+        _bytes(8, to, "terms", "", how.is_fixed),
         "Products of a point and eight channels a block, scaled, rounded and limited to bytes.",
         HAS_MVE,
     )
 
 
-def _two_points(walk: Walk, of: str, to: str, is_fixed: bool) -> str:
+def _two_points(walk: Walk, of: str, to: str, how: Scaled) -> str:
     flip = " ^ 128" if of == "uint8" else ""
     plain = f"""\
     for (int n = 0; n < 2 * pairs; n++, x += along, y += step) {{
@@ -153,14 +172,14 @@ def _two_points(walk: Walk, of: str, to: str, is_fixed: bool) -> str:
         for (int i = 0; i < rows * terms; i++)
             copy[i] = (int8_t)(x[i / terms * down + i % terms]{flip});
         const int8_t *const a = rows ? copy : (const int8_t *)x;
-{_bytes(4, to, "(rows ? rows * terms : terms)", "    ", is_fixed)}    }}
+{_bytes(4, to, "(rows ? rows * terms : terms)", "    ", how.is_fixed)}    }}
 """
     return routine(
-        walk.name(2, of, to, is_fixed=is_fixed),
-        f"const {of}_t *x, void *row, const int8_t *w, const int32_t *first, const {SCALES[is_fixed]} *scale,"
-        f" {to}_t *y, int pairs, int along, int rows, int down, int terms, int step, int blocks, int pitch,"
-        " int zero",
-        tuple(_two(walk, of, to, is_fixed)),
+        how.name(walk, 2, of, to),
+        f"const {of}_t *x, void *row, const int8_t *w, const int32_t *first,"
+        f" const {SCALES[how.is_fixed]} *scale, {to}_t *y, int pairs, int along, int rows, int down,"
+        " int terms, int step, int blocks, int pitch, int zero",
+        tuple(_two(walk, of, to, how)),
         plain,
         "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
         HAS_MVE,
@@ -186,7 +205,7 @@ def _bytes(size: int, to: str, terms: str, indent: str, is_fixed: bool) -> str:
     return "".join(f"{indent}{line}" for line in plain.splitlines(keepends=True))
 
 
-def _one(walk: Walk, to: str, is_fixed: bool) -> Iterator[str]:
+def _one(walk: Walk, to: str, how: Scaled) -> Iterator[str]:
     """r1: weights, r3: activations, r5: first values, r7: results, r9: scales, r11: their end, or turns;
     q4: the zero point. On the stack: a, turns, the end of y; registers; then y, blocks, terms, pitch, zero.
     """
@@ -202,12 +221,12 @@ def _one(walk: Walk, to: str, is_fixed: bool) -> Iterator[str]:
     yield from ("vmov q0[2], q0[0], r0, r8", "vmov q0[3], q0[1], r4, r12")
     yield from ("vmov q1[2], q1[0], r2, r10", "vmov q1[3], q1[1], r6, lr")
     yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q3", *_numbers("r9"))
-    if is_fixed:
-        yield from ("vqrdmulh.s32 q0, q0, q2", "vqrdmulh.s32 q1, q1, q3", *_less_if_negative("q2"))
+    if how.is_fixed:
+        yield from ("vqrdmulh.s32 q0, q0, q2", "vqrdmulh.s32 q1, q1, q3", *how.less_if_negative())
         yield from (*_numbers("r9"), *_shifted("q2", "q3"))
     else:
         yield from _scaled("q2", "q3")
-    yield from (packed if is_fixed else paired)(to, "q0", "q1", "q4")
+    yield from (packed if how.is_fixed else paired)(to, "q0", "q1", "q4")
     yield "vstrb.16 q0, [r7], #8"
     yield from ("cmp r7, r11",) if is_near else ("ldr r0, [sp, #8]", "cmp r7, r0")
     yield from ("bne 1b", "add sp, sp, #12", "vpop {d8, d9}", "pop {r4-r11, pc}")
@@ -225,7 +244,7 @@ END, RESULT = "[sp, #56]", "[sp, #64]"
 SCALE, PAIRS, ALONG, DOWN, STEP, PITCH, ZERO = (f"[sp, #{BELOW + 4 * i}]" for i in (0, 2, 3, 5, 7, 9, 10))
 
 
-def _two(walk: Walk, of: str, to: str, is_fixed: bool) -> Iterator[str]:
+def _two(walk: Walk, of: str, to: str, how: Scaled) -> Iterator[str]:
     """r1: weights, r5: first values, r7: scales, r3 and r9: activations, r11: results. Where points are near
     each other, r9 is where first values end; where there is a loop, r11 counts it. q4: offsets of results,
     q5: the zero point.
@@ -245,12 +264,12 @@ def _two(walk: Walk, of: str, to: str, is_fixed: bool) -> Iterator[str]:
     yield from ("vmov q0[2], q0[0], r0, r4", "vmov q0[3], q0[1], r2, r6")
     yield from ("vmov q1[2], q1[0], r8, r12", "vmov q1[3], q1[1], r10, lr")
     yield from ("vadd.i32 q0, q0, q2", "vadd.i32 q1, q1, q2")
-    if is_fixed:
-        yield from ("vqrdmulh.s32 q0, q0, q3", "vqrdmulh.s32 q1, q1, q3", *_less_if_negative("q2"))
+    if how.is_fixed:
+        yield from ("vqrdmulh.s32 q0, q0, q3", "vqrdmulh.s32 q1, q1, q3", *how.less_if_negative())
         yield from ("vldrw.u32 q3, [r7], #16", *_shifted("q3", "q3"))
     else:
         yield from _scaled("q3", "q3")
-    yield from (packed if is_fixed else paired)(to, "q0", "q1", "q5")
+    yield from (packed if how.is_fixed else paired)(to, "q0", "q1", "q5")
     yield from (*_stored(walk, is_near), "bne 6b")
     yield from (f"ldr r0, {PAIRS}", "subs r0, r0, #1", f"str r0, {PAIRS}", "bne 1b")
     yield from (f"add sp, sp, #{BELOW - 68}", "vpop {d8-d11}", "pop {r4-r11, pc}")
@@ -333,12 +352,6 @@ def _scaled(low: str, high: str) -> Iterator[str]:
     """The sums in q0 and q1 as floats, by their scales."""
     yield from ("vcvt.f32.s32 q0, q0", "vcvt.f32.s32 q1, q1")
     yield from (f"vmul.f32 q0, q0, {low}", f"vmul.f32 q1, q1, {high}")
-
-
-def _less_if_negative(free: str) -> Iterator[str]:
-    """One less of each integer in q0 and q1 below 0: what makes a half that is rounded up go away from 0."""
-    for q in ("q0", "q1"):
-        yield from (f"vshr.s32 {free}, {q}, #31", f"vadd.i32 {q}, {q}, {free}")
 
 
 def _shifted(low: str, high: str) -> Iterator[str]:

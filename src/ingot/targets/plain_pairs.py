@@ -17,6 +17,8 @@
     nearest_byte(x, zero)   rounded, moved and limited
     byte_of_sum(sum, scale, zero)   the same of a sum that is scaled
     high_product(x, by)     the upper half of a product, rounded
+    fixed_product(twice, by, shift)   a doubled sum in fixed point: the upper half of a product, shifted
+    fixed_above(twice, by, shift)     the same where what is negative may be rounded either way
     word_float(x)           the float whose bits x is
 
 In: nothing. Out: the C of functions, by name. Compilers for Arm that know its C language extensions (ACLE)
@@ -49,6 +51,16 @@ WIDENED = {"uint8": "({}) & 0xFF00FF", "int8": "low_bytes16({})"}
 """Bytes 0 and 2 of a word as halves."""
 
 
+def _eight_terms(widened: str, at: int, indent: str) -> str:
+    """Of a point and four channels, from a term on."""
+    lines = (
+        f"mac_duos16(raw, {widened.format(word)}, {widened.format(f'{word} >> 8')}, w + {4 * term});"
+        for word, term in ((f"x{n}", n) for n in (at, at + 4))
+    )
+    loads = f"const uint32_t x{at} = four_bytes(x + {at}), x{at + 4} = four_bytes(x + {at + 4});"
+    return "".join(f"{indent}{line}\n" for line in (loads, *lines))
+
+
 def _row(kind: str, widened: str) -> str:
     """All terms of one point and four of eight channels."""
     return f"""\
@@ -65,13 +77,14 @@ static void mac_row16_{kind}(const {kind}_t *x, const {kind}_t *end, const int16
         x += 4;
         w += 16;
     }}
+    if ((end - x) % 16 != 0) {{
+{_eight_terms(widened, 0, "        ")}        x += 8;
+        w += 32;
+    }}
     if (x != end) {{
         do {{
-            const uint32_t terms = four_bytes(x), more = four_bytes(x + 4);
-            mac_duos16(raw, {widened.format("terms")}, {widened.format("terms >> 8")}, w);
-            mac_duos16(raw, {widened.format("more")}, {widened.format("more >> 8")}, w + 16);
-            x += 8;
-            w += 32;
+{_eight_terms(widened, 0, "            ")}{_eight_terms(widened, 8, "            ")}            x += 16;
+            w += 64;
         }} while (x != end);
     }}
     sums[0] = (int32_t)raw[0];
@@ -223,6 +236,15 @@ static inline uint32_t byte_of_sum(uint32_t sum, float scale, int32_t zero) {
 static inline int32_t high_product(int32_t x, int32_t by) {
     const int64_t made = (int64_t)x * by;
     return (int32_t)(made >> 32) + (int32_t)((uint32_t)made >> 31);
+}""",
+    "fixed_product": """\
+static inline int32_t fixed_product(int32_t twice, int32_t by, int32_t shift) {
+    const int32_t high = high_product(twice, by);
+    return (high + (int32_t)(1u << shift >> 1) + (high >> 31)) >> shift;
+}""",
+    "fixed_above": """\
+static inline int32_t fixed_above(int32_t twice, int32_t by, int32_t shift) {
+    return (high_product(twice, by) + (int32_t)(1u << shift >> 1)) >> shift;
 }""",
     "word_float": """\
 static inline float word_float(int32_t x) {

@@ -72,6 +72,13 @@ def bytes_name(name: str, kind: str, plain: bool, fixed: bool = False) -> str:
     return from_zero(f"{'fixed_' if fixed else ''}{name}_{kind}", plain)
 
 
+def product_name(plain: bool) -> str:
+    """The function of `plain_pairs` that scales a doubled sum in fixed point; `plain`: for bytes whose zero
+    point is the smallest of their type.
+    """
+    return "fixed_above" if plain else "fixed_product"
+
+
 def in_fixed_point(total: str, multiplier: str, shift: str, to: str, zero: str, indent: int) -> str:
     """Lines of C that scale a sum by a multiplier and a power of two, rounded to the nearest, halves away
     from 0: gemmlowp's SaturatingRoundingDoublingHighMul and RoundingDivideByPOT.
@@ -100,7 +107,9 @@ def dot2_routines() -> Mapping[str, str]:
                 "const int16_t *a, const int16_t *w, const int32_t *first, const int32_t *scale,"
                 f" {how[0]}_t *to, int step, int blocks, int pairs, int zero",
                 _bytes(*how),
-                _as_bytes(_BYTES, how[0], _fixed_results() if how[2] else _word_results()),
+                _as_bytes(
+                    _BYTES, how[0], _fixed_results(product_name(how[1])) if how[2] else _word_results()
+                ),
                 "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
             )
             for how in product(KINDS, (False, True), (False, True))
@@ -192,9 +201,8 @@ _TILE = """\
 
 def _as_bytes(plain: str, kind: str, results: str) -> str:
     """The routine in plain C, for results of a type."""
-    plain = plain.replace("        RESULTS\n", results).replace(
-        "SCALES", "8" if "scale[4 + " in results else "4"
-    )
+    words = "8" if "scale[7]" in results else "4"
+    plain = plain.replace("        RESULTS\n", results).replace("SCALES", words)
     flip, lowest = (" ^ 128", " - 128") if kind == "int8" else ("", "")
     return plain.replace("KIND", kind).replace(" FLIP", flip).replace(" LOWEST", lowest)
 
@@ -220,13 +228,15 @@ def _word_results() -> str:
 """
 
 
-def _fixed_results() -> str:
-    scaled = in_fixed_point("sums[i]", "scale[i % 4]", "scale[4 + i % 4]", "y", "moved", 12)
-    return f"""\
-        for (int i = 7; i >= 0; i--) {{
-{scaled}            to[i / 4 * step + i % 4] = (KIND_t)limit_KIND(y);
-        }}
-"""
+def _fixed_results(scaled: str) -> str:
+    """Both points of four channels, written out."""
+    of_channels = "".join(
+        f"        {{\n            const int32_t by = scale[{2 * c}], shift = scale[{2 * c + 1}];\n"
+        f"            second[{c}] = (KIND_t)limit_KIND({scaled}(2 * sums[{4 + c}], by, shift) + moved);\n"
+        f"            to[{c}] = (KIND_t)limit_KIND({scaled}(2 * sums[{c}], by, shift) + moved);\n        }}\n"
+        for c in range(4)
+    )
+    return f"        KIND_t *const second = to + step;\n{of_channels}"
 
 
 FRAME = "{r0, r2, r3, r5, r6, r7, lr}"
@@ -282,14 +292,14 @@ def _scaled_floats(scales: str, multiply: str = "vmul") -> Iterator[str]:
 
 
 def _scaled_fixed(zero: str) -> Iterator[str]:
-    """The same of two points, by multipliers in s0-s3 and shifts in s4-s7. The upper half of a doubled sum by
-    a multiplier, less 1 where it is negative, is shifted: the carry of that is what rounds it up. If results
-    are not moved, what is negative becomes 0 whichever way it is rounded.
+    """The same of two points, by multipliers in s0, s2, s4, s6 and shifts behind each. The upper half of a
+    doubled sum by a multiplier, less 1 where it is negative, is shifted: the carry of that is what rounds it
+    up. If results are not moved, what is negative becomes 0 whichever way it is rounded.
     """
     if zero:
         yield f"ldr r2, {zero}"
     for n in range(4):
-        yield from (f"vmov r0, s{n}", f"vmov r12, s{4 + n}")
+        yield f"vmov r0, r12, s{2 * n}, s{2 * n + 1}"
         for r in (f"r{4 + n}", f"r{8 + n}"):
             yield f"asr {r}, {r}, #7" if n % 2 else f"lsl {r}, {r}, #1"
             yield from (

@@ -16,21 +16,26 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
 from ingot.targets.plain_pairs import PLAIN_PAIRS
-from ingot.targets.routines import KINDS, bytes_name, in_fixed_point, routine
+from ingot.targets.routines import KINDS, bytes_name, routine
 
 PITCH = 64  # elements of a row of a plane
 NARROW = 26  # of a plane that takes little memory
 LANES, LANE = 4, 16  # channels whose rows share one, and elements of each
 STRIDES = (1, 2)
+MOST_SHIFTED = 23
+"""Bits by which plain routines shift at most: before, they add a byte as far to the left."""
 TAPS = 3  # of a window, along and down
 PADDED = 4  # weights of a row, the last one 0
 
 
-def window_name(strides: tuple[int, int], kind: str, is_fixed: bool = False, pitch: int = PITCH) -> str:
+def window_name(
+    strides: tuple[int, int], kind: str, is_fixed: bool = False, pitch: int = PITCH, plain: bool = False
+) -> str:
     """The routine for windows that move so far down and along, and results of a type; `is_fixed`: scaled in
-    fixed point.
+    fixed point. Then there is one for bytes whose zero point is the smallest of their type, if `plain`.
     """
-    return of_pitch(bytes_name(f"window_{strides[0]}_{strides[1]}", kind, False, is_fixed), pitch)
+    name = bytes_name(f"window_{strides[0]}_{strides[1]}", kind, is_fixed and plain, is_fixed)
+    return of_pitch(name, pitch)
 
 
 def of_pitch(name: str, pitch: int) -> str:
@@ -54,15 +59,19 @@ def window_routines() -> Mapping[str, str]:
         )
         for kind, pitch in product(("uint8", "int8"), pitches)
     }
-    wide = product(product(STRIDES, STRIDES), KINDS, (False, True), (PITCH,))
-    narrow = product([(1, 1)], KINDS, (False, True), (NARROW,))
-    return planes | {window_name(*how): _window(*how) for how in (*wide, *narrow)}
+    pitches = (*product(product(STRIDES, STRIDES), (PITCH,)), ((1, 1), NARROW))
+    scaled = ((False, False), (True, False), (True, True))
+    every = product(pitches, KINDS, scaled)
+    ways = [(strides, kind, fixed, pitch, plain) for (strides, pitch), kind, (fixed, plain) in every]
+    return planes | {window_name(*how): _window(*how) for how in ways}
 
 
 def fixed_windows() -> Mapping[str, str]:
-    """Those of windows scaled in fixed point, for cores without floats, and what their C is made of."""
-    own = {n: text for n, text in window_routines().items() if n.startswith(("fixed_", "plane"))}
-    return {**PLAIN_PAIRS, **own}
+    """Those of windows scaled in fixed point, for cores without floats, and what their C is made of, which is
+    the same for all zero points.
+    """
+    texts = {n: text for n, text in window_routines().items() if "plain" not in n}
+    return {**PLAIN_PAIRS, **{n: text for n, text in texts.items() if n.startswith(("fixed_", "plane"))}}
 
 
 # -- one channel as 16 bits
@@ -170,28 +179,32 @@ _PLANE = """\
 # -- windows
 
 
-def _window(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int) -> str:
-    name = window_name(strides, kind, is_fixed, pitch)
+def _window(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int, plain: bool) -> str:
+    name = window_name(strides, kind, is_fixed, pitch, plain)
     return routine(
         name,
         "const int16_t *plane, const int8_t *w, const int32_t *first, const int32_t *scale,"
         f" {kind}_t *y, int rows, int columns, int down, int along, int zero",
-        tuple(_assembly(strides, kind, is_fixed, pitch)),
-        "".join(_plain(strides, kind, is_fixed, pitch)),
+        tuple(_assembly(strides, kind, is_fixed, pitch, plain)),
+        "".join(_plain(strides, kind, is_fixed, pitch, plain)),
         "Windows of a plane multiplied by three rows of four weights, the last one 0, as bytes.",
     )
 
 
-def _plain(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int) -> Iterator[str]:
+def _plain(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int, plain: bool) -> Iterator[str]:
     """The routine in plain C: two results of a row at a time."""
     for row in range(TAPS):
         for n in range(2):
-            yield f"    const uint32_t w{row}{n} = halves16(w[{4 * row + n}], w[{4 * row + n + 1}]);\n"
-    yield "    const uint32_t start = (uint32_t)*first;\n"
+            low, high = (f"{'2 * ' * is_fixed}w[{4 * row + m}]" for m in (n, n + 1))
+            yield f"    const uint32_t w{row}{n} = halves16({low}, {high});\n"
+    yield f"    const uint32_t start = {'2 * ' * is_fixed}(uint32_t)*first;\n"
     if is_fixed:
-        scaled = in_fixed_point("sum", "scale[0]", "scale[1]", "made", "zero", 16)
-        made = f"{scaled}                TO = ({kind}_t)limit_{kind}(made);\n"
-        yield from _plain_loops(strides, kind, pitch, made)
+        yield "    const int32_t by = scale[0], shift = scale[1];\n"
+        made = f"limit_{kind}(fixed_product(sum, by, shift) + zero)"
+        if plain:
+            yield "    const int32_t moved = (2 * zero + 1) * (int32_t)(1u << (shift - 1));\n"
+            made = f"limit_{kind}((high_product(sum, by) + moved) >> shift)"
+        yield from _plain_loops(strides, kind, pitch, f"                TO = ({kind}_t){made};\n")
         return
     zero, lowest = ("zero", "") if kind == "uint8" else ("zero + 128", " - 128")
     by_word = f"limit_{kind}(high_product(sum, by) + zero)"
@@ -237,11 +250,11 @@ def _plain_row(along: int, row: int, pitch: int, count: int) -> Iterator[str]:
         yield f"{indent}b = low_high16(pair16(t + {at + 4}), {w12}, dual_mac16(q{row}, {w01}, b));\n"
 
 
-def _assembly(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int) -> Iterator[str]:
+def _assembly(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int, plain: bool) -> Iterator[str]:
     """The loops for what the scale is: of fixed point, or an integer, or behind that a float."""
-    yield from _start(strides, is_fixed, pitch)
+    yield from _start(strides, is_fixed, pitch, plain)
     if is_fixed:
-        yield from _loops(strides, kind, pitch, _scaled_fixed)
+        yield from _loops(strides, kind, pitch, _scaled_plain if plain else _scaled_fixed)
         return
     yield from ("vmov r2, s0", "cmp r2, #0", "bmi 9f", *_loops(strides, kind, pitch, _scaled_whole))
     yield from ("9:", *_loops(strides, kind, pitch, _scaled_floats))
@@ -271,12 +284,13 @@ def _loops(
     yield from ("bne 4b", "5:", "add sp, sp, #48", "pop {r4-r11, pc}")
 
 
-def _start(strides: tuple[int, int], is_fixed: bool, pitch: int) -> Iterator[str]:
+def _start(strides: tuple[int, int], is_fixed: bool, pitch: int, plain: bool) -> Iterator[str]:
     """r3-r8: weights 01 and 12 of three rows. s0: scale in a word, s1: zero point, s8: how far right the
-    second result goes, where there is one; in fixed point s0: multiplier, s9: shift, and sums are doubled. On
-    the stack: first value, four times; how far right and down the other results go; from tile to tile, where
-    planes end; from the end of rows to the next, of planes and results; how far right at first, rows left;
-    then registers; then y, rows, columns, down, along, zero.
+    second result goes, where there is one; in fixed point s0: multiplier, s9: shift, and sums are doubled; if
+    `plain`, s1: the zero point and a half, shifted to the left. On the stack: first value, four times; how
+    far right and down the other results go; from tile to tile, where planes end; from the end of rows to the
+    next, of planes and results; how far right at first, rows left; then registers; then y, rows, columns,
+    down, along, zero.
     """
     yield from ("push {r4-r11, lr}", "sub sp, sp, #48", "vldr s0, [r3]", "ldr r2, [r2]")
     if is_fixed:
@@ -289,7 +303,16 @@ def _start(strides: tuple[int, int], is_fixed: bool, pitch: int) -> Iterator[str
     if is_fixed:  # what is doubled here is not doubled result by result
         yield from (f"sadd16 r{n}, r{n}, r{n}" for n in range(3, 9))
     apart, tile = 4 * strides[0] * pitch, 1 + strides[1]
-    yield from ("add r12, sp, #84", "ldm r12, {r1, r2, r9-r12}", "vmov s1, r12", "vmov s8, r11")
+    yield from ("add r12, sp, #84", "ldm r12, {r1, r2, r9-r12}")
+    if plain:
+        yield from (
+            "vmov lr, s9",
+            "sub lr, lr, #1",
+            "lsl r12, r12, #1",
+            "add r12, r12, #1",
+            "lsl r12, r12, lr",
+        )
+    yield from ("vmov s1, r12", "vmov s8, r11")
     yield from ("sub lr, r9, #1", "lsr lr, lr, #1", f"sub r12, r0, #{4 * strides[1]}", "eor r9, r9, #1")
     yield from ("and r9, r9, #1", "mul r9, r9, r11", "strd r9, r10, [sp, #16]", "lsl r11, r11, #1")
     yield from ("strd r11, r12, [sp, #24]", "mla r1, lr, r11, r1", f"add r0, r0, lr, lsl #{tile}")
@@ -337,6 +360,13 @@ def _scaled_fixed(rows: int) -> Iterator[str]:
     yield from ("vmov r2, s9", "vmov lr, s1")
     for n in made:
         yield from (f"asrs r{n}, r{n}, r2", f"adc r{n}, r{n}, lr")
+
+
+def _scaled_plain(rows: int) -> Iterator[str]:
+    """The same where no result is below the zero point: what is becomes it, whichever way it is rounded."""
+    made = range(9, 9 + 2 * rows)
+    yield from ("vmov r2, lr, s0, s1", *(f"smmlar r{n}, r{n}, r2, lr" for n in made), "vmov r2, s9")
+    yield from (f"asr r{n}, r{n}, r2" for n in made)
 
 
 def _scaled_floats(rows: int) -> Iterator[str]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from ingot.formula.compute import Compute, Stage, computes, same_point
 from ingot.formula.expr import Const, Load, Tensor, loads
 from ingot.formula.index import coefficient
-from ingot.loops.kernels.windows.plane_windows import makes_border
+from ingot.loops.kernels.windows.own_borders import makes_border
 from ingot.loops.layout import Layout, Place, dense
 from ingot.loops.region import Either, Group, Item, Iterate, Region
 from ingot.loops.region_passes.subviews import Rectangle, is_in_place, move_of, rectangles

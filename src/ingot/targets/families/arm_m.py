@@ -4,6 +4,8 @@ a subset of what Linux on Armv7-A runs, there.
 
 from __future__ import annotations
 
+from ..fixed_sums import SCALARS as FIXED_SCALARS
+from ..fixed_sums import VECTORS as FIXED_VECTORS
 from ..map_routines import map_routines
 from ..mve_maps import VECTORS
 from ..mve_products import long_routines
@@ -19,8 +21,14 @@ from ..window_routines import fixed_windows, window_routines
 
 SHORT_ENUMS = "-fshort-enums"
 """Enumerations as arm-none-eabi-gcc has them: its linker warns of an object that notes others."""
-ROUTINES = {**PLAIN_PAIRS, **dot2_routines(), **window_routines(), **map_routines(SCALARS)}
-VECTOR_ROUTINES = {**ROUTINES, **long_routines(), **quad_routines(), **map_routines(VECTORS)}
+ROUTINES = {**PLAIN_PAIRS, **dot2_routines(), **window_routines(), **map_routines(SCALARS), **FIXED_SCALARS}
+VECTOR_ROUTINES = {
+    **ROUTINES,
+    **long_routines(),
+    **quad_routines(),
+    **map_routines(VECTORS),
+    **FIXED_VECTORS,
+}
 
 
 def emulated(board: str) -> tuple[str, ...]:

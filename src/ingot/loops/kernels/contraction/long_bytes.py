@@ -27,7 +27,13 @@ from ingot.loops.access import step
 from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.byte_product import Product
 from ingot.loops.kernels.contraction.dot_loops import POINTS, DotLoops
-from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_direct, scales_of_channels, stores
+from ingot.loops.kernels.contraction.paired_bytes import (
+    as_byte,
+    is_direct,
+    is_plain,
+    scales_of_channels,
+    stores,
+)
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.naive import loop, nested
 from ingot.loops.layout import Storage
@@ -60,9 +66,10 @@ class LongBytes(DotLoops):
         self.terms = prod(static(k.extent) for k in self.c.reduce)
         self.vectors = -(-self.terms // LONG)
         self.walk = walk_of(self.vectors, is_small=target.accumulators > 0)
+        self.plain = is_plain(self.found, target)
         self.packed = self.derived("long", (self.size,), self._packed, INT8)
         self.first = self._first()
-        self.scale = scales_of_channels(self, found, self.size)
+        self.scale = scales_of_channels(self, found, self.size, apart=True)
         self.row = storage.scratch(self.c.to.tensor, (self.each, self.vectors * LONG), "row", INT8)
 
     # -- constants
@@ -207,8 +214,9 @@ class LongBytes(DotLoops):
             call = self._two(row, Const(first), y, points, self._apart(count, made), blocks)
         else:
             numbers = (blocks, self.terms, pitch, self.found.zero)
-            name = self.walk.name(1, self.found.node.type.name, is_fixed=self.found.is_fixed)
-            call = Routine(name, (row, *self._constants(Const(first)), y), numbers)
+            call = Routine(
+                self._name(self.found.node.type.name), (row, *self._constants(Const(first)), y), numbers
+            )
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
 
     def _two(
@@ -220,8 +228,10 @@ class LongBytes(DotLoops):
         row = Load(self.row, (Const(0), Const(0))) if points[2] else y
         numbers = (*points, apart, blocks, self.vectors * LONG, self.found.zero)
         kinds = (x.tensor.type.name, self.found.node.type.name)
-        name = self.walk.name(POINTS, *kinds, is_fixed=self.found.is_fixed)
-        return Routine(name, (x, row, *self._constants(first), y), numbers)
+        return Routine(self._name(*kinds), (x, row, *self._constants(first), y), numbers)
+
+    def _name(self, *kinds: str) -> str:
+        return self.walk.name(self.each, *kinds, is_fixed=self.found.is_fixed, plain=self.plain)
 
     def _constants(self, first: Expr) -> tuple[Load, ...]:
         """Weights, first values and scales from a block on."""

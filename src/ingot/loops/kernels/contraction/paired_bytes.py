@@ -125,7 +125,7 @@ class PairedBytes(PairedTiles):
             for r in range(CHANNELS):
                 total, parts = Var(f"c{p}_{r}", None, INT32), ((Const(0),), (Const(1),))
                 scales = (
-                    Load(self.scale, (*self.moving, block, *part, Const(r)))
+                    Load(self.scale, (*self.moving, block, Const(r), *part))
                     for part in (parts if self.found.is_fixed else ((),))
                 )
                 yield Store(to(p, block, r), as_byte(total, r, self.found, *scales))
@@ -140,11 +140,12 @@ def stores(
     loops: DotLoops, found: Requantised, made: Tensor, span: tuple[int, int], count: int
 ) -> Iterator[Statement]:
     """What becomes of the bytes [point, channel] that a routine left in scratch, of a span of channels."""
-    c = loops.c
-    for p in range(count):
-        byte = Load(made, (Const(p), simplify(c.vector - span[0])))
-        store = Store(loops.moved(c.to, Const(p)), loops.moved(with_byte(c.value, found, byte), Const(p)))
-        yield For(c.vector.name, Const(span[0]), Const(span[1]), 1, (store,))
+    c, point = loops.c, Var("point", count)
+    p: Expr = point if count > 1 else Const(0)
+    byte = Load(made, (p, simplify(c.vector - span[0])))
+    store = Store(loops.moved(c.to, p), loops.moved(with_byte(c.value, found, byte), p))
+    stored = For(c.vector.name, Const(span[0]), Const(span[1]), 1, (store,))
+    yield For(point.name, Const(0), Const(count), 1, (stored,)) if count > 1 else stored
 
 
 def with_byte(value: Expr, found: Requantised, made: Load) -> Expr:
@@ -193,7 +194,7 @@ def constants_of_channels(
     loops: DotLoops, found: Requantised, size: int, in_words: bool = False
 ) -> tuple[Tensor, Tensor]:
     """[groups.., block, channel] for blocks of so many channels: first values, and scales, `in_words` if
-    asked for; in fixed point [groups.., block, 2, channel], multipliers and shifts.
+    asked for; in fixed point [groups.., block, channel, 2], multipliers and shifts.
     """
     init = loops.c.init
     assert isinstance(init, Const | Load)
@@ -207,16 +208,19 @@ def constants_of_channels(
     return first, loops.storage.derived(plain, ("words", ends), lambda a: _words(a, ends), INT32, "words")
 
 
-def scales_of_channels(loops: DotLoops, found: Requantised, size: int) -> Tensor:
+def scales_of_channels(loops: DotLoops, found: Requantised, size: int, apart: bool = False) -> Tensor:
     """[groups.., block, channel] for blocks of so many channels: scales as they are; in fixed point
-    [groups.., block, 2, channel], multipliers and shifts.
+    [groups.., block, channel, 2], multipliers and shifts, or `apart` [groups.., block, 2, channel].
     """
     if found.shift is None:
         return constant_of_channels(loops, found.scale, FLOAT32, ("scale", size))
     multipliers = constant_of_channels(loops, found.scale, INT32, ("multiplier", size))
     shifts = constant_of_channels(loops, found.shift, INT32, ("shift", size))
-    how = ("fixed", multipliers.shape)
-    return loops.storage.combined(multipliers, shifts, how, _stacked, INT32, "fixed")
+    axis = -2 if apart else -1
+    how = ("fixed", axis, multipliers.shape)
+    return loops.storage.combined(
+        multipliers, shifts, how, lambda m, s: np.stack([m, s], axis), INT32, "fixed"
+    )
 
 
 def _words(scales: Array, ends: tuple[int, int]) -> Array:
@@ -254,11 +258,6 @@ def constant_of_channels(
     of, part = (e.tensor, e.index) if isinstance(e, Load) else (c.b.tensor, (e,))
     how = ("paired", what, part, tuple(v.name for v in axes))
     return loops.storage.derived(of, how, pack, type, name)
-
-
-def _stacked(multipliers: Array, shifts: Array) -> Array:
-    """[.., 2, channel]."""
-    return np.stack([multipliers, shifts], axis=-2)
 
 
 def _shared_sums(low: Array, high: Array) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 from ingot.formula.compute import Compute
 from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, loads, static, substitute, transform
-from ingot.formula.index import Bounds, mentions, simplify
+from ingot.formula.index import Bounds, coefficient, mentions, simplify
 from ingot.formula.types import FLOAT32, INT8, INT32, DType
 from ingot.loops.access import DOUBLED, step
 from ingot.loops.axes import normal_axes
@@ -73,6 +73,22 @@ class ByteWindows:
         found = simplify(substitute(e, where), self.d.bounds)
         assert isinstance(found, Load)
         return found
+
+    def inside(self, side: Side, first: int, results: int) -> tuple[int, int] | None:
+        """Of the rows or columns that some results read, from which to which lie in memory; None where that
+        is not known.
+        """
+        if self.fill is None:
+            return 0, side.read(results)
+        x = self.d.x
+        (d,) = (d for d, i in enumerate(x.index) if mentions(i, side.tap.name))
+        where = {side.out.name: Const(first), side.tap.name: Const(0)}
+        begin = simplify(substitute(x.index[d], where))
+        apart, extent = coefficient(x.index[d], side.tap.name), x.tensor.shape[d]
+        if not isinstance(begin, Const) or not apart or not isinstance(extent, int):
+            return None
+        lo, end = (-((int(begin.value) - at) // apart) for at in (0, extent))
+        return max(lo, 0), min(end, side.read(results))
 
     def weights(
         self, what: str, shape: tuple[int, ...], place: Callable[[Array, Array], None], before: int = 0
@@ -182,13 +198,13 @@ def _made(d: SumOfBytes, outer: tuple[Var, ...], sides: tuple[Side, Side]) -> Re
     for e in (*found.constants, d.init):
         if not isinstance(e, Const) and not (isinstance(e, Load) and _is_constant(e, outer)):
             return None
-    if found.is_fixed and _largest(d.init) >= DOUBLED:
+    if found.is_fixed and largest(d.init) >= DOUBLED:
         return None
     return found if _is_constant(d.w, (*outer, *(side.tap for side in sides))) else None
 
 
-def _largest(e: Expr) -> int:
-    """Of a first value's elements."""
+def largest(e: Expr) -> int:
+    """Of a constant's elements."""
     value = e.value if isinstance(e, Const) else e.tensor.value if isinstance(e, Load) else None
     return int(np.abs(np.asarray(value, np.int64)).max(initial=0))
 

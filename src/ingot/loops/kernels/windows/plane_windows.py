@@ -13,22 +13,32 @@ statements, or None.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, cast, static, substitute
-from ingot.formula.index import Bounds, as_expr, coefficient, mentions, simplify
+from ingot.formula.expr import Array, Const, Expr, Load, Var, cast, static
+from ingot.formula.index import Bounds, as_expr, simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
 from ingot.formula.types import INT16, INT32
 from ingot.loops.access import step
-from ingot.loops.kernels.contraction.paired_bytes import as_byte
-from ingot.loops.kernels.windows.byte_windows import ByteWindows, Side, open_windows
-from ingot.loops.layout import Layout, Storage
+from ingot.loops.kernels.contraction.paired_bytes import as_byte, is_plain
+from ingot.loops.kernels.windows.byte_windows import ByteWindows, Side, largest, open_windows
+from ingot.loops.layout import Storage
 from ingot.targets.mve_windows import quad_name
 from ingot.targets.record import Target
-from ingot.targets.window_routines import LANE, LANES, NARROW, PADDED, PITCH, TAPS, of_pitch, window_name
+from ingot.targets.window_routines import (
+    LANE,
+    LANES,
+    MOST_SHIFTED,
+    NARROW,
+    PADDED,
+    PITCH,
+    TAPS,
+    of_pitch,
+    window_name,
+)
 
 ROWS = 64  # that a plane holds at most
 BEHIND = 2  # elements that routines may look at behind the last row of a narrow plane
@@ -40,47 +50,24 @@ def plane_windows(
     c: Compute, storage: Storage, target: Target, bounds: Bounds
 ) -> tuple[Statement, ...] | None:
     """Statements for a depthwise sum of bytes, or None: it is none, or the target has no routines for it."""
-    windows = _served(c, storage, target, bounds)
-    if windows is None or (windows.fill is not None and not _is_held(windows)):
-        return None
-    return _Planes(windows, target).statements()
+    windows = open_windows(c, storage, bounds) if target.routines else None
+    return (
+        None
+        if windows is None or not is_in_planes(windows, target)
+        else _Planes(windows, target).statements()
+    )
 
 
-def makes_border(c: Compute, layouts: Mapping[Tensor, Layout], target: Target) -> bool:
-    """Whether a stage is computed in planes that hold what lies around its operand: that needs no halo."""
-    windows = _served(c, Storage(dict(layouts)), target, {}) if c.out.type.bits == 8 else None
-    if windows is None or windows.fill is None or not _is_held(windows):
-        return False
-    return windows.found.is_fixed or quad_name(1, "uint8") not in target.routines
-
-
-def _served(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> ByteWindows | None:
-    """The windows of a stage, where the target has a routine for what becomes of their sums."""
-    if not target.routines:
-        return None
-    windows = open_windows(c, storage, bounds)
-    if windows is None or window_name((1, 1), "uint8", windows.found.is_fixed) not in target.routines:
-        return None
-    return windows
+def is_in_planes(windows: ByteWindows, target: Target) -> bool:
+    """Whether the target has routines for the windows, and planes hold what may lie around their operand."""
+    has_routine = window_name((1, 1), "uint8", windows.found.is_fixed) in target.routines
+    return has_routine and (windows.fill is None or _is_held(windows))
 
 
 def _is_held(windows: ByteWindows) -> bool:
     """Whether planes hold whole rows of the image, and what of it lies in memory is known."""
     is_row = len(_parts(windows.along, _columns, PITCH)) == 1
-    return is_row and all(_inside(windows, side, 0, 1) is not None for side in (windows.down, windows.along))
-
-
-def _inside(windows: ByteWindows, side: Side, first: int, results: int) -> tuple[int, int] | None:
-    """Of the rows or columns of a plane for some results, from which to which they lie in memory."""
-    x = windows.d.x
-    (d,) = (d for d, i in enumerate(x.index) if mentions(i, side.tap.name))
-    where = {side.out.name: Const(first), side.tap.name: Const(0)}
-    begin = simplify(substitute(x.index[d], where))
-    apart, extent = coefficient(x.index[d], side.tap.name), x.tensor.shape[d]
-    if not isinstance(begin, Const) or not apart or not isinstance(extent, int):
-        return None
-    lo, end = (-((int(begin.value) - at) // apart) for at in (0, extent))
-    return max(lo, 0), min(end, side.read(results))
+    return is_row and all(windows.inside(side, 0, 1) is not None for side in (windows.down, windows.along))
 
 
 def _most_rows(windows: ByteWindows, target: Target) -> int:
@@ -110,7 +97,7 @@ def _pitch(windows: ByteWindows, rows: int) -> int:
     if windows.fill is None or (down.stride, along.stride) != (1, 1):
         return PITCH
     results = static(along.out.extent)
-    inside = _inside(windows, along, 0, results)
+    inside = windows.inside(along, 0, results)
     is_narrow = inside is not None and inside[1] <= NARROW and along.read(results) <= NARROW + inside[0]
     return NARROW if is_narrow and rows * PITCH * INT16.bytes > _room(windows) else PITCH
 
@@ -169,6 +156,9 @@ class _Planes:
         self.weights = windows.weights("padded", (TAPS, PADDED), _place)
         self.first = windows.of_channels(self.d.init, INT32, "first")
         self.scale = windows.scales(in_words=True)
+        name = window_name((1, 1), "uint8", is_fixed=True, plain=True)
+        is_shifted_little = self.found.shift is not None and largest(self.found.shift) <= MOST_SHIFTED
+        self.plain = name in target.routines and is_shifted_little and is_plain(self.found, target)
 
     def _lanes(self) -> Var | None:
         """The axis of channels four of which share a plane: they lie side by side and have short rows."""
@@ -191,8 +181,8 @@ class _Planes:
     def _strips(self, fill: int) -> Iterator[Statement]:
         """Strips of rows, those that are alike in a loop; what lies around the image first."""
         columns = (0, static(self.along.out.extent))
-        width = _inside(self.windows, self.along, *columns)
-        kinds = [(hi - lo, _inside(self.windows, self.down, lo, hi - lo)) for lo, hi in self.rows]
+        width = self.windows.inside(self.along, *columns)
+        kinds = [(hi - lo, self.windows.inside(self.down, lo, hi - lo)) for lo, hi in self.rows]
         first = 0
         for (rows, held), alike in groupby(kinds):
             count = len(list(alike))
@@ -301,4 +291,5 @@ class _Planes:
         far = (step(self.d.to, side.out.name) or 0 for side in (self.down, self.along))
         numbers = (part.rows, part.columns[1] - part.columns[0], *far, self.found.zero)
         addresses = (self._at(Const(0), Const(0), lane), w, *constants, start)
-        return Routine(window_name(strides, kind, self.found.is_fixed, self.pitch), addresses, numbers)
+        name = window_name(strides, kind, self.found.is_fixed, self.pitch, self.plain)
+        return Routine(name, addresses, numbers)
