@@ -18,7 +18,7 @@ from ingot.bundle.binding import capacity
 from .bundle.build import compile_c, link, run, write
 
 Array = np.ndarray[Any, Any]
-FLAGS = ("-O1", "-g1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+FLAGS = ("-O0", "-g1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 MAIN = """
 #include <stdio.h>
 #include <stdlib.h>

@@ -267,7 +267,7 @@ def test_clean_under_sanitizers_in_an_arena_of_the_size_asked_for(
     write(
         tmp_path, {**bundle.files, "main.c": "".join(f"#define {k} {v}\n" for k, v in words.items()) + MAIN}
     )
-    flags = ["-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-ffp-contract=off"]
+    flags = ["-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-ffp-contract=off"]
     flags += ["-march=x86-64-v3"] if target != "c99" else []
     sources = [f for f in bundle.files if f.endswith(".c")]
     objects = [compile_c("gcc", tmp_path, f, *flags) for f in (*sources, "main.c")]
