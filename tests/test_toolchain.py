@@ -173,7 +173,8 @@ def test_a_header_parsed_once_changes_no_object(
         f"{find(target).header}float f{n}(const float *x) {{ return x[0] * x[{n}]; }}\n" for n in (1, 2)
     )
     plain = [compile_c(text, find(target)) for text in (one, two)]
-    assert [compile_c(text, find(target), cache=tmp_path) for text in (one, two)] == plain
+    files = [{"unit.c": text.encode()} for text in (one, two)]  # as bundles have them
+    assert [compile_c(f, find(target), cache=tmp_path) for f in files] == plain
     assert len(list(tmp_path.iterdir())) == 3, "two objects and a parsed header"
     (tmp_path / "file").write_text("")
     assert compile_c(one, find(target), cache=tmp_path / "file" / "below") == plain[0]

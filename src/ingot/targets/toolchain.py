@@ -126,7 +126,8 @@ def _parsed_header(
     Parsing x86's takes twice as long as compiling a small kernel. The texts are in the result, so that clang
     need not find them again: its name in the cache says which options and which clang it is of.
     """
-    if not target.header or not any(target.header in f for f in files.values() if isinstance(f, str)):
+    texts = (f.encode() if isinstance(f, str) else f for n, f in files.items() if n.endswith(".c"))
+    if not target.header or not any(isinstance(t, bytes) and target.header.encode() in t for t in texts):
         return ()
     command = (*options, "-Xclang", "-fmodules-embed-all-files", "-x", "c-header", "unit.h", "-o", "unit.pch")
     header = {"unit.h": target.header}
