@@ -221,3 +221,25 @@ def test_whole_numbers_that_are_cast_keep_their_codes() -> None:
     assert made is not None and made.constant is not None and isinstance(made.encoding, Codebook)
     assert made.encoding.values.dtype == np.int8
     np.testing.assert_array_equal(made.encoding.decode(), made.constant)
+
+
+def test_vectors_have_no_codes() -> None:
+    """QLinearMatMul takes a vector, too, which is no matrix of terms and outputs."""
+    codes = random_codes((150,), 0.1)
+    whole = Codebook(codes.codes, np.rint(40 * codes.values).clip(-127, 127).astype("f"))
+    one, zero = np.float32(0.02), np.int8(0)
+    names = ["q", "xs", "xz", "w", "xs", "xz", "ys", "xz"]
+    node = helper.make_node("QLinearMatMul", names, ["y"], "dot")
+    model = one_node(
+        node, {"q": (3, 150)}, {"xs": one, "xz": zero, "ys": np.float32(0.5)}, {"w": whole}, rank=1
+    )
+    call = next(n for n in model.graph.node if n.domain == "ingot")
+    call.output[0] = "wide"
+    model.graph.node.insert(1, helper.make_node("Cast", ["wide"], ["w"], to=TensorProto.INT8))
+    for value in (model.graph.input[0], model.graph.output[0]):
+        value.type.tensor_type.elem_type = TensorProto.INT8
+    given = {"q": bytes_of(model)}
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    made = stages(model, Options(target="c99", name="net"))
+    np.testing.assert_array_equal(run(made.program, given)[0], session.run(None, given)[0])
+    assert made.graph.expanded == {"QLinearMatMul node 'dot'": "codes are of matrices of two axes"}

@@ -12,6 +12,7 @@ integers do not care about zeros that are left out. Products with `ingot compres
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -73,18 +74,22 @@ def _has_encodings(graph: Graph) -> bool:
 
 
 def _rewrite(graph: Graph, how: _How, expanded: dict[str, str]) -> None:
-    alive = contributing(graph)
     for node in graph.nodes:
         for sub in node.subgraphs.values():
             _rewrite(sub, how, expanded)
+    refused = [(node, i, v, why) for node, i, v in _encoded(graph) if (why := _why(node, i, how))]
+    alive = contributing(graph) if refused else []
+    for node, i, v, why in refused:
+        node.inputs[i] = how.without(v)
+        expanded.update((label, why) for label in _layers(node, alive))
+
+
+def _encoded(graph: Graph) -> Iterator[tuple[Node, int, Value]]:
+    """Which nodes read encoded integers, as which input."""
+    for node in graph.nodes:
         for i, v in enumerate(node.inputs):
-            if v is None or v.encoding is None or v.encoding.values.dtype.kind not in "iu":
-                continue
-            why = _why(node, i, how)
-            if not why:
-                continue
-            node.inputs[i] = how.without(v)
-            expanded.update((label, why) for label in _layers(node, alive))
+            if v is not None and v.encoding is not None and v.encoding.values.dtype.kind in "iu":
+                yield node, i, v
 
 
 def _layers(node: Node, alive: list[Node]) -> list[str]:
@@ -107,7 +112,7 @@ def _why(node: Node, i: int, how: _How) -> str:
         return "convolutions of several groups are computed on all elements"
     if w.type is not INT8 or (zero is not None and not _is_zero(zero)):
         return "codes are of weights of int8 without zero points"
-    if w.constant.ndim > 2 and "Conv" not in node.op:
+    if w.constant.ndim != 2 and "Conv" not in node.op:
         return "codes are of matrices of two axes"
     if x.type not in (INT8, UINT8) or not w.constant.size or not all(map(upper, x.shape)):
         return "there are no bytes to multiply"
