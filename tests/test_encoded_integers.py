@@ -243,3 +243,19 @@ def test_vectors_have_no_codes() -> None:
     made = stages(model, Options(target="c99", name="net"))
     np.testing.assert_array_equal(run(made.program, given)[0], session.run(None, given)[0])
     assert made.graph.expanded == {"QLinearMatMul node 'dot'": "codes are of matrices of two axes"}
+
+
+def test_what_no_generator_reads_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generators of all elements want folded zero points: the program is made once more."""
+    model = quantised("Gemm", *DENSE)
+    given = {"q": bytes_of(model)}
+    (wanted,) = run(program(model, "armv7e-m"), given)
+    monkeypatch.setattr("ingot.loops.generate.csc", lambda *_: None)
+    made = stages(model, Options(target="armv7e-m", name="net"))
+    why = "its operand does not lie in memory as entries are read, or Huffman codes save nothing"
+    assert made.graph.expanded == {"QGemm node 'layer'": why}
+    assert [k.generators for k in made.program.kernels] == [("int_dot",)]
+    np.testing.assert_array_equal(run(made.program, given)[0], wanted)
+    small = quantised("Conv", (1, 3, 9, 9), (16, 3, 3, 3))
+    with pytest.raises(InputError, match="--huffman does nothing: ConvInteger node 'layer': its operand"):
+        stages(small, Options(target="x86-64-v3", huffman=True, name="net"))

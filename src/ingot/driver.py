@@ -42,7 +42,7 @@ from ingot.loops.layout import Layout
 from ingot.loops.lower import lower
 from ingot.loops.operations import require_vectors
 from ingot.loops.priority import PRIORITIES
-from ingot.loops.program import Program, program_text
+from ingot.loops.program import Program, calls, program_text
 from ingot.loops.program_passes.parallel import PARTS, parallelize
 from ingot.loops.program_passes.pauses import pausing
 from ingot.loops.program_passes.share import share
@@ -68,7 +68,7 @@ from ingot.ops.infer import infer
 from ingot.options import Options
 from ingot.passes.byte_activations import byte_activations, layers_in_a_row
 from ingot.passes.edge_scales import edge_scales
-from ingot.passes.encoded_integers import encoded_integers
+from ingot.passes.encoded_integers import encoded_integers, products_of_entries
 from ingot.passes.exact_products import exact_products
 from ingot.passes.inline_if import inline_if
 from ingot.passes.integer_layers import integer_layers
@@ -86,6 +86,8 @@ from ingot.targets.record import Target
 from ingot.targets.records import find, find_all
 
 GRAPH = Level("graph", "reading the model", graph_text, verify)
+SPARSE = {"sparse", "huffman"}
+"""Families of generators that read weights entry by entry."""
 PLAN = Level("plan", "placing tensors in memory", plan_text, check)
 
 
@@ -258,8 +260,11 @@ def _made(model: Any, options: Options) -> Made:
     return Made(at.program, at.plan, at.target, _origin(model, [at]))
 
 
-def front(model: Any, options: Options) -> Graph:
-    """The steps on the graph, in their order; the comment says why each stands where it does."""
+def front(model: Any, options: Options, unread: frozenset[str] = frozenset()) -> Graph:
+    """The steps on the graph, in their order; the comment says why each stands where it does.
+
+    `unread`: labels of products whose encoded weights no generator has read.
+    """
     graph = GRAPH(read_with, canonical(model, options), options)
     graph = GRAPH(number_calls, graph, options.seed_input)  # adds nodes and an input: these are inferred too
     graph = require_narrow(GRAPH(infer, graph))  # everything below needs shapes, and constants folded
@@ -271,7 +276,8 @@ def front(model: Any, options: Options) -> Graph:
         graph = GRAPH(integer_layers, graph)  # needs types and folded constants; prune takes the floats away
         graph = GRAPH(exact_products, graph, target_of(options))  # of integer products those with no weights
     # behind integer_layers, which makes the products; before byte_activations, whose weights stay encoded
-    graph = GRAPH(encoded_integers, graph, target_of(options), options.huffman, options.optimize == "size")
+    is_small = options.optimize == "size"
+    graph = GRAPH(encoded_integers, graph, target_of(options), options.huffman, is_small, unread)
     if options.activations == "int8":
         # needs types and constant weights
         graph = GRAPH(byte_activations, graph, target_of(options), options.huffman)
@@ -338,10 +344,30 @@ def region_of(graph: Graph, options: Options, last: str = "") -> Region:
 
 
 def stages(model: Any, options: Options) -> Stages:
-    """The steps from the model to offsets in the arena; only printing and compiling C is left."""
-    target = target_of(options)
+    """The steps from the model to offsets in the arena; only printing and compiling C is left.
+
+    Where generators do not read the entries of encoded integers, their elements are stored: generators of all
+    elements want other constants, so everything is made anew.
+    """
     model = canonical(model, options)  # first: everything below reads ONNX
-    graph = front(model, options)
+    made = _stages(model, options, frozenset())
+    unread = unread_entries(made)
+    made = _stages(model, options, unread) if unread else made
+    if options.huffman and not any("Huffman" in note for k in made.program.kernels for note in k.notes):
+        remark("--huffman does nothing: in every layer, its tables would take more bytes than it saves")
+    return made
+
+
+def unread_entries(made: Stages) -> frozenset[str]:
+    """The products of encoded integers that no generator of entries has written."""
+    found = list(calls(made.program.steps))
+    names = {name for c in found if SPARSE & set(c.kernel.generators) for name in c.nodes or c.kernel.nodes}
+    return frozenset(n.label for n in products_of_entries(made.graph) if (n.name or n.op) not in names)
+
+
+def _stages(model: Any, options: Options, unread: frozenset[str]) -> Stages:
+    target = target_of(options)
+    graph = front(model, options, unread)
     region = region_of(graph, options)
     how = lowering_of(options, target)
     layouts = assign_layouts(region, target, how.may_be_fast)
@@ -368,8 +394,6 @@ def lower_steps(
     # what stays the same from step to step is proved once
     programs = Level("program", "writing loops", program_text, partial(require_proved, proved={}))
     program = programs(lower, region, layouts, name, target, how)
-    if options.huffman and not any("Huffman" in note for k in program.kernels for note in k.notes):
-        remark("--huffman does nothing: in every layer, its tables would take more bytes than it saves")
     if options.fuse and options.generators and options.math == "standard":
         require_used(how.tuned, program)
     if options.threads:

@@ -45,6 +45,7 @@ class _How:
     target: Target
     huffman: bool
     is_small: bool
+    unread: frozenset[str]
     plain: dict[Value, Value] = field(default_factory=dict)
 
     def without(self, v: Value) -> Value:
@@ -52,12 +53,15 @@ class _How:
         return self.plain.setdefault(v, replace(v, encoding=None))
 
 
-def encoded_integers(graph: Graph, target: Target, huffman: bool, is_small: bool) -> Graph:
-    """Rewrite in place, subgraphs too, and return the graph. `is_small`: fewer bytes are worth some time.
+def encoded_integers(
+    graph: Graph, target: Target, huffman: bool, is_small: bool, unread: frozenset[str] = frozenset()
+) -> Graph:
+    """Rewrite in place, subgraphs too, and return the graph. `is_small`: fewer bytes are worth some time;
+    `unread`: nodes whose entries no generator has read.
 
     Raises InputError for `huffman` where nothing is encoded any more.
     """
-    _rewrite(graph, _How(target, huffman, is_small), graph.expanded)
+    _rewrite(graph, _How(target, huffman, is_small, unread), graph.expanded)
     if huffman and graph.expanded and not _has_encodings(graph):
         label, why = next(iter(graph.expanded.items()))
         raise InputError(f"--huffman does nothing: {label}: {why}", remedy="leave it out")
@@ -92,6 +96,15 @@ def _encoded(graph: Graph) -> Iterator[tuple[Node, int, Value]]:
                 yield node, i, v
 
 
+def products_of_entries(graph: Graph) -> Iterator[Node]:
+    """The products that were left encoded, in subgraphs too; those of `byte_activations` are others."""
+    for node in graph.nodes:
+        for sub in node.subgraphs.values():
+            yield from products_of_entries(sub)
+        if node.op in PRODUCTS and node.op != "MatMulInteger" and any(n is node for n, *_ in _encoded(graph)):
+            yield node
+
+
 def _layers(node: Node, alive: list[Node]) -> list[str]:
     """What to call who multiplies: behind a DequantizeLinear those that read it, of nodes that are needed."""
     if node.op != "DequantizeLinear":
@@ -103,6 +116,8 @@ def _why(node: Node, i: int, how: _How) -> str:
     """Why a node cannot read the codes of its input i; "" where it does."""
     if node.op == "DequantizeLinear":
         return FLOATS
+    if node.label in how.unread:
+        return "its operand does not lie in memory as entries are read, or Huffman codes save nothing"
     if PRODUCTS.get(node.op) != i:
         return "of integers, only products by a constant matrix are computed on its codes"
     x, w = node.inputs[0], node.inputs[i]
