@@ -133,8 +133,13 @@ def test_without_vectors_windows_keep_their_import(text: str) -> None:
     assert program.kernels[0].name == "import_x" and len(program.kernels) == 2
 
 
-@pytest.mark.parametrize(("columns", "is_parted"), [(40, True), (41, True), (24, False)])
-@pytest.mark.parametrize("kernel", [3, 5])
+@pytest.mark.parametrize(
+    ("kernel", "columns", "is_parted"),
+    [
+        *((3, 40, True), (3, 41, True), (3, 24, False)),  # of short rows small windows pick their columns
+        *((5, 40, True), (5, 24, True), (5, 12, False), (7, 27, True)),
+    ],
+)
 def test_strided_depthwise_windows_read_parted_columns(kernel: int, columns: int, is_parted: bool) -> None:
     """Where a row of the result fills a vector, also where the stride leaves a rest of the rows."""
     side = kernel // 2

@@ -13,10 +13,11 @@ from __future__ import annotations
 from ingot.formula.compute import Compute, Stage
 from ingot.formula.expr import Binary, Const, Expr, Load, Tensor, Var, static
 from ingot.formula.index import coefficient, simplify
-from ingot.loops.picked_windows import MOST_APART, combined
+from ingot.loops.picked_windows import MOST_APART, combined, is_picked
 from ingot.loops.region import read_through
 
 LONG_ROW = 16  # elements of a result
+SHORT_ROW = 8  # the same, where windows are too large for columns to be picked
 
 
 def parts_of(c: Compute, load: Load) -> int:
@@ -27,7 +28,8 @@ def parts_of(c: Compute, load: Load) -> int:
     assert c.reduction is not None
     t, x = load.tensor, c.axes[-1]
     apart = coefficient(load.index[-1], x.name) or 0
-    if not len(c.axes) == t.rank > 2 or not 1 < apart <= MOST_APART or static(x.extent) < LONG_ROW:
+    least = LONG_ROW if is_picked(c.reduction, apart) else SHORT_ROW
+    if not len(c.axes) == t.rank > 2 or not 1 < apart <= MOST_APART or static(x.extent) < least:
         return 1
     found = combined(c.reduction)
     return 1 if found is None or found[1] is None else apart
