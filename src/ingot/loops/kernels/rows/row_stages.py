@@ -251,6 +251,8 @@ def _step(c: Compute, storage: Storage, run: Run) -> Step | None:
         return None
     to, value = destination(c, storage, run.bounds), bind(c.value, storage, run.bounds)
     r = c.reduction and c.reduction.over(lambda e: bind(e, storage, run.bounds))
+    if r is not None and r.term.dtype is INT32 and isinstance(r.term, Binary) and r.term.op == "mul":
+        return None  # bytes are multiplied in groups
     made = Step(c.out, kind, to, value, r, c.out in storage.inner)
     along = value if r is None else r.term
     if kind != "number" and not (_is_row(along, run) and has_vector_form(along)):
