@@ -294,7 +294,9 @@ GENERATORS: dict[str, Generator] = {
         maps.cut, among_others("loop_partition"), ("loop_partition.py",), (*VECTORS, "x86-64-v4-vnni")
     ),
     "row_reduction": Generator(maps.rows_stage, _by_rows, ("rows/row_reduction.py", "rows/row_stages.py")),
-    "selection": Generator(maps.selected, _by_selection, ("rows/selection.py",), share=0.4),
+    "selection": Generator(
+        maps.selected, _by_selection, ("rows/selection.py", "rows/selection_match.py"), share=0.4
+    ),
     "interleave": Generator(maps.interleaved, one(interleave), ("interleave.py",), share=0.4),
     "deinterleave": Generator(maps.deinterleaved, one(deinterleave), ("deinterleave.py",), share=0.4),
     "transpose": Generator(maps.turned, one(transpose), ("transpose.py", "shuffles.py"), share=0.25),
@@ -343,7 +345,7 @@ GENERATORS: dict[str, Generator] = {
     "sparse_lanes": Generator(
         products.sparse_product,
         one(sparse_lanes),
-        ("sparse/sparse_lanes.py", "sparse/schedule.py"),
+        ("sparse/sparse_lanes.py", "sparse/ways.py", "sparse/schedule.py"),
         ("x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "aarch64-i8mm", "aarch64-dotprod"),
         share=0.2,
     ),

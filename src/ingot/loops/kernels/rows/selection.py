@@ -17,10 +17,10 @@ Elements are compared by keys, integers in the order of ONNX: NaN is greater tha
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ingot.formula.compute import Compute, Reduction, Scan, Stage
+from ingot.formula.compute import Stage
 from ingot.formula.expr import (
     Binary,
     Bitcast,
@@ -28,7 +28,6 @@ from ingot.formula.expr import (
     Expr,
     Lane,
     Load,
-    Select,
     Shuffle,
     Tensor,
     Unary,
@@ -39,18 +38,16 @@ from ingot.formula.expr import (
     select,
     static,
     substitute,
-    transform,
     with_lanes,
 )
-from ingot.formula.index import Bounds, coefficient, interval, simplify
-from ingot.formula.signature import signature
+from ingot.formula.index import Bounds, coefficient, simplify
 from ingot.formula.statements import Assign, For, Let, Statement, Store, When
 from ingot.formula.types import FLOAT32, INDEX, INT32, INT64
 from ingot.loops.access import step
 from ingot.loops.cuts import in_vectors
 from ingot.loops.kernels.naive import nested
-from ingot.loops.layout import Storage, bind
-from ingot.ops.order import top_stages
+from ingot.loops.kernels.rows.selection_match import Selection, match
+from ingot.loops.layout import Storage
 from ingot.targets.record import Target
 
 LISTS = 8  # vectors of keys that a list may fill, and as many of places
@@ -63,28 +60,6 @@ NAN = 0x7FFFFFFF  # the key of NaN among the largest
 MAGNITUDE = Const(0x7FFFFFFF, INT32)
 LOWEST = Const(-(1 << 31), INT32)  # below every element's key
 INFINITY = Const(float("inf"), FLOAT32)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The matched stages: loads bound to physical tensors, `i` walks a row, `step` the results of one."""
-
-    x: Load
-    values: Load
-    places: Load
-    rest: tuple[Var, ...]
-    i: Var
-    step: Var
-    largest: bool
-    bounds: Bounds
-
-    @property
-    def n(self) -> int:
-        return static(self.i.extent)
-
-    @property
-    def k(self) -> int:
-        return static(self.step.extent)
 
 
 def selection(
@@ -102,64 +77,6 @@ def selection(
         return (tuple(_Rows(found, storage, _lanes_of_rows(found, lanes)).statements()), 3) if fits else None
     p = _beside(found) if found.k <= DEEPEST else None
     return None if p is None else (tuple(_Beside(found, storage, lanes).statements(p)), 3)
-
-
-# -- recognising
-
-
-def match(stages: tuple[Stage, ...], storage: Storage, bounds: Bounds) -> Selection | None:
-    """The stages as a selection, if they are the definition's for some tensor, axis and k."""
-    *_, scan = stages
-    first = scan.body[0] if isinstance(scan, Scan) else None
-    if not isinstance(scan, Scan) or not isinstance(first, Compute) or first.reduction is None:
-        return None
-    term, axes = first.reduction.term, (*first.axes, *first.reduction.axes)
-    puts = [s for s in scan.body if isinstance(s, Compute) and scan.axis in s.at]
-    known = all(isinstance(a.extent, int) for a in (*axes, scan.axis))
-    if len(puts) != 2 or len(first.reduction.axes) != 1 or not known or not isinstance(term, Select):
-        return None
-    if not isinstance(term.a, Load) or term.a.dtype is not FLOAT32 or term.a.tensor.type is not FLOAT32:
-        return None
-    largest = first.reduction.combine == "max"
-    if not _is_definition(stages, term.a, first.reduction, first.axes, puts[0], scan, largest):
-        return None
-    inner = {**bounds, **{a.name: interval(a) for a in (*axes, scan.axis)}}
-
-    def bound(e: Load) -> Load:
-        made = bind(e, storage, inner)
-        assert isinstance(made, Load)
-        return replace(made, index=tuple(simplify(i, inner) for i in made.index))
-
-    x, values, places = (bound(e) for e in (term.a, *(Load(p.out, p.at) for p in puts)))
-    return Selection(x, values, places, first.axes, *first.reduction.axes, scan.axis, largest, inner)
-
-
-def _is_definition(
-    stages: tuple[Stage, ...],
-    element: Load,
-    r: Reduction,
-    rest: tuple[Var, ...],
-    put: Compute,
-    scan: Scan,
-    largest: bool,
-) -> bool:
-    """Whether the stages are those of `ops/order.py`, whatever element stands where theirs does."""
-    a = put.at.index(scan.axis)
-    shape = [v.extent or 0 for v in rest]
-    shape.insert(a, r.axes[0].extent or 0)
-    x = Tensor("x", element.tensor.type, tuple(shape))
-    plain = x.at((*rest[:a], r.axes[0], *rest[a:]))
-    written = tuple(_with_element(s, element, plain) for s in stages)
-    return signature(written)[0] == signature(top_stages(x, a, scan.axis.extent or 0, largest))[0]
-
-
-def _with_element(s: Stage, element: Load, plain: Load) -> Stage:
-    def put(e: Expr) -> Expr:
-        return transform(e, lambda n: plain if n == element else None)
-
-    if isinstance(s, Scan):
-        return replace(s, body=tuple(_with_element(c, element, plain) for c in s.body))
-    return replace(s, value=put(s.value), reduction=s.reduction and s.reduction.over(put))
 
 
 def _beside(s: Selection) -> Var | None:

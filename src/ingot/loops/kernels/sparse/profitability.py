@@ -15,7 +15,7 @@ from ingot.formula.expr import static
 from ingot.loops.kernels.contraction.codes import VALUES
 from ingot.loops.kernels.contraction.roles import Contraction
 from ingot.loops.kernels.sparse.csc import POINTS
-from ingot.loops.kernels.sparse.sparse_lanes import Way, most_values, way_of
+from ingot.loops.kernels.sparse.ways import Way, most_values, way_of
 from ingot.targets.record import Target
 from ingot.targets.stream import stream
 
