@@ -315,6 +315,24 @@ def test_pooling_is_clipped_at_the_ends_of_columns(pool: str, shape: tuple[int, 
     agree_from_loops(program, feed, wanted, 1e-5, target)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "pads"),
+    [((2, 3), "3, 1, 0, 1"), ((2, 3), "2, 1, 2, 1"), ((3, 1), "0, 0, 4, 0"), ((1, 2), "1, 2, 1, 2")],
+)
+def test_windows_may_lie_outside_altogether(kernel: tuple[int, int], pads: str) -> None:
+    """They have no taps at all, and their results are zeros."""
+    proto = net(f"y = Conv <pads = [{pads}], group = 6> (x)", (1, 6, 9, 40))
+    proto.graph.node[0].input.append("w")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(floats(6, 1, *kernel), "w"))
+    feed = {"x": floats(1, 6, 9, 40, seed=9)}
+    for target in ("x86-64-v3", "x86-64-v4"):
+        program = stages(proto, Options(target=target)).program
+        require_proved(program)
+        check(run(program, feed), wanted_of(proto, feed), 1e-5, f"loops for {target}")
+    for target in SHIPPED:
+        check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
+
+
 def test_rows_shorter_than_those_of_their_result_have_a_halo() -> None:
     text = "y = Conv <pads = [1, 6, 1, 6], group = 6> (x, planes)"
     proto, feed = net(text, (1, 6, 9, 4)), {"x": floats(1, 6, 9, 4, seed=9)}

@@ -38,6 +38,7 @@ from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
 from ingot.log import Level, announce, remark
 from ingot.loops.choice import LoweringOptions, Ways
+from ingot.loops.generate import OF_ENTRIES
 from ingot.loops.layout import Layout
 from ingot.loops.lower import lower
 from ingot.loops.operations import require_vectors
@@ -86,8 +87,6 @@ from ingot.targets.record import Target
 from ingot.targets.records import find, find_all
 
 GRAPH = Level("graph", "reading the model", graph_text, verify)
-SPARSE = {"sparse", "huffman"}
-"""Families of generators that read weights entry by entry."""
 PLAN = Level("plan", "placing tensors in memory", plan_text, check)
 
 
@@ -361,7 +360,9 @@ def stages(model: Any, options: Options) -> Stages:
 def unread_entries(made: Stages) -> frozenset[str]:
     """The products of encoded integers that no generator of entries has written."""
     found = list(calls(made.program.steps))
-    names = {name for c in found if SPARSE & set(c.kernel.generators) for name in c.nodes or c.kernel.nodes}
+    names = {
+        name for c in found if OF_ENTRIES & set(c.kernel.generators) for name in c.nodes or c.kernel.nodes
+    }
     return frozenset(n.label for n in products_of_entries(made.graph) if (n.name or n.op) not in names)
 
 

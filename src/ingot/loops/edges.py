@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from math import prod
 
-from ingot.formula.compute import Reduction
+from ingot.formula.compute import LARGEST, Reduction
 from ingot.formula.expr import Binary, Const, Load, Var, loads, static
 from ingot.formula.index import coefficient, mentions
 from ingot.targets.record import Target
 
 MOST_TAPS = 49  # of a window, without the channels it sums: all of them are written out at the ends of rows
-FEW_TAPS, REGISTERS = (
-    9,
-    32,
-)  # taps where registers are fewer: a copy costs less than the weights that they spill
+FEW_TAPS = 9  # the same where there are fewer than REGISTERS: a copy costs less than weights that are spilled
+REGISTERS = 32
 MOST_CUT = 4  # rows outside of an image, for which windows are clipped where they read it as it lies
 
 
@@ -33,7 +31,7 @@ def is_identity_outside(r: Reduction) -> bool:
             return other == 0 and (a == guarded[0] or b == guarded[0])
         case "sum", Load():
             return other == 0
-        case "max" | "largest" | "largest number", Load():
+        case combine, Load() if combine in ("max", *LARGEST):
             return other == r.term.dtype.lowest
         case "min", Load():
             return other == r.term.dtype.highest

@@ -174,3 +174,5 @@ FAMILIES: tuple[Family, ...] = (
     Family("naive", "everything else", _naive),
 )
 """The families in the order in which they are asked, special ones first."""
+OF_ENTRIES = frozenset({"huffman", "sparse"})
+"""The families that read encoded weights entry by entry."""

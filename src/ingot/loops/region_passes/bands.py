@@ -39,10 +39,7 @@ ROOM = 4  # parts of the second cache, of which a chain's bands may take two, or
 NEAR = 4  # the same, for the weights of two stages: they are read again in every iteration
 LONGEST = 3  # stages: all of them pass through the first cache in every iteration
 MOST_ROWS = 16  # of an iteration, or channels
-FEWEST_POINTS = (
-    8  # of an iteration, where rows are shorter: with fewer, vectors of both stages are nearly empty
-)
-
+FEWEST_POINTS = 8  # of an iteration, where rows are shorter: fewer leave vectors of both stages nearly empty
 FEWEST_TILES = 8  # of a fast convolution: products of fewer rows have no registers in common
 
 Bands = dict[Tensor, Band]

@@ -249,7 +249,7 @@ class _Generator:
         """The taps of an output along every axis of the window."""
         found = {}
         for k in self.r.axes:
-            ends = taps.get(k.name) or self._fixed(k)
+            ends = taps[k.name] if k.name in taps else self._fixed(k)  # there may be none
             found[k.name] = ends if isinstance(ends, range) else ends[1][point[ends[0]]]
         return found
 
