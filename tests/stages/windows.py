@@ -44,9 +44,10 @@ def geometry(dice: Dice, most_taps: int = 5, ranks: tuple[int, ...] = (2, 2, 2, 
     kernel = tuple(dice.number(1, most_taps) for _ in range(rank))
     strides = tuple(dice.choice((1, 1, 1, 2, 3)) for _ in range(rank))
     dilations = tuple(dice.choice((1, 1, 1, 1, 2, 3)) for _ in range(rank))
-    least = -2 if dice.chance(10) else 0  # elements may be cut off, too
+    least = -2 if dice.chance(10) else 0  # elements may be cut off, too, or windows lie outside altogether
     pads = tuple(max(dice.choice((0, 0, 1, 1, 2, -1, -2)), least) for _ in range(2 * rank))
-    pads = tuple(min(p, (k - 1) * d) for p, k, d in zip(pads, kernel * 2, dilations * 2, strict=True))
+    most = [(k - 1) * d + (least < 0) for k, d in zip(kernel, dilations, strict=True)]
+    pads = tuple(map(min, pads, most * 2))
     size = tuple(_size(dice, kernel[i], dilations[i], pads[i] + pads[rank + i], rank) for i in range(rank))
     return Geometry(dice.choice((1, 1, 1, 2, 3)), size, kernel, strides, dilations, pads)
 
