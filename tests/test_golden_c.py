@@ -156,6 +156,9 @@ CASES = {
     "narrow_convolution": Golden(lambda: between("Conv", 4, 8), ("x86-64-v3",), "_Conv"),
     "depthwise": Golden(lambda: between("Conv", 16, 4, group=16), ("x86-64-v3", "c99"), "_Conv"),
     "pooling": Golden(lambda: between("MaxPool", 16, 4), ("x86-64-v4", "c99"), "MaxPool"),
+    "doubled_rows": Golden(
+        lambda: layer("MaxPool", (1, 2, 30), kernel_shape=[9], pads=[4, 4]), ("x86-64-v3", "aarch64")
+    ),
     "picked_columns": Golden(lambda: between("MaxPool", 4, 8), ("x86-64-v3",), "MaxPool"),
     "map": Golden(lambda: layer("HardSwish", (5, 13)), (*X86, "aarch64", "armv8.1m", "c99")),
     "row_reduction": Golden(lambda: layer("Softmax", (4, 20)), ("x86-64-v4", "c99")),

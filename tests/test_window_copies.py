@@ -315,6 +315,40 @@ def test_pooling_is_clipped_at_the_ends_of_columns(pool: str, shape: tuple[int, 
     agree_from_loops(program, feed, wanted, 1e-5, target)
 
 
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(
+    ("pool", "shape"),
+    [
+        ("MaxPool <kernel_shape = [9], pads = [4, 4]>", (1, 3, 13)),
+        ("MaxPool <kernel_shape = [23], strides = [2], pads = [20, 9]>", (1, 3, 70)),
+        ("AveragePool <kernel_shape = [13], pads = [6, 6]>", (2, 3, 300)),
+        ("AveragePool <kernel_shape = [5], strides = [2], pads = [1, 2]>", (1, 3, 19)),
+        ("AveragePool <kernel_shape = [9, 11], pads = [2, 5, 4, 5], count_include_pad = 1>", (1, 3, 21, 30)),
+        ("MaxPool <kernel_shape = [7, 8], strides = [3, 2], ceil_mode = 1>", (1, 3, 21, 40)),
+    ],
+)
+def test_pooling_along_rows_doubles_windows(pool: str, shape: tuple[int, ...], target: str) -> None:
+    """Nothing has a halo for it: what lies outside is put beside rows in registers."""
+    require_runs(target)
+    proto = net(f"y = {pool} (x)", shape)
+    x = floats(*shape, seed=9)
+    if "Max" in pool:
+        x[0, 0, ..., ::4] = np.nan
+    program = stages(proto, Options(target=target)).program
+    require_proved(program)
+    assert any("doubled_rows" in k.generators for k in program.kernels)
+    assert not any(t.shape[-1] > shape[-1] for k in program.kernels for t in k.scratch)
+    wanted = wanted_of(proto, {"x": np.nan_to_num(x, nan=-np.inf)})
+    agree_from_loops(program, {"x": x}, wanted, 1e-5, target)
+
+
+def test_averages_multiply_by_shares_unless_they_must_be_exact() -> None:
+    proto = net("y = AveragePool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)", (1, 6, 9, 37))
+    for math, divides in (("standard", False), ("exact", True)):
+        program = stages(proto, Options(target="x86-64-v4", math=math)).program
+        assert (" / " in program_text(program)) == divides
+
+
 @pytest.mark.parametrize(
     ("kernel", "pads"),
     [((2, 3), "3, 1, 0, 1"), ((2, 3), "2, 1, 2, 1"), ((3, 1), "0, 0, 4, 0"), ((1, 2), "1, 2, 1, 2")],

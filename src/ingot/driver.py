@@ -50,6 +50,7 @@ from ingot.loops.program_passes.share import share
 from ingot.loops.program_passes.state import keep_states
 from ingot.loops.program_passes.whole_numbers import whole_numbers
 from ingot.loops.region import Region, copied, formulate_graph, region_text
+from ingot.loops.region_passes.averages import multiply_averages
 from ingot.loops.region_passes.dequantised import inline_dequantised, inline_dequantised_sums
 from ingot.loops.region_passes.fold import fold_stages
 from ingot.loops.region_passes.fuse import fuse
@@ -326,6 +327,7 @@ REGION_STEPS = (
     RegionStep(split_sums, "after reorder: readers of a part already read its source", fused),
     RegionStep(fold_zero_points, "after reorder: weights are in the order of their reads", fused),
     RegionStep(join_quotients, "after fuse: each kernel's maps are already one expression", inexact),
+    RegionStep(multiply_averages, "after the steps that make integers of averages", inexact),
     RegionStep(join_gates, "after join_quotients: the maps of a cell are final", fused),
     RegionStep(pack_constants, "last to rewrite formulas: no later step folds constants", always),
 )

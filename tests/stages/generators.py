@@ -28,6 +28,7 @@ from ingot.loops.kernels.sparse.sparse_gather import sparse_gather
 from ingot.loops.kernels.sparse.sparse_lanes import encoded_product, sparse_lanes
 from ingot.loops.kernels.transpose import transpose
 from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
+from ingot.loops.kernels.windows.doubled_rows import doubled_rows
 from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
 from ingot.loops.kernels.windows.picked_columns import picked_columns
 from ingot.loops.kernels.windows.plane_windows import plane_windows
@@ -188,6 +189,24 @@ def _strips(dice: Dice, target: Target) -> Drawn:
     return windows.pooled(dice, target, TIDY, few, ("max", "average", "max", "average", "lp"), 85)
 
 
+def _row_pools(dice: Dice, target: Target) -> Drawn:
+    """Windows along rows, up to more elements than a vector has, half of them two elements apart."""
+    g = windows.geometry(dice, ranks=(2, 2, 1, 3))
+    taps, rank = dice.number(2, 2 * target.lanes(4) + 3), len(g.size)
+    pads = (*(0,) * (rank - 1), dice.below(taps), *(0,) * (rank - 1), dice.below(taps))
+    least = max(1, taps - pads[rank - 1] - pads[-1])
+    row = dice.number(least, max(least + 4, dice.choice((1, 2, 5)) * target.lanes(4) + 3))
+    g = replace(
+        g,
+        size=(*g.size[:-1], row),
+        kernel=(*(1,) * (rank - 1), taps),
+        strides=(*g.strides[:-1], dice.choice((1, 2, 1, 2, 3))),
+        dilations=(1,) * rank,
+        pads=pads,
+    )
+    return windows.pooled(dice, target, IN_ROWS, dice.number(1, 4), ("max", "average", "max", "average"), g=g)
+
+
 def _points(dice: Dice, target: Target) -> Drawn:
     few = dice.number(1, max(1, target.lanes(4) // 2))
     return windows.convolved(dice, target, TIDY, features=few, types=(FLOAT32, FLOAT32, FLOAT32, FLOAT64))
@@ -249,6 +268,7 @@ GENERATORS: dict[str, Generator] = {
     "sliding_window": Generator(
         _windows, one(sliding_window), ("windows/sliding_window.py", "windows/window_tiles.py"), share=0.4
     ),
+    "doubled_rows": Generator(_row_pools, one(doubled_rows), ("windows/doubled_rows.py",), share=0.15),
     "picked_columns": Generator(_strips, one(picked_columns), ("windows/picked_columns.py",), share=0.2),
     "narrow_convolution": Generator(
         _points,

@@ -56,12 +56,16 @@ def may_be_cut(r: Reduction, outside: tuple[int, int], target: Target) -> bool:
     return sum(outside) <= MOST_CUT or (isinstance(r.term, Load) and max(outside) <= each)
 
 
-def is_made_at_ends(r: Reduction, load: Load, x: Var, most: int = MOST_TAPS) -> bool:
-    """Whether vectors along x may leave the rows of a load: its windows move by one element and have `most`
-    taps, what lies outside changes no result, and a row is as long as the result's at least.
+def is_made_at_ends(r: Reduction, load: Load, x: Var, most: int = MOST_TAPS, most_apart: int = 1) -> bool:
+    """Whether vectors along x may leave the rows of a load: its windows have `most` taps and neighbours are
+    `most_apart` elements apart, what lies outside changes no result, and a row is as long as the result's.
     """
     along = [d for d, i in enumerate(load.index) if mentions(i, x.name)]
-    if len(along) != 1 or coefficient(load.index[along[0]], x.name) != 1 or not is_identity_outside(r):
+    if (
+        len(along) != 1
+        or coefficient(load.index[along[0]], x.name) not in range(1, most_apart + 1)
+        or not is_identity_outside(r)
+    ):
         return False
     row, taps = load.tensor.shape[along[0]], [k for k in r.axes if _slides(load, k)]
     if not all(isinstance(n, int) for n in (row, x.extent, *(k.extent for k in taps))):

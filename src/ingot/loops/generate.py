@@ -36,6 +36,7 @@ from ingot.loops.kernels.sparse.sparse_lanes import sparse_lanes
 from ingot.loops.kernels.streamed import streamed
 from ingot.loops.kernels.transpose import transpose
 from ingot.loops.kernels.windows.depthwise_dot import depthwise_dot
+from ingot.loops.kernels.windows.doubled_rows import doubled_rows
 from ingot.loops.kernels.windows.narrow_convolution import narrow_convolution
 from ingot.loops.kernels.windows.picked_columns import picked_columns
 from ingot.loops.kernels.windows.plane_windows import plane_windows
@@ -164,6 +165,7 @@ FAMILIES: tuple[Family, ...] = (
     of_stage("quad_windows", "depthwise convolutions of bytes, sixteen products at a time", quad_windows),
     of_stage("plane_windows", "depthwise convolutions of bytes, in pairs", plane_windows),
     of_stage("depthwise_dot", "depthwise convolutions of bytes", depthwise_dot),
+    of_stage("doubled_rows", "pooling along rows, by windows twice as long each time", doubled_rows),
     of_stage("picked_columns", "pooling of few channels, windows with strides along rows", picked_columns),
     of_stage("sliding_window", "depthwise convolutions, pooling, few filters along rows", sliding_window),
     Family("loop_partition", "maps whose conditions change at fixed positions", partitioned),

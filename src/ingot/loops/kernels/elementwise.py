@@ -73,9 +73,10 @@ def elementwise(c: Compute, storage: Storage, target: Target, bounds: Bounds) ->
         return None
 
 
-def match(c: Compute, storage: Storage, bounds: Bounds, leaves_rows: bool = False) -> Vertical | None:
-    """Bind the stage and find the axis along which everything moves by one or stays. With `leaves_rows` what
-    lies `beyond` the rows along that axis is left to the caller, if that is the same everywhere.
+def match(c: Compute, storage: Storage, bounds: Bounds, most_apart: int = 0) -> Vertical | None:
+    """Bind the stage and find the axis along which everything moves by one or stays. What lies `beyond` the
+    rows along that axis is left to the caller, if that is the same everywhere, of windows that are up to
+    `most_apart` elements apart.
     """
     r = c.reduction
     axes = (*c.axes, *(r.axes if r else ()))
@@ -88,7 +89,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds, leaves_rows: bool = Fals
         return None
     x = max(candidates, key=lambda a: static(a.extent))
     limits: dict[str, tuple[Expr, Expr]] = {}
-    beyond = _around_rows(r, x, storage) if r is not None and leaves_rows else None
+    beyond = _around_rows(r, x, storage, most_apart) if r is not None and most_apart else None
     if r is not None:
         along = "" if beyond is None else x.name
         limits, term = clip(r, storage, {**bounds, **{a.name: interval(a) for a in c.axes}}, along)
@@ -107,12 +108,12 @@ def match(c: Compute, storage: Storage, bounds: Bounds, leaves_rows: bool = Fals
     return Vertical(to, value, r, limits, x, tuple(a for a in c.axes if a is not x), inner, beyond)
 
 
-def _around_rows(r: Reduction, x: Var, storage: Storage) -> Const | None:
+def _around_rows(r: Reduction, x: Var, storage: Storage, most_apart: int) -> Const | None:
     """What the one operand with an outside is beyond its rows; None where vectors along x must not leave
     them, or memory holds something else around them.
     """
     guarded = [load for load in loads(r.term) if load.outside is not None]
-    if len(guarded) != 1 or not is_made_at_ends(r, guarded[0], x):
+    if len(guarded) != 1 or not is_made_at_ends(r, guarded[0], x, most_apart=most_apart):
         return None
     (load,) = guarded
     layout, fill = storage.layout(load.tensor), load.outside

@@ -29,6 +29,7 @@ from ingot.formula.compute import Compute, Stage, reads, same_point
 from ingot.formula.expr import Const, Expr, Gathered, Load, Tensor, loads, static, walk
 from ingot.formula.index import coefficient, interval, mentions
 from ingot.loops.choice import Band, Choice
+from ingot.loops.doubled_windows import doubled_load
 from ingot.loops.layout import Storage
 from ingot.loops.region import Group, Region, reads_beside, regions_of
 from ingot.loops.region_passes.subviews import is_nothing
@@ -92,7 +93,7 @@ def _chains(
         first, second = chain_of[id(maker)], chain_of[id(reader)]
         if first.groups[-1] is not maker or second.groups[0] is not reader:
             continue
-        joined = _joined(first, second, storage)
+        joined = _joined(first, second, storage, target)
         bands = None if joined is None else _sized(joined, target, how, parts)
         if joined is not None and bands is not None:
             chain_of.update((id(g), joined) for g in joined.groups)
@@ -140,10 +141,10 @@ def _is_plain(group: Group, storage: Storage) -> bool:
     return known and not gathers and c.out.rank >= 3
 
 
-def _joined(first: Chain, second: Chain, storage: Storage) -> Chain | None:
+def _joined(first: Chain, second: Chain, storage: Storage, target: Target) -> Chain | None:
     """The chain of both, if the second one begins by reading in windows what the first one makes."""
     maker, reader = first.stages[-1], second.stages[0]
-    band = _window(maker, reader, storage)
+    band = _window(maker, reader, storage, target)
     if band is None or (first.bands and maker.axes[band.dim].name != first.bands[-1].axis):
         return None
     if second.bands and reader.axes[second.bands[0].dim].name != band.axis:
@@ -151,7 +152,7 @@ def _joined(first: Chain, second: Chain, storage: Storage) -> Chain | None:
     return Chain((*first.groups, *second.groups), (*first.bands, band, *second.bands))
 
 
-def _window(maker: Compute, reader: Compute, storage: Storage) -> Band | None:
+def _window(maker: Compute, reader: Compute, storage: Storage, target: Target) -> Band | None:
     """How the reader's windows slide along the rows of what the maker makes."""
     t, layout = maker.out, storage.layout(maker.out)
     found = [x for e in reader.expressions for x in loads(e) if x.tensor is t]
@@ -178,6 +179,8 @@ def _window(maker: Compute, reader: Compute, storage: Storage) -> Band | None:
     if any(lo < 0 or beyond > 0 for lo, beyond in ends) and not (len(fill) == 1 and _is_number(fill)):
         return None
     halo = tuple((0, 0) if d == dim else (max(0, -lo), max(0, hi)) for d, (lo, hi) in enumerate(ends))
+    if layout.order[-1] == t.rank - 1 and doubled_load(reader, target) is not None:
+        halo = ((0, 0),) * t.rank  # vectors at the ends of rows are put together in registers
     number = next((x.value for x in fill if isinstance(x, Const)), 0)
     return Band(dim, axis.name, stride, -first, last - first + 1, halo, number)
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from ingot.formula.compute import Compute, Stage, computes, same_point
 from ingot.formula.expr import Const, Load, Tensor, loads
 from ingot.formula.index import coefficient
+from ingot.loops.doubled_windows import doubled_load
 from ingot.loops.kernels.windows.own_borders import makes_border
 from ingot.loops.layout import Layout, Place, dense
 from ingot.loops.region import Either, Group, Item, Iterate, Region
@@ -33,7 +34,7 @@ def assign_layouts(region: Region, target: Target, fast: bool = True) -> dict[Te
     parts = rectangles(_groups(region), free)
     fills = _fills(stages, in_rows)
     plain = _without_halos(stages, in_rows)
-    around = [c for c in stages if not makes_border(c, plain, target)]
+    around = [c for c in stages if not makes_border(c, plain, target) and not _doubled(c, in_rows, target)]
     halos, parts = _shared_halos(_halos(around, fills), stages, parts)
     for r in parts:
         fills.setdefault(r.part, fills.get(r.whole, 0))
@@ -53,6 +54,12 @@ def assign_layouts(region: Region, target: Target, fast: bool = True) -> dict[Te
 def _without_halos(stages: list[Compute], in_rows: Fills) -> dict[Tensor, Layout]:
     """The layouts of what windows touch, had none of it a halo."""
     return {t: _around(t, t in in_rows, {}, {}) for t in _spatial(stages)}
+
+
+def _doubled(c: Compute, in_rows: Fills, target: Target) -> bool:
+    """Whether vectors at the ends of the rows that windows leave are put together in registers."""
+    x = doubled_load(c, target)
+    return x is not None and x.tensor in in_rows
 
 
 def channels_last(region: Region) -> set[Tensor]:

@@ -3,8 +3,9 @@
     y[n, c, oh, ow] = sum(x[..]) / float(taps(oh, ow))    ->    y[n, c, oh, ow] = sum(x[..]) / taps_at[oh, ow]
 
 An average beside padding is of fewer elements. Along channels all lanes divide by one count; along a row
-every lane has its own, which only a table gives at once. In: a fused region. Out: the same region; its
-results that windows make divide by elements of tables, where these are small beside the results.
+every lane has its own, which only a table gives at once. The share of an element, one over a count, is
+tabulated as a whole. In: a fused region. Out: the same region; its results that windows make divide by
+elements of tables, or are multiplied by them, where these are small beside the results.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from ingot.formula.compute import Compute, Stage
 from ingot.formula.evaluate import grid_over
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import Cast, Expr, Load, Param, Var, constant, static, transform, walk
+from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Param, Var, constant, static, transform, walk
 from ingot.loops.region import Group, Region
 
 SMALL = 2  # a table has at most one element for so many of the result
@@ -38,10 +39,10 @@ def _tabulated(stage: Stage, region: Region) -> Stage:
 
 
 def _table(e: Expr, c: Compute) -> Expr | None:
-    """The table's element for an integer made a float that moves along the rows of a result."""
-    if not isinstance(e, Cast) or not e.type.is_float or e.a.dtype.is_float:
+    """The table's element for a count, or one over it, that moves along the rows of a result."""
+    if (count := _count(e)) is None:
         return None
-    nodes = list(walk(e.a))
+    nodes = list(walk(count))
     names = {n.name for n in nodes if isinstance(n, Var)}
     axes = [a for a in c.axes if a.name in names]
     if any(isinstance(n, Load | Param) for n in nodes) or len(axes) < len(names):
@@ -53,4 +54,16 @@ def _table(e: Expr, c: Compute) -> Expr | None:
         return None
     grid = grid_over([a.name for a in axes], extents)
     counts = np.ascontiguousarray(np.broadcast_to(evaluate(e, {}, grid), extents))
-    return Load(constant(counts.astype(e.type.numpy), "counts"), tuple(axes))
+    return Load(
+        constant(counts.astype(e.dtype.numpy), "counts" if isinstance(e, Cast) else "shares"), tuple(axes)
+    )
+
+
+def _count(e: Expr) -> Expr | None:
+    """The integer that is made a float."""
+    match e:
+        case Cast(n, to) if to.is_float and not n.dtype.is_float:
+            return n
+        case Binary("div", Const(), Cast() as count):
+            return _count(count)
+    return None

@@ -27,6 +27,7 @@ from ingot.formula.expr import Const, Expr, Load, Tensor, Var, loads, static, su
 from ingot.formula.index import coefficient, interval, linear, mentions, simplify
 from ingot.formula.types import FLOAT32
 from ingot.loops.cuts import in_vectors
+from ingot.loops.doubled_windows import doubled_load
 from ingot.loops.edges import is_made_at_ends, may_be_cut, most_taps
 from ingot.loops.inner_products import is_product
 from ingot.loops.kernels.winograd.match import MOST_STRIDE
@@ -314,7 +315,7 @@ def _needs_halo(stage: Stage, load: Load, target: Target) -> bool:
     halo: Halo = {}
     grow(halo, load)
     before, after = halo[load.tensor]
-    if load.outside is None or not any((*before, *after)):
+    if load.outside is None or not any((*before, *after)) or doubled_load(stage, target) == load:
         return False
     if (before[-1] or after[-1]) and not _is_made_at_ends(stage, load, target):
         return True

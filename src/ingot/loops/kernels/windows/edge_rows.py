@@ -76,6 +76,7 @@ class EdgeRows:
         """`bounds` say where the vector in the making begins."""
         self.v, self.bounds = v, bounds
         self.rows: dict[Load, Var] = {}
+        self.beyond: Var | None = None
 
     def inside(self, load: Load) -> Generator[Statement, None, Expr]:
         """The value of a vector load, as it is or put together of what is in its row."""
@@ -90,13 +91,19 @@ class EdgeRows:
         if abs(first - start) >= load.lanes:
             return self.v.beyond
         read = replace(load, index=(*load.index[:d], Const(start), *load.index[d + 1 :]))
-        beyond = Var("beyond", None, load.dtype)
-        if not self.rows:
-            yield Let(beyond.name, self.v.beyond, load.lanes)
+        beyond = yield from self.around(load.lanes)
         if read not in self.rows:
-            self.rows[read] = Var(f"row{len(self.rows)}", None, load.dtype)
+            self.rows[read] = Var(f"edge{len(self.rows)}", None, load.dtype)
             yield Let(self.rows[read].name, read, load.lanes)
         places = (first - start + lane for lane in range(load.lanes))
         return Shuffle(
             self.rows[read], beyond, tuple(p if 0 <= p < load.lanes else load.lanes for p in places)
         )
+
+    def around(self, lanes: int) -> Generator[Statement, None, Var]:
+        """A vector of what lies outside."""
+        assert self.v.beyond is not None
+        if self.beyond is None:
+            self.beyond = Var("beyond", None, self.v.beyond.dtype)
+            yield Let(self.beyond.name, self.v.beyond, lanes)
+        return self.beyond

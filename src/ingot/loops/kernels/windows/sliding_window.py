@@ -70,7 +70,7 @@ def sliding_window(
     """Statements for a small window that slides, or None if the stage is not one."""
     if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
         return None
-    v = match(normal_axes(c), storage, bounds, leaves_rows=True)
+    v = match(normal_axes(c), storage, bounds, most_apart=1)
     if v is None or v.reduction is None or taps_of(v.reduction.axes) < 2:
         return None
     filters = filters_of(v, v.reduction)
