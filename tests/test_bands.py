@@ -173,6 +173,20 @@ def test_fast_columns_are_not_cut(weights: str, pads: str, count: int) -> None:
     np.testing.assert_array_equal(run(banded, given)[0], run(whole, given)[0])
 
 
+def test_dilated_fast_convolutions_keep_their_tiles() -> None:
+    """The outputs of a tile are two rows apart: a band has the rows of two tiles of four."""
+    text = "a = Conv <pads = [2, 2, 2, 2], dilations = [2, 2]> (x, q) b = Relu (a) "
+    text += "y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (b)"
+    shape = (1, 16, 48, 32)
+    whole, banded, _ = programs(text, shape, "x86-64-v3", 64 << 10)
+    given = {"x": np.random.default_rng(9).standard_normal(shape).astype("f")}
+    np.testing.assert_array_equal(run(banded, given)[0], run(whole, given)[0])
+    (kernel,) = (k for k in banded.kernels if k.choices)
+    (rows,) = (t.shape[1] for t in kernel.scratch if t.name == "b_rows")
+    (m,) = (int(choice.removeprefix("winograd=")) for _, choice in kernel.choices if "winograd" in choice)
+    assert rows % (2 * m) == 0
+
+
 def test_a_signal_in_rows_is_copied_whole() -> None:
     """A band along its vectors would have a few points of each channel."""
     _, banded, _ = programs("y = Conv <pads = [2, 2]> (x, s)", (1, 64, 640), "x86-64-v3")

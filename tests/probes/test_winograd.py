@@ -47,18 +47,18 @@ def convolution(
     residual: bool = False,
     taps: int = 3,
     stride: int = 1,
+    dilation: int = 1,
 ) -> onnx.ModelProto:
     """Relu, a padded convolution, a residual perhaps, a pool that does nothing."""
     rng = np.random.default_rng(channels)
     made = [(n - 1) // stride + 1 for n in image]
-    pads = [(taps - 1) // 2] * len(image) + [taps // 2] * len(image)
+    pads = [(taps - 1) // 2 * dilation] * len(image) + [taps // 2 * dilation] * len(image)
+    more = {"strides": [stride] * len(image), "dilations": [dilation] * len(image)}
     kernel = rng.standard_normal((features, channels // group, *[taps] * len(image)))
     bias = rng.standard_normal(features).astype(np.float32)
     nodes = [
         helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node(
-            "Conv", ["a", "w", "b"], ["c"], pads=pads, group=group, strides=[stride] * len(image)
-        ),
+        helper.make_node("Conv", ["a", "w", "b"], ["c"], pads=pads, group=group, **more),
         helper.make_node("Add", ["c", "a" if residual else "b0"], ["d"]),
         helper.make_node("MaxPool", ["d"], ["y"], kernel_shape=[1] * len(image)),
     ]
@@ -106,6 +106,13 @@ MODELS = {
     "stride, five taps": convolution(9, 23, (17, 12), stride=2, taps=5),
     "stride, four taps": convolution(8, 16, (15,), stride=2, taps=4),
     "stride, blocks of tiles": convolution(48, 16, (52, 70), stride=2),
+    "gaps": convolution(16, 16, (16, 24), dilation=2, residual=True),
+    "gaps, borders": convolution(19, 21, (11, 15), dilation=2),
+    "gaps, one dimension": convolution(12, 20, (41,), dilation=3),
+    "gaps, groups": convolution(32, 48, (9, 13), dilation=3, group=2, batch=2),
+    "gaps, five taps": convolution(9, 23, (17, 12), dilation=2, taps=5),
+    "gaps, hardly an image": convolution(16, 16, (7, 8), dilation=6),
+    "gaps, blocks of tiles": convolution(48, 16, (53, 70), dilation=2),
 }
 
 
@@ -132,7 +139,7 @@ def test_every_level_agrees(number: int, always: Callable[[int], None]) -> None:
 
 POINT_BY_POINT = [
     *("blocks of tiles", "residual, batch of two", "ragged channels", "groups"),
-    *("stride, blocks of tiles", "stride, groups"),
+    *("stride, blocks of tiles", "stride, groups", "gaps, blocks of tiles"),
 ]
 
 

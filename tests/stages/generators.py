@@ -233,11 +233,13 @@ def _contractions(dice: Dice, target: Target) -> Drawn:
 def _winograds(dice: Dice, target: Target) -> Drawn:
     g = windows.geometry(dice, ranks=(2, 2, 1))
     taps, rank = dice.choice((3, 2, 5, 4, 6, 7)), len(g.size)
-    stride = min(dice.choice((1, 1, 2)), taps - 1)
-    pads = tuple(dice.below(taps) for _ in range(2 * rank))
-    size = tuple(dice.number(max(1, taps - pads[i] - pads[rank + i]), 12) for i in range(rank))
+    stride, gaps = min(dice.choice((1, 1, 2)), taps - 1), dice.choice((1, 1, 2, 3))
+    stride = stride if gaps == 1 else 1
+    pads = tuple(dice.below(taps * gaps) for _ in range(2 * rank))
+    least = tuple(max(1, (taps - 1) * gaps + 1 - pads[i] - pads[rank + i]) for i in range(rank))
+    size = tuple(dice.number(n, n + 11) for n in least)
     g = replace(
-        g, size=size, kernel=(taps,) * rank, strides=(stride,) * rank, dilations=(1,) * rank, pads=pads
+        g, size=size, kernel=(taps,) * rank, strides=(stride,) * rank, dilations=(gaps,) * rank, pads=pads
     )
     caches = dice.choice(
         (target.caches, target.caches, (1 << 12, 1 << 14, 1 << 16), (1 << 10, 1 << 12, 1 << 13))

@@ -93,7 +93,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`winograd`: outputs of a tile along each window of F(m, taps); 0 multiplies directly.
+    """`winograd`: outputs of a tile along each window of F(m, taps), `dilation` apart; 0 multiplies directly.
 
     `cold`: the weights are expected to come from memory, `far`: from beyond the second cache; `by_point`:
     they go through the caches once for the whole image. `tile`: the registers of a plain contraction, rows
@@ -106,6 +106,7 @@ class Choice:
     cold: bool = False
     far: bool = False
     by_point: bool = False
+    dilation: int = 1
     tile: Tile | None = None
     sparse: bool = False
     codes: bool = False
@@ -118,6 +119,11 @@ class Choice:
     def is_whole(self) -> bool:
         """Whether all of the result lies in memory at once."""
         return self.band is None and (self.line is None or self.line.is_last)
+
+    @property
+    def rows(self) -> int:
+        """The rows of an image among which a fast convolution's tiles lie."""
+        return max(1, self.winograd * self.dilation)
 
     @property
     def text(self) -> str:
@@ -242,7 +248,7 @@ class Chooser:
 
     def _fast(self, conv: Convolution, m: int) -> Choice:
         by_point = m > 0 and blocking(conv, m, self.target, self.is_cold).by_point
-        return Choice(m, self.is_cold, by_point=by_point)
+        return Choice(m, self.is_cold, by_point=by_point, dilation=conv.windows[0].dilation)
 
     def _tile(self, c: Compute, storage: Storage) -> Choice:
         """What is tuned for a plain contraction: only its register tile is open."""
@@ -294,7 +300,9 @@ class Chooser:
         tiles = prod(w.tiles(m) for w in conv.windows)
         blocks = tiles / how.count
         products = conv.points(m) * conv.channels * blocks * how.cycles
-        staged = any(w.extent % m for w in conv.windows)  # then tiles pass through buffers of their own size
+        staged = not all(
+            w.is_whole(m) for w in conv.windows
+        )  # then tiles pass through buffers of their own size
         into = (
             tiles
             * -(-conv.channels // best_input_lanes(conv.channels, lanes))

@@ -281,7 +281,7 @@ def _blocked(chain: Chain, block: int, parts: int) -> tuple[Band, ...]:
 
 def _is_possible(bands: tuple[Band, ...], stages: tuple[Compute, ...], how: How) -> bool:
     """Whether no more is kept of a band than is new, and Winograd's tiles end with the rows."""
-    tiles = [how(c).winograd or 1 for c in stages]
+    tiles = [how(c).rows for c in stages]
     made = [*(b.step for b in bands), bands[-1].block]
     kept = all(b.before <= b.kept <= b.block * b.stride for b in bands if not b.whole)
     # what leaves rows out makes its maker leave them out: a band before it has not the rows to be kept

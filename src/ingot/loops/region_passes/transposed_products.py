@@ -1,4 +1,4 @@
-"""Products of two tensors that both lie transposed, or are transposed first: the result is transposed instead.
+"""Products of two tensors that lie transposed, or are transposed first: the result is transposed instead.
 
     xt = transpose(x)                             y_transposed[n, m] = sum(z[n, k] * x[k, m] for k)
     zt = transpose(z)                       ->    y[m, n] = y_transposed[n, m]

@@ -164,18 +164,16 @@ def _suits_winograd(c: Compute, load: Load) -> bool:
         return False
     if c.out.rank != load.tensor.rank or min(map(static, channels)) < MANY_CHANNELS:
         return False
-    sides = list[tuple[int, int | None]]()
+    sides = list[tuple[int, int | None, int | None]]()
     for i, x in zip(load.index[2:], c.axes[2:], strict=False):
         taps = [k for k in c.reduction.axes if k.extent != 1 and mentions(i, k.name)]
-        if len(taps) > 1 or any(coefficient(i, k.name) != 1 for k in taps):
+        if len(taps) > 1:
             return False
-        sides += [(static(k.extent), coefficient(i, x.name)) for k in taps]
-    return (
-        len(sides) in (1, 2)
-        and len(set(sides)) == 1
-        and sides[0][0] > 2
-        and sides[0][1] in range(1, MOST_STRIDE + 1)
-    )
+        sides += [(static(k.extent), coefficient(i, k.name), coefficient(i, x.name)) for k in taps]
+    if len(sides) not in (1, 2) or len(set(sides)) != 1:
+        return False
+    ((count, dilation, stride),) = set(sides)
+    return count > 2 and stride in range(1, (MOST_STRIDE if dilation == 1 else 1) + 1)
 
 
 def _leaves(load: Load) -> bool:

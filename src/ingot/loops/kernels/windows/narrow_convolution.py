@@ -60,6 +60,8 @@ def narrow_convolution(
     side = lanes >> (static(found.channel.extent) - 1).bit_length()
     if side < 2 or static(found.across.extent) < side:
         return None
+    if side == 2 and (step(found.x, found.across.name) or 0) >= lanes:
+        return None  # `contract` multiplies half vectors twice as often, and has no inputs to join
     try:
         return _Generator(found, storage, target, lanes, side).statements()
     except NotVectorizable:

@@ -36,7 +36,7 @@ class Frame:
         kept = -(-conv.features // b.block) if b.by_point else 1  # blocks of features
         self.v = storage.scratch(self.c.a.tensor, (points, planes[0]), "transformed")
         self.m = storage.scratch(self.c.a.tensor, (kept * points, planes[1]), "products")
-        whole = all(w.extent % algorithm.m == 0 for w in conv.windows)
+        whole = all(w.is_whole(algorithm.m) for w in conv.windows)
         self.tile_in = (
             None
             if whole
@@ -112,13 +112,13 @@ class Frame:
 
     def _first(self, w: Window) -> Expr:
         """Where the tile begins along a window."""
-        return (Var(block_name(w)) + Var(tile_name(w))) * self.algorithm.m
+        return w.first(Var(block_name(w)) + Var(tile_name(w)), self.algorithm.m)
 
     def _inside(self, w: Window) -> Expr:
         """How much of the tile's inputs lies inside the tensor along a window."""
         index = substitute(self.c.a.index[w.dim], {w.axis.name: self._first(w), w.tap.name: Const(0)})
         size = static(self.c.a.tensor.shape[w.dim])
-        return Binary("min", Const(self.algorithm.points), simplify(size - index))
+        return Binary("min", Const(self.algorithm.points), _steps(size - index, w.dilation))
 
     @property
     def _turns(self) -> int:
@@ -144,8 +144,8 @@ class Frame:
         """The body for each output of the tile inside the image."""
         for w, name in reversed(list(zip(self.conv.windows, names, strict=True))):
             limit: Expr = Const(self.algorithm.m)
-            if w.extent % self.algorithm.m:
-                limit = Binary("min", limit, simplify(w.extent - self._first(w)))
+            if not w.is_whole(self.algorithm.m):
+                limit = Binary("min", limit, _steps(w.extent - self._first(w), w.dilation))
             body = (For(name, Const(0), limit, 1, body),)
         return body
 
@@ -183,3 +183,8 @@ def block_name(w: Window) -> str:
 
 def tile_name(w: Window) -> str:
     return f"{w.axis.name}_tile"
+
+
+def _steps(length: Expr, dilation: int) -> Expr:
+    """How many elements, `dilation` apart, a length has."""
+    return simplify(length if dilation == 1 else (length + (dilation - 1)) // dilation)

@@ -13,7 +13,7 @@ import numpy as np
 from ingot.formula.compute import Compute
 from ingot.formula.evaluate import grid_over
 from ingot.formula.evaluate import value as evaluate
-from ingot.formula.expr import Array, Const, Load, Var, static
+from ingot.formula.expr import Array, Const, Expr, Load, Var, static
 from ingot.formula.index import Bounds, coefficient
 from ingot.formula.types import FLOAT32
 from ingot.loops.access import step
@@ -30,20 +30,32 @@ MOST_STRIDE = 2
 @dataclass(frozen=True, slots=True)
 class Window:
     """A spatial axis, the axis of its taps, and the dimension of the input that both move, the axis by
-    `stride` elements.
+    `stride` elements, the taps by `dilation`.
+
+    The outputs of a tile are `dilation` elements apart: neighbouring tiles lie between each other.
     """
 
     axis: Var
     tap: Var
     dim: int
     stride: int
+    dilation: int
 
     @property
     def extent(self) -> int:
         return static(self.axis.extent)
 
     def tiles(self, m: int) -> int:
-        return -(-self.extent // m)
+        return -(-self.extent // (m * self.dilation)) * self.dilation
+
+    def first(self, tile: Expr, m: int) -> Expr:
+        """The first output of a tile."""
+        d = self.dilation
+        return tile * m if d == 1 else tile // d * (m * d) + tile % d
+
+    def is_whole(self, m: int) -> bool:
+        """Whether all tiles of m outputs lie inside the image."""
+        return self.extent % (m * self.dilation) == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +96,9 @@ class Convolution:
 
 
 def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
-    """Recognise a convolution with constant weights, square windows, a stride of 1 or 2, dilation 1."""
+    """Recognise a convolution with constant weights, square windows, a stride of 1 or 2; where there are gaps
+    between taps, of 1.
+    """
     found = match_contraction(normal_axes(c), storage, bounds)
     if found is None or found.b.tensor.value is None or found.a.dtype is not FLOAT32:
         return None
@@ -98,7 +112,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
     rest = [k for k in found.reduce if k not in taps]
     if not 1 <= len(windows) <= 2 or len(taps) != len(windows) or len(rest) != 1:
         return None
-    if len({(w.tap.extent, w.stride) for w in windows}) != 1:
+    if len({(w.tap.extent, w.stride, w.dilation) for w in windows}) != 1:
         return None
     if step(found.a, rest[0].name) != 1 or len({w.axis for w in windows}) != len(windows):
         return None
@@ -108,15 +122,19 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Convolution | None:
 
 
 def _windows(a: Load, tap: Var, axes: tuple[Var, ...]) -> Iterator[Window]:
-    """The axis that slides with a tap: the tap by one element, the axis by fewer than there are taps."""
+    """The axis that slides with a tap: by fewer elements than there are taps, by one between gaps."""
     moved = [d for d, i in enumerate(a.index) if coefficient(i, tap.name) != 0]
     taps = static(tap.extent)
-    if not 2 <= taps <= MOST_TAPS or len(moved) != 1 or coefficient(a.index[moved[0]], tap.name) != 1:
+    if not 2 <= taps <= MOST_TAPS or len(moved) != 1:
         return
+    dilation = coefficient(a.index[moved[0]], tap.name)
+    if dilation is None or dilation < 1:
+        return
+    most = min(taps - 1, MOST_STRIDE) if dilation == 1 else 1
     for x in axes:
         stride = coefficient(a.index[moved[0]], x.name)
-        if stride and 1 <= stride < min(taps, MOST_STRIDE + 1) and static(x.extent) > 1:
-            yield Window(x, tap, moved[0], stride)
+        if stride and 1 <= stride <= most and static(x.extent) > dilation:
+            yield Window(x, tap, moved[0], stride, dilation)
 
 
 def taps_of(conv: Convolution, features: Array) -> Array:
