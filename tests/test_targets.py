@@ -194,7 +194,7 @@ def test_records_are_consistent():
         assert target.name == name and target == pickle.loads(pickle.dumps(target))
         assert hash(target) and target.lanes(4) == max(1, target.vector_bytes // 4)
         for tables in (target.operations, target.scalar_operations, *target.narrow_operations.values()):
-            assert all(text.format(a="x", b="y", c="z") for text in tables.values())
+            assert all(text.format(a="x", b="y", c="z", tables="x, y") for text in tables.values())
     assert TARGETS["x86-64-v4"].spelling("madd", "float32", 32) == TARGETS["x86-64-v3"].spelling(
         "madd", "float32"
     )
@@ -426,6 +426,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "pick8": lambda a, b, c: a[c],
     "pick16": lambda a, b, c: np.append(a, b)[c],
     "pick32": lambda a, b, c: np.append(a, b)[c],
+    "pick64": lambda a, b, c: np.append(a, b)[c],
     "pick128": lambda a, b, c: np.append(a, b)[c],
     "madd": lambda a, b, c: np.array([fma(*each) for each in zip(a, b, c, strict=True)], a.dtype),
 }
@@ -447,7 +448,8 @@ def signature(operation: str, dtype: str) -> tuple[str, str, str, str]:
     """dtypes of {a}, {b}, {c} and the result."""
     match operation:
         case "select":
-            return {"float32": "int32", "float64": "int64"}[dtype], dtype, dtype, dtype
+            mask = {"float32": "int32", "float64": "int64", "uint8": "int8"}.get(dtype, dtype)
+            return mask, dtype, dtype, dtype
         case "convert_int32" | "nearest_int32":
             return dtype, dtype, dtype, "int32"
         case "convert_float32":
@@ -560,6 +562,8 @@ def spelled(target: Target) -> str:
             lines.append(f"typedef {C_TYPES[each]} {letter}{i}{vector};")
         names = {each: f"*(const {each}{i} *){each}" for each in "abc"}
         names |= {"a": "a"} if operation == "gather" else {}
+        halves = (f"*(const r{i} *)((const char *){each} + {k})" for each in "ab" for k in (0, 16))
+        names |= {"tables": ", ".join(halves)} if operation == "pick64" else {}
         head = f"void f{i}(const void *a, const void *b, const void *c, void *r)"
         cast = operation.startswith(("pick", "widen_even", "widen_odd"))  # as the printer does
         as_result = f"(r{i})" if cast else ""

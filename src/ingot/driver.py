@@ -51,6 +51,7 @@ from ingot.loops.program_passes.state import keep_states
 from ingot.loops.program_passes.whole_numbers import whole_numbers
 from ingot.loops.region import Region, copied, formulate_graph, region_text
 from ingot.loops.region_passes.averages import multiply_averages
+from ingot.loops.region_passes.byte_functions import tabulate_bytes
 from ingot.loops.region_passes.dequantised import inline_dequantised, inline_dequantised_sums
 from ingot.loops.region_passes.fold import fold_stages
 from ingot.loops.region_passes.fuse import fuse
@@ -317,9 +318,15 @@ def inexact(options: Options) -> bool:
     return options.math != "exact"
 
 
+def tables(options: Options) -> bool:
+    """unless `fuse` is off or `math` is exact"""
+    return options.fuse and options.math != "exact"
+
+
 REGION_STEPS = (
     RegionStep(pack_boundary, "first: all later steps see bytes at the boundary", always),
     RegionStep(fold_stages, "before fuse, which merges the rest of a batch normalisation", always),
+    RegionStep(tabulate_bytes, "before fuse, which would merge such maps into their neighbours", tables),
     RegionStep(inline_dequantised, "before fuse, which merges maps of bytes into their readers", fused),
     RegionStep(inline_dequantised_sums, "before fuse, too; vectors need the floats in memory", scalar),
     RegionStep(fuse, "before layouts: a fused tensor needs none", fused),

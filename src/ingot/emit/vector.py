@@ -108,7 +108,8 @@ class VectorPrinter(Printer):
         tables = [self.vector(v, width) for v in e.tables]
         spelled = self.target.spelling(f"pick{width * len(tables)}", t.name, lanes * t.bytes)
         if spelled:
-            made = spelled.format(a=bare(tables[0]), b=bare(tables[-1]), c=bare(index))
+            a, *_, b = texts = [*map(bare, tables)] * (1 + (len(tables) == 1))
+            made = spelled.format(a=a, b=b, c=bare(index), tables=", ".join(texts))
             return f"({self.vector_type(t, lanes)}){made}"
         for dtype, n in ((t, width), (t, lanes), (e.index.dtype, lanes)):
             self.vector_type(dtype, n)

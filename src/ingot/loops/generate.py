@@ -15,6 +15,7 @@ from ingot.formula.index import Bounds
 from ingot.formula.statements import Statement
 from ingot.loops.choice import Choices
 from ingot.loops.kernels.banded import banded
+from ingot.loops.kernels.byte_table import byte_table
 from ingot.loops.kernels.contraction.block_product import block_product
 from ingot.loops.kernels.contraction.contract import contract
 from ingot.loops.kernels.contraction.dot_product import dot_product
@@ -155,6 +156,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("winograd", "convolutions by fewer multiplications", _winograd),
     Family("huffman", "products with Huffman-coded sparse matrices", _huffman),
     Family("sparse", "products with sparse matrices of few values", _sparse),
+    of_stage("byte_table", "maps of bytes by a table, in vectors", byte_table),
     of_stage("block_product", "products with weights of few bits in blocks", block_product),
     of_stage("int_dot", "products of bytes on processors without float vectors", int_dot),
     of_stages("recurrent_cell", "the products of recurrent cells and their gates", recurrent_cell),

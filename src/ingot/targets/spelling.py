@@ -19,7 +19,8 @@ writes it portably. Vectors are GNU vectors: integer ones are cast to the intrin
 | convert_float32 | from int32, to nearest |
 | scalef | {a} * 2**floor({b}), with correct overflow, underflow and denormals |
 | extend16, extend32 | the vector of 16 or 32 bytes as the first lanes of a longer one, the others anything |
-| pick8 ... | element {c}[i] of the register {a}, or of {a} and {b} in a row, that many lanes in all |
+| pick8 ... | element {c}[i] of the register {a}, of {a} and {b} in a row, or of more in {tables}: that many |
+|          | lanes in all |
 | gather | element {c}[i] of the memory that {a} points to |
 | widen_int32 | from narrower integers |
 | saturate_int8, saturate_uint8 | from wider integers, limited to what the type holds |
@@ -74,6 +75,13 @@ def _x86_selects(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]
             yield ("select", dtype), f"_mm512_mask_blend_{s}({mask}, {{c}}, {{b}})"
         else:
             yield ("select", dtype), f"{mm}_blendv_{s}({{c}}, {{b}}, ({vector})({{a}}))"
+    i = f"__m{8 * width}i"
+    a, b, c = (f"({i})({{{x}}})" for x in "abc")
+    for dtype in ("int8", "uint8"):
+        blend = f"{mm}_blendv_epi8({c}, {b}, {a})"
+        if width == 64:
+            blend = f"_mm512_mask_blend_epi8(_mm512_movepi8_mask({a}), {c}, {b})"
+        yield ("select", dtype), _vector(dtype, width) + blend
 
 
 def _x86_any(width: int, _: int) -> Iterator[tuple[tuple[str, str], str]]:
@@ -118,7 +126,11 @@ def _x86_tables(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]
     """Table look-ups and products of bytes. Of two tables of 16 bytes, each answers 0 for the other's part:
     vpshufb does so where the highest bit of an index is set.
     """
-    if level < 3 or width == 16:
+    if level < 2:
+        return
+    if width == 16:
+        for dtype in ("uint8", "int8"):
+            yield ("pick16", dtype), "_mm_shuffle_epi8((__m128i)({a}), (__m128i)({c}))"
         return
     mm, i = f"_mm{8 * width}", f"__m{8 * width}i"
     spread = f"{mm}_broadcastsi128_si256" if width == 32 else f"{mm}_broadcast_i32x4"
@@ -249,6 +261,8 @@ def _neon_tables() -> Iterator[tuple[tuple[str, str], str]]:
         yield ("pick16", dtype), f"vqtbl1q_{s}(({t}_t)({{a}}), {index})"
         both = f"({t}x2_t){{{{{{{{({t}_t)({{a}}), ({t}_t)({{b}})}}}}}}}}"
         yield ("pick32", dtype), f"vqtbl2q_{s}({both}, {index})"
+        yield ("pick64", dtype), f"vqtbl4q_{s}(({t}x4_t){{{{{{{{{{tables}}}}}}}}}}, {index})"
+        yield ("select", dtype), f"vbslq_{s}((uint8x16_t)({{a}}), ({t}_t)({{b}}), ({t}_t)({{c}}))"
     for dtype, wide in (
         ("uint8", "vreinterpretq_s16_u16(vmovl_u8({get}_u8((uint8x16_t)({{a}}))))"),
         ("int8", ""),

@@ -25,6 +25,7 @@ from dataclasses import replace
 
 from ingot.formula.compute import Compute, Stage, reads, same_point, writes
 from ingot.formula.expr import Expr, Load, Tensor, Var, loads, node_count, transform
+from ingot.loops.lookup import is_lookup
 from ingot.loops.region import Either, Group, Item, Iterate, Region
 from ingot.loops.region_passes.subviews import move_of
 
@@ -135,6 +136,8 @@ def _writers(producer: Group, t: Tensor) -> list[Compute]:
 
 def _joins(producer: Group, consumer: Compute, t: Tensor) -> bool:
     writers = _writers(producer, t)
+    if is_lookup(consumer.value) or any(is_lookup(w.value) for w in writers):
+        return False  # vectors of bytes look up as they are; what is beside them would go element by element
     if not writers or t.type.compute is not t.type or t.shape != consumer.out.shape:
         return False  # a narrow type rounds when it is stored
     here = [load for load in loads(consumer.value) if load.tensor is t]
