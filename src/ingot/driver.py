@@ -73,6 +73,7 @@ from ingot.passes.byte_activations import byte_activations, layers_in_a_row
 from ingot.passes.edge_scales import edge_scales
 from ingot.passes.encoded_integers import encoded_integers, products_of_entries
 from ingot.passes.exact_products import exact_products
+from ingot.passes.exact_transposed import exact_transposed
 from ingot.passes.inline_if import inline_if
 from ingot.passes.integer_layers import integer_layers
 from ingot.passes.number_calls import number_calls
@@ -276,6 +277,7 @@ def front(model: Any, options: Options, unread: frozenset[str] = frozenset()) ->
     if options.fuse and options.math != "exact":
         graph = GRAPH(integer_layers, graph)  # needs types and folded constants; prune takes the floats away
         graph = GRAPH(exact_products, graph, target_of(options))  # of integer products those with no weights
+        graph = GRAPH(exact_transposed, graph, target_of(options))  # and those that fill no vectors of bytes
     # behind integer_layers, which makes the products; before byte_activations, whose weights stay encoded
     is_small = options.optimize == "size"
     graph = GRAPH(encoded_integers, graph, target_of(options), options.huffman, is_small, unread)

@@ -267,7 +267,7 @@ def _multiplier(f: Builder, a: Tensor, b: Tensor, y: Tensor, a_index: Index, b_i
     return made[tuple(Const(0) if n == 1 else i for n, i in zip(b.shape, b_index, strict=False))]
 
 
-def _requantised(f: Builder, acc: Expr, multiplier: Expr, zero: Tensor) -> Expr:
+def requantised(f: Builder, acc: Expr, multiplier: Expr, zero: Tensor) -> Expr:
     """The accumulator as the result's integer, or 8-bit float."""
     f.require(zero.count == 1, f"the zero point of the result is {zero.shape}, one number is needed")
     z, scaled = _zero(zero, (), FLOAT32), cast(acc, FLOAT32) * multiplier
@@ -300,7 +300,7 @@ def qlinear_conv(
     multiplier = _multiplier(f, x_scale, w_scale, y_scale, (), oc)
 
     def post(acc: Expr) -> Expr:
-        return _requantised(f, acc if B is None else acc + B[oc], multiplier, y_zero_point)
+        return requantised(f, acc if B is None else acc + B[oc], multiplier, y_zero_point)
 
     term = _conv_term(f, x, x_zero_point, w, w_zero_point, over)
     return f.reduce("sum", over.outer, over.inner, term, post=post)
@@ -349,7 +349,7 @@ def qlinear_matmul(
         over.outer,
         over.inner,
         term,
-        post=lambda acc: _requantised(f, acc, multiplier, y_zero_point),
+        post=lambda acc: requantised(f, acc, multiplier, y_zero_point),
         dtype=y_zero_point.type,
     )
 

@@ -6,17 +6,24 @@ the same taps, so each such phase is a plain convolution with every (stride / gc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product as combinations
 from math import gcd, prod
 
-from ingot.formula.expr import Const, Expr, Extent, Tensor, Var
+from ingot.formula.expr import Const, Expr, Extent, Tensor, Var, wrap
 from ingot.formula.extents import extent
 from ingot.formula.index import as_expr
+from ingot.formula.types import DType
 from ingot.ops.contract import SPATIAL
 from ingot.ops.registry import Builder, op, shapes_text
 
 MOST_PHASES = 64
+Index = tuple[Expr, ...]
+Term = Callable[[Index, Index], Expr]
+"""What is summed at a place of the input and one of the weights."""
+Post = Callable[[Expr, Var], Expr]
+"""What becomes of the sum for an output channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,36 @@ def conv_transpose(
 
     The sum takes the taps for which the division leaves no remainder (ONNX ConvTranspose-22).
     """
+    where = geometry(
+        f, x, w, auto_pad, dilations, group, kernel_shape, output_padding, output_shape, pads, strides
+    )
+    channels = extent(as_expr(w.shape[1]) * group)
+    fits = b is None or b.shape == (channels,)
+    f.require(fits, f"a bias of shape {b and b.shape} for {group} times {w.shape[1]} outputs")
+
+    def term(i: Index, k: Index) -> Expr:
+        return where.x.at(i, outside=0) * w.at(k, outside=0 if where.is_at_once else None)
+
+    def post(acc: Expr, oc: Var) -> Expr:
+        return acc if b is None else acc + b[oc]
+
+    return where.build(x.type, term, post)
+
+
+def geometry(
+    f: Builder,
+    x: Tensor,
+    w: Tensor,
+    auto_pad: str,
+    dilations: tuple[int, ...] | None,
+    group: int,
+    kernel_shape: tuple[int, ...] | None,
+    output_padding: tuple[int, ...] | None,
+    output_shape: tuple[int, ...] | None,
+    pads: tuple[int, ...] | None,
+    strides: tuple[int, ...] | None,
+) -> Transposed:
+    """The attributes of a transposed convolution, resolved. Raises ShapeError where they do not fit."""
     rank = x.rank - 2
     f.require(rank >= 1 and w.rank == x.rank, f"input rank {x.rank} and weight rank {w.rank} do not fit")
     kernel = f.fixed(w.shape[2:], "a window")
@@ -84,8 +121,6 @@ def conv_transpose(
     x = f.settled(x, (x.shape[0], w.shape[0], *x.shape[2:]), apart)
     grouped = group == 1 or (group > 1 and f.fixed(w.shape[:1], "channels")[0] % group == 0)
     f.require(grouped, f"{w.shape[0]} channels in {group} groups")
-    fits = b is None or b.shape == (extent(as_expr(w.shape[1]) * group),)
-    f.require(fits, f"a bias of shape {b and b.shape} for {group} times {w.shape[1]} outputs")
     s, d, more = (tuple(v or (n,) * rank) for v, n in ((strides, 1), (dilations, 1), (output_padding, 0)))
     ends = tuple(pads or (0,) * 2 * rank)
     f.require(len(more) == rank, f"output_padding has {len(more)} numbers for {rank} spatial axes")
@@ -97,7 +132,7 @@ def conv_transpose(
         wanted = None if output_shape is None else output_shape[i]
         pair = (ends[i], ends[rank + i])
         spreads.append(_spread(f, x.shape[2 + i], kernel[i], s[i], d[i], more[i], pair, wanted, auto_pad))
-    return _Transposed(f, x, w, b, group, tuple(spreads)).build()
+    return Transposed(f, x, w, group, tuple(spreads))
 
 
 def _spread(
@@ -132,30 +167,35 @@ def _spread(
 
 
 @dataclass(frozen=True, slots=True)
-class _Transposed:
+class Transposed:
     """One node, its geometry resolved."""
 
     f: Builder
     x: Tensor
     w: Tensor
-    b: Tensor | None
     group: int
     spreads: tuple[Spread, ...]
 
-    def build(self) -> Tensor:
-        strides = [s.stride for s in self.spreads]
+    @property
+    def is_at_once(self) -> bool:
+        """Whether one stage makes all outputs: phases are too many."""
+        many = prod(s.stride for s in self.spreads) > MOST_PHASES
+        return many and all(s.dilation == 1 for s in self.spreads)
+
+    def build(self, to: DType, term: Term, post: Post) -> Tensor:
+        """The result, of the sums of terms at places of x and w; some of both may lie outside."""
         channels = extent(as_expr(self.w.shape[1]) * self.group)
         shape = (self.x.shape[0], channels, *(s.out for s in self.spreads))
         for s in self.spreads:
             self.f.require(not isinstance(s.out, int) or s.out > 0, f"output {shape} has no elements")
-        out = self.f.empty(self.x.type, shape)
-        if prod(strides) > MOST_PHASES and all(s.dilation == 1 for s in self.spreads):
-            self._at_once(out)
+        out = self.f.empty(to, shape)
+        if self.is_at_once:
+            self._at_once(out, term, post)
             return out
         for starts in combinations(*(range(s.stride) for s in self.spreads)):
             phases = tuple(s.phase(r) for s, r in zip(self.spreads, starts, strict=True))
             if all(not isinstance(p.outputs, int) or p.outputs > 0 for p in phases):
-                self._phase(out, phases)
+                self._phase(out, phases, term, post)
         return out
 
     def _axes(self, outputs: tuple[Extent, ...]) -> tuple[Var, ...]:
@@ -178,26 +218,28 @@ class _Transposed:
             return oc * inputs + ic, Const(0)
         return oc // outputs * inputs + ic, oc % outputs
 
-    def _bias(self, acc: Expr, oc: Var) -> Expr:
-        return acc if self.b is None else acc + self.b[oc]
+    def _nothing(self, term: Term) -> Expr:
+        """The sum of no terms."""
+        zeros = (Const(0),) * self.w.rank
+        return wrap(0, term(zeros, zeros).dtype)
 
-    def _phase(self, out: Tensor, phases: tuple[Phase, ...]) -> None:
+    def _phase(self, out: Tensor, phases: tuple[Phase, ...], term: Term, post: Post) -> None:
         """The outputs of one residue per axis."""
         axes = self._axes(tuple(p.outputs for p in phases))
         n, oc, *q = axes
         steps = zip(q, phases, self.spreads, strict=True)
         at = (n, oc, *(v * s.stride + p.start for v, p, s in steps))
         if not all(p.taps for p in phases):
-            self.f.put(out, axes, at, self._bias(Const(0.0, self.x.type.compute), oc))
+            self.f.put(out, axes, at, post(self._nothing(term), oc))
             return
         taps = ic, *j = self._taps(tuple(p.taps for p in phases))
         channel, local = self._channels(oc, ic)
         where = tuple(v + p.origin + t * p.apart for v, t, p in zip(q, j, phases, strict=True))
         weight = tuple(p.last - t * p.every for t, p in zip(j, phases, strict=True))
-        term = self.x.at((n, channel, *where), outside=0) * self.w.at((channel, local, *weight))
-        self.f.reduce("sum", axes, taps, term, post=lambda acc: self._bias(acc, oc), into=(out, at))
+        product = term((n, channel, *where), (channel, local, *weight))
+        self.f.reduce("sum", axes, taps, product, post=lambda acc: post(acc, oc), into=(out, at))
 
-    def _at_once(self, out: Tensor) -> None:
+    def _at_once(self, out: Tensor, term: Term, post: Post) -> None:
         """All outputs in one stage, each with its own first tap: for strides with too many phases."""
         axes = n, oc, *o = self._axes(tuple(s.out for s in self.spreads))
         taps = ic, *j = self._taps(tuple(-(-s.kernel // s.stride) for s in self.spreads))
@@ -205,6 +247,5 @@ class _Transposed:
         rows = list(zip(o, j, self.spreads, strict=True))
         where = tuple((v + s.before) // s.stride - t for v, t, s in rows)
         weight = tuple((v + s.before) % s.stride + t * s.stride for v, t, s in rows)
-        x = self.x.at((n, channel, *where), outside=0)
-        term = x * self.w.at((channel, local, *weight), outside=0)
-        self.f.reduce("sum", axes, taps, term, post=lambda acc: self._bias(acc, oc), into=(out, axes))
+        product = term((n, channel, *where), (channel, local, *weight))
+        self.f.reduce("sum", axes, taps, product, post=lambda acc: post(acc, oc), into=(out, axes))

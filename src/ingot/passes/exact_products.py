@@ -45,20 +45,14 @@ def largest_sum(a: Quantisation, b: Quantisation) -> float:
     knows how many terms they have.
     """
     terms = (a.q.shape or (None,))[-1]
-    return float(terms * _farthest(a) * _farthest(b)) if isinstance(terms, int) else float("inf")
-
-
-def _farthest(how: Quantisation) -> int:
-    """The largest distance of an integer from the zero point."""
-    zero = int(how.zero.item())
-    return max(zero - int(how.type.lowest), int(how.type.highest) - zero)
+    return float(terms * a.farthest * b.farthest) if isinstance(terms, int) else float("inf")
 
 
 def _in_floats(node: Node) -> list[Node] | None:
     """The nodes that stand for a product; None where it stays."""
     if node.op != "QLinearMatMul" or node.domain:
         return None
-    a, b = (_operand(node.inputs[k : k + 3]) for k in (0, 3))
+    a, b = (operand(node.inputs[k : k + 3]) for k in (0, 3))
     scale, zero = node.inputs[6:8]
     if a is None or b is None or largest_sum(a, b) > EXACT:
         return None
@@ -66,7 +60,7 @@ def _in_floats(node: Node) -> list[Node] | None:
         return None
     if scale.type is not FLOAT32 or zero.type not in BYTES:
         return None
-    made = _Made(node)
+    made = Made(node)
     product = made.add("MatMul", [made.whole(a), made.whole(b)])
     multiplier = np.float32(a.scale * b.scale) / scale.constant.reshape(())
     scaled = made.add("Mul", [product, made.constant("multiplier", np.asarray(multiplier, np.float32))])
@@ -74,7 +68,7 @@ def _in_floats(node: Node) -> list[Node] | None:
     return made.nodes
 
 
-def _operand(given: list[Value | None]) -> Quantisation | None:
+def operand(given: list[Value | None]) -> Quantisation | None:
     """An operand that is bytes of the run, by one constant scale and zero point."""
     q, scale, zero = given
     if q is None or scale is None or zero is None or q.constant is not None or q.type not in BYTES:
@@ -86,7 +80,7 @@ def _operand(given: list[Value | None]) -> Quantisation | None:
     return Quantisation(q, scale.constant.reshape(()), zero.constant.reshape(()))
 
 
-class _Made:
+class Made:
     """The nodes that stand for one node, inferred as they are added."""
 
     def __init__(self, node: Node) -> None:
@@ -104,12 +98,17 @@ class _Made:
         zero = self.constant(f"zero{len(self.nodes)}", how.zero.astype(how.type.numpy))
         return self.add("DequantizeLinear", [how.q, self.one, zero])
 
-    def add(self, op: str, inputs: list[Value], out: Value | None = None) -> Value:
+    def add(
+        self,
+        op: str,
+        inputs: list[Value],
+        out: Value | None = None,
+        attributes: dict[str, Attribute] | None = None,
+    ) -> Value:
         made = Value(f"{self.name}_{op}{len(self.nodes)}") if out is None else out
         name = self.node.name or self.name
-        attributes: dict[str, Attribute] = {}
         text, caller = self.node.text, self.node.caller
-        node = Node(op, [*inputs], [made], attributes, name, "", VERSION, text, caller=caller)
+        node = Node(op, [*inputs], [made], attributes or {}, name, "", VERSION, text, caller=caller)
         infer_node(node, Budget())
         self.nodes.append(node)
         return made

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
+from math import prod
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from ingot.formula.types import FLOAT32, INT8, INT32
 from ingot.graph.ir import Attribute, Graph, Node, Value, constant_value, uses
 from ingot.graph.onnx_types import dtype_to_onnx
 from ingot.ops.infer import infer_node
+from ingot.ops.transposed import MOST_PHASES
 from ingot.passes.exact_products import EXACT, largest_sum
 from ingot.passes.integer_recurrent import integer_recurrent
 from ingot.passes.quantised import Quantisation, accumulated, as_int8, is_bytes, largest_sums, quantisation
@@ -39,7 +41,7 @@ MOVES = (
 """Operators whose first operand's elements are the result's, some of them."""
 SINCE = {"MaxPool": 12}  # versions that take integers
 POOLING_ATTRIBUTES = (*("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"),)
-PRODUCTS = ("Conv", "Gemm", "MatMul")
+PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 FINEST = 2.0**-16  # of a result's step: what a bias may change as it becomes an integer
 ROUNDED = 2.0**-20  # of a bias: what the rounding of its own scale may change
 Operands = list[Value | None]
@@ -88,7 +90,7 @@ class _Layers:
                     )
                 case "Relu" | "Clip":
                     done = self.clipped(node)
-                case "Conv" | "Gemm" | "MatMul":
+                case _ if node.op in PRODUCTS:
                     done = self.scaled(node)
                 case _ if node.op in MOVES:
                     done = self.moved(node)
@@ -299,6 +301,9 @@ class _Layers:
         fixed = constant_value(f"{name}_bias", sums.astype(np.int32)) if sums.any() else None
         if node.op == "Conv":
             return self.add(node, "QLinearConv", [*given, *result, fixed], "", node.attributes)
+        if node.op == "ConvTranspose":
+            operands = [*found.given[:5], *result, fixed]
+            return self.add(node, "QLinearConvTranspose", operands, "ingot", node.attributes)
         if node.op == "MatMul":
             return self.add(node, "QLinearMatMul", [*given, *result])
         return self.add(node, "QGemm", [*given, fixed, *result], "com.microsoft", _transposed(node))
@@ -344,10 +349,14 @@ class _Layers:
             scaled = self.add(node, "QGemm", found.given, "com.microsoft", _transposed(node))
         else:
             assert weights is not None and weights.shape is not None
-            op, attributes = "MatMulInteger", {}
+            if node.op == "MatMul":
+                sums = self.add(node, "MatMulInteger", [q, weights, zero, weights_zero])
+            else:
+                columns = len(weights.shape) - 1
             if node.op == "Conv":
-                op, attributes, columns = "ConvInteger", node.attributes, len(weights.shape) - 1
-            sums = self.add(node, op, [q, weights, zero, weights_zero], "", attributes)
+                sums = self.add(node, "ConvInteger", [q, weights, zero, weights_zero], "", node.attributes)
+            if node.op == "ConvTranspose":
+                sums = self.add(node, "ConvTransposeInteger", [q, weights, zero], "ingot", node.attributes)
             floats = self.add(node, "Cast", [sums], "", {"to": dtype_to_onnx(FLOAT32)})
             unit = unit.reshape(-1, *(1 for _ in range(columns - 1)))
             scaled = self.add(node, "Mul", [floats, constant_value(f"{sums.name}_unit", unit)])
@@ -373,10 +382,29 @@ def _weighted(node: Node, x: Quantisation, w: Quantisation) -> _Weighted | None:
     weights, axis = as_int8(w), _output_axis(node)
     if weights is None or weights.ndim < 2 or axis is None or w.axis not in (None, axis % weights.ndim):
         return None
+    if node.op == "ConvTranspose":
+        return _transposed_weights(node, x, w, weights)
     numbers = [x.scale, _typed(x), weights, w.scale, w.zero.astype(weights.dtype)]
     constants = (constant_value(f"{w.q.name}_{i}", np.asarray(a)) for i, a in enumerate(numbers))
     unit = (x.scale * w.scale).astype(np.float32)
     return _Weighted([x.q, *constants], unit, largest_sums(weights, w, x, axis))
+
+
+def _transposed_weights(node: Node, x: Quantisation, w: Quantisation, weights: Array) -> _Weighted | None:
+    """Those of a ConvTranspose, without zero points, or None: they exceed int8, or strides are very long."""
+    shape = [-1 if d == 1 else 1 for d in range(weights.ndim)]
+    centred = weights.astype(np.int32) - (w.zero if w.axis is None else w.zero.reshape(shape))
+    strides, group = node.attributes.get("strides", ()), node.attributes.get("group", 1)
+    assert isinstance(strides, tuple) and isinstance(group, int)
+    phases = prod(int(s) for s in strides)
+    if centred.min() < INT8.lowest or centred.max() > INT8.highest or phases > MOST_PHASES:
+        return None
+    scale = w.scale if w.axis is None else np.tile(w.scale, group)
+    numbers = [x.scale, _typed(x), centred.astype(np.int8), scale]
+    constants = (constant_value(f"{w.q.name}_{i}", np.asarray(a)) for i, a in enumerate(numbers))
+    parts = np.abs(centred.reshape(group, -1, *centred.shape[1:])).astype(np.int64)
+    most = parts.sum(axis=(1, *range(3, parts.ndim))).reshape(-1) * x.farthest
+    return _Weighted([x.q, *constants, None], (x.scale * scale).astype(np.float32), most)
 
 
 def _bias(node: Node) -> Array | None:
@@ -444,6 +472,8 @@ def _output_axis(node: Node) -> int | None:
     match node.op:
         case "Conv":
             return 0
+        case "ConvTranspose":
+            return 1
         case "Gemm":
             return 0 if node.attributes.get("transB") else 1
         case "MatMul":

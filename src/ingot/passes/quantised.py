@@ -33,6 +33,11 @@ class Quantisation:
         assert self.q.type is not None
         return self.q.type
 
+    @property
+    def farthest(self) -> int:
+        """How far from the zero point an integer can be, with one zero point for all."""
+        return max(abs(int(end) - int(self.zero.item())) for end in (self.type.lowest, self.type.highest))
+
     def is_like(self, other: Quantisation) -> bool:
         """Whether equal integers stand for equal numbers, one scale for all."""
         return (
@@ -107,5 +112,4 @@ def largest_sums(weights: Array, w: Quantisation, x: Quantisation, axis: int) ->
     shape = [-1 if d == axis % weights.ndim else 1 for d in range(weights.ndim)]
     centred = weights.astype(np.int64) - (w.zero if w.axis is None else w.zero.reshape(shape))
     others = tuple(d for d in range(weights.ndim) if d != axis % weights.ndim)
-    most = max(abs(int(end) - x.zero.item()) for end in (x.type.lowest, x.type.highest))
-    return np.asarray(np.abs(centred).sum(axis=others) * most)
+    return np.asarray(np.abs(centred).sum(axis=others) * x.farthest)
