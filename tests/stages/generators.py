@@ -12,6 +12,7 @@ from ingot.formula.statements import Statement
 from ingot.formula.types import FLOAT32, FLOAT64
 from ingot.loops import generate
 from ingot.loops.choice import DEFAULT, TILES, TOLERANCE, Choice, Choices, error
+from ingot.loops.kernels.byte_table import byte_table
 from ingot.loops.kernels.contraction.block_product import block_product
 from ingot.loops.kernels.contraction.contract import contract, contraction_sizes
 from ingot.loops.kernels.contraction.dot_product import dot_product
@@ -309,6 +310,13 @@ GENERATORS: dict[str, Generator] = {
         tuple(
             f"winograd/{n}.py" for n in ("match", "generator", "frame", "products", "blocking", "transforms")
         ),
+        share=0.3,
+    ),
+    "byte_table": Generator(
+        maps.looked_up_bytes,
+        one(byte_table),
+        ("byte_table.py",),
+        ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "aarch64"),
         share=0.3,
     ),
     "elementwise": Generator(maps.elementwise_stage, one(elementwise), ("elementwise.py",)),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ingot.formula.compute import Compute, Reduction, accumulator, computes
-from ingot.formula.expr import Const, Expr, Tensor, Var, binary, call, cast, maximum, select, static
+from ingot.formula.expr import Const, Expr, Load, Tensor, Var, binary, call, cast, maximum, select, static
 from ingot.formula.types import FLOAT32, FLOAT64, INT8, INT16, INT32, UINT8, DType
 from ingot.loops.layout import Layout
+from ingot.loops.lookup import looked_up
 from ingot.loops.region import Group
 from ingot.ops.normalize import layer_normalization, log_softmax, rms_normalization, softmax
 from ingot.ops.order import top_stages
@@ -98,6 +99,15 @@ def integral(dice: Dice, target: Target, order: tuple[int, ...] | None = None) -
             value = saturated(cast(value, FLOAT32) * scale, float(dice.choice((0, 3, 128))), to)
     c = Compute(Tensor("y", value.dtype, shape), axes, value)
     return with_layouts(dice, (c,), (c.out,), target, Habits(last=20, halo=20, parts=10))
+
+
+def looked_up_bytes(dice: Dice, target: Target) -> Drawn:
+    """Bytes looked up in a table of 256 entries, in rows of about a vector of bytes or several."""
+    shape = shape_of(dice, target.lanes(1) if target.vector_bytes else 16)
+    axes, kinds = axes_of(shape), (UINT8, INT8)
+    x, table = dice.tensor("x", dice.choice(kinds), shape), dice.constant("t", dice.choice(kinds), (256,))
+    c = Compute(Tensor("y", table.type, shape), axes, looked_up(table, Load(x, axes)))
+    return with_layouts(dice, (c,), (c.out,), target, Habits(last=80, halo=40, parts=10))
 
 
 INTEGERS = (UINT8, INT8, INT16)
