@@ -267,11 +267,13 @@ def test_bytes_in_plain_c(kind: str, plain: bool, tmp_path: Path) -> None:
         for row in sums + first
     ]
     first[1::2] = 256 * first[1::2] + first[::2]
+    scales = CONSTANTS.T.astype(np.int64)
+    scales[::2, 0] *= 1 + plain  # of the first of two channels
     arrays: dict[str, tuple[str, Array]] = {
         "a": ("const int16_t", a),
         "w": ("const int16_t", w),
         "first": ("const int32_t", first),
-        "scale": ("const int32_t", CONSTANTS.T.copy()),
+        "scale": ("const int32_t", scales.astype(np.int32)),
         "y": (f"{kind}_t", np.zeros(16, kind)),
     }
     call = f"a, w, first, scale, y, 11, 1, 6, {(zero - low) * 65537}"

@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Unary, cast, rebuild, transform, walk
+import numpy as np
+
+from ingot.formula.expr import Array, Binary, Cast, Const, Expr, Load, Unary, cast, rebuild, transform, walk
 from ingot.formula.types import FLOAT32, INT32, DType
 from ingot.loops.access import SMALL, is_scaled_sum, is_small
 from ingot.targets.record import Target
 
 MOST_MOVED = 1 << 16  # a zero point
+LEAST_MULTIPLIER = 1 << 30  # of fixed point, but for 0
 
 
 def in_integers(value: Expr, small: bool = False) -> Expr:
@@ -161,16 +164,25 @@ def _scaled(moved: Expr, acc: Expr) -> tuple[tuple[Const | Load, Const | Load | 
             "rounding_shr",
             Binary("doubling_high", a, Const() | Load() as scale),
             Const() | Load() as shift,
-        ) if a == acc and type(scale) is type(shift) and _is_positive(shift):
+        ) if a == acc and type(scale) is type(shift) and _is_positive(shift) and _has_31_bits(scale):
             return (scale, shift), zero
     return None
 
 
 def _is_positive(e: Const | Load) -> bool:
     """Whether a constant, all its elements, is above 0."""
-    if isinstance(e, Const):
-        return e.value > 0
-    return e.tensor.value is not None and bool((e.tensor.value > 0).all())
+    value = _value(e)
+    return value is not None and bool((value > 0).all())
+
+
+def _has_31_bits(e: Const | Load) -> bool:
+    """Whether a constant's elements have all bits that multipliers have, or none."""
+    value = _value(e)
+    return value is not None and bool(((value >= LEAST_MULTIPLIER) | (value == 0)).all())
+
+
+def _value(e: Const | Load) -> Array | None:
+    return np.asarray(e.value) if isinstance(e, Const) else e.tensor.value
 
 
 def without_zero_point(moved: Expr) -> tuple[Expr, int]:

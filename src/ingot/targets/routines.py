@@ -108,7 +108,7 @@ def dot2_routines() -> Mapping[str, str]:
                 f" {how[0]}_t *to, int step, int blocks, int pairs, int zero",
                 _bytes(*how),
                 _as_bytes(
-                    _BYTES, how[0], _fixed_results(product_name(how[1])) if how[2] else _word_results()
+                    _BYTES, how[0], _fixed_results(how[1]) if how[2] else _word_results()
                 ),
                 "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
             )
@@ -228,10 +228,14 @@ def _word_results() -> str:
 """
 
 
-def _fixed_results(scaled: str) -> str:
+def _fixed_results(plain: bool) -> str:
     """Both points of four channels, written out."""
+    scaled = product_name(plain)
+    multipliers = [f"scale[{2 * c}]" for c in range(4)]
+    if plain:
+        multipliers[::2] = (f"(int32_t)((uint32_t){m} >> 1)" for m in multipliers[::2])
     of_channels = "".join(
-        f"        {{\n            const int32_t by = scale[{2 * c}], shift = scale[{2 * c + 1}];\n"
+        f"        {{\n            const int32_t by = {multipliers[c]}, shift = scale[{2 * c + 1}];\n"
         f"            second[{c}] = (KIND_t)limit_KIND({scaled}(2 * sums[{4 + c}], by, shift) + moved);\n"
         f"            to[{c}] = (KIND_t)limit_KIND({scaled}(2 * sums[{c}], by, shift) + moved);\n        }}\n"
         for c in range(4)
@@ -294,17 +298,20 @@ def _scaled_floats(scales: str, multiply: str = "vmul") -> Iterator[str]:
 def _scaled_fixed(zero: str) -> Iterator[str]:
     """The same of two points, by multipliers in s0, s2, s4, s6 and shifts behind each. The upper half of a
     doubled sum by a multiplier, less 1 where it is negative, is shifted: the carry of that is what rounds it
-    up. If results are not moved, what is negative becomes 0 whichever way it is rounded.
+    up. If results are not moved, what is negative becomes 0 whichever way it is rounded; then multipliers of
+    the first of two channels are doubled, so that the sums need not be: 2 s m = s (2 m - 2^32) + 2^32 s.
     """
     if zero:
         yield f"ldr r2, {zero}"
     for n in range(4):
         yield f"vmov r0, r12, s{2 * n}, s{2 * n + 1}"
         for r in (f"r{4 + n}", f"r{8 + n}"):
-            yield f"asr {r}, {r}, #7" if n % 2 else f"lsl {r}, {r}, #1"
-            yield from (
-                (f"asr r3, {r}, #31", f"smmlar {r}, {r}, r0, r3") if zero else (f"smmulr {r}, {r}, r0",)
-            )
+            if n % 2 or zero:
+                yield f"asr {r}, {r}, #7" if n % 2 else f"lsl {r}, {r}, #1"
+                less = "asr r3, {0}, #31", "smmlar {0}, {0}, r0, r3"
+                yield from (line.format(r) for line in (less if zero else ("smmulr {0}, {0}, r0",)))
+            else:
+                yield f"smmlar {r}, {r}, r0, {r}"  # by what doubled is 2^32 more
             yield from (f"asrs {r}, {r}, r12", f"adc {r}, {r}, {'r2' if zero else '#0'}")
 
 

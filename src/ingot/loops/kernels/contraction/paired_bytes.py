@@ -31,7 +31,7 @@ from ingot.formula.expr import (
 )
 from ingot.formula.index import simplify
 from ingot.formula.statements import Assign, For, Let, Routine, Statement, Store
-from ingot.formula.types import FLOAT32, INT8, INT32, INT64, DType
+from ingot.formula.types import FLOAT32, INT8, INT32, INT64, UINT32, DType
 from ingot.loops.access import step
 from ingot.loops.exact_scales import words
 from ingot.loops.kernels.contraction.byte_product import Product
@@ -40,7 +40,7 @@ from ingot.loops.kernels.contraction.paired_tiles import CHANNELS, PairedTiles
 from ingot.loops.kernels.contraction.products import SIGN
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.layout import Storage
-from ingot.loops.requantise import Requantised, limited, requantised
+from ingot.loops.requantise import LEAST_MULTIPLIER, Requantised, limited, requantised
 from ingot.targets.record import Target
 from ingot.targets.routines import bytes_name
 
@@ -72,6 +72,9 @@ class PairedBytes(PairedTiles):
         super().__init__(p, storage)
         self.found, self.target = found, target
         self.first, self.scale = constants_of_channels(self, found, CHANNELS, in_words=True)
+        self.is_doubled = found.is_fixed and is_plain(found, target)
+        if self.is_doubled:
+            self.scale = storage.derived(self.scale, "doubled", _doubled, INT32, "doubled")
 
     def channels(self, first: int, blocks: int, size: int, count: int) -> tuple[Statement, ...]:
         """Bytes of blocks of channels: where they belong, or in scratch for what else becomes of them."""
@@ -128,7 +131,10 @@ class PairedBytes(PairedTiles):
                     Load(self.scale, (*self.moving, block, Const(r), *part))
                     for part in (parts if self.found.is_fixed else ((),))
                 )
-                yield Store(to(p, block, r), as_byte(total, r, self.found, *scales))
+                by, *shift = scales
+                of_doubled = self.is_doubled and r % 2 == 0
+                made = as_byte(total, r, self.found, halved(by) if of_doubled else by, *shift)
+                yield Store(to(p, block, r), made)
 
 
 def is_direct(loops: DotLoops, found: Requantised) -> bool:
@@ -157,7 +163,12 @@ def with_byte(value: Expr, found: Requantised, made: Load) -> Expr:
     return transform(value, lambda n: byte if n == found.node else None)
 
 
-def as_byte(total: Expr, channel: int, found: Requantised, scale: Load, shift: Load | None = None) -> Expr:
+def halved(multiplier: Expr) -> Expr:
+    """The positive multiplier of which a word holds twice as much, modulo 2^32."""
+    return cast(cast(multiplier, UINT32) >> 1, INT32)
+
+
+def as_byte(total: Expr, channel: int, found: Requantised, scale: Expr, shift: Load | None = None) -> Expr:
     """What a routine makes of a sum; of the second of two channels the scale is a 256th. In fixed point by a
     multiplier and a shift; by an int32 alone as `exact_scales` has it.
     """
@@ -221,6 +232,17 @@ def scales_of_channels(loops: DotLoops, found: Requantised, size: int, apart: bo
     return loops.storage.combined(
         multipliers, shifts, how, lambda m, s: np.stack([m, s], axis), INT32, "fixed"
     )
+
+
+def _doubled(scales: Array) -> Array:
+    """[.., channel, 2], multipliers and shifts, with the multipliers of the first of two channels doubled
+    modulo 2^32. What such a multiplier makes is at least a half: 0 becomes one that leaves nothing.
+    """
+    made = scales.copy()
+    first = made[..., ::2, :]
+    first[first[..., 0] == 0] = (LEAST_MULTIPLIER, 31)
+    first[..., 0] = (first[..., 0].astype(np.int64) * 2).astype(np.int32)
+    return np.asarray(made)
 
 
 def _words(scales: Array, ends: tuple[int, int]) -> Array:
