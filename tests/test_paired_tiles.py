@@ -37,6 +37,9 @@ LAYERS = {
     "many terms": ((1, 64, 4, 4), (4, 64, 3, 3), ""),
     "the last channel alone": ((1, 4, 2, 2), (5, 4, 1, 1), ""),
     "rows of nine terms": ((1, 3, 6, 5), (8, 3, 3, 3), "<strides=[2,2], pads=[0,0,1,1]>"),
+    "one term of each of two rows": ((1, 5, 2, 6), (4, 5, 2, 1), ""),
+    "one term of each of five rows": ((1, 1, 6, 8), (4, 1, 5, 5), "<strides=[1,3]>"),
+    "one term of rows of rows": ((1, 5, 6, 8), (4, 5, 3, 2), "<dilations=[2,2]>"),
     "a dilated window": ((1, 6, 7, 8), (5, 6, 3, 2), "<dilations=[2,3], pads=[2,0,2,3]>"),
     "dilated, and fewer channels than a load": (
         (1, 2, 6, 6),
@@ -358,20 +361,30 @@ def test_rows_in_plain_c(kind: str, loads: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("terms", [4, 5, 7, 8, 13])
-def test_widening_in_plain_c(kind: str, terms: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("terms", "count"), [(4, 2), (6, 2), (7, 3), (8, 2), (5, 1), (9, 3), (13, 4), (5, 6)])
+def test_widening_in_plain_c(kind: str, terms: int, count: int, tmp_path: Path) -> None:
+    """Where one term is left behind the fours of a row, those of four rows are gathered."""
     random = np.random.default_rng(terms)
-    a = random.integers(-128, 128, 80).astype(np.int16) + (128 if kind == "uint8" else 0)
-    loads = -(-terms // 4)
-    arrays = {"a": (f"const {kind}_t", a), "to": ("int16_t", np.zeros((2, loads, 2, 2, 2), np.int16))}
-    call = f"a, a + 16, to, 2, 20, {terms}"
+    a = random.integers(-128, 128, 20 * count + 40).astype(np.int16) + (128 if kind == "uint8" else 0)
+    whole, rest = divmod(terms, 4)
+    loads = -(-count // 4) + whole * count if rest == 1 else -(-terms // 4) * count
+    arrays = {"a": (f"const {kind}_t", a), "to": ("int16_t", np.zeros((loads, 2, 2, 2), np.int16))}
+    call = f"a, a + 16, to, {count}, 20, {terms}"
     found = in_plain_c(f"widen2_{kind}", dot2_routines(), arrays, call, "to", tmp_path)
-    rows = np.zeros((2, 2, 4 * loads), np.int64)
-    for point, row in np.ndindex(2, 2):
-        rows[point, row, :terms] = a[16 * point + 20 * row :][:terms]
-    # point, row, load, half of the pair, pair -> row, load, pair, point, half
-    wanted = rows.reshape(2, 2, loads, 2, 2).transpose(1, 2, 4, 0, 3)
-    assert found == wanted.reshape(-1).tolist()
+    wanted = np.zeros((2, 4 * loads), np.int64)
+    for point in range(2):
+        rows = np.stack([a[16 * point + 20 * row :][:terms] for row in range(count)])
+        if rest == 1:
+            fours = [rows[first : first + 4] for first in range(0, count, 4)]
+            lasts = [np.pad(four[:, -1], (0, 4 - len(four))) for four in fours]
+            made = np.concatenate(
+                [part for pair in zip(fours, lasts, strict=True) for part in (pair[0][:, :-1].ravel(), pair[1])]
+            )
+        else:
+            made = np.pad(rows, ((0, 0), (0, -terms % 4))).reshape(-1)
+        wanted[point, : made.size] = made
+    # point, load, half of the pair, pair -> load, pair, point, half
+    assert found == wanted.reshape(2, loads, 2, 2).transpose(1, 3, 0, 2).reshape(-1).tolist()
 
 
 def test_targets_without_the_instruction_have_no_routine() -> None:

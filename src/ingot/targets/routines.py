@@ -120,7 +120,8 @@ def dot2_routines() -> Mapping[str, str]:
                 f"const {kind}_t *a0, const {kind}_t *a1, int16_t *to, int rows, int step, int terms",
                 _widen(kind[0]),
                 _widen_in_c(kind),
-                "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0.",
+                "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0; where one"
+                " term is left, those of four rows behind these.",
             )
             for kind in KINDS
         },
@@ -391,22 +392,36 @@ def _row_in_c(of: str) -> str:
 # -- activations
 
 
+MARK = 1 << 31
+"""Where a word gathers bytes from above: what is shifted out of it when it has four."""
+
+
 def _widen(sign: str) -> Iterator[str]:
     """r0, r1: the points; r3: rows; r8: terms behind the last four; r9: how far it is to the next row;
-    r10: fours of a row; r11: bits above the terms of the last four; r12: fours that are left.
+    r10: fours of a row; r11: bits above the terms of the last four; r12: fours that are left. Where one term
+    is left, r11 and lr gather those of the rows.
     """
     yield from ("push {r4-r11, lr}", "ldrd r9, r10, [sp, #36]", "and r8, r10, #3", "bic r11, r10, #3")
-    yield from ("sub r9, r9, r11", "rsb r11, r8, #4", "lsl r11, r11, #3", "lsr r10, r10, #2", "1:")
-    yield from ("lsrs r12, r10, #1", "bcc 2f")
+    yield from ("sub r9, r9, r11", "rsb r11, r8, #4", "lsl r11, r11, #3", "lsr r10, r10, #2")
+    yield from ("cmp r8, #1", "bne 1f", f"mov r11, #{MARK}", "1:", "lsrs r12, r10, #1", "bcc 2f")
     yield from _widened_four(sign)
     yield from ("cmp r12, #0", "beq 3f", "2:")
     yield from _widened_four(sign)
     yield from _widened_four(sign)
-    yield from ("subs r12, r12, #1", "bne 2b", "3:", "cmp r8, #0", "beq 4f")
-    yield from ("sub r12, r8, #4", "ldr r4, [r0, r12]", "ldr r5, [r1, r12]", "lsr r4, r4, r11")
-    yield "lsr r5, r5, r11"
+    yield from ("subs r12, r12, #1", "bne 2b", "3:", "cmp r8, #1", "bcc 4f", "beq 5f", "sub r12, r8, #4")
+    yield from ("ldr r4, [r0, r12]", "ldr r5, [r1, r12]", "lsr r4, r4, r11", "lsr r5, r5, r11")
     yield from _halves(sign)
-    yield from ("4:", "add r0, r0, r9", "add r1, r1, r9", "subs r3, r3, #1", "bne 1b", "pop {r4-r11, pc}")
+    yield from ("4:", "add r0, r0, r9", "add r1, r1, r9", "subs r3, r3, #1", "bne 1b")
+    yield from ("cmp r8, #1", "bne 7f", f"cmp r11, #{MARK}", "beq 7f", "6:", "lsr lr, lr, #8")
+    yield from ("lsrs r11, r11, #8", "bcc 6b", *_gathered(sign), "7:", "pop {r4-r11, pc}")
+    yield from ("5:", "ldrb r4, [r0]", "ldrb r5, [r1]", "lsr lr, lr, #8", "orr lr, lr, r5, lsl #24")
+    yield from ("lsrs r11, r11, #8", "orr r11, r11, r4, lsl #24", "bcc 4b", *_gathered(sign))
+    yield from (f"mov r11, #{MARK}", "b 4b")
+
+
+def _gathered(sign: str) -> Iterator[str]:
+    yield from ("mov r4, r11", "mov r5, lr")
+    yield from _halves(sign)
 
 
 def _widened_four(sign: str) -> Iterator[str]:
@@ -423,7 +438,7 @@ def _halves(sign: str) -> Iterator[str]:
 
 _WIDEN = """\
     const int whole = terms & ~3, rest = terms & 3;
-    for (; rows > 0; rows--, a0 += step - whole, a1 += step - whole) {
+    for (int row = 0; row < rows; row++, a0 += step - whole, a1 += step - whole) {
         const KIND_t *const end = a0 + whole;
         do {
             const uint32_t x = four_bytes(a0), y = four_bytes(a1);
@@ -435,11 +450,20 @@ _WIDEN = """\
             a1 += 4;
             to += 8;
         } while (a0 != end);
-        if (rest > 0) {
+        if (rest > 1) {
             put_pair16(to, halves16(a0[0], rest > 2 ? a0[2] : 0));
             put_pair16(to + 2, halves16(a1[0], rest > 2 ? a1[2] : 0));
-            put_pair16(to + 4, halves16(rest > 1 ? a0[1] : 0, 0));
-            put_pair16(to + 6, halves16(rest > 1 ? a1[1] : 0, 0));
+            put_pair16(to + 4, halves16(a0[1], 0));
+            put_pair16(to + 6, halves16(a1[1], 0));
+            to += 8;
+        }
+        if (rest == 1 && (row % 4 == 3 || row == rows - 1)) {
+            const int before = row % 4;
+            const KIND_t *const b0 = a0 - before * step, *const b1 = a1 - before * step;
+            put_pair16(to, halves16(b0[0], before > 1 ? b0[2 * step] : 0));
+            put_pair16(to + 2, halves16(b1[0], before > 1 ? b1[2 * step] : 0));
+            put_pair16(to + 4, halves16(before > 0 ? b0[step] : 0, before > 2 ? b0[3 * step] : 0));
+            put_pair16(to + 6, halves16(before > 0 ? b1[step] : 0, before > 2 ? b1[3 * step] : 0));
             to += 8;
         }
     }

@@ -6,14 +6,15 @@
 
 Where one instruction multiplies pairs of 16 bits, widening costs as much as multiplying: done once for two
 points it serves all channels. The terms of a load of four bytes make the pairs (0, 2) and (1, 3), as
-instructions widen them. The routine `dot2_tile` adds products to sums; where sums become bytes and nothing
+instructions widen them. Where one term of each row is left, those of four rows are gathered behind these. The routine `dot2_tile` adds products to sums; where sums become bytes and nothing
 else, `paired_bytes` has them made by a routine too. In: a product of bytes of at least two points. Out:
 statements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 from typing import overload
 
@@ -49,8 +50,12 @@ class PairedTiles(DotLoops):
     def __init__(self, p: Product, storage: Storage) -> None:
         super().__init__(p, storage, GROUP, 0)
         *self.outer, self.inner = self.c.reduce
-        self.loads = -(-static(self.inner.extent) // GROUP)
-        self.pairs = prod(static(k.extent) for k in self.outer) * self.loads * len(HALVES)
+        whole, rest = divmod(static(self.inner.extent), GROUP)
+        self.rows = static(self.outer[-1].extent) if self.outer else 1
+        self.is_gathered = rest == 1 and whole > 0
+        self.loads = whole + (rest > 0 and not self.is_gathered)
+        self.all_loads = self.rows * self.loads + (-(-self.rows // GROUP) if self.is_gathered else 0)
+        self.pairs = prod(static(k.extent) for k in self.outer[:-1]) * self.all_loads * len(HALVES)
         self.blocks = -(-self.c.channels // CHANNELS)
         self.duo = self._duo()
         self.wide = storage.scratch(self.c.to.tensor, (self.pairs, POINTS, 2), "pairs", INT16)
@@ -62,7 +67,7 @@ class PairedTiles(DotLoops):
             w = np.moveaxis(self.weights(array), 0, len(self.moving))  # groups.., channel, terms..
             before = w.shape[: len(self.moving)]
             short = [*[(0, 0)] * len(before), (0, -self.c.channels % CHANNELS)]
-            w = np.pad(w, [*short, *[(0, 0)] * len(self.outer), (0, -w.shape[-1] % GROUP)])
+            w = self._in_loads(np.pad(w, [*short, *[(0, 0)] * len(self.c.reduce)]))
             w = w.reshape(*before, self.blocks, CHANNELS // 2, 2, -1, GROUP)
             both = w[..., 1, :, :] * 256 + w[..., 0, :, :]  # groups.., block, duo, load, term
             halves = np.stack([both[..., list(h)] for h in HALVES], axis=-2)
@@ -70,6 +75,18 @@ class PairedTiles(DotLoops):
             return np.ascontiguousarray(np.moveaxis(flat, -3, -2).astype(np.int16))
 
         return self.derived("duo", (), pack, INT16)
+
+    def _in_loads(self, w: Array) -> Array:
+        """Terms [.., outer.., inner] in the order of their loads, zeros in place of what is missing."""
+        w, whole = w if self.outer else w[..., None, :], self.loads * GROUP
+        short = [(0, 0)] * (w.ndim - 2)
+        if not self.is_gathered:
+            return np.pad(w, [*short, (0, 0), (0, whole - w.shape[-1])])
+        parts = []
+        for first in range(0, self.rows, GROUP):
+            rows, rest = w[..., first : first + GROUP, :whole], w[..., first : first + GROUP, whole]
+            parts += [rows.reshape(*rows.shape[:-2], -1), np.pad(rest, [*short, (0, -rest.shape[-1] % GROUP)])]
+        return np.concatenate(parts, -1)
 
     # -- the loops
 
@@ -82,47 +99,69 @@ class PairedTiles(DotLoops):
 
     def widened(self, count: int) -> tuple[Statement, ...]:
         """All terms of two points as pairs; where there is one point it is there twice."""
-        terms = static(self.inner.extent)
-        whole, rest = divmod(terms, GROUP)
-        row = self.term(self.outer)
+        along = self.outer[-1] if self.outer else Var("row", 1)
+        routine = self._widening(along, count) if static(self.inner.extent) >= GROUP else None
+        if not self.is_gathered:
+            rows = replace(self._rows(along, 0, self.rows, count), routine=routine)
+            return nested(self.outer[:-1], (rows,))
+        body: list[Statement] = []
+        for first in range(0, self.rows, GROUP):
+            last = min(first + GROUP, self.rows)
+            body.append(self._rows(along, first, last, count))
+            reads = [substitute(self._read(Const(self.loads * GROUP)), {along.name: Const(row)}) for row in range(first, last)]
+            load = self._load(Const(last), Const(first // GROUP))
+            body += self._widened(load, reads, count)
+        once = For("once", Const(0), Const(1), 1, tuple(body), routine=routine)
+        return nested(self.outer[:-1], (once,))
+
+    def _rows(self, along: Var, first: int, last: int, count: int) -> For:
+        """The loads of some rows."""
+        whole, rest = divmod(static(self.inner.extent), GROUP)
         body: list[Statement] = []
         if whole:
             load = Var("load", whole)
-            stores = tuple(self._widened(row, load, GROUP, count))
-            body.append(For(load.name, Const(0), Const(whole), 1, stores))
-        if rest:
-            body += self._widened(row, Const(whole), rest, count)
-        along = self.outer[-1] if self.outer else Var("row", 1)
-        routine = self._widening(along, count) if terms >= GROUP else None
-        rows = For(along.name, Const(0), as_expr(along.extent or 0), 1, tuple(body), routine=routine)
-        return nested(self.outer[:-1], (rows,))
+            reads = [self._read(load * GROUP + term) for term in range(GROUP)]
+            stores = self._widened(self._load(along, load + first // GROUP), reads, count)
+            body.append(For(load.name, Const(0), Const(whole), 1, tuple(stores)))
+        if rest and not self.is_gathered:
+            reads = [self._read(Const(whole * GROUP + term)) for term in range(rest)]
+            body += self._widened(self._load(along, Const(whole)), reads, count)
+        return For(along.name, Const(first), Const(last), 1, tuple(body))
 
     def _widening(self, along: Var, count: int) -> Routine:
         """The call that widens all rows of an axis. It reads whole words, which a row of four terms has."""
         start = {along.name: Const(0)}
-        a = (self._a(min(p, count - 1), {**start, self.inner.name: Const(0)}) for p in range(POINTS))
-        first = simplify(substitute(self._pair(self.term(self.outer), Const(0), 0), start), self.c.bounds)
-        to = Load(self.wide, (first, Const(0), Const(0)))
-        numbers = (static(along.extent), step(self.c.a, along.name) or 0, static(self.inner.extent))
+        read = substitute(self._read(Const(0)), start)
+        a = (self._point(read, min(p, count - 1)) for p in range(POINTS))
+        to = Load(self.wide, (self._pair(self._load(Const(0), Const(0)), 0), Const(0), Const(0)))
+        numbers = (self.rows, step(self.c.a, along.name) or 0, static(self.inner.extent))
         return Routine(f"widen2_{self.c.a.tensor.type.name}", (*a, to), numbers)
 
-    def _pair(self, row: Expr, load: Expr, half: int) -> Expr:
-        return simplify((row * self.loads + load) * len(HALVES) + half)
+    def _load(self, row: Expr, load: Expr) -> Expr:
+        """Where a load of a row is among all."""
+        return self.term(self.outer[:-1]) * self.all_loads + row * self.loads + load
 
-    def _widened(self, row: Expr, load: Expr, terms: int, count: int) -> Iterator[Statement]:
-        """So many terms of a load of each point, and zeros in place of what is missing."""
+    def _pair(self, load: Expr, half: int) -> Expr:
+        return simplify(load * len(HALVES) + half)
+
+    def _read(self, term: Expr) -> Expr:
+        return substitute(self.c.a, {self.inner.name: term})
+
+    def _point(self, read: Expr, point: int) -> Load:
+        """What a read of the first point is at another."""
+        found = simplify(self.moved(read, Const(point)), self.c.bounds)
+        assert isinstance(found, Load)
+        return found
+
+    def _widened(self, load: Expr, reads: Sequence[Expr], count: int) -> Iterator[Statement]:
+        """The terms of a load of each point, and zeros in place of what is missing."""
         for h, half in enumerate(HALVES):
             for p in range(POINTS):
                 for i, term in enumerate(half):
-                    read = self._a(min(p, count - 1), {self.inner.name: load * GROUP + term})
-                    value = cast(read, INT16) if term < terms else Const(0, INT16)
-                    yield Store(Load(self.wide, (self._pair(row, load, h), Const(p), Const(i))), value)
-
-    def _a(self, point: int, at: dict[str, Expr]) -> Load:
-        read = self.moved(self.c.a, Const(point))
-        found = simplify(substitute(read, at), self.c.bounds)
-        assert isinstance(found, Load)
-        return found
+                    value: Expr = Const(0, INT16)
+                    if term < len(reads):
+                        value = cast(self._point(reads[term], min(p, count - 1)), INT16)
+                    yield Store(Load(self.wide, (self._pair(load, h), Const(p), Const(i))), value)
 
     # -- blocks of channels
 
