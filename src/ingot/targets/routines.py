@@ -154,25 +154,19 @@ def _products(pairs: int) -> Iterator[str]:
 
 def _all_products(end: str) -> Iterator[str]:
     """All products of a tile, sixteen pairs an iteration; lr: pairs, which are even; `end` of `a`."""
-    yield from ("lsls r2, lr, #29", "bne 3f", "bcs 8f", "4:")  # Z: whole eights, C: eight on top
-    yield from _products(4)
-    yield "7:"
-    yield from _products(4)
-    yield "8:"
-    yield from _products(4)
-    yield "9:"
-    yield from _products(4)
+    yield from ("lsls r2, lr, #29", "bne 3f", "bcs 8f")  # Z: whole eights, C: eight on top, N: four
+    for label in (4, 10, 7, 11, 8, 12, 9, 13):
+        yield f"{label}:"
+        yield from _products(2)
     yield from (f"ldr r2, {end}", "cmp r0, r2", "bne 4b", "6:")
 
 
-def _products_on_top(end: str, pairs: str) -> Iterator[str]:
+def _products_on_top() -> Iterator[str]:
     """Where the products of a tile begin that are no whole eights; behind the routine, which does not fall
-    through to it. `pairs` are in memory, too.
+    through to it. Without four there are two.
     """
-    yield from ("3:", "tst lr, #2", "bne 5f", "3:", "bcs 7b", "b 9b", "5:")  # without two there are four
-    yield from _products(2)
-    yield from (f"ldr r2, {end}", "cmp r0, r2", "beq 6b", f"ldr lr, {pairs}", "lsls r2, lr, #29")
-    yield from ("bmi 3b", "bcs 8b", "b 4b")  # N: four
+    yield from ("3:", "bpl 3f", "tst lr, #2", "bne 5f", "bcs 7b", "b 9b")
+    yield from ("3:", "bcs 11b", "b 13b", "5:", "bcs 10b", "b 12b")
 
 
 def _tile() -> Iterator[str]:
@@ -189,7 +183,7 @@ def _tile() -> Iterator[str]:
             yield f"add r{low}, r{low}, {older}"
             yield f"add r{low + 1}, {old}, r{low + 1}, asr #8"
         yield f"stm r0!, {{r{first}-r{first + 3}}}"
-    yield from ("pop {r4-r11, pc}", *_products_on_top("[sp, #8]", "[sp, #4]"))
+    yield from ("pop {r4-r11, pc}", *_products_on_top())
 
 
 _TILE = """\
@@ -263,7 +257,7 @@ def _bytes(kind: str, plain: bool, fixed: bool) -> Iterator[str]:
         yield from _scaled_words("" if plain else zero)
     yield from ("1:", *_limited(kind), f"ldm sp, {FRAME}", "str r8, [r5, r6]", "str r4, [r5], #4")
     yield from ("str r5, [sp, #12]", "cmp r5, r7", "bne 2b", "add sp, sp, #36", "pop {r4-r11, pc}")
-    yield from _products_on_top(end, "[sp, #24]")
+    yield from _products_on_top()
     if not fixed:
         yield from ("2:", *_scaled_floats("s0 s1 s2 s3 s0 s1 s2 s3", "vnmul"))
         yield from _moved("" if plain else zero)
