@@ -221,4 +221,12 @@ def products() -> list[Row]:
     ]
 
 
-ROWS = [*multiplied(), *shifted(), *away(), *leading(), *rows_of_bytes(), *logarithms(), *products()]
+def sums() -> list[Row]:
+    images = [RANDOM.integers(-128, 128, (2, 3, 5, 4)), RANDOM.integers(0, 256, (1, 8, 1, 6))]
+    return [
+        Row("GlobalSum", [x], {}, oracle=[x.sum((2, 3), np.int32, keepdims=True)], **DOMAIN)
+        for x in (images[0].astype(np.int8), images[1].astype(np.uint8), images[0].astype(np.int16))
+    ]
+
+
+ROWS = [*multiplied(), *shifted(), *away(), *leading(), *rows_of_bytes(), *logarithms(), *products(), *sums()]

@@ -122,6 +122,14 @@ def conv_integer(
     return f.reduce("sum", over.outer, over.inner, term)
 
 
+@op("GlobalSum", domain=DOMAIN)
+def global_sum(f: Builder, x: Tensor) -> Tensor:
+    """y[n, c, 0, 0] = sum over h, w of x[n, c, h, w], as int32: what averages of whole images begin with."""
+    f.require(x.rank == 4, f"input rank {x.rank}, 4 is needed")
+    axes, (h, w) = f.axes((*x.shape[:2], 1, 1), "n c oh ow"), f.axes(x.shape[2:], "h w")
+    return f.reduce("sum", axes, (h, w), cast(x.at((*axes[:2], h, w)), INT32))
+
+
 @op("ConvTranspose", domain=DOMAIN)
 def conv_transpose(
     f: Builder,
