@@ -20,6 +20,7 @@ from ingot.loops.evaluate import run
 from ingot.loops.exact_scales import multipliers
 from ingot.options import Options
 from ingot.targets.plain_pairs import PLAIN_PAIRS
+from ingot.targets.point_routines import point_routines
 from ingot.targets.records import find
 from ingot.targets.routines import SUM_LIMIT, called, dot2_routines
 from tests.here import require_program
@@ -361,7 +362,9 @@ def test_rows_in_plain_c(kind: str, loads: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("terms", "count"), [(4, 2), (6, 2), (7, 3), (8, 2), (5, 1), (9, 3), (13, 4), (5, 6)])
+@pytest.mark.parametrize(
+    ("terms", "count"), [(4, 2), (6, 2), (7, 3), (8, 2), (5, 1), (9, 3), (13, 4), (5, 6)]
+)
 def test_widening_in_plain_c(kind: str, terms: int, count: int, tmp_path: Path) -> None:
     """Where one term is left behind the fours of a row, those of four rows are gathered."""
     random = np.random.default_rng(terms)
@@ -378,7 +381,11 @@ def test_widening_in_plain_c(kind: str, terms: int, count: int, tmp_path: Path) 
             fours = [rows[first : first + 4] for first in range(0, count, 4)]
             lasts = [np.pad(four[:, -1], (0, 4 - len(four))) for four in fours]
             made = np.concatenate(
-                [part for pair in zip(fours, lasts, strict=True) for part in (pair[0][:, :-1].ravel(), pair[1])]
+                [
+                    part
+                    for pair in zip(fours, lasts, strict=True)
+                    for part in (pair[0][:, :-1].ravel(), pair[1])
+                ]
             )
         else:
             made = np.pad(rows, ((0, 0), (0, -terms % 4))).reshape(-1)
@@ -397,3 +404,35 @@ def without_warnings(model: onnx.ModelProto, target: str, where: Path) -> None:
     ingot.compile(model, target=target, name="net", emit=("c",)).save(where)
     flags = ("-O2", "-std=gnu99", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-c", "net.c")
     subprocess.run([*(find(target).gcc or ()), *flags], cwd=where, check=True)
+
+
+@pytest.mark.parametrize("terms", [8, 9])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_points_in_plain_c(kind: str, terms: int, tmp_path: Path) -> None:
+    """What both other routines give, pair of points after pair."""
+    random, low = np.random.default_rng(terms), np.iinfo(kind).min
+    x = random.integers(low, low + 256, 90).astype(kind)
+    w = np.pad(random.integers(-127, 128, (4, 2, terms)), ((0, 0), (0, 0), (0, -terms % 4)))
+    if terms % 4 == 1:  # the last ones of both rows lie side by side
+        w = np.concatenate([w[..., :8].reshape(4, -1), np.pad(w[..., 8], ((0, 0), (0, 2)))], -1)
+    # channel, load, term -> load, pair, duo, term of the pair, channel of the duo
+    duos = w.reshape(2, 2, -1, 2, 2).transpose(2, 4, 0, 3, 1)
+    by = np.array([1 << 20] * 4, np.int32)
+    arrays: dict[str, tuple[str, Array]] = {
+        "x": (f"const {kind}_t", x),
+        "wide": ("int16_t", np.zeros((w.size, 2), np.int16)),
+        "w": ("const int16_t", (duos[..., 0] + 256 * duos[..., 1]).astype(np.int16)),
+        "first": ("const int32_t", np.array([5, 5 - 256 * 5, 0, 256 * 70], np.int32)),
+        "scale": ("const int32_t", by),
+        "y": (f"{kind}_t", np.zeros(32, kind)),
+    }
+    pairs = w.size // 8
+    call = f"x, wide, w, first, scale, y, 2, 30, {terms}, 11, 1, {pairs}, 6, {-low - 3}, 2"
+    name, texts = f"dot2_points_{kind}_{kind}", {**dot2_routines(), **point_routines()}
+    found = in_plain_c(name, texts, arrays, call, "y", tmp_path)
+    for point in range(4):
+        rows = np.stack([x[11 * point + 30 * row :][:terms] for row in range(2)]).astype(np.int64)
+        flat = np.concatenate([rows[:, :8].reshape(-1), *([rows[:, 8], [0, 0]] if terms == 9 else [])])
+        sums = w.reshape(4, -1) @ flat + [5, -5, 0, 70]
+        wanted = (((sums << 20) + (1 << 31)) >> 32) - 3
+        assert found[6 * point :][:4] == wanted.clip(low, low + 255).tolist()

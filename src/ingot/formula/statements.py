@@ -16,7 +16,8 @@ from ingot.formula.expr import Expr, Load, Tensor, text
 class Routine:
     """A function of the target's that does what a whole loop does, called with the addresses of some elements
     and with numbers, which are expressions only in what several kernels share (`loops/alike.py`). One that is
-    `in_order` has done all of an iteration of its outermost loop before it begins the next.
+    `in_order` has done all of an iteration of its outermost loop before it begins the next; if that consists
+    of loops with routines, it does what these do, one after the other.
     """
 
     name: str
@@ -38,6 +39,12 @@ class For:
     body: tuple[Statement, ...]
     parallel: bool = False
     routine: Routine | None = None
+
+    @property
+    def is_done_at_once(self) -> bool:
+        """Whether nobody knows in which order an iteration does what it does."""
+        parts = [isinstance(s, For) and s.routine is not None for s in self.body]
+        return self.routine is not None and not (self.routine.in_order and all(parts))
 
 
 @dataclass(frozen=True, slots=True)

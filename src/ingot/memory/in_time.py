@@ -6,8 +6,8 @@ that lies there as lost, and a load of x must find no mark. `slides` finds dista
 last time of every element instead, and nothing is shared with it, so that `check` proves what it says.
 
 A routine is one event: it may store everything before it loads anything, unless it goes through its outermost
-loop in order; then every iteration is one. Only what it loads to store it in the same place, element by
-element, does it load first.
+loop in order; then every iteration is one, or every part of it that is a routine itself. Only what it loads
+to store it in the same place, element by element, does it load first.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _events(body: tuple[Statement, ...], loops: tuple[For, ...], pair: _Pair) ->
 
 def _steps(s: Statement, loops: tuple[For, ...], pair: _Pair) -> Iterator[_Event | _Turns]:
     """What a statement does, one after the other; nothing where it touches neither x nor y."""
-    if isinstance(s, For) and s.routine is None:
+    if isinstance(s, For) and not s.is_done_at_once:
         inside = _events(s.body, (*loops, s), pair)
         if inside:
             yield _Turns(len(_range(s)), inside)

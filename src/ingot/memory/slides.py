@@ -7,8 +7,9 @@ In: a kernel, an operand x and a result y of bytes. Out: a `Slide`, the distance
 or None. Every element of x has a time at which it is read last, every element of y one at which it is written
 first; y may stand wherever no element is written before what lies there is read. Times are counted from the
 loops; a routine is assumed to write all its results before it reads its operands, or where it goes through
-its outermost loop in order (`Routine.in_order`) those of an iteration. Only kernels that hand both tensors to
-routines are asked: to these, parameters without `restrict` cost nothing. Called by `plan`.
+its outermost loop in order (`Routine.in_order`) those of an iteration, or of a part of it that is a routine
+itself. Only kernels that hand both tensors to routines are asked: to these, parameters without `restrict`
+cost nothing. Called by `plan`.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def _duration(s: Statement) -> int:
 
 def _each(s: For) -> int:
     """The times of an iteration."""
-    return 2 if s.routine is not None else sum(map(_duration, s.body))
+    return 2 if s.is_done_at_once else sum(map(_duration, s.body))
 
 
 def _accesses(
@@ -164,7 +165,7 @@ def _accesses(
         if isinstance(s, For):
             is_passed = not inside and (s.routine is None or s.routine.in_order)
             more = (*around, _Around(s, _each(s) if is_passed else 0))
-            yield from _accesses(s.body, start, more, inside or s.routine is not None)
+            yield from _accesses(s.body, start, more, inside or s.is_done_at_once)
         else:
             yield from _accesses(body_of(s), start + 2 * (not inside), around, inside)
         start += 0 if inside else _duration(s)

@@ -1,6 +1,6 @@
 """Functions in assembly that compute what a loop of a kernel does, where no compiler finds the loop.
 
-    widen2(a0, a1, to, rows, step, terms)               bytes of two points as pairs of 16 bits
+    widen2(a0, a1, to, rows, along, terms)              bytes of two points as pairs of 16 bits
     dot2_bytes(a, w, first, scale, y, blocks, ...)      bytes of two points and all channels, by fours
     dot2_row(x, w, first, scale, y, blocks, ...)        bytes of one point and all channels, by eights
     dot2_tile(a, w, sums, pairs)                        sums of two points and four channels
@@ -107,9 +107,7 @@ def dot2_routines() -> Mapping[str, str]:
                 "const int16_t *a, const int16_t *w, const int32_t *first, const int32_t *scale,"
                 f" {how[0]}_t *to, int step, int blocks, int pairs, int zero",
                 _bytes(*how),
-                _as_bytes(
-                    _BYTES, how[0], _fixed_results(how[1]) if how[2] else _word_results()
-                ),
+                blocks_in_c(*how),
                 "Products of two points and four channels a block, scaled, rounded and limited to bytes.",
             )
             for how in product(KINDS, (False, True), (False, True))
@@ -117,11 +115,11 @@ def dot2_routines() -> Mapping[str, str]:
         **{
             f"widen2_{kind}": routine(
                 f"widen2_{kind}",
-                f"const {kind}_t *a0, const {kind}_t *a1, int16_t *to, int rows, int step, int terms",
+                f"const {kind}_t *a0, const {kind}_t *a1, int16_t *to, int rows, int along, int terms",
                 _widen(kind[0]),
-                _widen_in_c(kind),
-                "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0; where one"
-                " term is left, those of four rows behind these.",
+                widen_in_c(kind),
+                "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0; where"
+                " one term is left, those of four rows behind these.",
             )
             for kind in KINDS
         },
@@ -202,6 +200,10 @@ def _as_bytes(plain: str, kind: str, results: str) -> str:
     return plain.replace("KIND", kind).replace(" FLIP", flip).replace(" LOWEST", lowest)
 
 
+def blocks_in_c(kind: str, plain: bool, fixed: bool) -> str:
+    return _as_bytes(_BYTES, kind, _fixed_results(plain) if fixed else _word_results())
+
+
 def _word_results() -> str:
     """Both points of four channels, written out: compilers would count the loop."""
     of_words, of_floats = [], []
@@ -244,23 +246,33 @@ FRAME = "{r0, r2, r3, r5, r6, r7, lr}"
 
 def _bytes(kind: str, plain: bool, fixed: bool) -> Iterator[str]:
     """On the stack: the frame, the end of a, zero; then registers; then y, step, blocks, pairs, zero."""
-    end, zero = "[sp, #28]", "[sp, #32]"
     yield from ("push {r4-r11, lr}", "sub sp, sp, #36", "ldr r5, [sp, #72]", "ldrd r6, r7, [sp, #76]")
     yield from ("ldrd lr, r12, [sp, #84]", "add r7, r5, r7, lsl #2", "add r4, r0, lr, lsl #3")
-    yield from ("strd r4, r12, [sp, #28]", f"stm sp, {FRAME}", "2:", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}")
+    yield from ("strd r4, r12, [sp, #28]", f"stm sp, {FRAME}", *all_blocks(kind, plain, fixed))
+    yield from ("add sp, sp, #36", "pop {r4-r11, pc}", *behind_blocks(plain, fixed))
+
+
+END, ZERO = "[sp, #28]", "[sp, #32]"
+"""Behind the frame: the end of a, and the zero point."""
+
+
+def all_blocks(kind: str, plain: bool, fixed: bool) -> Iterator[str]:
+    """All blocks of two points; in registers and on the stack is the frame; r1: weights."""
+    yield from ("2:", "ldm r2, {r4-r7}", "ldm r2!, {r8-r11}")
     yield from (f"vldm r3!, {{s0-s{7 if fixed else 3}}}", "strd r2, r3, [sp, #4]")
-    yield from _all_products(end)
+    yield from _all_products(END)
     yield from (f"sub r{n + 1}, r{n + 1}, r{n}" for n in (4, 6, 8, 10))
-    if fixed:
-        yield from _scaled_fixed("" if plain else zero)
-    else:
-        yield from _scaled_words("" if plain else zero)
+    yield from (_scaled_fixed if fixed else _scaled_words)("" if plain else ZERO)
     yield from ("1:", *_limited(kind), f"ldm sp, {FRAME}", "str r8, [r5, r6]", "str r4, [r5], #4")
-    yield from ("str r5, [sp, #12]", "cmp r5, r7", "bne 2b", "add sp, sp, #36", "pop {r4-r11, pc}")
+    yield from ("str r5, [sp, #12]", "cmp r5, r7", "bne 2b")
+
+
+def behind_blocks(plain: bool, fixed: bool) -> Iterator[str]:
+    """What `all_blocks` jumps to."""
     yield from _products_on_top()
     if not fixed:
         yield from ("2:", *_scaled_floats("s0 s1 s2 s3 s0 s1 s2 s3", "vnmul"))
-        yield from _moved("" if plain else zero)
+        yield from _moved("" if plain else ZERO)
         yield "b 1b"
 
 
@@ -391,26 +403,37 @@ MARK = 1 << 31
 
 
 def _widen(sign: str) -> Iterator[str]:
-    """r0, r1: the points; r3: rows; r8: terms behind the last four; r9: how far it is to the next row;
-    r10: fours of a row; r11: bits above the terms of the last four; r12: fours that are left. Where one term
-    is left, r11 and lr gather those of the rows.
-    """
     yield from ("push {r4-r11, lr}", "ldrd r9, r10, [sp, #36]", "and r8, r10, #3", "bic r11, r10, #3")
     yield from ("sub r9, r9, r11", "rsb r11, r8, #4", "lsl r11, r11, #3", "lsr r10, r10, #2")
-    yield from ("cmp r8, #1", "bne 1f", f"mov r11, #{MARK}", "1:", "lsrs r12, r10, #1", "bcc 2f")
+    yield from ("cmp r8, #1", "bne 1f", f"mov r11, #{MARK}")
+    yield from (*widened_rows(sign), "pop {r4-r11, pc}", *one_term_more(sign))
+
+
+def widened_rows(sign: str, labels: int = 0) -> Iterator[str]:
+    """r0, r1: the points; r2: where pairs go; r3: rows; r8: terms behind the last four; r9: how far it is to
+    the next row; r10: fours of a row; r11: bits above the terms of the last four; r12: fours that are left.
+    Where one term is left, r11 and lr gather those of the rows. Labels are those behind `labels`.
+    """
+    one, two, three, four, five, six, seven = range(labels + 1, labels + 8)
+    yield from (f"{one}:", "lsrs r12, r10, #1", f"bcc {two}f")
     yield from _widened_four(sign)
-    yield from ("cmp r12, #0", "beq 3f", "2:")
+    yield from ("cmp r12, #0", f"beq {three}f", f"{two}:")
     yield from _widened_four(sign)
     yield from _widened_four(sign)
-    yield from ("subs r12, r12, #1", "bne 2b", "3:", "cmp r8, #1", "bcc 4f", "beq 5f", "sub r12, r8, #4")
+    yield from ("subs r12, r12, #1", f"bne {two}b", f"{three}:", "cmp r8, #1", f"bcc {four}f")
+    yield from (f"beq {five}f", "sub r12, r8, #4")
     yield from ("ldr r4, [r0, r12]", "ldr r5, [r1, r12]", "lsr r4, r4, r11", "lsr r5, r5, r11")
     yield from _halves(sign)
-    yield from ("4:", "add r0, r0, r9", "add r1, r1, r9", "subs r3, r3, #1", "bne 1b")
-    yield from ("cmp r8, #1", "bne 7f", f"cmp r11, #{MARK}", "beq 7f", "6:", "lsr lr, lr, #8")
-    yield from ("lsrs r11, r11, #8", "bcc 6b", *_gathered(sign), "7:", "pop {r4-r11, pc}")
-    yield from ("5:", "ldrb r4, [r0]", "ldrb r5, [r1]", "lsr lr, lr, #8", "orr lr, lr, r5, lsl #24")
-    yield from ("lsrs r11, r11, #8", "orr r11, r11, r4, lsl #24", "bcc 4b", *_gathered(sign))
-    yield from (f"mov r11, #{MARK}", "b 4b")
+    yield from (f"{four}:", "add r0, r0, r9", "add r1, r1, r9", "subs r3, r3, #1", f"bne {one}b")
+    yield from ("cmp r8, #1", f"bne {seven}f", f"cmp r11, #{MARK}", f"beq {seven}f", f"{six}:")
+    yield from ("lsr lr, lr, #8", "lsrs r11, r11, #8", f"bcc {six}b", *_gathered(sign), f"{seven}:")
+
+
+def one_term_more(sign: str, labels: int = 0) -> Iterator[str]:
+    """What `widened_rows` does where one term is left; behind the routine."""
+    yield from (f"{labels + 5}:", "ldrb r4, [r0]", "ldrb r5, [r1]", "lsr lr, lr, #8")
+    yield from ("orr lr, lr, r5, lsl #24", "lsrs r11, r11, #8", "orr r11, r11, r4, lsl #24")
+    yield from (f"bcc {labels + 4}b", *_gathered(sign), f"mov r11, #{MARK}", f"b {labels + 4}b")
 
 
 def _gathered(sign: str) -> Iterator[str]:
@@ -432,7 +455,7 @@ def _halves(sign: str) -> Iterator[str]:
 
 _WIDEN = """\
     const int whole = terms & ~3, rest = terms & 3;
-    for (int row = 0; row < rows; row++, a0 += step - whole, a1 += step - whole) {
+    for (int row = 0; row < rows; row++, a0 += along - whole, a1 += along - whole) {
         const KIND_t *const end = a0 + whole;
         do {
             const uint32_t x = four_bytes(a0), y = four_bytes(a1);
@@ -453,18 +476,18 @@ _WIDEN = """\
         }
         if (rest == 1 && (row % 4 == 3 || row == rows - 1)) {
             const int before = row % 4;
-            const KIND_t *const b0 = a0 - before * step, *const b1 = a1 - before * step;
-            put_pair16(to, halves16(b0[0], before > 1 ? b0[2 * step] : 0));
-            put_pair16(to + 2, halves16(b1[0], before > 1 ? b1[2 * step] : 0));
-            put_pair16(to + 4, halves16(before > 0 ? b0[step] : 0, before > 2 ? b0[3 * step] : 0));
-            put_pair16(to + 6, halves16(before > 0 ? b1[step] : 0, before > 2 ? b1[3 * step] : 0));
+            const KIND_t *const b0 = a0 - before * along, *const b1 = a1 - before * along;
+            put_pair16(to, halves16(b0[0], before > 1 ? b0[2 * along] : 0));
+            put_pair16(to + 2, halves16(b1[0], before > 1 ? b1[2 * along] : 0));
+            put_pair16(to + 4, halves16(before > 0 ? b0[along] : 0, before > 2 ? b0[3 * along] : 0));
+            put_pair16(to + 6, halves16(before > 0 ? b1[along] : 0, before > 2 ? b1[3 * along] : 0));
             to += 8;
         }
     }
 """
 
 
-def _widen_in_c(kind: str) -> str:
+def widen_in_c(kind: str) -> str:
     text = _WIDEN.replace("KIND", kind)
     for bytes in ("x", "y", "x >> 8", "y >> 8"):
         text = text.replace(f"WIDENED({bytes})", WIDENED[kind].format(bytes))

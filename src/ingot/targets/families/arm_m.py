@@ -11,6 +11,7 @@ from ..mve_maps import VECTORS
 from ..mve_products import long_routines
 from ..mve_windows import quad_routines
 from ..plain_pairs import PLAIN_PAIRS
+from ..point_routines import point_routines
 from ..record import Target
 from ..routines import dot2_routines
 from ..spelling import DSP, MVE, fma_scalar, fpv5_rounding, vfp_nearest
@@ -21,7 +22,14 @@ from ..window_routines import fixed_windows, window_routines
 
 SHORT_ENUMS = "-fshort-enums"
 """Enumerations as arm-none-eabi-gcc has them: its linker warns of an object that notes others."""
-ROUTINES = {**PLAIN_PAIRS, **dot2_routines(), **window_routines(), **map_routines(SCALARS), **FIXED_SCALARS}
+ROUTINES = {
+    **PLAIN_PAIRS,
+    **dot2_routines(),
+    **point_routines(),
+    **window_routines(),
+    **map_routines(SCALARS),
+    **FIXED_SCALARS,
+}
 VECTOR_ROUTINES = {
     **ROUTINES,
     **long_routines(),

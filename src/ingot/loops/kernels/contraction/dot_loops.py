@@ -15,7 +15,7 @@ import numpy as np
 from ingot.formula.evaluate import value_over
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, static, substitute
 from ingot.formula.index import simplify
-from ingot.formula.statements import For, Statement, Store
+from ingot.formula.statements import For, Routine, Statement, Store
 from ingot.formula.types import INT32, DType
 from ingot.loops.access import step
 from ingot.loops.cuts import pieces
@@ -61,8 +61,21 @@ class DotLoops:
         assert self.x is not None
         cut = pieces(extent, POINTS)
         return tuple(
-            For(self.x.name, Const(lo), Const(hi), count, self.points(count)) for lo, hi, count in cut
+            For(self.x.name, Const(lo), Const(hi), n, self.points(n), routine=self.all_points(lo, hi, n))
+            for lo, hi, n in cut
         )
+
+    def _tile(self, count: int) -> tuple[Statement, ...]:
+        """The points of one place alone."""
+        routine = self.all_points(None, count, count)
+        body = self.points(count)
+        return (For("once", Const(0), Const(1), 1, body, routine=routine),) if routine else body
+
+    def all_points(self, lo: int | None, hi: int, count: int) -> Routine | None:
+        """The call that does what the loop over some points does, `count` at a time; None: from where the
+        loops around are.
+        """
+        return None
 
     def _by_rows(self, rows: tuple[Var, ...], last: int) -> tuple[Statement, ...]:
         """Rows of an odd number of points: those that are left at the ends of two make a pair."""
@@ -75,7 +88,7 @@ class DotLoops:
         made = []
         for lo, hi, count in pieces(static(row.extent), POINTS):
             inner = self._pieces(last) if count == 1 else nested((next_row,), either._pieces(last))
-            made.append(For(row.name, Const(lo), Const(hi), count, (*inner, *ends.points(count))))
+            made.append(For(row.name, Const(lo), Const(hi), count, (*inner, *ends._tile(count))))
         return tuple(made)
 
     def _at(self, where: Mapping[str, Expr], x: Var, tile: tuple[Var, ...]) -> DotLoops:

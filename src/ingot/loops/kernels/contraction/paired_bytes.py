@@ -27,6 +27,7 @@ from ingot.formula.expr import (
     Unary,
     Var,
     cast,
+    substitute,
     transform,
 )
 from ingot.formula.index import simplify
@@ -93,14 +94,9 @@ class PairedBytes(PairedTiles):
         def to(p: int, block: Expr, r: int) -> Load:
             if made is not None:
                 return Load(made, (Const(p), simplify((block - first) * CHANNELS + r)))
-            return self.of_channel(self.moved(self.c.to, Const(p)), block, r)
+            return self._to(p, block, r)
 
-        constants = (
-            Load(t, (*self.moving, Const(first), *[none] * (t.rank - len(self.moving) - 1)))
-            for t in (self.first, self.scale)
-        )
-        w = Load(self.duo, (*self.moving, Const(first), none, none, none))
-        addresses = (Load(self.wide, (none, none, none)), w, *constants, to(0, Const(first), 0))
+        addresses = (Load(self.wide, (none, none, none)), *self._constants(first), to(0, Const(first), 0))
         if made is not None:
             apart = blocks * CHANNELS
         else:
@@ -109,6 +105,39 @@ class PairedBytes(PairedTiles):
         body = (*self._sums(block), *self._limited(block, count, to))
         call = Routine(routine_of("dot2_bytes", self.found, self.target), addresses, numbers)
         return For(block.name, Const(first), Const(first + blocks), 1, body, routine=call)
+
+    def _to(self, p: int, block: Expr, r: int) -> Load:
+        return self.of_channel(self.moved(self.c.to, Const(p)), block, r)
+
+    def _constants(self, first: int) -> tuple[Load, ...]:
+        """Weights, first values and scales from a block on."""
+        every = (self.duo, self.first, self.scale)
+        return tuple(
+            Load(t, (*self.moving, Const(first), *[Const(0)] * (t.rank - len(self.moving) - 1)))
+            for t in every
+        )
+
+    def all_points(self, lo: int | None, hi: int, count: int) -> Routine | None:
+        """Where points lie evenly, and whole rows of terms become bytes of all channels."""
+        assert self.x is not None
+        apart, to_next = (step(e, self.x.name) for e in (self.c.a, self.c.to))
+        widening = self.widening(count)
+        if widening is None or apart is None or to_next is None or len(self.outer) > 1:
+            return None
+        if self.c.channels % CHANNELS != 0 or not is_direct(self, self.found):
+            return None
+        a, _, wide = widening.arguments
+        addresses = (a, wide, *self._constants(0), self._to(0, Const(0), 0))
+        at = {} if lo is None else {self.x.name: Const(lo)}
+        moved = tuple(simplify(substitute(e, at), self.c.bounds) for e in addresses)
+        if count == 1:  # is made twice at the same place
+            apart = to_next = 0
+        blocks = (self.blocks, self.pairs, to_next, unsigned_zero(self.found))
+        numbers = (*widening.numbers, apart, *blocks, (hi - (lo or 0)) // count)
+        of = self.c.a.tensor.type.name
+        return Routine(
+            routine_of(f"dot2_points_{of}", self.found, self.target), moved, numbers, in_order=True
+        )
 
     def _sums(self, block: Expr) -> Iterator[Statement]:
         """What the routine does with a block of channels, up to its sums."""

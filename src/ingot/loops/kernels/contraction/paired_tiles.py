@@ -6,9 +6,9 @@
 
 Where one instruction multiplies pairs of 16 bits, widening costs as much as multiplying: done once for two
 points it serves all channels. The terms of a load of four bytes make the pairs (0, 2) and (1, 3), as
-instructions widen them. Where one term of each row is left, those of four rows are gathered behind these. The routine `dot2_tile` adds products to sums; where sums become bytes and nothing
-else, `paired_bytes` has them made by a routine too. In: a product of bytes of at least two points. Out:
-statements.
+instructions widen them. Where one term of each row is left, those of four rows are gathered behind these. The
+routine `dot2_tile` adds products to sums; where sums become bytes and nothing else, `paired_bytes` has them
+made by a routine too. In: a product of bytes of at least two points. Out: statements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import overload
 import numpy as np
 
 from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, cast, static, substitute
-from ingot.formula.index import as_expr, simplify, value_range
+from ingot.formula.index import simplify, value_range
 from ingot.formula.statements import For, Let, Routine, Statement, Store
 from ingot.formula.types import INT8, INT16, INT32
 from ingot.loops.access import step
@@ -85,7 +85,10 @@ class PairedTiles(DotLoops):
         parts = []
         for first in range(0, self.rows, GROUP):
             rows, rest = w[..., first : first + GROUP, :whole], w[..., first : first + GROUP, whole]
-            parts += [rows.reshape(*rows.shape[:-2], -1), np.pad(rest, [*short, (0, -rest.shape[-1] % GROUP)])]
+            parts += [
+                rows.reshape(*rows.shape[:-2], -1),
+                np.pad(rest, [*short, (0, -rest.shape[-1] % GROUP)]),
+            ]
         return np.concatenate(parts, -1)
 
     # -- the loops
@@ -99,8 +102,7 @@ class PairedTiles(DotLoops):
 
     def widened(self, count: int) -> tuple[Statement, ...]:
         """All terms of two points as pairs; where there is one point it is there twice."""
-        along = self.outer[-1] if self.outer else Var("row", 1)
-        routine = self._widening(along, count) if static(self.inner.extent) >= GROUP else None
+        along, routine = self.along, self.widening(count)
         if not self.is_gathered:
             rows = replace(self._rows(along, 0, self.rows, count), routine=routine)
             return nested(self.outer[:-1], (rows,))
@@ -108,7 +110,10 @@ class PairedTiles(DotLoops):
         for first in range(0, self.rows, GROUP):
             last = min(first + GROUP, self.rows)
             body.append(self._rows(along, first, last, count))
-            reads = [substitute(self._read(Const(self.loads * GROUP)), {along.name: Const(row)}) for row in range(first, last)]
+            reads = [
+                substitute(self._read(Const(self.loads * GROUP)), {along.name: Const(row)})
+                for row in range(first, last)
+            ]
             load = self._load(Const(last), Const(first // GROUP))
             body += self._widened(load, reads, count)
         once = For("once", Const(0), Const(1), 1, tuple(body), routine=routine)
@@ -128,8 +133,16 @@ class PairedTiles(DotLoops):
             body += self._widened(self._load(along, Const(whole)), reads, count)
         return For(along.name, Const(first), Const(last), 1, tuple(body))
 
-    def _widening(self, along: Var, count: int) -> Routine:
+    @property
+    def along(self) -> Var:
+        """The rows that one call widens."""
+        return self.outer[-1] if self.outer else Var("row", 1)
+
+    def widening(self, count: int) -> Routine | None:
         """The call that widens all rows of an axis. It reads whole words, which a row of four terms has."""
+        if static(self.inner.extent) < GROUP:
+            return None
+        along = self.along
         start = {along.name: Const(0)}
         read = substitute(self._read(Const(0)), start)
         a = (self._point(read, min(p, count - 1)) for p in range(POINTS))
