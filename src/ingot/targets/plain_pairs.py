@@ -9,7 +9,9 @@
     low_high16(x, y, sum)   the low half of x times the high half of y, added
     mac_tile16(sums, a, w)  a pair of terms of two points and four channels; a half of w is 256 * w1 + w0
     mac_two16(sums, a, w)   two of these
-    mac_pairs16(a, end, w, first, sums)   all pairs of terms of such a tile: sums of both points
+    mac_pairs16(a, end, w, first, sums)   all pairs of terms of such a tile: sums of both points, 256 times
+                            those of the second of two channels
+    widen_pairs16_KIND(a0, a1, to, rows, along, terms)   bytes of two points as 16 bits
     mac_duos16(raw, even, odd, w)   four terms of one point and four channels
     mac_row16_KIND(x, end, w, first, sums)   all terms of one point and four of eight channels
     limit_uint8(x), limit_int8(x)   x limited to bytes
@@ -17,6 +19,7 @@
     nearest_byte(x, zero)   rounded, moved and limited
     byte_of_sum(sum, scale, zero)   the same of a sum that is scaled
     high_product(x, by)     the upper half of a product, rounded
+    high_sum(x, by, more)   and more added
     fixed_product(twice, by, shift)   a doubled sum in fixed point: the upper half of a product, shifted
     fixed_above(twice, by, shift)     the same where what is negative may be rounded either way
     word_float(x)           the float whose bits x is
@@ -91,6 +94,48 @@ static void mac_row16_{kind}(const {kind}_t *x, const {kind}_t *end, const int16
     sums[1] = (int32_t)(raw[1] - raw[0]) >> 8;
     sums[2] = (int32_t)raw[2];
     sums[3] = (int32_t)(raw[3] - raw[2]) >> 8;
+}}"""
+
+
+def _widen(kind: str, widened: str) -> str:
+    """Rows of terms of two points as 16 bits."""
+    return f"""\
+/* Beside loops over points that it would take registers from; unused beside the assembly. */
+#ifdef __GNUC__
+__attribute__((__noinline__, __unused__))
+#endif
+static void widen_pairs16_{kind}(const {kind}_t *a0, const {kind}_t *a1, int16_t *to, int rows, int along,
+                                 int terms) {{
+    const int whole = terms & ~3, rest = terms & 3;
+    for (int row = 0; row < rows; row++, a0 += along - whole, a1 += along - whole) {{
+        const {kind}_t *const end = a0 + whole;
+        do {{
+            const uint32_t x = four_bytes(a0), y = four_bytes(a1);
+            put_pair16(to, {widened.format("x")});
+            put_pair16(to + 2, {widened.format("y")});
+            put_pair16(to + 4, {widened.format("x >> 8")});
+            put_pair16(to + 6, {widened.format("y >> 8")});
+            a0 += 4;
+            a1 += 4;
+            to += 8;
+        }} while (a0 != end);
+        if (rest > 1) {{
+            put_pair16(to, halves16(a0[0], rest > 2 ? a0[2] : 0));
+            put_pair16(to + 2, halves16(a1[0], rest > 2 ? a1[2] : 0));
+            put_pair16(to + 4, halves16(a0[1], 0));
+            put_pair16(to + 6, halves16(a1[1], 0));
+            to += 8;
+        }}
+        if (rest == 1 && (row % 4 == 3 || row == rows - 1)) {{
+            const int before = row % 4;
+            const {kind}_t *const b0 = a0 - before * along, *const b1 = a1 - before * along;
+            put_pair16(to, halves16(b0[0], before > 1 ? b0[2 * along] : 0));
+            put_pair16(to + 2, halves16(b1[0], before > 1 ? b1[2 * along] : 0));
+            put_pair16(to + 4, halves16(before > 0 ? b0[along] : 0, before > 2 ? b0[3 * along] : 0));
+            put_pair16(to + 6, halves16(before > 0 ? b1[along] : 0, before > 2 ? b1[3 * along] : 0));
+            to += 8;
+        }}
+    }}
 }}"""
 
 
@@ -189,13 +234,13 @@ static void mac_pairs16(const int16_t *a, const int16_t *end, const int16_t *w, 
         } while (a != end);
     }
     sums[0] = (int32_t)raw[0];
-    sums[1] = (int32_t)(raw[1] - raw[0]) >> 8;
+    sums[1] = (int32_t)(raw[1] - raw[0]);
     sums[2] = (int32_t)raw[2];
-    sums[3] = (int32_t)(raw[3] - raw[2]) >> 8;
+    sums[3] = (int32_t)(raw[3] - raw[2]);
     sums[4] = (int32_t)raw[4];
-    sums[5] = (int32_t)(raw[5] - raw[4]) >> 8;
+    sums[5] = (int32_t)(raw[5] - raw[4]);
     sums[6] = (int32_t)raw[6];
-    sums[7] = (int32_t)(raw[7] - raw[6]) >> 8;
+    sums[7] = (int32_t)(raw[7] - raw[6]);
 }""",
     "mac_duos16": """\
 #define mac_duos16(raw, half, other, w) \\
@@ -208,6 +253,7 @@ static void mac_pairs16(const int16_t *a, const int16_t *end, const int16_t *w, 
         raw[2] = dual_mac16(low_bytes16(w3), odd, dual_mac16(low_bytes16(w2), even, raw[2])); \\
     } while (0)""",
     **{f"mac_row16_{kind}": _row(kind, widened) for kind, widened in WIDENED.items()},
+    **{f"widen_pairs16_{kind}": _widen(kind, widened) for kind, widened in WIDENED.items()},
     "halves16": """\
 static inline uint32_t halves16(int low, int high) { return (uint16_t)low | (uint32_t)high << 16; }""",
     "limit_byte": _one_of_two(
@@ -236,6 +282,13 @@ static inline uint32_t byte_of_sum(uint32_t sum, float scale, int32_t zero) {
 static inline int32_t high_product(int32_t x, int32_t by) {
     const int64_t made = (int64_t)x * by;
     return (int32_t)(made >> 32) + (int32_t)((uint32_t)made >> 31);
+}""",
+    "high_sum": """\
+/* One instruction multiplies and adds. */
+static inline int32_t high_sum(int32_t x, int32_t by, int32_t more) {
+    int64_t made = (int64_t)((uint64_t)(uint32_t)more << 32 | 0x80000000u);
+    made += (int64_t)x * by;
+    return (int32_t)(made >> 32);
 }""",
     "fixed_product": """\
 static inline int32_t fixed_product(int32_t twice, int32_t by, int32_t shift) {

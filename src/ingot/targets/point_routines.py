@@ -23,7 +23,6 @@ from ingot.targets.routines import (
     bytes_name,
     one_term_more,
     routine,
-    widen_in_c,
     widened_rows,
 )
 
@@ -77,11 +76,7 @@ def _points(sign: str, kind: str, plain: bool, fixed: bool) -> Iterator[str]:
 def _in_c(of: str, kind: str, plain: bool, fixed: bool) -> str:
     return f"""\
     for (; count > 0; count--, x += 2 * apart, y += 2 * step) {{
-        {{
-            const {of}_t *a0 = x, *a1 = x + apart;
-            int16_t *to = wide;
-{indent(widen_in_c(of), " " * 8)}\
-        }}
+        widen_pairs16_{of}(x, x + apart, wide, rows, along, terms);
         const int16_t *const a = wide, *w = weights;
         const int32_t *first = firsts, *scale = scales;
         {kind}_t *to = y;

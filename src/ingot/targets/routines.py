@@ -22,8 +22,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from ingot.targets.plain_pairs import WIDENED
-
 KINDS = ("uint8", "int8")
 SUM_LIMIT = 1 << 23
 """What sums of channels that share a register stay below."""
@@ -117,9 +115,9 @@ def dot2_routines() -> Mapping[str, str]:
                 f"widen2_{kind}",
                 f"const {kind}_t *a0, const {kind}_t *a1, int16_t *to, int rows, int along, int terms",
                 _widen(kind[0]),
-                widen_in_c(kind),
-                "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0; where"
-                " one term is left, those of four rows behind these.",
+                f"    widen_pairs16_{kind}(a0, a1, to, rows, along, terms);\n",
+                "Bytes of two points as int16: terms 0 and 2 of each, then 1 and 3, what is missing as 0;"
+                " where one term is left, those of four rows behind these.",
             )
             for kind in KINDS
         },
@@ -188,7 +186,10 @@ _TILE = """\
     const int32_t none[4] = {0};
     int32_t made[8];
     mac_pairs16(a, a + 4 * pairs, w, none, made);
-    for (int i = 0; i < 8; i++) sums[i] += made[i];
+    for (int i = 0; i < 8; i += 2) {
+        sums[i] += made[i];
+        sums[i + 1] += made[i + 1] >> 8;
+    }
 """
 
 
@@ -209,10 +210,11 @@ def _word_results() -> str:
     of_words, of_floats = [], []
     for c in range(4):
         for i, to in ((4 + c, "second"), (c, "to")):
-            of_words.append(f"{to}[{c}] = (KIND_t)limit_KIND(high_product(sums[{i}], by{c}) + moved);")
+            total = f"sums[{i}]{' >> 8' * (c % 2)}"
+            of_words.append(f"{to}[{c}] = (KIND_t)limit_KIND(high_product({total}, by{c}) + moved);")
             made = f"byte_of_sum((uint32_t)sums[{i}], f{c}, (int16_t)zero)"
             of_floats.append(f"{to}[{c}] = (KIND_t)(uint8_t)({made} FLIP);")
-    factors = (f"f{c} = word_float(by{c}) * {'-256' if c % 2 else '-1'}.0f" for c in range(4))
+    factors = (f"f{c} = -word_float(by{c})" for c in range(4))
     return f"""\
         const int32_t by0 = scale[0], by1 = scale[1], by2 = scale[2], by3 = scale[3];
         KIND_t *const second = to + step;
@@ -227,17 +229,19 @@ def _word_results() -> str:
 
 def _fixed_results(plain: bool) -> str:
     """Both points of four channels, written out."""
-    scaled = product_name(plain)
-    multipliers = [f"scale[{2 * c}]" for c in range(4)]
-    if plain:
-        multipliers[::2] = (f"(int32_t)((uint32_t){m} >> 1)" for m in multipliers[::2])
-    of_channels = "".join(
-        f"        {{\n            const int32_t by = {multipliers[c]}, shift = scale[{2 * c + 1}];\n"
-        f"            second[{c}] = (KIND_t)limit_KIND({scaled}(2 * sums[{4 + c}], by, shift) + moved);\n"
-        f"            to[{c}] = (KIND_t)limit_KIND({scaled}(2 * sums[{c}], by, shift) + moved);\n        }}\n"
-        for c in range(4)
-    )
-    return f"        KIND_t *const second = to + step;\n{of_channels}"
+    half = "\n            const int32_t half = (int32_t)(1u << shift >> 1);" * plain
+    lines = []
+    for c in range(4):
+        lines += ["{", f"    const int32_t by = scale[{2 * c}], shift = scale[{2 * c + 1}];{half}"]
+        for of, to in ((4 + c, "second"), (c, "to")):
+            total, twice = f"sums[{of}]", f"sums[{of}] >> 7" if c % 2 else f"2 * sums[{of}]"
+            made = f"fixed_product({twice}, by, shift)"
+            if plain:  # where the multiplier is doubled the sum is added instead
+                made = f"high_sum({twice}, by, half)" if c % 2 else f"high_sum({total}, by, {total} + half)"
+                made += " >> shift"
+            lines.append(f"    {to}[{c}] = (KIND_t)limit_KIND(({made}) + moved);")
+        lines.append("}")
+    return "".join(f"        {line}\n" for line in ("KIND_t *const second = to + step;", *lines))
 
 
 FRAME = "{r0, r2, r3, r5, r6, r7, lr}"
@@ -451,44 +455,3 @@ def _halves(sign: str) -> Iterator[str]:
     extend = "uxtb16" if sign == "u" else "sxtb16"
     yield from (f"{extend} r6, r4, ror #8", f"{extend} r7, r5, ror #8")
     yield from (f"{extend} r4, r4", f"{extend} r5, r5", "stm r2!, {r4-r7}")
-
-
-_WIDEN = """\
-    const int whole = terms & ~3, rest = terms & 3;
-    for (int row = 0; row < rows; row++, a0 += along - whole, a1 += along - whole) {
-        const KIND_t *const end = a0 + whole;
-        do {
-            const uint32_t x = four_bytes(a0), y = four_bytes(a1);
-            put_pair16(to, WIDENED(x));
-            put_pair16(to + 2, WIDENED(y));
-            put_pair16(to + 4, WIDENED(x >> 8));
-            put_pair16(to + 6, WIDENED(y >> 8));
-            a0 += 4;
-            a1 += 4;
-            to += 8;
-        } while (a0 != end);
-        if (rest > 1) {
-            put_pair16(to, halves16(a0[0], rest > 2 ? a0[2] : 0));
-            put_pair16(to + 2, halves16(a1[0], rest > 2 ? a1[2] : 0));
-            put_pair16(to + 4, halves16(a0[1], 0));
-            put_pair16(to + 6, halves16(a1[1], 0));
-            to += 8;
-        }
-        if (rest == 1 && (row % 4 == 3 || row == rows - 1)) {
-            const int before = row % 4;
-            const KIND_t *const b0 = a0 - before * along, *const b1 = a1 - before * along;
-            put_pair16(to, halves16(b0[0], before > 1 ? b0[2 * along] : 0));
-            put_pair16(to + 2, halves16(b1[0], before > 1 ? b1[2 * along] : 0));
-            put_pair16(to + 4, halves16(before > 0 ? b0[along] : 0, before > 2 ? b0[3 * along] : 0));
-            put_pair16(to + 6, halves16(before > 0 ? b1[along] : 0, before > 2 ? b1[3 * along] : 0));
-            to += 8;
-        }
-    }
-"""
-
-
-def widen_in_c(kind: str) -> str:
-    text = _WIDEN.replace("KIND", kind)
-    for bytes in ("x", "y", "x >> 8", "y >> 8"):
-        text = text.replace(f"WIDENED({bytes})", WIDENED[kind].format(bytes))
-    return text

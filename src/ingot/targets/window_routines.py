@@ -164,14 +164,14 @@ _PLANES4 = f"""\
 _PLANE = """\
     for (; rows > 0; rows--, x += down, plane += PITCH) {
         const KIND_t *from = x;
-        int column = 0;
-        for (; column + 3 < columns; column += 4, from += 4 * along) {
-            plane[column] = from[0];
-            plane[column + 1] = from[along];
-            plane[column + 2] = from[2 * along];
-            plane[column + 3] = from[3 * along];
+        int16_t *to = plane;
+        for (int fours = columns >> 2; fours > 0; fours--, from += 4 * along, to += 4) {
+            to[0] = from[0];
+            to[1] = from[along];
+            to[2] = from[2 * along];
+            to[3] = from[3 * along];
         }
-        for (; column < columns; column++, from += along) plane[column] = *from;
+        for (int rest = columns & 3; rest > 0; rest--, from += along) *to++ = *from;
     }
 """
 
@@ -192,7 +192,8 @@ def _window(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int, pla
 
 
 def _plain(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int, plain: bool) -> Iterator[str]:
-    """The routine in plain C: two results of a row at a time."""
+    """The routine in plain C. That of cores without floats, whose code is all C, has few registers."""
+    most = 1 if is_fixed and not plain else 2
     for row in range(TAPS):
         for n in range(2):
             low, high = (f"{'2 * ' * is_fixed}w[{4 * row + m}]" for m in (n, n + 1))
@@ -204,34 +205,38 @@ def _plain(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int, plai
         if plain:
             yield "    const int32_t moved = (2 * zero + 1) * (int32_t)(1u << (shift - 1));\n"
             made = f"limit_{kind}((high_product(sum, by) + moved) >> shift)"
-        yield from _plain_loops(strides, kind, pitch, f"                TO = ({kind}_t){made};\n")
+        yield from _plain_loops(strides, kind, pitch, most, f"                TO = ({kind}_t){made};\n")
         return
     zero, lowest = ("zero", "") if kind == "uint8" else ("zero + 128", " - 128")
     by_word = f"limit_{kind}(high_product(sum, by) + zero)"
     yield "    const int32_t by = *scale;\n    if (by >= 0) {\n"
-    yield from _plain_loops(strides, kind, pitch, f"                TO = ({kind}_t){by_word};\n")
+    yield from _plain_loops(strides, kind, pitch, most, f"                TO = ({kind}_t){by_word};\n")
     yield "    } else {\n        const float factor = -word_float(by);\n"
     by_float = f"byte_of_sum((uint32_t)sum, factor, {zero})"
     yield from _plain_loops(
-        strides, kind, pitch, f"                TO = ({kind}_t)((int){by_float}{lowest});\n"
+        strides, kind, pitch, most, f"                TO = ({kind}_t)((int){by_float}{lowest});\n"
     )
     yield "    }\n"
 
 
-def _plain_loops(strides: tuple[int, int], kind: str, pitch: int, scaled: str) -> Iterator[str]:
-    """The loops for a way to scale, which makes a byte at TO of a sum: two results of a row at a time, then
-    one that is left.
+def _plain_loops(strides: tuple[int, int], kind: str, pitch: int, most: int, scaled: str) -> Iterator[str]:
+    """The loops for a way to scale, which makes a byte at TO of a sum: as the assembly goes, two results of
+    so many rows at a time, then of one, from the right; where there is one result the other goes to the same
+    place before it.
     """
-    yield f"    for (; rows > 0; rows--, plane += {strides[0] * pitch}, y += down) {{\n"
-    yield f"        const int16_t *t = plane;\n        {kind}_t *to = y;\n        int left = columns;\n"
-    yield f"        for (; left > 1; left -= 2, t += {2 * strides[1]}, to += along) {{\n"
-    yield "            uint32_t a = start, b = start;\n"
-    yield from (line for row in range(TAPS) for line in _plain_row(strides[1], row, pitch, 2))
-    yield from (*_plain_result("a", "*to", scaled), f"{' ' * 12}to += along;\n")
-    yield from _plain_result("b", "*to", scaled)
-    yield "        }\n        if (left > 0) {\n            uint32_t a = start;\n"
-    yield from (line for row in range(TAPS) for line in _plain_row(strides[1], row, pitch, 1))
-    yield from (*_plain_result("a", "*to", scaled), "        }\n    }\n")
+    for rows in range(most, 0, -1):
+        yield f"    for (; rows >= {rows}; rows -= {rows}, plane += {rows * strides[0] * pitch},"
+        yield f" y += {rows} * down) {{\n"
+        yield "        int column = (columns - 1) & ~1, far = columns % 2 ? 0 : along;\n"
+        yield f"        {kind}_t *to = y + along * column;\n"
+        yield f"        const int16_t *t = plane + {strides[1]} * column;\n"
+        yield f"        for (; column >= 0; column -= 2, t -= {2 * strides[1]}, to -= 2 * along) {{\n"
+        yield f"            uint32_t {', '.join(f'{n} = start' for n in 'abcd'[: 2 * rows])};\n"
+        yield from _plain_tile(strides, pitch, rows)
+        for row in reversed(range(rows)):
+            yield from _plain_result("bd"[row], f"to[{'down + ' * row}far]", scaled)
+            yield from _plain_result("ac"[row], f"to[{'down' if row else 0}]", scaled)
+        yield "            far = along;\n        }\n    }\n"
 
 
 def _plain_result(value: str, to: str, scaled: str) -> Iterator[str]:
@@ -239,15 +244,21 @@ def _plain_result(value: str, to: str, scaled: str) -> Iterator[str]:
     yield from (scaled.replace("TO", to), "            }\n")
 
 
-def _plain_row(along: int, row: int, pitch: int, count: int) -> Iterator[str]:
-    """What a row of the plane adds to one result, or both."""
-    indent, at, w01, w12 = " " * 12, row * pitch, f"w{row}0", f"w{row}1"
-    yield f"{indent}const uint32_t p{row} = pair16(t + {at}), q{row} = pair16(t + {at + 2});\n"
-    yield f"{indent}a = low_high16(q{row}, {w12}, dual_mac16(p{row}, {w01}, a));\n"
-    if count == 2 and along == 1:
-        yield f"{indent}b = dual_mac16(q{row}, {w12}, low_high16({w01}, p{row}, b));\n"
-    elif count == 2:
-        yield f"{indent}b = low_high16(pair16(t + {at + 4}), {w12}, dual_mac16(q{row}, {w01}, b));\n"
+def _plain_tile(strides: tuple[int, int], pitch: int, rows: int) -> Iterator[str]:
+    """What the rows of the plane add to two results of one or two rows."""
+    for row in range(strides[0] * (rows - 1) + TAPS):
+        mine = [(n, row - strides[0] * n) for n in range(rows) if 0 <= row - strides[0] * n < TAPS]
+        at = row * pitch
+        yield f"            const uint32_t p{row} = pair16(t + {at}), q{row} = pair16(t + {at + 2});\n"
+        if strides[1] != 1:
+            yield f"            const uint32_t o{row} = pair16(t + {at + 4});\n"
+        for n, k in mine:
+            a, b, w01, w12 = "ac"[n], "bd"[n], f"w{k}0", f"w{k}1"
+            second = f"{b} = low_high16(o{row}, {w12}, dual_mac16(q{row}, {w01}, {b}))"
+            if strides[1] == 1:
+                second = f"{b} = dual_mac16(q{row}, {w12}, low_high16({w01}, p{row}, {b}))"
+            yield f"            {a} = low_high16(q{row}, {w12}, dual_mac16(p{row}, {w01}, {a}));\n"
+            yield f"            {second};\n"
 
 
 def _assembly(strides: tuple[int, int], kind: str, is_fixed: bool, pitch: int, plain: bool) -> Iterator[str]:
