@@ -118,8 +118,12 @@ class PairedBytes(PairedTiles):
         )
 
     def all_points(self, lo: int | None, hi: int, count: int) -> Routine | None:
-        """Where points lie evenly, and whole rows of terms become bytes of all channels."""
+        """Where points lie evenly, and whole rows of terms become bytes of all channels; but code that has to
+        be small has one routine for all products.
+        """
         assert self.x is not None
+        if self.target.accumulators:
+            return None
         apart, to_next = (step(e, self.x.name) for e in (self.c.a, self.c.to))
         widening = self.widening(count)
         if widening is None or apart is None or to_next is None or len(self.outer) > 1:
