@@ -227,16 +227,17 @@ def _plain_loops(strides: tuple[int, int], kind: str, pitch: int, most: int, sca
     for rows in range(most, 0, -1):
         yield f"    for (; rows >= {rows}; rows -= {rows}, plane += {rows * strides[0] * pitch},"
         yield f" y += {rows} * down) {{\n"
-        yield "        int column = (columns - 1) & ~1, far = columns % 2 ? 0 : along;\n"
-        yield f"        {kind}_t *to = y + along * column;\n"
-        yield f"        const int16_t *t = plane + {strides[1]} * column;\n"
-        yield f"        for (; column >= 0; column -= 2, t -= {2 * strides[1]}, to -= 2 * along) {{\n"
+        yield "        const int last = (columns - 1) & ~1;\n"
+        yield f"        {kind}_t *to = y + along * last;\n"
+        yield f"        const int16_t *t = plane + {strides[1]} * last;\n"
+        yield "        int far = columns % 2 ? 0 : along;\n        for (;;) {\n"
         yield f"            uint32_t {', '.join(f'{n} = start' for n in 'abcd'[: 2 * rows])};\n"
         yield from _plain_tile(strides, pitch, rows)
         for row in reversed(range(rows)):
             yield from _plain_result("bd"[row], f"to[{'down + ' * row}far]", scaled)
             yield from _plain_result("ac"[row], f"to[{'down' if row else 0}]", scaled)
-        yield "            far = along;\n        }\n    }\n"
+        yield f"            if (t == plane) break;\n            t -= {2 * strides[1]};\n"
+        yield "            to -= 2 * along;\n            far = along;\n        }\n    }\n"
 
 
 def _plain_result(value: str, to: str, scaled: str) -> Iterator[str]:
