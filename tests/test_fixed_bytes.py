@@ -80,6 +80,10 @@ def residual() -> bytes:
 
 LAYERS = {
     "pointwise": (conv((1, 5, 5, 12), 1, 8, SAME), "fixed_dot2_bytes_int8"),
+    "odd rows of points, nine terms a row": (
+        conv((1, 5, 5, 3), 3, 8, SAME),
+        "fixed_dot2_points_int8_int8",
+    ),
     "from the lowest byte on": (conv((1, 5, 4, 9), 3, 8, SAME, -128), "fixed_dot2_bytes_int8_plain"),
     "channels beyond whole tiles": (conv((2, 7, 6, 3), 3, 10, TWO), "fixed_dot2_bytes_int8"),
     "one channel": (conv((1, 9, 8, 1), 3, 8, SAME), "fixed_window_1_1_int8_narrow"),

@@ -69,7 +69,7 @@ class DotLoops:
         """The points of one place alone."""
         routine = self.all_points(None, count, count)
         body = self.points(count)
-        return (For("once", Const(0), Const(1), 1, body, routine=routine),) if routine else body
+        return (For("tile", Const(0), Const(1), 1, body, routine=routine),) if routine else body
 
     def all_points(self, lo: int | None, hi: int, count: int) -> Routine | None:
         """The call that does what the loop over some points does, `count` at a time; None: from where the
