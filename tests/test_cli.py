@@ -191,6 +191,7 @@ def test_every_command_has_an_example() -> None:
     ("arguments", "message"),
     [
         (["run", MODEL, "--inputs", "image=x.npy"], "the elements of an input are --input image=x.npy"),
+        (["run", MODEL, "--input", "image="], "--input image= names no file; write NAME=FILE.npy"),
         (["run", MODEL, "--input", "image:1x1x8x8"], "write NAME=FILE.npy; the model's inputs are: image"),
         (
             ["run", MODEL, "--input", "picture=x.npy"],

@@ -22,6 +22,7 @@ from ingot.errors import InputError
 
 MACHINE = Machine(pes=4, matrix_bytes=256, pointer_bytes=64, registers=8)
 ARITHMETIC = fixed.Arithmetic(np.arange(16), 16, 8, 8, 8)
+DIGITS = str(Path(__file__).parent.parent / "examples" / "digits" / "digits.onnx")
 HAS_AMARANTH = importlib.util.find_spec("amaranth") is not None
 
 
@@ -85,3 +86,54 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert (tmp_path / "made" / "testbench.cpp").is_file()
     else:
         assert said.exit_code == 2 and not (tmp_path / "made").exists()
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where files go; they are short, and made without Amaranth. There is neither Verilator nor Yosys."""
+    monkeypatch.setattr("ingot.eie.rtl.verilog.verilog", lambda machine: {"a.v": "a", "b.v": "b"})
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    return tmp_path / "made"
+
+
+def _refused(made: Path, *words: str) -> str:
+    said = CliRunner().invoke(app, ["eie", "rtl", "-o", str(made), "--pes", "2", *words])
+    assert said.exit_code == 2, said.output
+    return " ".join(said.output.split())
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--synthesize"], "cells are counted by Yosys"),
+        (["--model", "no.onnx"], "cannot read 'no.onnx'"),
+        (["--model", DIGITS], "nothing of digits.onnx runs on the accelerator"),
+        (["--model", DIGITS, "--define", "N=2"], "--define N: no such dynamic dimension"),
+        (["--model", DIGITS, "--fix", "q=1"], "--fix q: the model has no such input"),
+        (["--model", DIGITS, "--capacity", "q=1"], "--capacity q"),
+    ],
+)
+def test_a_refused_run_writes_no_verilog(made: Path, words: list[str], message: str) -> None:
+    assert message in _refused(made, *words)
+    assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("--input", "x=x.npy"), ("--define", "N=2"), ("--fix", "x=1"), ("--capacity", "4")]
+)
+def test_options_of_a_model_need_one(made: Path, words: tuple[str, str]) -> None:
+    assert f"{words[0]} is of a model" in _refused(made, *words)
+    assert not made.exists()
+
+
+@pytest.mark.parametrize("words", [("sweep", "--svg"), ("paper", "-o")])
+def test_a_sweep_asks_for_its_place_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, str]
+) -> None:
+    """A sweep takes minutes; that its picture finds no place is known before."""
+    for entry in ("ingot.eie.sweep.sweep", "ingot.eie.paper.evaluate"):
+        monkeypatch.setattr(entry, lambda *_: pytest.fail("computed before its place was known"))
+    (tmp_path / "eie.html").mkdir()
+    place = tmp_path if words[0] == "paper" else tmp_path / "eie.html"
+    said = CliRunner().invoke(app, ["eie", *words, str(place)])
+    assert said.exit_code == 2 and "Is a directory" in said.output, said.output

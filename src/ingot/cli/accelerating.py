@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -194,6 +194,7 @@ def sweep(
     from ingot.eie import sweep as sweeping
     from ingot.eie.benchmark import BENCHMARKS
 
+    require_place(svg)
     lists = {"pes": pes, "fifo": fifo, "sram-width": sram_width, "precision": precision}
     numbers = {name.replace("-", "_"): _numbers(name, text) for name, text in lists.items()}
     axes = replace(sweeping.Axes(errors=True), **numbers)  # type: ignore[arg-type]  # integers
@@ -204,10 +205,7 @@ def sweep(
         "--fix": fix,
         "--capacity": capacity,
     }
-    if model is None and (named := [option for option, value in given.items() if value]):
-        raise InputError(
-            f"{named[0]} is of a model, and the paper's layers are no model", remedy="name a MODEL"
-        )
+    require_model(model, given, "the paper's layers are no model", "name a MODEL")
     with progress("Sweeping"):
         loads: list[Any] = [b.name for b in BENCHMARKS]
         if model is not None:
@@ -238,6 +236,13 @@ _SWEEP_COLUMNS = (
     "mm2>",
     "max d/y>",
 )
+
+
+def require_model(model: Path | None, given: Mapping[str, object], but: str, remedy: str) -> None:
+    """Raises InputError for options that say something of a model, where there is none."""
+    named = [option for option, value in given.items() if value]
+    if model is None and named:
+        raise InputError(f"{named[0]} is of a model, and {but}", remedy=remedy)
 
 
 def _sweep_row(p: Point) -> tuple[object, ...]:
@@ -291,6 +296,7 @@ PAPER = (
     "stands what its text says.",
 )
 """How the pages of the evaluation are to be read."""
+PAGE = "eie.html"
 
 
 @app.command()
@@ -305,6 +311,7 @@ def paper(
     from ingot.eie.sweep import executor_of
     from ingot.inspection.page import Section, page
 
+    require_place(output / PAGE)
     with progress("The paper's evaluation"), executor_of(workers, scheduler) as executor:
         exhibits = evaluate(executor)
     texts, sections = {}, []
@@ -313,7 +320,7 @@ def paper(
         for n, picture in enumerate(pictures):
             texts[output / f"{x.key}{'-b' if n else ''}.svg"] = picture
         sections.append(Section(x.title, x.text, x.columns, x.rows, pictures))
-    texts[output / "eie.html"] = page("EIE: the paper's evaluation, simulated", sections, PAPER)
+    texts[output / PAGE] = page("EIE: the paper's evaluation, simulated", sections, PAPER)
     data = [asdict(x) for x in exhibits]
     texts[output / "eie.json"] = json.dumps(data, indent=2) + "\n"
     write_texts(texts)

@@ -385,7 +385,9 @@ def read_inputs(words: Sequence[str] | None, tensors: Sequence[Mapping[str, Any]
         is_sequence, file = known[name].get("kind") == "sequence", word[len(name) + 1 :]
         if name in out and not is_sequence:
             raise InputError(f"--input {name} is given twice")
-        array = read_array(Path(file), str(known[name]["dtype"])) if file or not is_sequence else None
+        if not file and not is_sequence:
+            raise InputError(f"--input {word} names no file", remedy="write NAME=FILE.npy")
+        array = read_array(Path(file), str(known[name]["dtype"])) if file else None
         if is_sequence:
             out.setdefault(name, []).extend([] if array is None else [array])
         else:

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ingot.cli import accelerating as arg
-from ingot.cli.arguments import Inputs, Json, options
+from ingot.cli.arguments import Capacities, Defines, Fixed, Inputs, Json, options
 from ingot.cli.show import note, progress, report
 from ingot.errors import MismatchError
-from ingot.files import write_folder
+from ingot.files import require_place, write_folder
 from ingot.tables import Table, table
 
 if TYPE_CHECKING:
     from ingot.eie.machine import Machine
     from ingot.eie.rtl.compare import Comparison
     from ingot.eie.rtl.synthesize import Block
+    from ingot.options import Options
 
 Directory = Annotated[
     Path, typer.Option("-o", "--output", metavar="DIR", help="The directory for the files.")
@@ -50,11 +51,16 @@ def rtl(
     synthesize: Synthesize = False,
     model: ModelFile = None,
     inputs: Inputs = None,
+    define: Defines = None,
+    fix: Fixed = None,
+    capacity: Capacities = None,
     as_json: Json = False,
 ) -> None:
     """Write the array of PEs as Verilog, with a testbench for Verilator."""
     from ingot.eie.machine import Machine
 
+    given = {"--input": inputs, "--define": define, "--fix": fix, "--capacity": capacity}
+    arg.require_model(model, given, "Verilog without --model runs nothing", "name one: --model FILE")
     machine = Machine(
         pes,
         fifo,
@@ -68,9 +74,11 @@ def rtl(
         from ingot.eie.rtl.verilog import verilog
 
         texts = verilog(machine)
-        write_folder(output, {name: text.encode() for name, text in texts.items()})
+        require_place(*(output / name for name in texts))
         blocks = _synthesized(machine) if synthesize else []
-    found = [] if model is None else _compared(model, inputs, machine)
+    chosen = options("native", define, capacity=capacity, fix=fix)
+    found = [] if model is None else _compared(model, chosen, inputs, machine)
+    write_folder(output, {name: text.encode() for name, text in texts.items()})
     written = table(f"{output}/", ("file", "lines>"), [(n, t.count("\n")) for n, t in texts.items()])
     cells = [_cell_table(blocks)] if blocks else []
     layers = [_layer_table(model.name, found)] if model is not None else []
@@ -101,14 +109,14 @@ def _agree(bits_agree: bool) -> str:
     return "equal, all bits" if bits_agree else "DIFFERENT"
 
 
-def _compared(model: Path, inputs: list[str] | None, machine: Machine) -> list[Comparison]:
+def _compared(model: Path, chosen: Options, inputs: list[str] | None, machine: Machine) -> list[Comparison]:
     """The model's products with one vector each."""
     from ingot.eie.rtl.compare import compare_products
     from ingot.eie.rtl.simulate import build
     from ingot.log import announce
 
     with progress(f"Simulating {model.name}"), tempfile.TemporaryDirectory() as folder:
-        found, left, activations = arg.prepared(model, options("native", None), inputs, 1)
+        found, left, activations = arg.prepared(model, chosen, inputs, 1)
         announce("Verilator", 0, len(found))
         program = build(machine, Path(folder))
         made = []
