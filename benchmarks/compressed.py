@@ -77,11 +77,11 @@ NETWORKS = {
     "resnet8": Network(
         "ResNet-8 (MLPerf Tiny), CIFAR-10",
         TRAINING / "image_classification/trained_models/pretrainedResnet.h5",
-        ("--ratios 12.2x --bits conv=3,conv2d/kernel_2=4,fc=4",),
+        ("--ratios 12.2x --bits 4 --entropy-constrained",),
         12.0,
-        rounds=3,
-        steps=2000,
-        tuning=3000,
+        rounds=7,
+        steps=1000,
+        tuning=4680,
     ),
     "ds_cnn": Network(
         "DS-CNN (MLPerf Tiny), keywords",
@@ -109,7 +109,7 @@ def test_samples(data: Path, name: str) -> Path:
 
 
 def tuned(data: Path, name: str, steps: int) -> Path:
-    """The network after so many steps of training on the same samples, its batch normalisations folded."""
+    """The network after so many steps of training on the same samples."""
     path = data / FOLDER / f"{name}-tuned.onnx"
     if path.exists():
         return path
@@ -117,10 +117,8 @@ def tuned(data: Path, name: str, steps: int) -> Path:
 
     from ingot.check.trainable import trainable
     from ingot.compression.script import load_script
-    from ingot.quantization.fold import fold
-    from ingot.quantization.network import closed, opened
 
-    model = closed(fold(opened(onnx.load(data / FOLDER / f"{name}.onnx"), {})))
+    model = onnx.load(data / FOLDER / f"{name}.onnx")
     network, script = trainable(model), load_script(HERE / f"finetune_{name}.py")
     torch.manual_seed(0)
     script.train(network, steps)
@@ -138,6 +136,7 @@ def control(data: Path, name: str) -> float:
     from ingot.compression.script import load_script
 
     network = NETWORKS[name]
+    os.environ["ROUNDS"] = str(network.rounds)
     trained = trainable(onnx.load(prepared(data, name)))
     script = load_script(HERE / f"finetune_{name}.py")
     script.prepare(trained)
@@ -169,6 +168,7 @@ def prepared(data: Path, name: str) -> Path:
 def compressed(data: Path, name: str) -> dict[str, Any]:
     """What `ingot pareto` says of a network."""
     network, folder = NETWORKS[name], data / FOLDER
+    os.environ["ROUNDS"] = str(network.rounds)
     before, model = right_answers(data, name, published(data, name)), prepared(data, name)
     script = ("--finetune", HERE / f"finetune_{name}.py")
     judged = ("--evaluate", test_samples(data, name), "-o", folder / name, "--json")

@@ -3,19 +3,26 @@
 The loss is the cross entropy with the labels and with what the network said before anything was changed,
 in equal parts unless the script says otherwise. At a temperature above 1, the logits of both networks are
 divided by it first. Then the classes that are wrong count as well, of which a network that is sure says
-almost nothing. Each parameter has a learning rate in proportion to its size, because layers with folded
-batch normalisations have weights of very different sizes. Products are computed in bfloat16, twice as fast.
+almost nothing. Each parameter has a learning rate in proportion to its size, because layers have weights of
+very different sizes. It falls along a cosine over all rounds of training, of which the environment variable
+ROUNDS has the number. Products are computed in bfloat16, twice as fast.
 """
 
 from __future__ import annotations
 
 import copy
+import math
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+TAUGHT = 0.6
+"""The rate with a teacher, relative to that before."""
+WARMING = 100
+"""Steps in which the rate rises."""
 LEAST = 1e-30
 """The least probability whose logarithm is taken: the networks end in a softmax."""
 
@@ -24,15 +31,17 @@ LEAST = 1e-30
 class Distilling:
     """`batch` draws inputs float32 and classes int64, `held` yields those that the network is judged by.
 
-    `rate` is Adam's, relative to the root mean square of a parameter, before a cosine schedule.
+    `rate` is Adam's at its peak, relative to the root mean square of a parameter. `done` are rounds of
+    training with a teacher.
     """
 
     batch: Callable[[], tuple[Tensor, Tensor]]
     held: Callable[[], Iterable[tuple[Tensor, Tensor]]]
     labelled: float = 0.5
-    rate: float = 0.005
+    rate: float = 0.01
     temperature: float = 1.0
     teacher: nn.Module | None = None
+    done: int = 0
 
     def __post_init__(self) -> None:
         # two threads that wait for each other on a busy machine take ten times as long as one
@@ -46,9 +55,13 @@ class Distilling:
 
     def train(self, network: nn.Module, steps: int) -> None:
         trained = [p for p in network.parameters() if p.requires_grad]
-        groups = [{"params": [p], "lr": self.rate * _size(p)} for p in trained]
+        rounds = 1 if self.teacher is None else int(os.environ.get("ROUNDS", "1"))
+        peak = self.rate if self.teacher is None else TAUGHT * self.rate
+        groups = [{"params": [p], "lr": peak * _size(p)} for p in trained]
         optimizer = torch.optim.Adam(groups)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda k: _falling(k, steps, self.done, rounds)
+        )
         for _ in range(steps):
             inputs, labels = self.batch()
             loss = self._loss(network, inputs, labels)
@@ -56,6 +69,7 @@ class Distilling:
             loss.backward()
             optimizer.step()
             schedule.step()
+        self.done += self.teacher is not None
 
     def _loss(self, network: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
         with torch.autocast("cpu", torch.bfloat16):
@@ -77,6 +91,12 @@ class Distilling:
             right += int((network(inputs).argmax(1) == labels).sum())
             count += len(labels)
         return 100 * right / count
+
+
+def _falling(step: int, steps: int, done: int, rounds: int) -> float:
+    """What the rate is multiplied by in a step of the round after so many rounds."""
+    progress = min((done + step / steps) / rounds, 1.0)
+    return min(1.0, (step + 1) / WARMING) * (1 + math.cos(math.pi * progress)) / 2
 
 
 def _size(parameter: Tensor) -> float:

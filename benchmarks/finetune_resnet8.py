@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 from benchmarks.distilling import Distilling
 from benchmarks.pictures import cached_pictures
 
-BATCH, MARGIN, SIZE, RUN = 128, 4, 32, 1000
+BATCH, MARGIN, SIZE, RUN = 128, 4, 32, 250
 _of = cached_pictures(Path(os.environ["DATA"]))
 _images, _labels = torch.from_numpy(_of.training), torch.from_numpy(_of.training_labels)
 _test, _right = torch.from_numpy(_of.test), torch.from_numpy(_of.test_labels)
@@ -40,5 +40,5 @@ def held() -> Iterator[tuple[Tensor, Tensor]]:
         yield _test[start : start + RUN].float(), _right[start : start + RUN]
 
 
-_distilling = Distilling(batch, held)
+_distilling = Distilling(batch, held, temperature=2.0)
 prepare, train, evaluate = _distilling.prepare, _distilling.train, _distilling.evaluate

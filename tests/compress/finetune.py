@@ -326,3 +326,48 @@ def test_reordered_gates_are_found() -> None:
     bond = bind(lstm, constants)["W"]
     np.testing.assert_array_equal(bond.read(), constants["W"])
     np.testing.assert_array_equal(bond.turned(constants["W"]), lstm.weight_ih_l0.detach().numpy())
+
+
+def test_the_network_trains_by_statistics_of_batches() -> None:
+    """As torch.nn.BatchNorm2d does; afterwards the file has what the buffers have."""
+    network = trainable(convolutional())
+    drawn = np.random.default_rng(0).standard_normal((6, 3, 8, 8)).astype(np.float32)
+    drawn[0] = np.random.default_rng(0).standard_normal((1, 3, 8, 8))  # what `answers` gives
+    given = torch.from_numpy(drawn)
+    network.train()
+    assert not torch.allclose(network(given)[:1], network(given[:1]), atol=1e-4)
+    named = {name: tensor.detach().numpy() for name, tensor in network.constants.items()}
+    assert (named["mean"] != 0).all()
+    network.eval()
+    changed = with_weights(convolutional(), {n: named[n] for n in ("mean", "variance")})
+    with torch.no_grad():
+        np.testing.assert_allclose(network(given[:1]), answers(changed)[0], atol=1e-5)
+
+
+def test_entropy_constrained_training_reaches_the_ratio(tmp_path: Path) -> None:
+    """The network answers as the file does, and better than one that is pruned to the same size first."""
+    scores = {}
+    for entropic in (True, False):
+        path, before = prepared(tmp_path)
+        script = load_script(path)
+        training = Training(script, 0, 150, share_rounds=3)
+        wish = Wish(bits=("4",), ratio="9x", entropic=entropic, training=training)
+        made = compress(before, read, wish)
+        assert 9.0 <= made.account.ratio < 9.2
+        scores[entropic] = dict(made.scores)["centroids trained"]
+        network = script.functions["evaluate"].__globals__["KEPT"][-1]
+        given = np.random.default_rng(0).standard_normal((2, 16)).astype(np.float32)
+        with torch.no_grad():
+            wanted = network(torch.from_numpy(given)).numpy()
+        np.testing.assert_allclose(answers(made.model)[0], wanted, atol=1e-5)
+        for encoding in made.encodings.values():
+            encoding.check()
+            assert not entropic or (encoding.values[0] == 0 and len(encoding.values) == 16)
+    assert scores[True] >= scores[False] - 0.02
+
+
+def test_a_ratio_that_no_price_reaches(tmp_path: Path) -> None:
+    path, before = prepared(tmp_path)
+    training = Training(load_script(path), 0, 5, share_rounds=2)
+    with pytest.raises(InputError, match="is all that shared values give"):
+        compress(before, read, Wish(bits=("4",), ratio="900x", entropic=True, training=training))

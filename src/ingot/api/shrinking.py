@@ -11,7 +11,7 @@ from ingot.check.calibrate import Profiled, calibrate, subject
 from ingot.check.evidence import LabelledData
 from ingot.compression.container import CONTAINER_BYTES
 from ingot.compression.encode import Form
-from ingot.compression.finetune import ROUNDS, STEPS, Training
+from ingot.compression.finetune import STEPS, planned
 from ingot.compression.model import Compressed, Wish
 from ingot.compression.propose import Scale
 from ingot.compression.share import Start
@@ -168,9 +168,10 @@ def compress(
     seed: int | None = None,
     container: str | Path | None = None,
     finetune: str | Path | None = None,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
     steps: int = STEPS,
-    share_rounds: int = 1,
+    share_rounds: int | None = None,
+    entropic: bool = False,
     fold: bool = False,
     short_names: bool = False,
     data: Data | None = None,
@@ -182,7 +183,8 @@ def compress(
     `total_density` choose the densities of the other layers, so that the model is that many times smaller, or
     keeps that share of all weights. `bits` are the bits of a code, and `gap_bits` those of a relative index
     (a number, auto or coded). A `container` replaces the model's weights. `finetune` is a script that trains
-    between `rounds` of pruning and in `share_rounds` of sharing, for `steps` each. With `fold`, batch
+    between `rounds` of pruning and in `share_rounds` of sharing, for `steps` each; with `entropic`, weights
+    are not pruned first, but share the values that cost least in loss and in bits. With `fold`, batch
     normalisations and biases become part of the weights first, and `short_names` renames inner tensors. With
     `data` (and `labels`), the result says what compression costs on them. Raises InputError for options that
     do not fit the model.
@@ -198,7 +200,8 @@ def compress(
         start=centroids,
         seed=seed,
         container=None if container is None else read_file(Path(container), CONTAINER_BYTES),
-        training=None if finetune is None else Training(Path(finetune), rounds, steps, share_rounds),
+        entropic=entropic,
+        training=None if finetune is None else planned(Path(finetune), rounds, steps, share_rounds, entropic),
     )
     return compress_model(opened(model), wish, fold, _labelled(data, labels), short_names)
 

@@ -108,6 +108,14 @@ ShareRounds = Annotated[
         "trains the centroids (default: 1).",
     ),
 ]
+Entropic = Annotated[
+    bool,
+    typer.Option(
+        "--entropy-constrained",
+        help="With --finetune and --target-ratio: instead of pruning first, weights share the values that "
+        "cost least in loss and in bits after Huffman coding; zero is one of them.",
+    ),
+]
 Fold = Annotated[
     bool,
     typer.Option("--fold", help="First fold batch normalisations and biases into the weights before them."),
@@ -158,6 +166,7 @@ def compress(
     rounds: Rounds = None,
     steps: Steps = None,
     share_rounds: ShareRounds = None,
+    entropic: Entropic = False,
     fold: Fold = False,
     short_names: ShortNames = False,
     evaluate: Evaluate = None,
@@ -183,8 +192,9 @@ def compress(
             form=form,
             start=centroids,
             seed=seed,
+            entropic=entropic,
             container=None if source is None else read_file(source, CONTAINER_BYTES),
-            training=training_of(finetune, rounds, steps, share_rounds),
+            training=training_of(finetune, rounds, steps, share_rounds, entropic),
         )
         made = compress_model(model, wish, fold, labelled(evaluate, labels, "--evaluate"), short_names)
         content = container_of(made) if path.suffix == ".net" else made.model.SerializeToString()
@@ -194,19 +204,23 @@ def compress(
             files[report_file] = _report(made, report_file, data, title).encode()
         write_apart(files)
     _show(made, data, title, as_json)
-    if target_ratio or total_density:
+    if (target_ratio or total_density) and not entropic:
         found = ",".join(f"{name}={choice.density:.4g}" for name, choice in made.choices.items())
         note(f"to use these densities again: --density {found}")
 
 
 def training_of(
-    script: Path | None, rounds: int | None, steps: int | None, share_rounds: int | None
+    script: Path | None,
+    rounds: int | None,
+    steps: int | None,
+    share_rounds: int | None,
+    entropic: bool = False,
 ) -> Training | None:
     """The training that options ask for. Raises InputError for options of training without a script."""
-    from ingot.compression.finetune import ROUNDS, STEPS, Training
+    from ingot.compression.finetune import planned
 
     if script is not None:
-        return Training(script, ROUNDS if rounds is None else rounds, steps or STEPS, share_rounds or 1)
+        return planned(script, rounds, steps, share_rounds, entropic)
     if rounds is not None or steps or share_rounds:
         named = "--share-rounds is" if rounds is None and not steps else "--rounds and --steps are"
         raise InputError(f"{named} of training", remedy="add --finetune TRAIN.py")

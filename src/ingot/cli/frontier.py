@@ -51,6 +51,7 @@ def pareto(
     rounds: by.Rounds = None,
     steps: by.Steps = None,
     share_rounds: by.ShareRounds = None,
+    entropic: by.Entropic = False,
     fold: by.Fold = False,
     short_names: by.ShortNames = False,
     evaluate: by.Evaluate = None,
@@ -75,7 +76,8 @@ def pareto(
         density=tuple(density or ()),
         scale=prune_by,
         start=centroids,
-        training=by.training_of(finetune, rounds, steps, share_rounds),
+        entropic=entropic,
+        training=by.training_of(finetune, rounds, steps, share_rounds, entropic),
     )
     job = Job(model, fold, labelled(evaluate, labels, "--evaluate"), compress_model, short_names)
     with progress(f"Compressing {model.name}"):

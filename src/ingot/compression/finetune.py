@@ -3,12 +3,12 @@ encodings.
 
     rounds of: prune a little more, train the weights that are left
     rounds of: cluster, train weights that the network sees shared, so that they may change their cluster
+               (`straight`, or `entropic`, which also prunes)
     at last:   cluster, train the centroids: the gradient of each is the sum of the gradients of its weights
 
 All of this is hooks on tensors, of which the script's own `train` knows nothing. A gradient is 0 where a
 weight is pruned; for shared weights it is the sum over their cluster, so that weights that begin equal stay
-equal under any optimiser that treats elements alike. In the rounds between, see `straight`. Called by
-`compress`.
+equal under any optimiser that treats elements alike. Called by `compress`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import numpy as np
 import onnx
 
 from ingot.compression.bonds import Bond, bind, bind_named
-from ingot.compression.encode import Choice, encode, share
+from ingot.compression.encode import FLOAT_BITS, UNCHANGED, Choice, encode, share
+from ingot.compression.entropic import Entropic, Shared
 from ingot.compression.layers import Layer
 from ingot.compression.prune import kept_by, largest
 from ingot.compression.script import Script, load_script
@@ -40,8 +41,9 @@ Build = Callable[[onnx.ModelProto], Any]
 class Training:
     """A script and its plan: rounds of pruning and of sharing, and steps of the optimiser in each of them.
 
-    `build` makes the network of scripts that make none: a torch.nn.Module whose `constants` are tensors by
-    the names of the model's constants.
+    With a `ratio`, weights share the values that cost least in loss and in bits, so that the layers become
+    that many times smaller, instead of being pruned first. `build` makes the network of scripts that make
+    none: a torch.nn.Module whose `constants` are tensors by the names of the model's constants.
     """
 
     script: Path | Script
@@ -49,6 +51,20 @@ class Training:
     steps: int = STEPS
     share_rounds: int = 1
     build: Build | None = None
+    ratio: float | None = None
+
+
+def planned(
+    script: Path,
+    rounds: int | None = None,
+    steps: int | None = None,
+    share_rounds: int | None = None,
+    entropic: bool = False,
+) -> Training:
+    """The training with what is usual where nothing is said: entropy-constrained, it does not prune first."""
+    usual = (0, 2) if entropic else (ROUNDS, 1)
+    pruning = usual[0] if rounds is None else rounds
+    return Training(script, pruning, steps or STEPS, share_rounds or usual[1])
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +98,7 @@ def finetune(
     jobs = [
         _Job(la, c, _bond(la, bonds, script))
         for la, c in zip(layers, choices, strict=True)
-        if _encoded(la, c)
+        if (_encoded(la, c) if training.ratio is None else c.bits != UNCHANGED)
     ]
     trained = Trained(frozen=_freeze(network, bonds))
     _score(trained, "before", script, network)
@@ -92,13 +108,17 @@ def finetune(
         _score(trained, f"pruned, round {number}", script, network)
     if not training.rounds:
         _project([job.prune(1.0) for job in jobs])
+    loose = None if training.ratio is None else _entropic(jobs, layers, training.ratio)
     for number in range(1, training.share_rounds + 1):
         announce("train centroids", training.rounds + number - 1, training.rounds + training.share_rounds)
         is_last = number == training.share_rounds
         if not is_last:
-            _train_straight(script, network, training.steps, [job.loose() for job in jobs])
+            held = [job.loose() for job in jobs] if loose is None else [loose]
+            _train_straight(script, network, training.steps, held)
             _score(trained, f"shared, round {number}", script, network)
             continue
+        if loose is not None:
+            loose.settle()
         hooks = [job.share() for job in jobs]
         _project(hooks)
         _score(trained, "shared", script, network)
@@ -133,6 +153,7 @@ class _Job:
     kept: Array = field(default_factory=lambda: np.ones(0, np.bool_))
     found: Encoding | None = None
     straight: Straight | None = None
+    entropic: Shared | None = None
 
     def prune(self, progress: float) -> tuple[Bond, Hook, Hook]:
         """Leave the largest weights; the density falls in equal factors to what was chosen."""
@@ -156,7 +177,11 @@ class _Job:
         """Tie the weights of each cluster."""
         import torch
 
-        self.found = share(self.bond.read(), self.kept, self.choice)
+        if self.entropic is None:
+            self.found = share(self.bond.read(), self.kept, self.choice)
+        else:
+            self.found = self._coded(self.entropic)
+            self.kept = self.found.codes != 0
         codes = self._tensor(self.found.dense().codes.astype(np.int64)).reshape(-1)
         mask, count = self._tensor(self.kept).reshape(-1), len(self.found.values)
         sizes = torch.bincount(codes[mask], minlength=count).clamp(min=1)
@@ -172,6 +197,10 @@ class _Job:
             return torch.zeros(count, dtype=flat.dtype, device=flat.device).index_add_(0, codes, flat)
 
         return self.bond, project, gradient
+
+    def _coded(self, shared: Shared) -> Encoding:
+        """A code for every weight, where code 0 stands for 0."""
+        return shared.encoding(shared.codes[self.bond.at].reshape(self.bond.shape))
 
     def finish(self) -> Encoding:
         """The encoding with the centroids as trained."""
@@ -203,7 +232,7 @@ def _train(script: Script, network: Any, steps: int, held: Sequence[tuple[Bond, 
     _project(held)
 
 
-def _train_straight(script: Script, network: Any, steps: int, tensors: Sequence[Straight]) -> None:
+def _train_straight(script: Script, network: Any, steps: int, tensors: Sequence[Straight | Entropic]) -> None:
     """Train tensors that the network sees shared; afterwards they are."""
     handles = [handle for tensor in tensors for handle in tensor.attach(network)]
     try:
@@ -222,6 +251,15 @@ def _project(held: Sequence[tuple[Bond, Hook, Hook]]) -> None:
     with torch.no_grad():
         for bond, onto, _ in held:
             bond.tensor.copy_(onto(bond.tensor))
+
+
+def _entropic(jobs: Sequence[_Job], layers: Sequence[Layer], ratio: float) -> Entropic:
+    """All tensors to be shared at one price of a bit."""
+    for job in jobs:
+        job.entropic = Shared(job.bond.tensor, job.choice.bits)
+    held = {job.layer for job in jobs}
+    other_bits = sum(FLOAT_BITS * layer.weights.size for layer in layers if layer not in held)
+    return Entropic([job.entropic for job in jobs if job.entropic is not None], ratio, other_bits)
 
 
 def _encoded(layer: Layer, choice: Choice) -> bool:

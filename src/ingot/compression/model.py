@@ -46,7 +46,8 @@ class Wish:
     """What a user asks for; words as `choose.per_layer` reads them.
 
     With a `ratio` (as in 35x) layers without a density get one such that all together reach it, with a
-    `total_density` (as in 10%) such that all together keep that share of their weights. With a
+    `total_density` (as in 10%) such that all together keep that share of their weights; `entropic`: training
+    reaches the ratio by the values that weights share. With a
     `container` its content takes the place of the model's weights: as it is if nothing else is wished,
     else it is what is compressed.
     """
@@ -60,6 +61,7 @@ class Wish:
     form: Form = "auto"
     start: Start = "optimal"
     seed: int | None = None
+    entropic: bool = False
     training: Training | None = None
     container: bytes | None = None
 
@@ -117,6 +119,8 @@ def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
             return finished(model, layers, encodings, [Choice() for _ in layers])
         write(model, encodings, opset_of(model))
         return compress(model, read, alone)
+    if wish.entropic:
+        wish = _entropic(wish)
     choices = choices_of(layers, wish)
     if wish.training is not None:
         trained = finetune(model, layers, choices, floats(model, read), wish.training)
@@ -130,6 +134,38 @@ def compress(model: onnx.ModelProto, read: Read, wish: Wish) -> Compressed:
         if encoding is not None:
             encodings[layer] = encoding
     return finished(model, layers, encodings, choices)
+
+
+def _entropic(wish: Wish) -> Wish:
+    """The wish whose ratio training reaches. Raises InputError for what such training leaves without
+    meaning.
+    """
+    name = "--entropy-constrained"
+    if wish.training is None or not wish.ratio:
+        raise InputError(
+            f"{name} trains until the layers are so many times smaller",
+            remedy="add --finetune TRAIN.py and --target-ratio 12x",
+        )
+    if wish.training.share_rounds < 2:
+        raise InputError(
+            f"{name} trains in all rounds of sharing but the last", remedy="add --share-rounds 2, or more"
+        )
+    given = {
+        "--density": wish.density,
+        "--total-density": wish.total_density,
+        "--prune-by": wish.scale,
+        "--gap-bits": wish.gap_bits,
+        "--form sparse": wish.form == "sparse",
+        "--rounds": wish.training.rounds,
+        f"--centroids {wish.start}": wish.start != "optimal",
+    }
+    if named := [option for option, value in given.items() if value]:
+        raise InputError(
+            f"{name} prunes by sharing: zero is one of the values, and {named[0]} says nothing",
+            remedy=f"leave one out{' (--rounds 0)' if named[0] == '--rounds' else ''}",
+        )
+    training = replace(wish.training, ratio=choose.ratio(wish.ratio))
+    return replace(wish, ratio="", form="codebook", training=training)
 
 
 def finished(

@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
+import torch.nn.functional as F
 from onnx import helper, numpy_helper
 
 from ingot.peers.job import Refused
 from ingot.peers.torch import OPERATORS
 
 STATISTICS = (3, 4)  # of BatchNormalization: the stored mean and variance, which are not trained
+MOMENTUM = 0.1  # what a batch counts for in the statistics
+TRAINING = "is it training"  # the name of a truth that steps may read, not one of ONNX
 UNTRAINED = {"LSTM"}  # the adapter copies their weights into a module of its own
 
 
@@ -27,7 +30,8 @@ class TorchModule(torch.nn.Module):  # type: ignore[misc]  # torch may be missin
     first axis if the graph has a fixed one there.
 
     Floats of more than one element are parameters, but for the statistics of batch normalisations, which are
-    buffers. Batch normalisations always compute with those. Raises Refused for operators that are not known.
+    buffers. In training, these compute with the statistics of the batch, and the buffers follow, as those of
+    torch.nn.BatchNorm2d do. Raises Refused for operators that are not known.
     """
 
     def __init__(self, graph: onnx.GraphProto) -> None:
@@ -47,6 +51,7 @@ class TorchModule(torch.nn.Module):  # type: ignore[misc]  # torch may be missin
         stated.update((name, array) for name, array in arrays.items() if name not in self.attributes)
         self.fixed: dict[str, Any] = {"": None, **{n: _tensor(n, array) for n, array in stated.items()}}
         self.steps = _steps(nodes, {**self.fixed, **self.constants}, self._batch(graph))
+        self.eval()  # as the file computes, until somebody trains it
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -56,6 +61,7 @@ class TorchModule(torch.nn.Module):  # type: ignore[misc]  # torch may be missin
     def forward(self, *inputs: Any) -> Any:
         """Return the output, or a tuple of the outputs."""
         values = {**self.fixed, **self.constants, **dict(zip(self.inputs, inputs, strict=True))}
+        values[TRAINING] = self.training
         for call, names, results in self.steps:
             made = call(*(values[name] for name in names))
             values.update(zip(results, made if isinstance(made, tuple) else (made,), strict=False))
@@ -108,8 +114,16 @@ def _steps(nodes: Sequence[onnx.NodeProto], known: Mapping[str, Any], batch: int
         constants = [known.get(name) for name in node.input]
         if node.op_type == "Reshape" and batch is not None and constants[0] is None:
             constants[1] = _of_any_batch(constants[1], batch)
+        if node.op_type == "BatchNormalization":
+            steps.append((_batch_norm(attributes), [*node.input, TRAINING], list(node.output)))
+            continue
         steps.append((OPERATORS[node.op_type](attributes, constants), list(node.input), list(node.output)))
     return steps
+
+
+def _batch_norm(attributes: Mapping[str, Any]) -> Any:
+    epsilon = float(attributes.get("epsilon", 1e-5))
+    return lambda x, w, b, mean, var, trains: F.batch_norm(x, mean, var, w, b, trains, MOMENTUM, epsilon)
 
 
 def _of_any_batch(shape: Any, batch: int) -> Any:
