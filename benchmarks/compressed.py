@@ -86,10 +86,10 @@ NETWORKS = {
     "ds_cnn": Network(
         "DS-CNN (MLPerf Tiny), keywords",
         TRAINING / "keyword_spotting/trained_models/kws_ref_model",
-        ("--fold --ratios 10.2x --bits conv=3,fc=4,*depthwise*=4",),
+        ("--fold --ratios 10.2x --bits 4 --entropy-constrained",),
         10.0,
-        rounds=3,
-        steps=3000,
+        rounds=4,
+        steps=2000,
     ),
 }
 

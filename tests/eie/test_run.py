@@ -143,6 +143,9 @@ def test_recurrent_layers(op: str, gates: int, tmp_path: Path) -> None:
     # Each way brings a state, both the input; every product's results go back to the host.
     moved = inputs + 2 * hidden + 4 * gates * hidden
     assert json.loads(result.stdout)["input_output_microseconds"] == -(-moved * 16 // 64) / 800
+    np.save(tmp_path / "l.npy", np.zeros(16, np.int64))
+    said = ingot("run", tmp_path / "cell.onnx", "--labels", tmp_path / "l.npy")
+    assert said.exit_code == 2 and "this is a gate of a recurrent layer" in " ".join(said.output.split())
     before = [layer for layer in layers if layer["cols"] == hidden]
     assert all(layer["active"] < 1 for layer in before)  # the first step starts from zeros
 
@@ -216,7 +219,7 @@ def test_labels(dense: Path, tmp_path: Path) -> None:
     for wrong, seen in (
         (labels + 99 - labels[0], "99"),
         (labels.astype(float), "float64"),
-        (labels[None], "int64"),
+        (labels[None], "2 axes"),
         (np.array(["a"] * 9), "<U1"),
     ):
         np.save(tmp_path / "l.npy", wrong)

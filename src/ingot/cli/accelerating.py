@@ -148,7 +148,7 @@ def _read_labels(path: Path, rows: int, samples: int) -> Array:
     is_numbers = made.ndim == 1 and made.dtype.kind in "iu"
     wrong = made[(made < 0) | (made >= rows)] if is_numbers else made.reshape(-1)[:0]
     if wrong.size or not is_numbers:
-        seen = wrong[0] if is_numbers else made.dtype
+        seen = wrong[0] if is_numbers else made.dtype if made.ndim == 1 else f"{made.ndim} axes"
         message = f"{path}: labels are whole numbers of 0 to {rows - 1} along one axis, not {seen}"
         raise InputError(message, shapes=[made.shape])
     return made[:samples].astype("int64")

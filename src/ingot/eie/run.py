@@ -269,6 +269,13 @@ def _right(w: Work, results: Array, labels: Array | None) -> tuple[int, int] | N
     """How often the largest result is the label's, in fixed point and in floats."""
     if labels is None:
         return None
+    if w.product.state is not None or w.product.shape[0] < 2:
+        kind = "a gate of a recurrent layer" if w.product.state is not None else "one row"
+        raise InputError(
+            f"labels are numbers of the last product's rows, and this is {kind}, whose largest is no class",
+            node=w.product.name,
+            remedy="leave --labels out",
+        )
     if len(labels) != len(results):
         raise InputError(
             f"{len(labels)} labels for {len(results)} samples",
