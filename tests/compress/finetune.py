@@ -13,6 +13,7 @@ from onnx import numpy_helper
 from ingot.check.sensitivity import by_script, scan
 from ingot.check.trainable import trainable
 from ingot.compression.bonds import bind
+from ingot.compression.entropic import PROBED, Entropic, Shared
 from ingot.compression.finetune import Training
 from ingot.compression.layers import layers_of
 from ingot.compression.model import Wish, compress, floats
@@ -364,6 +365,25 @@ def test_entropy_constrained_training_reaches_the_ratio(tmp_path: Path) -> None:
             encoding.check()
             assert not entropic or (encoding.values[0] == 0 and len(encoding.values) == 16)
     assert scores[True] >= scores[False] - 0.02
+
+
+def test_layers_without_gradients_count_as_the_most_sensitive() -> None:
+    """And one whose gradients are small gets fewer bits than another."""
+    torch.manual_seed(0)
+    used, scaled, unused = (torch.nn.Linear(40, 40, bias=False) for _ in range(3))
+    network = torch.nn.Sequential(used, scaled)
+    tensors = [Shared(layer.weight, 4) for layer in (used, scaled, unused)]
+    entropic = Entropic(tensors, 9.0, 0)
+    handles = entropic.attach(network)
+    for _ in range(PROBED + 1):
+        network.zero_grad()
+        (network(torch.randn(8, 40)).square().sum() + 30 * used.weight.sum()).backward()
+    for handle in handles:
+        handle.remove()
+    assert tensors[0].size > tensors[1].size
+    assert tensors[2].sensitivity == pytest.approx(tensors[0].sensitivity, rel=0.3)
+    entropic.settle()
+    assert 9.0 <= 3 * 40 * 40 * 32 / sum(each.size for each in tensors) < 9.2
 
 
 def test_a_ratio_that_no_price_reaches(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ PROBED = 50
 EVERY = 10
 """Passes from one adjustment of the price to the next."""
 TRIALS, TURNS = 24, 8  # of a search for the price, and of k-means in each of them
+LEAST = 1e-30  # mean square of weights
 GAIN = 0.3  # by which the logarithm of the price follows the relative error of the size
 SPAN, NEAR = 60.0, 2.0  # how far below the largest price the logarithm is looked for, and about one in use
 
@@ -46,7 +47,7 @@ class Shared:
 
     def begin(self, price: float) -> None:
         """Values evenly apart, as far as is best at this price, and a few turns of k-means from there."""
-        weights = self.flat(self.tensor)
+        weights = self.latent()
         count = (1 << self.bits) - 1
         # the step of an even quantiser with the slope of price and loss at high rates: D = step^2 / 12
         step = math.sqrt(6 * price / (self.sensitivity * math.log(2)))
@@ -75,7 +76,7 @@ class Shared:
         """Give each weight its shared value, unless it has it."""
         if self.weights is None:
             self.weights = self.tensor.detach().clone()
-            self.assign(self.flat(self.weights), price)
+            self.assign(self.latent(), price)
             self.show()
 
     def show(self) -> None:
@@ -100,9 +101,9 @@ class Shared:
         """The encoding of such codes."""
         return Codebook(codes.astype(np.uint8), self.values)
 
-    @staticmethod
-    def flat(tensor: Any) -> Array:
-        """The elements in the tensor's own order."""
+    def latent(self) -> Array:
+        """The weights as they are trained, in the tensor's own order."""
+        tensor = self.tensor if self.weights is None else self.weights
         return np.asarray(tensor.detach().cpu().numpy().reshape(-1))
 
 
@@ -114,8 +115,7 @@ class Entropic:
     def __init__(self, tensors: Sequence[Shared], ratio: float, other_bits: int) -> None:
         self.tensors, self.ratio, self.other_bits = tensors, ratio, other_bits
         self.passes, self.price = 0, 0.0
-        for each in tensors:
-            each.sensitivity = 1 / max(float(each.tensor.detach().square().mean()), 1e-30)
+        self._learn()
         self._begin()
 
     def attach(self, network: Any) -> list[Any]:
@@ -138,7 +138,7 @@ class Entropic:
         def at(price: float) -> float:
             for each, (values, codes) in zip(self.tensors, found, strict=True):
                 each.values, each.codes = values, codes
-                each.assign(each.flat(each.weights), price)
+                each.assign(each.latent(), price)
             return self._ratio()
 
         self.price = math.exp(self._searched(at, math.log(self.price) - NEAR, math.log(self.price) + NEAR))
@@ -150,14 +150,22 @@ class Entropic:
         """Share; in passes of training, learn sensitivities or follow the size as well."""
         is_new = any(each.weights is None for each in self.tensors)
         if is_new and self.passes == PROBED:
-            for each in self.tensors:
-                each.sensitivity = max(each.squares / PROBED, 1e-30)
+            self._learn()
             self._begin()
         self.share()
         if is_new:
             self.passes += 1
             if self.passes % EVERY == 0:
                 self.price *= math.exp(GAIN * (self.ratio / self._ratio() - 1))
+
+    def _learn(self) -> None:
+        """Sensitivities by the gradients so far. A layer that has none is taken for the most sensitive one;
+        before the first pass, all are alike."""
+        sizes = [max(float(each.tensor.detach().square().mean()), LEAST) for each in self.tensors]
+        relative = [each.squares * size for each, size in zip(self.tensors, sizes, strict=True)]
+        most = max(relative) or 1.0
+        for each, size, found in zip(self.tensors, sizes, relative, strict=True):
+            each.sensitivity = (found or most) / size
 
     def _begin(self) -> None:
         """Find the price by halving its logarithm, and begin there."""
