@@ -244,6 +244,27 @@ def test_phases_read_their_filters_term_by_term(strides: int) -> None:
         check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
 
 
+@pytest.mark.parametrize("first", ["Tanh (x)", f"AveragePool <kernel_shape = [3, 3], {SAME}> (x)"])
+@pytest.mark.parametrize(("second", "kernel"), [("strides = [2, 2], group = 24", 7), ("strides = [2, 2]", 3)])
+def test_outputs_that_windows_read_are_imported(first: str, second: str, kernel: int) -> None:
+    """As inputs are: an output that no window along channels makes is in the order of the caller."""
+    x, side = (1, 24, 9, 10), kernel // 2
+    text = f"y = {first} z = Conv <pads = [{side}, {side}, {side}, {side}], {second}> (y)"
+    proto, feed = net(text, x), {"x": floats(*x, seed=9)}
+    proto.graph.node[1].input.append("w")
+    weights = floats(24, 1 if "group" in second else 24, kernel, kernel)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    for target in ("x86-64-v3", "aarch64", "c99"):
+        program = stages(proto, Options(target=target)).program
+        require_proved(program)
+        check(run(program, feed), wanted_of(proto, feed), 1e-4, f"loops for {target}")
+        layer = next(k for k in program.kernels if "Conv" in k.name)
+        assert any("_padded" in t.name for t in layer.parameters)
+        assert "naive" not in layer.generators or target == "c99"
+    for target in SHIPPED:
+        check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-4, f"C for {target}")
+
+
 PLANES = {
     "depthwise": ("y = Conv <pads = [4, 1, 4, 1], group = 6> (x, tall)", {"x_channels_first_rows"}),
     "maximum": (

@@ -5,7 +5,7 @@
 In: a fused region. Out: the region with groups that copy, and the copies that keep the rows of each channel.
 
 * An input of the bundle that a window would leave is imported into a buffer with a halo, also where it has
-  another shape for the window.
+  another shape for the window. So is an output that the region itself reads.
 * An output of at most `FEW_CHANNELS`, or of as many as fill half a vector and come from few others, or each
   channel of its own, or of few terms, has the row as its vector axis, and so has a signal's whose channels
   fill vectors badly: a vector along few channels would be nearly empty, one along many costs two transposes.
@@ -18,7 +18,7 @@ ONNX's spatial operators put channels at axis 1.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from dataclasses import replace
 from math import prod
 
@@ -32,7 +32,7 @@ from ingot.loops.edges import is_made_at_ends, may_be_cut, most_taps
 from ingot.loops.inner_products import is_product
 from ingot.loops.kernels.winograd.match import MOST_STRIDE
 from ingot.loops.picked_windows import is_picked
-from ingot.loops.region import Group, Region, read_instead
+from ingot.loops.region import Either, Group, Item, Region, read_instead
 from ingot.loops.region_passes.columns import FEW_CHANNELS, sum_columns
 from ingot.loops.region_passes.parted_columns import parted, parting, parts_of, read_parted
 from ingot.loops.region_passes.place_tables import tabulate_places
@@ -78,6 +78,9 @@ def insert_copies(region: Region, target: Target, fast: bool) -> Fills:
     for t in region.outputs if target.vector_bytes else ():
         if _needs_export(region, t, target, outputs, in_rows):
             _insert_export(region, t)
+    for t in region.outputs:  # after the exports, which windows do not read in the order of the caller
+        if t.rank >= 3 and _needs_import(region, t, target, dense, fast):
+            _insert_import(region, t)
     return in_rows
 
 
@@ -191,10 +194,14 @@ def _is_own(c: Compute, load: Load) -> bool:
 def _insert_import(region: Region, t: Tensor) -> None:
     copy = Tensor(f"{t.name}_padded", t.type, t.shape)
     first = Group((f"import_{t.name}",), (copying(t, copy),))
-    made = [i for i, item in enumerate(region.items) if isinstance(item, Group) and t in item.writes]
+    made = [i for i, item in enumerate(region.items) if t in _made_by(item)]
     for group in _groups(region):
         group.stages = tuple(read_instead(s, t, copy) for s in group.stages)
-    region.items.insert(made[0] + 1 if made else 0, first)
+    region.items.insert(made[-1] + 1 if made else 0, first)
+
+
+def _made_by(item: Item) -> Collection[Tensor]:
+    return item.results if isinstance(item, Either) else item.writes
 
 
 # ---- rows
