@@ -13,14 +13,16 @@ from ingot.formula.expr import Binary, Const, Expr, Var, substitute, walk
 from ingot.formula.index import simplify
 
 
-def normal_axes(c: Compute) -> Compute:
-    """The same stage with its axes split where an index divides them, and without axes of one element."""
-    return _squeeze(_split(c))
+def normal_axes(c: Compute, kept: Var | None = None) -> Compute:
+    """The same stage with its axes split where an index divides them, and without axes of one element, but
+    for the one to be `kept`.
+    """
+    return _squeeze(_split(c), kept)
 
 
-def _squeeze(c: Compute) -> Compute:
+def _squeeze(c: Compute, kept: Var | None) -> Compute:
     """Every axis of extent 1 is 0; a reduction left without axes becomes its one term."""
-    ones: dict[str, Expr] = {a.name: Const(0) for a in c.axes if a.extent == 1}
+    ones: dict[str, Expr] = {a.name: Const(0) for a in c.axes if a.extent == 1 and a is not kept}
     r, value = c.reduction, c.value
     if r is not None:
         inner = ones | {a.name: Const(0) for a in r.axes if a.extent == 1}
@@ -28,7 +30,7 @@ def _squeeze(c: Compute) -> Compute:
         r = replace(r, axes=axes, init=substitute(r.init, ones), term=substitute(r.term, inner))
         if not axes:
             value, r = substitute(value, {"acc": _only_term(r)}), None
-    axes = tuple(a for a in c.axes if a.extent != 1)
+    axes = tuple(a for a in c.axes if a.name not in ones)
     at = tuple(substitute(i, ones) for i in c.index)
     return Compute(c.out, axes, substitute(value, ones), r, at)
 

@@ -48,8 +48,9 @@ class Turn:
 
     @property
     def fewest(self) -> int:
-        """Lanes of the smallest tile."""
-        return min(FEWEST_LANES, GROUP_BYTES // self.to.tensor.type.bytes)
+        """Lanes of the smallest tile: a group of what is turned, or of what is stored if that is wider."""
+        widest = max(self.to.tensor.type.bytes, min(x.tensor.type.bytes for x in self.turned))
+        return min(FEWEST_LANES, GROUP_BYTES // widest)
 
 
 def transpose(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
@@ -69,10 +70,10 @@ def transpose(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> t
 
 def turn(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> Turn | None:
     """The stage, if it is a map of numbers that are stored as they are computed, and turns an operand."""
-    t = c.out.type
+    t, c = c.out.type, normal_axes(c)
     if target.vector_bytes == 0 or c.reduction is not None or t.kind not in "iuf" or t.compute is not t:
         return None
-    return _match(normal_axes(c), storage, bounds)
+    return _match(c, storage, bounds)
 
 
 def turned(t: Turn, lanes: int) -> tuple[Statement, ...]:

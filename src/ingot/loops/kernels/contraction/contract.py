@@ -18,6 +18,7 @@ from ingot.formula.expr import (
     Const,
     Expr,
     Var,
+    loads,
     static,
 )
 from ingot.formula.index import Bounds, mentions, simplify
@@ -97,7 +98,7 @@ def _prepared(
     """The contraction with its loops merged and its tile axes chosen, and whether it goes by rows."""
     normal = normal_axes(c)
     found = match(normal, storage, bounds, in_place=target.vector_bytes > 0)
-    found = found or _of_bytes(normal, storage, target, bounds)
+    found = found or _of_bytes(normal, storage, target, bounds) or _of_one(c, storage, target, bounds)
     if found is None:
         return None
     found = with_terms_side_by_side(merge_vectors(merge_terms(found, storage), storage), storage)
@@ -132,6 +133,14 @@ def _of_bytes(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> C
     """A sum of products of bytes with constant ones, on a machine with vectors of such sums."""
     found = match(c, storage, bounds, integers=True) if target.lanes(INT32.bytes) > 1 else None
     return None if found is None or found.b.tensor.value is None else found
+
+
+def _of_one(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> Contraction | None:
+    """The same with one filter: a channel alone in its vectors still has several terms in each lane."""
+    weights = (x for x in loads(c.reduction.term) if x.tensor.value is not None) if c.reduction else ()
+    moving = [i for w in weights for i in w.index]
+    one = next((a for a in c.axes if a.extent == 1 and any(mentions(i, a.name) for i in moving)), None)
+    return None if one is None else _of_bytes(normal_axes(c, one), storage, target, bounds)
 
 
 def _sizes(c: Contraction, target: Target) -> Sizes:
