@@ -265,6 +265,27 @@ def test_outputs_that_windows_read_are_imported(first: str, second: str, kernel:
         check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-4, f"C for {target}")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"y = Conv <{SAME}, group = 6> (x, points)",
+        "y = MaxPool <kernel_shape = [3, 3], strides = [2, 2]> (x)",
+        f"y = Conv <{SAME}> (x, many)",
+    ],
+)
+def test_images_of_a_batch_that_the_run_knows_are_exported(text: str) -> None:
+    proto = net(text, SHAPES[0])
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    for target in ("x86-64-v3", "aarch64"):
+        program = stages(proto, Options(target=target, define={"N": (1, 4)})).program
+        require_proved(program)
+        assert program.kernels[-1].name == "export_y"
+        assert all("naive" not in k.generators for k in program.kernels)
+        for n in (1, 3):
+            feed = {"x": floats(n, *SHAPES[0][1:], seed=9)}
+            check(run(program, feed, {"N": n}), wanted_of(proto, feed), 1e-4, f"{n} of loops for {target}")
+
+
 PLANES = {
     "depthwise": ("y = Conv <pads = [4, 1, 4, 1], group = 6> (x, tall)", {"x_channels_first_rows"}),
     "maximum": (

@@ -410,11 +410,15 @@ def _moves_oddly(value: Expr, x: Var) -> bool:
 
 
 def _is_static_float(t: Tensor) -> bool:
-    return t.type.is_float and t.type.compute is t.type and all(isinstance(n, int) for n in t.shape)
+    return _is_float(t) and all(isinstance(n, int) for n in t.shape)
 
 
-def _is_static_byte(t: Tensor) -> bool:
-    return t.type.is_integer and t.type.bits == 8 and all(isinstance(n, int) for n in t.shape)
+def _is_float(t: Tensor) -> bool:
+    return t.type.is_float and t.type.compute is t.type
+
+
+def _is_byte(t: Tensor) -> bool:
+    return t.type.is_integer and t.type.bits == 8
 
 
 # ---- outputs
@@ -424,7 +428,7 @@ def _needs_export(
     region: Region, t: Tensor, target: Target, outputs: Container[Tensor], in_rows: Container[Tensor]
 ) -> bool:
     """Whether windows make the tensor along channels, which must change their order with the places."""
-    if t.rank < 3 or not (_is_static_float(t) or _is_static_byte(t)):
+    if t.rank < 3 or not all(isinstance(n, int) for n in t.shape[1:]) or not (_is_float(t) or _is_byte(t)):
         return False
     if t.shape[1] == 1 or prod(map(static, t.shape[2:])) == 1:
         return False
