@@ -1,4 +1,6 @@
-"""Products of bytes with one filter, and images that are quantised while they are turned: vectors do both."""
+"""Products with one filter whose operands or results are bytes, and images that are quantised while they are
+turned: vectors do all of these.
+"""
 
 from __future__ import annotations
 
@@ -92,5 +94,30 @@ def test_images_are_quantised_as_they_are_turned(shape: tuple[int, ...]) -> None
         require_proved(program)
         np.testing.assert_array_equal(run(program, feed)[0], wanted[0], f"loops for {target}")
         assert all(work(k.body, {}).scalar_share < 0.2 for k in program.kernels), target
+    for target in SHIPPED:
+        np.testing.assert_array_equal(compiled(target)(proto, feed)[0], wanted[0], f"C for {target}")
+
+
+@pytest.mark.parametrize("last", ["QuantizeLinear (c, sy, zy)", "Greater (c, sy)"])
+@pytest.mark.parametrize("strides", [1, 2])
+def test_floats_with_one_filter(strides: int, last: str) -> None:
+    """Vectors go along the terms, whatever becomes of their sum."""
+    first_layer = "a = Conv <pads = [1, 1, 1, 1]> (x, v) b = Relu (a)"
+    text = f"{first_layer} c = Conv <strides = [{strides}, {strides}]> (b, w) y = {last}"
+    random = np.random.default_rng(3)
+    weights = random.normal(0, 0.1, (1, 24, 3, 3)).astype(np.float32)
+    proto = net(text, "uint8", (2, 3, 9, 11), weights)
+    first = random.normal(0, 1, (24, 3, 3, 3)).astype(np.float32)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(first, "v"))
+    proto.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    if "Greater" in last:
+        proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.BOOL
+    feed = {"x": random.normal(0, 1, (2, 3, 9, 11)).astype(np.float32)}
+    wanted = onnxruntime_outputs(proto, feed)
+    for target in TARGETS:
+        program = stages(proto, Options(target=target)).program
+        require_proved(program)
+        np.testing.assert_array_equal(run(program, feed)[0], wanted[0], f"loops for {target}")
+        assert "dot_product" in program.kernels[-1].generators, target
     for target in SHIPPED:
         np.testing.assert_array_equal(compiled(target)(proto, feed)[0], wanted[0], f"C for {target}")

@@ -67,10 +67,10 @@ class DotProduct:
 
 def dot_product(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
     """Statements for products along contiguous memory, or None if the stage is not that."""
-    if target.vector_bytes == 0 or not c.out.type.is_float or c.out.type.compute is not c.out.type:
+    if target.vector_bytes == 0 or c.out.type.compute is not c.out.type:
         return None
     found = _match(normal_axes(c), storage, bounds)
-    lanes = target.lanes(c.out.type.bytes)
+    lanes = target.lanes(found.init.dtype.bytes) if found is not None else 1
     while lanes > NARROWEST and found is not None and lanes > static(found.run.extent):
         lanes //= 2
     if found is None or not _pays(found, lanes):
@@ -118,7 +118,7 @@ def _factors(
     match term:
         case Binary("mul", Load() as a, Load() as b) if whole and a != b:
             x, w = (b, a) if a.tensor.value is not None else (a, b)
-            same = x.dtype is w.dtype is c.out.type and all(
+            same = x.dtype.is_float and x.dtype is w.dtype is r.init.dtype and all(
                 t.type.compute is t.type and t.codebook is None for t in (x.tensor, w.tensor)
             )
             return (x, _turned(w, x, r, storage)) if same and x.tensor.value is None else None
