@@ -13,9 +13,13 @@ from onnx.reference import ReferenceEvaluator
 import ingot
 from ingot.driver import stages
 from ingot.formula.expr import Array
+from ingot.loops.evaluate import run
+from ingot.loops.operations import work
 from ingot.loops.program import program_text
 from ingot.loops.region import groups, region_text
 from ingot.options import Options
+from tests.corpus.cases import onnxruntime_outputs
+from tests.fuzz.levels import compiled
 from tests.here import require_runs
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18]>\n'
@@ -155,3 +159,24 @@ def test_a_loop_carries_the_state() -> None:
         h = np.tanh(np.concatenate([x, h], 1) @ random(7, 12).T)
     np.testing.assert_allclose(found, h, atol=1e-6)
     assert not any("Concat" in name for name in names(made))
+
+
+@pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
+def test_sequences_of_a_batch_may_end_earlier(op: str) -> None:
+    """Whether one has ended is the same for all units, so it chooses between whole vectors of them."""
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
+    layer = f"y = {op} <hidden_size = 19> (x, w, r, b, n)"
+    made = model(
+        f"cell (float[5,3,6] x, int32[3] n) => (float[5,1,3,19] y) {{ {layer} }}",
+        w=random(1, gates * 19, 6),
+        r=random(1, gates * 19, 19),
+        b=random(1, gates * 38),
+    )
+    feed = {"x": random(5, 3, 6), "n": np.array([5, 1, 3], np.int32)}
+    (wanted,) = onnxruntime_outputs(made, feed)
+    for target in ("x86-64-v3", "aarch64"):
+        program = stages(made, Options(target=target)).program
+        assert all(work(k.body, {}).scalar_share < 0.2 for k in program.kernels)
+        np.testing.assert_allclose(run(program, feed)[0], wanted, rtol=1e-5, atol=1e-6)
+    require_runs("x86-64-v3")
+    np.testing.assert_allclose(compiled("x86-64-v3")(made, feed)[0], wanted, rtol=1e-5, atol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 
 import numpy as np
@@ -19,6 +20,7 @@ from ingot.formula.expr import (
     Tensor,
     Unary,
     Var,
+    children,
     text,
     transform,
     walk,
@@ -72,17 +74,33 @@ def step(load: Load, name: str) -> int | None:
     return total
 
 
-def has_vector_form(e: Expr) -> bool:
+def has_vector_form(e: Expr, along: str = "") -> bool:
     """Whether every operation of the expression exists on vectors, of numbers of 32 bits and fewer or all of
-    one width.
+    one width. Conditions that are the same `along` a variable choose whole vectors, so they need none.
     """
-    nodes = [n for n in walk(e) if n.dtype is not INDEX]
+    nodes = [n for n in _in_lanes(e, along) if n.dtype is not INDEX]
     widths = {n.dtype.bits for n in nodes if n.dtype is not BOOL}
-    return (max(widths, default=0) <= 32 or len(widths) == 1) and all(map(_has_vector_form, nodes))
+    return (max(widths, default=0) <= 32 or len(widths) == 1) and all(
+        _has_vector_form(n, along) for n in nodes
+    )
 
 
-def _has_vector_form(n: Expr) -> bool:
+def _in_lanes(e: Expr, along: str) -> Iterator[Expr]:
+    """All parts of an expression but the conditions that are the same in every lane."""
+    yield e
+    parts = (e.a, e.b) if isinstance(e, Select) and _is_same(e.condition, along) else children(e)
+    for part in parts:
+        yield from _in_lanes(part, along)
+
+
+def _is_same(condition: Expr, along: str) -> bool:
+    return bool(along) and not mentions(condition, along) and not mentions(condition, SUM)
+
+
+def _has_vector_form(n: Expr, along: str = "") -> bool:
     match n:
+        case Select(condition, _, _) if _is_same(condition, along):
+            return True
         case Load(tensor=t):
             return t.type.kind in "iuf" and t.type.compute is t.type
         case Binary(op, a, _) if op in COMPARISONS:

@@ -96,7 +96,7 @@ def match(c: Compute, storage: Storage, bounds: Bounds, most_apart: int = 0) -> 
         limits = {k: (simplify(lo, inner), simplify(hi, inner)) for k, (lo, hi) in limits.items()}
         r = Reduction(r.combine, r.axes, bind(r.init, storage, inner), bind(term, storage, inner))
     value = bind(c.value, storage, inner)
-    if not all(has_vector_form(e) for e in (value, *((r.init, r.term) if r else ()))):
+    if not all(has_vector_form(e, x.name) for e in (value, *((r.init, r.term) if r else ()))):
         return None
     if any(mentions(e, x.name) for pair in limits.values() for e in pair):
         return None

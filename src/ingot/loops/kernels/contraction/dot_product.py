@@ -118,8 +118,10 @@ def _factors(
     match term:
         case Binary("mul", Load() as a, Load() as b) if whole and a != b:
             x, w = (b, a) if a.tensor.value is not None else (a, b)
-            same = x.dtype.is_float and x.dtype is w.dtype is r.init.dtype and all(
-                t.type.compute is t.type and t.codebook is None for t in (x.tensor, w.tensor)
+            same = (
+                x.dtype.is_float
+                and x.dtype is w.dtype is r.init.dtype
+                and all(t.type.compute is t.type and t.codebook is None for t in (x.tensor, w.tensor))
             )
             return (x, _turned(w, x, r, storage)) if same and x.tensor.value is None else None
     return None
