@@ -80,14 +80,18 @@ def test_one_filter(case: str, kind: str) -> None:
 @pytest.mark.parametrize(
     "shape", [(1, 20, 9, 7), (1, 5, 8, 8), (2, 64, 6, 6)], ids=lambda s: "x".join(map(str, s))
 )
-def test_images_are_quantised_as_they_are_turned(shape: tuple[int, ...]) -> None:
-    """Floats in tiles as wide as a vector of them, also if that is more than the bytes of one tile's row."""
+@pytest.mark.parametrize("kind", ["float", "uint8"])
+def test_images_are_quantised_as_they_are_turned(kind: str, shape: tuple[int, ...]) -> None:
+    """In tiles as wide as a vector of floats, though bytes are stored, and though bytes are read as well."""
     layer = f"y = QLinearConv <pads = [1, 1, 1, 1]> ({QUANTISED.replace('x', 'q', 1)})"
-    text = f"q = QuantizeLinear (x, sx, zx) {layer}"
+    source = "f = Identity (x)" if kind == "float" else "f = DequantizeLinear (x, sy, zy)"
+    text = f"{source} q = QuantizeLinear (f, sx, zx) {layer}"
     weights = bytes_of("int8", (16, shape[1], 3, 3), 1)
     proto = net(text, "uint8", shape, weights)
-    proto.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-    feed = {"x": np.random.default_rng(2).normal(1, 1, shape).astype(np.float32)}
+    feed = {"x": bytes_of("uint8", shape, 2)}
+    if kind == "float":
+        proto.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+        feed = {"x": np.random.default_rng(2).normal(1, 1, shape).astype(np.float32)}
     wanted = onnxruntime_outputs(proto, feed)
     for target in TARGETS:
         program = stages(proto, Options(target=target)).program

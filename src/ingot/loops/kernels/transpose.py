@@ -47,10 +47,14 @@ class Turn:
         return all(x in self.turned or x.tensor.value is not None for x in loads(self.value))
 
     @property
+    def widest(self) -> int:
+        """Bytes of the widest number on the way from what is read to what is stored."""
+        return max(n.dtype.bytes for n in walk(self.value) if n.dtype not in (INDEX, BOOL))
+
+    @property
     def fewest(self) -> int:
-        """Lanes of the smallest tile: a group of what is turned, or of what is stored if that is wider."""
-        widest = max(self.to.tensor.type.bytes, min(x.tensor.type.bytes for x in self.turned))
-        return min(FEWEST_LANES, GROUP_BYTES // widest)
+        """Lanes of the smallest tile: a group of the widest numbers, however narrow those in memory are."""
+        return min(FEWEST_LANES, GROUP_BYTES // self.widest)
 
 
 def transpose(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
@@ -58,8 +62,7 @@ def transpose(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> t
     found = turn(c, storage, target, bounds)
     if found is None:
         return None
-    widest = max(n.dtype.bytes for n in walk(found.value) if n.dtype not in (INDEX, BOOL))
-    lanes = min(MOST_LANES, target.lanes(widest))
+    lanes = min(MOST_LANES, target.lanes(found.widest))
     while lanes > min(static(found.down.extent), static(found.across.extent)):
         lanes //= 2
     try:
