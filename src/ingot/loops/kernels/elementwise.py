@@ -96,8 +96,8 @@ def match(c: Compute, storage: Storage, bounds: Bounds, most_apart: int = 0) -> 
         limits = {k: (simplify(lo, inner), simplify(hi, inner)) for k, (lo, hi) in limits.items()}
         r = Reduction(r.combine, r.axes, bind(r.init, storage, inner), bind(term, storage, inner))
     value = bind(c.value, storage, inner)
-    if not all(has_vector_form(e, x.name) for e in (value, *((r.init, r.term) if r else ()))):
-        return None
+    if not has_vector_form(value, x.name) or (r and not all(map(has_vector_form, (r.init, r.term)))):
+        return None  # terms are loaded before a condition chooses
     if any(mentions(e, x.name) for pair in limits.values() for e in pair):
         return None
     value = in_integers(align_constants(value, x.name, storage))
