@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ingot.driver import stages
 from ingot.errors import ModelError
 from ingot.formula.expr import Param
 from ingot.formula.types import FLOAT32, INT64
@@ -13,7 +14,10 @@ from ingot.graph.ir import Graph, Node, Value, captured, constant_value, replace
 from ingot.graph.text import graph_text
 from ingot.graph.verify import verify
 from ingot.ops.infer import infer
+from ingot.options import Options
 from ingot.passes.inline_if import inline_if
+from ingot.passes.prune import prune
+from ingot.passes.skip_identities import skip_identities
 from tests.models import text
 
 
@@ -167,3 +171,28 @@ def test_an_inlined_branch_keeps_the_names_of_outputs() -> None:
     graph = inline_if(infer(read_model(proto)))
     assert [v.name for v in verify(graph).outputs] == ["o", "p", "q", "r", "t"]
     assert [n.op for n in graph.nodes] == ["Neg", "Add", "Identity", "Identity", "Identity"]
+
+
+def test_readers_of_copies_read_the_original() -> None:
+    """Of several in a row, in subgraphs, and of a Dropout that does nothing; outputs keep their copies."""
+    sides = (
+        "then_branch = s () => (float[1] u) { u = Neg(e) }, else_branch = r () => (float[1] v) { v = Exp(e) }"
+    )
+    copies = "b = Identity(a) d, mask = Dropout(b) e = Identity(d)"
+    body = f"{{ a = Relu(x) {copies} o = If <{sides}> (c) p = Identity(b) }}"
+    proto = text(body, "(float[1] x, bool c) => (float[1] o, float[1] p)")
+    graph = verify(prune(skip_identities(infer(read_model(proto)))))
+    assert [n.op for n in graph.nodes] == ["Relu", "If", "Identity"]
+    branches = graph.nodes[1].subgraphs.values()
+    assert {v.name for sub in branches for n in sub.nodes for v in n.inputs if v is not None} == {"a"}
+
+
+@pytest.mark.parametrize("between", ["b = Identity(a)", "b = Dropout(a)"])
+def test_layers_around_a_copy_share_a_layout(between: str) -> None:
+    weights = "float[8,8,3,3] w"
+    proto = text(
+        f"{{ a = Conv <pads = [1,1,1,1]> (x, w) {between} y = Conv <pads = [1,1,1,1]> (b, w) }}",
+        f"(float[1,8,9,9] x, {weights}) => (float[1,8,9,9] y)",
+    )
+    program = stages(proto, Options(target="x86-64-v3")).program
+    assert not any("Identity" in k.name or "Dropout" in k.name for k in program.kernels)

@@ -80,6 +80,7 @@ from ingot.passes.number_calls import number_calls
 from ingot.passes.pair_states import pair_states
 from ingot.passes.prune import prune
 from ingot.passes.require_use import require_use
+from ingot.passes.skip_identities import skip_identities
 from ingot.quantization.fold import fold
 from ingot.quantization.network import closed, opened
 from ingot.quantization.profile import Profile, require_profile_of
@@ -284,6 +285,10 @@ def front(model: Any, options: Options, unread: frozenset[str] = frozenset()) ->
     if options.activations == "int8":
         # needs types and constant weights
         graph = GRAPH(byte_activations, graph, target_of(options), options.huffman)
+    if options.fuse:
+        graph = GRAPH(
+            skip_identities, graph
+        )  # integer_layers leaves some; before prune, which takes them away
     return GRAPH(prune, graph)  # last: folded shape arithmetic leaves nodes without readers
 
 
