@@ -277,6 +277,23 @@ def test_a_residual_block_has_no_floats_in_memory() -> None:
     assert not floats
 
 
+@pytest.mark.parametrize("target", TARGETS[:3])
+def test_layers_behind_a_pooling_of_one_scale_go_in_vectors(target: str) -> None:
+    """Nothing is left of what dequantises before it and quantises alike behind it."""
+    text = (
+        "p = MaxPool<kernel_shape=[2,2]>(x) k = QuantizeLinear(p, s, z) d = DequantizeLinear(k, s, z) "
+        "fw = DequantizeLinear(w, ws, wz) c = Conv<pads=[1,1,1,1]>(d, fw) y = QuantizeLinear(c, s2, z)"
+    )
+    proto = model(text)
+    (wanted,) = exact_session(proto).run(None, feed())
+    program = stages(proto, Options(target=target)).program
+    assert np.abs(run(program, feed())[0].astype(int) - wanted.astype(int)).max() <= 1
+    assert [k.generators for k in program.kernels if k.name in ("p", "k", "c")] == [
+        ("elementwise",),
+        ("contract",),
+    ]
+
+
 @pytest.mark.parametrize("stride", [2, 3])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_transposed_convolutions_to_few_channels_go_in_vectors(channels: int, stride: int) -> None:
