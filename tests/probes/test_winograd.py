@@ -113,6 +113,7 @@ MODELS = {
     "gaps, five taps": convolution(9, 23, (17, 12), dilation=2, taps=5),
     "gaps, hardly an image": convolution(16, 16, (7, 8), dilation=6),
     "gaps, blocks of tiles": convolution(48, 16, (53, 70), dilation=2),
+    "gaps, a last block of fewer": convolution(16, 16, (18, 24), dilation=3),
 }
 
 

@@ -80,8 +80,9 @@ def _block(conv: Convolution, m: int, most: int) -> tuple[int, ...]:
         n = w.tiles(m)
         size = min(n, max(1, most))
         divisor = max(d for d in range(1, size + 1) if n % d == 0)
-        # along the innermost axis all blocks are of one size, along the other the last may be smaller
-        tiles = (balanced(n, size) if tiles else divisor, *tiles)
+        # along the innermost axis all blocks are of one size, along the other the last may be smaller, unless
+        # tiles lie between each other: where the last of these begins says nothing of the others
+        tiles = (balanced(n, size) if tiles and w.dilation == 1 else divisor, *tiles)
         most //= tiles[0]
     return tiles
 
