@@ -56,7 +56,8 @@ PUBLISHED = (
 class Network:
     """What is compressed by which runs of `ingot pareto`, and the ratio of its layers that is asked of it.
 
-    Weights are shared in `rounds` of so many `steps` of training; `tuning` are steps before all that.
+    Weights are shared in `rounds` of so many `steps` of training, and the learning rate falls once in every
+    `falling` of these; `tuning` are steps before all that.
     """
 
     title: str
@@ -66,6 +67,7 @@ class Network:
     rounds: int
     steps: int
     tuning: int = 0
+    falling: int = 1
 
     @property
     def training(self) -> tuple[str, ...]:
@@ -79,17 +81,18 @@ NETWORKS = {
         TRAINING / "image_classification/trained_models/pretrainedResnet.h5",
         ("--ratios 12.2x --bits 4 --entropy-constrained",),
         12.0,
-        rounds=7,
-        steps=1000,
+        rounds=3,
+        steps=800,
         tuning=4680,
+        falling=3,
     ),
     "ds_cnn": Network(
         "DS-CNN (MLPerf Tiny), keywords",
         TRAINING / "keyword_spotting/trained_models/kws_ref_model",
-        ("--fold --ratios 10.2x --bits 4 --entropy-constrained",),
+        ("--fold --ratios 10.2x --bits conv=3,fc=4,*depthwise*=4",),
         10.0,
-        rounds=4,
-        steps=2000,
+        rounds=3,
+        steps=3000,
     ),
 }
 
@@ -136,7 +139,7 @@ def control(data: Path, name: str) -> float:
     from ingot.compression.script import load_script
 
     network = NETWORKS[name]
-    os.environ["ROUNDS"] = str(network.rounds)
+    os.environ["ROUNDS"] = str(network.falling)
     trained = trainable(onnx.load(prepared(data, name)))
     script = load_script(HERE / f"finetune_{name}.py")
     script.prepare(trained)
@@ -168,7 +171,7 @@ def prepared(data: Path, name: str) -> Path:
 def compressed(data: Path, name: str) -> dict[str, Any]:
     """What `ingot pareto` says of a network."""
     network, folder = NETWORKS[name], data / FOLDER
-    os.environ["ROUNDS"] = str(network.rounds)
+    os.environ["ROUNDS"] = str(network.falling)
     before, model = right_answers(data, name, published(data, name)), prepared(data, name)
     script = ("--finetune", HERE / f"finetune_{name}.py")
     judged = ("--evaluate", test_samples(data, name), "-o", folder / name, "--json")

@@ -4,8 +4,8 @@ The loss is the cross entropy with the labels and with what the network said bef
 in equal parts unless the script says otherwise. At a temperature above 1, the logits of both networks are
 divided by it first. Then the classes that are wrong count as well, of which a network that is sure says
 almost nothing. Each parameter has a learning rate in proportion to its size, because layers have weights of
-very different sizes. It falls along a cosine over all rounds of training, of which the environment variable
-ROUNDS has the number. Products are computed in bfloat16, twice as fast.
+very different sizes. It falls along a cosine over as many rounds of training as the environment variable
+ROUNDS says, and starts anew after them. Products are computed in bfloat16, twice as fast.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-TAUGHT = 0.6
+TAUGHT = 0.4
 """The rate with a teacher, relative to that before."""
 WARMING = 100
 """Steps in which the rate rises."""
@@ -95,7 +95,7 @@ class Distilling:
 
 def _falling(step: int, steps: int, done: int, rounds: int) -> float:
     """What the rate is multiplied by in a step of the round after so many rounds."""
-    progress = min((done + step / steps) / rounds, 1.0)
+    progress = (done % rounds + step / steps) / rounds
     return min(1.0, (step + 1) / WARMING) * (1 + math.cos(math.pi * progress)) / 2
 
 

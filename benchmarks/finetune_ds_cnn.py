@@ -53,5 +53,5 @@ def held() -> Iterator[tuple[Tensor, Tensor]]:
     yield _test, _right
 
 
-_distilling = Distilling(batch, held, labelled=0.0, temperature=TEMPERATURE)
+_distilling = Distilling(batch, held, labelled=0.0, rate=0.0125, temperature=TEMPERATURE)
 prepare, train, evaluate = _distilling.prepare, _distilling.train, _distilling.evaluate

@@ -88,6 +88,7 @@ def test_the_control_trains_as_long_as_the_compressed_network(
         def evaluate(self, network: Any) -> float:
             return 84.25
 
+    monkeypatch.setenv("ROUNDS", "1")  # what the control says of it ends with the test
     monkeypatch.setattr("ingot.compression.script.load_script", lambda _: Fake())
     monkeypatch.setattr("ingot.check.trainable.trainable", lambda _: "network")
     monkeypatch.setattr(compressed, "prepared", lambda *_: tmp_path / "m.onnx")
@@ -97,3 +98,15 @@ def test_the_control_trains_as_long_as_the_compressed_network(
     assert done == [("prepare", "network"), *[("network", of.steps)] * of.rounds]
     words = of.training
     assert words[words.index("--share-rounds") + 1] == str(of.rounds) and str(of.steps) in words
+
+
+def test_the_rate_of_learning_falls_once_in_so_many_rounds() -> None:
+    pytest.importorskip("torch")
+    from benchmarks.distilling import WARMING, _falling
+
+    steps = 1000
+    rates = [_falling(step, steps, done, 2) for done in range(4) for step in range(steps)]
+    assert rates[: 2 * steps] == rates[2 * steps :]
+    assert rates[0] < 0.02 and max(rates) > 0.95 and rates[2 * steps - 1] < 1e-5
+    warm = rates[WARMING:steps]
+    assert warm == sorted(warm, reverse=True) and abs(rates[steps - 1] - 0.5) < 0.01
