@@ -196,7 +196,8 @@ def row(name: str, found: dict[str, Any], point: dict[str, Any]) -> str:
     ratios = [f"{point[k]:.1f}x" for k in ("ratio", "plain_ratio", "whole_ratio")]
     size = f"{point['bytes']:,} ({found['model_bytes'] / point['bytes']:.1f}x)"
     right = f"{found['published']:.2f} % | {found['before']:.2f} % | {point['right']:.2f} % ({change:+.2f})"
-    title = f"{NETWORKS[name].title}, `--bits {point['bits']}`"
+    more = " --entropy-constrained" * any("--entropy-constrained" in p for p in NETWORKS[name].plans)
+    title = f"{NETWORKS[name].title}, `--bits {point['bits']}{more}`"
     return f"| {title} | {found['samples']:,} | {right} | {' | '.join(ratios)} | {size} |"
 
 
