@@ -51,6 +51,7 @@ from ingot.targets.record import Target
 
 LONG = 16  # terms that one load brings where all are multiplied at once
 ALONE, TOGETHER = 4, 2  # channels of a tile that has one point, and of one that has two
+WIDE, ROOMY = 4, 12  # channels of one that has two, of single products, and the registers that hold it
 
 
 def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tuple[Statement, ...] | None:
@@ -76,7 +77,8 @@ def int_dot(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> tup
     if group == 1 and is_by_eights(product, target):
         own = made if space.scales or (made is not None and made.is_fixed) else None
         return ByEights(product, storage, own).statements()
-    return _Generator(product, storage, group).statements()
+    is_roomy = group == 1 and target.registers >= ROOMY and not target.accumulators
+    return _Generator(product, storage, group, WIDE if is_roomy else TOGETHER).statements()
 
 
 def _group(c: Contraction, target: Target) -> int:
@@ -100,13 +102,13 @@ class _Segment:
 
 
 class _Generator(DotLoops):
-    """Builds the loops of one product, `group` terms at a time."""
+    """Builds the loops of one product, `group` terms at a time, of two points `together` channels."""
 
     reads_in_order = False  # results never replace operands without routines
 
-    def __init__(self, p: Product, storage: Storage, group: int) -> None:
+    def __init__(self, p: Product, storage: Storage, group: int, together: int) -> None:
         super().__init__(p, storage, group, SIGN if group == LONG and p.c.a.tensor.type is UINT8 else 0)
-        size = ALONE if self.x is None else TOGETHER
+        size = ALONE if self.x is None else together
         cut = ((block * size, blocks, each) for block, blocks, each in self.in_blocks(size))
         self.segments = [_Segment(*s, self.packed(*s)) for s in cut]
         points = 1 if self.x is None else min(POINTS, static(self.x.extent))
