@@ -81,6 +81,29 @@ def test_compiled(target: str) -> None:
     np.testing.assert_array_equal(ingot.compile(proto, target=target).run(given)["y"], wanted)
 
 
+@pytest.mark.parametrize("target", ["c99", "x86-64-v3"])
+def test_a_factor_of_the_bias(target: str) -> None:
+    """A Gemm whose bias counts twice adds integers as any other."""
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 13]> g (int8[5,40] q) => (uint8[5,7] y)
+        <float s = {0.1}, float t = {0.5}, int8 z = {3}, int8 o = {0}, uint8 u = {90}> {
+            x = DequantizeLinear(q, s, z) k = DequantizeLinear(w, s, o)
+            p = Gemm<beta=2.0>(x, k, b) y = QuantizeLinear(p, t, u)
+        }"""
+    )
+    random = np.random.default_rng(6)
+    constants = {
+        "w": random.integers(-127, 128, (40, 7)).astype(np.int8),
+        "b": random.normal(0, 9, 7).astype(np.float32),
+    }
+    proto.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in constants.items())
+    q = random.integers(-128, 128, (5, 40)).astype(np.int8)
+    (wanted,) = exact_session(proto).run(None, {"q": q})
+    made = stages(proto, Options(target=target))
+    assert made.graph.nodes[0].op == "QGemm"
+    np.testing.assert_array_equal(run(made.program, {"q": q})[0], wanted)
+
+
 def test_floats_where_vectors_are() -> None:
     for is_pair in (True, False):
         proto = product(is_pair, SHAPES[0], UNSIGNED)

@@ -410,13 +410,15 @@ def _transposed_weights(node: Node, x: Quantisation, w: Quantisation, weights: A
 def _bias(node: Node) -> Array | None:
     """A constant bias, zeros without one; None: another cannot be added."""
     b = node.inputs[2] if len(node.inputs) > 2 else None
-    if node.op == "Gemm" and any(node.attributes.get(k, 1.0) != 1 for k in ("alpha", "beta")):
+    if node.op == "Gemm" and node.attributes.get("alpha", 1.0) != 1:
         return None
+    beta = node.attributes.get("beta", 1.0)
+    assert isinstance(beta, float)
     if b is None:
         return np.zeros(1)
     if b.constant is None or b.constant.ndim != 1 or not np.isfinite(b.constant).all():
         return None
-    return b.constant
+    return np.asarray(b.constant * np.float32(beta))
 
 
 def _is_near(whole: Array, bias: Array, step: float) -> bool:
