@@ -47,6 +47,7 @@ LAYERS = {
         (4, 2, 3, 3),
         "<dilations=[2,2], pads=[2,2,2,2]>",
     ),
+    "a row outside of its image": ((2, 3, 2, 9), (20, 3, 1, 3), "<pads=[1,0,0,1], strides=[2,2]>"),
     "one channel": ((1, 1, 9, 8), (9, 1, 5, 4), "<strides=[2,2], pads=[2,1,2,2]>"),
     "strides of three": ((2, 5, 8, 10), (8, 5, 2, 3), "<strides=[3,3]>"),
 }

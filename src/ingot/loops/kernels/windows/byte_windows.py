@@ -17,8 +17,20 @@ import numpy as np
 
 from ingot.formula.compute import Compute
 from ingot.formula.evaluate import value_over
-from ingot.formula.expr import Array, Const, Expr, Load, Tensor, Var, loads, static, substitute, transform
-from ingot.formula.index import Bounds, coefficient, mentions, simplify
+from ingot.formula.expr import (
+    Array,
+    Const,
+    Expr,
+    Extent,
+    Load,
+    Tensor,
+    Var,
+    loads,
+    static,
+    substitute,
+    transform,
+)
+from ingot.formula.index import Bounds, coefficient, interval, mentions, simplify
 from ingot.formula.types import FLOAT32, INT8, INT32, DType
 from ingot.loops.access import DOUBLED, step
 from ingot.loops.axes import normal_axes
@@ -171,7 +183,22 @@ def open_windows(c: Compute, storage: Storage, bounds: Bounds) -> ByteWindows | 
     if c.reduction is None:
         return None  # of one term
     inside = replace(c, reduction=replace(c.reduction, term=_anywhere(c.reduction.term)))
-    return _matched(c, sum_of_bytes(inside, storage, bounds), storage, int(fill.value))
+    found = _matched(c, sum_of_bytes(inside, storage, bounds), storage, int(fill.value))
+    return found if found is not None and _leave_along_taps(found) else None
+
+
+def _leave_along_taps(windows: ByteWindows) -> bool:
+    """Whether windows leave memory along the axes of their taps only."""
+    x, taps = windows.d.x, (windows.down.tap.name, windows.along.tap.name)
+    others = [d for d, i in enumerate(x.index) if not any(mentions(i, tap) for tap in taps)]
+    return all(_is_within(x.index[d], x.tensor.shape[d], windows.d.bounds) for d in others)
+
+
+def _is_within(index: Expr, extent: Extent, bounds: Bounds) -> bool:
+    if isinstance(index, Var) and index.extent == extent:
+        return True
+    lo, hi = interval(index, bounds)
+    return lo >= 0 and isinstance(extent, int) and hi < extent
 
 
 def _anywhere(e: Expr) -> Expr:
