@@ -66,7 +66,7 @@ def insert_copies(region: Region, target: Target, fast: bool) -> Fills:
     in_rows, outputs = Fills(), set(region.outputs)
     if target.vector_bytes:
         in_rows |= dict.fromkeys(sum_columns(region, target), 0)
-        outputs -= _along_channels(region, target.lanes(FLOAT32.bytes))
+        outputs -= _along_channels(region, target)
         tabulate_places(region)
         sums = round_behind(region)
         in_rows |= dict.fromkeys(sums, 0)
@@ -207,12 +207,12 @@ def _made_by(item: Item) -> Collection[Tensor]:
 # ---- rows
 
 
-def _along_channels(region: Region, lanes: int) -> set[Tensor]:
+def _along_channels(region: Region, target: Target) -> set[Tensor]:
     """The outputs that depthwise convolutions make along channels, because rows fill vectors so badly that it
     costs more than two transposes.
     """
     makers = (c for g in _groups(region) for c in computes(g.stages) if c.out in region.outputs)
-    return {c.out for c in makers if _is_depthwise(c) and _costs_more_in_rows(c, lanes)}
+    return {c.out for c in makers if _is_depthwise(c) and _costs_more_in_rows(c, target)}
 
 
 def _is_depthwise(c: Compute) -> bool:
@@ -222,9 +222,15 @@ def _is_depthwise(c: Compute) -> bool:
     return is_whole and all(_is_own(c, x) and _is_static_float(x.tensor) for x in sliding)
 
 
-def _costs_more_in_rows(c: Compute, lanes: int) -> bool:
-    in_rows, in_channels = _work(c, lanes)
-    return in_rows > in_channels + 2 * EXPORT
+def _costs_more_in_rows(c: Compute, target: Target) -> bool:
+    """Whether rows fill vectors so badly; or windows of a row share nothing, and have more weights than there
+    are registers by far.
+    """
+    assert c.reduction is not None
+    in_rows, in_channels = _work(c, target.lanes(FLOAT32.bytes))
+    taps = prod(static(k.extent) for k in c.reduction.axes)
+    strided = any((coefficient(x.index[-1], c.axes[-1].name) or 0) > 1 for x in windows(c))
+    return in_rows > in_channels + 2 * EXPORT or (strided and taps > 2 * target.registers)
 
 
 def _pays_in_rows(c: Compute, load: Load, lanes: int) -> bool:
