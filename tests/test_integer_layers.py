@@ -51,6 +51,7 @@ CONSTANTS: dict[str, Array] = {
     "low": np.array(0.1, np.float32),
     "flat": np.array([2, 36], np.int64),
     "axes": np.array([2, 3], np.int64),
+    "wider": np.array([2, 4, 6, 8], np.int64),
 }
 
 
@@ -292,6 +293,21 @@ def test_layers_behind_a_pooling_of_one_scale_go_in_vectors(target: str) -> None
         ("elementwise",),
         ("contract",),
     ]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_layers_behind_a_view_read_an_import(target: str) -> None:
+    """A view is dense: what a window leaves is copied into a halo, as inputs are."""
+    text = (
+        "p = MaxPool<kernel_shape=[2,2]>(x) r = Reshape(p, wider) fw = DequantizeLinear(w, ws, wz) "
+        "e = Conv<pads=[1,1,1,1]>(r, fw) y = QuantizeLinear(e, s2, z)"
+    )
+    proto = model(text)
+    (wanted,) = exact_session(proto).run(None, feed())
+    program = stages(proto, Options(target=target)).program
+    assert np.abs(run(program, feed())[0].astype(int) - wanted.astype(int)).max() <= 1
+    layer = next(k for k in program.kernels if k.name == "e")
+    assert "naive" not in layer.generators
 
 
 @pytest.mark.parametrize("stride", [2, 3])

@@ -5,7 +5,7 @@
 In: a fused region. Out: the region with groups that copy, and the copies that keep the rows of each channel.
 
 * An input of the bundle that a window would leave is imported into a buffer with a halo, also where it has
-  another shape for the window. So is an output that the region itself reads.
+  another shape for the window. So is an output that the region itself reads, and a view of bytes.
 * An output of at most `FEW_CHANNELS`, or of as many as fill half a vector and come from few others, or each
   channel of its own, or of few terms, has the row as its vector axis, and so has a signal's whose channels
   fill vectors badly: a vector along few channels would be nearly empty, one along many costs two transposes.
@@ -78,7 +78,8 @@ def insert_copies(region: Region, target: Target, fast: bool) -> Fills:
     for t in region.outputs if target.vector_bytes else ():
         if _needs_export(region, t, target, outputs, in_rows):
             _insert_export(region, t)
-    for t in region.outputs:  # after the exports, which windows do not read in the order of the caller
+    views = (g.view[0] for g in _groups(region) if g.view is not None and _is_byte(g.view[0]))
+    for t in (*region.outputs, *views):  # after the exports, which windows do not read in the caller's order
         if t.rank >= 3 and _needs_import(region, t, target, dense, fast):
             _insert_import(region, t)
     return in_rows
