@@ -15,6 +15,7 @@ from ingot.emit.vector import VectorPrinter
 from ingot.formula.expr import Const, Lane
 from ingot.formula.statements import For, Let, Madd, Prefetch, flatten
 from ingot.frontends.onnx import read_model
+from ingot.loops.choice import LOWERING, LoweringOptions
 from ingot.loops.cuts import parts, pieces
 from ingot.loops.evaluate import run
 from ingot.loops.kernels.contraction.tiles import (
@@ -38,7 +39,9 @@ SMALL = replace(TARGETS["x86-64-v3"], caches=(256, 512, 1024))  # everything is 
 LARGE = replace(TARGETS["x86-64-v3"], caches=(1 << 20, 1 << 24, 1 << 28))  # everything is near
 
 
-def compiled(text: str, target: Any, **weights: tuple[int, ...]) -> tuple[Program, dict[str, np.ndarray]]:
+def compiled(
+    text: str, target: Any, how: LoweringOptions = LOWERING, **weights: tuple[int, ...]
+) -> tuple[Program, dict[str, np.ndarray]]:
     """The program of a model in ONNX's text form, with random weights, and those."""
     proto = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}')
     made = {
@@ -46,7 +49,7 @@ def compiled(text: str, target: Any, **weights: tuple[int, ...]) -> tuple[Progra
     }
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in made.items())
     region = fuse(formulate_graph(infer(read_model(proto))))
-    program = lower(region, assign_layouts(region, target), "test", target)
+    program = lower(region, assign_layouts(region, target, how.fast), "test", target, how)
     require_proved(program)
     return program, made
 
@@ -197,7 +200,7 @@ def test_rows_beside_the_image_are_skipped(kernel: str, strides: str, dilations:
     text = f"""agraph (float[1, 16, 7, 9] x) => (float[N, M, H, W] y) {{
         y = Conv <pads = [{pads}], strides = [{strides}], dilations = [{dilations}]> (x, w)
     }}"""
-    program, made = compiled(text, TARGETS["x86-64-v3"], w=shape["w"])
+    program, made = compiled(text, TARGETS["x86-64-v3"], LoweringOptions(fast=False), w=shape["w"])
     x = np.random.default_rng(9).standard_normal(shape["x"]).astype("f")
     proto = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}')
     proto.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, shape["w"]))

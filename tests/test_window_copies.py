@@ -137,11 +137,15 @@ def test_without_vectors_windows_keep_their_import(text: str) -> None:
     ("kernel", "columns", "is_parted"),
     [
         *((3, 40, True), (3, 41, True), (3, 24, False)),  # of short rows small windows pick their columns
-        *((5, 40, True), (5, 24, True), (5, 12, False), (7, 27, True)),
+        *((5, 40, True), (5, 24, True), (5, 12, False), (7, 27, None)),
     ],
 )
-def test_strided_depthwise_windows_read_parted_columns(kernel: int, columns: int, is_parted: bool) -> None:
-    """Where a row of the result fills a vector, also where the stride leaves a rest of the rows."""
+def test_strided_depthwise_windows_read_parted_columns(
+    kernel: int, columns: int, is_parted: bool | None
+) -> None:
+    """Where a row of the result fills a vector, also where the stride leaves a rest of the rows; windows of
+    49 weights, where registers hold most of them.
+    """
     side = kernel // 2
     proto = net(
         f"y = Conv <pads = [{side}, {side}, 1, {side}], strides = [2, 2], group = 6> (x)", (1, 6, 9, columns)
@@ -153,7 +157,8 @@ def test_strided_depthwise_windows_read_parted_columns(kernel: int, columns: int
         program = stages(proto, Options(target=target)).program
         require_proved(program)
         check(run(program, feed), wanted_of(proto, feed), 1e-5, f"loops for {target}")
-        assert any("_parted" in t.name for k in program.kernels for t in k.parameters) == is_parted
+        wanted = find(target).registers >= 32 if is_parted is None else is_parted
+        assert any("_parted" in t.name for k in program.kernels for t in k.parameters) == wanted
     for target in SHIPPED:
         check(compiled(target)(proto, feed), wanted_of(proto, feed), 1e-5, f"C for {target}")
 

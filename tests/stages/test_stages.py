@@ -37,7 +37,7 @@ FOUND = {
     ),
     # Twelve features in blocks of two vectors of four: the last block stored a vector beyond the tensor.
     ("winograd", 1973): (
-        "0,4,2,0,0,0,0,0,0,0,0,0,0,0,0,3,0,0,0,3,0,9,0,11,0,0,0,0,18,0,95,0,0,0,7",
+        "0,4,2,0,0,0,0,0,0,0,0,0,0,0,0,0,3,0,0,0,3,0,9,0,11,0,0,0,0,18,0,95,0,0,0,7",
         (1, 12, 4),
     ),
     # A large window whose result is cast to float64: what one axis of it makes had that type too.

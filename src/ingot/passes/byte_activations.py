@@ -81,7 +81,7 @@ def byte_activations(graph: Graph, target: Target, walked: bool = False) -> Grap
     `walked`: matrices are read entry by entry.
     """
     exact = target.spelling("dot4s", "uint8") is None or target.spelling("dot4", "uint8") is not None
-    in_lanes = target.spelling("pick16", "int8") is not None and not walked
+    in_lanes = target.spelling("pick32", "int8") is not None and not walked
     how = _How(target, EXACT if exact or not in_lanes else SATURATING, in_lanes)
     _rewrite(graph, how, NeverNegative(), graph.left_float)
     return graph

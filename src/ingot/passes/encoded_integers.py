@@ -156,7 +156,7 @@ def _slower(s: Sizes, w: Value, is_conv: bool, how: _How) -> str:
     if how.huffman and 4 * s.points * _power(s.outputs) <= MOST_SUMS:
         return ""
     target, density = how.target, s.kept / (s.terms * s.outputs)
-    if target.spelling("pick16", "int8") is not None:
+    if target.spelling("pick32", "int8") is not None:
         assert w.constant is not None
         return entries_slower(s, int(np.abs(w.constant.astype(int)).max()), target)
     if target.lanes(4) > 4:

@@ -106,7 +106,7 @@ def _change(s: Store, p: Tensor) -> Statement | None:
     match s.value:
         case Select(condition, new, Load(tensor, index, _, lanes)) if tensor is p and index == s.to.index:
             is_one = all(x.lanes == 1 for x in loads(condition))
-            if is_one and lanes == s.to.lanes:
+            if is_one and lanes == s.lanes:
                 return When(condition, (replace(s, value=new),))
     return None
 

@@ -34,7 +34,7 @@ def way_of(c: Contraction, target: Target) -> Way | None:
     rows, types = target.lanes(4), (c.a.tensor.type, c.b.tensor.type)
     if types == (FLOAT32, FLOAT32) and rows >= 8 and target.spelling("pick16", "float32"):
         return Way(Form(rows, 2, 2 * rows), rows)
-    if types not in ((UINT8, INT8), (INT8, INT8)) or not target.spelling("pick16", "int8"):
+    if types not in ((UINT8, INT8), (INT8, INT8)) or not target.spelling("pick32", "int8"):
         return None
     slots, dot = 2 * GROUP, "dot4" if target.spelling("dot4", "uint8") else "dot4s"
     if dot == "dot4s" and not (target.spelling(dot, "uint8") and _never_saturates(c)):
