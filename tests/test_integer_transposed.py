@@ -169,10 +169,11 @@ def test_weights_beyond_int8_stay_floats() -> None:
 
 
 @pytest.mark.parametrize("features", [1, 2, 3, 4])
-@pytest.mark.parametrize("stride", [1, 2])
-def test_no_algorithm_rounds_sums_of_floats(stride: int, features: int) -> None:
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2)])
+def test_no_algorithm_rounds_sums_of_floats(stride: int, dilation: int, features: int) -> None:
     """Winograd's would: its transforms have fractions."""
-    case = Case(channels=64, features=features, kernel=(3, 3), stride=stride, size=24)
+    how = f"pads=[1,1,1,1], dilations=[{dilation},{dilation}]"
+    case = Case(channels=64, features=features, kernel=(3, 3), stride=stride, attributes=how, size=24)
     for target in ("x86-64-v3", "x86-64-v4-vnni", "aarch64"):
         program = stages(case.model(), Options(target=target)).program
         assert "winograd" not in {f for c in calls(program.steps) for f in c.kernel.generators}

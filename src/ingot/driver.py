@@ -286,9 +286,7 @@ def front(model: Any, options: Options, unread: frozenset[str] = frozenset()) ->
         # needs types and constant weights
         graph = GRAPH(byte_activations, graph, target_of(options), options.huffman)
     if options.fuse:
-        graph = GRAPH(
-            skip_identities, graph
-        )  # integer_layers leaves some; before prune, which takes them away
+        graph = GRAPH(skip_identities, graph)  # integer_layers leaves some, and prune takes them away
     return GRAPH(prune, graph)  # last: folded shape arithmetic leaves nodes without readers
 
 

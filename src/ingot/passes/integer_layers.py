@@ -349,14 +349,13 @@ class _Layers:
             scaled = self.add(node, "QGemm", found.given, "com.microsoft", _transposed(node))
         else:
             assert weights is not None and weights.shape is not None
-            if node.op == "MatMul":
-                sums = self.add(node, "MatMulInteger", [q, weights, zero, weights_zero])
-            else:
+            if node.op != "MatMul":
                 columns = len(weights.shape) - 1
-            if node.op == "Conv":
-                sums = self.add(node, "ConvInteger", [q, weights, zero, weights_zero], "", node.attributes)
             if node.op == "ConvTranspose":
                 sums = self.add(node, "ConvTransposeInteger", [q, weights, zero], "ingot", node.attributes)
+            else:
+                given, how = [q, weights, zero, weights_zero], node.attributes if node.op == "Conv" else {}
+                sums = self.add(node, f"{node.op}Integer", given, "", how)
             floats = self.add(node, "Cast", [sums], "", {"to": dtype_to_onnx(FLOAT32)})
             unit = unit.reshape(-1, *(1 for _ in range(columns - 1)))
             scaled = self.add(node, "Mul", [floats, constant_value(f"{sums.name}_unit", unit)])
