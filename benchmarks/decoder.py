@@ -99,7 +99,7 @@ def table(rows: dict[str, float], read: float, s: Shape) -> str:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure a decoder of 4-bit weights beside llama.cpp.")
     parser.add_argument("--llama-bench", type=Path, metavar="PATH", help="of a llama.cpp built here")
-    parser.add_argument("--target", default="x86-64-v4", help="of the bundle (default: x86-64-v4)")
+    parser.add_argument("--target", default="x86-64-v4-vnni", help="of the bundle (default: x86-64-v4-vnni)")
     parser.add_argument("--update", type=Path, metavar="FILE", help="write the table into a document")
     parser.add_argument("--context", type=int, default=128, help="keys that the cache holds (default: 128)")
     return parser.parse_args()
@@ -126,7 +126,7 @@ def main() -> int:
     lines = f"{table(best, max(reads), s)}\n{about}; {', '.join(of)}; {date.today()}.\n"
     print(lines, end="")
     if arguments.update:
-        update(arguments.update, DOCUMENT, f"\n{lines}")
+        update(arguments.update, DOCUMENT, lines)
     return 0
 
 

@@ -18,7 +18,9 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.net import Net
 from ingot.options import Options
 from tests.encoded import one_node, random_codes, sparse
+from tests.ops.blocked import packed
 from tests.ops.rows import floats
+from tests.ops.rows import model as of_row
 from tests.replay.compare import definitions
 from tests.replay.emit import emit
 
@@ -133,6 +135,11 @@ def quantised(channels: int, group: int = 1) -> onnx.ModelProto:
     return layer("QLinearConv", shape, TensorProto.UINT8, arrays, group=group, **PADS)
 
 
+def in_blocks() -> onnx.ModelProto:
+    """Weights of 8 bits, 16 of which have a scale."""
+    return of_row(packed(8, 48, "none", 16, block=16, rows=(1,)))
+
+
 def encoded(kind: str, rows: int = 32, columns: int = 64) -> onnx.ModelProto:
     codes = random_codes((rows, columns), 0.2 if kind == "sparse" else 1.0)
     node = helper.make_node("Gemm", ["x", "w"], ["y"], "Gemm", transB=1)
@@ -177,6 +184,7 @@ CASES = {
     "integer_product": Golden(integers, ("x86-64-v4-vnni", "armv7e-m", "armv8.1m")),
     "sparse": Golden(lambda: encoded("sparse"), (*X86, "armv8.1m")),
     "sparse_layers": Golden(encoded_layers, ("c99",)),
+    "weight_blocks": Golden(in_blocks, ("x86-64-v4-vnni",)),
     "codebook": Golden(lambda: encoded("codebook", 512, 1024), ("x86-64-v4-vnni",)),
     "recurrent_cell": Golden(cell, ("x86-64-v3",)),
     "scan": Golden(lambda: layer("CumSum", (4, 6), constants={"axis": np.array(1)}), ("x86-64-v3",)),

@@ -68,7 +68,8 @@ class Options:
 
     - `optimize`: size, balanced or speed (`loops/priority.py` lists the effects).
     - `math`: "exact" computes the model's own sums, without fast convolution algorithms, and every sigmoid
-      and tanh to full precision. Averages divide by their counts.
+      and tanh to full precision. Averages divide by their counts, and weights in blocks (MatMulNBits)
+      multiply floats as they are.
     - `activations`: "int8" multiplies encoded weights by activations that are quantised at run time, if a
       layer stays within 1 % of max|y|.
     - `huffman`: store encoded weights in Huffman codes, which the bundle expands a few columns at a time.

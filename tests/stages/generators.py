@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from unittest.mock import patch
 
 from ingot.formula.compute import Compute, Stage
@@ -301,6 +302,13 @@ GENERATORS: dict[str, Generator] = {
         one(block_product),
         ("contraction/block_product.py", "contraction/weight_blocks.py", "contraction/epilogue.py"),
         (*VECTORS, "c99", "riscv64"),
+        share=0.5,
+    ),
+    "digit_tile": Generator(
+        partial(products.in_blocks, whole=90),
+        one(partial(block_product, is_rounded=True)),
+        ("contraction/block_floating_point.py", "contraction/digit_tile.py"),
+        (*VECTORS, "x86-64-v4-vnni", "aarch64-dotprod", "aarch64-i8mm"),
         share=0.5,
     ),
     "dot_product": Generator(products.inner, one(dot_product), ("contraction/dot_product.py",), share=0.2),

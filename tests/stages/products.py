@@ -105,13 +105,17 @@ def _operand(dice: Dice, name: str, dtype: DType, shape: tuple[int, ...]) -> Ten
     return dice.constant(name, dtype, shape) if dice.chance(60) else dice.tensor(name, dtype, shape)
 
 
-def in_blocks(dice: Dice, target: Target) -> Drawn:
-    """A product with weights of few bits, blocks of which have a scale and perhaps a zero point."""
+def in_blocks(dice: Dice, target: Target, whole: int = 0) -> Drawn:
+    """A product with weights of few bits, blocks of which have a scale and perhaps a zero point; in so many
+    of a hundred all blocks are `whole`.
+    """
     if dice.chance(8):  # none of that form
         return multiplied(dice, target)
     f, lanes = builder(), target.lanes(4)
     bits, block = dice.choice((4, 4, 8, 2)), dice.choice((16, 32, 64))
     inner, columns = dice.number(1, 3 * block), some_channels(dice, lanes)
+    if whole and dice.chance(whole):
+        inner = -(-inner // block) * block
     if dice.chance(50):  # several tiles
         columns = dice.number(1, 19) * min(lanes, 8)
     blocks = -(-inner // block)

@@ -99,7 +99,8 @@ class Choice:
     they go through the caches once for the whole image. `tile`: the registers of a plain contraction, rows
     and vectors; None leaves them to its cost. `sparse`: an encoded matrix is walked entry by entry; `codes`:
     it is read as codes of its values. `band`: the result is never whole, the next stage reads some rows at
-    a time. `line`: the stage is in a stream. `naive`: no generator is asked.
+    a time. `line`: the stage is in a stream. `naive`: no generator is asked. `exact`: floats are multiplied
+    as they are.
     """
 
     winograd: int = 0
@@ -114,6 +115,7 @@ class Choice:
     band: Band | None = None
     line: LineBuffer | None = None
     naive: bool = False
+    exact: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -194,7 +196,8 @@ class Chooser:
         """A choice for every stage that has one."""
         if not self.how.generators:
             return dict.fromkeys(computes(stages), Choice(naive=True))
-        made = {c: replace(self.one(c, storage), far=self.is_far) for c in computes(stages)}
+        far, exact = self.is_far, self.how.math == "exact"
+        made = {c: replace(self.one(c, storage), far=far, exact=exact) for c in computes(stages)}
         bands, lines = self.bands, self.lines
         return {c: replace(how, band=bands.get(c.out), line=lines.get(c.out)) for c, how in made.items()}
 

@@ -136,6 +136,10 @@ def _sparse(r: Request) -> Written | None:
     return None
 
 
+def _block_product(r: Request) -> Written | None:
+    return _one(block_product(r.compute, r.storage, r.target, r.bounds, not r.choice.exact))
+
+
 def _contract(r: Request) -> Written | None:
     how = r.choice
     return _one(contract(r.compute, r.storage, r.target, r.bounds, how.tile, how.codes, how.far))
@@ -157,7 +161,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("huffman", "products with Huffman-coded sparse matrices", _huffman),
     Family("sparse", "products with sparse matrices of few values", _sparse),
     of_stage("byte_table", "maps of bytes by a table, in vectors", byte_table),
-    of_stage("block_product", "products with weights of few bits in blocks", block_product),
+    Family("block_product", "products with weights of few bits in blocks", _block_product),
     of_stage("int_dot", "products of bytes on processors without float vectors", int_dot),
     of_stages("recurrent_cell", "the products of recurrent cells and their gates", recurrent_cell),
     of_stage("narrow_convolution", "convolutions to few channels", narrow_convolution),

@@ -26,8 +26,9 @@ def _dot(k: int) -> Meaning:
 
 
 def _dot_saturating(accumulator: Array, a: Array, b: Array) -> Array:
-    x, y = (np.asarray(v).astype(np.int32) for v in (a, b))
-    pairs = (x * y).reshape(*np.broadcast_shapes(x.shape, y.shape)[:-1], -1, 2, 2).sum(-1, dtype=np.int32)
+    wide = (np.asarray(v).astype(np.int32) for v in (a, b))
+    x, y = (v.reshape(*v.shape[:-1], v.shape[-1] // 4, 2, 2) for v in wide)
+    pairs = np.sum(x * y, axis=-1, dtype=np.int32)
     return np.asarray(accumulator + np.clip(pairs, -32768, 32767).sum(-1, dtype=np.int32))
 
 

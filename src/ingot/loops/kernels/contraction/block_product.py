@@ -11,7 +11,9 @@
 
 A matrix by a vector is as fast as memory gives the weights, so that these are read once, in the order they
 lie; each is unpacked for all points of a tile. Where the target looks up sixteen floats in a register, that
-is how four bits become a float. In: a stage. Out: statements, or None.
+is how four bits become a float. Where it multiplies bytes, and `is_rounded` allows it, x becomes integers of
+three bytes first, for all channels (`block_floating_point`, `digit_tile`). In: a stage. Out: statements, or
+None.
 """
 
 from __future__ import annotations
@@ -39,15 +41,18 @@ from ingot.formula.index import Bounds, as_expr, from_linear, interval, linear, 
 from ingot.formula.statements import For, Let, Madd, Prefetch, Remark, Statement
 from ingot.formula.types import FLOAT32, INT32
 from ingot.loops.cuts import pieces
+from ingot.loops.kernels.contraction.block_floating_point import DIGITS, BlockFloats, block_floats
+from ingot.loops.kernels.contraction.digit_tile import DigitTile, Dot, dot_of
 from ingot.loops.kernels.contraction.epilogue import Epilogue, points_of
 from ingot.loops.kernels.contraction.tiles import AHEAD, LINE, Segment, segments
-from ingot.loops.kernels.contraction.weight_blocks import WORD, WeightBlocks, weight_blocks
+from ingot.loops.kernels.contraction.weight_blocks import GROUP, WORD, WeightBlocks, weight_blocks
 from ingot.loops.layout import Storage, bind, destination
 from ingot.loops.nearby import placer
 from ingot.targets.record import Target
 
 MOST_POINTS, MOST_VECTORS = 4, 8
 LOOKED_UP = 16  # floats in a register, of which four bits pick one
+LOOK_UP, UNPACKING = 2, 3  # instructions that make a register of floats of codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +71,13 @@ class BlockProduct:
 
 
 def block_product(
-    c: Compute, storage: Storage, target: Target, bounds: Bounds
+    c: Compute, storage: Storage, target: Target, bounds: Bounds, is_rounded: bool = False
 ) -> tuple[Statement, ...] | None:
-    """Statements for a product with weights in blocks, or None if the stage is not one."""
+    """Statements for a product with weights in blocks, or None if the stage is not one. `is_rounded`: the
+    other operand may be rounded to integers of one exponent in every block.
+    """
     found = _match(c, storage, bounds)
-    return None if found is None else tuple(_Loops(found, storage, target).statements())
+    return None if found is None else tuple(_Loops(found, storage, target, is_rounded).statements())
 
 
 def _match(c: Compute, storage: Storage, bounds: Bounds) -> BlockProduct | None:
@@ -129,23 +136,41 @@ def _joined(r: Reduction) -> tuple[Reduction, Var]:
 class _Loops:
     """Builds the loops around tiles of points by registers of channels."""
 
-    def __init__(self, p: BlockProduct, storage: Storage, target: Target) -> None:
+    def __init__(self, p: BlockProduct, storage: Storage, target: Target, is_rounded: bool) -> None:
         self.p, self.w, self.storage, self.target = p, p.weights, storage, target
         self.lanes = target.lanes(FLOAT32.bytes)
         self.is_looked_up = (
-            self.w.bits == 4
+            (self.w.bits, self.w.zero) == (4, None)
             and self.lanes == LOOKED_UP
             and target.spelling(f"pick{LOOKED_UP}", "float32") is not None
         )
         inner = static(p.points[-1].extent) if p.points else 1
         self.rows = min(inner, MOST_POINTS)
+        self.dot = self._dot() if is_rounded else None
+        self.floats = self._floats() if self.dot is not None else None
         self.segments = segments(static(self.w.channel.extent), self.lanes, self._vectors())
 
-    def _vectors(self) -> int:
-        """Registers of a tile: each holds sums of a block and of all, beside a word and what it becomes. As
-        many as divide the channels, if that leaves most of them.
+    def _dot(self) -> Dot | None:
+        """What multiplies digits by codes, if it pays: floats of four registers take as many multiply-adds
+        for each row, and more to unpack. Zero points that are floats leave no integers to multiply.
         """
-        most = max(1, min(MOST_VECTORS, (self.target.registers - 2) // (2 * self.rows + 2)))
+        found = dot_of(self.target, self.w.bits)
+        if found is None or (self.w.zero is not None and self.w.zero.dtype.is_float):
+            return None
+        by_floats = GROUP * (self.rows + (LOOK_UP if self.is_looked_up else UNPACKING))
+        return found if DIGITS * found.instructions * self.rows + UNPACKING / 2 < by_floats else None
+
+    def _floats(self) -> BlockFloats | None:
+        """The operand as digits."""
+        p, w = self.p, self.w
+        return block_floats(p.a, p.points, w.term, w.block, self.lanes, p.bounds, self.storage)
+
+    def _vectors(self) -> int:
+        """Registers of a tile: each holds sums of a block, or of its digits, and of all, beside a word and
+        what it becomes. As many as divide the channels, if that leaves most of them.
+        """
+        each = 2 * self.rows + 2 if self.floats is None else (DIGITS + 1) * self.rows
+        most = max(1, min(MOST_VECTORS, (self.target.registers - 2) // each))
         count = -(-static(self.w.channel.extent) // self.lanes)
         return next((v for v in range(most, most // 2, -1) if count % v == 0), most)
 
@@ -153,6 +178,8 @@ class _Loops:
         w = self.w
         shape = f"{static(w.channel.extent)}x{w.terms}"
         yield Remark(f"weights: {shape} of {w.bits} bits, a scale for {w.block}")
+        if self.floats is not None:
+            yield from self.floats.statements()
         for s in self.segments:
             s = replace(s, widths=(self.lanes,) * len(s.widths))
             body = tuple(self._points(s, self.p.points, {}))
@@ -180,24 +207,37 @@ class _Tile:
         self.reads = [at(point) for point in self.points]
         self.epilogue = Epilogue(self.p.to, self.p.value, self.w.channel, names, self.p.bounds, loops.storage)
         self.block: Expr = self.w.channel // s.size if s.blocks > 1 else Const(0)
-        self.words = self.w.packed(s, loops.storage)
-        self.scales = self.w.scales(s, loops.storage)
-        self.zeros = None if self.w.zero is None else self.w.zeros(s, loops.storage)
 
     def statements(self) -> Iterator[Statement]:
         count = range(len(self.s.widths))
         for i in range(len(self.points)):
             for j in count:
                 yield Let(f"t{i}_{j}", self.p.init, self.lanes, mutable=True)
+        yield from self._by_digits() if self.loops.floats is not None else self._by_floats()
+        for j in count:
+            sums = [Var(f"t{i}_{j}", None, FLOAT32) for i in range(len(self.points))]
+            yield from self.epilogue.stores(self.s, j, self.points, sums)
+
+    def _by_digits(self) -> Iterator[Statement]:
+        """The sums of integers."""
+        loops = self.loops
+        assert loops.floats is not None and loops.dot is not None
+        shifts = tuple(self.points)
+        return DigitTile(
+            loops.floats, self.w, loops.dot, self.s, loops.storage, self.lanes, shifts, self.block
+        ).statements()
+
+    def _by_floats(self) -> Iterator[Statement]:
+        """The sums of floats: whole blocks, then what is left of the last one."""
+        self.words = self.w.packed(self.s, self.loops.storage)
+        self.scales = self.w.scales(self.s, self.loops.storage)
+        self.zeros = None if self.w.zero is None else self.w.zeros(self.s, self.loops.storage)
         whole, rest = divmod(self.w.terms, self.w.block)
         n = Var("block", whole)
         if whole:
             yield For(n.name, Const(0), Const(whole), 1, tuple(self._block(n, self.w.block, "")))
         if rest:
             yield from self._block(Const(whole), rest, "_rest")
-        for j in count:
-            sums = [Var(f"t{i}_{j}", None, FLOAT32) for i in range(len(self.points))]
-            yield from self.epilogue.stores(self.s, j, self.points, sums)
 
     def _block(self, n: Expr, terms: int, tag: str) -> Iterator[Statement]:
         """The terms of one block, whose sums are scaled at its end."""

@@ -3,6 +3,7 @@
     (q[n, k] - zero[n, k / 32]) * scale[n, k / 32]        one stage's term, besides what it multiplies
 
     int32 [block, k / 8, lane]        eight weights of 4 bits, neighbours along k, in every lane
+    uint8 [block, k / 8, lane, 4]     the same, as dot products of bytes take them: four terms, then four more
     float32 [block, k / 32, lane]     scales; zero points likewise, as bytes or floats
 
 A block is the channels of a register tile, a lane one channel. Where the zero point is the middle of the
@@ -41,6 +42,7 @@ from ingot.loops.layout import Storage
 
 WORD = 32  # bits of what a lane loads
 WIDTHS = (2, 4, 8)
+GROUP = 4  # bytes of a lane: terms that a dot product takes at once
 CHANNELS_AT_ONCE = 1 << 10  # that are packed together: indices of all weights are many times the weights
 
 
@@ -63,6 +65,11 @@ class WeightBlocks:
         return WORD // self.bits
 
     @property
+    def middle(self) -> int:
+        """The zero point where there is none of its own."""
+        return 1 << (self.bits - 1)
+
+    @property
     def terms(self) -> int:
         return static(self.term.extent)
 
@@ -79,12 +86,9 @@ class WeightBlocks:
         per, bits = self.per_word, self.bits
 
         def pack(array: Array) -> Array:
-            rows = np.zeros((s.blocks * s.size, self.words * per), np.uint8)
-            for lo in range(s.first, s.first + min(len(rows), s.blocks * s.channels), CHANNELS_AT_ONCE):
-                made = self._over(self.codes, array, lo, s, np.arange(self.terms))
-                rows[lo - s.first : lo - s.first + len(made), : self.terms] = made
+            rows = self._rows(array, s)
             if self.zero is None:
-                rows[:, : self.terms] ^= np.uint8(1 << (bits - 1))
+                rows[:, : self.terms] ^= np.uint8(self.middle)
             shifts = np.arange(per, dtype=np.uint32) * np.uint32(bits)
             words = np.bitwise_or.reduce(
                 rows.reshape(len(rows), self.words, per).astype(np.uint32) << shifts, axis=2
@@ -92,6 +96,27 @@ class WeightBlocks:
             return _in_lanes(words.view(np.int32), s)
 
         return self._derived(self.codes, ("words", s), pack, INT32, storage)
+
+    def grouped(self, s: Segment, storage: Storage) -> Tensor:
+        """uint8 [block of channels, word, byte of a lane]: field f of byte j is term 4 * f + j of a word."""
+        fields = self.per_word // GROUP
+
+        def pack(array: Array) -> Array:
+            rows = self._rows(array, s)
+            shifts = np.arange(fields, dtype=np.uint8)[:, None] * np.uint8(self.bits)
+            fielded = rows.reshape(len(rows), self.words, fields, GROUP) << shifts
+            packed = np.bitwise_or.reduce(fielded, axis=2).reshape(s.blocks, s.size, self.words, GROUP)
+            return np.ascontiguousarray(packed.swapaxes(1, 2)).reshape(s.blocks, self.words, -1)
+
+        return self._derived(self.codes, ("grouped", s), pack, UINT8, storage)
+
+    def _rows(self, array: Array, s: Segment) -> Array:
+        """uint8 [channel of a segment, term of whole words]: a code each."""
+        rows = np.zeros((s.blocks * s.size, self.words * self.per_word), np.uint8)
+        for lo in range(s.first, s.first + min(len(rows), s.blocks * s.channels), CHANNELS_AT_ONCE):
+            made = self._over(self.codes, array, lo, s, np.arange(self.terms))
+            rows[lo - s.first : lo - s.first + len(made), : self.terms] = made
+        return rows
 
     def scales(self, s: Segment, storage: Storage) -> Tensor:
         """float32 [block of channels, block of terms, lane]."""
@@ -156,15 +181,15 @@ def weight_blocks(weight: Expr, channel: Var, term: Var) -> WeightBlocks | None:
     bits = _bits(codes)
     if bits is None or not _is_of_one_constant(codes) or not _is_of_one_constant(scale):
         return None
-    middle = isinstance(zero, Const) and zero.value == 1 << (bits - 1)
-    if not middle and not _is_of_one_constant(zero):
+    is_middle = isinstance(zero, Const) and zero.value == 1 << (bits - 1)
+    if not is_middle and not _is_of_one_constant(zero):
         return None
     block = max((b for b in _divisors(scale, term)), default=static(term.extent))
     per = WORD // bits
     block = block if block < static(term.extent) else -(-static(term.extent) // per) * per
     if block % per or not all(_stays(e, term, block) for e in (scale, zero)):
         return None
-    return WeightBlocks(codes, None if middle else zero, scale, bits, block, channel, term)
+    return WeightBlocks(codes, None if is_middle else zero, scale, bits, block, channel, term)
 
 
 def _bits(codes: Expr) -> int | None:
