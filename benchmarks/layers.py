@@ -64,13 +64,9 @@ def pool(net: Net, dice: Dice) -> str:
 
 def transposed(net: Net, dice: Dice) -> str:
     """A transposed convolution that enlarges an image two or three times."""
-    n, c, *size = net.shapes["x"]
     stride = dice.between(2, 3)
     kernel, channels = dice.between(stride, stride + 2), dice.among((1, 3, 16, 32, 64))
-    w = net.weight(c, channels, kernel, kernel, terms=c * kernel * kernel)
-    out = [(s - 1) * stride + kernel for s in size]
-    settings = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2}
-    return net.one("ConvTranspose", ["x", w, net.bias(channels)], (n, channels, *out), **settings)
+    return net.conv_transpose("x", channels, kernel, stride)
 
 
 def conv_1d(net: Net, dice: Dice) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import onnx
 
+from benchmarks.image_to_image import dncnn, espcn, unet
 from benchmarks.light import light
 from benchmarks.net import Net
 
@@ -259,6 +260,12 @@ def shufflenet() -> onnx.ModelProto:
 def densenet121() -> onnx.ModelProto:
     """Concatenations of everything: the onnx package's graph, random weights."""
     return light("densenet121")
+
+
+# ---- images of images
+
+for make in (unet, espcn, dncnn):
+    model(make.__name__, "image")(make)
 
 
 # ---- matrices and sequences

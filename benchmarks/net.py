@@ -102,6 +102,14 @@ class Net:
         settings["dilations"] = [dilation] * rank
         return self.then(self.one("Conv", [x, w, self.bias(channels)], (n, channels, *out), **settings), then)
 
+    def conv_transpose(self, x: str, channels: int, kernel: int, stride: int) -> str:
+        """Enlarges the image `stride` times along both axes, without padding."""
+        n, c, *size = self.shapes[x]
+        w = self.weight(c, channels, kernel, kernel, terms=c * kernel * kernel)
+        out = [(s - 1) * stride + kernel for s in size]
+        settings = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2}
+        return self.one("ConvTranspose", [x, w, self.bias(channels)], (n, channels, *out), **settings)
+
     def depthwise(self, x: str, kernel: int, stride: int = 1, *, then: str = "", pads: Pads = "same") -> str:
         channels = self.shapes[x][1]
         return self.conv(x, channels, kernel, stride, group=channels, then=then, pads=pads)

@@ -44,6 +44,9 @@ SHOWN = (
     ("mobilenetv2", "MobileNetV2"),
     ("squeezenet", "SqueezeNet 1.1"),
     ("resnet50", "ResNet-50"),
+    ("unet", "U-Net, 128x128"),
+    ("espcn", "super-resolution (ESPCN), 96x96"),
+    ("dncnn", "noise removal (DnCNN), 64x64"),
     ("lstm", "LSTM 2 x 128, 50 steps"),
     ("transformer", "transformer, 4 layers of 256"),
 )
@@ -53,6 +56,7 @@ PEERS = {
     "overhead": (*COMMON, "litert"),
     "small": (*COMMON, "litert"),
     "large": (*COMMON, "litert"),
+    "image": (*COMMON, "litert"),
     "dense": (*COMMON, "torch", "iree"),
     "sequence": COMMON,
     "random": COMMON,
