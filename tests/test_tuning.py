@@ -249,3 +249,13 @@ def test_the_command_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert said.exit_code == 0 and "winograd=2" in said.stdout and "net.onnx.tune.json" in said.stderr
     data = json.loads(CliRunner().invoke(app, ["tune", str(model), "--json"]).stdout)
     assert data["complete"] and data["stages"][0]["best"] == "winograd=2"
+
+
+@pytest.mark.parametrize("channels", [10, 17])
+def test_a_register_that_channels_do_not_fill_costs_as_much(channels: int) -> None:
+    """Direct sums leave its lanes idle; they were counted as if these were used, and chosen."""
+    odd = Net("odd", (1, channels, 42, 42))
+    size = 5 if channels < 16 else 3
+    model = odd.model(y=odd.conv(odd.conv("x", channels, 1), channels, size, then="Relu"))
+    (way,) = chosen(ingot.compile(model, name="net", target="x86-64-v4")).values()
+    assert way.startswith("winograd")

@@ -43,6 +43,7 @@ TILES = {2: (2, 3, 4, 5), 3: (2, 3, 4, 5), 4: (2, 3, 4), 5: (2, 3, 4), 6: (2, 3)
 MOST_TILES = 4  # register tiles of a contraction to be measured: those that cost the least
 WORTH = 1.1  # how much faster the estimate has to be: scratch and code are not free
 COPIED = 2.0  # cycles of a vector that passes through a buffer
+HALVED = 32  # bytes: longer vectors take twice the time of these
 SAMPLED_FEATURES, SAMPLED_TILES = 32, 8
 
 
@@ -291,10 +292,21 @@ class Chooser:
     def direct_cycles(self, conv: Convolution) -> float:
         """Of the plain contraction: two multiply-adds a cycle, or four instructions if they are not fused."""
         pixels, taps = prod(w.extent for w in conv.windows), int(conv.taps ** len(conv.windows))
-        vectors = conv.features / self.target.lanes(4)  # few channels share a vector
+        vectors = self._vectors(conv.features)
         is_fused = self.target.spelling("madd", "float32") is not None
         compute = pixels * vectors * conv.channels * taps * (1 / 2 if is_fused else 27 / 32)  # tiles of 2x4
         return max(compute, weight_bytes(conv, 1) / stream(weight_bytes(conv, 1), self.target, self.is_cold))
+
+    def _vectors(self, features: int) -> float:
+        """Vectors of channels, as many as their time is worth. Few channels leave the vectors to the pixels;
+        of more the last register is a narrower one, where half a vector holds them.
+        """
+        lanes = self.target.lanes(4)
+        if 2 * features <= lanes:
+            return features / lanes
+        whole, rest = divmod(features, lanes)
+        is_half = 2 * rest <= lanes and self.target.vector_bytes > HALVED
+        return whole + ((0.5 if is_half else 1.0) if rest else 0.0)
 
     def cycles(self, conv: Convolution, m: int) -> float:
         """Of F(m, taps): the transforms and the products."""
