@@ -109,6 +109,17 @@ def test_weights_that_are_read_once_are_asked_for_ahead() -> None:
     )
 
 
+@pytest.mark.parametrize("rows, target", [(64, "x86-64-v4"), (1024, "x86-64-v4"), (1024, "x86-64-v3")])
+def test_far_columns_that_the_caller_has_are_asked_for_ahead(rows: int, target: str) -> None:
+    """The next block's, by vectors of a line: a caller's memory need not begin with one."""
+    text = f"agraph (float[{rows}, 512] x) => (float[24, 512] y) {{ y = MatMul(w, x) }}"
+    program, made = compiled(text, TARGETS[target], w=(24, rows))
+    x = np.random.default_rng(9).standard_normal((rows, 512)).astype("f")
+    np.testing.assert_allclose(run(program, {"x": x})[0], made["w"] @ x, atol=1e-3)
+    asked = {(p.at.tensor.name, p.level) for p in prefetches(program)}
+    assert asked == ({("x", 1)} if rows > 64 and target == "x86-64-v4" else set())
+
+
 def test_rows_go_around_the_channels_of_a_large_image() -> None:
     text = "agraph (float[1, 8, 40, 41] x) => (float[1, 70, 38, 39] y) { y = Conv(x, w) }"
     near, far = (

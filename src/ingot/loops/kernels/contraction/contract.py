@@ -17,9 +17,11 @@ from ingot.formula.compute import Compute
 from ingot.formula.expr import (
     Const,
     Expr,
+    Load,
     Var,
     loads,
     static,
+    substitute,
 )
 from ingot.formula.index import Bounds, mentions, simplify
 from ingot.formula.statements import For, Prefetch, Remark, Statement
@@ -271,13 +273,30 @@ class _Generator:
             body = tuple(self._nest(tuple(inner), {**taken, x.name: (lo, part)}, block))
             yield For(x.name, Const(lo), Const(hi), part, body)
 
+    def _next_columns(self, block: Block) -> Iterator[Prefetch]:
+        """The lines of the next block of an operand that is read in place, where it lies beyond the second
+        cache: its rows are so far apart that the processor asks for none by itself. Vectors of a line wait
+        for two of them where the caller's memory does not begin with one, as malloc's does not.
+        """
+        c, size = self.c, block.segment.size
+        item = c.b.tensor.type.bytes
+        is_far = c.b.tensor.bytes > self.target.caches[1] and self.target.vector_bytes >= LINE
+        if self.is_packed or self.levels[0] is not None or not c.tile or not is_far:
+            return
+        for i in range(0, size, LINE // item):
+            at = simplify(substitute(c.b, {c.vector.name: c.vector + i}), c.bounds)
+            assert isinstance(at, Load)
+            yield Prefetch(at, size * item)
+
     def _ahead(self, block: Block, taken: Taken) -> tuple[Prefetch, ...]:
         """What to ask for at each term: what comes a little later if the weights are read once; else one
         line of the next block's, another one for each tile that goes through this block.
         """
         c, w, product = self.c, block.weights, self.operand.product
         lines = range(0, block.segment.size * product.group, LINE // product.stored.bytes)
-        if c.b.tensor.value is None or self.levels[0] is not None:
+        if c.b.tensor.value is None:
+            return tuple(self._next_columns(block))
+        if self.levels[0] is not None:
             return ()
         if self.codes is not None:
             return (Prefetch(replace(w, index=(*w.index[:-1], Const(0))), AHEAD),)
