@@ -54,6 +54,7 @@ from ingot.loops.region_passes.averages import multiply_averages
 from ingot.loops.region_passes.byte_functions import tabulate_bytes
 from ingot.loops.region_passes.dequantised import inline_dequantised, inline_dequantised_sums
 from ingot.loops.region_passes.fold import fold_stages
+from ingot.loops.region_passes.frames import without_halos
 from ingot.loops.region_passes.fuse import fuse
 from ingot.loops.region_passes.layout_assignment import assign_layouts
 from ingot.loops.region_passes.pack import pack_boundary, pack_constants
@@ -386,10 +387,12 @@ def _stages(model: Any, options: Options, unread: frozenset[str]) -> Stages:
     region = region_of(graph, options)
     how = lowering_of(options, target)
     layouts = assign_layouts(region, target, how.may_be_fast)
+    framed = without_halos(region, layouts, target)
     name = bundle_name(options.name, model, graph.name)
 
     def placed(room: int | None) -> Plan:
-        program = lower_steps(copied(region), layouts, name, target, replace(how, room=room), graph, options)
+        stored = layouts if room else framed  # line buffers have halos of their own
+        program = lower_steps(copied(region), stored, name, target, replace(how, room=room), graph, options)
         return PLAN(plan, program, options.memory)  # last: the kernels decide what lives when
 
     found = within_ram(placed, options)

@@ -19,6 +19,7 @@ from ingot.loops.kernels.byte_table import byte_table
 from ingot.loops.kernels.contraction.block_product import block_product
 from ingot.loops.kernels.contraction.contract import contract
 from ingot.loops.kernels.contraction.dot_product import dot_product
+from ingot.loops.kernels.contraction.framed_rows import framed_rows
 from ingot.loops.kernels.contraction.int_dot import int_dot
 from ingot.loops.kernels.deinterleave import deinterleave
 from ingot.loops.kernels.elementwise import elementwise
@@ -162,6 +163,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("sparse", "products with sparse matrices of few values", _sparse),
     of_stage("byte_table", "maps of bytes by a table, in vectors", byte_table),
     Family("block_product", "products with weights of few bits in blocks", _block_product),
+    Family("framed_rows", "convolutions of bytes whose image has no halo, row by row", framed_rows),
     of_stage("int_dot", "products of bytes on processors without float vectors", int_dot),
     of_stages("recurrent_cell", "the products of recurrent cells and their gates", recurrent_cell),
     of_stage("narrow_convolution", "convolutions to few channels", narrow_convolution),
