@@ -22,6 +22,8 @@ from ..window_routines import fixed_windows, window_routines
 
 SHORT_ENUMS = "-fshort-enums"
 """Enumerations as arm-none-eabi-gcc has them: its linker warns of an object that notes others."""
+SMALL_LOOPS = ("-mllvm", "-unroll-threshold=48", "-mllvm", "-unroll-partial-threshold=60")
+"""Loops are unrolled as long as their code stays small: where all kernels are C, that is most of it."""
 ROUTINES = {
     **PLAIN_PAIRS,
     **dot2_routines(),
@@ -90,7 +92,7 @@ TARGETS = (
             "arduino-due",
             "bluepill",
         ),
-        flags=("-mcpu=cortex-m3", SHORT_ENUMS),
+        flags=("-mcpu=cortex-m3", SHORT_ENUMS, *SMALL_LOOPS),
         gcc=("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m3"),
         pointer_bytes=4,
         has_floats=False,
