@@ -145,6 +145,10 @@ def test_goals_out_of_reach_or_twice() -> None:
             Wish(total_density="0.1", density=("w=1",)),
             "keep at least 14.29% of their weights, more than the 10.00%",
         ),
+        (
+            Wish(total_density="0.99", density=("w=0.4",)),
+            "keep at most 91.43% of their weights, less than the 99.00%",
+        ),
         (Wish(total_density="0.1", ratio="20x"), "take one"),
         (Wish(total_density="2"), "--total-density 2: a density is"),
     ):

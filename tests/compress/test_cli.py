@@ -110,6 +110,20 @@ def test_options_that_name_nothing(tmp_path: Path, option: str) -> None:
     assert result.exit_code == 2 and f"{option} names no layer" in result.stderr
 
 
+def test_layers_that_are_not_pruned_because_codes_take_more_room_are_named(tmp_path: Path) -> None:
+    """Four weights take less room than their codes and values: the layer stays, and so does its density."""
+    made = model("(float[1,24] x) => (float[1,2] y)", "{ h = MatMul(x, w) y = MatMul(h, v) }", {"w": [24, 2]})
+    made.graph.initializer.append(numpy_helper.from_array(np.float32([[1, 2], [3, 4]]), "v"))
+    onnx.save(made, tmp_path / "m.onnx")
+    for density, is_named in (("0.75", True), ("w=0.75", False)):
+        words = ("--density", density, "--bits", "2", "--json", "-o", tmp_path / "a.onnx")
+        result = ingot("compress", tmp_path / "m.onnx", *words)
+        assert result.exit_code == 0, result.output
+        kept = {layer["name"]: layer["kept"] for layer in json.loads(result.stdout)["layers"]}
+        assert kept == {"w": 36, "v": 4}
+        assert ("not pruned, because codes would take more room" in result.stderr) == is_named
+
+
 def test_labels_are_of_data(tmp_path: Path) -> None:
     result = ingot("compress", MODEL, "--labels", tmp_path / "l.npy", "-o", tmp_path / "a.onnx")
     assert result.exit_code == 2 and "add --evaluate FILE.npz" in result.stderr
@@ -271,7 +285,7 @@ def test_reports_as_files(tmp_path: Path) -> None:
         (["--target-ratio", "9999x"], "become"),
         (["--target-ratio", "9x", "--density", "0.1"], "--target-ratio finds densities of layers that --den"),
         (["--total-density", "9%", "--density", "conv=1,fc=1"], "--total-density finds densities of layers"),
-        (["--finetune", "nothere.py"], "--finetune"),
+        (["--finetune", "nothere.py"], "cannot read 'nothere.py': no such file"),
         (["--prune-by", "global"], "of what? Name a --target-ratio or a --total-density"),
         (["--rounds", "2"], "add --finetune TRAIN.py"),
         (["--seed", "1"], "--seed 1 is of random centroids; add --centroids random"),

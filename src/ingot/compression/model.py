@@ -178,6 +178,7 @@ def finished(
     announce("write", len(layers), len(layers))
     _remark_gaps(encodings, dict(zip(layers, choices, strict=True)))
     _remark_integers(encodings)
+    _remark_unchanged(layers, encodings, choices)
     write(model, encodings, opset_of(model))
     there = {layer: layer.encoding for layer in layers if layer.encoding is not None}
     kept = {layer: encoding for layer in layers if (encoding := encodings.get(layer, there.get(layer)))}
@@ -209,6 +210,20 @@ def _remark_integers(encodings: dict[Layer, Encoding]) -> None:
             f"int8 weights without relative indices are smaller in this file, and bytes in a bundle: {named}"
             "; prune them (--density), or compile with --huffman"
         )
+
+
+def _remark_unchanged(
+    layers: Sequence[Layer], encodings: Mapping[Layer, Encoding], choices: Sequence[Choice]
+) -> None:
+    """Say which layers were to be pruned, and stay as they are because their codes would take more room."""
+    left = [
+        repr(layer.name)
+        for layer, choice in zip(layers, choices, strict=True)
+        if choice.density < 1 and choice.bits != UNCHANGED and layer not in encodings
+    ]
+    if left:
+        named = ", ".join(left[:NAMED]) + ", ..." * (len(left) > NAMED)
+        remark(f"not pruned, because codes would take more room than the weights as they are: {named}")
 
 
 def to_container(model: onnx.ModelProto, read: Read) -> bytes:

@@ -24,6 +24,7 @@ from ingot.log import announce
 Scale = Literal["sensitivity", "global", "deviation"]
 TRIALS = 14
 QUICK_TRIALS = 40  # where weights are only counted
+UNREACHED = 1e-3  # by how much fewer weights than asked for may be there
 SPAN = 1e12  # between the largest magnitude and the least threshold tried
 
 
@@ -127,6 +128,13 @@ def _search(ratio: Callable[[float], float], peak: float, goal: Goal) -> float:
         raise InputError(
             f"these layers become at most {most:.1f}x smaller, less than the {goal.ratio:g}x asked for",
             remedy="give codes fewer --bits, or leave fewer layers out",
+        )
+    least = ratio(0.0)
+    if goal.of_weights and least > goal.ratio * (1 + UNREACHED):
+        raise InputError(
+            f"these layers keep at most {1 / least:.2%} of their weights, less than the "
+            f"{1 / goal.ratio:.2%} asked for",
+            remedy="ask for less, or give layers a larger --density; weights that are zero count as pruned",
         )
     trials = QUICK_TRIALS if goal.of_weights else TRIALS
     for trial in range(trials):

@@ -81,12 +81,12 @@ class Script:
 
 def load_script(path: Path) -> Script:
     """Run the file and take its functions. Raises InputError for what is missing, PyTorch included."""
+    read_text(path)  # the loader would wait for a pipe
     if importlib.util.find_spec("torch") is None:
         raise InputError(
             "the script of --finetune or --script needs PyTorch",
             remedy="install Ingot's extra: pip install 'ingot[train]'",
         )
-    read_text(path)  # the loader would wait for a pipe
     spec = importlib.util.spec_from_file_location("ingot_training_script", path)
     if spec is None or spec.loader is None:
         raise InputError(f"cannot read {str(path)!r}: --finetune takes a Python file")
