@@ -19,11 +19,14 @@ from ingot.check.judge import error
 from ingot.check.truth import formulas_of
 from ingot.check.verify import Verification, verify
 from ingot.cli import app
+from ingot.compression.model import Wish, compress
 from ingot.driver import compile_with
 from ingot.formula.expr import Array
 from ingot.frontends.onnx import read_model
 from ingot.ops.infer import infer
 from ingot.options import Options
+from tests.compress.models import model as encodable
+from tests.compress.models import read
 
 CERTAIN = """<ir_version: 10, opset_import: ["" : 21]>
 certain (float[4, 64] x, float[64, 256] w) => (float[4, 1] y, float[4, 256] p) {
@@ -122,6 +125,18 @@ def test_what_only_the_shipped_object_gets_wrong_is_found() -> None:
     assert not found.ok and found.first_bad is None and "comes from fusion" in found.verdict
     wrong = {d.name: d.judgement for d in found.cases[0].outputs if not d.ok}
     assert wrong["p"] is not None and wrong["p"].guilty == judge.INGOT
+
+
+def test_layers_in_bytes_whose_differences_add_up_do_not_accuse_fusion() -> None:
+    """Where sums are large, a tanh stretches what those near 0 may lose."""
+    signature, weights = "(float[1,128] x) => (float[1,96] y)", {"w": [128, 96]}
+    made = compress(
+        encodable(signature, "{ m = MatMul(x, w) y = Tanh(m) }", weights), read, Wish(bits=("2",))
+    )
+    options = Options(target="x86-64-v2", activations="int8", huffman=True)
+    found = verify(made.model, options, compile_with)
+    assert not found.ok and found.first_bad is None
+    assert "differences add up, held to 1% of max|y|" in found.verdict and "fusion" not in found.verdict
 
 
 @pytest.fixture

@@ -110,12 +110,15 @@ class Verification(Result):
         if self.first_bad is not None:
             return f"the first bad layer is {self._described(self.first_bad)}"
         off = next((d for case in self.cases for d in case.outputs if not d.ok), None)
+        within = self._promised if self.tolerance is None and self.byte_layers else ""
+        if off is not None and self._adds_up(off):
+            described = self._described(off)
+            return f"every layer is right for its operands, but differences add up{within}: {described}"
         if off is not None and self.layers:
             return (
                 "every layer is right with fusion off: the difference comes from fusion: "
                 f"{self._described(off)}"
             )
-        within = self._promised if self.tolerance is None and self.byte_layers else ""
         if off is not None:
             return f"the bundle is off{within}"
         differs = next((d for case in self.cases for d in case.outputs if d.judgement), None)
@@ -124,6 +127,11 @@ class Verification(Result):
         blamed = next((d for d in self.layers if d.judgement and d.judgement.guilty == ORACLE), None)
         first = f"; {self.oracle} is off first at {self._described(blamed)}" if blamed else ""
         return f"the bundle is right{within}: {self._described(differs)}{first}"
+
+    def _adds_up(self, off: Difference) -> bool:
+        """Whether an output is as far off with fusion off, where no layer is to blame."""
+        alike = next((d for d in self.layers if d.name == off.name), None)
+        return alike is not None and alike.relative > off.relative / 2
 
     def _described(self, d: Difference) -> str:
         """A difference in words."""
