@@ -21,6 +21,7 @@ from ingot.eie import glyphs, paper, published, sweep
 from ingot.eie.balance import balanced, column_order, row_order
 from ingot.eie.benchmark import BENCHMARKS, SPREAD, Benchmark, draw
 from ingot.eie.columns import encode
+from ingot.eie.exhibit import off
 from ingot.eie.glyphs import accuracy
 from ingot.eie.layers import Product
 from ingot.eie.machine import Machine
@@ -97,6 +98,13 @@ def test_the_density_that_table_3_tells() -> None:
         "NT-Wd": 11.0,
         "NT-LSTM": 10.5,
     }
+
+
+@pytest.mark.parametrize(
+    "ours, shown", [(0.9999, "+0.0 %"), (1.0001, "+0.0 %"), (0.999, "-0.1 %"), (1.126, "+12.6 %")]
+)
+def test_differences_that_round_to_nothing_have_one_sign(ours: float, shown: str) -> None:
+    assert off(ours, 1.0) == shown
 
 
 def test_queues_beyond_eight_gain_little(points: Points) -> None:

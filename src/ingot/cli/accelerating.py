@@ -289,11 +289,11 @@ def _sweep_picture(points: Sequence[Point]) -> str:
 PAPER = (
     "Published numbers are those that the paper prints (arXiv:1602.01528v2; the powers of processors are of "
     "arXiv:1510.00149). All others are made here, by a simulator of the machine on random layers.",
-    "Of layers by one rule only the percentages of Table III are known; the rule is the same for all nine. "
-    "Of fitted layers, percentages and the differences between rows were chosen so that the published times "
-    "come out: their bars are striped.",
-    "The paper's figures 8, 9, 11, 12 and 13 have no numbers. Beside our curves, which are of fitted layers, "
-    "stands what its text says.",
+    "Layers by one rule are drawn from the percentages of Table III alone; the rule is the same for all "
+    "nine. For fitted layers, the percentages and the differences between rows were chosen so that the "
+    "published times come out; their bars are striped.",
+    "The paper prints no numbers for its figures 8, 9, 11, 12 and 13. What its text says stands above our "
+    "curves, which are for fitted layers.",
 )
 """How the pages of the evaluation are to be read."""
 PAGE = "eie.html"

@@ -46,8 +46,8 @@ class Exhibit:
 
 
 def off(ours: float, theirs: float) -> str:
-    """How far a figure is from the published one."""
-    return f"{100 * (ours / theirs - 1):+.1f} %"
+    """How far a figure is from the published one; what rounds to 0 has one sign."""
+    return f"{round(100 * (ours / theirs - 1), 1) + 0.0:+.1f} %"
 
 
 def bars(name: str, values: Sequence[float], form: str = "", is_fitted: bool = False) -> Series:

@@ -44,8 +44,8 @@ class Machine:
         _within("FIFO entries (one of them stays free)", self.fifo, 2, MOST_FIFO)
         _within("bits of an SRAM read", self.sram_width, self.entry_bits, MOST_WIDTH)
         _within("bits the host moves per cycle", self.host_bits, 1, MOST_WIDTH)
-        for what in ("matrix_bytes", "pointer_bytes", "activation_bytes"):
-            _within(f"bytes ({what})", getattr(self, what), 1, MOST_BYTES)
+        for what in ("matrix", "pointer", "activation"):
+            _within(f"bytes of {what} SRAM", getattr(self, f"{what}_bytes"), 1, MOST_BYTES)
         if self.sram_width % self.entry_bits:
             raise InputError(f"an SRAM read of {self.sram_width} bits holds no whole number of entries")
         if self.precision not in PRECISIONS:

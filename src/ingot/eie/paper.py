@@ -215,8 +215,9 @@ def figure_11(found: Grid) -> Exhibit:
     faster = {n: [v[0] / t for t in v] for n, v in times.items()}
     rows = [(n, *(f"{v:.1f}" for v in values)) for n, values in faster.items()]
     text = (
-        "How many times as fast as one PE. Published: close to proportional, but for NT-We, where a PE has "
-        "few entries of a column: 0.25 at 256 PEs. More than proportional is what fewer fillers give."
+        "How many times as fast as one PE. Published: close to proportional, except for NT-We, where a PE "
+        "has few entries in a column (0.25 at 256 PEs). Speeds that are more than proportional come from "
+        "fewer fillers."
     )
     plot = _curves("Figure 11: scaling", "PEs", "times one PE", PES, faster)
     plot = Plot(plot.title, plot.x, plot.y, plot.series, is_log_x=True, is_log_y=True)
