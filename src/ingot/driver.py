@@ -71,6 +71,7 @@ from ingot.memory.plan import Plan, plan, plan_text
 from ingot.ops.infer import infer
 from ingot.options import Options
 from ingot.passes.byte_activations import byte_activations, layers_in_a_row
+from ingot.passes.byte_signs import byte_signs
 from ingot.passes.edge_scales import edge_scales
 from ingot.passes.encoded_integers import encoded_integers, products_of_entries
 from ingot.passes.exact_products import exact_products
@@ -280,6 +281,7 @@ def front(model: Any, options: Options, unread: frozenset[str] = frozenset()) ->
         graph = GRAPH(integer_layers, graph)  # needs types and folded constants; prune takes the floats away
         graph = GRAPH(exact_products, graph, target_of(options))  # of integer products those with no weights
         graph = GRAPH(exact_transposed, graph, target_of(options))  # and those that fill no vectors of bytes
+        graph = GRAPH(byte_signs, graph, target_of(options))  # behind the steps that leave products of bytes
     # behind integer_layers, which makes the products; before byte_activations, whose weights stay encoded
     is_small = options.optimize == "size"
     graph = GRAPH(encoded_integers, graph, target_of(options), options.huffman, is_small, unread)
