@@ -331,6 +331,9 @@ def depthwise_bytes(dice: Dice, target: Target) -> Drawn:
     """A depthwise convolution of bytes, its zero points folded as in a model."""
     x_type, g = dice.choice((UINT8, INT8)), geometry(dice, 5, (2, 2, 2, 1))
     channels = dice.choice((16, 17, 24, 31, 32, 40, 48, 64, 65, 80, 100, 128, 150, dice.number(16, 130)))
+    if dice.chance(35):  # so few that a vector holds several columns
+        channels, stride = dice.choice((2, 4, 8, 16, 32)), dice.choice((1, 2))
+        g = replace(g, size=(*g.size[:-1], dice.number(9, 40)), strides=(*g.strides[:-1], stride))
     f = builder()
     _quantised_convolution(dice, f, x_type, (channels, 1), g, channels)
     return stored(dice, f, target, TIDY_BYTES, with_plain_product)

@@ -50,7 +50,7 @@ from ingot.loops.instructions import GROUP_BYTES, packed_lanes
 from ingot.loops.kernels.contraction.products import Product, cost, instructions_of, products_of_bytes
 from ingot.loops.kernels.contraction.roles import around
 from ingot.loops.kernels.shuffles import Network
-from ingot.loops.kernels.windows.depthwise_match import Depthwise, match
+from ingot.loops.kernels.windows.depthwise_match import Depthwise, flattened, match
 from ingot.loops.layout import Storage
 from ingot.loops.requantise import in_integers, limited, unlimited
 from ingot.targets.record import Target
@@ -70,7 +70,8 @@ def depthwise_dot(
     if found is None or how is None:
         return None
     widths = [n for n in (64, 32, 16) if target.spelling("dot4", how.a.name, n)]
-    widths = [n for n in widths if n <= static(found.vector.extent)]
+    found = flattened(found, storage, widths[0]) if widths else found
+    widths = [n for n in widths if found.period <= n <= static(found.vector.extent)]
     try:
         return _Generator(found, how, widths, storage).statements() if widths else None
     except NotVectorizable:
@@ -182,7 +183,7 @@ class _Generator:
             name = f"x{len(made)}_"
             registers = [Var(f"{name}{r}", None, self.product.a) for r in range(TAPS)]
             for r, load in enumerate(rows):
-                yield Let(registers[r].name, self.product.operand(replace(load, lanes=s.width)), s.width)
+                yield from self._loaded(registers[r].name, load, s.width)
             made[rows[0]], statements = _interleaved(registers, f"{name}v", s.width)
             yield from statements
         weights = self._weights(s)
@@ -190,6 +191,25 @@ class _Generator:
             at = (*(Const(taps[t]) for t in self.d.taps), Const(g), Const(i), Const(j), Const(0))
             read = replace(weights, index=(*weights.index, *at), lanes=s.width)
             yield Instruction("dot4", f"c{i}_{k}_{j}", made[rows[0]][j], read, s.lanes)
+
+    def _loaded(self, name: str, load: Load, width: int) -> Iterator[Statement]:
+        """A row of the operand in a register: as it lies, or every second column. Of these, two registers end
+        with the last.
+        """
+        if self.d.stride == 1:
+            yield Let(name, self.product.operand(replace(load, lanes=width)), width)
+            return
+        period = self.d.period
+        last = replace(
+            load, index=(*load.index[:-1], simplify(load.index[-1] + (width - period), self.d.bounds))
+        )
+        for part, at in enumerate((load, last)):
+            yield Let(f"{name}_{part}", replace(at, lanes=width), width)
+        a, b = (Var(f"{name}_{part}", None, load.dtype) for part in range(2))
+        column, channel = np.divmod(np.arange(width), period)
+        place = 2 * column * period + channel
+        lanes = tuple(int(n) if n < width else int(n) + period for n in place)
+        yield Let(name, self.product.operand(Shuffle(a, b, lanes)), width)
 
     def _offsets(self, g: int) -> list[int]:
         """The rows of a group; what is missing in the last is any row, and multiplied by 0."""
@@ -210,14 +230,18 @@ class _Generator:
     # -- constants in the order of the lanes
 
     def _channels(self, s: _Segment) -> Array:
-        """[block, vector, lane]: the channel that a lane holds."""
+        """[block, vector, lane]: the channel that a lane holds; where these come round, of one block."""
         group = GROUP_BYTES // TAPS
         j, lane = np.ogrid[:VECTORS, : s.lanes]
         within = GROUP_BYTES * (lane // group) + group * j + lane % group
-        return np.asarray(s.first + s.width * np.arange(s.blocks)[:, None, None] + within)
+        found = s.first + s.width * np.arange(self._blocks(s))[:, None, None] + within
+        return np.asarray(found % self.d.period if self.d.period else found)
+
+    def _blocks(self, s: _Segment) -> int:
+        return 1 if self.d.period else s.blocks
 
     def _block(self, s: _Segment) -> Expr:
-        return (self.d.vector - s.first) // s.width if s.blocks > 1 else Const(0)
+        return (self.d.vector - s.first) // s.width if self._blocks(s) > 1 else Const(0)
 
     def _weights(self, s: _Segment) -> Load:
         """int8 [block, taps.., group, output row, vector, bytes]"""
@@ -227,13 +251,13 @@ class _Generator:
 
         def pack(array: Array) -> Array:
             channels = self._channels(s)
-            shape = (s.blocks, *taps, self.groups, count, VECTORS, s.lanes, TAPS)
+            shape = (self._blocks(s), *taps, self.groups, count, VECTORS, s.lanes, TAPS)
             packed = np.zeros(shape, np.int8)
             for at in product(*map(range, taps)):
                 where = {t.name: np.int64(n) for t, n in zip(d.taps, at, strict=True)}
                 for i, tap in product(range(count), range(steps)):
                     o = offsets.index(d.tap_row(i, tap))
-                    grid = {**where, d.rows.name: np.int64(tap), d.vector.name: channels}
+                    grid = {**where, d.rows.name: np.int64(tap), d.channel.name: channels}
                     found = evaluate(replace(d.w, tensor=replace(d.w.tensor, value=array)), {}, grid)
                     place: tuple[Any, ...] = (slice(None), *at, o // TAPS, i, ..., o % TAPS)
                     packed[place] = found
@@ -248,7 +272,7 @@ class _Generator:
     ) -> Load:
         """A constant for each lane of the j-th vector, or `factor` times its sum over some axes."""
         d = self.d
-        others = around(load, (d.vector, *summed))
+        others = around(load, (d.channel, *summed))
         if load.tensor.value is None or others:
             raise NotVectorizable(f"{load.tensor.name} is not one constant for each channel")
         extents = [static(k.extent) for k in summed]
@@ -256,7 +280,7 @@ class _Generator:
         def pack(array: Array) -> Array:
             channels = self._channels(s)
             grid = grid_over((k.name for k in summed), extents)
-            grid[d.vector.name] = channels.reshape(*channels.shape, *(1 for _ in extents))
+            grid[d.channel.name] = channels.reshape(*channels.shape, *(1 for _ in extents))
             found = evaluate(replace(load, tensor=replace(load.tensor, value=array)), {}, grid)
             every = np.broadcast_to(found, (*channels.shape, *extents))
             if not summed:
@@ -280,7 +304,7 @@ class _Generator:
         """The expression in the lanes of the j-th vector."""
 
         def put(n: Expr) -> Expr | None:
-            moves = isinstance(n, Load) and mentions(n, self.d.vector.name)
+            moves = isinstance(n, Load) and mentions(n, self.d.channel.name)
             return self._laid_out(n, s, j) if isinstance(n, Load) and moves else None
 
         return transform(e, put)

@@ -6,10 +6,10 @@ windows leave memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ingot.formula.compute import Compute
-from ingot.formula.expr import Binary, Cast, Expr, Load, Var, static
+from ingot.formula.expr import Binary, Cast, Const, Expr, Load, Var, static, substitute
 from ingot.formula.index import Bounds, coefficient, interval, mentions, simplify
 from ingot.formula.types import INT8, INT32, UINT8
 from ingot.loops.access import has_vector_form, step
@@ -22,6 +22,8 @@ class Depthwise:
     """A matched stage: `x` and `to` move by one along `vector`; four taps along `rows` make a product.
 
     `down` is the output axis whose neighbours share rows, `along` the one whose neighbours share columns.
+    `channel` is what constants move with: `vector`, unless that goes over the channels of many columns; these
+    lie side by side, and the operand's `stride` times as far apart as the result's.
     """
 
     x: Load
@@ -36,6 +38,13 @@ class Depthwise:
     along: Var | None
     outer: tuple[Var, ...]
     bounds: Bounds
+    channel: Var
+    stride: int = 1
+
+    @property
+    def period(self) -> int:
+        """Channels that come round along the vectors; 0: each comes once."""
+        return 0 if self.channel is self.vector else static(self.channel.extent)
 
     def tap_row(self, j: int, tap: int) -> int:
         """The row that a tap of the j-th output row reads, counted from the first row's."""
@@ -98,7 +107,48 @@ def match(c: Compute, storage: Storage, bounds: Bounds) -> Depthwise | None:
     nearest = min((a for a in others if step(x, a.name)), key=lambda a: step(x, a.name) or 0, default=None)
     outer = tuple(a for a in others if a is not nearest)
     taps = tuple(k for k in r.axes if k is not group)
-    return Depthwise(x, w, to, value, found.init, vector, group, taps, down, nearest, outer, found.bounds)
+    return Depthwise(
+        x, w, to, value, found.init, vector, group, taps, down, nearest, outer, found.bounds, vector
+    )
+
+
+def flattened(d: Depthwise, storage: Storage, width: int) -> Depthwise:
+    """The same along rows of memory, where a vector of `width` bytes holds all channels of some columns."""
+    channels = static(d.vector.extent)
+    if d.along is None or channels >= width or width % channels:
+        return d
+    stride = coefficient(d.x.index[-2], d.along.name) if d.x.tensor.rank > 1 else None
+    x, to = (_flat(load, storage, d, k) for load, k in ((d.x, stride), (d.to, 1)))
+    if x is None or to is None or not (stride == 1 or (stride == 2 and 2 * channels < width)):
+        return d  # picking a column of two costs as much as a vector of one column
+    vector = Var(f"{d.along.name}{d.vector.name}", static(d.along.extent) * channels)
+    return replace(
+        d,
+        x=replace(x, index=(*x.index[:-1], simplify(x.index[-1] + vector * stride, d.bounds))),
+        to=replace(to, index=(*to.index[:-1], simplify(to.index[-1] + vector, d.bounds))),
+        vector=vector,
+        along=None,
+        bounds={**d.bounds, vector.name: interval(vector)},
+        stride=stride,
+    )
+
+
+def _flat(load: Load, storage: Storage, d: Depthwise, stride: int | None) -> Load | None:
+    """The load over a view whose columns and channels are one dimension, at the first column and channel."""
+    t, channels = load.tensor, static(d.vector.extent)
+    if t.rank < 2 or t in storage.fixed or t.pitch is not None or d.along is None:
+        return None
+    if load.index[-1] != d.vector:
+        return None
+    if t.shape[-2:] != t.spans[-2:] or t.shape[-1] != channels or not isinstance(t.shape[-2], int):
+        return None
+    if coefficient(load.index[-2], d.along.name) != stride or any(
+        mentions(i, a.name) for i in load.index[:-2] for a in (d.along, d.vector)
+    ):
+        return None
+    first = substitute(load.index[-2], {d.along.name: Const(0)}) * channels
+    sizes = (*t.shape[:-2], t.shape[-2] * channels)
+    return Load(storage.view(t, sizes, (*t.spans[:-2], sizes[-1])), (*load.index[:-2], first))
 
 
 def _factors(term: Expr) -> tuple[Load, Load] | None:
