@@ -25,7 +25,7 @@ from ingot.api import checking
 from ingot.check import bench as measuring
 from ingot.check.bench import Benchmark, Rival, Timing, bench, in_turns
 from ingot.check.machine import pinned
-from ingot.check.opponent import Arena, labelled, opponent
+from ingot.check.opponent import Arena, labelled, opponent, with_extents
 from ingot.check.report import chart, geometric_means, markdown, write
 from ingot.cli import app
 from ingot.driver import compile_with
@@ -124,6 +124,14 @@ def test_onnxruntime_computes_and_is_timed() -> None:
         np.testing.assert_array_equal(peer.outputs["y"], 2 * X["x"])
         times = peer.time(5)
     assert len(times) == 5 and all(1e-8 < t < 0.1 for t in times)
+
+
+def test_peers_get_the_extents_of_the_run() -> None:
+    model = onnx.parser.parse_model(DOUBLE.replace("float[4] x", "float[N] x, int64[M] unread"))
+    first, second = with_extents(model, X).graph.input
+    assert [d.dim_value for d in first.type.tensor_type.shape.dim] == [4]
+    assert [d.dim_param for d in second.type.tensor_type.shape.dim] == ["M"]
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "N"
 
 
 def test_what_the_peer_refuses_is_an_error() -> None:

@@ -98,7 +98,7 @@ def opponent(
         settings["source"] = str(_existing(Path(peer.removeprefix(PREFIX))).resolve())
     with tempfile.TemporaryDirectory(prefix="ingot-peer-") as folder:
         path, timer = Path(folder) / "model.onnx", Path(folder) / "timer.so"
-        path.write_bytes(stamped(model))
+        path.write_bytes(stamped(with_extents(model, inputs)))
         made = compile_c(TIMER, native(), name="timer.c", relocation="pic")
         timer.write_bytes(link_shared([made], ["peer_time"]))
         job = Job(
@@ -113,6 +113,18 @@ def opponent(
         with _started(name, kind, arena, Path(folder)) as worker:
             version, computed = worker.asked(job, PREPARE_SECONDS)
             yield Opponent(name, version, computed, worker)
+
+
+def with_extents(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> onnx.ModelProto:
+    """The model with the extents of this run for its inputs: peers compile for them, as Ingot does."""
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    for value in out.graph.input:
+        if value.name in inputs and value.type.HasField("tensor_type"):
+            shape = value.type.tensor_type.shape
+            del shape.dim[:]
+            shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=n) for n in inputs[value.name].shape)
+    return out
 
 
 def _existing(path: Path) -> Path:
