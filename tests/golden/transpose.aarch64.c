@@ -1,8 +1,8 @@
 /* Transpose
    x float32 16x8; y float32 8x16 */
 static __attribute__((__noinline__)) void golden_Transpose(const float x[restrict 16][8], float y[restrict 8][16]) {
-    for (int i1 = 0; i1 < 16; i1 += 4) {
-        for (int i0 = 0; i0 < 8; i0 += 4) {
+    for (int i0 = 0; i0 < 8; i0 += 4) {
+        for (int i1 = 0; i1 < 16; i1 += 4) {
             const f32x4 x0_0 = *(const f32x4 *)&x[i1][i0];
             const f32x4 x0_1 = *(const f32x4 *)&x[i1 + 1][i0];
             const f32x4 x0_2 = *(const f32x4 *)&x[i1 + 2][i0];

@@ -19,6 +19,7 @@ from ingot.formula.types import BOOL, INDEX
 from ingot.loops.access import NotVectorizable, has_vector_form, step, vectorize
 from ingot.loops.axes import normal_axes
 from ingot.loops.instructions import GROUP_BYTES
+from ingot.loops.kernels.contraction.tiles import LINE
 from ingot.loops.kernels.joint_axes import join
 from ingot.loops.kernels.naive import nested
 from ingot.loops.kernels.shuffles import Network
@@ -132,15 +133,31 @@ def _cover(t: Turn, lanes: int, down: tuple[int, int], across: tuple[int, int]) 
     """Tiles of lanes x lanes over a rectangle, smaller ones over what they leave at its edges."""
     ends = [lo + (hi - lo) // lanes * lanes for lo, hi in (down, across)]
     if ends[0] > down[0] and ends[1] > across[0]:
-        body = tuple(_tile(t, lanes) if lanes > 1 else (Store(t.to, t.value),))
-        inner = For(t.across.name, Const(across[0]), Const(ends[1]), lanes, body)
-        yield For(t.down.name, Const(down[0]), Const(ends[0]), lanes, (inner,))
+        yield from _tiles(t, lanes, (down[0], ends[0]), (across[0], ends[1]))
     if ends[0] > down[0] and across[1] > ends[1]:
         first, less = _rest(t, lanes, *across, ends[1])
         yield from _cover(t, less, (down[0], ends[0]), (first, across[1]))
     if down[1] > ends[0]:
         first, less = _rest(t, lanes, *down, ends[0])
         yield from _cover(t, less, (first, down[1]), across)
+
+
+def _tiles(t: Turn, lanes: int, down: tuple[int, int], across: tuple[int, int]) -> Iterator[Statement]:
+    """Whole tiles; those that share lines of the result are made one after the other, so that no line is
+    written again when it has left the caches.
+    """
+    body = tuple(_tile(t, lanes) if lanes > 1 else (Store(t.to, t.value),))
+    shared = max(lanes, LINE // t.to.tensor.type.bytes) if lanes > 1 else lanes
+    lo, hi = down
+    end = lo + (hi - lo) // shared * shared if shared > lanes else lo
+    if end > lo:
+        first = Var(f"{t.down.name}_line")
+        within = For(t.down.name, first, first + shared, lanes, body)
+        inner = For(t.across.name, Const(across[0]), Const(across[1]), lanes, (within,))
+        yield For(first.name, Const(lo), Const(end), shared, (inner,))
+    if hi > end:
+        inner = For(t.across.name, Const(across[0]), Const(across[1]), lanes, body)
+        yield For(t.down.name, Const(end), Const(hi), lanes, (inner,))
 
 
 def _rest(t: Turn, lanes: int, lo: int, hi: int, end: int) -> tuple[int, int]:
