@@ -157,10 +157,13 @@ def _x86_tables(width: int, level: int) -> Iterator[tuple[tuple[str, str], str]]
 
 
 def x86_vnni(width: int) -> Spellings:
-    """Look-ups among 128 bytes (VBMI), products of bytes that do not saturate (VNNI)."""
+    """Look-ups among 128 bytes (VBMI); products of bytes, not saturated, and of pairs of 16 bits (VNNI)."""
     mm, i = "_mm" if width == 16 else f"_mm{8 * width}", f"__m{8 * width}i"
     a, b, c = (f"({i})({{{x}}})" for x in "abc")
-    table = {("dot4", "uint8"): f"(__v{width // 4}si){mm}_dpbusd_epi32({c}, {a}, {b})"}
+    table = {
+        ("dot4", "uint8"): f"(__v{width // 4}si){mm}_dpbusd_epi32({c}, {a}, {b})",
+        ("dot2", "int16"): f"(__v{width // 4}si){mm}_dpwssd_epi32({c}, {a}, {b})",
+    }
     if width == 64:
         table["pick128", "uint8"] = f"_mm512_permutex2var_epi8({a}, {c}, {b})"
     return table

@@ -99,7 +99,6 @@ TARGETS = (
         operations={**x86_vector(32, 3), **x86_avx_vnni(32)},
         narrow_operations={16: {**x86_vector(16, 3), **x86_avx_vnni(16)}},
         scalar_operations=x86_scalar(3),
-        instructions={("dot2", "int16"): 2},
     ),
     Target(
         "x86-64-v4",
@@ -135,7 +134,6 @@ TARGETS = (
         operations={**x86_vector(64, 4), **x86_vnni(64)},
         narrow_operations={n: {**x86_vector(n, 4), **x86_vnni(n)} for n in (16, 32)},
         scalar_operations=x86_scalar(4),
-        instructions={("dot2", "int16"): 2},
     ),
     Target(
         "i386",
