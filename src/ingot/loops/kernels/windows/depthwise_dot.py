@@ -57,7 +57,8 @@ from ingot.targets.record import Target
 
 TAPS = 4  # that an instruction multiplies
 VECTORS = 4  # that four interleaved rows are
-MOST_ACCUMULATORS = 16
+FEWEST_ACCUMULATORS, FREE = 16, 8  # and registers for rows, before and after they are interleaved
+MOST_COLUMNS = 3
 MOST_INSTRUCTIONS = 4  # that a product may be: one that is put together of more costs more than its parts
 
 
@@ -73,7 +74,7 @@ def depthwise_dot(
     found = flattened(found, storage, widths[0]) if widths else found
     widths = [n for n in widths if found.period <= n <= static(found.vector.extent)]
     try:
-        return _Generator(found, how, widths, storage).statements() if widths else None
+        return _Generator(found, how, widths, storage, target.registers).statements() if widths else None
     except NotVectorizable:
         return None
 
@@ -115,13 +116,15 @@ def _segments(n: int, widths: list[int]) -> Iterator[_Segment]:
 class _Generator:
     """Builds the loops of one stage."""
 
-    def __init__(self, d: Depthwise, product: Product, widths: list[int], storage: Storage) -> None:
+    def __init__(
+        self, d: Depthwise, product: Product, widths: list[int], storage: Storage, registers: int
+    ) -> None:
         self.d, self.product, self.storage = d, product, storage
         self.segments = list(_segments(static(d.vector.extent), widths))
         most = 1 if d.down is None else static(d.down.extent)
-        self.count = min(range(1, min(most, MOST_ACCUMULATORS // VECTORS) + 1), key=self._cost)
-        room = MOST_ACCUMULATORS // (VECTORS * self.count)
-        self.columns = 1 if d.along is None else min(2, room, static(d.along.extent))
+        self.count = min(range(1, min(most, FEWEST_ACCUMULATORS // VECTORS) + 1), key=self._cost)
+        room = max(FEWEST_ACCUMULATORS, registers - FREE) // (VECTORS * self.count)
+        self.columns = 1 if d.along is None else min(MOST_COLUMNS, room, static(d.along.extent))
         self.offsets = d.read(self.count)
         self.groups = -(-len(self.offsets) // TAPS)
 
