@@ -21,19 +21,16 @@ from ingot.formula.expr import (
     Const,
     Expr,
     Load,
-    Select,
     Var,
     loads,
     static,
     substitute,
-    transform,
     walk,
 )
 from ingot.formula.index import (
     Bounds,
     Linear,
     as_expr,
-    at_least,
     from_linear,
     interval,
     linear,
@@ -42,6 +39,7 @@ from ingot.formula.index import (
 )
 from ingot.formula.statements import For, Statement
 from ingot.formula.types import INDEX
+from ingot.loops.decided import HOLDS, decided, index_range
 from ingot.loops.kernels.family import Request, Written
 from ingot.loops.layout import Storage, bind
 from ingot.loops.rewrite import hoisted
@@ -49,15 +47,6 @@ from ingot.loops.rewrite import hoisted
 MOST_PIECES = 6  # of an axis: each of them has loops of its own
 DIVISIONS = ("mod", "floordiv")
 Decision = Callable[[int], tuple[int, ...]]
-HOLDS: dict[str, Callable[[float], bool]] = {
-    "lt": lambda d: d < 0,
-    "le": lambda d: d <= 0,
-    "gt": lambda d: d > 0,
-    "ge": lambda d: d >= 0,
-    "min": lambda d: d < 0,
-    "max": lambda d: d < 0,
-}
-"""Whether a comparison holds, or which operand is picked, by the difference of the operands."""
 
 
 def partitioned(r: Request) -> Written | None:
@@ -111,36 +100,7 @@ def _restricted(c: Compute, axis: Var, inner: tuple[Var, ...], value: Expr, boun
     everywhere = {**bounds, axis.name: interval(axis), **{a.name: interval(a) for a in axes}}
     here = {axis.name: value}
     index = tuple(simplify(substitute(i, here), everywhere) for i in c.index)
-    return replace(c, axes=axes, value=_decided(substitute(c.value, here), everywhere), at=index)
-
-
-def _decided(e: Expr, bounds: Bounds) -> Expr:
-    """The expression without selections by places whose condition is the same everywhere, and without reads
-    that are outside everywhere.
-    """
-
-    def chosen(node: Expr) -> Expr | None:
-        match node:
-            case Select(Binary(op, a, b), x, y) if op in HOLDS and a.dtype is INDEX:
-                lo, hi = _range(a - b, bounds)
-                if HOLDS[op](lo) == HOLDS[op](hi):
-                    return _decided(x if HOLDS[op](lo) else y, bounds)
-            case Load(outside=other) if other is not None and _is_outside(node, bounds):
-                return _decided(other, bounds)
-        return None
-
-    return transform(e, chosen)
-
-
-def _is_outside(load: Load, bounds: Bounds) -> bool:
-    """Whether a read lies outside its tensor wherever it is done."""
-    places = zip((_range(i, bounds) for i in load.index), load.tensor.shape, strict=True)
-    return any(hi < 0 or (isinstance(n, int) and lo >= n) for (lo, hi), n in places)
-
-
-def _range(i: Expr, bounds: Bounds) -> tuple[float, float]:
-    """The least and largest value of an index, infinite where nothing is known."""
-    return at_least(simplify(i, bounds), bounds), -at_least(simplify(0 - i, bounds), bounds)
+    return replace(c, axes=axes, value=decided(substitute(c.value, here), everywhere), at=index)
 
 
 def _ends(c: Compute, axis: Var, r: Request) -> list[int]:
@@ -151,7 +111,7 @@ def _ends(c: Compute, axis: Var, r: Request) -> list[int]:
     bounds = {**r.bounds, **{a.name: interval(a) for a in c.axes}}
     while first < extent and len(ends) < MOST_PIECES:
         here = {**bounds, axis.name: (first, extent - 1)}
-        value = bind(_decided(c.value, here), r.storage, here)
+        value = bind(decided(c.value, here), r.storage, here)
         turns = [t for n in walk(value) if (t := _turn(n, axis, first, extent, bounds)) is not None]
         if not turns:
             return ends
@@ -220,5 +180,5 @@ def _compared(form: Linear, axis: Var, holds: Callable[[float], bool], bounds: B
     slope = form[axis]
     if any(abs(others[a]) >= abs(slope) for a in moving):
         return None
-    least, most = _range(from_linear(others), bounds)
+    least, most = index_range(from_linear(others), bounds)
     return lambda i: (holds(slope * i + least), holds(slope * i + most))

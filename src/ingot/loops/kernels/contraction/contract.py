@@ -30,6 +30,7 @@ from ingot.loops.access import NotVectorizable, step
 from ingot.loops.axes import normal_axes
 from ingot.loops.cuts import pieces
 from ingot.loops.kernels.contraction.codes import TAKEN, Codes, codes_for
+from ingot.loops.kernels.contraction.epilogue import alike
 from ingot.loops.kernels.contraction.products import instructions_of, product_of
 from ingot.loops.kernels.contraction.register_tile import Block, RegisterTile
 from ingot.loops.kernels.contraction.roles import (
@@ -205,7 +206,8 @@ class _Generator:
         self.is_block_copied = not is_repeated
         cut = self._segments("padded" if self.is_packed else "repeated")
         chains = self._chains(max(len(s.widths) for s in cut))
-        self.blocks = [self._block(s, chains) for s in cut]
+        parts = (part for s in cut for part in alike(s, c.value, c.vector, c.bounds))
+        self.blocks = [self._block(s, chains) for s in parts]
 
     def _block(self, s: Segment, chains: int) -> Block:
         operand, copying = self.operand, tuple[Statement, ...]()

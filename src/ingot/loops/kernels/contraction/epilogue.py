@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ingot.formula.index import Bounds, mentions
 from ingot.formula.statements import Let, Statement, Store
 from ingot.loops.access import NotVectorizable, vectorize
 from ingot.loops.cuts import parts
+from ingot.loops.decided import decided
 from ingot.loops.kernels.contraction.tiles import Segment
 from ingot.loops.layout import Storage
 from ingot.loops.nearby import Place, placer
@@ -50,7 +52,12 @@ class Epilogue:
         if lanes_of_parts != (width,) and (whole := self._whole(offset, width, width - valid)) is not None:
             yield from self._by_register(whole, lanes_of_parts, j, points, sums)
             return
-        made = self._parts(offset, lanes_of_parts) or self._parts(offset, (1,) * valid) or ()
+        made = (
+            self._parts(offset, lanes_of_parts, self.value)
+            or self._between_guards(s, offset, valid)
+            or self._parts(offset, (1,) * valid, self.value)
+            or ()
+        )
         for point, acc in zip(points, sums, strict=True):
             for first, lanes, to, value in made:
                 stored = acc if lanes == width else Lane(acc, first, lanes)
@@ -102,26 +109,63 @@ class Epilogue:
         to = placer(self.to, [name], self.bounds)({name: offset})
         return 0, width, placer(to, self.names, self.bounds), placer(value, self.names, self.bounds)
 
-    def _parts(self, offset: int, widths: tuple[int, ...]) -> list[Part] | None:
+    def _between_guards(self, s: Segment, offset: int, valid: int) -> list[Part] | None:
+        """Parts that end where a condition on the channel changes, as the guard of channels that padding has
+        added: each computes what holds there. None where there is no such condition.
+        """
+        if s.blocks > 1:
+            return None
+        out, first = list[Part](), 0
+        channels = range(s.first + offset, s.first + offset + valid)
+        values = [decided(self.value, {**self.bounds, self.vector.name: (c, c)}) for c in channels]
+        for value, same in groupby(values):
+            run = len(list(same))
+            made = self._parts(offset + first, parts(run, s.widths[0]), value)
+            if made is None or value == self.value:
+                return None
+            out += [(first + at, lanes, to, placed) for at, lanes, to, placed in made]
+            first += run
+        return out
+
+    def _parts(self, offset: int, widths: tuple[int, ...], value: Expr) -> list[Part] | None:
         """The parts of a register; None where a vector cannot be."""
         v, out, first = self.vector, list[Part](), 0
-        whole = in_integers(self.value)
+        whole = in_integers(value)
         for lanes in widths:
             moved = (
                 placer(self.to, [v.name], self.bounds),
-                placer(whole if lanes > 1 else self.value, [v.name], self.bounds),
+                placer(whole if lanes > 1 else value, [v.name], self.bounds),
             )
-            to, value = (at({v.name: offset + first}) for at in moved)
+            to, made = (at({v.name: offset + first}) for at in moved)
             if lanes > 1:
                 try:
                     vectorize(to, v.name, lanes)
-                    value = vectorize(value, v.name, lanes)
+                    made = vectorize(made, v.name, lanes)
                 except NotVectorizable:
                     return None
-            places = placer(to, self.names, self.bounds), placer(value, self.names, self.bounds)
+            places = placer(to, self.names, self.bounds), placer(made, self.names, self.bounds)
             out.append((first, lanes, *places))
             first += lanes
         return out
+
+
+def alike(s: Segment, value: Expr, vector: Var, bounds: Bounds) -> Iterator[Segment]:
+    """A segment in runs of blocks over each of which the conditions on channels are decided alike."""
+    values = [
+        decided_in(replace(s, first=s.first + i * s.size, blocks=1), value, vector, bounds)
+        for i in range(s.blocks)
+    ]
+    first = s.first
+    for _, same in groupby(values):
+        blocks = len(list(same))
+        yield replace(s, first=first, blocks=blocks)
+        first += blocks * s.size
+
+
+def decided_in(s: Segment, value: Expr, vector: Var, bounds: Bounds) -> Expr:
+    """What a stage makes of the sums of a segment, without conditions that are decided over all of it."""
+    last = s.first + (s.blocks - 1) * s.size + s.channels - 1
+    return decided(value, {**bounds, vector.name: (s.first, last)})
 
 
 def _is_along(load: Load, name: str) -> bool:

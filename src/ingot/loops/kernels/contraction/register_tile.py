@@ -21,7 +21,7 @@ from ingot.formula.index import as_expr, coefficient, simplify
 from ingot.formula.statements import Assign, Barrier, For, Instruction, Let, Madd, Prefetch, Statement
 from ingot.formula.types import INT32, DType
 from ingot.loops.access import step
-from ingot.loops.kernels.contraction.epilogue import Epilogue, Offsets, points_of
+from ingot.loops.kernels.contraction.epilogue import Epilogue, Offsets, decided_in, points_of
 from ingot.loops.kernels.contraction.roles import Contraction, Padded
 from ingot.loops.kernels.contraction.tiles import Segment, Tile, is_by_element, terms_per_iteration
 from ingot.loops.kernels.contraction.vector_operand import VectorOperand
@@ -88,7 +88,8 @@ class RegisterTile:
                     both = Binary("add", self._accumulator(i, j), self._accumulator(i, j, u))
                     yield Assign(name, both, width)
         storage = self.operand.storage
-        epilogue = Epilogue(self.c.to, self.c.value, self.c.vector, self.names, self.c.bounds, storage)
+        value = decided_in(s, self.c.value, self.c.vector, self.c.bounds)
+        epilogue = Epilogue(self.c.to, value, self.c.vector, self.names, self.c.bounds, storage)
         for j in range(len(s.widths)):
             sums = [self._accumulator(i, j) for i in range(len(self.points))]
             yield from epilogue.stores(s, j, self.points, sums)

@@ -117,7 +117,7 @@ class VectorOperand:
         return at
 
     def _block(self, s: Segment) -> Expr:
-        return self.c.vector // s.size if s.blocks > 1 else Const(0)
+        return simplify((self.c.vector - s.first) // s.size, self.c.bounds) if s.blocks > 1 else Const(0)
 
     def _lanes_of(self, load: Load, s: Segment, summed: tuple[Var, ...], factor: int) -> Load:
         """int32 for each lane of a segment: a constant, or `factor` times its sum along the `summed` axes."""
