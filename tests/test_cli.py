@@ -246,6 +246,18 @@ def test_a_bundle_is_verified_with_its_model(bundle: Path) -> None:
     assert alone.exit_code == 2 and "add --model with the file that it was compiled from" in alone.stderr
 
 
+@pytest.mark.parametrize("command", [("verify",), ("bench", "--seconds", "0.1")], ids=["verify", "bench"])
+def test_the_remedy_of_false_shapes_is_an_option_of_every_command(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    net = '<ir_version: 8, opset_import: ["" : 17]> net (float[2] x) => (float[2, 1] y) { y = Relu(x) }'
+    onnx.save(onnx.parser.parse_model(net), tmp_path / "net.onnx")
+    refused = ingot(*command, tmp_path / "net.onnx", "--target", "c99")
+    assert refused.exit_code == 2 and "--infer-shapes" in refused.output
+    found = ingot(*command, tmp_path / "net.onnx", "--target", "c99", "--infer-shapes")
+    assert found.exit_code == 0, found.output
+
+
 def test_a_bundle_in_the_place_of_a_model_is_called_one(bundle: Path, tmp_path: Path) -> None:
     package = tmp_path / "package"
     assert ingot("compile", MODEL, "--package", "cmake", "-o", package).exit_code == 0

@@ -53,6 +53,7 @@ def bench(
     fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
+    infer_shapes: arg.InferShapes = False,
     feeds: arg.Feeds = None,
     fetches: arg.Fetches = None,
     model_inputs: arg.ModelInputs = None,
@@ -77,6 +78,7 @@ def bench(
         "activations": activations,
         "huffman": huffman,
         "string_bytes": string_bytes,
+        "infer_shapes": infer_shapes,
         **arg.edges(feeds, fetches, model_inputs),
     }
     wanted = arg.options(target, define, cc, cflags, tuning, capacity, fix=fix, **rest)

@@ -62,6 +62,7 @@ def verify(
     fix: arg.Fixed = None,
     capacity: arg.Capacities = None,
     string_bytes: arg.StringBytes = 64,
+    infer_shapes: arg.InferShapes = False,
     state: arg.States = None,
     feeds: arg.Feeds = None,
     fetches: arg.Fetches = None,
@@ -84,6 +85,7 @@ def verify(
         "activations": activations,
         "huffman": huffman,
         "string_bytes": string_bytes,
+        "infer_shapes": infer_shapes,
         **arg.edges(feeds, fetches, model_inputs),
     }
     wanted = arg.options(target, define, cc, cflags, tuning, capacity, state, fix, **more)
