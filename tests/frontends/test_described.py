@@ -41,6 +41,16 @@ def test_free_dimensions_have_the_shape_wherever_they_stand() -> None:
     assert bundle.run({"x": X, "z": X})["y"].tolist() == (X + X).tolist()
 
 
+def test_dimensions_below_zero_are_free(tmp_path: Path) -> None:
+    """As PaddlePaddle's exporter writes them; the bundle is still called after the file."""
+    model = text("{ y = Relu(x) }", "(float[9,3] x) => (float[9,3] y)")
+    for value in (model.graph.input[0], model.graph.output[0]):
+        value.type.tensor_type.shape.dim[0].dim_value = -1
+    onnx.save(model, tmp_path / "paddle.onnx")
+    bundle = ingot.compile(tmp_path / "paddle.onnx", target="c99", model_inputs=["x,float,[2,3]"])
+    assert bundle.manifest["inputs"][0]["shape"] == [2, 3] and "paddle.h" in bundle.files
+
+
 def test_integers_with_a_scale_are_declared_so() -> None:
     model = text("{ y = Identity(x) }", "(int8[N,3] x) => (int8[N,3] y)")
     bundle = ingot.compile(model, target="c99", model_inputs=["x,int8q,0.5,-3,[2,3]"])

@@ -38,10 +38,13 @@ def is_foreign(model: Any) -> bool:
 
 
 def canonical(model: Any, options: Options) -> Any:
-    """The model in ONNX's terms: a ModelProto for a foreign one, any other as it is. Raises InputError."""
-    if options.fix:
-        return _fixed(model, options)
-    return _in_onnx(model, options)
+    """The model in ONNX's terms: a ModelProto of the file's name for one that is foreign or that options
+    change; any other as it is. Raises InputError.
+    """
+    made = _fixed(model, options) if options.fix else _in_onnx(model, options)
+    if isinstance(model, str | Path) and not isinstance(made, str | Path):
+        made.graph.name = named(Path(model)).stem
+    return made
 
 
 def _fixed(model: Any, options: Options) -> Any:

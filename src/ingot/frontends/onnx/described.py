@@ -73,7 +73,7 @@ def _require_free(info: onnx.ValueInfoProto, said: ModelInput) -> None:
     tensor, who = info.type.tensor_type, f"--model-input {info.name}"
     if info.type.WhichOneof("value") not in (None, "tensor_type"):
         raise InputError(f"{who}: only a tensor can be described")
-    dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    dims = [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim]
     is_other = tensor.elem_type not in (0, dtype_to_onnx(said.dtype))
     if tensor.HasField("shape"):
         is_other |= len(dims) != len(said.shape)
