@@ -389,7 +389,8 @@ def _stages(model: Any, options: Options, unread: frozenset[str]) -> Stages:
     region = region_of(graph, options)
     how = lowering_of(options, target)
     layouts = assign_layouts(region, target, how.may_be_fast)
-    framed = without_halos(region, layouts, target)
+    frames = PRIORITIES[options.optimize].frames
+    framed = without_halos(region, layouts, target) if frames else layouts
     name = bundle_name(options.name, model, graph.name)
 
     def placed(room: int | None) -> Plan:

@@ -163,6 +163,9 @@ def test_the_command(tmp_path: Path) -> None:
         "compress", MODEL, "--density", result.stderr.split("--density ")[1].strip(), "-o", tmp_path / "m"
     )
     assert wanted.exit_code == 0, wanted.output
-    for words, message in ((["--density", "2"], "above 0, at most 1"), (["--script", "no.py"], "--finetune")):
+    for words, message in (
+        (["--density", "2"], "above 0, at most 1"),
+        (["--script", "no.py"], "cannot read 'no.py'"),
+    ):
         result = ingot("sensitivity", MODEL, *words)
         assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1

@@ -135,10 +135,15 @@ def _copied(frame: Frame, t: Tensor, storage: Storage, bounds: Bounds, lanes: in
 
 
 def frame_of(c: Compute, storage: Storage, target: Target, bounds: Bounds) -> Frame | None:
-    """What the stage reads beyond an image, or None where it is not served."""
+    """What the stage reads beyond an image, or None where it is not served: encoded weights are read entry by
+    entry, which takes a halo.
+    """
     if not target.routines or target.lanes(WORD) > 1 or c.reduction is None or c.at:
         return None
-    beyond = {x for x in loads(c.reduction.term) if x.outside is not None}
+    read = list(loads(c.reduction.term))
+    if any(x.tensor.codebook is not None for x in read):
+        return None
+    beyond = {x for x in read if x.outside is not None}
     if len(beyond) != 1 or c.reduction.combine != "sum":
         return None
     (x,) = beyond
