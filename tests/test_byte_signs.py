@@ -84,6 +84,19 @@ def test_bytes_become_unsigned(target: str) -> None:
     assert len(found) == 3 and set(found.values()) == {UINT8}  # those that products read
 
 
+@pytest.mark.parametrize("target", ONE_SIGN)
+def test_types_that_an_attribute_repeats_change_too(target: str) -> None:
+    """`output_dtype` may stand beside a zero point, whose type it names."""
+    proto, said = network(np.int8), network(np.int8)
+    for node in said.graph.node:
+        if node.op_type == "QuantizeLinear":
+            node.attribute.append(helper.make_attribute("output_dtype", onnx.TensorProto.INT8))
+    said.opset_import[0].version = proto.opset_import[0].version = 21
+    given = feed()
+    found, wanted = (run(stages(m, Options(target=target)).program, given) for m in (said, proto))
+    np.testing.assert_array_equal(found[0], wanted[0])
+
+
 @pytest.mark.parametrize("target", ["c99", "aarch64", "cortex-m4", "cortex-m55"])
 def test_other_targets_leave_them(target: str) -> None:
     assert set(inner_types(network(np.int8), target).values()) == {INT8}

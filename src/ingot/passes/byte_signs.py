@@ -75,6 +75,8 @@ def _rewrite(graph: Graph, wanted: DType) -> None:
             number = node.inputs[at]
             assert number is not None
             node.inputs[at] = _moved(number, wanted)
+        if node.op == "QuantizeLinear" and node.outputs[0] in changed:
+            node.attributes.pop("output_dtype", None)  # the zero point says it
 
 
 def _groups(graph: Graph, old: DType) -> Iterator[set[Value]]:
