@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ingot.formula.expr import Binary, Const, Expr, Load, Tensor, Var, cast, substitute
+from ingot.formula.expr import Binary, Const, Expr, Load, Tensor, Var, cast
 from ingot.formula.index import simplify
 from ingot.formula.statements import For, Instruction, Let, Madd, Prefetch, Statement
 from ingot.formula.types import FLOAT32, INT8, INT32, UINT8, DType
@@ -144,7 +144,4 @@ class DigitTile:
     def _at(self, t: Tensor, i: int, *index: Expr, lanes: int = 1) -> Load:
         """An element that belongs to the i-th point."""
         point = (x + self.shifts[i].get(x.name, 0) for x in self.floats.points)
-        load = Load(t, (*point, *index), lanes=lanes)
-        moved = simplify(substitute(load, {}), self.floats.bounds)
-        assert isinstance(moved, Load)
-        return moved
+        return simplify(Load(t, (*point, *index), lanes=lanes), self.floats.bounds)
